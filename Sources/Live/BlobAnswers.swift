@@ -52,14 +52,11 @@ extension BlobListing {
         listing.failure = (text, nil)
         return listing
       }
-      guard listing.list.count > countBefore else {
+      let isLonger = listing.list.count > countBefore
+      guard isLonger, listing.list.count < maximumCount else {
         // Some lists end with their last entry once more; one that begins again is of a server that
         // does not know how to go on.
-        listing.isDoubtful = output.cids.contains { "\($0)" != cursor }
-        return listing
-      }
-      guard listing.list.count < maximumCount else {
-        listing.isDoubtful = true
+        listing.isDoubtful = isLonger || output.cids.contains { "\($0)" != cursor }
         return listing
       }
       if let next = output.cursor, !next.isEmpty {

@@ -193,18 +193,15 @@ package struct AccountRestore {
     try checkIsNewest(rev, head)
   }
 
-  mutating func describeServer() async throws -> RestoreServer {
-    let server = try await describeServer(at: options.target)
-    // It changes nothing, and is not noted: a restore that does not begin leaves no journal.
-    report.steps.append(.server)
-    return server
-  }
-
-  mutating func describeServer(at url: String) async throws -> RestoreServer {
-    let client = XRPCClient(service: url, network: network)
+  /// Asks a server what it is like: the new one, unless another is given.
+  @discardableResult
+  mutating func describeServer(at url: String? = nil) async throws -> RestoreServer {
+    let client = XRPCClient(service: url ?? options.target, network: network)
     let server = (url: client.service, facts: try await client.call(DescribeServer()))
     report.server = server
     tell(.server(server))
+    // It changes nothing, and is not noted: a restore that does not begin leaves no journal.
+    if url == nil { report.steps.append(.server) }
     return server
   }
 
@@ -351,7 +348,7 @@ extension AccountRestore {
     let server = try await DestinationServer.home(
       of: did, network, (options.password, options.authFactorToken), asking: options.asksForCode,
       tell: tell)
-    _ = try await describeServer(at: server.client.service)
+    try await describeServer(at: server.client.service)
     try await putBlobs(server)
     guard options.comparesBlobs else { return }
     let known = Set(report.unrestored.first.map(\.cid))
