@@ -22,27 +22,22 @@ extension SnapshotCopier {
   mutating func copy(_ runs: [Range<UInt64>], from source: Int, limit: UInt64) throws {
     let new = sources[source].untouched(
       of: isSalvage ? runs.sorted { $0.lowerBound < $1.lowerBound } : runs)
-    guard !isSalvage, new.count > GatheredSections.maximumRuns else {
+    guard !isSalvage, new.count > LaidOutBlocks.maximumRuns else {
       for run in new { try copy(run, from: source) }
       return
     }
     // In an order of its own each section would cost the whole pack that it lies in.
     let (archive, observer) = (sources[source].archive, observer)
     let sections = try archive.reading {
-      try GatheredSections(new, of: archive.reader, limit: limit) { done in
+      try LaidOutBlocks(gathering: new, of: archive.reader, limit: limit) { done in
         observer(Progress(stage: "reading", done: UInt64(done), total: 0))
       }
     }
-    for run in new {
-      var ordinal = run.lowerBound
-      try sections.copy(run) { bytes in
-        var cursor = CARCursor(payload: 0..<bytes.count, limits: .mapped)
-        while let (section, cid) = try cursor.next(in: bytes) {
-          if isWanted(cid, ordinal, source) {
-            sources[source][ordinal] = try append(cid, bytes.extracting(section.bodyRange))
-          }
-          ordinal += 1
-        }
+    try sections.forEach(in: new) { ordinal, number in
+      let cid = sections.cid(number)
+      guard isWanted(cid, ordinal, source) else { return }
+      sources[source][ordinal] = try sections.withBody(number) { body throws in
+        try append(cid, body)
       }
     }
   }

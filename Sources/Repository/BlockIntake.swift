@@ -25,6 +25,7 @@ package struct BlockIntake {
   private let damaged: Set<CID>
   private let isHashing: Bool
   private let keepsRecords: Bool
+  private let keepsAll: Bool
   private var scanner = RecordScanner()
   /// The number of the section that comes next.
   package private(set) var next: UInt64 = 0
@@ -41,11 +42,14 @@ package struct BlockIntake {
   ///   - isHashing: whether all that is read is hashed.
   ///   - keepsRecords: whether records are kept of which nothing can be said but that they keep the
   ///     rules.
+  ///   - keepsAll: whether every section is kept as it is.
   package init(
-    except damaged: Set<CID> = [], isHashing: Bool = false, keepsRecords: Bool = false
+    except damaged: Set<CID> = [], isHashing: Bool = false, keepsRecords: Bool = false,
+    keepsAll: Bool = false
   ) throws {
     spool = try TemporaryFile()
-    (self.damaged, self.isHashing, self.keepsRecords) = (damaged, isHashing, keepsRecords)
+    (self.damaged, self.isHashing) = (damaged, isHashing)
+    (self.keepsRecords, self.keepsAll) = (keepsRecords, keepsAll)
   }
 
   // MARK: From frames
@@ -71,11 +75,11 @@ package struct BlockIntake {
   ///   - sections: which.
   ///   - reader: the archive.
   ///   - total: how many bytes there are to be read; 0 if that is not known.
-  ///   - observer: is told how many have been.
-  /// - Throws: ``BackupError`` if there is no room for it.
+  ///   - observer: is told how many have been, those of a large section before it is read.
+  /// - Throws: ``BackupError`` if there is no room for it; what `observer` throws.
   package mutating func read(
     _ sections: Range<UInt64>, _ reader: ArchiveReader, total: UInt64 = 0,
-    _ observer: Progress.Observer = { _ in }
+    _ observer: (Progress) throws -> Void = { _ in }
   ) throws {
     next = sections.lowerBound
     while next < sections.upperBound {
@@ -84,9 +88,11 @@ package struct BlockIntake {
           CollectionOfOne(next..<sections.upperBound), isHashing: isHashing
         ) { piece in
           try take(piece)
-          observer(Progress(stage: "reading", done: (ends.last ?? 0), total: total))
+          try observer(Progress(stage: "reading", done: ends.last ?? 0, total: total))
         }
       } catch let large as LargeSection {
+        let done = (ends.last ?? 0).addingSaturated(large.prefix.sectionLength)
+        try observer(Progress(stage: "reading", done: done, total: total))
         try take(large.prefix, reader)
       } catch let error as ArchiveError {
         pass(error)
@@ -106,7 +112,7 @@ package struct BlockIntake {
   ///
   /// - Throws: ``LargeSection`` where one begins.
   private mutating func take(_ piece: Span<UInt8>) throws {
-    var part = FrameBlocks(keepsRecords: keepsRecords)
+    var part = FrameBlocks(keepsRecords: keepsRecords, keepsAll: keepsAll)
     var offset = 0
     while offset < piece.count {
       let prefix = try SectionPrefix(piece, at: offset, place: 0)
@@ -118,7 +124,7 @@ package struct BlockIntake {
       offset = body.upperBound
       if !damaged.isEmpty, damaged.contains(prefix.cid) {
         try take(part)
-        part = FrameBlocks(keepsRecords: keepsRecords)
+        part = FrameBlocks(keepsRecords: keepsRecords, keepsAll: keepsAll)
         next += 1
       } else {
         part.append(prefix.cid, piece, body, &scanner)
@@ -130,8 +136,9 @@ package struct BlockIntake {
   /// Takes a large section: of one that is a block of a repository the body, too.
   private mutating func take(_ prefix: SectionPrefix, _ reader: ArchiveReader) throws {
     guard !damaged.contains(prefix.cid) else { return next += 1 }
-    let isKept =
+    let isBlock =
       prefix.cid.codec == .dagCBOR && prefix.bodyLength <= UInt64(CARLimits.mapped.section / 2)
+    let isKept = isBlock || keepsAll
     if isKept || isHashing {
       let start = spool.count
       do {
@@ -171,9 +178,12 @@ package struct FrameBlocks {
   /// How many bytes each of them has in the archive.
   private(set) var lengths: [UInt64] = []
   private var keepsRecords = false
+  private var keepsAll = false
 
   /// Nothing yet.
-  package init(keepsRecords: Bool = false) { self.keepsRecords = keepsRecords }
+  package init(keepsRecords: Bool = false, keepsAll: Bool = false) {
+    (self.keepsRecords, self.keepsAll) = (keepsRecords, keepsAll)
+  }
 
   /// The sections of a frame.
   package init(_ sections: FrameIntake.Sections) {
@@ -201,7 +211,7 @@ package struct FrameBlocks {
   mutating func append(
     _ cid: CID, _ content: Span<UInt8>, _ body: Range<Int>, _ scanner: inout RecordScanner
   ) {
-    let kind = Self.kind(cid, content.extracting(body), &scanner)
+    let kind = keepsAll ? .kept : Self.kind(cid, content.extracting(body), &scanner)
     let cidLength = cid.byteCount
     let isKept = kind == .kept || keepsRecords && kind == .plainRecord
     count(kind, cidLength, UInt64(body.count))

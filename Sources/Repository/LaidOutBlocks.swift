@@ -230,11 +230,32 @@ package struct LaidOutBlocks: BlockSource {
 
   /// Visits sections of the archive in their order, each with the number of its block.
   package func forEach(
-    in sections: [Range<UInt64>], _ body: (_ ordinal: UInt64, _ number: Int) -> Void
-  ) {
-    forEachRun(of: sections) { run, shared in
-      for ordinal in shared { body(ordinal, run.index + Int(ordinal - run.ordinals.lowerBound)) }
+    in sections: [Range<UInt64>], _ body: (_ ordinal: UInt64, _ number: Int) throws -> Void
+  ) rethrows {
+    try forEachRun(of: sections) { run, shared in
+      for ordinal in shared {
+        try body(ordinal, run.index + Int(ordinal - run.ordinals.lowerBound))
+      }
     }
+  }
+
+  /// Hands out sections of the archive as they stand in a CAR, if all of them were kept.
+  package func copy(_ sections: Range<UInt64>, to sink: (Span<UInt8>) throws -> Void) throws {
+    try mapped.withBytes { bytes in
+      try forEach(in: [sections]) { _, number in
+        let start = Int(starts[number])
+        try sink(bytes.extracting(start..<CARSection.read(at: start, in: bytes).section.end))
+      }
+    }
+  }
+
+  /// Divides sections of the archive into those that are here and those that are not, in their
+  /// order.
+  package func forEachPart(
+    of sections: Range<UInt64>,
+    _ body: (_ part: Range<UInt64>, _ isHere: Bool) throws -> Void
+  ) rethrows {
+    try ordinals.divide(sections) { part, index in try body(part, index != nil) }
   }
 
   /// How many of these sections of the archive are here, and how many bytes they have together.
@@ -263,11 +284,11 @@ package struct LaidOutBlocks: BlockSource {
 
   /// Visits the parts of sections that are here, each with the run that it is a part of.
   private func forEachRun(
-    of sections: [Range<UInt64>], _ body: (Run, _ shared: Range<UInt64>) -> Void
-  ) {
+    of sections: [Range<UInt64>], _ body: (Run, _ shared: Range<UInt64>) throws -> Void
+  ) rethrows {
     for section in sections {
-      ordinals.divide(section) { part, index in
-        if let index { body(runs[index], part) }
+      try ordinals.divide(section) { part, index in
+        if let index { try body(runs[index], part) }
       }
     }
   }

@@ -32,7 +32,7 @@ struct SnapshotChecks {
   private var reported: [Bool] = []
   private var reportedUnreferenced: Set<CID> = []
   /// The sections of a CAR whose order is not that of the archive.
-  private var gathered: GatheredSections?
+  private var gathered: LaidOutBlocks?
   private var orders = ResolvedOrders()
   /// How many bytes of CARs there are to be put together, and how many have been.
   private let byteCount: UInt64
@@ -193,16 +193,16 @@ struct SnapshotChecks {
   ///
   /// Successive snapshots have nearly the same, so what was gathered for one serves the others,
   /// until they lack too much of it.
-  private mutating func gather(_ runs: [Range<UInt64>], limit: UInt64) throws -> GatheredSections? {
-    guard runs.count > GatheredSections.maximumRuns else { return nil }
+  private mutating func gather(_ runs: [Range<UInt64>], limit: UInt64) throws -> LaidOutBlocks? {
+    guard runs.count > LaidOutBlocks.maximumRuns else { return nil }
     if let gathered {
       var lackCount = 0
       for run in runs { gathered.forEachPart(of: run) { _, isHere in lackCount += isHere ? 0 : 1 } }
-      if lackCount <= GatheredSections.maximumRuns { return gathered }
+      if lackCount <= LaidOutBlocks.maximumRuns { return gathered }
     }
     // The old ones go before the new ones come, for they may be large.
     gathered = nil
-    let found = try GatheredSections(runs, of: reader, limit: limit) { _ in }
+    let found = try LaidOutBlocks(gathering: runs, of: reader, limit: limit)
     gathered = found
     return found
   }
