@@ -56,7 +56,7 @@ package struct ArchiveCopier {
       var copier = try SnapshotCopier(
         archives, into: new, carHeader: archived(newest).snapshot.car.header, level: level,
         keepsPrivateData: keepsPrivateData, observer: observer)
-      // All blocks before all blobs: whoever reads the file over a network gets a repository in a
+      // All blocks come before all blobs, so that a client gets a repository over a network in a
       // few requests, however many snapshots it came in with.
       for link in links { try copier.copyCAR(of: archived(link), from: link.source) }
       for link in links {
@@ -124,7 +124,7 @@ extension ArchiveCopier {
           guard try old.size == size, try old.isInPlace else {
             throw ArchiveError(.changedMeanwhile)
           }
-          // What nobody needs goes, even if the rest, in another order, does not compress as well.
+          // Unneeded sections go, even if the others, in another order, do not compress as well.
           isReplaced = leftOutCount > 0 || generation.committedLength < size
           if isReplaced { try target.takeMode(of: path) }
         }

@@ -142,7 +142,7 @@ import Testing
   @Test func `of a private archive that is compacted is private all the time`() throws {
     var series = try Series()
     for posts in [10, 20, 30] { try series.pack(TestRepository(posts: posts).car()) }
-    _ = try SnapshotPruner(RetentionPolicy(last: 1)).prune(
+    _ = try RetentionPolicy(last: 1).prune(
       FileStorage.open(series.path), name: "a")
     try FileManager.default.setAttributes(
       [.posixPermissions: 0o600], ofItemAtPath: series.path.string)

@@ -44,19 +44,19 @@ import Testing
 
   @Test func `loses nothing by a policy, and what is named all the same`() throws {
     let history = try Self.history([1, 5, 2, 3])
-    let plan = try SnapshotPruner.Plan(history, RetentionPolicy(last: 1))
+    let plan = try RetentionPolicy.Plan(history, RetentionPolicy(last: 1))
     #expect(plan.verdicts.map { !$0.reasons.isEmpty } == [false, true, false, true])
     #expect(plan.verdicts[1].reasons.contains(.beforeDisruption))
-    let fork = try SnapshotPruner.Plan(Self.history([1, 2, 2, 3]), RetentionPolicy(last: 1))
+    let fork = try RetentionPolicy.Plan(Self.history([1, 2, 2, 3]), RetentionPolicy(last: 1))
     #expect(fork.verdicts.map { !$0.reasons.isEmpty } == [false, true, true, true])
     #expect(plan.lastComplete == [])
-    let named = try SnapshotPruner.Plan(history, .everything, forgetting: [2])
+    let named = try RetentionPolicy.Plan(history, .everything, forgetting: [2])
     #expect(named.verdicts.map { !$0.reasons.isEmpty } == [true, false, true, true])
     #expect(throws: BackupError.self) {
-      try SnapshotPruner.Plan(history, .everything, forgetting: [1, 2, 3, 4])
+      try RetentionPolicy.Plan(history, .everything, forgetting: [1, 2, 3, 4])
     }
     #expect(throws: SelectionError.self) {
-      try SnapshotPruner.Plan(history, .everything, forgetting: [5])
+      try RetentionPolicy.Plan(history, .everything, forgetting: [5])
     }
   }
 }

@@ -197,7 +197,7 @@ struct ModelledArchive {
     try write(
       to: models.map { $0.pruning(last: count, daily: days) }, using: &random
     ) { storage in
-      _ = try SnapshotPruner(RetentionPolicy(last: count, daily: days)).prune(storage, name: "it")
+      _ = try RetentionPolicy(last: count, daily: days).prune(storage, name: "it")
     }
   }
 

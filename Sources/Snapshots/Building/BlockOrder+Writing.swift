@@ -9,7 +9,7 @@ extension BlockOrder {
   /// - Parameters:
   ///   - header: the CAR's header.
   ///   - byteCount: how many bytes it has.
-  ///   - sha256: its digest; nil if nobody has put it together.
+  ///   - sha256: its digest; nil if it was never put together.
   ///   - base: an earlier snapshot of the account, to whose order this one may be relative.
   ///   - writer: the archive.
   /// - Throws: ``BackupError`` for an order that takes more than a reader reads; `ArchiveError` if

@@ -66,8 +66,8 @@ import Testing
   }
 
   @Test func `is there still when only the later one is left`() throws {
-    _ = try SnapshotPruner(RetentionPolicy(), forgetting: [1]).prune(
-      FileStorage.open(series.path), name: "a")
+    _ = try RetentionPolicy().prune(
+      FileStorage.open(series.path), name: "a", forgetting: [1])
     #expect(try SnapshotHistory(of: series.reader).entries.count == 1)
     _ = try ArchiveCopier(level: 3).compact(series.path)
     let snapshot = try ArchivedSnapshot.newest(in: series.reader)

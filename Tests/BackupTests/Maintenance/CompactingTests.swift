@@ -51,7 +51,7 @@ import Verification
         $0.provenance.createdAt = "\(time)1Z"
       }
     }
-    _ = try SnapshotPruner(RetentionPolicy(last: 1, weekly: 2)).prune(
+    _ = try RetentionPolicy(last: 1, weekly: 2).prune(
       FileStorage.open(series.path), name: "a")
     let kept = try SnapshotHistory(of: series.reader).entries
     return (series, try kept.map { try #require(cars[$0.createdAt]) })
@@ -142,7 +142,7 @@ import Verification
     repository.strays = [Block(cid: CID(codec: .dagCBOR, hashing: record.span), bytes: record)]
     let car = try repository.car()
     try series.pack(car) { $0.provenance.createdAt = "2026-02-01T00:00:00Z" }
-    _ = try SnapshotPruner(RetentionPolicy(last: 1)).prune(FileStorage.open(series.path), name: "a")
+    _ = try RetentionPolicy(last: 1).prune(FileStorage.open(series.path), name: "a")
     #expect(try ArchiveCopier().compact(series.path).isReplaced)
     let reader = try series.reader
     #expect(try reader.section(of: .blob(Self.blobs[0])) == nil)
@@ -162,7 +162,7 @@ import Verification
     let car =
       try once + shuffled(repository.car(), using: &random).dropFirst(CARHeader(once.span).length)
     try series.pack(car) { $0.provenance.createdAt = "2026-02-01T00:00:00Z" }
-    _ = try SnapshotPruner(RetentionPolicy(last: 1)).prune(FileStorage.open(series.path), name: "a")
+    _ = try RetentionPolicy(last: 1).prune(FileStorage.open(series.path), name: "a")
     let before = try SnapshotHistory(of: series.reader)
     let paged = try ArchivedSnapshot(before.entries[0].cid, in: series.reader).snapshot.car
     guard !paged.pages.isEmpty else {
@@ -204,7 +204,7 @@ import Verification
         $0.provenance.createdAt = "2026-01-01T00:00:\(10 + round)Z"
       }
       guard round % 3 == 2 else { continue }
-      _ = try SnapshotPruner(RetentionPolicy(last: 3)).prune(
+      _ = try RetentionPolicy(last: 3).prune(
         FileStorage.open(series.path), name: "a")
       _ = try ArchiveCopier().compact(series.path)
       cars = cars.suffix(3)
@@ -249,7 +249,7 @@ import Verification
     }
     #expect(try series.folder.read("tail.car.zst") == bytes)
     // Who appends to it takes over what is there, footer and all.
-    _ = try SnapshotPruner(RetentionPolicy(last: 2)).prune(FileStorage.open(path), name: "a")
+    _ = try RetentionPolicy(last: 2).prune(FileStorage.open(path), name: "a")
     #expect(try SnapshotHistory(of: ArchiveReader(path: path)).entries.count == 2)
   }
 
@@ -274,7 +274,7 @@ import Verification
     }
     archive.add([Block(cid: .blob([9]), bytes: [9])])
     let path = try archive.withFurtherFields(at: "2026-01-04T00:00:00Z")
-    _ = try SnapshotPruner(RetentionPolicy(last: 2)).prune(FileStorage.open(path), name: "a")
+    _ = try RetentionPolicy(last: 2).prune(FileStorage.open(path), name: "a")
     #expect(try ArchiveCopier().compact(path).isReplaced)
     let reader = try ArchiveReader(path: path)
     let head = try #require(reader.generation.head?.cid)
@@ -303,7 +303,7 @@ import Verification
     }
     let features = try series.reader.generation.features
     #expect(features == FeatureFlags(required: FeatureFlags.packedIndex, optional: 1 << 40 | 1))
-    _ = try SnapshotPruner(RetentionPolicy(last: 1)).prune(FileStorage.open(series.path), name: "a")
+    _ = try RetentionPolicy(last: 1).prune(FileStorage.open(series.path), name: "a")
     #expect(try series.reader.generation.features == features)
     #expect(try ArchiveCopier().compact(series.path).isReplaced)
     #expect(try series.reader.generation.features == features)
@@ -422,7 +422,7 @@ import Verification
       _ = try ArchiveCopier().compact(archive.path)
     }
     #expect(throws: SnapshotError.unknownVersion(2)) {
-      _ = try SnapshotPruner(RetentionPolicy(last: 1)).prune(
+      _ = try RetentionPolicy(last: 1).prune(
         FileStorage.open(archive.path), name: "a")
     }
     #expect(try archive.bytes == before)

@@ -139,7 +139,7 @@ private struct ArchiveModel {
         func number() -> Int { Int.random(in: -2...3, using: &random) }
         let policy = RetentionPolicy(
           last: number(), daily: number(), monthly: number(), yearly: number())
-        _ = try SnapshotPruner(policy).prune(
+        _ = try policy.prune(
           FileStorage.open(pairs[place].series.path), name: "a")
         pairs[place].model.prune(policy)
       } else if choice < 9 || pairs[1 - place].model.entries.isEmpty {

@@ -75,7 +75,7 @@ import Verification
     // A copy, of which some are forgotten, that is compacted, and that another account comes to.
     var second = try Series()
     try second.folder.write("a.car.zst", first.bytes)
-    _ = try SnapshotPruner(RetentionPolicy(last: 3)).prune(FileStorage.open(second.path), name: "b")
+    _ = try RetentionPolicy(last: 3).prune(FileStorage.open(second.path), name: "b")
     _ = try ArchiveCopier().compact(second.path)
     var other = try TestRepository(posts: 20)
     other.did = Self.bob

@@ -38,8 +38,8 @@ import Verification
 
   private func prune(
     _ path: FilePath, _ policy: RetentionPolicy, account: String? = nil
-  ) throws -> SnapshotPruner.Report {
-    try SnapshotPruner(policy).prune(FileStorage.open(path), name: "a") { history in
+  ) throws -> RetentionPolicy.Report {
+    try policy.prune(FileStorage.open(path), name: "a") { history in
       try account.map { text throws in try history.account(text) }
     }
   }
@@ -81,10 +81,10 @@ import Verification
     }
     let history = try SnapshotHistory(of: series.reader())
     #expect(history.entries.map(\.isComplete) == [true, false, false])
-    let plan = try SnapshotPruner.Plan(history, RetentionPolicy(last: 1))
+    let plan = try RetentionPolicy.Plan(history, RetentionPolicy(last: 1))
     #expect(plan.verdicts.map { !$0.reasons.isEmpty } == [true, false, true])
     #expect(plan.lastComplete == [])
-    let named = try SnapshotPruner.Plan(history, .everything, forgetting: [1])
+    let named = try RetentionPolicy.Plan(history, .everything, forgetting: [1])
     #expect(named.lastComplete.map(\.number) == [1])
   }
 
@@ -304,7 +304,7 @@ import Verification
       do {
         let storage = FaultyStorage(try FileStorage.open(path), .failure, at: place)
         do {
-          _ = try SnapshotPruner(RetentionPolicy(last: 2)).prune(storage, name: "a")
+          _ = try RetentionPolicy(last: 2).prune(storage, name: "a")
           isReached = storage.isReached
           #expect(!isReached, "\(place)")
         } catch {}

@@ -261,7 +261,7 @@ import Verification
     #expect(again == nil)
     _ = consume writer
     // Forgetting, compacting and merging keep the mark.
-    _ = try SnapshotPruner(RetentionPolicy(last: 4)).prune(
+    _ = try RetentionPolicy(last: 4).prune(
       FileStorage.open(archive.path), name: "a")
     #expect(try chain(archive.reader()) == Array(expected.dropFirst()))
     #expect(try ArchiveCopier().compact(archive.path).isReplaced)

@@ -82,15 +82,15 @@ struct PruneCommand: ReportingCommand {
     }
   }
 
-  private func prune(_ file: String, _ policy: RetentionPolicy) throws -> SnapshotPruner.Report {
-    try SnapshotPruner(policy, forgetting: Set(forget)).prune(
-      try FileStorage.open(FilePath(file)), name: file, account: account)
+  private func prune(_ file: String, _ policy: RetentionPolicy) throws -> RetentionPolicy.Report {
+    try policy.prune(
+      try FileStorage.open(FilePath(file)), name: file, forgetting: Set(forget), account: account)
   }
 
-  private func plan(_ file: String, _ policy: RetentionPolicy) throws -> SnapshotPruner.Report {
+  private func plan(_ file: String, _ policy: RetentionPolicy) throws -> RetentionPolicy.Report {
     let archive = try SourceArchive(
       try ArchiveReader(path: FilePath(file)), name: file, allowsTail: true)
-    let plan = try SnapshotPruner.Plan(
+    let plan = try RetentionPolicy.Plan(
       archive.history, policy, forgetting: Set(forget), account: try account(archive.history))
     return (plan, archive.reader.generation, 0)
   }
@@ -99,7 +99,7 @@ struct PruneCommand: ReportingCommand {
     try history.account(accountOption.account)
   }
 
-  private func printText(_ report: SnapshotPruner.Report, _ file: String) {
+  private func printText(_ report: RetentionPolicy.Report, _ file: String) {
     let verdicts = report.plan.verdicts
     if dryRun {
       if archives.files.count > 1 { Console.print("\(file):") }
@@ -143,7 +143,7 @@ struct PruneCommand: ReportingCommand {
     RetentionPolicy.Reason.allCases.filter(reasons.contains).map(\.rawValue)
   }
 
-  private func printJSON(_ report: SnapshotPruner.Report, _ file: String) {
+  private func printJSON(_ report: RetentionPolicy.Report, _ file: String) {
     var json = JSONWriter.ofResults
     json.begin(.prune)
     json.field("file", file)
