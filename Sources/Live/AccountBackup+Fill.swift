@@ -1,7 +1,6 @@
 package import ATProtocol
 internal import Archive
 internal import Files
-internal import IPLD
 internal import Snapshots
 package import SystemPackage
 internal import XRPC

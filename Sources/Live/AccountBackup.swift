@@ -1,5 +1,4 @@
 public import ATProtocol
-internal import Archive
 internal import Files
 public import IPLD
 internal import Remote

@@ -4,7 +4,6 @@ internal import Files
 internal import IPLD
 internal import Snapshots
 internal import Verification
-internal import XRPC
 
 /// Going by the ledger of a snapshot whose repository has not changed, and ending with a new one.
 ///

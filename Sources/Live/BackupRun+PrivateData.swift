@@ -1,7 +1,6 @@
 internal import ATProtocol
 internal import IPLD
 internal import Snapshots
-internal import SystemPackage
 internal import XRPC
 
 /// What the server keeps for the account's owner alone, asked for as the owner.

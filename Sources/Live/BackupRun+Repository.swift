@@ -1,10 +1,8 @@
 internal import ATProtocol
-internal import Archive
 internal import Files
 internal import IPLD
 internal import Repository
 internal import Snapshots
-internal import SystemPackage
 internal import XRPC
 
 /// The account's repository, or what has changed of it: fetched until what came is what it should

@@ -1,11 +1,6 @@
 internal import ATProtocol
 internal import Archive
-internal import Files
-internal import IPLD
-internal import Repository
 internal import Snapshots
-internal import Synchronization
-internal import SystemPackage
 internal import XRPC
 
 /// The backup of an account of which is known who it is, from its server, into its archive: the

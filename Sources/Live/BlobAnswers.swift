@@ -1,7 +1,6 @@
 internal import ATProtocol
 internal import Archive
 internal import Files
-internal import IPLD
 internal import Snapshots
 internal import SystemPackage
 internal import XRPC

@@ -1,5 +1,4 @@
 internal import ATProtocol
-internal import Archive
 internal import IPLD
 package import Snapshots
 internal import Synchronization

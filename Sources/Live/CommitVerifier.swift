@@ -1,5 +1,4 @@
 internal import ATProtocol
-internal import Archive
 internal import Files
 internal import IPLD
 internal import LibC

@@ -1,12 +1,10 @@
 internal import ATProtocol
 internal import Archive
 internal import Files
-internal import IPLD
 internal import ObjectStore
 public import Remote
 public import Snapshots
 public import SystemPackage
-internal import XRPC
 
 /// What a backup goes to: an archive that is there, one that is being made under a temporary name,
 /// or an object in a bucket.

@@ -1,9 +1,7 @@
 package import ATProtocol
-internal import Archive
 internal import Files
 package import IPLD
 internal import Synchronization
-internal import SystemPackage
 package import XRPC
 
 /// Backs up many accounts, some at a time.

@@ -1,6 +1,5 @@
 internal import Archive
 package import Files
-internal import IPLD
 package import ObjectStore
 internal import Snapshots
 package import SystemPackage

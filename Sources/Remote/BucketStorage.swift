@@ -5,7 +5,6 @@ internal import LibC
 package import ObjectStore
 internal import Synchronization
 package import SystemPackage
-internal import XRPC
 
 /// An archive in a bucket that is appended to.
 ///

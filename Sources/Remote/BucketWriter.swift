@@ -1,4 +1,3 @@
-internal import Archive
 internal import IPLD
 internal import ObjectStore
 internal import Synchronization

@@ -2,7 +2,6 @@ internal import Archive
 internal import Files
 internal import IPLD
 internal import Synchronization
-internal import SystemPackage
 internal import XRPC
 
 /// An object that lies on a server, read part by part: its end first, which one request tells, then

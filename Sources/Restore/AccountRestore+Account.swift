@@ -2,7 +2,6 @@ internal import ATProtocol
 internal import Files
 internal import IPLD
 internal import Snapshots
-internal import SystemPackage
 internal import XRPC
 
 /// The account on the new server.

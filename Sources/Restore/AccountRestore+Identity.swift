@@ -1,7 +1,6 @@
 internal import ATProtocol
 internal import Files
 internal import IPLD
-internal import SystemPackage
 internal import XRPC
 
 /// What cannot be undone: the identity, the activation, the end on the old server.

@@ -1,5 +1,4 @@
 package import ATProtocol
-internal import Archive
 internal import Files
 package import IPLD
 package import Snapshots

@@ -1,5 +1,4 @@
 package import ATProtocol
-internal import Archive
 internal import IPLD
 package import Snapshots
 package import XRPC

@@ -4,7 +4,6 @@ internal import Files
 internal import IPLD
 internal import Repository
 internal import Snapshots
-internal import SystemPackage
 internal import XRPC
 
 /// A snapshot that is to be given back to a server: its CAR in a file, whole and checked, and the
