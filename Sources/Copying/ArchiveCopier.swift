@@ -9,7 +9,7 @@ internal import Verification
 /// Makes a new archive of snapshots of one archive or several, and verifies it before it gets its
 /// name.
 package struct ArchiveCopier {
-  private let level: Int
+  let level: Int
   let limits: ReadLimits
   let observer: Progress.Observer
   private let storage: (AtomicFile) throws -> any ArchiveStorage

@@ -182,7 +182,7 @@ import Testing
         let options = RepositoryPacker.Options(
           tool: "tests", createdAt: "2026-01-02T03:04:05Z", hostSystem: "Linux",
           milliseconds: { 0 })
-        _ = try ArchiveSalvager.salvage(
+        _ = try ArchiveCopier().salvage(
           ArchiveReader(path: source), into: target.storage(), by: options.provenance)
         try target.publishArchive()
       }

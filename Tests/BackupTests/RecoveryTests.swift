@@ -243,7 +243,7 @@ struct `What an independent walker finds intact in a damaged archive` {
   ) throws {
     let new = FilePath(folder.file("new.car.zst"))
     do {
-      _ = try ArchiveSalvager.salvage(
+      _ = try ArchiveCopier().salvage(
         ArchiveReader(path: FilePath(path)), into: FileStorage.openOrCreate(new),
         by: options.provenance)
     } catch {

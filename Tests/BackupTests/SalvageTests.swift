@@ -100,7 +100,7 @@ import Verification
     let large = CID.blob(sample.blobs[2])
     let reader = try sample.reader(Array(sample.bytes.prefix(try sample.offset(of: large))))
     let path = FilePath(sample.packed.folder.file("left.car.zst"))
-    let report = try ArchiveSalvager.salvage(
+    let report = try ArchiveCopier().salvage(
       reader, into: FileStorage.create(path),
       by: SnapshotBuilder.Provenance(
         tool: "tests", createdAt: "2026-05-05T05:05:05Z", hostSystem: "Linux", milliseconds: { 0 }))

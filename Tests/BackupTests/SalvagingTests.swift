@@ -16,14 +16,14 @@ import Verification
 
   private struct Salvaged {
     let reader: ArchiveReader
-    let report: ArchiveSalvager.Report
+    let report: ArchiveCopier.SalvageReport
     let path: FilePath
   }
 
   private func salvage(_ bytes: [UInt8], in folder: TemporaryFolder) throws -> Salvaged {
     let damaged = try folder.write("damaged.car.zst", bytes)
     let path = FilePath(folder.file("salvaged.car.zst"))
-    let report = try ArchiveSalvager.salvage(
+    let report = try ArchiveCopier().salvage(
       ArchiveReader(path: FilePath(damaged)), into: FileStorage.openOrCreate(path),
       by: Self.options.provenance)
     #expect(try folder.read("damaged.car.zst") == bytes)

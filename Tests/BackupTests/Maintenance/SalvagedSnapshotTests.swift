@@ -20,14 +20,14 @@ import Verification
   private struct Salvaged {
     let folder: TemporaryFolder
     let path: FilePath
-    let report: ArchiveSalvager.Report
+    let report: ArchiveCopier.SalvageReport
     let reader: ArchiveReader
 
     init(_ bytes: [UInt8], in folder: TemporaryFolder) throws {
       self.folder = folder
       let damaged = FilePath(try folder.write("damaged.car.zst", bytes))
       path = FilePath(folder.file("salvaged.car.zst"))
-      report = try ArchiveSalvager.salvage(
+      report = try ArchiveCopier().salvage(
         ArchiveReader(path: damaged), into: FileStorage.openOrCreate(path),
         by: options.provenance)
       reader = try ArchiveReader(path: path)
@@ -283,7 +283,7 @@ import Verification
     ] as [(Set<Int>, [String])] {
       let (archive, manifests) = try archive(without: found.count == 5 ? [] : found)
       let path = FilePath(archive.folder.file("salvaged.car.zst"))
-      let report = try ArchiveSalvager.salvage(
+      let report = try ArchiveCopier().salvage(
         SourceArchive(archive.reader(), name: "a"), links(manifests, unvouched: found),
         into: FileStorage.openOrCreate(path), by: Self.options.provenance)
       let reader = try ArchiveReader(path: path)

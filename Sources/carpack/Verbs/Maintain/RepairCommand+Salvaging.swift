@@ -12,14 +12,14 @@ extension RepairCommand {
     let provenance = SnapshotBuilder.Provenance(
       tool: "carpack \(Carpack.version)", createdAt: Host.now, hostSystem: Host.system,
       milliseconds: Host.milliseconds)
-    let report: ArchiveSalvager.Report
+    let report: ArchiveCopier.SalvageReport
     do {
       let storage = try target.storage()
       Interruption.removeIfInterrupted(target.temporaryPath.string)
-      report = try ArchiveSalvager.salvage(
-        ArchiveReader(path: FilePath(file), limits: limits.limits), into: storage,
-        by: provenance, level: compression.level,
-        observer: ProgressLine.observer(quiet: common.quiet))
+      let copier = ArchiveCopier(
+        level: compression.level, observer: ProgressLine.observer(quiet: common.quiet))
+      report = try copier.salvage(
+        ArchiveReader(path: FilePath(file), limits: limits.limits), into: storage, by: provenance)
       try target.publishArchive()
       Interruption.removeIfInterrupted(nil)
     } catch {
@@ -31,7 +31,7 @@ extension RepairCommand {
     if !report.isWhole { throw ExitStatus.incomplete }
   }
 
-  private func printText(_ report: ArchiveSalvager.Report, _ output: String) {
+  private func printText(_ report: ArchiveCopier.SalvageReport, _ output: String) {
     for cid in report.lostSections {
       Console.say(.lost, "\(cid)")
     }
@@ -50,7 +50,7 @@ extension RepairCommand {
     )
   }
 
-  private static func losses(of snapshot: ArchiveSalvager.Outcome) -> String {
+  private static func losses(of snapshot: ArchiveCopier.SalvagedSnapshot) -> String {
     let blocks = Quantity.count(Int(clamping: snapshot.loss.blockCount), "block")
     let records = Quantity.count(snapshot.loss.recordCount, "record")
     var losses = ["\(blocks) (\(records))", Quantity.count(snapshot.loss.blobCount, "blob")]
@@ -63,7 +63,7 @@ extension RepairCommand {
     return losses.joined(separator: ", ")
   }
 
-  private func printJSON(_ report: ArchiveSalvager.Report, _ output: String) {
+  private func printJSON(_ report: ArchiveCopier.SalvageReport, _ output: String) {
     var json = JSONWriter.ofResults
     json.begin(.salvage)
     json.field("file", output)

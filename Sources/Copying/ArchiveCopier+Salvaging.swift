@@ -1,6 +1,5 @@
 package import ATProtocol
 package import Archive
-package import Files
 package import IPLD
 package import Snapshots
 
@@ -15,9 +14,9 @@ package import Snapshots
 ///
 /// 1. The damaged archive is only read.
 /// 2. Nothing is in the new one that does not hash to its CID.
-package struct ArchiveSalvager {
+extension ArchiveCopier {
   /// What became of a snapshot.
-  package struct Outcome: Sendable {
+  package struct SalvagedSnapshot: Sendable {
     /// The account.
     package let did: DID
     /// The revision.
@@ -36,7 +35,7 @@ package struct ArchiveSalvager {
   }
 
   /// The result of salvaging.
-  package struct Report: Sendable {
+  package struct SalvageReport: Sendable {
     /// How many sections could not be saved, as far as that is known.
     package internal(set) var lostSectionCount: UInt64 = 0
     /// The CIDs of those of them that are known, the first thousand.
@@ -44,7 +43,7 @@ package struct ArchiveSalvager {
     /// Why snapshots are lost altogether.
     package internal(set) var lostSnapshots: [String] = []
     /// The snapshots that were saved, the oldest first.
-    package internal(set) var snapshots: [Outcome] = []
+    package internal(set) var snapshots: [SalvagedSnapshot] = []
     /// What is in the new archive.
     package internal(set) var generation: Generation?
 
@@ -60,29 +59,25 @@ package struct ArchiveSalvager {
   ///   - reader: the damaged archive.
   ///   - storage: where the new one is written; what is there is thrown away.
   ///   - provenance: by whom, for a snapshot whose manifest is lost.
-  ///   - level: the zstd level.
-  ///   - observer: receives progress.
   /// - Throws: ``SnapshotError/noSnapshot`` if no manifest is left and no repository either;
   ///   `ArchiveError` if the new archive cannot be written.
-  package static func salvage(
+  package func salvage(
     _ reader: ArchiveReader, into storage: any ArchiveStorage,
-    by provenance: SnapshotBuilder.Provenance,
-    level: Int = 3, observer: @escaping Progress.Observer = { _ in }
-  ) throws -> Report {
+    by provenance: SnapshotBuilder.Provenance
+  ) throws -> SalvageReport {
     let history = try SnapshotHistory(of: reader.surveyed())
     return try salvage(
       SourceArchive(damaged: history.reader, history), history.entries.map { ChainLink($0) },
-      into: storage, by: provenance, level: level, observer: observer)
+      into: storage, by: provenance)
   }
 
   /// Salvages these snapshots of an archive.
-  package static func salvage(
+  package func salvage(
     _ source: SourceArchive, _ links: [ChainLink], into storage: any ArchiveStorage,
-    by provenance: SnapshotBuilder.Provenance, level: Int = 3,
-    observer: @escaping Progress.Observer = { _ in }
-  ) throws -> Report {
+    by provenance: SnapshotBuilder.Provenance
+  ) throws -> SalvageReport {
     let reader = source.reader
-    var report = Report()
+    var report = SalvageReport()
     report.lostSnapshots = source.history.breaks.map { "\($0)" }
     var found: ArchivedSnapshot?
     if links.isEmpty {
@@ -104,7 +99,7 @@ package struct ArchiveSalvager {
       let (new, loss) = try copier.copy(archived, from: 0, isVouched: isVouched, strays: strays)
       if let new {
         report.snapshots.append(
-          Outcome(
+          SalvagedSnapshot(
             did: did, rev: rev, old: archived.cid, new: new, isVouched: isVouched, loss: loss))
       } else {
         let name = archived.cid.map { "the snapshot \($0) of" } ?? "the newest snapshot of"
