@@ -28,7 +28,7 @@ extension SnapshotCopier {
     var hash = SHA256()
     var byteCount = UInt64(car.header.count)
     hash.update(car.header.span)
-    try sources[source].archive.reader.copyCAR(left.runs, limit: .max) { bytes in
+    try sources[source].archive.reader.copyCAR(left.runs) { bytes in
       hash.update(bytes)
       byteCount += UInt64(bytes.count)
     }

@@ -29,8 +29,9 @@ extension SnapshotCopier {
     // In an order of its own each section would cost the whole pack that it lies in.
     let (archive, observer) = (sources[source].archive, observer)
     let sections = try archive.reading {
-      try LaidOutBlocks(gathering: new, of: archive.reader, limit: limit) { done in
-        observer(Progress(stage: "reading", done: UInt64(done), total: 0))
+      try LaidOutBlocks(gathering: new, of: archive.reader) { progress in
+        guard progress.done <= limit else { throw SnapshotError.malformedOrder }
+        observer(progress)
       }
     }
     try sections.forEach(in: new) { ordinal, number in

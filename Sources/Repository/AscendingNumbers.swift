@@ -41,6 +41,19 @@ struct AscendingNumbers: RandomAccessCollection, Sendable {
 }
 
 extension [Range<UInt64>] {
+  /// Everything that is in some of these, once, in ascending order.
+  package var united: [Range<UInt64>] {
+    var united: [Range<UInt64>] = []
+    for run in sorted(by: { $0.lowerBound < $1.lowerBound }) where !run.isEmpty {
+      if let last = united.last, run.lowerBound <= last.upperBound {
+        united[united.count - 1] = last.lowerBound..<Swift.max(last.upperBound, run.upperBound)
+      } else {
+        united.append(run)
+      }
+    }
+    return united
+  }
+
   /// Divides a range by these, which are in order and apart from one another.
   ///
   /// - Parameters:

@@ -90,11 +90,9 @@ package struct CheckedRepository: Sendable {
   ///   - selection: the blocks that are taken from it, in their order.
   ///   - archive: where it is going to be packed.
   ///   - stored: the sections of the archive that follow.
-  ///   - copyStored: hands out the bytes of these.
   package init(
     _ inspection: RepositoryInspection, of source: some BlockSource, _ blocks: BlockSet,
-    file: CARFile?, selection: [Int], archive: ArchiveReader?, stored: [Range<UInt64>] = [],
-    copyStored: (_ sink: (Span<UInt8>) -> Void) throws -> Void = { _ in }
+    file: CARFile?, selection: [Int], archive: ArchiveReader?, stored: [Range<UInt64>] = []
   ) throws {
     let starts = selection.map { file?.start(of: $0) ?? 0 }
     commit = try Self.check(inspection)
@@ -111,7 +109,7 @@ package struct CheckedRepository: Sendable {
         file.withSection(at: start) { take($0.extracting($1.start..<$1.end)) }
       }
     }
-    try copyStored(take)
+    try archive?.copyCAR(stored, to: take)
     var found = inspection
     found.distinctBlockCount = stored.reduce(starts.count) { $0 + $1.count }
     (self.inspection, self.header, self.byteCount) = (found, header, UInt64(byteCount))

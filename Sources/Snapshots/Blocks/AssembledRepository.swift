@@ -26,10 +26,7 @@ extension CheckedRepository {
       try base.order().runs, reached, source.old, offset: sent.numberLimit)
     try self.init(
       inspection, of: source, reached, file: sent, selection: sent.inOrder(reached),
-      archive: base.reader, stored: stored.runs
-    ) { sink in
-      try base.reader.copyCAR(stored.runs, limit: .max, to: sink)
-    }
+      archive: base.reader, stored: stored.runs)
   }
 
   /// The blocks of a CAR that its commit reaches, in canonical order, and the blobs among the others
@@ -77,10 +74,7 @@ extension CheckedRepository {
     let stored = Self.ordinals(kept + (try base?.order().runs ?? []), reached, blocks, offset: 0)
     try self.init(
       inspection, of: blocks, reached, file: nil, selection: [], archive: reader,
-      stored: stored.runs
-    ) { sink in
-      try reader.copyCAR(stored.runs, limit: .max, to: sink)
-    }
+      stored: stored.runs)
   }
 
   /// The blocks among sections of an archive that a commit reaches, in a file.

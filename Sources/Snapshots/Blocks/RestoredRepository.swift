@@ -101,18 +101,20 @@ package final class RestoredRepository: Sendable {
   ) throws -> SHA256Digest? {
     let car = archived.snapshot.car
     let runs = try archived.order().runs
-    func progress(_ done: Int) {
-      observer(Progress(stage: "reading", done: UInt64(done), total: car.byteCount))
+    // Whatever the order says, it is not more than the manifest says.
+    func check(_ done: UInt64) throws {
+      guard done <= car.byteCount else { throw SnapshotError.malformedOrder }
+      observer(Progress(stage: "reading", done: done, total: car.byteCount))
     }
     var hash = SHA256()
     hash.update(car.header.span)
     try spool.write(car.header.span)
-    try archived.reader.copyCAR(runs, limit: car.byteCount, progress: progress) { bytes in
+    try archived.reader.copyCAR(runs) { progress in
+      try check(progress.done)
+    } to: { bytes in
       if car.sha256 != nil { hash.update(bytes) }
       try spool.write(bytes)
-      // Whatever the order says, it is not more than the manifest says.
-      guard UInt64(spool.count) <= car.byteCount else { throw SnapshotError.malformedOrder }
-      progress(spool.count)
+      try check(UInt64(spool.count))
     }
     return car.sha256 == nil ? nil : hash.finish()
   }

@@ -155,7 +155,7 @@ extension ArchivedSnapshot {
     guard cid != nil else { throw SnapshotError.noSnapshot }
     let (car, runs) = (snapshot.car, try order().runs)
     var intake = try BlockIntake(isHashing: true, keepsRecords: keepsRecords)
-    for run in BlockOrder.union(of: runs + others) {
+    for run in (runs + others).united {
       try intake.read(run, reader, total: car.byteCount, observer)
     }
     if let failure = intake.failure { throw failure }

@@ -114,21 +114,6 @@ package struct BlockOrder: Equatable, Sendable {
   }
 }
 
-extension BlockOrder {
-  /// Everything that is in some run, once, in ascending order.
-  static func union(of runs: [Range<UInt64>]) -> [Range<UInt64>] {
-    var union: [Range<UInt64>] = []
-    for run in runs.sorted(by: { $0.lowerBound < $1.lowerBound }) where !run.isEmpty {
-      if let last = union.last, run.lowerBound <= last.upperBound {
-        union[union.count - 1] = last.lowerBound..<max(last.upperBound, run.upperBound)
-      } else {
-        union.append(run)
-      }
-    }
-    return union
-  }
-}
-
 /// Orders relative to that of an earlier snapshot (FORMAT 6.1).
 ///
 /// Servers give a repository in nearly the order of the last time, but now and then in another:

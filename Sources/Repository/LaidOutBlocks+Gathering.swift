@@ -1,6 +1,6 @@
 package import Archive
-internal import Files
-package import Repository
+package import Files
+internal import IPLD
 
 /// Sections of an archive in any order.
 ///
@@ -17,20 +17,16 @@ extension LaidOutBlocks {
   /// - Parameters:
   ///   - wanted: which, in any order and as often as one likes.
   ///   - reader: the archive.
-  ///   - limit: the most bytes that they may have, together.
-  ///   - progress: is told how many bytes have been read.
-  /// - Throws: `ArchiveError` if one of them is damaged, ``SnapshotError`` if they are longer,
-  ///   ``BackupError`` if there is no room for them.
+  ///   - observer: is told how many bytes have been read, those of a large section before.
+  /// - Throws: `ArchiveError` if one of them is damaged, ``BackupError`` if there is no room for
+  ///   them; what `observer` throws.
   package init(
-    gathering wanted: [Range<UInt64>], of reader: ArchiveReader, limit: UInt64,
-    progress: (Int) -> Void = { _ in }
+    gathering wanted: [Range<UInt64>], of reader: ArchiveReader,
+    _ observer: (Progress) throws -> Void = { _ in }
   ) throws {
     var intake = try BlockIntake(isHashing: true, keepsAll: true)
-    for run in BlockOrder.union(of: wanted) {
-      try intake.read(run, reader) { found in
-        guard found.done <= limit else { throw SnapshotError.malformedOrder }
-        progress(Int(clamping: found.done))
-      }
+    for run in wanted.united {
+      try intake.read(run, reader, observer)
       if let failure = intake.failure { throw failure }
     }
     try self.init(intake)
@@ -42,17 +38,16 @@ extension ArchiveReader {
   ///
   /// - Parameters:
   ///   - runs: which.
-  ///   - limit: the most bytes that they may have, together.
-  ///   - progress: is told how many bytes have been read, if they are read in the order of the
+  ///   - observer: is told how many bytes have been read, if they are read in the order of the
   ///     archive first.
   ///   - sink: receives the bytes.
   /// - Throws: as laying them out does; what `sink` throws.
   package func copyCAR(
-    _ runs: [Range<UInt64>], limit: UInt64, progress: (Int) -> Void = { _ in },
+    _ runs: [Range<UInt64>], _ observer: (Progress) throws -> Void = { _ in },
     to sink: (Span<UInt8>) throws -> Void
   ) throws {
     guard runs.count > LaidOutBlocks.maximumRuns else { return try copySections(runs, to: sink) }
-    let sections = try LaidOutBlocks(gathering: runs, of: self, limit: limit, progress: progress)
+    let sections = try LaidOutBlocks(gathering: runs, of: self, observer)
     for run in runs { try sections.copy(run, to: sink) }
   }
 }
