@@ -207,9 +207,7 @@ extension SurveyAudit {
         var seen = Set<CID>()
         for ordinal in try reader.candidates(SectionKey(prefix: key)) {
           guard let cid = try reader.intactCID(of: ordinal) else { continue }
-          if !seen.insert(cid).inserted {
-            verification.note(.repeatedSection(cid), at: nil)
-          }
+          if !seen.insert(cid).inserted { verification.note(.repeatedSection(cid), at: nil) }
         }
       } catch let error as ArchiveError {
         verification.note(error)

@@ -126,9 +126,7 @@ struct SurveyAudit {
   }
 
   private mutating func noteTail() {
-    if generation.number == 0 {
-      return verification.note(.noFooter, at: nil)
-    }
+    if generation.number == 0 { return verification.note(.noFooter, at: nil) }
     guard survey.limit > end else { return }
     for footer in survey.footers
     where footer.frame.offset >= end && !footer.isInPlace && footer.number > generation.number {

@@ -12,9 +12,7 @@ package final class FrameDecoder: Sendable {
     if frame.isRaw { return RawFrame.content(of: frame, in: file) }
     let stored = file.extracting(frame.range)
     guard let content = decompressors.with({ $0.decompress(stored, size: frame.contentSize) })
-    else {
-      throw ArchiveError(.damagedFrame("it does not decompress"), at: frame.offset)
-    }
+    else { throw ArchiveError(.damagedFrame("it does not decompress"), at: frame.offset) }
     return content
   }
 

@@ -27,8 +27,7 @@ package enum ArchiveMagic {
   @inline(__always)
   package static func isAt(_ offset: Int, in bytes: Span<UInt8>) -> Bool {
     guard offset >= 0, offset <= bytes.count - length else { return false }
-    return bytes.u64(offset) == first
-      && bytes.u64(offset + 8) == second
+    return bytes.u64(offset) == first && bytes.u64(offset + 8) == second
   }
 
   /// The first place at or after `start` where the magic occurs in full.

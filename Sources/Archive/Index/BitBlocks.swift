@@ -29,9 +29,7 @@ enum BitBlocks {
       ? bytes.u64(offset) >> UInt64(first) | high << UInt64(64 - first)
       : high >> UInt64(first - 64)
     let held = bitsPerBlock - first
-    if held < count {
-      bits |= bytes.u64(offset + blockLength) << UInt64(held)
-    }
+    if held < count { bits |= bytes.u64(offset + blockLength) << UInt64(held) }
     return bits & (1 << UInt64(count) - 1)
   }
 

@@ -114,9 +114,7 @@ extension IndexSegment {
   /// be: that names no key.
   func forEachKept(in file: Span<UInt8>, _ body: (UInt64, UInt64) -> Void) {
     var entries = entries
-    while let entry = try? entries.next(in: file) {
-      body(base + UInt64(entry.ordinal), entry.key)
-    }
+    while let entry = try? entries.next(in: file) { body(base + UInt64(entry.ordinal), entry.key) }
   }
 
   /// All entries, one after the other.

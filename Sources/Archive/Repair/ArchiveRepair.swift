@@ -147,9 +147,7 @@ package struct ArchiveRepair {
     let hasTail = generation.map { UInt64(end) > $0.committedLength } ?? true
     let isRepaired = generation?.features.isRepaired ?? false
     let isRegular = survey.isRegular(generation, index, in: bytes)
-    guard !isIndexed || hasTail || !isRegular && !isRepaired else {
-      return try cutOff(behind: end)
-    }
+    guard !isIndexed || hasTail || !isRegular && !isRepaired else { return try cutOff(behind: end) }
     let manifests = survey.unlinkedManifests(.empty, in: bytes)
     // Without a footer and without a manifest there is nothing to make count.
     if generation == nil, manifests.isEmpty, survey.hasNoSalvagedManifest {
@@ -261,8 +259,7 @@ extension Survey {
       case .void: generation.features.isRepaired
       case .gap(let range, _):
         // Lost data that the index lists stays as it is.
-        range.lowerBound >= end
-          || listed.has(range.lowerBound) && listed.has(range.upperBound - 1)
+        range.lowerBound >= end || listed.has(range.lowerBound) && listed.has(range.upperBound - 1)
       }
     }
   }

@@ -149,8 +149,7 @@ struct GenerationRestoring {
       // Where data is lost, what is left of the footer has to agree: its checksum is that of all of
       // it.
       let agrees =
-        start + length <= file.count
-        && bytes.span.u64(length - 8) == file.u64(start + length - 8)
+        start + length <= file.count && bytes.span.u64(length - 8) == file.u64(start + length - 8)
       guard isDetermined && required == before || agrees else { continue }
       // What the footer vouches for has to be there before it is.
       try storage.synchronize()
@@ -218,9 +217,7 @@ struct GenerationRestoring {
     let range = base..<end
     guard !survey.lostOrdinals.contains(where: { $0.overlaps(range) }) else { return nil }
     let frames = survey.framesByOrdinal.filter { range.contains($0.firstOrdinal) }
-    guard frames.allSatisfy(\.isIntact), frames.first?.firstOrdinal == base else {
-      return nil
-    }
+    guard frames.allSatisfy(\.isIntact), frames.first?.firstOrdinal == base else { return nil }
     var keys = KeyList()
     for key in frames.lazy.flatMap(survey.keys(of:)) { keys.append(key) }
     guard keys.count == range.count else { return nil }

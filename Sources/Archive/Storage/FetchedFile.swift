@@ -190,9 +190,7 @@ package final class FetchedFile: Sendable {
         var page = max(range.lowerBound / pageSize, runs.last?.upperBound ?? 0)
         while page * pageSize < range.upperBound {
           table.groups[page / Self.pagesPerGroup, default: (0, 0)].lastUse = table.clock
-          if !table.isPresent(page) {
-            runs.extend(by: page, across: Self.widestGap / pageSize)
-          }
+          if !table.isPresent(page) { runs.extend(by: page, across: Self.widestGap / pageSize) }
           page += 1
         }
       }
@@ -227,9 +225,7 @@ package final class FetchedFile: Sendable {
 
   /// Lets go of what was needed longest ago, if there is too much.
   private func evict(_ table: inout Table) {
-    guard !table.keepsAll, table.failure == nil, table.held * pageSize > capacity else {
-      return
-    }
+    guard !table.keepsAll, table.failure == nil, table.held * pageSize > capacity else { return }
     let oldest = table.groups.sorted { $0.value.lastUse < $1.value.lastUse }
     for (number, group) in oldest where group.lastUse < table.clock {
       guard table.held * pageSize > capacity / 4 * 3 else { return }

@@ -106,8 +106,7 @@ package struct FrameTables: Sendable {
       let entry = segment.frameEntry(number, in: file)
       guard entry.storedLength == UInt32(clamping: storedLength) else { continue }
       let isContinuation =
-        number > 0
-        && segment.frameEntry(number - 1, in: file).firstOrdinal == entry.firstOrdinal
+        number > 0 && segment.frameEntry(number - 1, in: file).firstOrdinal == entry.firstOrdinal
       let known: KnownFrame = (entry.firstOrdinal, isContinuation)
       if entry.offset == offset { return known }
       moved = moved ?? known

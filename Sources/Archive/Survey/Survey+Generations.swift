@@ -100,15 +100,13 @@ extension Survey {
         let footer = try Footer.read(file, seen.frame)
         let place = UInt64(seen.frame.offset)
         guard
-          isBroken
-            || footer.number == number && footer.previousFooterOffset == last?.footerOffset
+          isBroken || footer.number == number && footer.previousFooterOffset == last?.footerOffset
         else {
           throw ArchiveError(
             .malformedFooter("it does not follow the one before it"), offset: place)
         }
         guard
-          !isCounting
-            || footer.sectionCount == sectionCount && footer.streamLength == streamLength
+          !isCounting || footer.sectionCount == sectionCount && footer.streamLength == streamLength
         else {
           throw ArchiveError(
             .malformedFooter(

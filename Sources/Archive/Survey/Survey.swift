@@ -181,15 +181,12 @@ package struct Survey: Sendable {
 
   /// Whether every byte is part of a frame that holds.
   package var isTiled: Bool {
-    frames.allSatisfy(\.isIntact)
-      && gaps.isEmpty
-      && header?.failure == nil
+    frames.allSatisfy(\.isIntact) && gaps.isEmpty && header?.failure == nil
   }
 
   /// Whether it is certain that no section is damaged or lost.
   package var isWhole: Bool {
-    isCertain && frames.allSatisfy(\.isIntact) && incomplete.isEmpty
-      && damagedCount == 0
+    isCertain && frames.allSatisfy(\.isIntact) && incomplete.isEmpty && damagedCount == 0
       && lostOrdinals.isEmpty && header?.failure == nil
   }
 
@@ -332,14 +329,12 @@ extension Survey {
 
   private mutating func noteDamaged(_ cid: CID, _ place: UInt64) {
     damagedCount += 1
-    guard damaged.count < Self.listLimit else { return }
-    damaged.append((cid, place))
+    if damaged.count < Self.listLimit { damaged.append((cid, place)) }
   }
 
   private mutating func noteUnverifiable(_ cid: CID, _ place: UInt64) {
     unverifiableCount += 1
-    guard unverifiable.count < Self.listLimit else { return }
-    unverifiable.append((cid, place))
+    if unverifiable.count < Self.listLimit { unverifiable.append((cid, place)) }
   }
 }
 

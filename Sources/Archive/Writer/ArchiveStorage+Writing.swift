@@ -12,9 +12,7 @@ extension ArchiveStorage {
       let length = rest < maximum + VoidFrame.headerLength ? rest : maximum
       let bytes = try read(length, at: UInt64(start))
       let patches = VoidFrame.patches(for: bytes.span)
-      for (offset, patch) in patches {
-        try write(patch.span, at: UInt64(start + offset))
-      }
+      for (offset, patch) in patches { try write(patch.span, at: UInt64(start + offset)) }
       start += length
     }
     return start - range.lowerBound

@@ -10,9 +10,7 @@ extension ArchiveWriter {
   mutating func existing(_ cid: CID, _ key: SectionKey) throws -> UInt64? {
     let candidates = pending.ordinals(key)
     if let ordinal = try find(cid, among: candidates) { return ordinal }
-    guard candidates.count < ArchiveLimits.aliases else {
-      throw ArchiveError(.tooManyAliases(cid))
-    }
+    guard candidates.count < ArchiveLimits.aliases else { throw ArchiveError(.tooManyAliases(cid)) }
     guard let committed else { return nil }
     switch try committed.state(of: cid, isChecking: true) {
     case .held(let ordinal, _): return ordinal

@@ -46,9 +46,7 @@ extension ArchiveWriter {
   package mutating func finish() throws -> UInt64 {
     guard !hasFailed else { throw ArchiveError(.writerFailed(failure)) }
     guard let cid = incoming?.cid, let ordinal = incoming?.ordinal, let isLarge = incoming?.isLarge
-    else {
-      throw ArchiveError(.noSectionOpen)
-    }
+    else { throw ArchiveError(.noSectionOpen) }
     do {
       try incoming?.finish(&log)
     } catch {

@@ -136,9 +136,7 @@ package struct ArchiveWriter: ~Copyable {
     if let frame = readBack, let index = frame.index(of: ordinal) {
       return try frame.prefix(index).cid
     }
-    guard let entry = log.frame(of: ordinal) else {
-      throw ArchiveError(.unknownOrdinal(ordinal))
-    }
+    guard let entry = log.frame(of: ordinal) else { throw ArchiveError(.unknownOrdinal(ordinal)) }
     let stored = try log.storage.read(Int(entry.storedLength), at: entry.offset)
     let frame: DecodedFrame
     do {

@@ -89,9 +89,7 @@ struct OpenSection: ~Copyable {
       throw ArchiveError(.lengthMismatch(cid, announced: bodyLength, received: received))
     }
     guard isLarge else { return }
-    guard hash?.finish() != .mismatch else {
-      throw ArchiveError(.contentMismatch(cid))
-    }
+    guard hash?.finish() != .mismatch else { throw ArchiveError(.contentMismatch(cid)) }
     if !content.isEmpty { try writeFrame(to: &log) }
   }
 

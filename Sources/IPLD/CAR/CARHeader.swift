@@ -79,9 +79,7 @@ package struct CARHeader: Equatable, Sendable {
     } catch {
       throw CARError(.headerNotDAGCBOR(error.reason), offset: range.lowerBound + error.offset)
     }
-    guard let map = value.map else {
-      throw CARError(.malformedHeader, offset: range.lowerBound)
-    }
+    guard let map = value.map else { throw CARError(.malformedHeader, offset: range.lowerBound) }
     return (map, offset)
   }
 }

@@ -193,9 +193,7 @@ extension CID {
       throw CIDError(.textTooLong, offset: 0)
     }
     if characters.count == 46, characters.starts(with: "Qm".utf8) {
-      guard let bytes = Base58.decode(characters) else {
-        throw CIDError(.notInAlphabet, offset: 0)
-      }
+      guard let bytes = Base58.decode(characters) else { throw CIDError(.notInAlphabet, offset: 0) }
       try self.init(bytes.span)
       guard version == .v0 else { throw CIDError(.unknownVersion, offset: 0) }
       return
