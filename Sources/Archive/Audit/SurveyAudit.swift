@@ -87,21 +87,13 @@ struct SurveyAudit {
   private mutating func noteLandmarks(in file: Span<UInt8>) {
     let isRepaired = generation.features.isRepaired
     for (_, landmark) in survey.landmarks where landmark.range.lowerBound < end {
-      let (range, place) = (landmark.range, UInt64(landmark.range.lowerBound))
-      let flaw: ArchiveError?
-      switch landmark {
-      case .segment: flaw = nil
-      case .footer(let seen):
-        flaw = seen.isInPlace ? nil : ArchiveError(.movedFooter, offset: place)
-      case .other(_, let error): flaw = error
-      case .void:
-        flaw = ArchiveError(.foreignBytes(UInt64(range.count)), offset: place)
-        if !isRepaired { verification.supersededBytes += UInt64(range.count) }
-      case .gap(_, let error):
-        if foreignCount(range.clamped(to: 0..<end)) > 0 { verification.note(error) }
+      guard let flaw = landmark.flaw else { continue }
+      let range = landmark.range
+      if case .gap = landmark {
+        if foreignCount(range.clamped(to: 0..<end)) > 0 { verification.note(flaw) }
         continue
       }
-      guard let flaw else { continue }
+      if case .void = landmark, !isRepaired { verification.supersededBytes += UInt64(range.count) }
       if isRepaired {
         verification.supersededBytes += UInt64(range.count)
       } else {

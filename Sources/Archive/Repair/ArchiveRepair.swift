@@ -104,12 +104,9 @@ package struct ArchiveRepair {
   /// - Returns: Whether anything was changed.
   private mutating func adoptTail() throws -> Bool {
     let file = try storage.map()
-    guard let generation = try ArchiveReader.lastGeneration(of: file),
-      generation.committedLength < UInt64(file.count)
-    else { return false }
     do {
-      let committed = try ArchiveReader(file, committed: generation)
-      guard try committed.withFile({ (file) in committed.index.firstDamaged(in: file) }) == nil
+      guard let committed = try ArchiveWriter.committed(of: file),
+        committed.generation.committedLength < UInt64(file.count)
       else { return false }
       // A writer makes voids of damaged frames, and gives what follows other ordinals.
       let adoption = TailAdoption(
@@ -252,15 +249,12 @@ extension Survey {
     let listed = (index?.frames(in: file) ?? []).filter { !intact.contains($0.offset) }
       .map(\.range).sorted { $0.lowerBound < $1.lowerBound }
     return landmarks.allSatisfy { entry in
-      switch entry.landmark {
-      case .segment: true
-      case .footer(let footer): footer.isInPlace || generation.features.isRepaired
-      case .other(_, let error): error == nil || generation.features.isRepaired
-      case .void: generation.features.isRepaired
-      case .gap(let range, _):
-        // Lost data that the index lists stays as it is.
-        range.lowerBound >= end || listed.has(range.lowerBound) && listed.has(range.upperBound - 1)
+      guard case .gap(let range, _) = entry.landmark else {
+        return generation.features.isRepaired || entry.landmark.flaw == nil
       }
+      // Lost data that the index lists stays as it is.
+      return range.lowerBound >= end
+        || listed.has(range.lowerBound) && listed.has(range.upperBound - 1)
     }
   }
 }

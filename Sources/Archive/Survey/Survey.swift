@@ -85,6 +85,18 @@ package struct Survey: Sendable {
       case .void(let range), .gap(let range, _): range
       }
     }
+
+    /// What is wrong with it, unless the file was repaired.
+    var flaw: ArchiveError? {
+      switch self {
+      case .segment: nil
+      case .footer(let footer):
+        footer.isInPlace ? nil : ArchiveError(.movedFooter, at: range.lowerBound)
+      case .void: ArchiveError(.foreignBytes(UInt64(range.count)), at: range.lowerBound)
+      case .other(_, let error): error
+      case .gap(_, let error): error
+      }
+    }
   }
 
   /// A section of a damaged frame that hashes to its CID all the same.

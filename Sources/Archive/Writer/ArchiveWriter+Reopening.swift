@@ -36,7 +36,7 @@ extension ArchiveWriter {
   /// What is committed in a file; nil if nothing is.
   ///
   /// - Throws: ``ArchiveError`` if an index segment does not hold: nothing can be appended then.
-  private static func committed(of file: MappedFile) throws -> ArchiveReader? {
+  static func committed(of file: MappedFile) throws -> ArchiveReader? {
     guard let generation = try ArchiveReader.lastGeneration(of: file) else { return nil }
     let reader = try ArchiveReader(file, committed: generation)
     let segment = try reader.withFile { (bytes) in reader.index.firstDamaged(in: bytes) }
