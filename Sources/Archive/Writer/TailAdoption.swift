@@ -38,8 +38,12 @@ struct TailAdoption {
         .filter(\.isNext).map(\.offset)
       let dropped = try dropped(of: survey)
       let last = survey.frames.indices.last { !dropped.contains($0) }
-      let hasLost = survey.hasLost(dropped, before: footers.first)
-      let isTorn = last.map { survey.isTorn(before: $0, dropped) } ?? false
+      // Where a footer was, nothing from there on counts.
+      let first = survey.frames.partitioningIndex {
+        $0.offset >= UInt64(footers.first ?? file.count)
+      }
+      let hasLost = survey.hasLost(dropped, before: first)
+      let isTorn = last.map { survey.hasLost(dropped, before: $0 + 1, withVoids: true) } ?? false
       guard !survey.hasMovedFooter(after: generation?.number ?? 0), footers.isEmpty || !hasLost,
         !survey.hasEndedGenerationBehindDamage(dropped),
         !keepsRemains || survey.salvaged.isEmpty, !keepsOrdinals || !isTorn
@@ -220,13 +224,17 @@ struct TailAdoption {
 }
 
 extension Survey {
-  /// Whether something does not hold or is not adopted, except at the end; and where a footer was,
-  /// nothing from there on counts.
-  fileprivate func hasLost(_ dropped: Set<Int>, before footer: Int?) -> Bool {
-    let count = footer.map { place in frames.count { $0.offset < UInt64(place) } } ?? frames.count
-    return dropped.contains { $0 < count }
+  /// Whether something before a frame does not hold or is not adopted, or was made to count no more
+  /// if voids are asked for.
+  fileprivate func hasLost(_ dropped: Set<Int>, before count: Int, withVoids: Bool = false) -> Bool
+  {
+    dropped.contains { $0 < count }
       || landmarks.contains { entry in
-        if case .gap = entry.landmark { entry.frameCount < count } else { false }
+        switch entry.landmark {
+        case .gap: entry.frameCount < count
+        case .void: withVoids && entry.frameCount < count
+        case .segment, .footer, .other: false
+        }
       }
   }
 
@@ -241,17 +249,6 @@ extension Survey {
       return entry.frameCount > first && entry.frameCount < frames.count
         && (entry.frameCount..<frames.count).contains { !dropped.contains($0) }
     }
-  }
-
-  /// Whether something before a frame does not hold, is not adopted, or was made to count no more.
-  fileprivate func isTorn(before last: Int, _ dropped: Set<Int>) -> Bool {
-    dropped.contains { $0 < last }
-      || landmarks.contains { entry in
-        switch entry.landmark {
-        case .gap, .void: entry.frameCount <= last
-        case .segment, .footer, .other: false
-        }
-      }
   }
 
   /// Leaves frames out, and numbers the sections of the others one after the other.
