@@ -41,11 +41,11 @@ package enum ArchiveRepairer {
   ) throws -> Report {
     try storage.lock()
     let before = try ArchiveReader(storage.map(), limits: limits).surveyed()
-    var listed = try SnapshotHistory(of: before).entries
-    let unfinished = try FoundSnapshots.unfinished(among: listed, in: before)
+    let history = try SnapshotHistory(of: before)
+    var listed = history.entries
     let keepsOrdinals =
       try before.mayHaveLostFooter
-      || unfinished.contains { try FoundSnapshots.isWhole($0, in: before) }
+      || history.unfinished.contains { try SnapshotHistory.isWhole($0, in: before) }
     let report = try ArchiveRepair.run(
       storage, from: sources, limits: limits, keepsOrdinals: keepsOrdinals
     ) { done, total in
@@ -58,7 +58,7 @@ package enum ArchiveRepairer {
     }
     // If nothing is damaged, what a snapshot lacks was never there; otherwise damage may be why.
     let doubtful = report.firstLost == nil ? Set(listed.map(\.cid)) : []
-    let namedCount = try FoundSnapshots.put(
+    let namedCount = try SnapshotHistory.putFound(
       listed, doubtful: doubtful, into: storage, limits: limits)
     var damage = report.firstLost.map { "\($0)" }
     if damage == nil, report.wasDamaged {

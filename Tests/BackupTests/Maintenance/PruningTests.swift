@@ -199,7 +199,7 @@ import Verification
       try FileStorage.open(path), carHeader: try archive.reader.carHeader)
     let entries = archive.history.entries.indices.filter(kept.contains)
     let links = entries.map { ChainLink(archive.history.entries[$0].cid) }
-    _ = try FoundSnapshots.name(links, in: archive, with: &writer)
+    _ = try SnapshotHistory.nameFound(links, in: archive, with: &writer)
   }
 
   /// A CAR whose sections come in the order of an earlier one, and those that are new at the end.

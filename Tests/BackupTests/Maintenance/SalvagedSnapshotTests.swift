@@ -243,7 +243,7 @@ import Verification
       let source = try SourceArchive(archive.reader(), name: "a")
       var writer = try ArchiveWriter.open(
         FileStorage.open(archive.path), carHeader: archive.reader().carHeader)
-      return try FoundSnapshots.name(links, in: source, with: &writer)
+      return try SnapshotHistory.nameFound(links, in: source, with: &writer)
     }
     #expect(try name() != nil)
     #expect(try archive.bytes.starts(with: before))
@@ -255,7 +255,7 @@ import Verification
     let named = try SnapshotHistory(of: archive.reader())
     var writer = try ArchiveWriter.open(
       FileStorage.open(archive.path), carHeader: archive.reader().carHeader)
-    let again = try FoundSnapshots.name(
+    let again = try SnapshotHistory.nameFound(
       named.entries.map { ChainLink($0.cid, isVouched: $0.isVouched) },
       in: SourceArchive(archive.reader(), name: "a"), with: &writer)
     #expect(again == nil)

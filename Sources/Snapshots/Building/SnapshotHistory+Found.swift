@@ -4,7 +4,7 @@ internal import Files
 package import IPLD
 
 /// Snapshots that were found in a file though no sound footer leads to them.
-package enum FoundSnapshots {
+extension SnapshotHistory {
   /// Puts them into the chain of manifests, by appending a generation.
   ///
   /// The archive head stays the newest snapshot that a footer vouched for. The manifests of those
@@ -17,7 +17,7 @@ package enum FoundSnapshots {
   /// - Throws: ``BackupError/damagedArchive(_:_:)`` if a manifest cannot be read; what the writer
   ///   throws. What was appended then is left to the caller to abandon.
   /// - Returns: what is committed; nil if the chain names all of them already.
-  package static func name(
+  package static func nameFound(
     _ links: [ChainLink], in archive: SourceArchive, with writer: inout ArchiveWriter
   ) throws -> Generation? {
     let chain = try ManifestChain(links, in: archive, toleratesDamage: true)
@@ -31,12 +31,12 @@ package enum FoundSnapshots {
   /// - Parameters:
   ///   - listed: what was listed before.
   ///   - doubtful: those of them that are put there only if they are whole; see
-  ///     ``unfinished(among:in:)``.
+  ///     ``unfinished``.
   ///   - storage: the archive, which is locked.
   ///   - limits: how much it may hold.
   /// - Throws: `ArchiveError` if it cannot be read or written; ``BackupError``.
   /// - Returns: How many were put into the chain.
-  package static func put(
+  package static func putFound(
     _ listed: [SnapshotHistory.Entry], doubtful: Set<CID>, into storage: any ArchiveStorage,
     limits: ReadLimits = ReadLimits()
   ) throws -> Int {
@@ -58,22 +58,21 @@ package enum FoundSnapshots {
     }
     var writer = try ArchiveWriter.reopen(storage)
     let generation = try writer.orAbandon { writer in
-      try name(links, in: SourceArchive(damaged: reader, history), with: &writer)
+      try nameFound(links, in: SourceArchive(damaged: reader, history), with: &writer)
     }
     return generation == nil ? 0 : missing.count
   }
 
-  /// Those of the snapshots of an archive that an unfinished write has left.
+  /// Those of the snapshots that an unfinished write has left.
   ///
   /// The power may have gone before their blocks got to the medium. Where a footer was behind them
   /// they were whole once, and what they lack is damage.
-  package static func unfinished(among listed: [SnapshotHistory.Entry], in reader: ArchiveReader)
-    throws
-    -> Set<CID>
-  {
-    guard !reader.mayHaveLostFooter else { return [] }
-    return Set(
-      try listed.filter { try !$0.isVouched && !reader.isCommitted($0.cid) }.map(\.cid))
+  package var unfinished: Set<CID> {
+    get throws {
+      guard !reader.mayHaveLostFooter else { return [] }
+      return Set(
+        try entries.filter { try !$0.isVouched && !reader.isCommitted($0.cid) }.map(\.cid))
+    }
   }
 
   /// Whether a snapshot's CAR can be given back bit for bit.
@@ -135,7 +134,7 @@ extension ArchiveWriter {
     // The last frame may have lacked a part of its checksum, and is cut off then.
     try writer.append(verified: last.cid, last.bytes.span)
     try writer.checkpoint()
-    guard try FoundSnapshots.put(listed, doubtful: unfinished, into: storage) > 0 else {
+    guard try SnapshotHistory.putFound(listed, doubtful: unfinished, into: storage) > 0 else {
       return writer
     }
     return try open(storage, carHeader: carHeader, options: options)
@@ -160,8 +159,7 @@ extension ArchiveWriter {
     let history = try SnapshotHistory(of: reader)
     guard let last = history.entries.last(where: { !$0.isVouched }) else { return nil }
     return (
-      history.entries,
-      try FoundSnapshots.unfinished(among: history.entries, in: history.reader),
+      history.entries, try history.unfinished,
       try ArchivedSnapshot.block(last.cid, in: history.reader)
     )
   }
