@@ -32,14 +32,11 @@ package final class FrameEncoder: Sendable {
 
   private func compress(_ content: Span<UInt8>, level: Int, into bytes: inout [UInt8]) -> Bool {
     let limit = Self.limit(content.count)
-    guard mayShrink(content, into: &bytes),
-      compressor.compress(
-        content, level: min(level, Self.trialLevel), limit: limit, into: &bytes)
-    else { return false }
-    if level > Self.trialLevel,
-      !compressor.compress(content, level: level, limit: limit, into: &bytes)
-    {
-      return false
+    guard mayShrink(content, into: &bytes) else { return false }
+    for level in level > Self.trialLevel ? [Self.trialLevel, level] : [level] {
+      guard compressor.compress(content, level: level, limit: limit, into: &bytes) else {
+        return false
+      }
     }
     // The library writes the one header form; if another version ever does not, raw is right all
     // the same.

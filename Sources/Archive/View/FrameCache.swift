@@ -16,11 +16,8 @@ final class FrameCache: Sendable {
   func frame(at place: UInt64) -> DecodedFrame? {
     frames.withLock { frames in
       guard let index = frames.lastIndex(where: { $0.place == place }) else { return nil }
-      let frame = frames[index]
-      if index != frames.count - 1 {
-        frames.remove(at: index)
-        frames.append(frame)
-      }
+      let frame = frames.remove(at: index)
+      frames.append(frame)
       return frame
     }
   }
