@@ -216,8 +216,7 @@ extension RetentionPolicy {
   ) throws -> Report {
     let rewriting = try ChainRewriting(storage, name: name)
     let found = rewriting.found
-    var plan = try Plan(
-      found.history, self, forgetting: named, account: try account(found.history))
+    var plan = try Plan(found.history, self, forgetting: named, account: try account(found.history))
     if plan.forgottenCount == 0, found.reader.recovery == nil {
       return (plan, found.reader.generation, 0)
     }

@@ -134,8 +134,7 @@ struct SnapshotCopier: ~Copyable {
         let order = try sources[source].orders.order(of: archived).order
         // No section has fewer bytes than its length and its CID.
         guard order.count <= archived.snapshot.car.byteCount,
-          !isSalvage
-            || order.runs.allSatisfy({ $0.upperBound <= sources[source].capacity })
+          !isSalvage || order.runs.allSatisfy({ $0.upperBound <= sources[source].capacity })
         else { throw SnapshotError.malformedOrder }
         return order
       }

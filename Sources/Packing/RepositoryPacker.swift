@@ -114,8 +114,7 @@ package struct RepositoryPacker {
     do {
       let report = try pack(car, folders, known: nil) { repository, header in
         let (storage, continued) = try target.storage { reader in
-          try Self.isContinued(
-            reader, at: target.temporaryPath, by: repository, header: header)
+          try Self.isContinued(reader, at: target.temporaryPath, by: repository, header: header)
         }
         if continued == nil { willWrite(target.temporaryPath) }
         return (storage, continued.map { $0.generation.number == 0 } ?? true)

@@ -119,8 +119,7 @@ package struct Overlay<New: BlockSource, Old: BlockSource>: BlockSource {
   }
 
   package func bodyLength(_ number: Int) -> UInt64 {
-    number < new.numberLimit
-      ? new.bodyLength(number) : old.bodyLength(number - new.numberLimit)
+    number < new.numberLimit ? new.bodyLength(number) : old.bodyLength(number - new.numberLimit)
   }
 
   package func withBody<Value, Failure: Error>(

@@ -144,8 +144,7 @@ private struct Intake {
   /// Reads the beginning of a CAR.
   init(_ bytes: Span<UInt8>, isVerifying: Bool, workers: Int) throws(CARError) {
     let payload = try CARVersion2.payload(of: bytes)
-    let header = try CARHeader(
-      bytes.extracting(0..<payload.upperBound), at: payload.lowerBound)
+    let header = try CARHeader(bytes.extracting(0..<payload.upperBound), at: payload.lowerBound)
     var found = RepositoryInspection()
     found.carVersion = payload == 0..<bytes.count ? 1 : 2
     found.payload = payload

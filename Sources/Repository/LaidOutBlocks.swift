@@ -60,8 +60,7 @@ package struct LaidOutBlocks: BlockSource {
     _ reader: ArchiveReader, except damaged: Set<CID> = [], isHashing: Bool = false,
     keepsRecords: Bool = false, observer: Progress.Observer = { _ in }
   ) throws {
-    var intake = try BlockIntake(
-      except: damaged, isHashing: isHashing, keepsRecords: keepsRecords)
+    var intake = try BlockIntake(except: damaged, isHashing: isHashing, keepsRecords: keepsRecords)
     try intake.read(reader.ordinals, reader, observer)
     try self.init(intake)
   }
@@ -94,8 +93,7 @@ package struct LaidOutBlocks: BlockSource {
       var hashes: [UInt64] = []
       var isAtEnd = false
       while !isAtEnd {
-        fetched |= bytes.fetch(
-          cursor.offset..<min(cursor.offset + Self.fetchedLength, bytes.count))
+        fetched |= bytes.fetch(cursor.offset..<min(cursor.offset + Self.fetchedLength, bytes.count))
         while sections.count < Self.batchCount {
           guard let (section, cid) = try cursor.next(in: bytes) else {
             isAtEnd = true

@@ -22,8 +22,7 @@ extension CheckedRepository {
     let inspection = RepositoryInspection(
       from: sent.header.roots.first, in: source, length: sent.file.count + source.old.byteCount)
     let reached = try Self.reached(inspection, in: source)
-    let stored = Self.ordinals(
-      try base.order().runs, reached, source.old, offset: sent.numberLimit)
+    let stored = Self.ordinals(try base.order().runs, reached, source.old, offset: sent.numberLimit)
     try self.init(
       inspection, of: source, reached, file: sent, selection: sent.inOrder(reached),
       archive: base.reader, stored: stored.runs)

@@ -146,8 +146,7 @@ package struct BlobReconciliation: Sendable {
     for (place, entry) in ledger.enumerated() where others.insert(entry.cid) {
       let isListed =
         listing?.fault != nil || listing.map { $0.known.place(of: entry.cid) != nil } ?? true
-      notes.append(
-        Note(isNeeded: entry.isReferenced || isListed, isReferenced: entry.isReferenced))
+      notes.append(Note(isNeeded: entry.isReferenced || isListed, isReferenced: entry.isReferenced))
       places.append(UInt32(place) + 1)
     }
     if let listing {

@@ -88,11 +88,8 @@ extension ArchiveStorage {
     func storedDamage() throws -> StoredDamage
   {
     // Whatever its owner has put into it is theirs.
-    let reader = try ArchiveReader(
-      map(), limits: ReadLimits(allowsLarge: true), ignoresTail: true)
-    guard try reader.verify(.quick).worst == .damaged else {
-      return StoredDamage()
-    }
+    let reader = try ArchiveReader(map(), limits: ReadLimits(allowsLarge: true), ignoresTail: true)
+    guard try reader.verify(.quick).worst == .damaged else { return StoredDamage() }
     let count = try reader.damagedSections().reduce(0) { $0 + $1.count }
     return StoredDamage(sectionCount: count, isElsewhere: count == 0)
   }

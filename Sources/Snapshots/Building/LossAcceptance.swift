@@ -112,8 +112,7 @@ package struct LossAcceptance: Sendable {
       plan.pages += pages
     }
     if let cid = unknown.min(by: { "\($0)" < "\($1)" }) {
-      throw acceptance == nil
-        ? BackupError.notAccepted("\(cid)") : BackupError.notMissing("\(cid)")
+      throw acceptance == nil ? BackupError.notAccepted("\(cid)") : BackupError.notMissing("\(cid)")
     }
     return plan
   }

@@ -70,8 +70,7 @@ extension SnapshotHistory {
   package var unfinished: Set<CID> {
     get throws {
       guard !reader.mayHaveLostFooter else { return [] }
-      return Set(
-        try entries.filter { try !$0.isVouched && !reader.isCommitted($0.cid) }.map(\.cid))
+      return Set(try entries.filter { try !$0.isVouched && !reader.isCommitted($0.cid) }.map(\.cid))
     }
   }
 

@@ -118,8 +118,7 @@ extension SnapshotHistory {
     for entry in list {
       if let known = last[entry.did],
         known.isVouched == entry.isVouched
-          ? byRevision
-            && entry.isOlder(than: known) : known.isVouched
+          ? byRevision && entry.isOlder(than: known) : known.isVouched
       {
         continue
       }
