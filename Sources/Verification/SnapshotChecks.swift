@@ -362,9 +362,10 @@ struct SnapshotChecks {
       let isMissing = found.missing.contains(number)
       var why = (reasons.reasons[blob.cid] ?? .notProvided).sentence
       if !isMissing, case .damaged(let what) = state(of: blob.cid) { why = what }
-      let lost = SnapshotVerifier.LostBlob(
-        cid: blob.cid, record: blob.firstRecord, why: why, mimeType: blob.mimeType,
-        size: blob.size, accepted: isMissing ? reasons.accepted[blob.cid] : nil)
+      let lost: SnapshotVerifier.LostBlob = (
+        blob.cid, blob.firstRecord, why, blob.mimeType, blob.size,
+        isMissing ? reasons.accepted[blob.cid] : nil
+      )
       if isMissing { report.missingBlobs.append(lost) } else { report.damagedBlobs.append(lost) }
     }
   }
@@ -379,10 +380,8 @@ struct SnapshotChecks {
       guard reportedUnreferenced.insert(entry.cid).inserted,
         trees.blobs.number(of: entry.cid).map({ !reported[$0] }) ?? true
       else { continue }
-      report.missingBlobs.append(
-        SnapshotVerifier.LostBlob(
-          cid: entry.cid, record: nil, why: "listed by the server; \(entry.reason.sentence)",
-          mimeType: nil, size: entry.size, accepted: entry.accepted))
+      let why = "listed by the server; \(entry.reason.sentence)"
+      report.missingBlobs.append((entry.cid, nil, why, nil, entry.size, entry.accepted))
     }
   }
 

@@ -15,21 +15,13 @@ extension SnapshotVerifier {
     case damaged
   }
 
-  /// A blob that is referred to, or was listed by a server, and cannot be given back.
-  package struct LostBlob: Sendable {
-    /// The blob.
-    package let cid: CID
-    /// The record that refers to it first; nil if none does, or that is not known.
-    package let record: String?
-    /// Why.
-    package let why: String
-    /// Its media type, as a record says.
-    package let mimeType: String?
-    /// Its length, as a record says.
-    package let size: Int?
-    /// That its loss is accepted; nil if not.
-    package var accepted: BlobLedger.Acceptance?
-  }
+  /// A blob that is referred to, or was listed by a server, and cannot be given back: the record
+  /// that refers to it first, or nil if none does or that is not known; why; its media type and
+  /// length, as a record says; that its loss is accepted, if it is.
+  package typealias LostBlob = (
+    cid: CID, record: String?, why: String, mimeType: String?, size: Int?,
+    accepted: BlobLedger.Acceptance?
+  )
 
   /// What was found out about one snapshot.
   public struct SnapshotReport: Sendable {

@@ -37,15 +37,9 @@ package struct SnapshotDiff: Sendable {
   /// How many gaps there are; the first `RepositoryInspection.maximumListed` are listed.
   package fileprivate(set) var gapCount = 0
 
-  /// Records that could not be searched for blobs.
-  package struct Gap: Equatable, Sendable {
-    /// In which snapshot.
-    package let side: MSTDiff.Side
-    /// Which, and why.
-    package let what: String
-    /// Whether something is not what was written; otherwise it was not in the CAR.
-    package let isDamage: Bool
-  }
+  /// Records that could not be searched for blobs: in which snapshot; which, and why; whether that is
+  /// damage, otherwise they were not in the CAR.
+  package typealias Gap = (side: MSTDiff.Side, what: String, isDamage: Bool)
 
   /// Whether the snapshots hold the same records.
   package var isEmpty: Bool { createdCount + updatedCount + deletedCount == 0 }
@@ -94,7 +88,7 @@ extension SnapshotDiff {
   fileprivate mutating func note(_ side: MSTDiff.Side, _ what: String, isDamage: Bool) {
     gapCount += 1
     if gaps.count < RepositoryInspection.maximumListed {
-      gaps.append(Gap(side: side, what: what, isDamage: isDamage))
+      gaps.append((side, what, isDamage))
     }
   }
 }

@@ -1,5 +1,8 @@
-internal import Files
+internal import ATProtocol
+internal import Archive
+package import Files
 package import IPLD
+package import Snapshots
 
 /// What to extract from an archive, or show of it.
 package struct Selection: Sendable {
@@ -60,4 +63,105 @@ package struct ExtractionOptions: Sendable {
 
   /// What has to take the names.
   var target: FileNaming.Target { names == .readable ? .any : .unix }
+}
+
+/// The things of a snapshot that words mean.
+extension Selection {
+  /// How many things a message names.
+  private static let maximumNamed = 5
+
+  /// Returns what the words mean, in their order, that of one word in the order of paths; each once.
+  ///
+  /// The tree is walked only for patterns.
+  ///
+  /// - Parameters:
+  ///   - words: the words.
+  ///   - archived: the snapshot.
+  ///   - takesBlobs: whether a word that means records means the blobs that they refer to as well.
+  ///   - observer: receives how far the walk is.
+  /// - Throws: ``BackupError/notFound(_:)`` for a word that means nothing there,
+  ///   ``BackupError/notInRemains(_:_:)`` if that may be because of damage,
+  ///   ``BackupError/ambiguousSelector(_:_:)`` for one that is to mean one thing and fits several;
+  ///   what `SnapshotBlocks.contents` throws.
+  package static func items(
+    _ words: [String], in archived: ArchivedSnapshot, takesBlobs: Bool = false,
+    observer: @escaping Progress.Observer = { _ in }
+  ) throws -> [Item] {
+    let selectors = try words.map { try Selector($0) }
+    var found: [[Item]] = selectors.map { selector in
+      switch selector {
+      case .cid(let cid): [.cid(cid)]
+      case .records(let pattern, _): pattern.exactPath.map { [.record($0)] } ?? []
+      case .cidPrefix: []
+      }
+    }
+    let open = selectors.indices.filter { found[$0].isEmpty }
+    var flaw: String?
+    if !open.isEmpty {
+      let blocks = SnapshotBlocks(archived, keepsRecords: takesBlobs, observer: observer)
+      let contents = try blocks.contents { record, body in
+        for index in open where selectors[index].matches(record.key, record.cid) {
+          if case .cidPrefix = selectors[index] {
+            found[index].append(.cid(record.cid))
+          } else {
+            found[index].append(.record(String(decoding: record.key, as: UTF8.self)))
+            if takesBlobs { found[index] += Self.blobs(of: body) }
+          }
+        }
+      }
+      flaw = contents.flaw
+      let blobs = try contents.blobs.entries.map(\.cid) + archived.extras()
+      for index in open {
+        found[index] += blobs.filter { selectors[index].matches(nil, $0) }.map { .cid($0) }
+      }
+    }
+    for (index, selector) in selectors.enumerated() {
+      guard !found[index].isEmpty else {
+        throw flaw.map { BackupError.notInRemains(words[index], $0) }
+          ?? BackupError.notFound(words[index])
+      }
+      guard case .records(let pattern, _) = selector else {
+        try checkOne(found[index], words[index])
+        continue
+      }
+      if pattern.isKeyAlone { try checkOne(found[index], words[index]) }
+      if takesBlobs, let path = pattern.exactPath {
+        found[index] += try Self.blobs(of: path, in: archived)
+      }
+    }
+    var seen: Set<Item> = []
+    return found.joined().filter { seen.insert($0).inserted }
+  }
+
+  /// The blobs of a record that is found through the tree.
+  private static func blobs(of path: String, in archived: ArchivedSnapshot) throws -> [Item] {
+    do {
+      return try archived.record(path).map { Self.blobs(of: $0.bytes.span) } ?? []
+    } catch is ArchiveError {
+      // Reading the record itself finds the same damage, and says it.
+      return []
+    }
+  }
+
+  private static func blobs(of record: Span<UInt8>) -> [Item] {
+    var scanner = RecordScanner()
+    var found: [Item] = []
+    _ = scanner.scan(record) { found.append(.cid($0.cid)) }
+    return found
+  }
+
+  /// Makes sure that a word means one thing: a block or blob, or a record, whatever blobs that has.
+  private static func checkOne(_ items: [Item], _ word: String) throws {
+    var (paths, cids): ([String], [String]) = ([], [])
+    var seen: Set<Item> = []
+    for item in items where seen.insert(item).inserted {
+      switch item {
+      case .record(let path): paths.append(path)
+      case .cid(let cid): cids.append("\(cid)")
+      }
+    }
+    let names = paths.isEmpty ? cids : paths
+    guard names.count != 1 else { return }
+    throw BackupError.ambiguousSelector(word, Array(names.prefix(maximumNamed)))
+  }
 }

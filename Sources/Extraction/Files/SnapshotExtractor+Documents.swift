@@ -1,8 +1,8 @@
 internal import ATProtocol
 internal import Archive
-internal import Files
+package import Files
 internal import IPLD
-internal import Snapshots
+package import Snapshots
 
 /// Writing what is known of the account beside its repository.
 extension SnapshotExtractor {
@@ -46,5 +46,15 @@ extension SnapshotExtractor {
         try write(["private", name], isPrivate: true) { try archived.readPrivate(answer, to: $0) }
       }
     }
+  }
+}
+
+extension FileNaming {
+  /// The file of a snapshot's CAR: handle or DID, then the revision; a commit of version 2 has none
+  /// and gives its CID.
+  package static func car(of snapshot: Snapshot, for target: Target = .unix) -> String {
+    let owner = snapshot.handle?.text ?? account(snapshot.did, for: target)
+    let revision = snapshot.rev?.text ?? "\(snapshot.commit)"
+    return name(owner, ending: "-\(revision).car")
   }
 }

@@ -4,20 +4,14 @@ package import Snapshots
 
 /// What became of one record from snapshot to snapshot.
 package struct RecordHistory {
-  /// A snapshot that has another version of the record than the one before it, or none any more.
-  package struct Change: Sendable {
-    /// What happened.
-    package enum Kind: String, Sendable {
-      case created, updated, deleted
-    }
-
-    /// The snapshot.
-    package let entry: SnapshotHistory.Entry
-    /// What happened between the snapshot before and this one.
-    package let kind: Kind
-    /// The record's CID; nil if it is gone.
-    package let cid: CID?
+  /// What happened to the record.
+  package enum Kind: String, Sendable {
+    case created, updated, deleted
   }
+
+  /// A snapshot that has another version of the record than the one before it, or none any more; what
+  /// happened between the two; the record's CID, or nil if it is gone.
+  package typealias Change = (entry: SnapshotHistory.Entry, kind: Kind, cid: CID?)
 
   /// The changes, the oldest first.
   package private(set) var changes: [Change] = []
@@ -42,8 +36,7 @@ package struct RecordHistory {
       }
       defer { last = cid }
       guard cid != last else { continue }
-      let kind: Change.Kind = last == nil ? .created : cid == nil ? .deleted : .updated
-      changes.append(Change(entry: entry, kind: kind, cid: cid))
+      changes.append((entry, last == nil ? .created : cid == nil ? .deleted : .updated, cid))
     }
   }
 }
