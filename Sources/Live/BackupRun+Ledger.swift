@@ -121,8 +121,7 @@ extension BackupRun {
       noteCurrent(base)
     } else if let head = ending.generation.head, !isFill, snapshot.blobs.listed == nil {
       // The repository was not fetched, so the snapshot itself does not say that it was checked.
-      ArchiveMark.current.put(
-        options.now(), of: identity.did, about: head.cid, on: target.path)
+      ArchiveMark.current.put(options.now(), of: identity.did, about: head.cid, on: target.path)
     }
     let isRepositoryUnchanged = base?.snapshot.commit == snapshot.commit
     return BackupReport(
@@ -155,8 +154,7 @@ extension BackupRun {
         entry.lastTried.flatMap { time in Moment(time).map { (moment: $0, time: time) } }
       }
     guard let earliest = times.min(by: { $0.moment.begins(before: $1.moment) }) else { return }
-    ArchiveMark.tried.put(
-      earliest.time, of: identity.did, about: manifest, on: target.path)
+    ArchiveMark.tried.put(earliest.time, of: identity.did, about: manifest, on: target.path)
   }
 }
 

@@ -43,10 +43,9 @@ package struct ArchivePull: Sendable {
     guard let object = found else {
       throw FetchFailure(.absent, "\(address): there is nothing there")
     }
-    guard
-      let footerLength = Footer.length(
-        atEndOf: object.ending, count: object.count)
-    else { throw PushError.unfinished(address) }
+    guard let footerLength = Footer.length(atEndOf: object.ending, count: object.count) else {
+      throw PushError.unfinished(address)
+    }
     guard AtomicFile.isTaken(path) else { return try fetchAll(object, footerLength, .created) }
     let committed = try CommittedBytes(path)
     let count = committed.count
@@ -94,8 +93,7 @@ package struct ArchivePull: Sendable {
     let scratch = try TemporaryFile().duplicate()
     let file = try FetchedFile(object, count: Int(object.count), scratch: scratch)
     let reader = try MappedFile(file)
-    try storage.extend(to: object.count, footerLength: footerLength) {
-      offset, count in
+    try storage.extend(to: object.count, footerLength: footerLength) { offset, count in
       let range = Int(offset)..<Int(offset) + count
       if reader.lacks(range) {
         reader.willRead([
