@@ -69,6 +69,17 @@ struct `The commands of a fleet` {
     }
   }
 
+  /// Waits until all of so many accounts have a complete backup.
+  private func waitForComplete(_ count: Int, in fleet: FleetDatabase) async throws {
+    let end = ContinuousClock.now + Self.patience
+    while .now < end {
+      let outcomes = try await fleet.status().outcomes
+      if outcomes.map(\.name) == ["complete"], outcomes[0].count == count { return }
+      usleep(50_000)
+    }
+    Issue.record("not all backups were made in time")
+  }
+
   @Test func `back up what a host lists, and say how it stands`() async throws {
     try await TestDatabase.with { database in
       let scene = try Scene(6, database)
@@ -80,9 +91,7 @@ struct `The commands of a fleet` {
       let before = try scene.expect("status --json", 10)
       #expect(OutputSchema.faults(in: before.text).isEmpty)
       let running = try scene.start("work --metrics 127.0.0.1:0")
-      let fleet = FleetDatabase(database.url)
-      let end = ContinuousClock.now + Self.patience
-      while .now < end, try await fleet.status().outcomes.map(\.count) != [6] { usleep(50_000) }
+      try await waitForComplete(6, in: FleetDatabase(database.url))
       // Counted after it is noted.
       usleep(500_000)
       let said = try running.errorsSoFar()
@@ -134,9 +143,7 @@ struct `The commands of a fleet` {
       try wait { scene.store.keys.count >= 3 }
       killed.signal(SIGKILL)
       _ = try killed.wait()
-      let fleet = FleetDatabase(database.url)
-      let end = ContinuousClock.now + Self.patience
-      while .now < end, try await fleet.status().outcomes.map(\.count) != [12] { usleep(100_000) }
+      try await waitForComplete(12, in: FleetDatabase(database.url))
       other.signal(SIGTERM)
       _ = try other.wait()
       scene.store.behaviour.faultRate = 0
