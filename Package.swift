@@ -30,9 +30,11 @@ let strict: [SwiftSetting] =
   let cryptoIsLinked = false
 #endif
 
-/// Has the optimised command hold the C++ library, which Swift's runtime needs, where the system offers it as an archive.
+/// Has the optimised command hold the C++ library, which Swift's runtime needs, where the system
+/// offers it as an archive.
 ///
-/// To find and bind the shared one takes longer than most verbs do. The linker comes upon the script in Sources/StaticLibraries first.
+/// To find and bind the shared one takes longer than most verbs do. The linker comes upon the
+/// script in Sources/StaticLibraries first.
 let staticLibraries: [LinkerSetting] = {
   #if os(Linux)
     let manager = FileManager.default
@@ -107,8 +109,8 @@ let package = Package(
       name: "CXXHash", pkgConfig: "libxxhash",
       providers: [.apt(["libxxhash-dev"]), .brew(["xxhash"])]),
 
-    // Opened when first used, and therefore not linked: only their headers are needed to build. On macOS, OpenSSL lies where only
-    // pkg-config knows, and is linked.
+    // Opened when first used, and therefore not linked: only their headers are needed to build. On
+    // macOS, OpenSSL lies where only pkg-config knows, and is linked.
     .systemLibrary(
       name: "CCrypto", pkgConfig: cryptoIsLinked ? "libcrypto" : nil,
       providers: [.apt(["libssl-dev"]), .brew(["openssl@3"])]),
@@ -158,7 +160,8 @@ let package = Package(
     .room("Live", snapshots + ["CGlibc", "ObjectStore", "Remote", "Verification", "XRPC"]),
     // An archive back onto a server.
     .room("Restore", snapshots + ["XRPC"]),
-    // Many accounts on many machines, by way of PostgreSQL, whose client library is opened when it is first used.
+    // Many accounts on many machines, by way of PostgreSQL, whose client library is opened when it
+    // is first used.
     .room("Fleet", backup + ["ObjectStore"]),
 
     // A file of settings, read strictly.
@@ -191,8 +194,8 @@ let package = Package(
     .executableTarget(
       name: "stand-in", dependencies: ["StandIn", arguments], path: "Tests/StandInProgram",
       swiftSettings: strict),
-    // The programs of the documentation, which see what any other package sees. They import CarpackKit alone; the rooms are named
-    // here because what is compiled again follows from what is named.
+    // The programs of the documentation, which see what any other package sees. They import
+    // CarpackKit alone; the rooms are named here because what is compiled again follows from it.
     .target(
       name: "KitPrograms", dependencies: backup + ["CarpackKit"], path: "Tests/KitPrograms",
       packageAccess: false, swiftSettings: strict),
@@ -209,7 +212,8 @@ let package = Package(
     .suite("NetworkTests", backup + ["ArchiveTestSupport", "StandIn"]),
     // With a PostgreSQL, where CARPACK_TEST_DATABASE names one.
     .suite("FleetTests", backup + ["Fleet", "ObjectStore", "StandIn"]),
-    // Fails, cuts and kills in every place: what was committed has to survive. `make torture` runs them for longer.
+    // Fails, cuts and kills in every place: what was committed has to survive. `make torture` runs
+    // them for longer.
     .suite("TortureTests", backup + ["ArchiveTestSupport"]),
     // Runs the built command on the sessions in Tests/Transcripts.
     .suite("CommandTests", snapshots + ["ArchiveTestSupport"]),

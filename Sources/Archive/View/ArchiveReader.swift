@@ -161,7 +161,7 @@ public final class ArchiveReader: Sendable {
   /// A reader of the same file by a survey of all of it, so that everything in it is found that is
   /// whole, wherever it lies; this one if it is such a reader.
   ///
-  /// The first time it takes as long as verifying the file; whoever asks meanwhile waits for that.
+  /// The first call takes as long as verifying the file; other calls wait for it.
   ///
   /// - Throws: ``ArchiveError`` if the file cannot be surveyed.
   package func surveyed() throws -> ArchiveReader { try surveyed(damagedAt: nil) }

@@ -8,7 +8,7 @@ package import IPLD
 /// let generation = try writer.commit(manifest: manifest)
 /// ```
 ///
-/// 1. A section is in the index only if its bytes hashed to its CID, or nobody can tell.
+/// 1. A section is in the index only if its bytes hashed to its CID, or the hash function is unknown.
 /// 2. No CID is stored twice, unless what there is of it is damaged: appending one that is there
 ///    answers with the number it has.
 /// 3. Nothing counts before ``commit(manifest:)`` or ``checkpoint()`` has returned. A writer that
@@ -156,7 +156,7 @@ package struct ArchiveWriter: ~Copyable {
   /// Appends a section, unless it is there already, and answers with its number.
   ///
   /// The body is hashed first. Under a hash function that is unknown here it is kept as it is; a
-  /// verifier will say that nobody can tell.
+  /// verifier will say that it cannot be checked.
   ///
   /// - Throws: ``ArchiveError`` with the reason `contentMismatch` if `body` is not the block that
   ///   `cid` names, in which case nothing has happened; and what the storage throws.

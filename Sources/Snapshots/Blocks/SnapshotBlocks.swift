@@ -11,8 +11,8 @@ package import Repository
 /// number on, and for a walk through the whole tree, all of them are laid out: read once, in the
 /// order of the archive, and hashed.
 ///
-/// A block that the archive holds is there for every snapshot that reaches it, whoever brought it.
-/// Of a snapshot that is damaged the blocks are what is left: every block of the archive that still
+/// A block that the archive holds is there for every snapshot that reaches it, whichever snapshot
+/// brought it. Of a damaged one the blocks are what is left: every block of the archive that still
 /// hashes to its CID.
 package final class SnapshotBlocks {
   /// What a walk through the tree came to: the repository, why it is not as it was (nil if it is),

@@ -53,8 +53,8 @@ extension BlobFailure {
 
 /// Why a server's list of an account's blobs is not whole.
 ///
-/// A snapshot with one may lack blobs that no record refers to, and nobody knows which. The next
-/// backup asks for the list again.
+/// A snapshot with one may lack blobs that no record refers to; which ones, only the list could
+/// tell. The next backup asks for it again.
 package struct ListFault: Equatable, Sendable {
   /// Why, in the ledger's words.
   package var reason: BlobLedger.Reason

@@ -34,7 +34,7 @@ public enum BlobLedger {
     package static let rateLimited = Reason(rawValue: "rate-limited")
     /// No whole answer came: the connection failed, stalled or was cut off each time.
     package static let noAnswer = Reason(rawValue: "no-answer")
-    /// The server sent it on to where nobody should be sent.
+    /// The server redirected to an address that may not be connected to.
     package static let hostileRedirect = Reason(rawValue: "hostile-redirect")
     /// What the server sent had no end, or was longer than a blob may be.
     package static let tooLarge = Reason(rawValue: "too-large")
@@ -99,7 +99,7 @@ public enum BlobLedger {
   public struct Acceptance: Hashable, Sendable {
     /// When, in RFC 3339 and UTC.
     public var date: String
-    /// Why; nil if nobody said.
+    /// Why; nil if no reason was given.
     public var reason: String?
 
     /// An acceptance of these parts.
