@@ -234,8 +234,8 @@ package struct AtomicFile: Sendable {
     }
   }
 
-  /// Lets the next run continue the file: it stays under its temporary name, if there is anything in
-  /// it.
+  /// Lets the next run continue the file: it stays under its temporary name, if there is anything
+  /// in it.
   package func keep() {
     let file = state.storage.withLock { $0?.file }
     // An empty file that stays does no harm: the next run uses it.

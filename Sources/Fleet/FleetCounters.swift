@@ -32,7 +32,8 @@ package final class FleetCounters: Sendable {
 
   /// The numbers as Prometheus takes them.
   ///
-  /// Source: [Prometheus' text format](https://prometheus.io/docs/instrumenting/exposition_formats/).
+  /// Source: [Prometheus' text
+  /// format](https://prometheus.io/docs/instrumenting/exposition_formats/).
   package var text: String {
     let values = values
     var text = ""

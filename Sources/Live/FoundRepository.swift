@@ -262,8 +262,8 @@ struct RepositoryChanges {
     }
   }
 
-  /// What appends the blocks that are new, in the order in which they were sent, and the order if it
-  /// is too long for a manifest.
+  /// What appends the blocks that are new, in the order in which they were sent, and the order if
+  /// it is too long for a manifest.
   ///
   /// It returns what the manifest says of the CAR, which nobody has put together: it has no digest.
   private func packing(_ header: [UInt8], byteCount: UInt64)

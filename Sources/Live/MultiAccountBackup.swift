@@ -127,7 +127,8 @@ final class StallDetector: Sendable {
   private static let leastBytes: UInt64 = 128 << 10
 
   private let patience: Duration
-  /// The stage, how many bytes of it had arrived when it was last seen to get on, and when that was.
+  /// The stage, how many bytes of it had arrived when it was last seen to get on, and when that
+  /// was.
   private let state = Mutex(
     (stage: BackupProgress.Stage.resolving, bytes: UInt64(0), seen: ContinuousClock.now))
 

@@ -9,7 +9,8 @@ package import XRPC
 /// is wrong is put right by the store's own (`RequestTimeTooSkewed`), and credentials that have
 /// ended are looked for again. No redirection is followed.
 ///
-/// Source: [S3 API reference](https://docs.aws.amazon.com/AmazonS3/latest/API/API_Operations_Amazon_Simple_Storage_Service.html).
+/// Source: [S3 API
+/// reference](https://docs.aws.amazon.com/AmazonS3/latest/API/API_Operations_Amazon_Simple_Storage_Service.html).
 package final class BucketClient: Sendable {
   /// The bucket.
   package let bucket: String

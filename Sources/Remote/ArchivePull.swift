@@ -37,7 +37,8 @@ package struct ArchivePull: Sendable {
 
   /// Pulls.
   ///
-  /// - Throws: ``PushError``, ``BackupError``; `FetchFailure`; `ArchiveError` if what came is damaged.
+  /// - Throws: ``PushError``, ``BackupError``; `FetchFailure`; `ArchiveError` if what came is
+  ///   damaged.
   package func run() throws -> TransferReport {
     let found = try BlockingBridge.shared.wait { [server] in try await RemoteObject.find(server) }
     guard let object = found else {

@@ -5,7 +5,8 @@ internal import ObjectStore
 package import SystemPackage
 internal import XRPC
 
-/// Brings an object in a bucket up to date with an archive that lies here, by sending what it lacks.
+/// Brings an object in a bucket up to date with an archive that lies here, by sending what it
+/// lacks.
 ///
 /// 1. The object is the old one or the new one at every moment, never a part of either.
 /// 2. An object that is not an earlier state of the archive is left alone, unless it is to be
@@ -92,8 +93,8 @@ package struct ArchivePush: Sendable {
     }
   }
 
-  /// Sends everything under another key, reads it back, and has the store put it in the place of the
-  /// object with a tag; returns how many bytes were sent.
+  /// Sends everything under another key, reads it back, and has the store put it in the place of
+  /// the object with a tag; returns how many bytes were sent.
   private func replace(_ old: String?) async throws -> UInt64 {
     try await writer.requireConditionalWrites()
     let client = destination.client

@@ -129,7 +129,8 @@ struct BucketWriter: Sendable {
     }
   }
 
-  /// The parts of a new object: those that the store has, of 5 GiB at most, and those that are sent.
+  /// The parts of a new object: those that the store has, of 5 GiB at most, and those that are
+  /// sent.
   private static func parts(_ content: Content) -> [(range: Range<UInt64>, isCopied: Bool)] {
     var sources: [(range: Range<UInt64>, isCopied: Bool)] = []
     let kept = content.kept?.count ?? 0

@@ -95,7 +95,8 @@ struct WebFile: RangeReader {
   ) async throws -> Value {
     var fields: [(name: String, value: String)] = []
     if let range { fields.append(("Range", range)) }
-    // A weak tag may stay while the bytes change, and servers may not compare it (RFC 9110, 13.1.1).
+    // A weak tag may stay while the bytes change, and servers may not compare it (RFC 9110,
+    // 13.1.1).
     if let tag, !tag.hasPrefix("W/") { fields.append(("If-Match", tag)) }
     var request = HTTPRequest(
       .get, url.text, fields: fields, acceptsCompression: false, isStreamed: true)

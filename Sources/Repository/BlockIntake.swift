@@ -5,8 +5,8 @@ package import IPLD
 
 /// What is taken in of an archive for a ``LaidOutBlocks``.
 ///
-/// Sections come from frames that are just being verified, as ``FrameBlocks``, or are read one after
-/// the other through the archive's index.
+/// Sections come from frames that are just being verified, as ``FrameBlocks``, or are read one
+/// after the other through the archive's index.
 package struct BlockIntake {
   /// The sections one after the other, as in a CAR; those without interest without their bodies.
   let spool: TemporaryFile

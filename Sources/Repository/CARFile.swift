@@ -111,8 +111,8 @@ package final class CARFile: BlockSource {
   }
 }
 
-/// Reading all blocks of a CAR: comparing each with its CID, looking at what it is, entering it in a
-/// table.
+/// Reading all blocks of a CAR: comparing each with its CID, looking at what it is, entering it in
+/// a table.
 ///
 /// ```
 /// read ─► round of batches ─► examined, on any core ─► entered, in order

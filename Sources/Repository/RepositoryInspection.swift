@@ -118,8 +118,8 @@ extension RepositoryInspection {
     }
   }
 
-  /// Inspects the repository in a CAR, and gives out its records in the order of the tree, which one
-  /// core walks.
+  /// Inspects the repository in a CAR, and gives out its records in the order of the tree, which
+  /// one core walks.
   package init(of file: CARFile, visit: (Record) -> Void) {
     self = file.found
     inspect(file, length: file.file.count, visit: visit)

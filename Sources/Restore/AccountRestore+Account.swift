@@ -143,8 +143,8 @@ extension AccountRestore {
         account: did, audience: server.facts.did, method: Self.createAccount, now: now, key: key))
   }
 
-  /// The key that the DID names, in the owner's hands: the one given, or one that the DID is made to
-  /// name.
+  /// The key that the DID names, in the owner's hands: the one given, or one that the DID is made
+  /// to name.
   private mutating func ownSigningKey() async throws -> PrivateKey {
     let document = try await document()
     if let key = options.signingKey {

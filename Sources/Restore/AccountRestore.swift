@@ -6,8 +6,8 @@ package import Snapshots
 package import SystemPackage
 package import XRPC
 
-/// Puts an account from an archive onto a server: step by step, each once, going by what servers and
-/// directory say, and stopping before every step that cannot be undone.
+/// Puts an account from an archive onto a server: step by step, each once, going by what servers
+/// and directory say, and stopping before every step that cannot be undone.
 ///
 /// ```
 /// server ─► [signing key] ─► account ─► repository ─► blobs ─► comparison ─► preferences

@@ -50,7 +50,8 @@ package struct RestoreOptions: Sendable {
   package var rewritesRecords = false
   /// Whether blobs are read back and compared.
   package var comparesBlobs = true
-  /// Is given an operation instead of the directory; nothing is sent then that changes the identity.
+  /// Is given an operation instead of the directory; nothing is sent then that changes the
+  /// identity.
   package var dryRun: (@Sendable (PLCSuccessor) throws -> Void)?
   /// How many transfers are under way at a time.
   package var connections = 16

@@ -158,8 +158,8 @@ struct RestoreSource: Sendable {
   /// How long the CAR is, in bytes.
   var byteCount: UInt64 { body.byteCount }
 
-  /// Whether a CAR has the same commit, and every block of this repository, so that it has all of it
-  /// and, by what the blocks hash to, nothing else in its tree.
+  /// Whether a CAR has the same commit, and every block of this repository, so that it has all of
+  /// it and, by what the blocks hash to, nothing else in its tree.
   ///
   /// - Parameter read: gives the CAR, piece by piece; nil at its end.
   func isAll(in read: () throws -> [UInt8]?) throws -> Bool {
@@ -377,8 +377,8 @@ struct RewrittenRecords {
     return parts
   }
 
-  /// The value with the other account's DID in the place of this one's, and the CIDs of records that
-  /// were rewritten.
+  /// The value with the other account's DID in the place of this one's, and the CIDs of records
+  /// that were rewritten.
   ///
   /// The depth of a record is limited by what decodes it.
   private func rewritten(_ value: IPLDValue) -> IPLDValue {

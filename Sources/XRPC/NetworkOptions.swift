@@ -19,8 +19,8 @@ public struct NetworkOptions: Sendable {
   /// Further servers that the user has named, by their URLs, such as that of a health check; they
   /// may be anywhere.
   package var namedServers: [String] = []
-  /// Servers that the user has named, by their URLs, and that may be asked by http where they are not
-  /// on the public internet, such as an object store in the next room.
+  /// Servers that the user has named, by their URLs, and that may be asked by http where they are
+  /// not on the public internet, such as an object store in the next room.
   package var plainServers: [String] = []
   /// Whether any host may be this machine itself, as it may be when one of the servers above is.
   public var allowsLoopback = false

@@ -3,7 +3,8 @@ import ObjectStore
 import Testing
 import XRPC
 
-/// The examples of "Authenticating Requests: Using the Authorization Header" in the S3 API reference.
+/// The examples of "Authenticating Requests: Using the Authorization Header" in the S3 API
+/// reference.
 struct `The signature of a request` {
   struct Example: Sendable, CustomTestStringConvertible {
     var testDescription: String

@@ -7,8 +7,8 @@ import Snapshots
 import SystemPackage
 import Verification
 
-/// What manifests lead to, behind frames and checksums that hold: manifests, pages, ledgers, private
-/// lists, orders, trees.
+/// What manifests lead to, behind frames and checksums that hold: manifests, pages, ledgers,
+/// private lists, orders, trees.
 ///
 /// The input is ``LinkedBlocks``; the last of them is the archive's newest manifest. Whatever they
 /// say, what `log`, `info`, `status`, `missing` and `verify` do with them ends, in a report or an

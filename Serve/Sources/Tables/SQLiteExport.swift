@@ -35,7 +35,8 @@ package struct SQLiteExport {
     package var newSnapshots = 0
     /// How many records are in the database, in all their forms.
     package var records = 0
-    /// How many of them are not in the archive, or cannot be read, so that only their names are here.
+    /// How many of them are not in the archive, or cannot be read, so that only their names are
+    /// here.
     package var unreadable = 0
     /// How many snapshots came in that were not whole when they were made.
     package var incompleteSnapshots = 0

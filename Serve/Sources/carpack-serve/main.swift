@@ -5,9 +5,9 @@ import Tables
 
 /// `carpack-serve`: what `carpack serve`, `carpack view` and `carpack export --sqlite` run.
 ///
-/// A program of its own, because a server and a database are seventy megabytes that the command need
-/// not carry. It takes a word and JSON: `serve` and `ServerOptions`, or `sqlite` and `SQLiteOptions`.
-/// The exit statuses are the command's.
+/// A program of its own, because a server and a database are seventy megabytes that the command
+/// need not carry. It takes a word and JSON: `serve` and `ServerOptions`, or `sqlite` and
+/// `SQLiteOptions`. The exit statuses are the command's.
 func fail(_ message: String, _ status: Int32) -> Never {
   FileHandle.standardError.write(Data("carpack: error: \(message)\n".utf8))
   exit(status)

@@ -130,8 +130,8 @@ package struct PLCCredentials: Hashable, Sendable {
 extension PLCState {
   /// The state after a move to a server, in which nothing else is lost.
   ///
-  /// The server's rotation keys come behind the owner's, which stay above every server's, and before
-  /// those of the server that the account leaves.
+  /// The server's rotation keys come behind the owner's, which stay above every server's, and
+  /// before those of the server that the account leaves.
   ///
   /// - Parameters:
   ///   - credentials: what the server recommends.

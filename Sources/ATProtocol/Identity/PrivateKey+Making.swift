@@ -3,9 +3,9 @@ internal import IPLD
 
 /// New private keys, and the forms in which they are kept.
 ///
-/// PEM of PKCS #8 (RFC 5958), encrypted or not: PBES2 (RFC 8018) with scrypt (RFC 7914, N 16384, r 8,
-/// p 1) and AES-256-CBC, which `openssl pkey` reads. And the private multikey that atproto's tools
-/// print:
+/// PEM of PKCS #8 (RFC 5958), encrypted or not: PBES2 (RFC 8018) with scrypt (RFC 7914, N 16384, r
+/// 8, p 1) and AES-256-CBC, which `openssl pkey` reads. And the private multikey that atproto's
+/// tools print:
 ///
 /// ```
 /// z  base58btc( 81 26  32 bytes )    secp256k1-priv, 0x1301

@@ -8,8 +8,8 @@ internal import IPLD
 /// where its owner has it written down.
 @safe
 package final class PrivateKey: @unchecked Sendable {
-  // libcrypto counts references to a key atomically, and changes none after it is made; each signature
-  // has a context of its own.
+  // libcrypto counts references to a key atomically, and changes none after it is made; each
+  // signature has a context of its own.
   /// Why a text is no private key that can be used.
   package enum Fault: String, Error, CustomStringConvertible {
     /// It is not a private key in PEM.

@@ -246,7 +246,8 @@ package final class FetchedFile: Sendable {
     let end = min(window.length, pages.upperBound * pageSize)
     guard start < end else { return }
     let address = unsafe UnsafeMutableRawPointer(bitPattern: window.start + UInt(start))
-    // It fails only for what is no mapping, or for want of memory: then the page is asked for again.
+    // It fails only for what is no mapping, or for want of memory: then the page is asked for
+    // again.
     _ = unsafe mprotect(address, end - start, protection)
   }
 

@@ -8,7 +8,8 @@ package import IPLD
 /// let generation = try writer.commit(manifest: manifest)
 /// ```
 ///
-/// 1. A section is in the index only if its bytes hashed to its CID, or the hash function is unknown.
+/// 1. A section is in the index only if its bytes hashed to its CID, or the hash function is
+///    unknown.
 /// 2. No CID is stored twice, unless what there is of it is damaged: appending one that is there
 ///    answers with the number it has.
 /// 3. Nothing counts before ``commit(manifest:)`` or ``checkpoint()`` has returned. A writer that

@@ -37,8 +37,8 @@ package struct SnapshotDiff: Sendable {
   /// How many gaps there are; the first `RepositoryInspection.maximumListed` are listed.
   package fileprivate(set) var gapCount = 0
 
-  /// Records that could not be searched for blobs: in which snapshot; which, and why; whether that is
-  /// damage, otherwise they were not in the CAR.
+  /// Records that could not be searched for blobs: in which snapshot; which, and why; whether that
+  /// is damage, otherwise they were not in the CAR.
   package typealias Gap = (side: MSTDiff.Side, what: String, isDamage: Bool)
 
   /// Whether the snapshots hold the same records.

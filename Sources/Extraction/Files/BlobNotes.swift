@@ -68,8 +68,8 @@ package struct BlobNotes {
   /// How much there is of any other key.
   private static let longestKey = 40
 
-  /// The name for a blob, without an ending: `2025-03-22_3lkxag2q_1_plan-of-forty-beds`; nil for one
-  /// to which no record refers.
+  /// The name for a blob, without an ending: `2025-03-22_3lkxag2q_1_plan-of-forty-beds`; nil for
+  /// one to which no record refers.
   ///
   /// The day of the record that refers to the blob first, the beginning of its key, which of the
   /// record's blobs it is, and the words that belong to it.

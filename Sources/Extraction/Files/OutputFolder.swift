@@ -340,8 +340,8 @@ struct OutputFile {
   let components: [String]
   /// Whether the content is on the medium before the file has its name.
   ///
-  /// Thousands of small files can do without, as long as ``OutputFolder/synchronize()`` comes before
-  /// anybody is told that they are there.
+  /// Thousands of small files can do without, as long as ``OutputFolder/synchronize()`` comes
+  /// before anybody is told that they are there.
   var isDurable = true
   /// The digest of the content, where it is known beforehand.
   var digest: SHA256Digest?

@@ -70,7 +70,8 @@ extension Selection {
   /// How many things a message names.
   private static let maximumNamed = 5
 
-  /// Returns what the words mean, in their order, that of one word in the order of paths; each once.
+  /// Returns what the words mean, in their order, that of one word in the order of paths; each
+  /// once.
   ///
   /// The tree is walked only for patterns.
   ///

@@ -48,8 +48,8 @@ enum Slug {
     return slug
   }
 
-  /// What stands for a character: letters, a digit or a mark; nothing for one that is passed over; a
-  /// hyphen for any other.
+  /// What stands for a character: letters, a digit or a mark; nothing for one that is passed over;
+  /// a hyphen for any other.
   private static func letters(for scalar: Unicode.Scalar) -> String {
     switch scalar {
     case "a"..."z", "0"..."9": return String(scalar)

@@ -46,8 +46,8 @@ extension SnapshotExtractor {
     for (_, later) in found.sorted(by: { $0.key < $1.key }) { report.add(later) }
   }
 
-  /// The indices and numbers of blobs in the order in which these lie in the archive; those that are
-  /// damaged or missing come last.
+  /// The indices and numbers of blobs in the order in which these lie in the archive; those that
+  /// are damaged or missing come last.
   private func archiveOrder(of blobs: [Blob]) throws -> [(index: Int, ordinal: UInt64)] {
     let states = try archived.reader.states(
       blobs.count, expectedLength: { blobs[$0].size.flatMap { UInt64(exactly: $0) } },

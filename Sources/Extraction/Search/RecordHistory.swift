@@ -9,8 +9,8 @@ package struct RecordHistory {
     case created, updated, deleted
   }
 
-  /// A snapshot that has another version of the record than the one before it, or none any more; what
-  /// happened between the two; the record's CID, or nil if it is gone.
+  /// A snapshot that has another version of the record than the one before it, or none any more;
+  /// what happened between the two; the record's CID, or nil if it is gone.
   package typealias Change = (entry: SnapshotHistory.Entry, kind: Kind, cid: CID?)
 
   /// The changes, the oldest first.

@@ -1,7 +1,7 @@
 /// An element of a store's answer: its name, and the text and elements in it.
 ///
-/// Read is what stores send (XML 1.0 without a document type): elements, text, the five entities and
-/// numbers for characters. Attributes and prefixes are passed over.
+/// Read is what stores send (XML 1.0 without a document type): elements, text, the five entities
+/// and numbers for characters. Attributes and prefixes are passed over.
 struct XMLElement {
   /// Its name, without a prefix.
   let name: String

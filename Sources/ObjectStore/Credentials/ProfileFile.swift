@@ -1,7 +1,8 @@
 /// A file of profiles as Amazon's tools have it: `[name]` or `[profile name]`, and lines
 /// `key = value`.
 ///
-/// Source: [Shared config and credentials files](https://docs.aws.amazon.com/sdkref/latest/guide/file-format.html).
+/// Source: [Shared config and credentials
+/// files](https://docs.aws.amazon.com/sdkref/latest/guide/file-format.html).
 struct ProfileFile {
   private var sections: [String: [String: String]] = [:]
 

@@ -2,10 +2,13 @@ package import ATProtocol
 internal import IPLD
 internal import XRPC
 
-/// Signs requests as Amazon's stores, and those that speak as they do, want it: Signature Version 4.
+/// Signs requests as Amazon's stores, and those that speak as they do, want it: Signature Version
+/// 4.
 ///
-/// Source: [Signature Version 4](https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_sigv-create-signed-request.html)
-/// and, for S3, [Authenticating Requests](https://docs.aws.amazon.com/AmazonS3/latest/API/sig-v4-header-based-auth.html).
+/// Source: [Signature Version
+/// 4](https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_sigv-create-signed-request.html)
+/// and, for S3, [Authenticating
+/// Requests](https://docs.aws.amazon.com/AmazonS3/latest/API/sig-v4-header-based-auth.html).
 package struct RequestSigner: Sendable {
   /// Whose signature it is.
   package let credentials: StoreCredentials

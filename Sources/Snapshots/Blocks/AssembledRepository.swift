@@ -28,8 +28,8 @@ extension CheckedRepository {
       archive: base.reader, stored: stored.runs)
   }
 
-  /// The blocks of a CAR that its commit reaches, in canonical order, and the blobs among the others
-  /// that records refer to.
+  /// The blocks of a CAR that its commit reaches, in canonical order, and the blobs among the
+  /// others that records refer to.
   ///
   /// - Throws: `RepositoryError` or ``BackupError`` if it is not one to pack.
   package init(

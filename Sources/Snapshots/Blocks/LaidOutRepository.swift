@@ -87,8 +87,8 @@ package final class LaidOutRepository: Sendable {
     try RecordProof.make(of: path, commit: archived.snapshot.commit) { cid in block(cid) }
   }
 
-  /// The blocks that another snapshot does not have: the commit, then the others in the order of the
-  /// archive.
+  /// The blocks that another snapshot does not have: the commit, then the others in the order of
+  /// the archive.
   ///
   /// Together with that snapshot's they are all blocks of this one.
   package func blocks(notIn other: LaidOutRepository) -> [CID] {

@@ -19,8 +19,8 @@ package final class SnapshotBlocks {
   /// and the blobs that records refer to.
   package typealias Contents = (tree: RepositoryInspection, flaw: String?, blobs: BlobTable)
 
-  /// A record that the walk came to: its key in the tree, `collection/rkey`, its block, and how long
-  /// that is; nil if it is not there.
+  /// A record that the walk came to: its key in the tree, `collection/rkey`, its block, and how
+  /// long that is; nil if it is not there.
   package typealias Record = (key: [UInt8], cid: CID, length: UInt64?)
 
   /// How many blocks are read one by one.

@@ -190,8 +190,8 @@ package struct BlobReconciliation: Sendable {
 
   /// The blobs that are asked for now, in the order of ``wantedPositions``.
   ///
-  /// Record keys are times as a rule. Blobs of records under other keys, a profile's picture for one,
-  /// come first.
+  /// Record keys are times as a rule. Blobs of records under other keys, a profile's picture for
+  /// one, come first.
   private func dueNewestFirst() -> [UInt32] {
     guard let schedule else { return [] }
     func isDue(_ position: Int) -> Bool {
@@ -267,7 +267,8 @@ package struct BlobReconciliation: Sendable {
     places.append(0)
   }
 
-  /// Notes that something else was given for a blob, which is no news of one whose loss is accepted.
+  /// Notes that something else was given for a blob, which is no news of one whose loss is
+  /// accepted.
   package mutating func mismatched(_ cid: CID) {
     guard let position = position(of: cid), entry(position).accepted == nil else { return }
     places[position] = Self.mismatched

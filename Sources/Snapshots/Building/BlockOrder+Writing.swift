@@ -3,8 +3,8 @@ internal import Files
 package import IPLD
 
 extension BlockOrder {
-  /// Describes a CAR whose sections come in this order, and appends the order to an archive if it is
-  /// too long for a manifest.
+  /// Describes a CAR whose sections come in this order, and appends the order to an archive if it
+  /// is too long for a manifest.
   ///
   /// - Parameters:
   ///   - header: the CAR's header.

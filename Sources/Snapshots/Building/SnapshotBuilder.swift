@@ -17,8 +17,8 @@ package struct SnapshotBuilder: Sendable {
     package var createdAt: String
     /// The operating system.
     package let hostSystem: String
-    /// Answers how long it has taken so far, in milliseconds; or, before it has begun, how long some
-    /// moment is ago.
+    /// Answers how long it has taken so far, in milliseconds; or, before it has begun, how long
+    /// some moment is ago.
     private(set) var milliseconds: @Sendable () -> Int
 
     package init(
@@ -37,8 +37,9 @@ package struct SnapshotBuilder: Sendable {
     }
   }
 
-  /// What a write ended with: the account's newest snapshot; what is committed; whether the snapshot
-  /// before says the same, so that none was added; whether damaged sections were written again.
+  /// What a write ended with: the account's newest snapshot; what is committed; whether the
+  /// snapshot before says the same, so that none was added; whether damaged sections were written
+  /// again.
   package typealias Ending = (
     snapshot: Snapshot, generation: Generation, isUnchanged: Bool, isHealed: Bool
   )

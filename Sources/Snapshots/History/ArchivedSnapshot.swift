@@ -50,8 +50,8 @@ public struct ArchivedSnapshot: Sendable {
     try newest(from: head, after: later, in: reader) { $0.snapshot.did == did }
   }
 
-  /// The newest snapshot that is the one looked for, from a manifest back to the first; nil if there
-  /// is none.
+  /// The newest snapshot that is the one looked for, from a manifest back to the first; nil if
+  /// there is none.
   ///
   /// Where a manifest is lost, it goes on with those before it that footers lead to.
   ///

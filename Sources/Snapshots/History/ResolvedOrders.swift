@@ -11,8 +11,8 @@ package struct ResolvedOrders {
 
   /// An order, to which that of a later snapshot of the account may be relative.
   ///
-  /// `depth` is how many others it is relative to, one upon the other; `manifest` is nil if there is
-  /// none.
+  /// `depth` is how many others it is relative to, one upon the other; `manifest` is nil if there
+  /// is none.
   package typealias Resolved = (order: BlockOrder, depth: Int, did: DID, manifest: CID?)
 
   /// The most runs that are kept: 32 MiB.

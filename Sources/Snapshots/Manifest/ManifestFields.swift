@@ -11,7 +11,8 @@ internal import IPLD
 /// }
 /// ```
 /// 1. A figure is 0…2^48, so that a few can be added whatever a forged manifest says.
-/// 2. Fields without a description are kept: reading leaves them in ``map``, and writing adds to it.
+/// 2. Fields without a description are kept: reading leaves them in ``map``, and writing adds to
+///    it.
 /// 3. JSON has the described fields in the order of their descriptions.
 struct ManifestFields {
   private enum Mode { case reading, writing, printing }

@@ -44,8 +44,8 @@ package struct HTTPRequest: Sendable {
   package var patience: Int?
   /// Whether the server may have a limit for this method alone.
   ///
-  /// What an answer says of that limit is not applied to other requests, and a refusal (429) is handed
-  /// to the caller, who waits.
+  /// What an answer says of that limit is not applied to other requests, and a refusal (429) is
+  /// handed to the caller, who waits.
   package var hasOwnLimit = false
   /// Whether a redirection is followed; a request that carries a secret is not sent to where a
   /// server points.

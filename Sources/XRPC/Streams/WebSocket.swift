@@ -2,8 +2,8 @@ internal import ATProtocol
 internal import CCurl
 internal import LibC
 
-/// A WebSocket that is read from: libcurl makes the connection, with TLS, and the rest is done here,
-/// for the libcurl of many systems knows no WebSockets.
+/// A WebSocket that is read from: libcurl makes the connection, with TLS, and the rest is done
+/// here, for the libcurl of many systems knows no WebSockets.
 ///
 /// Its functions block, and are called from one thread.
 ///

@@ -10,8 +10,8 @@ import SystemPackage
 import TestSupport
 import Testing
 
-/// Whether a block is there: a block that the archive holds is there for every snapshot that reaches
-/// it, whichever CAR brought it.
+/// Whether a block is there: a block that the archive holds is there for every snapshot that
+/// reaches it, whichever CAR brought it.
 @Suite struct `A block that an earlier snapshot brought and a later CAR lacks` {
   private let series: Series
   private let repository: TestRepository

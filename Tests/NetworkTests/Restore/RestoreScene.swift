@@ -68,7 +68,8 @@ struct RestoreScene {
   /// The operation that holds.
   func operation() throws -> IPLDValue { try #require(directory.current(account.did)) }
 
-  /// Writes a key of the account owner's own, adds it to the account, and answers it as `did:key:…`.
+  /// Writes a key of the account owner's own, adds it to the account, and answers it as
+  /// `did:key:…`.
   func addRecoveryKey(_ file: String = "recovery.key") throws -> String {
     let made = try command.run("carpack recovery-key new -o \(file) --quiet")
     #expect(made.status == 0, "\(made.text)\(made.errors)")
@@ -94,8 +95,8 @@ struct RestoreScene {
 
   /// Expects no secret in any file of the folder but those that were given, nor in what was said.
   ///
-  /// A token is looked for with the dot behind its first part: the three letters that it begins with
-  /// stand in one of some thousand signatures, too.
+  /// A token is looked for with the dot behind its first part: the three letters that it begins
+  /// with stand in one of some thousand signatures, too.
   func expectNoSecret(in result: Command.Result, location: SourceLocation = #_sourceLocation) throws
   {
     var texts = ["what was printed": result.text, "what was said": result.errors]

@@ -1,7 +1,7 @@
 package import IPLD
 
-/// What an account is to its owner and its server beside its repository: passwords, codes, the key of
-/// the server, and blobs that the server only believes to have.
+/// What an account is to its owner and its server beside its repository: passwords, codes, the key
+/// of the server, and blobs that the server only believes to have.
 extension StandInAccount {
   /// A password with which not everything is allowed; nil if there is none.
   package var appPassword: String? {

@@ -8,8 +8,8 @@ import XRPC
 /// An object store for tests that speaks as S3 does: objects, ranges, conditions, uploads in parts,
 /// parts copied from objects.
 ///
-/// It keeps the rules of the strict ones (a signature that holds, 5 MiB for every part but the last,
-/// conditions that are obeyed), and breaks those that it is told to break.
+/// It keeps the rules of the strict ones (a signature that holds, 5 MiB for every part but the
+/// last, conditions that are obeyed), and breaks those that it is told to break.
 package final class StandInStore: Sendable {
   /// How it behaves.
   package struct Behaviour: Sendable {

@@ -1,7 +1,7 @@
 import NIOCore
 
-/// Keeps what waits to go out on a connection short, and closes one on which nothing moves: a client
-/// that asked, and reads no answer, would hold one for as long as it likes.
+/// Keeps what waits to go out on a connection short, and closes one on which nothing moves: a
+/// client that asked, and reads no answer, would hold one for as long as it likes.
 ///
 /// It stands behind an `IdleStateHandler`, which says so. What is being written counts as moving
 /// each time a piece of it has gone out.

@@ -6,8 +6,8 @@ import Snapshots
 import Synchronization
 import SystemPackage
 
-/// An archive that is served, as it was when it was opened; when the file has changed, another takes
-/// its place.
+/// An archive that is served, as it was when it was opened; when the file has changed, another
+/// takes its place.
 final class ShelvedArchive: Sendable {
   /// What tells whether a file is still the same.
   struct Identity: Hashable, Sendable {

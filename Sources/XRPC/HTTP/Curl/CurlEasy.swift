@@ -98,7 +98,8 @@ final class CurlEasy {
     return microseconds > 0
   }
 
-  /// The connection that was made, of a handle that makes one and nothing else; nil if there is none.
+  /// The connection that was made, of a handle that makes one and nothing else; nil if there is
+  /// none.
   var activeSocket: CInt? {
     var socket: curl_socket_t = -1
     let code = unsafe carpack_easy_getinfo_socket(library.easyGetInfo, handle, &socket)

@@ -5,8 +5,8 @@ internal import Restore
 internal import Synchronization
 internal import XRPC
 
-/// Shows what happens while an account is restored: in words on standard error, or as events in JSON
-/// on standard output, one object a line.
+/// Shows what happens while an account is restored: in words on standard error, or as events in
+/// JSON on standard output, one object a line.
 final class RestoreDisplay: Sendable {
   private let common: CommonOptions
   /// The line that shows progress; nil where none is shown.
