@@ -1,9 +1,10 @@
-@testable import Archive
 import ArchiveTestSupport
 import IPLD
 import SystemPackage
 import TestSupport
 import Testing
+
+@testable import Archive
 
 @Suite struct `The bytes of an archive` {
   @Test func `are those that FORMAT describes, from the first to the last`() throws {

@@ -1,8 +1,9 @@
-@testable import Archive
 import IPLD
 import SystemPackage
 import TestSupport
 import Testing
+
+@testable import Archive
 
 @Suite struct `The chain of generations` {
   /// Five generations of a section each; the second and the third write nothing.

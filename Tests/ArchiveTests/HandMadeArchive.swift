@@ -1,7 +1,8 @@
-@testable import Archive
 import IPLD
 import SystemPackage
 import TestSupport
+
+@testable import Archive
 
 /// An archive put together frame by frame, so that it can also be one that no writer makes.
 struct HandMadeArchive {

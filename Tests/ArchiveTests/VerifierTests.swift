@@ -1,8 +1,9 @@
-@testable import Archive
 import IPLD
 import SystemPackage
 import TestSupport
 import Testing
+
+@testable import Archive
 
 @Suite struct `Verifying an archive` {
   private func cid(_ body: [UInt8], _ codec: Codec = .raw) -> CID {

@@ -1,9 +1,10 @@
-@testable import Archive
 import ArchiveTestSupport
 import IPLD
 import SystemPackage
 import TestSupport
 import Testing
+
+@testable import Archive
 
 @Suite struct `An archive writer` {
   private func writer(_ storage: MemoryStorage = MemoryStorage(), workers: Int = 2) throws
