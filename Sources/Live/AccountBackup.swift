@@ -90,7 +90,7 @@ public struct AccountBackup: Sendable {
   ///   - knownHead: its newest commit, if a server has said so already.
   ///   - destination: where its archive is, or is to be.
   /// - Throws: what keeps the repository from being fetched (`IdentityError`, `XRPCError`,
-  ///   `TransportError`, ``BackupError``, `CARError`), or the archive from being written
+  ///   `TransportError`, `BackupError`, `CARError`), or the archive from being written
   ///   (`ArchiveError`); `CancellationError`. The archive has what had arrived by then.
   public func run(
     _ account: ATIdentifier, knownHead: CID? = nil, into destination: Destination

@@ -21,7 +21,7 @@ package struct LiveAccount: Sendable {
   ///   - account: what it is called.
   ///   - network: the way to servers.
   ///   - session: what begins a session, to ask as the account's owner.
-  /// - Throws: `IdentityError`, ``BackupError``, and what a session throws.
+  /// - Throws: `IdentityError`, `BackupError`, and what a session throws.
   package init(
     _ account: ATIdentifier, network: Network,
     session: (@Sendable (DID, String, Network) async throws -> Session)? = nil

@@ -278,7 +278,7 @@ package struct ServerAccounts: AsyncSequence, AsyncIteratorProtocol, Sendable {
 
   /// The next account that the server gives out.
   ///
-  /// - Throws: what the client throws; ``BackupError/endlessList(_:)``.
+  /// - Throws: what the client throws; `BackupError.endlessList(_:)`.
   package mutating func next() async throws -> MultiAccountBackup.Account? {
     while true {
       if let repo = page.popFirst() {

@@ -4,7 +4,7 @@ internal import IPLD
 /// rules.
 ///
 /// Of records that cannot be read, blobs are found as far as the bytes can be walked
-/// (``TolerantBlobScanner``).
+/// (`TolerantBlobScanner`).
 package struct RecordScanner: Sendable {
   /// What is odd about a record.
   package struct Oddities: Sendable {

@@ -29,7 +29,7 @@ package import IPLD
 package struct MSTWalker: Sendable {
   /// What comes next.
   package enum Step: Equatable, Sendable {
-    /// This node is needed: call ``enter(_:)``, or ``skip()`` if it is not to be had.
+    /// This node is needed: call `enter(_:)`, or ``skip()`` if it is not to be had.
     case node(CID)
     /// A record; its key is ``key``.
     case record(CID)

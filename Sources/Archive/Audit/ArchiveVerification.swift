@@ -38,7 +38,7 @@ package struct ArchiveVerification: Equatable, Sendable {
   /// The sections that are damaged, as far as their CIDs can be told.
   package internal(set) var damagedSections: [CID] = []
   /// The numbers of sections that are lost in damaged frames; some of them may be among
-  /// ``damagedSections``.
+  /// `damagedSections`.
   package internal(set) var damagedOrdinals: [Range<UInt64>] = []
   /// The sections that nobody can verify.
   package internal(set) var unverifiableSections: [CID] = []

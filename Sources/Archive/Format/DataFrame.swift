@@ -32,8 +32,8 @@ package struct DataFrame: Equatable, Sendable {
 
   /// Reads the frame that begins at `offset` and must end by `limit`.
   ///
-  /// - Parameter mayLackChecksum: Whether the bytes may end in its checksum; such a frame does not
-  ///   hold.
+  /// With `mayLackChecksum` the bytes may end in its checksum; such a frame does not hold.
+  ///
   /// - Throws: ``ArchiveError`` for another header form, a block that cannot be, or bytes that end
   ///   first.
   package init(

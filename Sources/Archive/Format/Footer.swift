@@ -51,8 +51,7 @@ package enum Footer {
   /// The frame at `offset`, if the bytes there are a footer that holds: all that FORMAT section 5
   /// asks for.
   ///
-  /// - Parameter place: Where it was written, if that is not `offset`, because the bytes are a part
-  ///   of the file.
+  /// Of a part of a file, `place` says where the frame was written.
   package static func frame(_ file: Span<UInt8>, at offset: Int, writtenAt place: Int? = nil)
     -> SkippableFrame?
   {
@@ -67,7 +66,7 @@ package enum Footer {
   /// The footer that ends at `end`, if one does: what stands before its checksum says where it
   /// begins.
   ///
-  /// - Parameter start: Where the bytes begin, if they are a part of the file.
+  /// Of a part of a file, `start` says where the part begins.
   package static func frame(_ bytes: Span<UInt8>, endingAt end: Int, from start: Int = 0)
     -> SkippableFrame?
   {
@@ -98,7 +97,7 @@ package enum Footer {
 
   /// The last footer that holds and begins before `end`.
   ///
-  /// - Parameter letGo: called now and then while a long tail is searched.
+  /// `letGo` is called now and then while a long tail is searched.
   package static func last(
     in file: Span<UInt8>, before end: Int, letGo: @escaping () -> Void = {}
   ) -> SkippableFrame? {

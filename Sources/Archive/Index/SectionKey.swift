@@ -4,7 +4,7 @@ package import IPLD
 ///
 /// The key is the digest of a CID with SHA-256, and the SHA-256 of any other CID, whose digest may
 /// be anything. A segment keeps some leading bits of it,
-/// ``IndexForm/keyBits(of:)``, so that segments can be merged without reading a section; 64 are
+/// `IndexForm.keyBits(of:)`, so that segments can be merged without reading a section; 64 are
 /// kept in memory. A hit is confirmed against the whole CID in any case.
 package struct SectionKey: Hashable, Sendable {
   /// The key's first eight bytes as a number.

@@ -215,7 +215,7 @@ package final class FileStorage: ArchiveStorage {
     SystemCalls.unlock(descriptor)
   }
 
-  /// Whether the file under ``path`` is still the one that was opened; true of one that was made
+  /// Whether the file under `path` is still the one that was opened; true of one that was made
   /// without a name.
   ///
   /// - Throws: ``ArchiveError`` if the system does not say.

@@ -95,7 +95,7 @@ public final class ArchiveReader: Sendable {
   ///   - limits: How much it may hold.
   ///   - ignoresTail: Whether bytes behind the last footer are left alone, as by a caller that is
   ///     going to write there.
-  /// - Throws: ``ArchiveError`` as ``init(path:limits:)`` does.
+  /// - Throws: ``ArchiveError`` as `init(path:limits:)` does.
   package convenience init(
     _ file: MappedFile, limits: ReadLimits = ReadLimits(), ignoresTail: Bool = false
   ) throws {

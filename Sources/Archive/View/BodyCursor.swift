@@ -3,7 +3,7 @@ package import IPLD
 /// The body of a section, pulled piece by piece, from any place in it on.
 ///
 /// Each piece comes from a frame whose checksum holds when reading comes to it. The body is not
-/// hashed, which takes all of it: ``ArchiveReader/read(_:each:)`` does that.
+/// hashed, which takes all of it: `ArchiveReader.read(_:each:)` does that.
 ///
 /// 1. Between two pieces nothing of the body is in memory, however slowly they are asked for.
 /// 2. A frame is checked once by each cursor; where it is compressed, it may be decompressed again

@@ -52,7 +52,7 @@ extension ArchiveWriter {
   ///
   /// Appending does this by itself whenever 64 MiB have been written since the last time.
   ///
-  /// - Throws: as ``commit(manifest:)`` does.
+  /// - Throws: as `commit(manifest:)` does.
   package mutating func checkpoint() throws {
     try checkUsable()
     guard pending.keys.count > indexed.keys else { return }

@@ -12,7 +12,7 @@ package import IPLD
 ///    unknown.
 /// 2. No CID is stored twice, unless what there is of it is damaged: appending one that is there
 ///    answers with the number it has.
-/// 3. Nothing counts before ``commit(manifest:)`` or ``checkpoint()`` has returned. A writer that
+/// 3. Nothing counts before `commit(manifest:)` or ``checkpoint()`` has returned. A writer that
 ///    is dropped leaves a tail that readers ignore, and that the next writer adopts.
 /// 4. Committed bytes are never written again.
 /// 5. A write that failed is undone, if it was of a large section; after any other nothing more is

@@ -5,7 +5,7 @@ internal import IPLD
 ///
 /// Source: [handle](https://atproto.com/specs/handle), "handle resolution". DNS and the handle's
 /// own website are asked at the same time, and DNS counts if both answer. Names that are not on the
-/// internet (``isForDevelopment(_:)``) are asked about only where the user named a server on this
+/// internet (`isForDevelopment(_:)`) are asked about only where the user named a server on this
 /// machine, or an address for them.
 package struct HandleResolver: Sendable {
   /// What came of it.

@@ -5,7 +5,7 @@ internal import Synchronization
 ///
 /// A server that is restarted refuses connections for a while, or the proxy before it says that it
 /// has no answer. What is asked of it then waits, as long as
-/// ``patience``, while one request after the other tries. A host that has never answered in this
+/// `patience`, while one request after the other tries. A host that has never answered in this
 /// run is not waited for: it may not exist.
 package final class CircuitBreaker: HTTPTransport {
   private let next: any HTTPTransport

@@ -2,7 +2,7 @@ internal import Synchronization
 
 /// So many places for those who want to do something at a time.
 ///
-/// 1. No more than ``count`` are taken, or as many as were when that was lowered.
+/// 1. No more than `count` are taken, or as many as were when that was lowered.
 /// 2. A request that waits gets one in the order of asking.
 /// 3. A slow request may leave its place to another before it is done; no more have done so at a
 ///    time than twice as many as there were places at first.
