@@ -34,7 +34,7 @@ struct CopySource {
     self.archive = archive
     blocks = try LaidOutBlocks(archive.reader, observer: observer)
     trees = SharedTrees(blocks)
-    followed = BlockSet(count: blocks.count)
+    followed = BlockSet(count: blocks.numberLimit)
     ordinals = [UInt64](repeating: Self.untouched, count: Int(archive.reader.sectionLimit))
   }
 

@@ -29,7 +29,7 @@ extension SnapshotCopier {
     // In an order of its own each section would cost the whole pack that it lies in.
     let (archive, observer) = (sources[source].archive, observer)
     let sections = try archive.reading {
-      try LaidOutBlocks(gathering: new, of: archive.reader) { progress in
+      try LaidOutBlocks(new, of: archive.reader) { progress in
         guard progress.done <= limit else { throw SnapshotError.malformedOrder }
         observer(progress)
       }

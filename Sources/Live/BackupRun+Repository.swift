@@ -21,12 +21,13 @@ extension BackupRun {
   /// The repository that the archive has already; a failure if it is damaged.
   func restored(_ base: ArchivedSnapshot) async throws -> Result<FoundRepository, BackupError> {
     try await onOwnQueue {
-      let restored = try RestoredRepository(base)
-      if let flaw = restored.flaw { return .failure(.carNotExact(flaw)) }
-      let repository = try CheckedRepository(
-        restored.mapped, archive: base.reader, isHashed: true, observer: { _ in })
-      let origin = base.snapshot.fetched ?? Snapshot.Fetched()
-      return .success(FoundRepository(repository, after: base, origin: origin))
+      do {
+        let origin = base.snapshot.fetched ?? Snapshot.Fetched()
+        return .success(
+          FoundRepository(try CheckedRepository(of: base), after: base, origin: origin))
+      } catch BackupError.carNotExact(let flaw) {
+        return .failure(.carNotExact(flaw))
+      }
     }
   }
 

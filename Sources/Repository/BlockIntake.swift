@@ -14,8 +14,8 @@ package struct BlockIntake {
   private(set) var kinds: [BlockKind] = []
   /// How many bytes they have together in the archive, up to each.
   private(set) var ends = AscendingNumbers()
-  /// Which numbers they have in the archive, from which position on.
-  private(set) var runs: [(first: UInt64, position: Int, count: Int)] = []
+  /// Which ordinals they have in the archive.
+  private(set) var runs: [LaidOutBlocks.Run] = []
   /// Sections that came and have to be read through the index.
   package private(set) var postponed: [UInt64] = []
 
@@ -136,9 +136,9 @@ package struct BlockIntake {
   /// Takes a large section: of one that is a block of a repository the body, too.
   private mutating func take(_ prefix: SectionPrefix, _ reader: ArchiveReader) throws {
     guard !damaged.contains(prefix.cid) else { return next += 1 }
-    let isBlock =
-      prefix.cid.codec == .dagCBOR && prefix.bodyLength <= UInt64(CARLimits.mapped.section / 2)
-    let isKept = isBlock || keepsAll
+    let isKept =
+      keepsAll
+      || prefix.cid.codec == .dagCBOR && prefix.bodyLength <= UInt64(CARLimits.mapped.section / 2)
     if isKept || isHashing {
       let start = spool.count
       do {
@@ -158,10 +158,10 @@ package struct BlockIntake {
 
   /// Counts the section that has been written.
   private mutating func count(_ kind: BlockKind, _ length: UInt64) {
-    if let last = runs.indices.last, runs[last].first + UInt64(runs[last].count) == next {
-      runs[last].count += 1
+    if let last = runs.last, last.ordinals.upperBound == next {
+      runs[runs.count - 1].ordinals = last.ordinals.lowerBound..<next + 1
     } else {
-      runs.append((next, kinds.count, 1))
+      runs.append((next..<next + 1, kinds.count))
     }
     kinds.append(kind)
     ends.append((ends.last ?? 0).addingSaturated(length))

@@ -90,13 +90,15 @@ package struct CheckedRepository: Sendable {
   ///   - selection: the blocks that are taken from it, in their order.
   ///   - archive: where it is going to be packed.
   ///   - stored: the sections of the archive that follow.
+  ///   - header: the header of its CAR, with its length in front; nil for one that names the commit.
   package init(
     _ inspection: RepositoryInspection, of source: some BlockSource, _ blocks: BlockSet,
-    file: CARFile?, selection: [Int], archive: ArchiveReader?, stored: [Range<UInt64>] = []
+    file: CARFile?, selection: [Int], archive: ArchiveReader?, stored: [Range<UInt64>] = [],
+    header: [UInt8]? = nil
   ) throws {
     let starts = selection.map { file?.start(of: $0) ?? 0 }
     commit = try Self.check(inspection)
-    let header = CARHeader(roots: Array(inspection.header.roots.prefix(1))).bytes
+    let header = header ?? CARHeader(roots: Array(inspection.header.roots.prefix(1))).bytes
     var hash = SHA256()
     var byteCount = 0
     func take(_ bytes: Span<UInt8>) {
@@ -111,7 +113,7 @@ package struct CheckedRepository: Sendable {
     }
     try archive?.copyCAR(stored, to: take)
     var found = inspection
-    found.distinctBlockCount = stored.reduce(starts.count) { $0 + $1.count }
+    found.distinctBlockCount = blocks.count
     (self.inspection, self.header, self.byteCount) = (found, header, UInt64(byteCount))
     (self.file, self.selection, self.stored) = (file, starts, stored)
     lengthOfBlock = { cid in

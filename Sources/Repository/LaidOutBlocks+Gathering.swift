@@ -12,19 +12,20 @@ extension LaidOutBlocks {
   /// How many runs are read from the archive directly, each from where it lies.
   package static let maximumRuns = 1024
 
-  /// Lays sections of an archive out whole.
+  /// Lays sections of an archive out.
   ///
   /// - Parameters:
   ///   - wanted: which, in any order and as often as one likes.
   ///   - reader: the archive.
+  ///   - keepsAll: whether each is kept whole.
   ///   - observer: is told how many bytes have been read, those of a large section before.
   /// - Throws: `ArchiveError` if one of them is damaged, ``BackupError`` if there is no room for
   ///   them; what `observer` throws.
   package init(
-    gathering wanted: [Range<UInt64>], of reader: ArchiveReader,
+    _ wanted: [Range<UInt64>], of reader: ArchiveReader, keepsAll: Bool = true,
     _ observer: (Progress) throws -> Void = { _ in }
   ) throws {
-    var intake = try BlockIntake(isHashing: true, keepsAll: true)
+    var intake = try BlockIntake(isHashing: true, keepsAll: keepsAll)
     for run in wanted.united {
       try intake.read(run, reader, observer)
       if let failure = intake.failure { throw failure }
@@ -47,7 +48,7 @@ extension ArchiveReader {
     to sink: (Span<UInt8>) throws -> Void
   ) throws {
     guard runs.count > LaidOutBlocks.maximumRuns else { return try copySections(runs, to: sink) }
-    let sections = try LaidOutBlocks(gathering: runs, of: self, observer)
+    let sections = try LaidOutBlocks(runs, of: self, observer)
     for run in runs { try sections.copy(run, to: sink) }
   }
 }

@@ -10,38 +10,26 @@ package import IPLD
 /// in a file without a name; each block is in it once, however many snapshots share it. In memory
 /// are some thirty bytes for each.
 ///
-/// Blocks are numbered in the order in which they were taken in.
+/// Sections are numbered in the order in which they were taken in; the number of a block is that of
+/// its first section.
 package struct LaidOutBlocks: BlockSource {
-  /// Sections that follow one another, in the archive, in what was taken in, and as blocks.
-  private struct Run {
-    var ordinals: Range<UInt64>
-    /// How many sections were taken in before them.
-    let position: Int
-    /// The number of the first of them as a block.
-    let index: Int
+  /// Sections that follow one another in the archive, and the number of the first of them.
+  typealias Run = (ordinals: Range<UInt64>, first: Int)
 
-    func follows(_ last: Run) -> Bool {
-      last.ordinals.upperBound == ordinals.lowerBound
-        && last.position + last.ordinals.count == position
-        && last.index + last.ordinals.count == index
-    }
-  }
-
-  /// The number of a CID is that of the block.
   private var slots: CIDSlots
-  /// Where each block begins in the file.
+  /// Where each section begins in the file.
   private var starts = AscendingNumbers()
-  private var kinds: [BlockKind] = []
-  /// In order of ordinals.
-  private var runs: [Run] = []
-  /// Their ordinals.
-  private var ordinals: [Range<UInt64>] = []
-  /// The same without sections that are another time what one before them is, in order of the
-  /// numbers here.
-  private var firstRuns: [Run] = []
-  /// How many bytes the sections up to each have together in the archive, in the order in which
-  /// they were taken in.
+  private let kinds: [BlockKind]
+  /// How many bytes the sections up to each have together in the archive.
   private let ends: AscendingNumbers
+  /// In the order in which they were taken in.
+  private let runs: [Run]
+  /// In the order of the archive.
+  private let runsInArchive: [Run]
+  /// Their ordinals.
+  private let ordinals: [Range<UInt64>]
+  /// The sections that are what one before them is, in their order, and the number of that block.
+  private var repeated: [(section: Int, block: Int)] = []
   private let spool: TemporaryFile
   private let mapped: MappedFile
   /// What was made of bytes that were fetched.
@@ -65,17 +53,16 @@ package struct LaidOutBlocks: BlockSource {
     try self.init(intake)
   }
 
-  /// Numbers the blocks that were taken in.
-  package init(_ intake: consuming BlockIntake) throws {
+  /// Enters the blocks that were taken in into a table.
+  package init(_ intake: BlockIntake) throws {
     spool = intake.spool
     mapped = try spool.map()
-    ends = intake.ends
-    slots = CIDSlots(expecting: intake.kinds.count)
-    starts.reserveCapacity(intake.kinds.count)
-    kinds.reserveCapacity(intake.kinds.count)
-    try number(intake)
-    runs.sort { $0.ordinals.lowerBound < $1.ordinals.lowerBound }
-    ordinals = runs.map(\.ordinals)
+    (kinds, ends, runs) = (intake.kinds, intake.ends, intake.runs)
+    runsInArchive = runs.sorted { $0.ordinals.lowerBound < $1.ordinals.lowerBound }
+    ordinals = runsInArchive.map(\.ordinals)
+    slots = CIDSlots(expecting: kinds.count)
+    starts.reserveCapacity(kinds.count)
+    try enterAll()
   }
 
   /// How many blocks are looked up at a time.
@@ -83,10 +70,8 @@ package struct LaidOutBlocks: BlockSource {
   /// How many bytes are brought for them: what is kept of most is their CID.
   private static let fetchedLength = batchCount * 128
 
-  private mutating func number(_ intake: borrowing BlockIntake) throws(CARError) {
+  private mutating func enterAll() throws(CARError) {
     let mapped = mapped
-    var position = 0
-    var place = 0
     try mapped.withBytes { bytes throws(CARError) in
       var cursor = CARCursor(payload: 0..<bytes.count, limits: .mapped)
       var sections: [(start: Int, cid: CID)] = []
@@ -103,19 +88,9 @@ package struct LaidOutBlocks: BlockSource {
           hashes.append(slots.hash(of: cid))
         }
         slots.fetch(hashes)
-        for (number, section) in sections.enumerated() {
-          while position >= intake.runs[place].position + intake.runs[place].count { place += 1 }
-          let run = intake.runs[place]
-          let ordinal = run.first + UInt64(position - run.position)
-          let (index, isNew) = insert(section.cid, hashes[number], at: section.start, bytes)
-          let found = Run(ordinals: ordinal..<ordinal + 1, position: position, index: index)
-          Self.append(found, to: &runs)
-          if isNew {
-            starts.append(UInt64(section.start))
-            kinds.append(intake.kinds[position])
-            Self.append(found, to: &firstRuns)
-          }
-          position += 1
+        for (section, hash) in zip(sections, hashes) {
+          if let block = insert(section.cid, hash, bytes) { repeated.append((starts.count, block)) }
+          starts.append(UInt64(section.start))
         }
         sections.removeAll(keepingCapacity: true)
         hashes.removeAll(keepingCapacity: true)
@@ -123,30 +98,25 @@ package struct LaidOutBlocks: BlockSource {
     }
   }
 
-  private mutating func insert(_ cid: CID, _ hash: UInt64, at start: Int, _ bytes: Span<UInt8>) -> (
-    index: Int, isNew: Bool
-  ) {
+  /// Enters the section that comes next; returns the number of the block that it is, if that has
+  /// been before.
+  private mutating func insert(_ cid: CID, _ hash: UInt64, _ bytes: Span<UInt8>) -> Int? {
     let starts = starts
     let (slot, isNew) = slots.insert(hash, starts.count) {
       CARSection.has(cid, at: Int(starts[$0]), in: bytes)
     } cid: {
       CARSection.cid(at: Int(starts[$0]), in: bytes)
     }
-    return (slots.number(slot), isNew)
-  }
-
-  private static func append(_ run: Run, to runs: inout [Run]) {
-    if let last = runs.last, run.follows(last) {
-      runs[runs.count - 1].ordinals = last.ordinals.lowerBound..<run.ordinals.upperBound
-    } else {
-      runs.append(run)
-    }
+    return isNew ? nil : slots.number(slot)
   }
 
   // MARK: Blocks
 
-  /// How many blocks there are.
-  package var count: Int { kinds.count }
+  /// How many different blocks there are.
+  package var count: Int { kinds.count - repeated.count }
+
+  /// The numbers of these.
+  package var numbers: [Int] { blocks(in: ordinals).map(\.self) }
 
   /// How many bytes are kept of them.
   package var byteCount: Int { mapped.count }
@@ -185,13 +155,21 @@ package struct LaidOutBlocks: BlockSource {
     }
   }
 
+  /// Calls `use` with a block as it stands in a CAR, if all of it was kept.
+  package func withSection<Value>(_ number: Int, _ use: (Span<UInt8>) throws -> Value) rethrows
+    -> Value
+  {
+    try mapped.withBytes { bytes in
+      let section = CARSection.read(at: Int(starts[number]), in: bytes).section
+      return try use(bytes.extracting(section.start..<section.end))
+    }
+  }
+
   /// How many bytes the body of a block has in the archive.
   package func bodyLength(_ number: Int) -> UInt64 {
-    let run = firstRun(number)
-    let position = run.position + (number - run.index)
-    let length = ends[position] - (position > 0 ? ends[position - 1] : 0)
     let kept = mapped.withBytes { CARSection.body(at: Int(starts[number]), in: $0) }
     guard kept.isEmpty else { return UInt64(kept.count) }
+    let length = byteCount(number..<number + 1)
     // In front of it stands its length, which takes as many bytes as it takes, and the CID, which
     // alone was kept.
     var prefix: UInt64 = 1
@@ -202,13 +180,8 @@ package struct LaidOutBlocks: BlockSource {
 
   /// The number that a block has in the archive.
   package func ordinal(_ number: Int) -> UInt64 {
-    let run = firstRun(number)
-    return run.ordinals.lowerBound + UInt64(number - run.index)
-  }
-
-  /// The last run that begins at a block or before it.
-  private func firstRun(_ number: Int) -> Run {
-    firstRuns[firstRuns.partitioningIndex { $0.index > number } - 1]
+    let run = runs[runs.partitioningIndex { $0.first > number } - 1]
+    return run.ordinals.lowerBound + UInt64(number - run.first)
   }
 
   /// Lets go of the pages in which the blocks are found.
@@ -216,12 +189,23 @@ package struct LaidOutBlocks: BlockSource {
 
   // MARK: Sections
 
+  /// How many bytes sections that were taken in one after the other have in the archive.
+  private func byteCount(_ numbers: Range<Int>) -> UInt64 {
+    ends[numbers.upperBound - 1] - (numbers.lowerBound > 0 ? ends[numbers.lowerBound - 1] : 0)
+  }
+
   /// The blocks that lie in these sections of the archive.
   package func blocks(in sections: [Range<UInt64>]) -> BlockSet {
-    var set = BlockSet(count: count)
-    forEachRun(of: sections) { run, shared in
-      let index = run.index + Int(shared.lowerBound - run.ordinals.lowerBound)
-      set.insert(index..<index + shared.count)
+    var set = BlockSet(count: numberLimit)
+    forEachRun(of: sections) { _, numbers in
+      set.insert(numbers)
+      for (section, block) in repeated[
+        (repeated.partitioningIndex { $0.section >= numbers.lowerBound })...]
+      {
+        guard section < numbers.upperBound else { break }
+        set.remove(section)
+        set.insert(block)
+      }
     }
     return set
   }
@@ -230,19 +214,21 @@ package struct LaidOutBlocks: BlockSource {
   package func forEach(
     in sections: [Range<UInt64>], _ body: (_ ordinal: UInt64, _ number: Int) throws -> Void
   ) rethrows {
-    try forEachRun(of: sections) { run, shared in
-      for ordinal in shared {
-        try body(ordinal, run.index + Int(ordinal - run.ordinals.lowerBound))
+    try forEachRun(of: sections) { ordinals, numbers in
+      for (ordinal, number) in zip(ordinals, numbers) {
+        let place = repeated.partitioningIndex { $0.section >= number }
+        let isRepeated = place < repeated.count && repeated[place].section == number
+        try body(ordinal, isRepeated ? repeated[place].block : number)
       }
     }
   }
 
   /// Hands out sections of the archive as they stand in a CAR, if all of them were kept.
-  package func copy(_ sections: Range<UInt64>, to sink: (Span<UInt8>) throws -> Void) throws {
-    try mapped.withBytes { bytes in
-      try forEach(in: [sections]) { _, number in
-        let start = Int(starts[number])
-        try sink(bytes.extracting(start..<CARSection.read(at: start, in: bytes).section.end))
+  package func copy(_ sections: Range<UInt64>, to sink: (Span<UInt8>) throws -> Void) rethrows {
+    try forEachRun(of: [sections]) { _, numbers in
+      try mapped.withBytes { bytes in
+        let last = CARSection.read(at: Int(starts[numbers.upperBound - 1]), in: bytes).section
+        try sink(bytes.extracting(Int(starts[numbers.lowerBound])..<last.end))
       }
     }
   }
@@ -256,37 +242,34 @@ package struct LaidOutBlocks: BlockSource {
     try ordinals.divide(sections) { part, index in try body(part, index != nil) }
   }
 
-  /// How many of these sections of the archive are here, and how many bytes they have together.
-  private func amount(of sections: [Range<UInt64>]) -> (count: UInt64, byteCount: UInt64) {
-    var (count, byteCount): (UInt64, UInt64) = (0, 0)
-    forEachRun(of: sections) { run, shared in
-      let position = run.position + Int(shared.lowerBound - run.ordinals.lowerBound)
-      let before = position > 0 ? ends[position - 1] : 0
-      count += UInt64(shared.count)
-      byteCount = byteCount.addingSaturated(ends[position + shared.count - 1] - before)
-    }
-    return (count, byteCount)
-  }
-
-  /// Makes sure that these sections of the archive are as many and as long as a manifest says.
+  /// Makes sure that these sections of the archive are here, and as many and as long as a manifest
+  /// says.
   ///
   /// - Throws: ``BackupError/carNotExact(_:)``.
   package func checkAmount(
     of sections: [Range<UInt64>], count: UInt64, byteCount: UInt64, headerLength: Int
   ) throws(BackupError) {
-    let amount = amount(of: sections)
-    guard amount.count == count,
-      amount.byteCount.addingSaturated(UInt64(headerLength)) == byteCount
-    else { throw .carNotExact("its sections are not those in the manifest") }
+    var found = (count: UInt64(0), byteCount: UInt64(headerLength))
+    forEachRun(of: sections) { ordinals, numbers in
+      found.count += UInt64(ordinals.count)
+      found.byteCount = found.byteCount.addingSaturated(self.byteCount(numbers))
+    }
+    guard found == (count, byteCount) else {
+      throw .carNotExact("its sections are not those in the manifest")
+    }
   }
 
-  /// Visits the parts of sections that are here, each with the run that it is a part of.
+  /// Visits the parts of sections of the archive that are here, in their order.
   private func forEachRun(
-    of sections: [Range<UInt64>], _ body: (Run, _ shared: Range<UInt64>) throws -> Void
+    of sections: [Range<UInt64>],
+    _ body: (_ ordinals: Range<UInt64>, _ numbers: Range<Int>) throws -> Void
   ) rethrows {
     for section in sections {
       try ordinals.divide(section) { part, index in
-        if let index { try body(runs[index], part) }
+        guard let index else { return }
+        let run = runsInArchive[index]
+        let first = run.first + Int(part.lowerBound - run.ordinals.lowerBound)
+        try body(part, first..<first + part.count)
       }
     }
   }

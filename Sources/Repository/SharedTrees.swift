@@ -65,8 +65,8 @@ package struct SharedTrees {
 
   package init(_ source: LaidOutBlocks) {
     self.source = source
-    readRecords = BlockSet(count: source.count)
-    referrers = Referrers(blockCount: source.count)
+    readRecords = BlockSet(count: source.numberLimit)
+    referrers = Referrers(blockCount: source.numberLimit)
   }
 
   /// Whether a record of the last whole tree refers to a blob.
@@ -125,7 +125,7 @@ package struct SharedTrees {
     var tree = begun
     var seenBlobs: Set<UInt32> = []
     var ownBlobs: [Int] = []
-    var found = Counts(root: root, blockCount: isCounting ? source.count : 0)
+    var found = Counts(root: root, blockCount: isCounting ? source.numberLimit : 0)
     var fold = TreeFold(source, root: root, within: blocks)
     while let step = fold.next() {
       switch step {

@@ -202,7 +202,7 @@ struct SnapshotChecks {
     }
     // The old ones go before the new ones come, for they may be large.
     gathered = nil
-    let found = try LaidOutBlocks(gathering: runs, of: reader) { progress in
+    let found = try LaidOutBlocks(runs, of: reader) { progress in
       guard progress.done <= limit else { throw SnapshotError.malformedOrder }
     }
     gathered = found

@@ -234,7 +234,7 @@ package struct SnapshotExtractor {
   ///
   /// - Throws: ``BackupError/notFound(_:)`` if a record is not in a repository that is not damaged.
   private mutating func noteLosses(
-    _ contents: SnapshotBlocks.Contents, _ unseen: Set<String>, _ selection: Selection
+    _ contents: LaidOutRepository, _ unseen: Set<String>, _ selection: Selection
   ) throws {
     let (tree, takesTree) = (contents.tree, selection.records || selection.blobs)
     guard let flaw = contents.flaw else {

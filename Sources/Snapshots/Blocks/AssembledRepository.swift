@@ -18,14 +18,10 @@ extension CheckedRepository {
   package init(_ sent: CARFile, over base: ArchivedSnapshot) throws {
     // Without a footer no number of a section is sure to stay.
     guard base.reader.generation.number > 0 else { throw IncompleteRepository() }
-    let source = Overlay(sent, over: try base.layOutIfExact())
-    let inspection = RepositoryInspection(
-      from: sent.header.roots.first, in: source, length: sent.file.count + source.old.byteCount)
-    let reached = try Self.reached(inspection, in: source)
-    let stored = Self.ordinals(try base.order().runs, reached, source.old, offset: sent.numberLimit)
+    let old = try base.layOutIfExact()
     try self.init(
-      inspection, of: source, reached, file: sent, selection: sent.inOrder(reached),
-      archive: base.reader, stored: stored.runs)
+      Overlay(sent, over: old), at: sent.header.roots.first, sent, old, base.order().runs,
+      of: base.reader)
   }
 
   /// The blocks of a CAR that its commit reaches, in canonical order, and the blobs among the
@@ -59,21 +55,68 @@ extension CheckedRepository {
       try self.init(copying: kept, at: commit, from: reader)
       return
     }
-    let blocks: LaidOutBlocks
-    if let base {
-      blocks = try base.layOutIfExact(with: kept)
-    } else {
-      var intake = try BlockIntake(isHashing: true)
-      for run in kept { try intake.read(run, reader) }
-      guard intake.failure == nil else { throw IncompleteRepository() }
-      blocks = try LaidOutBlocks(intake)
-    }
-    let inspection = RepositoryInspection(from: commit, in: blocks, length: blocks.byteCount)
-    let reached = try Self.reached(inspection, in: blocks)
-    let stored = Self.ordinals(kept + (try base?.order().runs ?? []), reached, blocks, offset: 0)
+    let blocks =
+      try base?.layOutIfExact(with: kept) ?? LaidOutBlocks(kept, of: reader, keepsAll: false)
     try self.init(
-      inspection, of: blocks, reached, file: nil, selection: [], archive: reader,
-      stored: stored.runs)
+      blocks, at: commit, nil, blocks, kept + (base?.order().runs ?? []), of: reader)
+  }
+
+  /// A whole repository of what came, if something did, and of sections of an archive.
+  private init(
+    _ source: some BlockSource, at root: CID?, _ sent: CARFile?, _ old: LaidOutBlocks,
+    _ runs: [Range<UInt64>], of archive: ArchiveReader
+  ) throws {
+    let inspection = RepositoryInspection(
+      from: root, in: source, length: (sent?.file.count ?? 0) + old.byteCount)
+    let reached = try inspection.reachedOfWhole(in: source)
+    let offset = sent?.numberLimit ?? 0
+    var (order, done) = (BlockOrder(), BlockSet(count: old.numberLimit))
+    old.forEach(in: runs) { ordinal, number in
+      guard reached.contains(offset + number), !done.contains(number) else { return }
+      done.insert(number)
+      order.append(ordinal)
+    }
+    try self.init(
+      inspection, of: source, reached, file: sent, selection: sent?.inOrder(reached) ?? [],
+      archive: archive, stored: order.runs)
+  }
+
+  /// The repository of a snapshot, as its CAR has it.
+  ///
+  /// - Throws: ``BackupError/carNotExact(_:)`` if it is damaged; ``BackupError`` also if there is no
+  ///   room for a temporary file, or the CAR is longer than
+  ///   ``RestoredRepository/maximumLength(in:)``.
+  package init(of base: ArchivedSnapshot) throws {
+    let (reader, car) = (base.reader, base.snapshot.car)
+    try RestoredRepository.checkLength(of: base)
+    let blocks: LaidOutBlocks
+    let runs: [Range<UInt64>]
+    do {
+      guard reader.generation.number > 0 else { throw SnapshotError.noSnapshot }
+      (blocks, runs) = (try base.layOut(), try base.order().runs)
+    } catch let error where !(error is BackupError) {
+      throw BackupError.carNotExact("\(error)")
+    }
+    var cids: [CID] = []
+    blocks.forEach(in: runs) { cids.append(blocks.cid($1)) }
+    let ordinals = try reader.ordinals(cids.count) { [cids] in cids[$0] }
+    guard !ordinals.contains(.max) else {
+      // What lies in a damaged frame is written again, and that takes all of the CAR.
+      let restored = try RestoredRepository(base)
+      if let flaw = restored.flaw { throw BackupError.carNotExact(flaw) }
+      try self.init(restored.mapped, archive: reader, isHashed: true) { _ in }
+      return
+    }
+    var order = BlockOrder()
+    for ordinal in ordinals { order.append(ordinal) }
+    try self.init(
+      RepositoryInspection(
+        from: CARHeader(car.header.span).roots.first, in: blocks, length: blocks.byteCount),
+      of: blocks, blocks.blocks(in: runs), file: nil, selection: [], archive: reader,
+      stored: order.runs, header: car.header)
+    if let digest = car.sha256, digest != sha256 {
+      throw BackupError.carNotExact("its SHA-256 is not the one in the manifest")
+    }
   }
 
   /// The blocks among sections of an archive that a commit reaches, in a file.
@@ -83,32 +126,9 @@ extension CheckedRepository {
     try reader.copySections(kept) { try spool.write($0) }
     let file = try CARFile(spool.map(), verifying: false)
     let inspection = RepositoryInspection(of: file)
-    let reached = try Self.reached(inspection, in: file)
+    let reached = try inspection.reachedOfWhole(in: file)
     try self.init(
       inspection, of: file, reached, file: file, selection: file.inOrder(reached), archive: reader)
-  }
-
-  /// Which blocks a repository has that has to be whole: those that the commit reaches, and blobs.
-  private static func reached(
-    _ inspection: RepositoryInspection, in source: some BlockSource
-  ) throws -> BlockSet {
-    guard inspection.isComplete, inspection.treeProblemCount == 0 else {
-      throw IncompleteRepository()
-    }
-    return inspection.reachedWithBlobs(in: source)
-  }
-
-  /// The sections of an order that are the blocks which were reached, each once.
-  private static func ordinals(
-    _ runs: [Range<UInt64>], _ reached: BlockSet, _ blocks: LaidOutBlocks, offset: Int
-  ) -> BlockOrder {
-    var (order, done) = (BlockOrder(), BlockSet(count: blocks.count))
-    blocks.forEach(in: runs) { ordinal, number in
-      guard reached.contains(offset + number), !done.contains(number) else { return }
-      done.insert(number)
-      order.append(ordinal)
-    }
-    return order
   }
 }
 
@@ -138,6 +158,14 @@ extension RepositoryInspection {
       if let number = source.number(of: blob.cid) { reached.insert(number) }
     }
     return reached
+  }
+
+  /// The same of a repository that has to be whole.
+  ///
+  /// - Throws: ``IncompleteRepository``.
+  fileprivate func reachedOfWhole(in source: some BlockSource) throws -> BlockSet {
+    guard isComplete, treeProblemCount == 0 else { throw IncompleteRepository() }
+    return reachedWithBlobs(in: source)
   }
 }
 

@@ -1,10 +1,10 @@
 package import ATProtocol
 internal import Archive
 package import IPLD
-internal import Repository
+package import Repository
 
-/// The repository of a snapshot, laid out to be asked for single things, often and in any order, by
-/// several threads at a time.
+/// The repository of a snapshot, all of which has been laid out and walked, to be asked for single
+/// things, often and in any order, by several threads at a time.
 ///
 /// An archive keeps blocks in packs of 1 MiB, which is quick to read from end to end and slow to
 /// jump about in. Here every block is read and hashed once and lies in a file without a name;
@@ -15,42 +15,45 @@ internal import Repository
 /// let page = try repository.records(in: "app.bsky.feed.post", limit: 50, .descending)
 /// ```
 /// Of a snapshot that is damaged it has what is left, and says why in ``flaw``.
-package final class LaidOutRepository: Sendable {
+package struct LaidOutRepository: Sendable {
   /// The snapshot.
   package let archived: ArchivedSnapshot
-  /// The signed commit.
-  package let commit: Commit
-  /// The blobs that records refer to.
-  package let blobs: BlobTable
+  /// What the walk through the tree came to.
+  package let tree: RepositoryInspection
   /// Why the repository is not as it was; nil if it is.
   package let flaw: String?
-  /// The blobs that are held though no record refers to them.
-  private let extras: Set<CID>
-  private let laidOut: LaidOutBlocks
+  /// Its blocks.
+  let blocks: LaidOutBlocks
+  /// The blobs that are held though no record refers to them, if they were asked for.
+  private var extras: Set<CID> = []
 
-  /// Lays a snapshot out.
+  init(
+    archived: ArchivedSnapshot, tree: RepositoryInspection, flaw: String?, blocks: LaidOutBlocks
+  ) {
+    (self.archived, self.tree, self.flaw, self.blocks) = (archived, tree, flaw, blocks)
+  }
+
+  /// Lays a snapshot out, and keeps the bytes of every record.
   ///
-  /// - Throws: `ArchiveError`, `SnapshotError` or `RepositoryError` if not even the commit can be
+  /// - Throws: `ArchiveError`, ``SnapshotError`` or `RepositoryError` if not even the commit can be
   ///   read; ``BackupError`` if there is no room for a temporary file, or the CAR is longer than
   ///   ``RestoredRepository/maximumLength(in:)``.
   package init(of archived: ArchivedSnapshot) throws {
-    let blocks = SnapshotBlocks(archived, keepsRecords: true)
-    let contents = try blocks.contents()
-    guard let bytes = try blocks.body(of: archived.snapshot.commit) else {
-      throw SnapshotError.blockMissing(archived.snapshot.commit)
-    }
-    commit = try Commit(bytes.span)
-    blobs = contents.blobs
-    flaw = contents.flaw
+    self = try SnapshotBlocks(archived, keepsRecords: true).contents()
+    _ = try archived.treeRoot
     extras = Set(try archived.readable { try $0.extras() } ?? [])
-    laidOut = try blocks.allLaidOut()
-    self.archived = archived
     releasePages()
   }
 
+  /// The root of the tree of records; there is none without a commit.
+  private var root: CID { tree.commit?.data ?? archived.snapshot.commit }
+
+  /// The blobs that records refer to.
+  package var blobs: BlobTable { tree.blobs }
+
   /// Lets go of the pages that have been read, which are brought in again when they are wanted.
   package func releasePages() {
-    laidOut.releasePages()
+    blocks.releasePages()
     archived.reader.releasePages()
   }
 
@@ -60,8 +63,8 @@ package final class LaidOutRepository: Sendable {
   /// CID.
   package func withBlock<Value>(_ cid: CID, _ use: (Span<UInt8>) throws -> Value) rethrows -> Value?
   {
-    guard let number = laidOut.number(of: cid), laidOut.kind(number) != .other else { return nil }
-    return try laidOut.withBody(number) { body throws in try use(body) }
+    guard let number = blocks.number(of: cid), blocks.kind(number) != .other else { return nil }
+    return try blocks.withBody(number) { body throws in try use(body) }
   }
 
   /// The bytes of a block of the repository; nil if it has none with this CID.
@@ -75,7 +78,7 @@ package final class LaidOutRepository: Sendable {
       guard let bytes = block(cid) else { throw SnapshotError.blockMissing(cid) }
       return bytes
     }
-    return try MSTDescent.find(path.utf8, below: commit.data, present).map { cid in
+    return try MSTDescent.find(path.utf8, below: root, present).map { cid in
       Block(cid: cid, bytes: try present(cid))
     }
   }
@@ -94,9 +97,9 @@ package final class LaidOutRepository: Sendable {
   package func blocks(notIn other: LaidOutRepository) -> [CID] {
     let head = archived.snapshot.commit
     var found: [CID] = []
-    for number in 0..<laidOut.count where laidOut.kind(number) != .other {
-      let cid = laidOut.cid(number)
-      if other.laidOut.number(of: cid) == nil { found.append(cid) }
+    for number in blocks.numbers where blocks.kind(number) != .other {
+      let cid = blocks.cid(number)
+      if other.blocks.number(of: cid) == nil { found.append(cid) }
     }
     if let place = found.firstIndex(of: head) { found.insert(found.remove(at: place), at: 0) }
     return found
@@ -124,7 +127,7 @@ package final class LaidOutRepository: Sendable {
       // The character behind the slash.
       bound[bound.count - 1] += 1
     }
-    var descent = MSTDescent(root: commit.data, direction, after: bound)
+    var descent = MSTDescent(root: root, direction, after: bound)
     var found: [(recordKey: String, cid: CID)] = []
     while found.count < limit, let record = try descent.next(block),
       record.key.starts(with: prefix)
@@ -142,7 +145,7 @@ package final class LaidOutRepository: Sendable {
   /// - Returns: how many tree nodes are missing or malformed, whose records were passed over.
   @discardableResult
   package func forEachRecord(_ visit: (String, CID, [UInt8]?) throws -> Void) throws -> Int {
-    var descent = MSTDescent(root: commit.data, .ascending)
+    var descent = MSTDescent(root: root, .ascending)
     var lostNodes = 0
     while true {
       let record: (key: [UInt8], cid: CID)?
@@ -167,7 +170,7 @@ package final class LaidOutRepository: Sendable {
     var found: [String] = []
     var bound: [UInt8]?
     while found.count < Self.maximumCollections {
-      var descent = MSTDescent(root: commit.data, .ascending, after: bound)
+      var descent = MSTDescent(root: root, .ascending, after: bound)
       guard let record = try descent.next(block) else { break }
       let collection = record.key.prefix { $0 != UInt8(ascii: "/") }
       found.append(String(decoding: collection, as: UTF8.self))

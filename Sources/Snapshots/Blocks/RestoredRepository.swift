@@ -1,3 +1,4 @@
+internal import ATProtocol
 package import Archive
 package import Files
 internal import IPLD
@@ -65,24 +66,20 @@ package final class RestoredRepository: Sendable {
     let spool = try TemporaryFile()
     var flaw: String?
     do {
-      guard archived.cid != nil else { throw SnapshotError.noSnapshot }
-      try Self.checkLength(of: archived)
-      let digest = try Self.copy(archived, to: spool, observer)
-      let car = archived.snapshot.car
-      if UInt64(spool.count) != car.byteCount || digest != car.sha256 {
-        flaw = "its SHA-256 is not the one in the manifest"
+      if order == .exported, archived.isOfChanges {
+        let (header, blocks, order) = try archived.exported(observer)
+        try spool.write(header.span)
+        for number in order { try blocks.withSection(number) { try spool.write($0) } }
+      } else {
+        try archived.readCAR(observer) { try spool.write($0) }
       }
-    } catch let error as BackupError {
-      throw error
-    } catch {
+    } catch BackupError.carNotExact(let why) {
+      flaw = why
+    } catch let error where !(error is BackupError) {
       flaw = "\(error)"
-      try spool.truncate(to: 0)
     }
-    var mapped = try spool.map()
-    if flaw == nil, order == .exported, archived.snapshot.fetched?.since != nil {
-      mapped = try CARFile(mapped, verifying: false).inOrderOfTree()
-    }
-    (self.flaw, self.mapped) = (flaw, mapped)
+    if flaw != nil { try spool.truncate(to: 0) }
+    (self.flaw, mapped) = (flaw, try spool.map())
   }
 
   /// Calls `body` with the CAR's bytes.
@@ -94,48 +91,72 @@ package final class RestoredRepository: Sendable {
 
   /// Lets go of the CAR's pages, which are brought in again when they are wanted.
   package func releasePages() { mapped.releasePages() }
-
-  /// Copies the sections that the manifest names; answers their digest, if the manifest has one.
-  private static func copy(
-    _ archived: ArchivedSnapshot, to spool: TemporaryFile, _ observer: Progress.Observer
-  ) throws -> SHA256Digest? {
-    let car = archived.snapshot.car
-    let runs = try archived.order().runs
-    // Whatever the order says, it is not more than the manifest says.
-    func check(_ done: UInt64) throws {
-      guard done <= car.byteCount else { throw SnapshotError.malformedOrder }
-      observer(Progress(stage: "reading", done: done, total: car.byteCount))
-    }
-    var hash = SHA256()
-    hash.update(car.header.span)
-    try spool.write(car.header.span)
-    try archived.reader.copyCAR(runs) { progress in
-      try check(progress.done)
-    } to: { bytes in
-      if car.sha256 != nil { hash.update(bytes) }
-      try spool.write(bytes)
-      try check(UInt64(spool.count))
-    }
-    return car.sha256 == nil ? nil : hash.finish()
-  }
 }
 
-extension CARFile {
-  /// A CAR of the blocks that the commit reaches, in canonical order.
+extension ArchivedSnapshot {
+  /// Whether the repository was put together from changes: its CAR never came in, and is exported in
+  /// canonical order.
+  fileprivate var isOfChanges: Bool { snapshot.fetched?.since != nil }
+
+  /// Hands out the CAR as the archive says, piece by piece.
   ///
-  /// It is the order that lets a reader follow a stream with little memory.
-  ///
-  /// - Throws: `RepositoryError` if there is no commit; ``BackupError`` if there is no room for it.
-  package func inOrderOfTree() throws -> MappedFile {
-    let root = header.roots.first
-    _ = try commit(root)
-    let spool = try TemporaryFile()
-    try spool.write(CARHeader(roots: root.map { [$0] } ?? []).bytes.span)
-    for number in blocksInOrderOfTree(from: root) {
-      try withSection(at: start(of: number)) { bytes, section throws in
-        try spool.write(bytes.extracting(section.start..<section.end))
-      }
+  /// - Throws: ``BackupError/carNotExact(_:)`` behind the last piece if it was not the one that came
+  ///   in, ``BackupError`` also if it is longer than ``RestoredRepository/maximumLength(in:)``;
+  ///   `ArchiveError` and ``SnapshotError`` if the archive is damaged; what `sink` throws.
+  package func readCAR(
+    _ observer: Progress.Observer = { _ in }, to sink: (Span<UInt8>) throws -> Void
+  ) throws {
+    let (digest, runs) = try beginCAR()
+    try sink(snapshot.car.header.span)
+    try reader.copyCAR(runs) { progress in
+      try checkRead(progress.done, observer)
+    } to: { bytes in
+      try digest.take(bytes)
+      try sink(bytes)
+      try checkRead(digest.count, observer)
     }
-    return try spool.map()
+    try digest.checkExact()
+  }
+
+  private func beginCAR() throws -> (CARDigest, [Range<UInt64>]) {
+    guard cid != nil else { throw SnapshotError.noSnapshot }
+    try RestoredRepository.checkLength(of: self)
+    return (try CARDigest(of: snapshot.car), try order().runs)
+  }
+
+  /// Whatever the order says, it is not more than the manifest says.
+  private func checkRead(_ done: UInt64, _ observer: Progress.Observer) throws {
+    guard done <= snapshot.car.byteCount else { throw SnapshotError.malformedOrder }
+    observer(Progress(stage: "reading", done: done, total: snapshot.car.byteCount))
+  }
+
+  /// The blocks of a CAR as it is exported, laid out whole.
+  ///
+  /// What is read of the archive is read once, in its order.
+  ///
+  /// - Returns: the header of the CAR, the blocks, and the numbers of these in its order: as the
+  ///   archive says if that is the order of a CAR that came in, else the commit, then the tree in
+  ///   pre-order, each record after the entry that names it, which lets a reader follow a stream
+  ///   with little memory.
+  /// - Throws: as ``readCAR(_:to:)`` does; ``BackupError`` also if there is no room for a temporary
+  ///   file; `RepositoryError` if there is no commit to begin with.
+  package func exported(_ observer: Progress.Observer = { _ in }) throws -> (
+    header: [UInt8], blocks: LaidOutBlocks, order: [Int]
+  ) {
+    let (digest, runs) = try beginCAR()
+    let blocks = try LaidOutBlocks(runs, of: reader) { try checkRead($0.done, observer) }
+    for run in runs { try blocks.copy(run) { try digest.take($0) } }
+    try digest.checkExact()
+    guard isOfChanges else {
+      var order: [Int] = []
+      blocks.forEach(in: runs) { order.append($1) }
+      return (snapshot.car.header, blocks, order)
+    }
+    let root = try CARHeader(snapshot.car.header.span).roots.first
+    _ = try blocks.commit(root)
+    return (
+      CARHeader(roots: root.map { [$0] } ?? []).bytes, blocks,
+      blocks.blocksInOrderOfTree(from: root)
+    )
   }
 }

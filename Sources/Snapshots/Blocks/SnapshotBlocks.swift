@@ -15,10 +15,6 @@ package import Repository
 /// brought it. Of a damaged one the blocks are what is left: every block of the archive that still
 /// hashes to its CID.
 package final class SnapshotBlocks {
-  /// What a walk through the tree came to: the repository, why it is not as it was (nil if it is),
-  /// and the blobs that records refer to.
-  package typealias Contents = (tree: RepositoryInspection, flaw: String?, blobs: BlobTable)
-
   /// A record that the walk came to: its key in the tree, `collection/rkey`, its block, and how
   /// long that is; nil if it is not there.
   package typealias Record = (key: [UInt8], cid: CID, length: UInt64?)
@@ -85,18 +81,18 @@ package final class SnapshotBlocks {
   ///
   /// - Parameter visit: receives every record in the order of the tree, and its bytes, if they were
   ///   kept.
-  /// - Throws: `ArchiveError` or `CARError` if not even the beginning can be read; ``BackupError``
-  ///   if there is no room for a temporary file, or the CAR is longer than
+  /// - Throws: `ArchiveError` if not even the beginning can be read; ``BackupError`` if there is no
+  ///   room for a temporary file, or the CAR is longer than
   ///   ``RestoredRepository/maximumLength(in:)``; what `visit` throws.
   package func contents(_ visit: (Record, Span<UInt8>) throws -> Void = { _, _ in }) throws
-    -> Contents
+    -> LaidOutRepository
   {
     try RestoredRepository.checkLength(of: archived)
     let (blocks, flaw) = try layOut()
-    let header = archived.snapshot.car.header
-    let root = try CARHeader(header.span).roots.first
     var failure: (any Error)?
-    let tree = RepositoryInspection(from: root, in: blocks, length: blocks.byteCount) { record in
+    let tree = RepositoryInspection(
+      from: archived.snapshot.commit, in: blocks, length: blocks.byteCount
+    ) { record in
       guard failure == nil else { return }
       do {
         let length = record.number.map(blocks.bodyLength)
@@ -108,7 +104,7 @@ package final class SnapshotBlocks {
       }
     }
     if let failure { throw failure }
-    return (tree, flaw, tree.blobs)
+    return LaidOutRepository(archived: archived, tree: tree, flaw: flaw, blocks: blocks)
   }
 
   /// All of them, laid out.
@@ -181,7 +177,7 @@ extension ArchivedSnapshot {
     let header = try reader.carHeader
     guard let root = try CARHeader(header.span).roots.first else { throw RepositoryError.noRoot }
     let blocks = try LaidOutBlocks(reader, isHashing: true)
-    let blockCount = (0..<blocks.count).count { blocks.cid($0).codec == .dagCBOR }
+    let blockCount = blocks.numbers.count { blocks.cid($0).codec == .dagCBOR }
     let tree = RepositoryInspection(from: root, in: blocks, length: blocks.byteCount)
     if let error = tree.commitError { throw error }
     guard let commit = tree.commit else { throw SnapshotError.noSnapshot }

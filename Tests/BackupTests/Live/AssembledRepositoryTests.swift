@@ -210,7 +210,16 @@ internal import Verification
 
 /// A repository's CAR in canonical order.
 func canonicalCAR(_ car: MappedFile) throws -> MappedFile {
-  try CARFile(car, verifying: false).inOrderOfTree()
+  let file = try CARFile(car, verifying: false)
+  let root = file.header.roots.first
+  _ = try file.commit(root)
+  var bytes = CARHeader(roots: root.map { [$0] } ?? []).bytes
+  for number in file.blocksInOrderOfTree(from: root) {
+    file.withSection(at: file.start(of: number)) { content, section in
+      bytes += content.array(section.start..<section.end)
+    }
+  }
+  return MappedFile(copying: bytes)
 }
 
 @Suite struct `Canonical order` {

@@ -1,14 +1,14 @@
-internal import Archive
+package import Archive
+package import Files
 internal import IPLD
-internal import Snapshots
 
 /// The length and the digest of a snapshot's CAR, which comes piece by piece, or as the archive is
 /// read from end to end.
-final class CARDigest {
+package final class CARDigest {
   private let car: Snapshot.CARDescription
   private var hash = SHA256()
   /// How many bytes there have been.
-  private(set) var count: UInt64 = 0
+  package private(set) var count: UInt64 = 0
   /// The sections that are still to come, where the archive is followed.
   private var runs: ArraySlice<Range<UInt64>>
   /// Whether a part of it could not be had.
@@ -18,7 +18,7 @@ final class CARDigest {
   ///
   /// - Parameter runs: its sections, if they lie in the archive in this order.
   /// - Throws: as ``take(_:)`` does.
-  init(of car: Snapshot.CARDescription, following runs: [Range<UInt64>] = []) throws {
+  package init(of car: Snapshot.CARDescription, following runs: [Range<UInt64>] = []) throws {
     (self.car, self.runs) = (car, runs[...])
     try take(car.header.span)
   }
@@ -27,14 +27,14 @@ final class CARDigest {
   ///
   /// - Throws: ``SnapshotError`` if they are too many: whatever the order says, it is not more than
   ///   the manifest says.
-  func take(_ bytes: Span<UInt8>) throws(SnapshotError) {
-    hash.update(bytes)
+  package func take(_ bytes: Span<UInt8>) throws(SnapshotError) {
+    if car.sha256 != nil { hash.update(bytes) }
     count += UInt64(bytes.count)
     guard count <= car.byteCount else { throw .malformedOrder }
   }
 
   /// Takes what is part of the CAR of the sections that have the ordinals from `first` on.
-  func take(_ sections: FrameIntake.Sections, from first: UInt64) {
+  package func take(_ sections: FrameIntake.Sections, from first: UInt64) {
     let here = first..<first + UInt64(sections.cids.count)
     while !isBroken, let run = runs.first, run.lowerBound < here.upperBound {
       let shared = run.clamped(to: here)
@@ -56,9 +56,15 @@ final class CARDigest {
   /// Whether it was the CAR that the manifest describes; nil if not all of it has been seen.
   ///
   /// It is to be asked once.
-  var isExact: Bool? {
+  package var isExact: Bool? {
     guard !isBroken, runs.isEmpty else { return nil }
-    let digest = hash.finish()
-    return count == car.byteCount && car.sha256.map { $0 == digest } ?? true
+    return count == car.byteCount && car.sha256.map { $0 == hash.finish() } ?? true
+  }
+
+  /// Makes sure that it was the CAR that the manifest describes.
+  ///
+  /// - Throws: ``BackupError/carNotExact(_:)``.
+  package func checkExact() throws(BackupError) {
+    guard isExact == true else { throw .carNotExact("its SHA-256 is not the one in the manifest") }
   }
 }
