@@ -82,20 +82,15 @@ package struct BlobFolder: Sendable {
 
   /// Makes a folder, and those around it that are not there.
   ///
-  /// - Returns: Whether it was not there.
   /// - Throws: ``BackupError`` if one cannot be made.
-  @discardableResult
-  package static func make(_ path: String) throws -> Bool {
+  package static func make(_ path: String) throws {
     var made = FilePath(path).root.map { FilePath(root: $0) } ?? FilePath("")
-    var isNew = false
     for component in FilePath(path).components {
       made.append(component)
-      isNew = unsafe mkdir(made.string, 0o777) == 0
-      guard isNew || errno == EEXIST else {
+      guard unsafe mkdir(made.string, 0o777) == 0 || errno == EEXIST else {
         throw BackupError.system("make the folder \(made)", errno)
       }
     }
-    return isNew
   }
 
   /// The names of everything in a folder.

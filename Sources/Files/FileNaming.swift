@@ -146,17 +146,3 @@ package enum FileNaming {
       && stem.last.map { "0"..."9" ~= $0 } == true
   }
 }
-
-/// Names that were given, of which no two may differ in case only.
-///
-/// A digest of each is kept, so that a million names take some 16 MB.
-package struct ClaimedNames {
-  package init() {}
-
-  private var digests: Set<Int> = []
-
-  /// Takes a name; answers whether it was free.
-  package mutating func insert(_ name: String) -> Bool {
-    digests.insert(name.lowercased().hashValue).inserted
-  }
-}

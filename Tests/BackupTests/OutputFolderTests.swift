@@ -7,12 +7,17 @@ import Testing
 
 @Suite struct `A folder that is written into` {
   private struct Broken: Error {}
+  private enum Outcome { case written, alreadyThere }
 
   private func write(
     _ content: String, to components: [String], in folder: OutputFolder, durably: Bool = true
-  ) throws -> OutputFolder.Outcome {
-    let bytes = Array(content.utf8)
-    return try folder.write(components, durably: durably) { sink in try sink(bytes.span) }
+  ) throws -> Outcome {
+    let (bytes, before) = (Array(content.utf8), folder.tally)
+    let file = OutputFile(components: components, isDurable: durably)
+    try folder.put(file) { sink in try sink(bytes.span) }
+    #expect(
+      folder.tally.written + folder.tally.alreadyThere == before.written + before.alreadyThere + 1)
+    return folder.tally.written > before.written ? .written : .alreadyThere
   }
 
   @Test func `gets files in folders in folders`() throws {
@@ -101,7 +106,7 @@ import Testing
     #expect(try write("old", to: ["kept"], in: folder) == .written)
     for name in ["kept", "new"] {
       #expect(throws: Broken.self) {
-        try folder.write([name]) { sink in
+        try folder.put(OutputFile(components: [name])) { sink in
           let bytes = [UInt8](repeating: 7, count: 1 << 18)
           try sink(bytes.span)
           #expect(!temporary.names().contains("new"))
@@ -134,14 +139,5 @@ import Testing
       #expect(try write("x", to: ["a\(number % 3)", "b\(number)", "x"], in: folder) == .written)
     }
     #expect(temporary.names().count == 1500)
-  }
-}
-
-extension OutputFolder {
-  @discardableResult
-  fileprivate func write(
-    _ components: [String], durably: Bool = true, _ produce: Content
-  ) throws -> Outcome {
-    try put(OutputFile(components: components, isDurable: durably), produce).outcome
   }
 }

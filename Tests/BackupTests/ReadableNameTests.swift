@@ -35,14 +35,14 @@ import Testing
 
   /// Extracts a repository whose blobs are images; answers the files below the account's folder.
   private func extract(
-    _ repository: TestRepository, images: Int, names: ExtractionOptions.Names = .readable,
+    _ repository: TestRepository, images: Int, isReadable: Bool = true,
     setsTimes: Bool = true
   ) throws -> [String] {
     var blobs: [String: [UInt8]] = [:]
     for number in 0..<images { blobs["\(number)"] = Self.image(number) }
     let packed = try Packed(car: repository.car(), blobs: blobs, extras: true)
     var options = ExtractionOptions()
-    options.names = names
+    options.isReadable = isReadable
     options.setsTimes = setsTimes
     try? FileManager.default.removeItem(atPath: folder.file("out"))
     for _ in 1...2 {
@@ -92,7 +92,7 @@ import Testing
         "\(CID.blob(Self.image(4))).png",
       ])
     #expect(
-      try extract(repository, images: 5, names: .cid).contains(
+      try extract(repository, images: 5, isReadable: false).contains(
         "records/app.bsky.actor.profile/self.json"))
     #expect(folder.names(under: "out")[0].hasPrefix("did:plc:"))
   }
@@ -165,7 +165,7 @@ import Testing
     {
       try repository.add("a.b.c/odd\(number)", ["createdAt": .string(text)])
     }
-    _ = try extract(repository, images: 2, names: .cid)
+    _ = try extract(repository, images: 2, isReadable: false)
     let said = Date(timeIntervalSince1970: 1_742_637_600.5)
     #expect(try modified("records/a.b.c/said.json") == said)
     #expect(try modified("blobs/\(CID.blob(Self.image(0))).png") == said)
@@ -179,7 +179,7 @@ import Testing
     ] {
       #expect(try modified(name) == ofCommit)
     }
-    _ = try extract(repository, images: 2, names: .cid, setsTimes: false)
+    _ = try extract(repository, images: 2, isReadable: false, setsTimes: false)
     for name in ["records/a.b.c/said.json", "blobs/\(CID.blob(Self.image(0))).png"] {
       #expect(try #require(try modified(name)).timeIntervalSinceNow > -3600)
     }

@@ -5,6 +5,13 @@ extension IPLDValue {
   /// What a list or a map holds, in its order.
   var children: [IPLDValue] { array ?? map?.entries.map(\.value) ?? [] }
 
+  /// The blob that a map refers to, in today's form or in that of 2022.
+  var blobCID: CID? {
+    if let link = self["ref"]?.link { return link }
+    guard self["mimeType"]?.string != nil else { return nil }
+    return self["cid"]?.string.flatMap { try? CID($0) }
+  }
+
   /// The texts in the list under a key.
   func texts(_ key: String) -> [String] { (self[key]?.array ?? []).compactMap(\.string) }
 

@@ -68,8 +68,7 @@ package struct BlobNotes {
   /// How much there is of any other key.
   private static let longestKey = 40
 
-  /// The name for a blob, without an ending: `2025-03-22_3lkxag2q_1_plan-of-forty-beds`; nil for
-  /// one to which no record refers.
+  /// The name for a blob, without an ending: `2025-03-22_3lkxag2q_1_plan-of-forty-beds`.
   ///
   /// The day of the record that refers to the blob first, the beginning of its key, which of the
   /// record's blobs it is, and the words that belong to it.
@@ -77,8 +76,7 @@ package struct BlobNotes {
   /// - Parameters:
   ///   - key: the key of that record.
   ///   - isWhole: whether all of the key is in it.
-  mutating func name(of blob: CID, record key: [UInt8]?, isWhole: Bool) throws -> String? {
-    guard let key else { return nil }
+  mutating func name(of blob: CID, record key: [UInt8], isWhole: Bool) throws -> String {
     let note = try note(of: blob, key)
     let time = times.time(of: key, createdAt: note?.record["createdAt"]?.string)
     let rest = FileNaming.parts(of: key).rest.prefix(Self.longestKey)
@@ -89,7 +87,7 @@ package struct BlobNotes {
         if UInt8(ascii: "a")...UInt8(ascii: "z") ~= lower { return lower }
         return UInt8(ascii: "0")...UInt8(ascii: "9") ~= byte ? byte : UInt8(ascii: "-")
       }, as: UTF8.self)
-    let words = Slug.make(note.map { Self.text(of: blob, in: $0.record) } ?? "")
+    let words = FileNaming.slug(note.map { Self.text(of: blob, in: $0.record) } ?? "")
     let name = "\(time?.day ?? "undated")_\(shown)_\(note?.number ?? 1)"
     return words.isEmpty ? name : "\(name)_\(words)"
   }
@@ -113,7 +111,7 @@ package struct BlobNotes {
       if let items = place.value.array {
         waiting += items.reversed().map { ($0, place.key, place.alt, place.title) }
       } else if let map = place.value.map {
-        let found = self.blob(place.value)
+        let found = place.value.blobCID
         if found == blob {
           let key = telling.contains(place.key) || recordText.isEmpty ? place.key : recordText
           return place.alt ?? place.title ?? key
@@ -127,12 +125,5 @@ package struct BlobNotes {
       isOutermost = false
     }
     return recordText
-  }
-
-  /// The blob that a map refers to, in today's form or in that of 2022.
-  private static func blob(_ value: IPLDValue) -> CID? {
-    if let link = value["ref"]?.link { return link }
-    guard value["mimeType"]?.string != nil else { return nil }
-    return value["cid"]?.string.flatMap { try? CID($0) }
   }
 }

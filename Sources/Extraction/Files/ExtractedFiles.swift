@@ -7,22 +7,34 @@ internal import SystemPackage
 /// The files that were extracted into an account's folder, by this run and by earlier ones.
 ///
 /// ```
-/// begin ──► note, note … ──► finish
-///   │                          └ the list of this run, and of what earlier ones wrote, gets its name
+/// begin ──► write, write … ──► finish
+///   │                           └ the list of this run, and of what earlier ones wrote, gets its name
 ///   └ the lists of earlier runs are one; that of this run is begun beside it
 /// ```
-/// Whenever a run ends, the next finds each file that was replaced in one of two lists.
+/// Whenever a run ends, the next finds each file that was replaced in one of two lists: a line is
+/// handed to the system before the file that it names takes the place of another; other lines a few
+/// at a time. So an interruption, a kill even, costs the memory of a few new files at most.
 final class ExtractedFiles {
+  /// After how many bytes lines are handed to the system: those of some forty files.
+  private static let bufferLength = 1 << 12
+  /// How many changed files are named.
+  private static let maximumChanged = 1000
+
   private let folder: OutputFolder
   private let account: String
   private var lists: [ExtractedList] = []
-  /// Which files are still among those that are extracted: a digest of the path of each.
+  private var lock: CInt?
+  /// The list of this run, while it is written.
+  private var output: CInt?
+  /// Lines that were not handed to the system yet.
+  private var lines: [UInt8] = []
+  private var lineCount = 0
+  /// Whether a line was written that no earlier list has.
+  private var hasNews = false
+  /// Hashes of the paths that are still among what is extracted.
   private var noted: Set<Int> = []
-  private var writer: ExtractedListWriter?
-  private var lock: FileDescriptor?
-  /// Whether the list that was there says all that is to be said.
-  private var isUnchanged = true
-  /// The files that are there and the same, as was found out before anything was written.
+  /// Hashes of the paths of files that are there and the same, as was found out before anything was
+  /// written.
   private var same: Set<Int> = []
 
   /// What is known of a folder; nothing if there is none.
@@ -33,32 +45,24 @@ final class ExtractedFiles {
     (self.folder, self.account) = (folder, account)
     guard try folder.openFolder([account]) != nil else { return }
     lock = try folder.lock(account)
-    try read()
+    for name in [ExtractedName.list, ExtractedName.unfinishedList] {
+      guard let (descriptor, _) = try folder.openFile([account, name]) else { continue }
+      let file = try BackupError.attempting("read \(shown(name))") {
+        try MappedFile(descriptor, closing: true)
+      }
+      // A disk that was full at its first write leaves an empty list.
+      guard file.count > 0 else { continue }
+      let isUnfinished = name == ExtractedName.unfinishedList
+      lists.append(try ExtractedList(file, shown(name), isUnfinished: isUnfinished))
+    }
   }
 
-  deinit { if let lock { _ = close(lock.rawValue) } }
+  deinit { for descriptor in [lock, output].compactMap(\.self) { _ = close(descriptor) } }
 
   /// Whether the folder was there before.
   var isThere: Bool { lock != nil }
   /// Whether it is only found out what is in the way: until ``begin()``.
-  var isChecking: Bool { writer == nil }
-
-  private func read() throws {
-    for (name, isUnfinished) in [
-      (ExtractedName.list, false), (ExtractedName.unfinishedList, true),
-    ] {
-      let shown = shown(name)
-      guard let folder = try folder.openFolder([account]),
-        let size = try self.folder.size(of: name, in: folder.descriptor, shown),
-        // A disk that was full at its first write leaves an empty list.
-        size > 0
-      else { continue }
-      let file = try BackupError.attempting("read \(shown)") {
-        try MappedFile(self.folder.openFile(name, in: folder.descriptor, shown), closing: true)
-      }
-      lists.append(try ExtractedList(file, shown, isUnfinished: isUnfinished))
-    }
-  }
+  var isChecking: Bool { output == nil }
 
   /// Begins the list of this run.
   ///
@@ -67,36 +71,42 @@ final class ExtractedFiles {
     let opened = try folder.folder([account])
     if lock == nil { lock = try folder.lock(account) }
     try folder.removeLeftovers(in: account)
-    if try folder.isThere([account, ExtractedName.unfinishedList]) {
+    if lists.contains(where: \.isUnfinished) {
       // An earlier run was interrupted. What it knew must not be lost to another interruption.
-      let temporary = folder.temporaryName()
-      let both = try create(temporary)
-      for list in lists { try list.forEach(both.append) }
-      try both.synchronize()
-      try rename(temporary, ExtractedName.list)
-      try BackupError.check(
-        unsafe unlinkat(opened.descriptor, ExtractedName.unfinishedList, 0),
-        "remove \(shown(ExtractedName.unfinishedList))")
-      isUnchanged = false
+      let tally = folder.tally
+      try folder.put(OutputFile(components: [account, ExtractedName.list])) { sink in
+        let header = Array(ExtractedList.header.utf8)
+        try sink(header.span)
+        for list in lists { try list.withEntries(sink) }
+      } mayReplace: { _, _ in
+        true
+      }
+      folder.tally = tally
     }
-    if lists.isEmpty { isUnchanged = false }
-    writer = try create(ExtractedName.unfinishedList)
+    // What cannot be removed keeps the new one from being made.
+    _ = unsafe unlinkat(opened, ExtractedName.unfinishedList, 0)
+    let name = ExtractedName.unfinishedList
+    output = try folder.create(name, in: opened, shown(name))
+    lines = Array(ExtractedList.header.utf8)
   }
 
   /// Whether a file was written by carpack with this content.
   private func holds(_ path: String, _ digest: SHA256Digest) -> Bool {
-    lists.contains { $0.holds(path, digest) }
+    let line = ExtractedList.hash(ExtractedList.line(path, "\(digest)"))
+    return lists.contains { $0.lines.contains(line) }
   }
 
   /// Writes a file, or, until ``begin()``, finds out whether it could be written.
   ///
   /// - Throws: as ``OutputFolder/put(_:_:mayReplace:)`` does.
   func write(_ file: OutputFile, _ produce: OutputFolder.Content) throws {
-    let path = file.components.dropFirst().joined(separator: "/")
+    let path = file.components.joined(separator: "/")
     let hash = ExtractedList.hash(path)
+    var file = file
+    file.components.insert(account, at: 0)
     if isChecking {
-      let isSame = try folder.check(file, produce) { old, _ in holds(path, old) }
-      if isSame { same.insert(hash) }
+      let found = try folder.compare(file, produce) { old, _ in holds(path, old) }
+      if found?.isSame == true { same.insert(hash) }
       return
     }
     var isListed = false
@@ -109,19 +119,32 @@ final class ExtractedFiles {
       digest = try folder.put(file, produce) { old, new in
         guard holds(path, old) else { return false }
         // It is listed before it takes the place of the other.
-        try writer?.append(path, new)
-        try writer?.flush()
+        try list(path, "\(new)")
+        try flush()
         isListed = true
         return true
-      }.digest
+      }
     }
-    if isListed || !holds(path, digest) { isUnchanged = false }
+    if !holds(path, digest) { hasNews = true }
     if !lists.isEmpty { noted.insert(hash) }
-    if !isListed { try writer?.append(path, digest) }
+    if !isListed { try list(path, "\(digest)") }
   }
 
-  /// Hands what was noted to the system.
-  func flush() throws { try writer?.flush() }
+  /// Adds a line to the list of this run.
+  private func list(_ path: String, _ digest: String) throws {
+    lines += Array(ExtractedList.line(path, digest).utf8) + [UInt8(ascii: "\n")]
+    lineCount += 1
+    if lines.count >= Self.bufferLength { try flush() }
+  }
+
+  /// Hands all lines to the system.
+  func flush() throws {
+    let bytes = lines
+    lines.removeAll(keepingCapacity: true)
+    if let output, !bytes.isEmpty {
+      try OutputFolder.write(bytes.span, to: output, shown(ExtractedName.unfinishedList))
+    }
+  }
 
   /// Ends the list.
   ///
@@ -135,32 +158,24 @@ final class ExtractedFiles {
     for list in lists {
       try list.forEach { path, digest in
         guard !noted.contains(ExtractedList.hash(path)) else { return }
-        let components = path.split(separator: "/").map(String.init)
+        let components = [account] + path.split(separator: "/").map(String.init)
         if isUnwanted(path) {
-          switch try folder.remove([account] + components, holding: digest) {
+          switch try folder.remove(components, holding: digest) {
           case true?:
-            if components.count > 1 { emptied.insert([account] + components.dropLast()) }
-            isUnchanged = false
+            emptied.insert(components.dropLast())
             return
           case false?:
             if changed.count < Self.maximumChanged { changed.append(shown(path)) }
           case nil: break
           }
         }
-        guard try folder.isThere([account] + components) else {
-          isUnchanged = false
-          return
-        }
-        try writer?.append(path, digest)
+        if try folder.isThere(components) { try self.list(path, digest) }
       }
     }
-    for components in emptied { try folder.removeEmptyFolders(components, below: 1) }
+    for components in emptied { try folder.removeEmptyFolders(components) }
     try publish()
     return changed
   }
-
-  /// How many changed files are named.
-  private static let maximumChanged = 1000
 
   /// Ends the list of a run that was stopped: what was written counts, and everything else stays.
   func stop() throws {
@@ -170,30 +185,145 @@ final class ExtractedFiles {
   }
 
   private func publish() throws {
-    guard let writer else { return }
-    self.writer = nil
-    if isUnchanged {
-      let opened = try folder.folder([account])
-      _ = unsafe unlinkat(opened.descriptor, ExtractedName.unfinishedList, 0)
+    guard let output else { return }
+    defer {
+      self.output = nil
+      _ = close(output)
+    }
+    let (list, unfinished) = (ExtractedName.list, ExtractedName.unfinishedList)
+    let opened = try folder.folder([account])
+    // Then the list that is there says all that is to be said.
+    if !hasNews, lists.count == 1, lists[0].count == lineCount {
+      _ = unsafe unlinkat(opened, unfinished, 0)
       return
     }
-    try writer.synchronize()
+    try flush()
+    try BackupError.check(fsync(output), "write \(shown(unfinished))")
     try folder.synchronize()
-    try rename(ExtractedName.unfinishedList, ExtractedName.list)
-  }
-
-  private func create(_ name: String) throws -> ExtractedListWriter {
-    let raw = try folder.create(name, in: folder.folder([account]), shown(name))
-    return ExtractedListWriter(raw, shown(name))
-  }
-
-  private func rename(_ name: String, _ new: String) throws {
-    let opened = try folder.folder([account])
-    try BackupError.attempting("write \(shown(new))") {
-      try AtomicFile.rename(
-        name, in: opened.descriptor, to: new, in: opened.descriptor, replacing: true)
+    try BackupError.attempting("write \(shown(list))") {
+      try AtomicFile.rename(unfinished, in: opened, to: list, in: opened, replacing: true)
     }
   }
 
   private func shown(_ path: String) -> String { folder.shown([account, path]) }
+}
+
+/// The list of what was extracted into a folder: a line for each file, as `sha256sum` writes and
+/// checks them.
+///
+/// ```
+/// # carpack-extracted 1: …
+/// 9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08  records/app.bsky.feed.post/3k2a.json
+/// ```
+/// Anybody may have written to it, so each line has to be exactly of that form. The lines are not
+/// kept in memory, only a hash of each.
+struct ExtractedList {
+  /// What stands in the first line, before anything that is said to people.
+  private static let mark = "# carpack-extracted 1"
+  /// The first line.
+  static let header =
+    "\(mark): what \"carpack extract\" wrote here; \"sha256sum -c\" checks it\n"
+
+  /// The longest list that is read: some seven million files.
+  private static let maximumLength = 1 << 30
+  /// The longest path.
+  private static let maximumPath = 1024
+  /// How many digits a digest has.
+  private static let digits = 2 * SHA256Digest.length
+
+  /// Whether the run that wrote it did not come to its end.
+  let isUnfinished: Bool
+  /// Hashes of its lines.
+  let lines: Set<Int>
+  /// How many there are.
+  let count: Int
+  private let file: MappedFile
+  /// Where the lines stand that name files: one that was interrupted may end in half a line.
+  private let entries: Range<Int>
+
+  /// Reads a list.
+  ///
+  /// - Parameters:
+  ///   - file: its bytes.
+  ///   - shown: what a message calls it.
+  ///   - isUnfinished: whether it may end in the middle of a line.
+  /// - Throws: ``BackupError/malformedDocument(_:)``.
+  init(_ file: MappedFile, _ shown: String, isUnfinished: Bool) throws {
+    guard file.count <= Self.maximumLength else {
+      throw BackupError.malformedDocument("\(shown) is over \(Self.maximumLength) bytes")
+    }
+    var lines: Set<Int> = []
+    var (first, end, number) = (0, 0, 1)
+    func malformed() -> BackupError {
+      BackupError.malformedDocument(
+        "\(shown) is not what carpack writes, in line \(number); without that file, what is there and differs counts as somebody else's"
+      )
+    }
+    try file.withBytes { bytes in
+      try Self.forEachLine(in: bytes) { line in
+        end += line.count + 1
+        if number == 1 {
+          guard line.array.starts(with: Self.mark.utf8) else { throw malformed() }
+          first = end
+        } else {
+          guard let (path, digest) = Self.entry(line) else { throw malformed() }
+          lines.insert(Self.hash(Self.line(path, digest)))
+        }
+        number += 1
+      }
+    }
+    // One that was interrupted may lack even its first line.
+    guard isUnfinished || end == file.count else { throw malformed() }
+    (self.file, self.isUnfinished, self.lines) = (file, isUnfinished, lines)
+    (entries, count) = (first..<end, max(0, number - 2))
+  }
+
+  /// Visits the complete lines, without what ends them.
+  private static func forEachLine(
+    in bytes: Span<UInt8>, _ visit: (Span<UInt8>) throws -> Void
+  ) rethrows {
+    var start = 0
+    for index in bytes.indices where bytes[index] == UInt8(ascii: "\n") {
+      try visit(bytes.extracting(start..<index))
+      start = index + 1
+    }
+  }
+
+  /// The line of a file, without what ends it.
+  static func line(_ path: String, _ digest: String) -> String { "\(digest)  \(path)" }
+
+  /// What a line says; nil for one that is not of its form.
+  private static func entry(_ line: Span<UInt8>) -> (path: String, digest: String)? {
+    guard line.count <= digits + 2 + maximumPath else { return nil }
+    let bytes = line.array
+    let path = bytes.dropFirst(digits + 2)
+    guard bytes.dropFirst(digits).starts(with: "  ".utf8),
+      bytes.prefix(digits).allSatisfy({ (0x30...0x39) ~= $0 || (0x61...0x66) ~= $0 }),
+      path.allSatisfy({ $0 >= 0x20 && $0 != 0x7f && $0 != UInt8(ascii: "\\") }),
+      let text = String(validating: path, as: UTF8.self),
+      text.split(separator: "/", omittingEmptySubsequences: false)
+        .allSatisfy({ OutputFolder.isName($0) })
+    else { return nil }
+    return (text, String(decoding: bytes.prefix(digits), as: UTF8.self))
+  }
+
+  /// A hash of a line, or of a path.
+  ///
+  /// It is seeded in each process, so nobody can make up two that are the same.
+  static func hash(_ text: String) -> Int { Array(text.utf8).hashValue }
+
+  /// Hands out the lines that name files as they stand there.
+  func withEntries(_ sink: (Span<UInt8>) throws -> Void) throws {
+    try file.withBytes { try sink($0.extracting(entries)) }
+  }
+
+  /// The files and the digests of what they held, in the order of the list; a file may come several
+  /// times.
+  func forEach(_ body: (_ path: String, _ digest: String) throws -> Void) throws {
+    try withEntries { bytes in
+      try Self.forEachLine(in: bytes) { line in
+        if let (path, digest) = Self.entry(line) { try body(path, digest) }
+      }
+    }
+  }
 }

@@ -6,20 +6,12 @@ internal import SystemPackage
 
 /// A folder that files are written into, and outside of which nothing is ever written.
 ///
-/// Every name is one component, opened relative to the folder above it and never through a symbolic
-/// link, so that neither a name from an archive nor a link left there leads elsewhere. A file is
-/// written under a temporary name and gets its own when it is complete. A file that is there
-/// already and holds the same is left alone; one that differs is an error, unless overwriting was
-/// asked for or the file may be replaced.
+/// 1. Every name is one component, opened relative to the folder above it and never through a
+///    symbolic link, so that neither a name from an archive nor a link left there leads elsewhere.
+/// 2. A file is written under a temporary name and gets its own when it is complete.
+/// 3. A file that is there already and holds the same is left alone; one that differs is an error,
+///    unless overwriting was asked for or the file may be replaced.
 package final class OutputFolder {
-  /// What came of writing a file.
-  enum Outcome {
-    /// It was written.
-    case written
-    /// It was there, with the same content.
-    case alreadyThere
-  }
-
   /// What has been done so far.
   package struct Tally: Equatable, Sendable {
     /// Files that were written.
@@ -40,22 +32,19 @@ package final class OutputFolder {
   /// hold.
   typealias Replacing = (_ old: SHA256Digest, _ new: SHA256Digest) throws -> Bool
 
-  /// A folder within, and whether it was made here, so that only what was written here is in it.
-  typealias Opened = (descriptor: CInt, isNew: Bool)
-
   /// How many folders are kept open at a time.
   private static let maximumOpenFolders = 64
+  /// How much of a file is read at a time.
+  private static let pieceLength = 1 << 16
 
-  let path: String
-  let root: CInt
+  private let path: String
+  private let root: CInt
   private let overwriting: Bool
-  private let isNew: Bool
   private let isStopping: () -> Bool
   /// Whether what has been done is being brought to its end, which is not stopped any more.
   var isEnding = false
-  private var folders: [String: Opened] = [:]
+  private var folders: [String: CInt] = [:]
   private var serial = 0
-  private let process = getpid()
   /// What has been done so far.
   package internal(set) var tally = Tally()
 
@@ -71,98 +60,31 @@ package final class OutputFolder {
     _ path: String, overwriting: Bool = false, isStopping: @escaping () -> Bool = { false }
   ) throws {
     (self.path, self.overwriting, self.isStopping) = (path, overwriting, isStopping)
-    isNew = try BlobFolder.make(path)
+    try BlobFolder.make(path)
     root = try BackupError.check(
       unsafe open(path.isEmpty ? "." : path, O_RDONLY | O_DIRECTORY | O_CLOEXEC),
       "open the folder \(path)")
   }
 
   deinit {
-    for folder in folders.values { _ = close(folder.descriptor) }
+    for folder in folders.values { _ = close(folder) }
     _ = close(root)
   }
 
-  /// Writes a file, or replaces one of which that is allowed.
-  ///
-  /// - Parameters:
-  ///   - file: which file, and what is known about it.
-  ///   - produce: its content.
-  ///   - mayReplace: decides about a file that holds something else, if overwriting was not asked
-  ///     for.
-  /// - Returns: What came of it, and the digest of the content.
-  /// - Throws: ``BackupError``, and what `produce` and `mayReplace` throw.
-  func put(
-    _ file: OutputFile, _ produce: Content, mayReplace: Replacing = { _, _ in false }
-  ) throws -> (outcome: Outcome, digest: SHA256Digest) {
-    let (name, shown) = (try name(of: file.components), shown(file.components))
-    let folder = try self.folder(file.components.dropLast(), isPrivate: file.isPrivate)
-    func alreadyThere(_ digest: SHA256Digest) -> (Outcome, SHA256Digest) {
-      tally.alreadyThere += 1
-      return (.alreadyThere, digest)
-    }
-    var digest = file.digest
-    // What lies in a folder that was made here was written here: a name that is taken there is
-    // found out when it is given.
-    var isSame =
-      try folder.isNew ? nil : holds(name, in: folder, shown, &digest, produce, mayReplace)
-    if isSame == true, let digest { return alreadyThere(digest) }
-    let stage = try file.components.count > 1 ? self.folder(file.components.prefix(1)) : folder
-    let temporary = temporaryName()
-    let raw = try create(temporary, in: stage, shown, mode: file.isPrivate ? 0o600 : 0o666)
-    var isKept = false
-    defer {
-      if !isKept { _ = unsafe unlinkat(stage.descriptor, temporary, 0) }
-      _ = close(raw)
-    }
-    let (count, found) = try fill(raw, shown, isHashing: digest == nil, produce)
-    let new = digest ?? found
-    file.time?.set(raw)
-    if file.isDurable { try BackupError.check(fsync(raw), "write \(shown)") }
-    func rename(replacing: Bool) throws -> Bool {
-      try BackupError.attempting("write \(shown)") {
-        do {
-          try AtomicFile.rename(
-            temporary, in: stage.descriptor, to: name, in: folder.descriptor, replacing: replacing)
-          return true
-        } catch Errno.fileExists where !replacing {
-          return false
-        }
-      }
-    }
-    if isSame == nil {
-      isKept = try rename(replacing: false)
-      if !isKept {
-        digest = new
-        isSame = try holds(name, in: folder, shown, &digest, produce, mayReplace)
-        if isSame == true { return alreadyThere(new) }
-      }
-    }
-    if !isKept { isKept = try rename(replacing: true) }
-    if isSame != nil { tally.replaced += 1 }
-    tally.written += 1
-    tally.bytes += count
-    return (.written, new)
-  }
+  /// What a message calls a file.
+  func shown(_ components: [String]) -> String { ([path] + components).joined(separator: "/") }
 
-  /// Makes sure that a file could be written, and writes nothing.
+  /// Ends the work if that was asked for.
   ///
-  /// - Returns: Whether it is there already, and the same.
-  /// - Throws: what ``put(_:_:mayReplace:)`` would throw because of what is there.
-  func check(
-    _ file: OutputFile, _ produce: Content, mayReplace: Replacing = { _, _ in false }
-  ) throws -> Bool {
-    let (name, shown) = (try name(of: file.components), shown(file.components))
-    guard let folder = try openFolder(file.components.dropLast()), !folder.isNew else {
-      return false
-    }
-    var digest = file.digest
-    return try holds(name, in: folder, shown, &digest, produce, mayReplace) == true
+  /// - Throws: `CancellationError`.
+  private func stopIfAsked() throws {
+    if !isEnding, isStopping() { throw CancellationError() }
   }
 
   /// Returns when everything that was written is on the medium.
   ///
   /// - Throws: ``BackupError`` if the system cannot say so.
-  package func synchronize() throws {
+  func synchronize() throws {
     guard tally.written > 0 else { return }
     #if canImport(Glibc)
       try BackupError.check(carpack_synchronize_file_system(root), "write the files in \(path)")
@@ -172,23 +94,101 @@ package final class OutputFolder {
     #endif
   }
 
-  /// Ends the work if that was asked for.
+  // MARK: Writing
+
+  /// Writes a file, or replaces one of which that is allowed.
   ///
-  /// - Throws: `CancellationError`.
-  func stopIfAsked() throws {
-    if !isEnding, isStopping() { throw CancellationError() }
+  /// - Parameters:
+  ///   - file: which file, and what is known about it.
+  ///   - produce: its content.
+  ///   - mayReplace: decides about a file that holds something else, if overwriting was not asked
+  ///     for.
+  /// - Returns: The digest of the content.
+  /// - Throws: ``BackupError``, and what `produce` and `mayReplace` throw.
+  @discardableResult
+  func put(
+    _ file: OutputFile, _ produce: Content, mayReplace: Replacing = { _, _ in false }
+  ) throws -> SHA256Digest {
+    let (name, shown) = (try name(of: file.components), shown(file.components))
+    var old = try compare(file, produce, mayReplace)
+    if let old, old.isSame {
+      tally.alreadyThere += 1
+      return old.digest
+    }
+    let folder = try folder(file.components.dropLast(), making: file.isPrivate ? 0o700 : 0o777)
+    let stage = try self.folder(file.components.dropLast().prefix(1))
+    serial += 1
+    let temporary = "\(Self.temporaryPrefix)\(getpid())-\(serial)\(ExtractedName.temporaryEnding)"
+    let raw = try create(temporary, in: stage, shown, mode: file.isPrivate ? 0o600 : 0o666)
+    var isKept = false
+    defer {
+      if !isKept { _ = unsafe unlinkat(stage, temporary, 0) }
+      _ = close(raw)
+    }
+    let known = old?.digest ?? file.digest
+    var count: UInt64 = 0
+    var hash = SHA256()
+    try produce { bytes in
+      try stopIfAsked()
+      try Self.write(bytes, to: raw, shown)
+      if known == nil { hash.update(bytes) }
+      count += UInt64(bytes.count)
+    }
+    let digest = known ?? hash.finish()
+    file.time?.set(raw)
+    if file.isDurable { try BackupError.check(fsync(raw), "write \(shown)") }
+    func giveName(replacing: Bool) throws {
+      try AtomicFile.rename(temporary, in: stage, to: name, in: folder, replacing: replacing)
+      isKept = true
+    }
+    try BackupError.attempting("write \(shown)") {
+      do {
+        try giveName(replacing: old != nil)
+      } catch Errno.fileExists where old == nil {
+        // It came to be there meanwhile.
+        var known = file
+        known.digest = digest
+        old = try compare(known, produce, mayReplace)
+        if old?.isSame != true { try giveName(replacing: true) }
+      }
+    }
+    guard isKept else {
+      tally.alreadyThere += 1
+      return digest
+    }
+    if old != nil { tally.replaced += 1 }
+    tally.written += 1
+    tally.bytes += count
+    return digest
   }
 
-  /// What a message calls a file.
-  func shown(_ components: [String]) -> String { ([path] + components).joined(separator: "/") }
+  /// Whether a file that is there holds the content, and the digest of that; nil if there is none.
+  ///
+  /// - Throws: ``BackupError/fileDiffers(_:)`` if it does not, and may not be replaced; what
+  ///   ``put(_:_:mayReplace:)`` would throw because of what else is there.
+  func compare(
+    _ file: OutputFile, _ produce: Content, _ mayReplace: Replacing
+  ) throws -> (isSame: Bool, digest: SHA256Digest)? {
+    guard let old = try digest(of: file.components) else { return nil }
+    let new = try file.digest ?? Self.digest(of: produce)
+    if old == new { return (true, new) }
+    guard try mayReplace(old, new) || overwriting else {
+      throw BackupError.fileDiffers(shown(file.components))
+    }
+    return (false, new)
+  }
 
-  /// Creates a file under a temporary name.
-  func create(
-    _ name: String, in folder: Opened, _ shown: String, mode: mode_t = 0o666
-  ) throws -> CInt {
+  static func digest(of produce: Content) throws -> SHA256Digest {
+    var hash = SHA256()
+    try produce { hash.update($0) }
+    return hash.finish()
+  }
+
+  /// Creates a file that is not there.
+  func create(_ name: String, in folder: CInt, _ shown: String, mode: mode_t = 0o666) throws -> CInt
+  {
     try BackupError.check(
-      unsafe openat(
-        folder.descriptor, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode),
+      unsafe openat(folder, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode),
       "write \(shown)")
   }
 
@@ -201,61 +201,135 @@ package final class OutputFolder {
     }
   }
 
-  /// A name that no other file has; what an interruption leaves of them is removed by the next run.
-  func temporaryName() -> String {
-    serial += 1
-    return "\(Self.temporaryPrefix)\(process)-\(serial)\(Self.temporaryEnding)"
-  }
+  /// What the names of files begin with until they are complete.
+  private static let temporaryPrefix = ".carpack-"
 
-  static let temporaryPrefix = ".carpack-"
-  static let temporaryEnding = ExtractedName.temporaryEnding
-
-  /// Writes a content into an open file; answers how long it is, and its digest if that was asked
-  /// for.
-  private func fill(_ raw: CInt, _ shown: String, isHashing: Bool, _ produce: Content) throws
-    -> (count: UInt64, digest: SHA256Digest)
-  {
-    var count: UInt64 = 0
-    var buffer: [UInt8] = []
-    var hash = SHA256()
-    func put(_ bytes: Span<UInt8>) throws {
-      try stopIfAsked()
-      try Self.write(bytes, to: raw, shown)
-      if isHashing { hash.update(bytes) }
-      count += UInt64(bytes.count)
-    }
-    try produce { bytes in
-      if buffer.count + bytes.count > 1 << 17, !buffer.isEmpty {
-        try put(buffer.span)
-        buffer.removeAll(keepingCapacity: true)
+  /// Removes what interrupted runs have left of files in a folder.
+  func removeLeftovers(in folder: String) throws {
+    let (opened, shown) = (try self.folder([folder]), shown([folder]))
+    let (start, end) = (Self.temporaryPrefix, ExtractedName.temporaryEnding)
+    for name in try BlobFolder.names(in: shown, open: opened)
+    where name.hasPrefix(start) && name.hasSuffix(end)
+      && name.dropFirst(start.count).dropLast(end.count).allSatisfy({ "-0123456789".contains($0) })
+    {
+      guard unsafe unlinkat(opened, name, 0) == 0 || errno == ENOENT else {
+        throw BackupError.system("remove \(shown)/\(name)", errno)
       }
-      if bytes.count >= 1 << 17 { try put(bytes) } else { buffer.append(contentsOf: bytes) }
     }
-    if !buffer.isEmpty { try put(buffer.span) }
-    return (count, hash.finish())
   }
 
-  /// Whether a file that is there holds the content; nil if there is none.
+  // MARK: What is there
+
+  /// What the system says of a file or anything else with this name; nil if there is nothing.
+  private func status(of components: [String]) throws -> stat? {
+    let name = try name(of: components)
+    guard let folder = try openFolder(components.dropLast()) else { return nil }
+    var status = stat()
+    if unsafe fstatat(folder, name, &status, AT_SYMLINK_NOFOLLOW) == 0 { return status }
+    guard errno == ENOENT else {
+      throw BackupError.system("look at \(shown(components))", errno)
+    }
+    return nil
+  }
+
+  /// Whether a file, or something else, has this name.
+  func isThere(_ components: [String]) throws -> Bool {
+    do {
+      return try status(of: components) != nil
+    } catch BackupError.inTheWay {
+      // A link is no folder of this one.
+      return false
+    }
+  }
+
+  /// Opens an ordinary file to be read; nil if there is none.
   ///
-  /// - Parameter digest: that of the content, which is computed if it is not known.
-  /// - Throws: ``BackupError/fileDiffers(_:)`` if it does not, and may not be replaced.
-  private func holds(
-    _ name: String, in folder: Opened, _ shown: String, _ digest: inout SHA256Digest?,
-    _ produce: Content, _ mayReplace: Replacing
-  ) throws -> Bool? {
-    guard let size = try size(of: name, in: folder.descriptor, shown) else { return nil }
-    let new = try digest ?? Self.digest(of: produce)
-    digest = new
-    let old = try self.digest(of: name, size: size, in: folder.descriptor, shown)
-    if old == new { return true }
-    guard try mayReplace(old, new) || overwriting else { throw BackupError.fileDiffers(shown) }
-    return false
+  /// - Returns: The file, and how many bytes it had a moment ago.
+  /// - Throws: ``BackupError/inTheWay(_:)`` if something else has the name.
+  func openFile(_ components: [String]) throws -> (file: FileDescriptor, size: Int)? {
+    guard let status = try status(of: components) else { return nil }
+    let shown = shown(components)
+    guard status.st_mode & S_IFMT == S_IFREG, let name = components.last else {
+      throw BackupError.inTheWay(shown)
+    }
+    let raw = try BackupError.check(
+      unsafe openat(
+        folder(components.dropLast()), name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC),
+      "read \(shown)")
+    return (FileDescriptor(rawValue: raw), Int(status.st_size))
   }
 
-  static func digest(of produce: Content) throws -> SHA256Digest {
+  /// The digest of what a file holds; nil if there is none.
+  private func digest(of components: [String]) throws -> SHA256Digest? {
+    guard let (file, size) = try openFile(components) else { return nil }
+    defer { _ = close(file.rawValue) }
     var hash = SHA256()
-    try produce { hash.update($0) }
-    return hash.finish()
+    var buffer = [UInt8](repeating: 0, count: max(1, min(size, Self.pieceLength)))
+    while true {
+      try stopIfAsked()
+      let count = try BackupError.attempting("read \(shown(components))") {
+        try unsafe buffer.withUnsafeMutableBytes { try unsafe file.read(into: $0) }
+      }
+      if count == 0 { return hash.finish() }
+      hash.update(buffer.span.extracting(0..<count))
+    }
+  }
+
+  /// Removes a file, if it holds what it is said to hold.
+  ///
+  /// - Parameters:
+  ///   - components: which file.
+  ///   - digest: the digest of its content, as text.
+  /// - Returns: Whether it does, and is gone; nil if it was not there.
+  /// - Throws: ``BackupError``.
+  func remove(_ components: [String], holding digest: String) throws -> Bool? {
+    do {
+      guard let old = try self.digest(of: components) else { return nil }
+      guard "\(old)" == digest else { return false }
+      try BackupError.check(
+        unsafe unlinkat(folder(components.dropLast()), name(of: components), 0),
+        "remove \(shown(components))")
+    } catch BackupError.inTheWay {
+      return false
+    }
+    tally.removed += 1
+    return true
+  }
+
+  /// Removes a folder, and those above it but for the outermost, if nothing is in them.
+  func removeEmptyFolders(_ components: [String]) throws {
+    closeFolders(except: "")
+    var components = components
+    while components.count > 1, let name = components.popLast() {
+      guard let above = try openFolder(components[...]),
+        unsafe unlinkat(above, name, AT_REMOVEDIR) == 0
+      else { return }
+    }
+  }
+
+  /// Whether the file system takes names for the same that differ in upper and lower case only.
+  ///
+  /// - Parameter folder: a folder that is there, with letters in its name.
+  func foldsCase(_ folder: String) throws -> Bool {
+    guard folder.uppercased() != folder, let one = try status(of: [folder]),
+      let other = try status(of: [folder.uppercased()])
+    else { return false }
+    return one.st_ino == other.st_ino && one.st_dev == other.st_dev
+  }
+
+  /// Keeps other runs from writing into a folder for as long as the answer is open.
+  ///
+  /// - Throws: ``BackupError/busy(_:)`` if one does.
+  func lock(_ folder: String) throws -> CInt {
+    let (opened, shown) = (try self.folder([folder]), shown([folder]))
+    let raw = try BackupError.check(
+      unsafe openat(opened, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), "open the folder \(shown)")
+    // Some file systems have no locks; there, nothing tells of another run.
+    if flock(raw, LOCK_EX | LOCK_NB) != 0, errno == EWOULDBLOCK {
+      _ = close(raw)
+      throw BackupError.busy(shown)
+    }
+    return raw
   }
 
   // MARK: Folders within
@@ -270,7 +344,7 @@ package final class OutputFolder {
   /// The name of a file.
   ///
   /// - Throws: ``BackupError/hostileName(_:)`` for one that no file may have.
-  func name(of components: [String]) throws -> String {
+  private func name(of components: [String]) throws -> String {
     let name = components.last ?? ""
     guard Self.isName(name) else { throw BackupError.hostileName(name) }
     return name
@@ -278,9 +352,11 @@ package final class OutputFolder {
 
   /// A folder within, which is made if it is not there.
   ///
-  /// - Parameter isPrivate: whether one that is made is for its owner alone.
-  func folder(_ components: ArraySlice<String>, isPrivate: Bool = false) throws -> Opened {
-    guard let folder = try openFolder(components, making: isPrivate ? 0o700 : 0o777) else {
+  /// - Parameters:
+  ///   - components: the names of those above it, and its own.
+  ///   - mode: its mode, if it is made.
+  func folder(_ components: ArraySlice<String>, making mode: mode_t = 0o777) throws -> CInt {
+    guard let folder = try openFolder(components, making: mode) else {
       throw BackupError.system("open the folder \(path)", ENOENT)
     }
     return folder
@@ -288,11 +364,12 @@ package final class OutputFolder {
 
   /// A folder within; nil if it is neither there nor to be made.
   ///
-  /// - Parameter mode: that of the last folder, if it is made; nil to make none.
-  func openFolder(_ components: ArraySlice<String>, making mode: mode_t? = nil) throws -> Opened? {
+  /// - Parameters:
+  ///   - components: the names of those above it, and its own.
+  ///   - mode: its mode, if it is made; nil to make none.
+  func openFolder(_ components: ArraySlice<String>, making mode: mode_t? = nil) throws -> CInt? {
     try stopIfAsked()
-    var current: Opened = (root, isNew)
-    var shown = ""
+    var (current, shown) = (root, "")
     for (index, name) in zip(components.indices, components) {
       guard Self.isName(name) else { throw BackupError.hostileName(name) }
       shown += "/" + name
@@ -300,24 +377,21 @@ package final class OutputFolder {
         current = open
         continue
       }
-      var isMade = false
       if let mode {
         let isLast = index == components.endIndex - 1
-        isMade = unsafe mkdirat(current.descriptor, name, isLast ? mode : 0o777) == 0
-        if !isMade, errno != EEXIST {
+        guard unsafe mkdirat(current, name, isLast ? mode : 0o777) == 0 || errno == EEXIST else {
           throw BackupError.system("make the folder \(path)\(shown)", errno)
         }
       }
-      let opened = unsafe openat(
-        current.descriptor, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
+      let opened = unsafe openat(current, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
       guard opened >= 0 else {
         if errno == ENOENT, mode == nil { return nil }
         if errno == ELOOP || errno == ENOTDIR { throw BackupError.inTheWay(path + shown) }
         throw BackupError.system("open the folder \(path)\(shown)", errno)
       }
       if folders.count >= Self.maximumOpenFolders { closeFolders(except: shown) }
-      current = (opened, isMade)
-      folders[shown] = current
+      folders[shown] = opened
+      current = opened
     }
     return current
   }
@@ -325,19 +399,16 @@ package final class OutputFolder {
   /// Closes the open folders that do not lead to the one that is shown.
   private func closeFolders(except shown: String) {
     for (path, folder) in folders where !shown.hasPrefix(path + "/") {
-      _ = close(folder.descriptor)
+      _ = close(folder)
       folders[path] = nil
     }
   }
-
-  /// Closes the folders within, so that they can be removed.
-  func closeFolders() { closeFolders(except: "") }
 }
 
 /// A file that is to be written into an ``OutputFolder``.
 struct OutputFile {
   /// The names of the folders, and last of the file.
-  let components: [String]
+  var components: [String]
   /// Whether the content is on the medium before the file has its name.
   ///
   /// Thousands of small files can do without, as long as ``OutputFolder/synchronize()`` comes
@@ -348,5 +419,5 @@ struct OutputFile {
   /// When the file was modified; nil for when it is written.
   var time: FileTime?
   /// Whether it is for its owner alone, with the folders that are made for it.
-  package var isPrivate = false
+  var isPrivate = false
 }

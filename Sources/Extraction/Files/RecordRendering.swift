@@ -9,8 +9,6 @@ package struct RecordRendering: Sendable {
   package let isJSON: Bool
   /// When the record says that it was made.
   let createdAt: String?
-  /// The ending of its file.
-  var ending: String { isJSON ? ".json" : ".cbor" }
 
   /// Renders a record's block.
   ///
@@ -22,13 +20,9 @@ package struct RecordRendering: Sendable {
       var json = JSONWriter(pretty: true)
       value.writeJSON(to: &json)
       json.newline()
-      bytes = json.takeBytes()
-      isJSON = true
-      createdAt = value["createdAt"]?.string
+      (bytes, isJSON, createdAt) = (json.takeBytes(), true, value["createdAt"]?.string)
     } catch {
-      bytes = block.array
-      isJSON = false
-      createdAt = nil
+      (bytes, isJSON, createdAt) = (block.array, false, nil)
     }
   }
 }

@@ -43,16 +43,9 @@ package struct Selection: Sendable {
 
 /// How things are extracted.
 package struct ExtractionOptions: Sendable {
-  /// What blobs are called.
-  package enum Names: String, CaseIterable, Sendable {
-    /// By their CIDs.
-    case cid
-    /// By the day, the key and the words of the record that refers to them.
-    case readable
-  }
-
-  /// What blobs are called.
-  package var names = Names.cid
+  /// Whether blobs are called by the day, the key and the words of the record that refers to them;
+  /// otherwise by their CIDs.
+  package var isReadable = false
   /// Whether files get the times of the records.
   package var setsTimes = true
   /// Whether files go that carpack wrote there, and that belong to the snapshot no longer.
@@ -62,7 +55,7 @@ package struct ExtractionOptions: Sendable {
   package init() {}
 
   /// What has to take the names.
-  var target: FileNaming.Target { names == .readable ? .any : .unix }
+  var target: FileNaming.Target { isReadable ? .any : .unix }
 }
 
 /// The things of a snapshot that words mean.

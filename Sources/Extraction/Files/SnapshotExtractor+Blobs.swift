@@ -6,64 +6,47 @@ internal import Snapshots
 
 /// Writing blobs.
 extension SnapshotExtractor {
-  /// A blob that is to be written: its media type and size, as a record says, and the key of the
-  /// record that refers to it first.
-  typealias Blob = (cid: CID, mimeType: String?, size: Int?, record: String?)
-
-  mutating func writeExtras() throws {
-    do {
-      try writeBlobs(archived.extras().map { ($0, nil, nil, nil) })
-    } catch let error where Self.isOfArchive(error) {
-      report.damaged.append(("extras", "\(error)"))
-    }
-  }
-
-  /// Writes blobs whose records are lost; of several accounts, `carpack cat` gives them by their
-  /// CIDs.
-  mutating func writeStrays(except table: BlobTable) throws {
-    let history = try SnapshotHistory(of: archived.reader)
-    for stray in try archived.strays(history, besides: table.contains) {
-      try writeBlob((stray, nil, nil, nil))
-    }
-  }
-
   /// Writes blobs in the order in which they lie in the archive, so that each frame is decompressed
   /// once, whatever the order of the records that refer to them.
   ///
   /// What is wrong is reported in the order of `blobs`.
-  mutating func writeBlobs(_ blobs: [Blob]) throws {
+  ///
+  /// - Parameters:
+  ///   - blobs: which.
+  ///   - table: what the records say of them.
+  mutating func writeBlobs(_ blobs: [CID], _ table: BlobTable) throws {
+    let reader = archived.reader
+    let states = try reader.states(
+      blobs.count, expectedLength: { table[blobs[$0]]?.size.flatMap { UInt64(exactly: $0) } },
+      cid: { blobs[$0] })
+    // Those that are damaged or missing come last.
+    let order = states.enumerated().map { index, state -> (ordinal: UInt64, index: Int) in
+      if case .held(let ordinal, _) = state { (ordinal, index) } else { (.max, index) }
+    }.sorted { $0 < $1 }
     let earlier = report
     var found: [Int: Report] = [:]
-    let order = try archiveOrder(of: blobs)
-    for (done, (index, _)) in order.enumerated() {
+    for (done, (_, index)) in order.enumerated() {
       observer(Progress(stage: "blobs", done: UInt64(done), total: UInt64(blobs.count)))
-      archived.reader.willReadSections(order[done...].lazy.map(\.ordinal))
+      reader.willReadSections(order[done...].lazy.map(\.ordinal))
       report = Report()
-      try writeBlob(blobs[index])
-      if !report.isEmpty { found[index] = report }
+      try writeBlob(blobs[index], table[blobs[index]])
+      if report.saysAnything { found[index] = report }
     }
     report = earlier
     for (_, later) in found.sorted(by: { $0.key < $1.key }) { report.add(later) }
-  }
-
-  /// The indices and numbers of blobs in the order in which these lie in the archive; those that
-  /// are damaged or missing come last.
-  private func archiveOrder(of blobs: [Blob]) throws -> [(index: Int, ordinal: UInt64)] {
-    let states = try archived.reader.states(
-      blobs.count, expectedLength: { blobs[$0].size.flatMap { UInt64(exactly: $0) } },
-      cid: { blobs[$0].cid })
-    let order = states.enumerated().map { index, state in
-      if case .held(let ordinal, _) = state { (index, ordinal) } else { (index, UInt64.max) }
-    }
-    return order.sorted { ($0.1, $0.0) < ($1.1, $1.0) }
   }
 
   /// Blobs up to this length are read once, into memory: it takes their beginning to know their
   /// names.
   private static let maximumInMemory: UInt64 = 1 << 16
 
-  mutating func writeBlob(_ blob: Blob) throws {
-    let (cid, reader) = (blob.cid, archived.reader)
+  /// Writes a blob.
+  ///
+  /// - Parameters:
+  ///   - cid: which.
+  ///   - entry: what the records say of it; nil if none refers to it.
+  mutating func writeBlob(_ cid: CID, _ entry: BlobTable.Entry?) throws {
+    let reader = archived.reader
     let isShort: Bool
     switch archived.state(of: cid) {
     case .held(let length): isShort = length <= Self.maximumInMemory
@@ -81,11 +64,18 @@ extension SnapshotExtractor {
     } catch let error where Self.isOfArchive(error) {
       return report.damaged.append(("\(cid)", "\(error)"))
     }
-    let ending = fileExtension(cid, blob.mimeType, content.prefix(MediaType.signatureLength))
-    try write(
-      ["blobs", try name(of: blob, ending)], durably: !isShort, digest: cid.multihash.sha256,
-      time: try notes?.time(of: cid, record: blob.record.map { Array($0.utf8) })
-    ) { sink in
+    let mimeType = entry?.mimeType
+    let beginning = content.prefix(MediaType.signatureLength)
+    let ending = MediaType.fileExtension(mimeType: mimeType, beginning: beginning.span)
+    if let mimeType, let named = MediaType.fileExtension(of: mimeType), named != ending {
+      report.mistyped.append("\(cid): \(mimeType) in the record, \(ending) by its content")
+    }
+    let key = entry.map { Array($0.firstRecord.utf8) }
+    let file = OutputFile(
+      components: ["blobs", try name(of: cid, key, ending)], isDurable: !isShort,
+      digest: cid.multihash.sha256,
+      time: options.setsTimes ? try notes.time(of: cid, record: key) : nil)
+    try write(file) { sink in
       guard isShort else { return _ = try reader.read(cid, each: sink) }
       let bytes = content
       try sink(bytes.span)
@@ -93,17 +83,19 @@ extension SnapshotExtractor {
   }
 
   /// The name of a blob's file.
-  private mutating func name(of blob: Blob, _ ending: String) throws -> String {
-    guard options.names == .readable, let record = blob.record else {
-      return FileNaming.name("\(blob.cid)", ending: ".\(ending)")
+  ///
+  /// - Parameters:
+  ///   - cid: the blob.
+  ///   - key: that of the record that refers to it first; nil if none does.
+  ///   - ending: what its type is called.
+  private mutating func name(of cid: CID, _ key: [UInt8]?, _ ending: String) throws -> String {
+    if options.isReadable, let key {
+      for isWhole in [false, true] {
+        let name = "\(try notes.name(of: cid, record: key, isWhole: isWhole)).\(ending)"
+        if claim("blobs/" + name) { return name }
+      }
     }
-    for isWhole in [false, true] {
-      guard let name = try notes?.name(of: blob.cid, record: Array(record.utf8), isWhole: isWhole)
-      else { break }
-      let full = "\(name).\(ending)"
-      if claims?.insert("blobs/" + full) != false { return full }
-    }
-    return FileNaming.name("\(blob.cid)", ending: ".\(ending)")
+    return FileNaming.name("\(cid)", ending: ".\(ending)")
   }
 
   /// As much of a blob as tells its type.
@@ -119,14 +111,12 @@ extension SnapshotExtractor {
     } catch is Enough {}
     return beginning
   }
+}
 
-  private mutating func fileExtension(
-    _ cid: CID, _ mimeType: String?, _ beginning: ArraySlice<UInt8>
-  ) -> String {
-    let ending = MediaType.fileExtension(mimeType: mimeType, beginning: beginning.span)
-    if let named = mimeType.flatMap(MediaType.fileExtension(of:)), named != ending {
-      report.mistyped.append("\(cid): \(mimeType ?? "") in the record, \(ending) by its content")
-    }
-    return ending
+extension SnapshotExtractor.Report {
+  /// Whether there is anything to say of a blob but how much was written.
+  fileprivate var saysAnything: Bool {
+    !damaged.isEmpty || !refused.isEmpty || !inTheWay.isEmpty || !missing.isEmpty
+      || !mistyped.isEmpty
   }
 }

@@ -17,31 +17,35 @@ package import Snapshots
 /// What is damaged is left out and reported; everything else is written.
 package struct SnapshotExtractor {
   let archived: ArchivedSnapshot
-  let folder: OutputFolder
   let options: ExtractionOptions
   let observer: Progress.Observer
+  private let selection: Selection
+  private let folder: OutputFolder
   private let account: String
   private let files: ExtractedFiles
-  private let times: RecordTimes
+  /// The blocks, which serve again once they are laid out.
+  private let blocks: SnapshotBlocks
+  var notes: BlobNotes
   var report = Report()
-  private var blocks: SnapshotBlocks?
   /// How many of the missing things are private data.
-  var missingPrivateCount = 0
-  var notes: BlobNotes?
-  /// The names that were given, where names meet that differ in case only.
-  var claims: ClaimedNames?
+  private var missingPrivateCount = 0
+  /// Digests of the names that were given, where names meet that differ in case only: a million
+  /// take some 16 MB.
+  private var claims: Set<Int>?
   private var collection = (key: [UInt8](), name: "")
 
   private init(
-    _ archived: ArchivedSnapshot, into folder: OutputFolder, _ options: ExtractionOptions,
-    observer: @escaping Progress.Observer
+    _ selection: Selection, of archived: ArchivedSnapshot, into folder: OutputFolder,
+    _ options: ExtractionOptions, _ observer: @escaping Progress.Observer
   ) throws {
-    (self.archived, self.folder, self.options, self.observer) = (
-      archived, folder, options, observer
-    )
+    (self.selection, self.archived, self.folder) = (selection, archived, folder)
+    (self.options, self.observer) = (options, observer)
     account = FileNaming.account(archived.snapshot.did, for: options.target)
     files = try ExtractedFiles(folder, account)
-    times = RecordTimes(of: archived.snapshot)
+    let namesRecords = selection.items.contains { if case .record = $0 { true } else { false } }
+    blocks = SnapshotBlocks(
+      archived, keepsRecords: selection.records || namesRecords, observer: observer)
+    notes = BlobNotes(in: blocks)
   }
 
   /// Writes what is selected.
@@ -58,13 +62,21 @@ package struct SnapshotExtractor {
     options: ExtractionOptions = ExtractionOptions(), checksOnly: Bool = false,
     observer: @escaping Progress.Observer = { _ in }
   ) throws -> Report {
-    var extractor = try SnapshotExtractor(archived, into: folder, options, observer: observer)
-    try extractor.findWhatIsInTheWay(selection)
+    var extractor = try SnapshotExtractor(selection, of: archived, into: folder, options, observer)
+    if extractor.files.isThere {
+      try extractor.run()
+      let found = extractor.report
+      // What is wrong with the archive is said when it is extracted.
+      extractor.report = Report()
+      extractor.report.tally = folder.tally
+      extractor.report.inTheWay = found.inTheWay
+      extractor.report.inTheWayCount = found.inTheWayCount
+    }
     guard extractor.report.inTheWay.isEmpty, !checksOnly else { return extractor.report }
     try extractor.files.begin()
     do {
-      try extractor.run(selection)
-      try extractor.finish(selection)
+      try extractor.run()
+      try extractor.finish()
     } catch {
       do {
         try extractor.files.stop()
@@ -78,32 +90,20 @@ package struct SnapshotExtractor {
     return extractor.report
   }
 
-  private mutating func findWhatIsInTheWay(_ selection: Selection) throws {
-    guard files.isThere else { return }
-    try run(selection)
-    // What is wrong with the archive is said when it is extracted.
-    var found = Report()
-    (found.inTheWay, found.inTheWayCount) = (report.inTheWay, report.inTheWayCount)
-    found.tally = folder.tally
-    report = found
-  }
-
-  private mutating func run(_ selection: Selection) throws {
-    claims = options.names == .readable || folder.foldsCase(account) ? ClaimedNames() : nil
+  private mutating func run() throws {
+    claims = try options.isReadable || folder.foldsCase(account) ? [] : nil
     (collection, missingPrivateCount) = (([], ""), 0)
     if selection.car { try writeCAR() }
     // What follows takes a while, and may be interrupted before the next file.
     try files.flush()
-    if selection.records || selection.blobs || !selection.items.isEmpty {
-      try writeContents(selection)
-    }
+    if selection.records || selection.blobs || !selection.items.isEmpty { try writeContents() }
     if selection.metadata { try writeMetadata() }
     if selection.privateData { try writePrivateData() }
   }
 
   /// Removes what the snapshot no longer has, if that was asked for, and ends the list of what was
   /// written.
-  private mutating func finish(_ selection: Selection) throws {
+  private mutating func finish() throws {
     var isDeleting = options.isDeleting
     if isDeleting, !report.damaged.isEmpty || report.inTheWayCount > 0 {
       // What cannot be read may be what the file is a copy of.
@@ -125,31 +125,19 @@ package struct SnapshotExtractor {
     }
   }
 
-  /// Writes one file, and keeps what is wrong with it for the report.
-  ///
-  /// - Parameters:
-  ///   - components: its path below the account's folder.
-  ///   - durably: whether the content is on the medium before the file has its name.
-  ///   - digest: that of its content, where it is known beforehand.
-  ///   - time: when it was modified, if it gets that time.
-  ///   - isPrivate: whether it is for its owner alone.
-  ///   - produce: its content.
-  mutating func write(
-    _ components: [String], durably: Bool = true, digest: SHA256Digest? = nil,
-    time: FileTime? = nil, isPrivate: Bool = false,
-    _ produce: ((Span<UInt8>) throws -> Void) throws -> Void
-  ) throws {
-    let file = OutputFile(
-      components: [account] + components, isDurable: durably, digest: digest,
-      time: options.setsTimes ? time : nil, isPrivate: isPrivate)
+  /// Writes one file of the account, and keeps what is wrong with it for the report.
+  mutating func write(_ file: OutputFile, _ produce: OutputFolder.Content) throws {
+    var file = file
+    if !options.setsTimes { file.time = nil }
     do {
       try files.write(file, produce)
     } catch BackupError.hostileName(let name) {
       report.refused.append(name)
     } catch BackupError.fileDiffers(let path), BackupError.inTheWay(let path) {
-      report.addInTheWay(path)
+      report.inTheWayCount += 1
+      if report.inTheWayCount <= Report.maximumListed { report.inTheWay.append(path) }
     } catch let error where Self.isOfArchive(error) {
-      report.damaged.append((components.joined(separator: "/"), "\(error)"))
+      report.damaged.append((file.components.joined(separator: "/"), "\(error)"))
     }
   }
 
@@ -157,14 +145,15 @@ package struct SnapshotExtractor {
     error is ArchiveError || error is SnapshotError
   }
 
+  // MARK: The repository
+
   private mutating func writeCAR() throws {
     let snapshot = archived.snapshot
     let name = FileNaming.car(of: snapshot, for: options.target)
     if files.isChecking {
       guard try folder.isThere([account, name]) else { return }
       if snapshot.fetched?.since == nil, let digest = snapshot.car.sha256 {
-        try write([name], digest: digest) { _ in }
-        return
+        return try write(OutputFile(components: [name], digest: digest)) { _ in }
       }
     }
     let restored = try RestoredRepository(archived, order: .exported, observer: observer)
@@ -173,32 +162,26 @@ package struct SnapshotExtractor {
       return
     }
     report.isCARPartial = !snapshot.isComplete
-    try write([name], time: times.commit) { sink in try restored.withBytes { try sink($0) } }
+    try write(OutputFile(components: [name], time: notes.times.commit)) { sink in
+      try restored.withBytes { try sink($0) }
+    }
   }
 
   /// Writes records and blobs, which takes a walk through the repository to know their names.
-  private mutating func writeContents(_ selection: Selection) throws {
-    var wanted: Set<CID> = []
-    var paths: Set<String> = []
+  private mutating func writeContents() throws {
+    var (wanted, unseen): (Set<CID>, Set<String>) = ([], [])
     for item in selection.items {
       switch item {
       case .cid(let cid): wanted.insert(cid)
-      case .record(let path): paths.insert(path)
+      case .record(let path): unseen.insert(path)
       }
     }
-    var unseen = paths
-    let blocks =
-      blocks
-      ?? SnapshotBlocks(
-        archived, keepsRecords: selection.records || !paths.isEmpty, observer: observer)
-    // Once they are laid out, they serve again.
-    self.blocks = blocks
-    let wantsNotes = options.setsTimes || options.names == .readable
-    notes = (selection.blobs || !wanted.isEmpty) && wantsNotes ? BlobNotes(in: blocks) : nil
+    let asksForNotes =
+      (selection.blobs || !wanted.isEmpty) && (options.setsTimes || options.isReadable)
     var done: UInt64 = 0
     let total = UInt64(clamping: archived.snapshot.counts.records)
     let contents = try blocks.contents { record, body in
-      notes?.add(record)
+      if asksForNotes { notes.add(record) }
       done += 1
       if done % 64 == 0 { observer(Progress(stage: "records", done: done, total: total)) }
       if selection.blobs, !selection.records, record.length == nil {
@@ -209,23 +192,30 @@ package struct SnapshotExtractor {
       let key = String(decoding: record.key, as: UTF8.self)
       let isNamed = unseen.remove(key) != nil
       guard selection.records || isNamed else { return }
-      try write(record, key, body)
+      guard record.length != nil else { return report.missingRecords.append(key) }
+      try write(record.key, RecordRendering(body))
     }
-    try noteLosses(contents, unseen, selection)
+    try noteLosses(contents, unseen)
     let blobs = contents.blobs
     if selection.blobs {
-      try writeBlobs(
-        blobs.entries.map { ($0.cid, $0.mimeType, $0.size, $0.firstRecord) })
+      try writeBlobs(blobs.entries.map(\.cid), blobs)
       for entry in blobs.entries { wanted.remove(entry.cid) }
-      try writeExtras()
-      if contents.flaw != nil { try writeStrays(except: blobs) }
+      do {
+        try writeBlobs(archived.extras(), blobs)
+      } catch let error where Self.isOfArchive(error) {
+        report.damaged.append(("extras", "\(error)"))
+      }
+      if contents.flaw != nil {
+        // Blobs whose records are lost; of several accounts, they are not told apart.
+        let history = try SnapshotHistory(of: archived.reader)
+        try writeBlobs(archived.strays(history, besides: blobs.contains), blobs)
+      }
     }
     for cid in wanted.sorted(by: { "\($0)" < "\($1)" }) {
       guard archived.state(of: cid) != .missing || blobs.contains(cid) else {
         throw BackupError.notFound("\(cid)")
       }
-      let entry = blobs[cid]
-      try writeBlob((cid, entry?.mimeType, nil, entry?.firstRecord))
+      try writeBlob(cid, blobs[cid])
     }
   }
 
@@ -233,9 +223,7 @@ package struct SnapshotExtractor {
   /// everything.
   ///
   /// - Throws: ``BackupError/notFound(_:)`` if a record is not in a repository that is not damaged.
-  private mutating func noteLosses(
-    _ contents: LaidOutRepository, _ unseen: Set<String>, _ selection: Selection
-  ) throws {
+  private mutating func noteLosses(_ contents: LaidOutRepository, _ unseen: Set<String>) throws {
     let (tree, takesTree) = (contents.tree, selection.records || selection.blobs)
     guard let flaw = contents.flaw else {
       if let path = unseen.min() { throw BackupError.notFound(path) }
@@ -263,42 +251,150 @@ package struct SnapshotExtractor {
     }
   }
 
-  private mutating func write(
-    _ record: SnapshotBlocks.Record, _ key: String, _ body: Span<UInt8>
-  ) throws {
-    guard record.length != nil else {
-      report.missingRecords.append(key)
-      return
+  // MARK: Records
+
+  private mutating func write(_ key: [UInt8], _ content: RecordRendering) throws {
+    let (part, rest) = FileNaming.parts(of: key)
+    let name = Array(part ?? [])
+    if collection.name.isEmpty || collection.key != name || part == nil {
+      // All records of a collection follow one another.
+      let folder = FileNaming.component(part, for: options.target)
+      collection = (name, claimed("records/", folder, "", name))
     }
-    let content = RecordRendering(body)
-    try write(
-      name(of: record.key, ending: content.ending), durably: false,
-      time: times.time(of: record.key, createdAt: content.createdAt)
-    ) { sink in
+    let ending = content.isJSON ? ".json" : ".cbor"
+    let file = FileNaming.component(rest, ending: ending, for: options.target)
+    let components = [
+      "records", collection.name,
+      claimed("records/\(collection.name)/", file, ending, Array(rest)),
+    ]
+    let time = notes.times.time(of: key, createdAt: content.createdAt)
+    try write(OutputFile(components: components, isDurable: false, time: time)) { sink in
       let bytes = content.bytes
       try sink(bytes.span)
     }
-  }
-
-  /// The path of a record's file.
-  private mutating func name(of key: [UInt8], ending: String) -> [String] {
-    let (part, rest) = FileNaming.parts(of: key)
-    let key = part.map(Array.init) ?? []
-    if collection.name.isEmpty || collection.key != key || part == nil {
-      // All records of a collection follow one another.
-      let name = FileNaming.component(part, for: options.target)
-      collection = (key, claimed("records/", name, "", key))
-    }
-    let name = FileNaming.component(rest, ending: ending, for: options.target)
-    let folder = "records/\(collection.name)/"
-    return ["records", collection.name, claimed(folder, name, ending, Array(rest))]
   }
 
   /// A name, or another if there is one already that differs in case only.
   private mutating func claimed(
     _ folder: String, _ name: String, _ ending: String, _ part: [UInt8]
   ) -> String {
-    guard claims != nil, claims?.insert(folder + name) == false else { return name }
-    return FileNaming.other(than: name, ending: ending, for: part)
+    claim(folder + name) ? name : FileNaming.other(than: name, ending: ending, for: part)
+  }
+
+  /// Takes a name; answers whether it was free.
+  mutating func claim(_ name: String) -> Bool {
+    claims?.insert(name.lowercased().hashValue).inserted ?? true
+  }
+
+  // MARK: Documents
+
+  private mutating func writeMetadata() throws {
+    let (snapshot, reader) = (archived.snapshot, archived.reader)
+    let metadata = snapshot.metadataJSON(head: archived.cid)
+    try write(OutputFile(components: [ExtractedName.metadata])) { sink in try sink(metadata.span) }
+    for (cid, name) in [
+      (snapshot.didDocument, ExtractedName.didDocument), (snapshot.plcLog, ExtractedName.plcLog),
+    ] {
+      guard let cid else { continue }
+      try write(OutputFile(components: [name])) { sink in
+        guard try reader.read(cid, each: sink) else { throw SnapshotError.blockMissing(cid) }
+      }
+    }
+  }
+
+  /// Writes what is the account owner's alone: each answer as it was received, for the owner's
+  /// eyes.
+  private mutating func writePrivateData() throws {
+    let entries: [PrivateData.Entry]
+    do {
+      entries = try archived.privateData()?.entries ?? []
+    } catch let error where error.isDamage {
+      return report.damaged.append(("private data", "\(error)"))
+    }
+    report.lacksPrivateData = entries.allSatisfy(\.answers.isEmpty)
+    let archived = archived
+    for entry in entries {
+      if let fault = entry.fault, fault.kind != .notGiven {
+        report.missing.append("private data, \(entry.endpoint): \(fault.why)")
+        missingPrivateCount += 1
+      }
+      let isLines = entry.contentType.map { $0.contains("jsonl") || $0.contains("ndjson") } ?? false
+      for (index, answer) in entry.answers.enumerated() {
+        let page = entry.answers.count > 1 ? "-\(index + 1)" : ""
+        let name = FileNaming.component(
+          Array((entry.endpoint + page).utf8)[...], ending: isLines ? ".jsonl" : ".json",
+          for: options.target)
+        try write(OutputFile(components: ["private", name], isPrivate: true)) { sink in
+          try archived.readPrivate(answer, to: sink)
+        }
+      }
+    }
+  }
+}
+
+extension SnapshotExtractor {
+  /// What came of it.
+  package struct Report: Sendable {
+    /// What was written.
+    package internal(set) var tally = OutputFolder.Tally()
+    /// What could not be given back because it is damaged: what, and how.
+    package internal(set) var damaged: [(what: String, why: String)] = []
+    /// Names that no file may have.
+    package internal(set) var refused: [String] = []
+    /// The first of the files that are in the way: nothing was written then, or, if one came into
+    /// the way meanwhile, everything else.
+    package internal(set) var inTheWay: [String] = []
+    /// How many files are in the way.
+    package internal(set) var inTheWayCount = 0
+    /// Blobs that are not in the archive.
+    package internal(set) var missing: [String] = []
+    /// Records that are not in the archive, though the tree names them.
+    package internal(set) var missingRecords: [String] = []
+    /// Nodes of the tree that are not in the archive, and with them all records below.
+    package internal(set) var missingNodes: [String] = []
+    /// Whether the CAR came in without some of its blocks, and is given back so.
+    package internal(set) var isCARPartial = false
+    /// Blobs whose content has the signature of another type than their record says.
+    package internal(set) var mistyped: [String] = []
+    /// Files that were to be removed, and were changed since they were extracted: the first of
+    /// them.
+    package internal(set) var changed: [String] = []
+    /// Whether private data was asked for, and the snapshot has none.
+    package internal(set) var lacksPrivateData = false
+    /// Why files that the snapshot no longer has were not removed; nil if they were.
+    package internal(set) var keptBecause: String?
+
+    /// How many files in the way are named.
+    static let maximumListed = 1000
+
+    /// That nothing was done.
+    package init() {}
+
+    /// Adds what came of a later extraction into the same folder.
+    package mutating func add(_ later: Report) {
+      // It counts what was written into the folder, whatever for.
+      tally = later.tally
+      damaged += later.damaged
+      refused += later.refused
+      inTheWay += later.inTheWay.prefix(Self.maximumListed - inTheWay.count)
+      inTheWayCount += later.inTheWayCount
+      missing += later.missing
+      missingRecords += later.missingRecords
+      missingNodes += later.missingNodes
+      isCARPartial = isCARPartial || later.isCARPartial
+      mistyped += later.mistyped
+      changed += later.changed
+      lacksPrivateData = lacksPrivateData || later.lacksPrivateData
+      keptBecause = keptBecause ?? later.keptBecause
+    }
+  }
+}
+
+extension FileNaming {
+  /// The file of a snapshot's CAR: handle or DID, then the revision; a commit of version 2 has none
+  /// and gives its CID.
+  package static func car(of snapshot: Snapshot, for target: Target = .unix) -> String {
+    let owner = snapshot.handle?.text ?? account(snapshot.did, for: target)
+    return name(owner, ending: "-\(snapshot.rev?.text ?? "\(snapshot.commit)").car")
   }
 }

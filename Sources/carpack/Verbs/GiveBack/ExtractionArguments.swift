@@ -6,8 +6,6 @@ internal import Snapshots
 /// What blobs are called, as it is asked for.
 enum BlobNames: String, CaseIterable, ExpressibleByArgument {
   case cid, readable
-
-  var names: ExtractionOptions.Names { self == .cid ? .cid : .readable }
 }
 
 /// Where things are extracted to, and how.
@@ -39,7 +37,7 @@ struct ExtractionArguments: ParsableArguments {
 
   var options: ExtractionOptions {
     var options = ExtractionOptions()
-    options.names = names.names
+    options.isReadable = names == .readable
     options.setsTimes = !noTimes
     options.isDeleting = delete
     return options

@@ -1,8 +1,9 @@
+internal import Files
+
 /// Text made into a part of a name that every file system takes.
-enum Slug {
+extension FileNaming {
   /// The most characters and bytes.
-  private static let maximumCount = 60
-  private static let maximumBytes = 120
+  private static let (maximumCount, maximumBytes) = (60, 120)
   /// How much of a text is looked at.
   private static let maximumText = 1000
   /// How many marks, such as accents, a letter may have.
@@ -11,7 +12,7 @@ enum Slug {
   /// Letters and digits of the text in lower case, with a hyphen for everything between.
   ///
   /// Letters of the Latin alphabet lose their accents; those of other alphabets stay as they are.
-  static func make(_ text: String) -> String {
+  static func slug(_ text: String) -> String {
     var slug = ""
     var (count, bytes, marks) = (0, 0, 0)
     var endsLatin = true
