@@ -18,19 +18,19 @@ package import Snapshots
 /// did not change may refer to it, too.
 package struct SnapshotDiff: Sendable {
   /// How many records only the new snapshot has.
-  package private(set) var createdCount = 0
+  package fileprivate(set) var createdCount = 0
   /// How many records are others in the new snapshot than in the old.
-  package private(set) var updatedCount = 0
+  package fileprivate(set) var updatedCount = 0
   /// How many records only the old snapshot has.
-  package private(set) var deletedCount = 0
+  package fileprivate(set) var deletedCount = 0
   /// How many tree nodes only the new snapshot has.
-  package private(set) var createdNodeCount = 0
+  package fileprivate(set) var createdNodeCount = 0
   /// How many tree nodes only the old snapshot has.
-  package private(set) var deletedNodeCount = 0
+  package fileprivate(set) var deletedNodeCount = 0
   /// The blobs that only records of the new snapshot refer to, in the order of their CIDs as text.
-  package private(set) var addedBlobs: [BlobTable.Entry] = []
+  package fileprivate(set) var addedBlobs: [BlobTable.Entry] = []
   /// The blobs that only records of the old snapshot refer to, in the order of their CIDs as text.
-  package private(set) var goneBlobs: [BlobTable.Entry] = []
+  package fileprivate(set) var goneBlobs: [BlobTable.Entry] = []
   /// What could not be read; blobs may be missing from the lists because of it, or be listed in
   /// error.
   package fileprivate(set) var gaps: [Gap] = []
@@ -59,37 +59,27 @@ package struct SnapshotDiff: Sendable {
     visit: (MSTDiff.RecordChange) throws -> Void = { _ in },
     observer: @escaping Progress.Observer = { _ in }
   ) throws -> SnapshotDiff {
-    var blobs = BlobDifference(
+    var comparison = Comparison(
       old: SnapshotBlocks(old, observer: observer), new: SnapshotBlocks(new, observer: observer))
-    var diff = SnapshotDiff()
-    try SnapshotBlocks.compare(blobs.old, blobs.new) { change in
+    try SnapshotBlocks.compare(comparison.old, comparison.new) { change in
       switch change {
-      case .createdNode: diff.createdNodeCount += 1
-      case .deletedNode: diff.deletedNodeCount += 1
+      case .createdNode: comparison.diff.createdNodeCount += 1
+      case .deletedNode: comparison.diff.deletedNodeCount += 1
       case .record(let record):
         switch (record.old, record.new) {
-        case (nil, _): diff.createdCount += 1
-        case (_, nil): diff.deletedCount += 1
-        default: diff.updatedCount += 1
+        case (nil, _): comparison.diff.createdCount += 1
+        case (_, nil): comparison.diff.deletedCount += 1
+        default: comparison.diff.updatedCount += 1
         }
-        if let cid = record.old { try blobs.read(cid, record, .old, &diff) }
-        if let cid = record.new { try blobs.read(cid, record, .new, &diff) }
+        if let cid = record.old { try comparison.read(cid, record, .old) }
+        if let cid = record.new { try comparison.read(cid, record, .new) }
         try visit(record)
       }
     }
-    try blobs.finish(&diff)
-    diff.addedBlobs = try blobs.only(in: .new, not: .old, &diff)
-    diff.goneBlobs = try blobs.only(in: .old, not: .new, &diff)
-    return diff
-  }
-}
-
-extension SnapshotDiff {
-  fileprivate mutating func note(_ side: MSTDiff.Side, _ what: String, isDamage: Bool) {
-    gapCount += 1
-    if gaps.count < RepositoryInspection.maximumListed {
-      gaps.append((side, what, isDamage))
-    }
+    try comparison.readAllIfLarge()
+    comparison.diff.addedBlobs = try comparison.blobs(in: .new, not: .old)
+    comparison.diff.goneBlobs = try comparison.blobs(in: .old, not: .new)
+    return comparison.diff
   }
 }
 
@@ -102,7 +92,7 @@ extension SnapshotDiff {
 ///
 /// When much has changed, both snapshots are looked through from the start. What that takes is
 /// known beforehand, however often a hostile tree names one long record.
-private struct BlobDifference {
+private struct Comparison {
   /// How many records are read one by one.
   private static let maximumReads = 1000
   /// How many bytes of records are read one by one.
@@ -110,6 +100,7 @@ private struct BlobDifference {
 
   let old: SnapshotBlocks
   let new: SnapshotBlocks
+  var diff = SnapshotDiff()
   private var found: [MSTDiff.Side: BlobTable] = [:]
   private var scanner = RecordScanner()
   private var (readCount, readLength) = (0, 0)
@@ -124,9 +115,7 @@ private struct BlobDifference {
   }
 
   /// Takes in the blobs that a record refers to, before or after.
-  mutating func read(
-    _ cid: CID, _ record: MSTDiff.RecordChange, _ side: MSTDiff.Side, _ diff: inout SnapshotDiff
-  ) throws {
+  mutating func read(_ cid: CID, _ record: MSTDiff.RecordChange, _ side: MSTDiff.Side) throws {
     let blocks = blocks(side)
     guard !isLarge, !blocks.isPlainRecord(cid) else { return }
     readCount += 1
@@ -134,45 +123,51 @@ private struct BlobDifference {
       guard let bytes = try blocks.body(of: cid) else {
         // What was not there when the snapshot was made is no damage.
         let isDamage = blocks.archived.snapshot.isComplete
-        return diff.note(side, "\(record.path) is not in the archive", isDamage: isDamage)
+        return note(side, "\(record.path) is not in the archive", isDamage: isDamage)
       }
       readLength += bytes.count
       _ = scanner.scan(bytes.span) { ref in
         _ = found[side, default: BlobTable()].insert(ref, from: record.key)
       }
     } catch let error as ArchiveError {
-      diff.note(side, "\(record.path): \(error)", isDamage: true)
+      note(side, "\(record.path): \(error)", isDamage: true)
     }
   }
 
+  private mutating func note(_ side: MSTDiff.Side, _ what: String, isDamage: Bool) {
+    diff.gapCount += 1
+    guard diff.gaps.count < RepositoryInspection.maximumListed else { return }
+    diff.gaps.append((side, what, isDamage))
+  }
+
   /// Looks through both snapshots if there was too much to read one by one.
-  mutating func finish(_ diff: inout SnapshotDiff) throws {
+  mutating func readAllIfLarge() throws {
     guard isLarge else { return }
     // What was not there one by one is not there all at once.
     (diff.gaps, diff.gapCount) = ([], 0)
-    for side in [MSTDiff.Side.old, .new] { found[side] = try allBlobs(side, &diff) }
+    for side in [MSTDiff.Side.old, .new] { found[side] = try allBlobs(side) }
   }
 
   /// The blobs of one side, once all changes have been taken in, in the order of their CIDs as
   /// text.
-  func only(
-    in side: MSTDiff.Side, not other: MSTDiff.Side, _ diff: inout SnapshotDiff
+  mutating func blobs(
+    in side: MSTDiff.Side, not other: MSTDiff.Side
   ) throws -> [BlobTable.Entry] {
     var entries = found[side]?.entries.filter { found[other]?.contains($0.cid) != true } ?? []
     if !isLarge, !entries.isEmpty {
-      let all = try allBlobs(other, &diff)
+      let all = try allBlobs(other)
       entries.removeAll { all.contains($0.cid) }
     }
     return entries.map { ($0, text: "\($0.cid)") }.sorted { $0.text < $1.text }.map(\.0)
   }
 
   /// The blobs that any record of a snapshot refers to.
-  private func allBlobs(_ side: MSTDiff.Side, _ diff: inout SnapshotDiff) throws -> BlobTable {
+  private mutating func allBlobs(_ side: MSTDiff.Side) throws -> BlobTable {
     let contents = try blocks(side).contents()
-    if let flaw = contents.flaw { diff.note(side, flaw, isDamage: true) }
+    if let flaw = contents.flaw { note(side, flaw, isDamage: true) }
     let tree = contents.tree
     if !tree.isComplete {
-      diff.note(
+      note(
         side,
         "\(tree.missingRecordCount) records and \(tree.missingNodes.count) tree nodes are not in the archive",
         isDamage: blocks(side).archived.snapshot.isComplete)

@@ -10,13 +10,8 @@ package import SystemPackage
 ///
 /// RFC 4180 in UTF-8, with a header line. A file has its name once all of it is written.
 package struct CSVExporter {
-  /// A table that was written.
-  package struct Table: Equatable, Sendable {
-    /// The name of the file.
-    package let name: String
-    /// How many records it has.
-    package let rows: Int
-  }
+  /// A table that was written: the name of its file, and how many records it has.
+  package typealias Table = (name: String, rows: Int)
 
   /// The result.
   package struct Report: Sendable {
@@ -36,12 +31,10 @@ package struct CSVExporter {
   private let folder: FilePath
   private let replacing: Bool
   private var tables: [Table] = []
-  /// The table that is being written.
-  private var open: (table: CSVTable, name: String, file: AtomicFile, storage: FileStorage)?
+  /// The table that is being written, and what of it is not written yet.
+  private var open: (table: CSVTable, file: AtomicFile, storage: FileStorage)?
+  private var content: [UInt8] = []
   private var collection: ArraySlice<UInt8>?
-  /// What of it is not written yet, and where that belongs.
-  private var (content, offset): ([UInt8], UInt64) = ([], 0)
-  private var rows = 0
 
   private init(to folder: FilePath, replacing: Bool) {
     (self.folder, self.replacing) = (folder, replacing)
@@ -63,10 +56,17 @@ package struct CSVExporter {
     var exporter = CSVExporter(to: folder, replacing: replacing)
     let (did, times) = (archived.snapshot.did, RecordTimes(of: archived.snapshot))
     do {
-      let contents = try SnapshotBlocks(archived, keepsRecords: true, observer: observer)
-        .contents { record, body in
-          try exporter.add(TableRecord(record.key, record.cid, body, of: did, times), record.key)
-        }
+      let blocks = SnapshotBlocks(archived, keepsRecords: true, observer: observer)
+      let contents = try blocks.contents { record, body in
+        // The row of a record that cannot be read has its name and CID, and nothing else.
+        let value = try? DAGCBORDecoder.decode(body)
+        let created =
+          value?["createdAt"]?.string ?? times.time(of: record.key, createdAt: nil)?.text
+        let uri = "at://\(did)/\(String(decoding: record.key, as: UTF8.self))"
+        try exporter.add(
+          [uri, "\(record.cid)", created ?? ""], value,
+          to: FileNaming.parts(of: record.key).collection)
+      }
       try exporter.finishTable()
       let tree = contents.tree
       return Report(
@@ -78,34 +78,32 @@ package struct CSVExporter {
     }
   }
 
-  private mutating func add(_ record: TableRecord, _ key: [UInt8]) throws {
-    let collection = FileNaming.parts(of: key).collection
+  private mutating func add(
+    _ cells: [String], _ value: IPLDValue?, to collection: ArraySlice<UInt8>?
+  ) throws {
     if open == nil || self.collection != collection {
       try finishTable()
       let name = FileNaming.component(collection, ending: ".csv", for: .any)
       let file = try AtomicFile(folder.appending(name), replacing: replacing)
       let table = CSVTable(of: collection.map { String(decoding: $0, as: UTF8.self) } ?? "")
-      open = (table, name, file, try file.storage())
-      self.collection = collection
-      (content, offset, rows) = (table.header, 0, 0)
+      open = (table, file, try file.storage())
+      tables.append((name, 0))
+      (self.collection, content) = (collection, table.header)
     }
-    content += open?.table.row(of: record) ?? []
-    rows += 1
+    content += open?.table.row(of: cells, value) ?? []
+    tables[tables.count - 1].rows += 1
     if content.count >= Self.piece { try flush() }
   }
 
   private mutating func flush() throws {
     let pending = content
-    try open?.storage.write(pending.span, at: offset)
-    offset += UInt64(pending.count)
     content.removeAll(keepingCapacity: true)
+    if let storage = open?.storage { try storage.write(pending.span, at: storage.size) }
   }
 
   private mutating func finishTable() throws {
-    guard let (_, name, file, _) = open else { return }
     try flush()
-    try file.publish()
+    try open?.file.publish()
     open = nil
-    tables.append(Table(name: name, rows: rows))
   }
 }

@@ -69,7 +69,7 @@ package struct RecordSearch {
       do {
         snapshot = try ArchivedSnapshot(entry.cid, in: reader)
       } catch let error where error.isDamage {
-        gaps.append(("snapshot \(entry.number): \(error)", true))
+        note("\(error)", entry.number, isDamage: true)
         continue
       }
       // Only what changed has to be read, if that can be told.
@@ -103,8 +103,8 @@ package struct RecordSearch {
         if let body = try newBlocks.body(of: cid) {
           read(record.key, cid, body.span, number)
         } else {
-          let what = "snapshot \(number): \(record.path) is not in the archive"
-          gaps.append((what, new.snapshot.isComplete))
+          let what = "\(record.path) is not in the archive"
+          note(what, number, isDamage: new.snapshot.isComplete)
         }
       }
       return ended
@@ -128,17 +128,21 @@ package struct RecordSearch {
         }
       }
       if let flaw = contents.flaw {
-        gaps.append(("snapshot \(number): \(flaw)", true))
+        note(flaw, number, isDamage: true)
       } else if !contents.tree.isComplete {
-        let what = "snapshot \(number): not all of its records are in the archive"
-        gaps.append((what, snapshot.snapshot.isComplete))
+        let what = "not all of its records are in the archive"
+        note(what, number, isDamage: snapshot.snapshot.isComplete)
       }
       return earlier.filter { open[$0.key]?.cid != $0.value.cid }.map(\.value)
     } catch let error where error.isDamage {
-      gaps.append(("snapshot \(number): \(error)", true))
+      note("\(error)", number, isDamage: true)
       open = earlier
       return []
     }
+  }
+
+  private mutating func note(_ what: String, _ number: Int, isDamage: Bool) {
+    gaps.append(("snapshot \(number): \(what)", isDamage))
   }
 
   private mutating func read(_ key: [UInt8], _ cid: CID, _ body: Span<UInt8>, _ number: Int) {

@@ -45,24 +45,23 @@ package struct SnapshotStatistics: Sendable {
   package init(
     of archived: ArchivedSnapshot, observer: @escaping Progress.Observer = { _ in }
   ) throws {
-    var (name, collection) = ([UInt8](), Amount())
+    var (collection, name) = ([UInt8](), "")
     let contents = try SnapshotBlocks(archived, observer: observer).contents { record, _ in
       let slash = record.key.firstIndex(of: UInt8(ascii: "/")) ?? record.key.endIndex
       // Records come in the order of their paths, so those of a collection come together.
-      if !name.elementsEqual(record.key[..<slash]) {
-        if collection.count > 0 { collections[String(decoding: name, as: UTF8.self)] = collection }
-        (name, collection) = (Array(record.key[..<slash]), Amount())
+      if !collection.elementsEqual(record.key[..<slash]) {
+        collection = Array(record.key[..<slash])
+        name = String(decoding: collection, as: UTF8.self)
       }
       let length = record.length ?? 0
       records.add(length)
-      collection.add(length)
+      collections[name, default: Amount()].add(length)
       if let year = Self.year(record.key.dropFirst(slash + 1)) {
         years[year, default: Amount()].add(length)
       } else {
         undated.add(length)
       }
     }
-    if collection.count > 0 { collections[String(decoding: name, as: UTF8.self)] = collection }
     let entries = contents.blobs.entries
     let states = try archived.states(of: entries.map(\.cid), sizes: entries.map(\.size))
     for (entry, state) in zip(entries, states) {
@@ -71,8 +70,7 @@ package struct SnapshotStatistics: Sendable {
       blobs.add(size)
       types[entry.mimeType ?? "unknown", default: Amount()].add(size)
     }
-    flaw = contents.flaw
-    isComplete = contents.tree.isComplete
+    (flaw, isComplete) = (contents.flaw, contents.tree.isComplete)
   }
 
   /// The year of a key that is a TID of our times; nil for any other.

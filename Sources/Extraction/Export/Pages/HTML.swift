@@ -43,16 +43,6 @@ struct HTML: ExpressibleByStringInterpolation {
 
     mutating func appendInterpolation(_ html: HTML) { bytes += html.bytes }
 
-    /// Appends an attribute, unless it has no value.
-    mutating func appendInterpolation(_ attribute: StaticString, _ value: String?) {
-      guard let value else { return }
-      appendLiteral(" ")
-      appendLiteral(attribute)
-      appendLiteral("=\"")
-      appendInterpolation(value)
-      appendLiteral("\"")
-    }
-
     /// Appends text.
     mutating func appendInterpolation(_ text: some CustomStringConvertible) {
       for byte in text.description.utf8 {
@@ -100,13 +90,13 @@ struct HTML: ExpressibleByStringInterpolation {
     return "\(profile)/\(kind)/\(parts[2])"
   }
 
-  /// A language that an element may be marked with; nil for none.
-  static func language(_ value: IPLDValue?) -> String? {
+  /// The attribute that marks an element with the first of the languages that a record names.
+  static func language(_ value: IPLDValue?) -> HTML {
     guard let text = value?.array?.first?.string, text.utf8.count <= 35,
       text.utf8.allSatisfy({
         (0x61...0x7a).contains($0 | 0x20) || (0x30...0x39).contains($0) || $0 == 0x2d
       })
-    else { return nil }
-    return text
+    else { return "" }
+    return #" lang="\#(text)""#
   }
 }

@@ -2,6 +2,7 @@ internal import ATProtocol
 internal import Archive
 package import Files
 internal import IPLD
+internal import Repository
 package import Snapshots
 package import SystemPackage
 
@@ -43,14 +44,14 @@ package struct PageExporter {
   /// How much of a page is gathered before it is written.
   private static let piece = 1 << 18
   private static let posts = "app.bsky.feed.post"
-  private static let profile = "app.bsky.actor.profile/self"
+  private static let profile = "app.bsky.actor.profile"
 
-  private let repository: LaidOutRepository
+  private let blocks: SnapshotBlocks
   private let folder: FilePath
   private let replacing: Bool
   private let observer: Progress.Observer
-  private let times: RecordTimes
-  private let layout: PageLayout
+  /// What people call the account.
+  private let account: String
   private var writer: RecordWriter
   private var report = Report()
   private var profile: IPLDValue?
@@ -71,9 +72,6 @@ package struct PageExporter {
     try BlobFolder.make(folder.string)
     var exporter = try PageExporter(archived, folder, replacing, observer)
     try exporter.run()
-    let media = exporter.writer.media
-    (exporter.report.media, exporter.report.missingMedia) = (media.count, media.missingCount)
-    exporter.report.flaws += media.damaged
     return exporter.report
   }
 
@@ -81,21 +79,19 @@ package struct PageExporter {
     _ archived: ArchivedSnapshot, _ folder: FilePath, _ replacing: Bool,
     _ observer: @escaping Progress.Observer
   ) throws {
-    repository = try LaidOutRepository(of: archived)
+    blocks = SnapshotBlocks(archived, keepsRecords: true)
     (self.folder, self.replacing, self.observer) = (folder, replacing, observer)
-    times = RecordTimes(of: archived.snapshot)
-    layout = PageLayout(account: archived.snapshot.handle?.text ?? archived.snapshot.did.text)
+    account = archived.snapshot.handle?.text ?? archived.snapshot.did.text
     writer = RecordWriter(
       did: archived.snapshot.did,
       media: try PageMedia(of: archived, in: folder, replacing: replacing))
-    if let flaw = repository.flaw { report.flaws.append(flaw) }
   }
 
   private mutating func run() throws {
-    try AtomicFile.save(to: folder.appending(PageLayout.styleName), replacing: replacing) {
-      let style = Array(PageLayout.style.utf8)
-      try $0(style.span)
-    }
+    let snapshot = blocks.archived.snapshot
+    // Without its commit there is nothing to show.
+    _ = try blocks.archived.block(snapshot.commit)
+    let times = RecordTimes(of: snapshot)
     var collections: [(name: String, parts: [Part])] = []
     var (collection, entries): (String?, [Entry]) = (nil, [])
     func finishCollection(_ exporter: inout PageExporter) throws {
@@ -103,26 +99,40 @@ package struct PageExporter {
       collections.append((collection, try exporter.writePages(entries, of: collection)))
     }
     // All records of a collection follow one another.
-    let lostNodes = try repository.forEachRecord { path, cid, bytes in
-      let parts = path.split(separator: "/", maxSplits: 1).map(String.init)
-      if parts[0] != collection {
+    let contents = try blocks.contents { record, body in
+      let (part, rest) = FileNaming.parts(of: record.key)
+      let name = String(decoding: part ?? rest, as: UTF8.self)
+      let key = part == nil ? "" : String(decoding: rest, as: UTF8.self)
+      if name != collection {
         try finishCollection(&self)
-        (collection, entries) = (parts[0], [])
+        (collection, entries) = (name, [])
       }
-      let value = Self.value(bytes?.span)
-      if path == Self.profile { profile = value }
-      let time = times.time(of: Array(path.utf8), createdAt: value?["createdAt"]?.string)
-      entries.append((parts.count > 1 ? parts[1] : "", cid, time))
+      let value = Self.value(body)
+      if key == "self", name == Self.profile { profile = value }
+      let time = times.time(of: record.key, createdAt: value?["createdAt"]?.string)
+      entries.append((key, record.cid, time))
     }
     try finishCollection(&self)
-    if lostNodes > 0, repository.flaw == nil { report.missingNodes = lostNodes }
     try writeIndex(collections)
+    if contents.flaw == nil { report.missingNodes = contents.tree.missingNodes.count }
+    let media = writer.media
+    (report.media, report.missingMedia) = (media.count, media.missingCount)
+    report.flaws = [contents.flaw].compactMap(\.self) + media.damaged
   }
 
   /// What a record says; nil if it is not there, or cannot be read.
-  private static func value(_ block: Span<UInt8>?) -> IPLDValue? {
-    guard let block else { return nil }
-    return try? DAGCBORDecoder.decode(block)
+  private static func value(_ block: Span<UInt8>) -> IPLDValue? {
+    try? DAGCBORDecoder.decode(block)
+  }
+
+  /// Counts a page that is going to be written; the style sheet comes before the first.
+  private mutating func countPage() throws {
+    report.pages += 1
+    guard report.pages == 1 else { return }
+    try AtomicFile.save(to: folder.appending(HTML.styleName), replacing: replacing) {
+      let style = Array(HTML.style.utf8)
+      try $0(style.span)
+    }
   }
 
   /// Divides entries in the order of time where the beginnings of their days differ.
@@ -162,36 +172,38 @@ package struct PageExporter {
       if isPosts, index + 1 < parts.count { links.append((files[index + 1], "Later")) }
       let title =
         isPosts
-        ? PageLayout.name(ofMonth: part) : "\(PageLayout.name(ofCollection: collection)), \(part)"
+        ? HTML.name(ofMonth: part) : "\(HTML.name(ofCollection: collection)), \(part)"
+      try countPage()
       try AtomicFile.save(to: folder.appending(files[index]), replacing: replacing) { sink in
-        var html: HTML = "\(layout.begin(title, links: links))<h1>\(title)</h1>"
+        var html: HTML = "\(HTML.page(title, of: account, links: links))<h1>\(title)</h1>"
         for entry in entries {
           html += try write(entry, isPost: isPosts)
           if html.bytes.count >= Self.piece { try html.move(to: sink) }
         }
-        html += PageLayout.ending
+        html += HTML.endOfPage
         try html.move(to: sink)
       }
-      report.pages += 1
     }
     return parts.map { ($0.0, $0.1.count) }
   }
 
   private mutating func write(_ entry: Entry, isPost: Bool) throws -> HTML {
-    let value = repository.withBlock(entry.cid) { Self.value($0) } ?? nil
+    let found = try blocks.allLaidOut()
+    let number = found.number(of: entry.cid)
+    let value = number.flatMap { found.withBody($0) { Self.value($0) } }
     if value == nil { report.missingRecords += 1 }
     if isPost { report.posts += 1 } else { report.others += 1 }
     done += 1
     if done % 64 == 0 {
-      let total = UInt64(clamping: repository.archived.snapshot.counts.records)
+      let total = UInt64(clamping: blocks.archived.snapshot.counts.records)
       observer(Progress(stage: "pages", done: done, total: total))
     }
     return isPost ? try writer.post(entry, value) : writer.record(entry, value)
   }
 
   private mutating func writeIndex(_ collections: [(name: String, parts: [Part])]) throws {
-    let snapshot = repository.archived.snapshot
-    var html = layout.begin("Contents", links: [])
+    let snapshot = blocks.archived.snapshot
+    var html = HTML.page("Contents", of: account, links: [])
     html += "<header>"
     for name in ["banner", "avatar"] {
       guard let file = try writer.media.file(profile?[name], ["image/"])?.path else { continue }
@@ -199,18 +211,18 @@ package struct PageExporter {
     }
     let name = profile?["displayName"]?.string ?? ""
     html += """
-      <h1 dir="auto">\(name.isEmpty ? layout.account : name)</h1>\
-      <p class="soft">\(layout.account) · \(snapshot.did)</p>
+      <h1 dir="auto">\(name.isEmpty ? account : name)</h1>\
+      <p class="soft">\(account) · \(snapshot.did)</p>
       """
     if let about = profile?["description"]?.string, !about.isEmpty {
       html += #"<div class="text" dir="auto">\#(about)</div>"#
     }
-    let moment = FileTime(snapshot.createdAt).map(PageLayout.name) ?? snapshot.createdAt
+    let moment = FileTime(snapshot.createdAt).map(HTML.name) ?? snapshot.createdAt
     html += "<p class=\"soft\">As it was backed up on \(moment).</p></header>\n"
     func list(_ parts: some Sequence<Part>, of collection: String) {
       html += #"<ul class="months">"#
       for (part, count) in parts {
-        let name = collection == Self.posts ? PageLayout.name(ofMonth: part) : part
+        let name = collection == Self.posts ? HTML.name(ofMonth: part) : part
         html += """
           <li><a href="\(Self.file(collection, part))">\(name)</a>\
           <span class="soft"> \(count)</span></li>
@@ -227,15 +239,15 @@ package struct PageExporter {
       if months.isEmpty { html += "\n" }
     }
     for (collection, years) in collections where collection != Self.posts {
-      let name = PageLayout.name(ofCollection: collection)
+      let name = HTML.name(ofCollection: collection)
       html += #"<h2 title="\#(collection)">\#(name)</h2>"#
       list(years, of: collection)
       html += "\n"
     }
-    html += PageLayout.ending
+    html += HTML.endOfPage
+    try countPage()
     try AtomicFile.save(to: folder.appending("index.html"), replacing: replacing) {
       try html.move(to: $0)
     }
-    report.pages += 1
   }
 }

@@ -16,7 +16,7 @@ struct PageMedia {
   private let archived: ArchivedSnapshot
   private let path: FilePath
   private let replacing: Bool
-  private let reasons: [CID: BlobLedger.Reason]
+  private var reasons: [CID: BlobLedger.Reason] = [:]
   private var found: [CID: Found] = [:]
   /// Blobs that are damaged, and how.
   private(set) var damaged: [String] = []
@@ -31,14 +31,11 @@ struct PageMedia {
   ///   - pages: the folder of the pages.
   ///   - replacing: whether files that are there are replaced.
   init(of archived: ArchivedSnapshot, in pages: FilePath, replacing: Bool) throws {
-    self.archived = archived
-    self.replacing = replacing
+    (self.archived, self.replacing) = (archived, replacing)
     path = pages.appending(Self.folder)
-    var reasons: [CID: BlobLedger.Reason] = [:]
     for entry in try archived.readable({ try $0.ledger() }) ?? [] {
       reasons[entry.cid] = entry.reason
     }
-    self.reasons = reasons
   }
 
   /// The file of a blob, which is written if it was not before.
@@ -48,7 +45,7 @@ struct PageMedia {
   ///   - kinds: beginnings of media types that it may have; a file of another kind could do more
   ///     than be looked at.
   mutating func file(_ value: IPLDValue?, _ kinds: [String]) throws -> Found? {
-    guard let cid = Self.cid(value) else { return nil }
+    guard let cid = value?.blobCID else { return nil }
     if let known = found[cid] { return known }
     let type = value?["mimeType"]?.string ?? ""
     guard kinds.contains(where: type.hasPrefix) else {
@@ -69,18 +66,11 @@ struct PageMedia {
   private func write(_ cid: CID, _ type: String) throws -> String {
     try BlobFolder.make(path.string)
     let ending = MediaType.fileExtension(of: type) ?? "bin"
-    let name = "\(cid)\(ending.hasPrefix(".") ? "" : ".")\(ending)"
+    let name = "\(cid).\(ending)"
     let reader = archived.reader
     try AtomicFile.save(to: path.appending(name), replacing: replacing) { sink in
       try reader.read(cid, each: sink)
     }
     return "\(Self.folder)/\(name)"
-  }
-
-  /// What a reference to a blob names, in the form of today or the legacy one.
-  private static func cid(_ value: IPLDValue?) -> CID? {
-    guard let value else { return nil }
-    if let link = value["ref"]?.link { return link }
-    return value["cid"]?.string.flatMap { try? CID($0) }
   }
 }

@@ -27,7 +27,7 @@ struct RecordWriter {
         html += #"<p class="soft">↳ in reply to \#(reference(parent))</p>"#
       }
       html += """
-        <div class="text" dir="auto"\("lang", HTML.language(value["langs"]))>\
+        <div class="text" dir="auto"\(HTML.language(value["langs"]))>\
         \(Self.text(of: value))</div>\(try embed(value))
         """
       let tags = value.texts("tags").map { "#\($0)" }.joined(separator: " ")
@@ -46,7 +46,7 @@ struct RecordWriter {
 
   /// The time of a record; nil if it has none.
   private static func time(of record: Entry) -> HTML? {
-    record.time.map { #"<time datetime="\#($0.text)">\#(PageLayout.name(of: $0))</time>"# }
+    record.time.map { #"<time datetime="\#($0.text)">\#(HTML.name(of: $0))</time>"# }
   }
 
   /// A link to a record: on these pages, or on the web.

@@ -3,16 +3,16 @@ internal import Files
 internal import IPLD
 
 /// The frame of every page.
-struct PageLayout {
-  /// What people call the account.
-  let account: String
-
+extension HTML {
   /// Begins a page.
   ///
   /// - Parameters:
   ///   - title: what stands at its top.
+  ///   - account: what people call the account.
   ///   - links: where one can go from here: the files, and their names.
-  func begin(_ title: String, links: [(file: String, name: String)]) -> HTML {
+  static func page(
+    _ title: String, of account: String, links: [(file: String, name: String)]
+  ) -> HTML {
     var html: HTML = """
       <!doctype html>
       <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width">
@@ -29,7 +29,7 @@ struct PageLayout {
   }
 
   /// What ends a page.
-  static let ending: HTML = "</body></html>\n"
+  static let endOfPage: HTML = "</body></html>\n"
 
   private static let months = [
     "January", "February", "March", "April", "May", "June", "July", "August", "September",
