@@ -1,4 +1,4 @@
-internal import ATProtocol
+package import ATProtocol
 package import Archive
 internal import CGlibc
 internal import IPLD
@@ -18,17 +18,13 @@ package import SystemPackage
 /// 2. What an interrupted run has left in `.NAME.partial` is continued or refused, and never lost.
 /// 3. The file is locked until it has its final name and the folder is synced, or it is discarded.
 /// 4. Unless `replacing` is set, nothing under the final name is replaced.
-package struct AtomicFile: Sendable {
+package final class AtomicFile: Sendable {
   /// Where it will be.
   package let path: FilePath
   private let replacing: Bool
   private let permissions: FilePermissions
-  private let state = State()
-
   /// The open file, from the moment it is opened until it is published or discarded.
-  private final class State: Sendable {
-    let storage = Mutex<(file: FileStorage, kind: Kind)?>(nil)
-  }
+  private let opened = Mutex<(file: FileStorage, kind: Kind)?>(nil)
 
   private enum Kind {
     /// New content that no other run continues.
@@ -51,8 +47,7 @@ package struct AtomicFile: Sendable {
   package init(
     _ path: FilePath, replacing: Bool, from sources: [FilePath] = [], isPrivate: Bool = false
   ) throws {
-    self.path = path
-    self.replacing = replacing
+    (self.path, self.replacing) = (path, replacing)
     var mode: FilePermissions = isPrivate ? .ownerReadWrite : .newFile
     if replacing, let old = Self.mode(of: path) { mode = isPrivate ? mode : old }
     for source in sources.compactMap(Self.mode) { mode.formIntersection(source) }
@@ -71,7 +66,7 @@ package struct AtomicFile: Sendable {
   /// A path that leads to the file as long as it is open, and else to what an interrupted run has
   /// left.
   package var temporaryPath: FilePath {
-    state.storage.withLock { $0.map { $0.file.isNameless ? $0.file.openPath : $0.file.path } }
+    opened.withLock { $0.map { $0.file.isNameless ? $0.file.openPath : $0.file.path } }
       ?? Self.leftoverPath(of: path)
   }
 
@@ -106,20 +101,20 @@ package struct AtomicFile: Sendable {
       FileStorage.openOrCreate(Self.leftoverPath(of: path), permissions: permissions),
       .continued)
     do {
-      if let reader = try Leftover.archive(in: storage), try isContinued(reader) {
+      if let reader = try Self.archive(in: storage), try isContinued(reader) {
         return (storage, reader)
       }
     } catch {
       release()
       throw error
     }
-    state.storage.withLock { $0?.kind = .begun }
+    opened.withLock { $0?.kind = .begun }
     try storage.truncate(to: 0)
     return (storage, nil)
   }
 
   private func open(_ storage: FileStorage, _ kind: Kind) throws -> FileStorage {
-    state.storage.withLock { $0 = (storage, kind) }
+    opened.withLock { $0 = (storage, kind) }
     do {
       // Another run may have finished between the first look and the lock.
       try refuseExisting()
@@ -135,8 +130,26 @@ package struct AtomicFile: Sendable {
     let path = Self.leftoverPath(of: path)
     guard Self.isTaken(path) else { return }
     let storage = try FileStorage.openOrCreate(path)
-    guard let reader = try Leftover.archive(in: storage) else { return }
+    guard let reader = try Self.archive(in: storage) else { return }
     throw BackupError.leftover(path.string, reader.owner?.text)
+  }
+
+  /// The archive that an interrupted run has left, if anything of it holds; nil for a file that was
+  /// never one, for one of which only the beginning was written, or was torn by a loss of power.
+  ///
+  /// - Parameter storage: The file, locked.
+  /// - Throws: ``BackupError/leftover(_:_:)`` for an archive that cannot be read; `ArchiveError` if
+  ///   the system refuses.
+  private static func archive(in storage: FileStorage) throws -> ArchiveReader? {
+    guard try storage.size > 0 else { return nil }
+    let file = try storage.map()
+    do {
+      let reader = try ArchiveReader(file)
+      return reader.hasContent ? reader : nil
+    } catch let error as ArchiveError {
+      if error.reason == .notAnArchive, !ArchiveReader.hasTraces(in: file) { return nil }
+      throw BackupError.leftover(storage.path.string, nil)
+    }
   }
 
   // MARK: The name
@@ -149,18 +162,18 @@ package struct AtomicFile: Sendable {
   /// - Throws: ``BackupError``, also if something has come to be there meanwhile; `ArchiveError` if
   ///   the file cannot be synced.
   package func publish(isPrivate: Bool = false) throws {
-    let opened = state.storage.withLock { $0 }
+    guard let (file, kind) = opened.withLock({ $0 }) else { return }
     do {
-      if isPrivate { try opened?.file.restrictToOwner() }
-      try opened?.file.synchronize()
-      if let file = opened?.file { try giveName(file) }
+      if isPrivate { try file.restrictToOwner() }
+      try file.synchronize()
+      try giveName(file)
     } catch {
-      if opened?.kind == .copy { remove() } else { release() }
+      if kind == .copy { remove() } else { release() }
       throw error
     }
     // A power cut may still take the name away; so the lock is held until the folder is synced.
     defer { release() }
-    try opened?.file.synchronizeName()
+    try file.synchronizeName()
   }
 
   private func giveName(_ storage: FileStorage) throws {
@@ -221,12 +234,11 @@ package struct AtomicFile: Sendable {
   /// Removes the file and unlocks it; what another process has under the same name stays, and what
   /// an interrupted run had left.
   package func discard() {
-    let isKept = state.storage.withLock { $0?.kind == .continued }
-    if isKept { release() } else { remove() }
+    if opened.withLock({ $0?.kind == .continued }) { release() } else { remove() }
   }
 
   private func remove() {
-    state.storage.withLock { opened in
+    opened.withLock { opened in
       guard let (file, _) = opened.take(), !file.isNameless else { return }
       // An error says that the system cannot tell whether it is the same file; then it stays.
       guard (try? file.isInPlace) == true else { return }
@@ -237,13 +249,13 @@ package struct AtomicFile: Sendable {
   /// Lets the next run continue the file: it stays under its temporary name, if there is anything
   /// in it.
   package func keep() {
-    let file = state.storage.withLock { $0?.file }
+    let file = opened.withLock { $0?.file }
     // An empty file that stays does no harm: the next run uses it.
     if (try? file?.size) == 0 { remove() } else { release() }
   }
 
   /// Drops the storage, which unlocks the file when nothing else refers to it.
-  private func release() { state.storage.withLock { $0 = nil } }
+  private func release() { opened.withLock { $0 = nil } }
 
   // MARK: Mode
 
@@ -252,8 +264,7 @@ package struct AtomicFile: Sendable {
   /// - Throws: ``BackupError`` if one of them is not there.
   package func takeMode(of other: FilePath) throws {
     let own = temporaryPath
-    var (status, before) = (stat(), stat())
-    guard unsafe stat(other.string, &status) == 0, unsafe stat(own.string, &before) == 0 else {
+    guard let status = Self.status(of: other), let before = Self.status(of: own) else {
       throw BackupError.system("look for \(other)", errno)
     }
     if status.st_uid != before.st_uid || status.st_gid != before.st_gid {
@@ -267,9 +278,7 @@ package struct AtomicFile: Sendable {
 
   /// The permissions of a file; nil if there is none.
   private static func mode(of path: FilePath) -> FilePermissions? {
-    var status = stat()
-    guard unsafe stat(path.string, &status) == 0 else { return nil }
-    return FilePermissions(rawValue: status.st_mode & 0o777)
+    status(of: path).map { FilePermissions(rawValue: $0.st_mode & 0o777) }
   }
 }
 
@@ -287,19 +296,27 @@ extension AtomicFile {
     return unsafe FilePath(String(cString: resolved))
   }
 
+  /// What the system says of the file that a path leads to; nil if there is none.
+  ///
+  /// - Parameters:
+  ///   - path: The path.
+  ///   - follows: Whether it is the file that a link leads to, and not the link.
+  static func status(of path: FilePath, follows: Bool = true) -> stat? {
+    var status = stat()
+    let code =
+      follows ? unsafe stat(path.string, &status) : unsafe lstat(path.string, &status)
+    return code == 0 ? status : nil
+  }
+
   /// Whether something has this name, be it a link that leads nowhere.
   package static func isTaken(_ path: FilePath) -> Bool {
-    var status = stat()
-    return unsafe lstat(path.string, &status) == 0
+    status(of: path, follows: false) != nil
   }
 
   /// Whether two paths lead to one file.
   package static func areSame(_ left: FilePath, _ right: FilePath) -> Bool {
-    var (first, second) = (stat(), stat())
-    guard unsafe stat(left.string, &first) == 0, unsafe stat(right.string, &second) == 0 else {
-      // Of a file that is not there, nothing is lost.
-      return false
-    }
+    // Of a file that is not there, nothing is lost.
+    guard let first = status(of: left), let second = status(of: right) else { return false }
     return first.st_dev == second.st_dev && first.st_ino == second.st_ino
   }
 
@@ -308,21 +325,16 @@ extension AtomicFile {
   ///
   /// - Throws: ``BackupError/notAFile(_:_:)``.
   package static func refuseUnlessFile(_ path: FilePath) throws {
-    var status = stat()
-    guard unsafe stat(path.string, &status) == 0 else {
-      if unsafe lstat(path.string, &status) == 0 {
-        throw BackupError.notAFile(path.string, "a symbolic link that leads nowhere")
-      }
-      return
+    if let status = status(of: path) { return try refuse(path, status) }
+    guard !isTaken(path) else {
+      throw BackupError.notAFile(path.string, "a symbolic link that leads nowhere")
     }
-    try refuse(path, status)
   }
 
   /// Refuses to replace what is there, or, where replacing was asked for, anything but a plain
   /// file.
   private func refuseExisting() throws {
-    var status = stat()
-    guard unsafe lstat(path.string, &status) == 0 else { return }
+    guard let status = Self.status(of: path, follows: false) else { return }
     try Self.refuse(path, status)
     guard replacing else { throw BackupError.system("write \(path)", EEXIST) }
   }
@@ -394,6 +406,22 @@ extension AtomicFile {
   package static func remove(_ path: FilePath) throws {
     guard unsafe unlink(path.string) == 0 || errno == ENOENT else {
       throw BackupError.system("remove \(path)", errno)
+    }
+  }
+}
+
+extension ArchiveReader {
+  /// Whose repository the archive begins with; nil if that cannot be told.
+  package var owner: DID? {
+    do {
+      let header = try carHeader
+      guard let root = try CARHeader(header.span).roots.first,
+        let commit = try body(of: root)
+      else { return nil }
+      return try Commit(commit.span).did
+    } catch {
+      // Damaged, or not there yet.
+      return nil
     }
   }
 }

@@ -69,10 +69,9 @@ public enum BackupError: Error, Equatable, Sendable, CustomStringConvertible {
   case lastSnapshot(String)
   /// Nobody knows on which server an account is.
   case noServer(String)
-  /// A blob that is to be accepted as lost, and is not among those that are missing.
+  /// A blob whose loss cannot be accepted or reconsidered, for it is not missing or not accepted:
+  /// why.
   case notMissing(String)
-  /// A blob whose loss is to be reconsidered, and was not accepted.
-  case notAccepted(String)
   /// A word that selects nothing.
   case malformedSelector(String)
   /// A selector that is to mean one thing fits several: the first of them.
@@ -83,7 +82,9 @@ public enum BackupError: Error, Equatable, Sendable, CustomStringConvertible {
     switch self {
     case .system(let operation, let code):
       "could not \(operation): \(Errno(rawValue: code))"
-    case .malformedRepository(let why): why
+    case .malformedRepository(let why), .malformedDocument(let why), .notGenuine(let why),
+      .notMissing(let why):
+      why
     case .changedMeanwhile(let name): "\(name) was changed by another program while it was read"
     case .carsInFolder(let folder, let names):
       names.isEmpty
@@ -93,7 +94,6 @@ public enum BackupError: Error, Equatable, Sendable, CustomStringConvertible {
       "\(file) is the archive of \(account)"
     case .otherAccount(let found, let expected):
       "the document given is about \(found), and the repository belongs to \(expected)"
-    case .malformedDocument(let what): "\(what)"
     case .fileDiffers(let path): "\(path) exists already and holds something else"
     case .inTheWay(let path): "\(path) exists already and is not an ordinary file or folder"
     case .busy(let path): "another carpack is writing into \(path)"
@@ -113,7 +113,6 @@ public enum BackupError: Error, Equatable, Sendable, CustomStringConvertible {
       "\(name) ends in \(length) bytes of a write that has not come to its end, or whose footer is damaged"
     case .copyFailed(let why):
       "the new archive is not what it has to be, and was thrown away: \(why)"
-    case .notGenuine(let why): why
     case .notARepository(let beginning):
       "the server sent something else than a CAR: \"\(beginning)\""
     case .incompleteRepository(let nodes, let records):
@@ -130,8 +129,6 @@ public enum BackupError: Error, Equatable, Sendable, CustomStringConvertible {
     case .notInRemains(let what, let damage):
       "\(what) is not in what is left of the repository, which is damaged: \(damage)"
     case .notFound(let what): "\(what) is not in the archive"
-    case .notMissing(let cid): "\(cid) is not missing in the newest snapshot"
-    case .notAccepted(let cid): "the loss of \(cid) is not accepted in the newest snapshot"
     case .ambiguousSelector(let text, let found):
       "\"\(text)\" fits several things: \(found.joined(separator: ", "))"
     case .malformedSelector(let text):

@@ -37,17 +37,17 @@ package struct BlobFolder: Sendable {
       }
       for name in names.sorted(by: >) {
         let full = folder == "/" ? "/\(name)" : "\(folder)/\(name)"
-        var status = stat()
-        guard unsafe lstat(full, &status) == 0 else {
+        guard let status = AtomicFile.status(of: FilePath(full), follows: false) else {
           throw BackupError.system("look at \(full)", errno)
         }
-        if status.st_mode & S_IFMT == S_IFDIR {
+        let kind = status.st_mode & S_IFMT
+        if kind == S_IFDIR {
           if !(isAccountFolder && name == "records") { waiting.append(full) }
           continue
         }
         // A link that leads nowhere is no file.
-        if status.st_mode & S_IFMT == S_IFLNK, unsafe stat(full, &status) != 0 { continue }
-        guard status.st_mode & S_IFMT == S_IFREG else { continue }
+        let file = kind == S_IFLNK ? AtomicFile.status(of: FilePath(full)) : status
+        guard file.map({ $0.st_mode & S_IFMT }) == S_IFREG else { continue }
         if !(isAccountFolder && Self.isBookkeeping(name)) { files.append(full) }
       }
     }
@@ -69,15 +69,13 @@ package struct BlobFolder: Sendable {
   }
 
   private static func isBookkeeping(_ name: String) -> Bool {
-    isCAR(name) || name == ExtractedName.metadata || name == ExtractedName.didDocument
-      || name == ExtractedName.plcLog || name == ExtractedName.list
+    isCAR(name) || ExtractedName.all.contains(name) || name == ExtractedName.list
       || name == ExtractedName.unfinishedList
   }
 
   /// Whether a folder has this name.
   package static func isFolder(_ path: String) -> Bool {
-    var status = stat()
-    return unsafe stat(path, &status) == 0 && status.st_mode & S_IFMT == S_IFDIR
+    AtomicFile.status(of: FilePath(path)).map { $0.st_mode & S_IFMT } == S_IFDIR
   }
 
   /// Makes a folder, and those around it that are not there.

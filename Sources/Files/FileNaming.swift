@@ -76,11 +76,18 @@ package enum FileNaming {
     // Neither is the escape of anything: no digits follow.
     guard let part else { return "%-" + ending }
     guard !part.isEmpty else { return "%" + ending }
-    // A dot in front hides a file; one at the end is dropped by Windows.
-    var isSafe = part.first != UInt8(ascii: ".")
-    if target == .any, ending.isEmpty, part.last == UInt8(ascii: ".") { isSafe = false }
-    for byte in part where !self.isSafe(byte, for: target) { isSafe = false }
-    var text = isSafe ? String(decoding: part, as: UTF8.self) : escaped(part, ending, target)
+    var bytes: [UInt8] = []
+    for (place, byte) in part.enumerated() {
+      // A dot in front hides a file; one at the end is dropped by Windows.
+      let isLast = place == part.count - 1 && ending.isEmpty && target == .any
+      let isHidden = byte == UInt8(ascii: ".") && (place == 0 || isLast)
+      if isSafe(byte, for: target), !isHidden {
+        bytes.append(byte)
+      } else {
+        bytes += escape(byte).utf8
+      }
+    }
+    var text = String(decoding: bytes, as: UTF8.self)
     if target == .any, isDevice(text), let first = part.first {
       text = escape(first) + text.dropFirst()
     }
@@ -114,23 +121,6 @@ package enum FileNaming {
     case UInt8(ascii: ":"): target == .unix
     default: false
     }
-  }
-
-  private static func escaped(_ part: ArraySlice<UInt8>, _ ending: String, _ target: Target)
-    -> String
-  {
-    let dot = UInt8(ascii: ".")
-    var text = ""
-    for (place, byte) in part.enumerated() {
-      let isDotAtEnd =
-        byte == dot && target == .any && ending.isEmpty && place == part.count - 1
-      if isSafe(byte, for: target), !(byte == dot && place == 0), !isDotAtEnd {
-        text.unicodeScalars.append(Unicode.Scalar(byte))
-      } else {
-        text += escape(byte)
-      }
-    }
-    return text
   }
 
   private static func escape(_ byte: UInt8) -> String {

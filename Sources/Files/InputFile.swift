@@ -21,23 +21,15 @@ package final class InputFile {
   private let stamp: Stamp?
 
   /// By what it shows that another process has written to a file, or put another in its place.
-  private struct Stamp: Equatable {
-    let number: ino_t
-    let size: off_t
-    let seconds: Int
-    let nanoseconds: Int
+  private typealias Stamp = (number: ino_t, size: off_t, seconds: Int, nanoseconds: Int)
 
-    init(_ status: stat) {
-      number = status.st_ino
-      size = status.st_size
-      #if canImport(Darwin)
-        let modified = status.st_mtimespec
-      #else
-        let modified = status.st_mtim
-      #endif
-      seconds = modified.tv_sec
-      nanoseconds = modified.tv_nsec
-    }
+  private static func stamp(_ status: stat) -> Stamp {
+    #if canImport(Darwin)
+      let modified = status.st_mtimespec
+    #else
+      let modified = status.st_mtim
+    #endif
+    return (status.st_ino, status.st_size, modified.tv_sec, modified.tv_nsec)
   }
 
   /// A file whose bytes come from elsewhere.
@@ -46,16 +38,11 @@ package final class InputFile {
   ///   - mapped: its bytes.
   ///   - name: what a message calls it.
   package init(_ mapped: MappedFile, named name: String) {
-    (self.mapped, self.name, given) = (mapped, name, FilePath(name))
-    spool = nil
-    stamp = nil
+    (self.mapped, self.name, given, spool, stamp) = (mapped, name, FilePath(name), nil, nil)
   }
 
   /// Whether it lies elsewhere.
   package var isFar: Bool { mapped.isFetched }
-
-  /// Whether its last bytes are what an archive ends in.
-  package var endsAsArchive: Bool { ArchiveReader.hasFooter(atEndOf: mapped) }
 
   /// Opens a file; `-` is standard input.
   ///
@@ -65,39 +52,27 @@ package final class InputFile {
   ///     at once.
   /// - Throws: ``BackupError`` if it cannot be read.
   package init(_ argument: String, isReadAtOnce: Bool = false) throws {
-    given = FilePath(argument)
-    if argument == "-" {
-      name = Self.standardInputName
-      let spool = try Self.spool(.standardInput, name)
-      mapped = try spool.map()
-      self.spool = spool
-      stamp = nil
-      return
-    }
-    name = argument
-    do {
-      let descriptor = try FileDescriptor.open(given, .readOnly, options: [.closeOnExec])
-      // A folder can be opened, and then neither mapped nor read.
-      var status = stat()
-      guard unsafe fstat(descriptor.rawValue, &status) == 0, status.st_mode & S_IFMT != S_IFDIR
-      else {
-        try descriptor.close()
-        throw Errno.isDirectory
+    let path = FilePath(argument)
+    let name = argument == "-" ? Self.standardInputName : argument
+    var (spool, stamp): (TemporaryFile?, Stamp?)
+    mapped = try BackupError.attempting("read \(name)") {
+      if argument == "-" { return try Self.spool(.standardInput, name, &spool) }
+      let descriptor = try FileDescriptor.open(path, .readOnly, options: [.closeOnExec])
+      return try descriptor.closeAfter {
+        // A folder can be opened, and then neither mapped nor read.
+        var status = stat()
+        guard unsafe fstat(descriptor.rawValue, &status) == 0, status.st_mode & S_IFMT != S_IFDIR
+        else { throw Errno.isDirectory }
+        do {
+          let file = try MappedFile(descriptor, closing: false, isReadAtOnce: isReadAtOnce)
+          stamp = Self.stamp(status)
+          return file
+        } catch Errno.illegalSeek {
+          return try Self.spool(descriptor, name, &spool)
+        }
       }
-      do {
-        mapped = try MappedFile(descriptor, closing: false, isReadAtOnce: isReadAtOnce)
-        spool = nil
-        stamp = Stamp(status)
-      } catch Errno.illegalSeek {
-        let spool = try Self.spool(descriptor, argument)
-        mapped = try spool.map()
-        self.spool = spool
-        stamp = nil
-      }
-      try descriptor.close()
-    } catch let error as Errno {
-      throw BackupError.system("read \(argument)", error.rawValue)
     }
+    (given, self.name, self.spool, self.stamp) = (path, name, spool, stamp)
   }
 
   /// The content of a compressed file, in a temporary file.
@@ -123,8 +98,7 @@ package final class InputFile {
   ///   longer.
   package func checkUnchanged() throws {
     guard let stamp else { return }
-    var status = stat()
-    guard unsafe stat(given.string, &status) == 0, Stamp(status) == stamp else {
+    guard let status = AtomicFile.status(of: given), Self.stamp(status) == stamp else {
       throw BackupError.changedMeanwhile(name)
     }
   }
@@ -142,20 +116,20 @@ package final class InputFile {
     try mapped.withBytes(body)
   }
 
-  private static func spool(_ descriptor: FileDescriptor, _ name: String) throws -> TemporaryFile {
+  /// Reads all there is into a temporary file, and maps that.
+  private static func spool(
+    _ descriptor: FileDescriptor, _ name: String, _ spool: inout TemporaryFile?
+  ) throws -> MappedFile {
     let file = try TemporaryFile()
+    spool = file
     var buffer = [UInt8](repeating: 0, count: 1 << 18)
-    try BackupError.attempting("read \(name)") {
-      while true {
-        let count = try unsafe buffer.withUnsafeMutableBytes { buffer in
-          try unsafe descriptor.read(into: buffer)
-        }
-        if count == 0 { break }
-        try file.write(buffer.span.extracting(0..<count))
+    while true {
+      let count = try BackupError.attempting("read \(name)") {
+        try unsafe buffer.withUnsafeMutableBytes { try unsafe descriptor.read(into: $0) }
       }
-      try file.flush()
+      if count == 0 { return try file.map() }
+      try file.write(buffer.span.extracting(0..<count))
     }
-    return file
   }
 }
 

@@ -1,4 +1,5 @@
-internal import ATProtocol
+package import ATProtocol
+internal import LibC
 
 /// A point in time, to the nanosecond, and how exactly it was told.
 ///
@@ -17,6 +18,56 @@ package struct Moment: Equatable, Sendable {
   /// The longest text that is looked at: all of RFC 3339 with nine digits of a second has 35
   /// characters.
   package static let maximumLength = 40
+
+  /// The seconds that all file systems can keep: from the beginning of 1980, before which FAT and
+  /// exFAT know no time, to the end of 2107.
+  package static let ofFiles: ClosedRange<Int64> = 315_532_800...4_354_819_199
+
+  /// Whether it begins before the other has ended: on the day, in the minute, or earlier.
+  package func isUpTo(_ other: Moment) -> Bool {
+    let end = other.nanoseconds + other.length
+    return (seconds, nanoseconds) < (other.seconds + end / Self.second, end % Self.second)
+  }
+
+  /// Whether it begins before the other begins.
+  package func begins(before other: Moment) -> Bool {
+    (seconds, nanoseconds) < (other.seconds, other.nanoseconds)
+  }
+
+  /// The second that was so many seconds before.
+  package func earlier(by seconds: Int64) -> Moment {
+    Moment(seconds: self.seconds - seconds, nanoseconds: nanoseconds, length: Self.second)
+  }
+
+  /// The day in UTC, as `2025-03-22`.
+  package var day: String { CalendarDay(number: CalendarDay.floor(seconds, 86_400)).description }
+
+  /// The day and the minute in UTC, as `2025-03-22 14:05`.
+  package var minute: String { "\(day) \(text.suffix(9).prefix(5))" }
+
+  /// In the form of RFC 3339, to the second.
+  package var text: String {
+    func padded(_ number: Int64) -> String { (number < 10 ? "0" : "") + "\(number)" }
+    let second = seconds - CalendarDay.floor(seconds, 86_400) * 86_400
+    return
+      "\(day)T\(padded(second / 3600)):\(padded(second / 60 % 60)):\(padded(second % 60))Z"
+  }
+
+  /// Gives it to an open file, where the file system allows that.
+  package func set(_ descriptor: CInt) {
+    let time = timespec(tv_sec: Int(seconds), tv_nsec: Int(nanoseconds))
+    // It says nothing about the content, so a file without it is as good.
+    _ = unsafe futimens(descriptor, [time, time])
+  }
+}
+
+extension Moment {
+  /// The time that a TID tells.
+  package init(_ tid: TID) {
+    let microseconds = Int64(tid.microseconds)
+    self.init(
+      seconds: microseconds / 1_000_000, nanoseconds: microseconds % 1_000_000 * 1000, length: 1000)
+  }
 
   /// Reads a moment; nil for text that is none.
   package init?(_ text: String) {
@@ -55,48 +106,17 @@ package struct Moment: Equatable, Sendable {
       self = moment
       return
     }
-    var reader = Reader(Array(text.utf8.prefix(Self.maximumLength + 1)))
-    guard let year = reader.number(4) else { return nil }
-    var (month, end) = (Int64(1), (year: year + 1, month: Int64(1)))
-    if !reader.isAtEnd {
-      guard reader.skip("-"), let number = reader.number(2), reader.isAtEnd else { return nil }
-      month = number
-      end = month == 12 ? (year + 1, 1) : (year, month + 1)
-    }
-    guard let first = CalendarDay(year: year, month: month, day: 1)?.number,
-      let last = CalendarDay(year: end.year, month: end.month, day: 1)?.number
+    let isYear = text.utf8.count == 4
+    guard isYear || text.utf8.count == 7, let first = Moment(text + (isYear ? "-01-01" : "-01"))
     else { return nil }
+    // So many days later it is the next year, or month.
+    let day = CalendarDay.floor(first.seconds, 86_400)
+    let next = CalendarDay(number: day + (isYear ? 366 : 31)).date
+    guard let end = CalendarDay(year: next.year, month: isYear ? 1 : next.month, day: 1) else {
+      return nil
+    }
     self.init(
-      seconds: first * 86_400, nanoseconds: 0, length: (last - first) * 86_400 * Self.second)
-  }
-
-  /// The second that was so many seconds before.
-  package func earlier(by seconds: Int64) -> Moment {
-    Moment(seconds: self.seconds - seconds, nanoseconds: nanoseconds, length: Self.second)
-  }
-
-  private init(seconds: Int64, nanoseconds: Int64, length: Int64) {
-    self.seconds = seconds
-    self.nanoseconds = nanoseconds
-    self.length = length
-  }
-
-  /// Whether it begins before the other has ended: on the day, in the minute, or earlier.
-  package func isUpTo(_ other: Moment) -> Bool { !other.ends(before: self) }
-
-  /// Whether it begins before the other begins.
-  package func begins(before other: Moment) -> Bool {
-    (seconds, nanoseconds) < (other.seconds, other.nanoseconds)
-  }
-
-  private func ends(before other: Moment) -> Bool {
-    let end = nanoseconds + length
-    return (seconds + end / Self.second, end % Self.second) <= (other.seconds, other.nanoseconds)
-  }
-
-  /// The year in which so many seconds since the beginning of 1970 lie, in UTC.
-  package static func year(ofSeconds seconds: Int64) -> Int {
-    Int(CalendarDay(number: CalendarDay.floor(seconds, 86_400)).date.year)
+      seconds: first.seconds, nanoseconds: 0, length: (end.number - day) * 86_400 * Self.second)
   }
 }
 

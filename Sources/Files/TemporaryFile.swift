@@ -106,6 +106,10 @@ package final class TemporaryFile: @unchecked Sendable {
     }
   }
 
+  /// The storage for an archive that is made in it, to be copied somewhere that cannot be written to
+  /// twice.
+  package func storage() throws -> FileStorage { try FileStorage.open(path) }
+
   /// Another descriptor of the file, which keeps it when this one is gone.
   package func duplicate() throws -> FileDescriptor {
     try flush()

@@ -89,9 +89,8 @@ struct Failure: Error {
     case .system(let operation, let code):
       status = Self.status(code, writing: !operation.hasPrefix("read"))
       if code == EEXIST { hint = "use --force to replace it, or choose another name" }
-    case .malformedRepository, .carNotExact: status = .damaged
-    case .changedMeanwhile: status = .ioError
-    case .malformedDocument: status = .damaged
+    case .malformedRepository, .carNotExact, .malformedDocument: status = .damaged
+    case .changedMeanwhile, .copyFailed: status = .ioError
     case .carsInFolder(_, let names):
       status = names.isEmpty ? .noInput : .usage
       if !names.isEmpty { hint = "name the one to pack, and the folder with --blobs" }
@@ -127,7 +126,6 @@ struct Failure: Error {
       status = .damaged
       hint =
         "nothing was changed; wait for the program that writes to it, or let \"carpack repair\" take over what is whole"
-    case .copyFailed: status = .ioError
     case .notFound:
       status = .noInput
       hint = "\"carpack ls\" shows what there is"
@@ -135,7 +133,7 @@ struct Failure: Error {
       status = .damaged
       hint =
         "\"carpack verify\" says what is lost; \"carpack find\" searches all snapshots that are left"
-    case .notMissing, .notAccepted:
+    case .notMissing:
       status = .noInput
       hint = "nothing was changed; \"carpack missing\" lists what is missing"
     case .malformedSelector: status = .usage

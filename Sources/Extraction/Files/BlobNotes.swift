@@ -29,13 +29,13 @@ package struct BlobNotes {
   }
 
   /// Takes in a record, and returns when it was made.
-  package mutating func time(of record: SnapshotBlocks.Record, _ body: Span<UInt8>) -> FileTime? {
+  package mutating func time(of record: SnapshotBlocks.Record, _ body: Span<UInt8>) -> Moment? {
     add(record)
     return times.time(of: record.key, createdAt: RecordTimes.createdAt(in: body))
   }
 
   /// The time of the record that refers to a blob first; that of the commit if none does.
-  package mutating func time(of blob: CID, record key: [UInt8]?) throws -> FileTime? {
+  package mutating func time(of blob: CID, record key: [UInt8]?) throws -> Moment? {
     guard let key else { return times.commit }
     return times.time(of: key, createdAt: try note(of: blob, key)?.record["createdAt"]?.string)
   }

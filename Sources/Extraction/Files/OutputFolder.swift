@@ -417,7 +417,7 @@ struct OutputFile {
   /// The digest of the content, where it is known beforehand.
   var digest: SHA256Digest?
   /// When the file was modified; nil for when it is written.
-  var time: FileTime?
+  var time: Moment?
   /// Whether it is for its owner alone, with the folders that are made for it.
   var isPrivate = false
 }

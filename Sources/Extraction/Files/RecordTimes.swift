@@ -9,13 +9,16 @@ package struct RecordTimes {
   private static let tolerance: Int64 = 86_400
 
   /// The time of the commit.
-  let commit: FileTime?
-  private let latest: Int64
+  let commit: Moment?
+  /// The seconds that are believed.
+  private let range: ClosedRange<Int64>
 
   /// The times of a snapshot's records.
   package init(of snapshot: Snapshot) {
-    commit = snapshot.rev.flatMap { FileTime($0) } ?? FileTime(snapshot.createdAt)
-    latest = commit.map { $0.seconds + Self.tolerance } ?? FileTime.latest
+    commit = [snapshot.rev.map { Moment($0) }, Moment(snapshot.createdAt)].lazy
+      .compactMap(\.self).first { Moment.ofFiles ~= $0.seconds }
+    let latest = commit.map { $0.seconds + Self.tolerance } ?? .max
+    range = Moment.ofFiles.clamped(to: .min...latest)
   }
 
   /// The time that a record names; else that of its key; else that of the commit.
@@ -23,14 +26,13 @@ package struct RecordTimes {
   /// - Parameters:
   ///   - key: the record's key in the tree.
   ///   - createdAt: what the record says.
-  package func time(of key: [UInt8], createdAt: String?) -> FileTime? {
-    if let time = believed(createdAt.flatMap { FileTime($0) }) { return time }
+  package func time(of key: [UInt8], createdAt: String?) -> Moment? {
+    if let time = createdAt.flatMap({ Moment($0) }), range ~= time.seconds { return time }
     let rest = FileNaming.parts(of: key).rest
-    if rest.count == TID.maximumLength,
-      let tid = try? TID(String(decoding: rest, as: UTF8.self)),
-      let time = believed(FileTime(tid))
+    if rest.count == TID.maximumLength, let tid = try? TID(String(decoding: rest, as: UTF8.self)),
+      range ~= Moment(tid).seconds
     {
-      return time
+      return Moment(tid)
     }
     return commit
   }
@@ -38,9 +40,5 @@ package struct RecordTimes {
   /// What a record says of when it was made; nil if it does not, or cannot be read.
   static func createdAt(in body: Span<UInt8>) -> String? {
     (try? DAGCBORDecoder.decode(body))?["createdAt"]?.string
-  }
-
-  private func believed(_ time: FileTime?) -> FileTime? {
-    time.flatMap { $0.seconds <= latest ? $0 : nil }
   }
 }

@@ -76,7 +76,7 @@ package struct SnapshotStatistics: Sendable {
   /// The year of a key that is a TID of our times; nil for any other.
   private static func year(_ key: ArraySlice<UInt8>) -> Int? {
     guard let tid = try? TID(String(decoding: key, as: UTF8.self)) else { return nil }
-    let year = Moment.year(ofSeconds: Int64(tid.microseconds / 1_000_000))
+    let year = Int(CalendarDay(number: Int64(tid.microseconds / 86_400_000_000)).date.year)
     return 2000...2100 ~= year ? year : nil
   }
 }

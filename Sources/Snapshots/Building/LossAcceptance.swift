@@ -112,7 +112,10 @@ package struct LossAcceptance: Sendable {
       plan.pages += pages
     }
     if let cid = unknown.min(by: { "\($0)" < "\($1)" }) {
-      throw acceptance == nil ? BackupError.notAccepted("\(cid)") : BackupError.notMissing("\(cid)")
+      throw BackupError.notMissing(
+        acceptance == nil
+          ? "the loss of \(cid) is not accepted in the newest snapshot"
+          : "\(cid) is not missing in the newest snapshot")
     }
     return plan
   }

@@ -93,7 +93,7 @@ struct ItemFilter {
   ///   - size: its size, or what the record says of it; not asked for where it is nil.
   ///   - time: when the record was made.
   func passes(
-    _ path: [UInt8]?, _ cid: CID, type: String? = nil, size: UInt64?, time: FileTime?
+    _ path: [UInt8]?, _ cid: CID, type: String? = nil, size: UInt64?, time: Moment?
   ) -> Bool {
     if needsTimes, !isBetween(time) { return false }
     if let minimum, size ?? 0 <= minimum { return false }
@@ -106,7 +106,7 @@ struct ItemFilter {
     return selectors.isEmpty || selectors.contains { $0.matches(path, cid) }
   }
 
-  private func isBetween(_ time: FileTime?) -> Bool {
+  private func isBetween(_ time: Moment?) -> Bool {
     guard let time else { return false }
     if let since, time.seconds < since.seconds { return false }
     // What is named lasts: all of the day, all of the minute.

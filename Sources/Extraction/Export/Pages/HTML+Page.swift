@@ -60,7 +60,7 @@ extension HTML {
   }
 
   /// A moment as people write it, in UTC.
-  static func name(of time: FileTime) -> String {
+  static func name(of time: Moment) -> String {
     let day = time.day
     return
       "\(Int(day.suffix(2)) ?? 0) \(name(ofMonth: String(day.prefix(7)))), \(time.minute.suffix(5)) UTC"

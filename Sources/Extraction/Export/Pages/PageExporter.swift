@@ -217,7 +217,7 @@ package struct PageExporter {
     if let about = profile?["description"]?.string, !about.isEmpty {
       html += #"<div class="text" dir="auto">\#(about)</div>"#
     }
-    let moment = FileTime(snapshot.createdAt).map(HTML.name) ?? snapshot.createdAt
+    let moment = Moment(snapshot.createdAt).map(HTML.name) ?? snapshot.createdAt
     html += "<p class=\"soft\">As it was backed up on \(moment).</p></header>\n"
     func list(_ parts: some Sequence<Part>, of collection: String) {
       html += #"<ul class="months">"#

@@ -6,7 +6,7 @@ internal import IPLD
 /// them, videos, cards, quotes; others by what they are about and what they hold.
 struct RecordWriter {
   /// A record as the pages are laid out by it: these are all that grows in memory.
-  typealias Entry = (key: String, cid: CID, time: FileTime?)
+  typealias Entry = (key: String, cid: CID, time: Moment?)
 
   let did: DID
   /// The media files that have been written so far.

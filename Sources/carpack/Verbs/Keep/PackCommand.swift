@@ -172,9 +172,9 @@ struct PackCommand: ReportingCommand {
   private func packToStandardOutput() throws {
     let input = try openInput()
     let packer = try packer(input)
-    let spool = try ArchiveSpool()
-    let report = try packer.pack(input.car, folders: input.folders) { spool.storage }
-    try spool.copy { try Console.write($0) }
+    let spool = try TemporaryFile()
+    let report = try packer.pack(input.car, folders: input.folders) { try spool.storage() }
+    try spool.map().withBytes { bytes throws in try Console.write(bytes) }
     try finish(report)
   }
 

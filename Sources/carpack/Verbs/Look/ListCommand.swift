@@ -181,7 +181,7 @@ private struct Listing {
     var accepted: BlobLedger.Acceptance?
     var declaredSize: Int?
     /// When the record was made, if that was asked for.
-    var time: FileTime?
+    var time: Moment?
   }
 
   let isJSON: Bool
