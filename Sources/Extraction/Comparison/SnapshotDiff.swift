@@ -101,11 +101,10 @@ private struct Comparison {
   let old: SnapshotBlocks
   let new: SnapshotBlocks
   var diff = SnapshotDiff()
-  private var found: [MSTDiff.Side: BlobTable] = [:]
-  private var scanner = RecordScanner()
-  private var (readCount, readLength) = (0, 0)
-
-  init(old: SnapshotBlocks, new: SnapshotBlocks) { (self.old, self.new) = (old, new) }
+  var found: [MSTDiff.Side: BlobTable] = [:]
+  var scanner = RecordScanner()
+  var readCount = 0
+  var readLength = 0
 
   private func blocks(_ side: MSTDiff.Side) -> SnapshotBlocks { side == .old ? old : new }
 

@@ -36,10 +36,6 @@ package struct CSVExporter {
   private var content: [UInt8] = []
   private var collection: ArraySlice<UInt8>?
 
-  private init(to folder: FilePath, replacing: Bool) {
-    (self.folder, self.replacing) = (folder, replacing)
-  }
-
   /// Writes the tables of a snapshot.
   ///
   /// - Parameters:
@@ -53,7 +49,7 @@ package struct CSVExporter {
     observer: @escaping Progress.Observer
   ) throws -> Report {
     try BlobFolder.make(folder.string)
-    var exporter = CSVExporter(to: folder, replacing: replacing)
+    var exporter = CSVExporter(folder: folder, replacing: replacing)
     let (did, times) = (archived.snapshot.did, RecordTimes(of: archived.snapshot))
     do {
       let blocks = SnapshotBlocks(archived, keepsRecords: true, observer: observer)

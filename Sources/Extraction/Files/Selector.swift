@@ -51,9 +51,8 @@ package enum Selector: Equatable, Sendable {
   private static func records(_ path: String, of account: String?, in text: String) throws
     -> Selector
   {
-    guard let pattern = PathPattern(path) else { throw BackupError.malformedSelector(text) }
-    guard let account else { return .records(pattern, of: nil) }
-    guard let owner = try? ATIdentifier(account) else {
+    let owner = account.flatMap { try? ATIdentifier($0) }
+    guard let pattern = PathPattern(path), (owner == nil) == (account == nil) else {
       throw BackupError.malformedSelector(text)
     }
     return .records(pattern, of: owner)
@@ -157,17 +156,13 @@ package struct PathPattern: Equatable, Sendable {
   }
 
   private static func isPattern(_ text: [UInt8]) -> Bool {
-    text.contains(UInt8(ascii: "*")) || text.contains(UInt8(ascii: "?"))
+    text.contains { $0 == UInt8(ascii: "*") || $0 == UInt8(ascii: "?") }
   }
 
   /// Whether a text fits a pattern, with `*` for any characters and `?` for one.
-  package static func matches(_ text: [UInt8], _ pattern: [UInt8]) -> Bool {
-    matches(text[...], pattern)
-  }
-
-  /// Whether the text fits the pattern: steps back only to the last `*`, so that it takes no more
-  /// than their product.
-  private static func matches(_ text: ArraySlice<UInt8>, _ pattern: [UInt8]) -> Bool {
+  ///
+  /// It steps back only to the last `*`, so that it takes no more than their product.
+  package static func matches(_ text: ArraySlice<UInt8>, _ pattern: [UInt8]) -> Bool {
     var (place, next) = (text.startIndex, 0)
     var retry: (place: Int, next: Int)?
     while place < text.endIndex {

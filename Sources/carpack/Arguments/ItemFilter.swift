@@ -97,7 +97,7 @@ struct ItemFilter {
   ) -> Bool {
     if needsTimes, !isBetween(time) { return false }
     if let minimum, size ?? 0 <= minimum { return false }
-    if let wanted = self.type, !PathPattern.matches(Array((type ?? "").utf8), wanted) {
+    if let wanted = self.type, !PathPattern.matches(Array((type ?? "").utf8)[...], wanted) {
       return false
     }
     if !collections.isEmpty, !collections.contains(where: { path.map($0.matches) ?? false }) {

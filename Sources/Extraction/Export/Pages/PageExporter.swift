@@ -55,7 +55,6 @@ package struct PageExporter {
   private var writer: RecordWriter
   private var report = Report()
   private var profile: IPLDValue?
-  private var done: UInt64 = 0
 
   /// Writes the pages of a snapshot.
   ///
@@ -70,21 +69,13 @@ package struct PageExporter {
     observer: @escaping Progress.Observer
   ) throws -> Report {
     try BlobFolder.make(folder.string)
-    var exporter = try PageExporter(archived, folder, replacing, observer)
+    let media = try PageMedia(of: archived, in: folder, replacing: replacing)
+    var exporter = PageExporter(
+      blocks: SnapshotBlocks(archived, keepsRecords: true), folder: folder, replacing: replacing,
+      observer: observer, account: archived.snapshot.handle?.text ?? archived.snapshot.did.text,
+      writer: RecordWriter(did: archived.snapshot.did, media: media))
     try exporter.run()
     return exporter.report
-  }
-
-  private init(
-    _ archived: ArchivedSnapshot, _ folder: FilePath, _ replacing: Bool,
-    _ observer: @escaping Progress.Observer
-  ) throws {
-    blocks = SnapshotBlocks(archived, keepsRecords: true)
-    (self.folder, self.replacing, self.observer) = (folder, replacing, observer)
-    account = archived.snapshot.handle?.text ?? archived.snapshot.did.text
-    writer = RecordWriter(
-      did: archived.snapshot.did,
-      media: try PageMedia(of: archived, in: folder, replacing: replacing))
   }
 
   private mutating func run() throws {
@@ -193,7 +184,7 @@ package struct PageExporter {
     let value = number.flatMap { found.withBody($0) { Self.value($0) } }
     if value == nil { report.missingRecords += 1 }
     if isPost { report.posts += 1 } else { report.others += 1 }
-    done += 1
+    let done = UInt64(report.posts + report.others)
     if done % 64 == 0 {
       let total = UInt64(clamping: blocks.archived.snapshot.counts.records)
       observer(Progress(stage: "pages", done: done, total: total))
