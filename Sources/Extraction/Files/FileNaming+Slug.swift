@@ -14,16 +14,12 @@ extension FileNaming {
   /// Letters of the Latin alphabet lose their accents; those of other alphabets stay as they are.
   static func slug(_ text: String) -> String {
     var slug = ""
-    var (count, bytes, marks) = (0, 0, 0)
-    var endsLatin = true
-    var isCut = false
+    var (marks, endsLatin, isCut) = (0, true, false)
     for scalar in text.unicodeScalars.prefix(maximumText) {
       let piece = letters(for: scalar)
       if piece.isEmpty { continue }
       if piece == "-" {
-        if !slug.isEmpty, slug.last != "-" {
-          (slug, count, bytes) = (slug + "-", count + 1, bytes + 1)
-        }
+        if !slug.isEmpty, slug.last != "-" { slug += piece }
         continue
       }
       switch scalar.properties.generalCategory {
@@ -33,11 +29,10 @@ extension FileNaming {
       default:
         (endsLatin, marks) = (piece.utf8.allSatisfy { $0 < 0x80 }, 0)
       }
-      let length = piece.unicodeScalars.count
-      isCut = count + length > maximumCount || bytes + piece.utf8.count > maximumBytes
+      let longer = slug + piece
+      isCut = longer.unicodeScalars.count > maximumCount || longer.utf8.count > maximumBytes
       if isCut { break }
-      slug += piece
-      (count, bytes) = (count + length, bytes + piece.utf8.count)
+      slug = longer
     }
     // Half a word is dropped, unless that would leave little.
     if isCut, let hyphen = slug.lastIndex(of: "-"),

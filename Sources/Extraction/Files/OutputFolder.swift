@@ -32,8 +32,6 @@ package final class OutputFolder {
   /// hold.
   typealias Replacing = (_ old: SHA256Digest, _ new: SHA256Digest) throws -> Bool
 
-  /// How many folders are kept open at a time.
-  private static let maximumOpenFolders = 64
   /// How much of a file is read at a time.
   private static let pieceLength = 1 << 16
 
@@ -43,7 +41,8 @@ package final class OutputFolder {
   private let isStopping: () -> Bool
   /// Whether what has been done is being brought to its end, which is not stopped any more.
   var isEnding = false
-  private var folders: [String: CInt] = [:]
+  /// The folders that are open: each lies in the one before it, the first in the root.
+  private var chain: [(name: String, descriptor: CInt)] = []
   private var serial = 0
   /// What has been done so far.
   package internal(set) var tally = Tally()
@@ -67,7 +66,7 @@ package final class OutputFolder {
   }
 
   deinit {
-    for folder in folders.values { _ = close(folder) }
+    closeFolders(after: 0)
     _ = close(root)
   }
 
@@ -298,9 +297,9 @@ package final class OutputFolder {
 
   /// Removes a folder, and those above it but for the outermost, if nothing is in them.
   func removeEmptyFolders(_ components: [String]) throws {
-    closeFolders(except: "")
     var components = components
     while components.count > 1, let name = components.popLast() {
+      closeFolders(after: components.count)
       guard let above = try openFolder(components[...]),
         unsafe unlinkat(above, name, AT_REMOVEDIR) == 0
       else { return }
@@ -369,39 +368,33 @@ package final class OutputFolder {
   ///   - mode: its mode, if it is made; nil to make none.
   func openFolder(_ components: ArraySlice<String>, making mode: mode_t? = nil) throws -> CInt? {
     try stopIfAsked()
-    var (current, shown) = (root, "")
-    for (index, name) in zip(components.indices, components) {
+    let open = zip(chain, components).prefix { $0.name == $1 }.count
+    if open < components.count { closeFolders(after: open) }
+    var current = open > 0 ? chain[open - 1].descriptor : root
+    for (depth, name) in components.enumerated().dropFirst(open) {
       guard Self.isName(name) else { throw BackupError.hostileName(name) }
-      shown += "/" + name
-      if let open = folders[shown] {
-        current = open
-        continue
-      }
+      let shown = shown(Array(components.prefix(depth + 1)))
       if let mode {
-        let isLast = index == components.endIndex - 1
+        let isLast = depth == components.count - 1
         guard unsafe mkdirat(current, name, isLast ? mode : 0o777) == 0 || errno == EEXIST else {
-          throw BackupError.system("make the folder \(path)\(shown)", errno)
+          throw BackupError.system("make the folder \(shown)", errno)
         }
       }
       let opened = unsafe openat(current, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
       guard opened >= 0 else {
         if errno == ENOENT, mode == nil { return nil }
-        if errno == ELOOP || errno == ENOTDIR { throw BackupError.inTheWay(path + shown) }
-        throw BackupError.system("open the folder \(path)\(shown)", errno)
+        if errno == ELOOP || errno == ENOTDIR { throw BackupError.inTheWay(shown) }
+        throw BackupError.system("open the folder \(shown)", errno)
       }
-      if folders.count >= Self.maximumOpenFolders { closeFolders(except: shown) }
-      folders[shown] = opened
+      chain.append((name, opened))
       current = opened
     }
     return current
   }
 
-  /// Closes the open folders that do not lead to the one that is shown.
-  private func closeFolders(except shown: String) {
-    for (path, folder) in folders where !shown.hasPrefix(path + "/") {
-      _ = close(folder)
-      folders[path] = nil
-    }
+  /// Closes the open folders but for so many outer ones.
+  private func closeFolders(after depth: Int) {
+    while chain.count > depth { _ = close(chain.removeLast().descriptor) }
   }
 }
 

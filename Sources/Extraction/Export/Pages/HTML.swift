@@ -78,16 +78,11 @@ struct HTML: ExpressibleByStringInterpolation {
 
   /// The page of Bluesky that shows an account or a record; nil for what has none.
   static func page(of uri: String) -> String? {
-    let parts = uri.dropFirst(5).split(separator: "/", omittingEmptySubsequences: false)
-    guard uri.hasPrefix("at://"), let account = parts.first,
-      (try? ATIdentifier(String(account))) != nil
-    else { return nil }
-    let profile = "https://bsky.app/profile/\(account)"
-    guard parts.count == 3 else { return parts.count == 1 ? profile : nil }
-    guard let kind = Selector.pages.first(where: { $0.value == parts[1] })?.key,
-      (try? RecordKey(String(parts[2]))) != nil
-    else { return nil }
-    return "\(profile)/\(kind)/\(parts[2])"
+    guard let uri = try? ATURI(uri) else { return nil }
+    let profile = "https://bsky.app/profile/\(uri.authority)"
+    guard let path = uri.path else { return uri.collection == nil ? profile : nil }
+    let kind = Selector.pages.first { $0.value == path.collection.text }?.key
+    return kind.map { "\(profile)/\($0)/\(path.recordKey)" }
   }
 
   /// The attribute that marks an element with the first of the languages that a record names.
