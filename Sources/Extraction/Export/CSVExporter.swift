@@ -31,8 +31,9 @@ package struct CSVExporter {
   private let folder: FilePath
   private let replacing: Bool
   private var tables: [Table] = []
-  /// The table that is being written, and what of it is not written yet.
-  private var open: (table: CSVTable, file: AtomicFile, storage: FileStorage)?
+  /// The columns and the file of the table that is being written.
+  private var open: (columns: [Column], file: AtomicFile, storage: FileStorage)?
+  /// What of it is not written yet.
   private var content: [UInt8] = []
   private var collection: ArraySlice<UInt8>?
 
@@ -81,12 +82,13 @@ package struct CSVExporter {
       try finishTable()
       let name = FileNaming.component(collection, ending: ".csv", for: .any)
       let file = try AtomicFile(folder.appending(name), replacing: replacing)
-      let table = CSVTable(of: collection.map { String(decoding: $0, as: UTF8.self) } ?? "")
-      open = (table, file, try file.storage())
+      let columns = Self.columns(of: String(decoding: collection ?? [], as: UTF8.self))
+      open = (columns, file, try file.storage())
       tables.append((name, 0))
-      (self.collection, content) = (collection, table.header)
+      self.collection = collection
+      content = Self.row(["uri", "cid", "created"] + columns.map(\.name))
     }
-    content += open?.table.row(of: cells, value) ?? []
+    content += Self.row(cells + (open?.columns ?? []).map { $0.content(value) })
     tables[tables.count - 1].rows += 1
     if content.count >= Self.piece { try flush() }
   }

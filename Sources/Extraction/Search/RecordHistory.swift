@@ -4,14 +4,9 @@ package import Snapshots
 
 /// What became of one record from snapshot to snapshot.
 package struct RecordHistory {
-  /// What happened to the record.
-  package enum Kind: String, Sendable {
-    case created, updated, deleted
-  }
-
   /// A snapshot that has another version of the record than the one before it, or none any more;
-  /// what happened between the two; the record's CID, or nil if it is gone.
-  package typealias Change = (entry: SnapshotHistory.Entry, kind: Kind, cid: CID?)
+  /// whether the one before it had none; the record's CID, or nil if it is gone.
+  package typealias Change = (entry: SnapshotHistory.Entry, isNew: Bool, cid: CID?)
 
   /// The changes, the oldest first.
   package private(set) var changes: [Change] = []
@@ -36,7 +31,7 @@ package struct RecordHistory {
       }
       defer { last = cid }
       guard cid != last else { continue }
-      changes.append((entry, last == nil ? .created : cid == nil ? .deleted : .updated, cid))
+      changes.append((entry, last == nil, cid))
     }
   }
 }

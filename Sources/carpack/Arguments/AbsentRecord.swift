@@ -42,7 +42,7 @@ extension OpenedArchive {
         hint: "another may have it: \"carpack log\" lists them, --at chooses", status: .noInput)
     }
     let record = RecordHistory(of: path, in: entries, reader)
-    let deletion = record.changes.last { $0.kind == .deleted && $0.entry.number <= here.number }
+    let deletion = record.changes.last { $0.cid == nil && $0.entry.number <= here.number }
     let fate = deletion.map { "; deleted in snapshot \($0.entry.number)" } ?? ""
     // The last snapshot before this one that has it, or else the first after it.
     let last = entries.last { entry in

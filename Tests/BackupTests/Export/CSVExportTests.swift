@@ -30,7 +30,7 @@ import Testing
     ("=HYPERLINK(\"x\",1)", "\"'=HYPERLINK(\"\"x\"\",1)\""), ("1=1", "1=1"),
   ])
   func `have cells that no spreadsheet takes for anything else`(_ text: String, _ cell: String) {
-    #expect(String(decoding: CSVTable.row([text, "b"]), as: UTF8.self) == "\(cell),b\r\n")
+    #expect(String(decoding: CSVExporter.row([text, "b"]), as: UTF8.self) == "\(cell),b\r\n")
   }
 
   @Test func `have a row for each record, and columns by what it is`() throws {

@@ -42,11 +42,15 @@ struct RecordLog {
     return owners.first
   }
 
+  private static func name(of change: RecordHistory.Change) -> String {
+    change.isNew ? "created" : change.cid == nil ? "deleted" : "updated"
+  }
+
   private func printTable(_ record: RecordHistory) {
     var table = Table([("number", .right), ("made", .left), ("", .left), ("cid", .left)])
     for change in record.changes.reversed() {
       table.add([
-        "\(change.entry.number)", change.entry.createdAt, change.kind.rawValue,
+        "\(change.entry.number)", change.entry.createdAt, Self.name(of: change),
         change.cid.map { "\($0)" } ?? "-",
       ])
     }
@@ -59,7 +63,7 @@ struct RecordLog {
         $0.field("file", opened.name)
         $0.field("account", change.entry.did.text)
         $0.field("path", path)
-        $0.field("change", change.kind.rawValue)
+        $0.field("change", Self.name(of: change))
         $0.field("cid", change.cid.map { "\($0)" })
         $0.field("number", change.entry.number)
         $0.field("createdAt", change.entry.createdAt)

@@ -5,8 +5,15 @@ internal import IPLD
 ///
 /// Every table begins with `uri`, `cid` and `created`. Collections of lexicons that are known have
 /// columns for what people look for; every other has one, `json`.
-struct CSVTable {
-  private typealias Column = (name: String, content: @Sendable (IPLDValue?) -> String)
+extension CSVExporter {
+  /// A column: what it is called, and what stands in it of what a record says, which is nil if it
+  /// cannot be read.
+  typealias Column = (name: String, content: @Sendable (IPLDValue?) -> String)
+
+  /// The columns of a collection that follow the first three.
+  static func columns(of collection: String) -> [Column] {
+    known[collection] ?? [("json", json)]
+  }
 
   /// Columns with the texts of fields.
   private static func texts(_ names: String...) -> [Column] { names.map { text($0, at: $0) } }
@@ -14,25 +21,6 @@ struct CSVTable {
   /// A column with the text at the end of a path of fields.
   private static func text(_ name: String, at path: String...) -> Column {
     (name, { value in path.reduce(value) { $0?[$1] }?.string ?? "" })
-  }
-
-  private let columns: [Column]
-
-  /// The table of a collection.
-  init(of collection: String) {
-    columns = Self.known[collection] ?? [Self.json]
-  }
-
-  /// The names of the columns.
-  var header: [UInt8] { Self.row(["uri", "cid", "created"] + columns.map(\.name)) }
-
-  /// The row of a record.
-  ///
-  /// - Parameters:
-  ///   - cells: what stands in the first columns.
-  ///   - value: what the record says; nil if it cannot be read.
-  func row(of cells: [String], _ value: IPLDValue?) -> [UInt8] {
-    Self.row(cells + columns.map { $0.content(value) })
   }
 
   /// A row: RFC 4180, ended by CR LF.
@@ -54,7 +42,7 @@ struct CSVTable {
   private static let formulaSigns = Array("=+-@\t\r".utf8)
   private static let quotedSigns = Array(",\"\r\n".utf8)
 
-  private static let json: Column = ("json", { $0?.json() ?? "" })
+  private static let json: @Sendable (IPLDValue?) -> String = { $0?.json() ?? "" }
   private static let subject = [
     text("subject", at: "subject", "uri"), text("subject_cid", at: "subject", "cid"),
   ]
