@@ -71,12 +71,12 @@ extension Moment {
 
   /// Reads a moment; nil for text that is none.
   package init?(_ text: String) {
-    var reader = Reader(Array(text.utf8.prefix(Self.maximumLength + 1)))
+    var reader = Reader(rest: Array(text.utf8.prefix(Self.maximumLength + 1))[...])
     guard let year = reader.number(4), reader.skip("-"), let month = reader.number(2),
       reader.skip("-"), let day = reader.number(2),
       let days = CalendarDay(year: year, month: month, day: day)?.number
     else { return nil }
-    guard !reader.isAtEnd else {
+    guard !reader.rest.isEmpty else {
       self.init(seconds: days * 86_400, nanoseconds: 0, length: 86_400 * Self.second)
       return
     }
@@ -94,7 +94,7 @@ extension Moment {
         (nanoseconds, length) = fraction
       }
     }
-    guard let offset = reader.offset(), reader.isAtEnd else { return nil }
+    guard let offset = reader.offset(), reader.rest.isEmpty else { return nil }
     self.init(
       seconds: days * 86_400 + hour * 3600 + minute * 60 + second - offset,
       nanoseconds: nanoseconds, length: length)
@@ -122,16 +122,11 @@ extension Moment {
 
 /// Steps through the text.
 private struct Reader {
-  private let bytes: [UInt8]
-  private var place = 0
-
-  init(_ bytes: [UInt8]) { self.bytes = bytes }
-
-  var isAtEnd: Bool { place == bytes.count }
+  var rest: ArraySlice<UInt8>
 
   mutating func skip(_ character: Unicode.Scalar) -> Bool {
-    guard place < bytes.count, bytes[place] == UInt8(ascii: character) else { return false }
-    place += 1
+    guard rest.first == UInt8(ascii: character) else { return false }
+    rest.removeFirst()
     return true
   }
 
@@ -159,7 +154,7 @@ private struct Reader {
   /// The offset from UTC in seconds: `Z`, `+01:00`, or nothing, which says 0; nil for anything
   /// else.
   mutating func offset() -> Int64? {
-    if isAtEnd || skip("Z") || skip("z") { return 0 }
+    if rest.isEmpty || skip("Z") || skip("z") { return 0 }
     let isWest = skip("-")
     guard isWest || skip("+"), let hours = number(2), hours < 24, skip(":"),
       let minutes = number(2), minutes < 60
@@ -169,10 +164,8 @@ private struct Reader {
   }
 
   private mutating func digit() -> Int64? {
-    guard place < bytes.count, UInt8(ascii: "0")...UInt8(ascii: "9") ~= bytes[place] else {
-      return nil
-    }
-    defer { place += 1 }
-    return Int64(bytes[place] - UInt8(ascii: "0"))
+    guard let byte = rest.first, UInt8(ascii: "0")...UInt8(ascii: "9") ~= byte else { return nil }
+    rest.removeFirst()
+    return Int64(byte - UInt8(ascii: "0"))
   }
 }

@@ -91,8 +91,8 @@ final class ExtractedFiles {
   }
 
   /// Whether a file was written by carpack with this content.
-  private func holds(_ path: String, _ digest: SHA256Digest) -> Bool {
-    let line = ExtractedList.hash(ExtractedList.line(path, "\(digest)"))
+  private func holds(_ path: String, _ digest: String) -> Bool {
+    let line = ExtractedList.hash(ExtractedList.line(path, digest))
     return lists.contains { $0.lines.contains(line) }
   }
 
@@ -105,7 +105,7 @@ final class ExtractedFiles {
     var file = file
     file.components.insert(account, at: 0)
     if isChecking {
-      let found = try folder.compare(file, produce) { old, _ in holds(path, old) }
+      let found = try folder.compare(file, produce) { old, _ in holds(path, "\(old)") }
       if found?.isSame == true { same.insert(hash) }
       return
     }
@@ -117,7 +117,7 @@ final class ExtractedFiles {
       folder.tally.alreadyThere += 1
     } else {
       digest = try folder.put(file, produce) { old, new in
-        guard holds(path, old) else { return false }
+        guard holds(path, "\(old)") else { return false }
         // It is listed before it takes the place of the other.
         try list(path, "\(new)")
         try flush()
@@ -125,7 +125,6 @@ final class ExtractedFiles {
         return true
       }
     }
-    if !holds(path, digest) { hasNews = true }
     if !lists.isEmpty { noted.insert(hash) }
     if !isListed { try list(path, "\(digest)") }
   }
@@ -134,6 +133,7 @@ final class ExtractedFiles {
   private func list(_ path: String, _ digest: String) throws {
     lines += Array(ExtractedList.line(path, digest).utf8) + [UInt8(ascii: "\n")]
     lineCount += 1
+    if !holds(path, digest) { hasNews = true }
     if lines.count >= Self.bufferLength { try flush() }
   }
 

@@ -32,7 +32,8 @@ package struct SnapshotExtractor {
   /// Digests of the names that were given, where names meet that differ in case only: a million
   /// take some 16 MB.
   private var claims: Set<Int>?
-  private var collection = (key: [UInt8](), name: "")
+  /// The collection that was named last, and the name that its folder got.
+  private var collection: (key: ArraySlice<UInt8>?, name: String)?
 
   private init(
     _ selection: Selection, of archived: ArchivedSnapshot, into folder: OutputFolder,
@@ -92,7 +93,7 @@ package struct SnapshotExtractor {
 
   private mutating func run() throws {
     claims = try options.isReadable || folder.foldsCase(account) ? [] : nil
-    (collection, missingPrivateCount) = (([], ""), 0)
+    (collection, missingPrivateCount) = (nil, 0)
     if selection.car { try writeCAR() }
     // What follows takes a while, and may be interrupted before the next file.
     try files.flush()
@@ -255,20 +256,20 @@ package struct SnapshotExtractor {
 
   private mutating func write(_ key: [UInt8], _ content: RecordRendering) throws {
     let (part, rest) = FileNaming.parts(of: key)
-    let name = Array(part ?? [])
-    if collection.name.isEmpty || collection.key != name || part == nil {
-      // All records of a collection follow one another.
-      let folder = FileNaming.component(part, for: options.target)
-      collection = (name, claimed("records/", folder, "", name))
+    // All records of a collection follow one another.
+    var folder = collection?.name ?? ""
+    if folder.isEmpty || collection?.key != part {
+      folder = FileNaming.component(part, for: options.target)
+      folder = claimed("records/", folder, "", Array(part ?? []))
+      collection = (part, folder)
     }
     let ending = content.isJSON ? ".json" : ".cbor"
-    let file = FileNaming.component(rest, ending: ending, for: options.target)
-    let components = [
-      "records", collection.name,
-      claimed("records/\(collection.name)/", file, ending, Array(rest)),
-    ]
-    let time = notes.times.time(of: key, createdAt: content.createdAt)
-    try write(OutputFile(components: components, isDurable: false, time: time)) { sink in
+    var name = FileNaming.component(rest, ending: ending, for: options.target)
+    name = claimed("records/\(folder)/", name, ending, Array(rest))
+    let file = OutputFile(
+      components: ["records", folder, name], isDurable: false,
+      time: notes.times.time(of: key, createdAt: content.createdAt))
+    try write(file) { sink in
       let bytes = content.bytes
       try sink(bytes.span)
     }
