@@ -69,8 +69,6 @@ package final class TemporaryFile: @unchecked Sendable {
     try flush()
     try BackupError.attempting("cut a temporary file off") {
       try descriptor.resize(to: Int64(count))
-    }
-    try BackupError.attempting("move in a temporary file") {
       try descriptor.seek(offset: 0, from: .end)
     }
     self.count = count

@@ -46,7 +46,7 @@ final class ExtractedFiles {
     guard try folder.openFolder([account]) != nil else { return }
     lock = try folder.lock(account)
     for name in [ExtractedName.list, ExtractedName.unfinishedList] {
-      guard let (descriptor, _) = try folder.openFile([account, name]) else { continue }
+      guard let descriptor = try folder.openFile([account, name]) else { continue }
       let file = try BackupError.attempting("read \(shown(name))") {
         try MappedFile(descriptor, closing: true)
       }

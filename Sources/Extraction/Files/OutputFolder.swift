@@ -1,3 +1,4 @@
+internal import Archive
 internal import CGlibc
 internal import Files
 internal import IPLD
@@ -243,9 +244,8 @@ package final class OutputFolder {
 
   /// Opens an ordinary file to be read; nil if there is none.
   ///
-  /// - Returns: The file, and how many bytes it had a moment ago.
   /// - Throws: ``BackupError/inTheWay(_:)`` if something else has the name.
-  func openFile(_ components: [String]) throws -> (file: FileDescriptor, size: Int)? {
+  func openFile(_ components: [String]) throws -> FileDescriptor? {
     guard let status = try status(of: components) else { return nil }
     let shown = shown(components)
     guard status.st_mode & S_IFMT == S_IFREG, let name = components.last else {
@@ -255,22 +255,23 @@ package final class OutputFolder {
       unsafe openat(
         folder(components.dropLast()), name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC),
       "read \(shown)")
-    return (FileDescriptor(rawValue: raw), Int(status.st_size))
+    return FileDescriptor(rawValue: raw)
   }
 
   /// The digest of what a file holds; nil if there is none.
   private func digest(of components: [String]) throws -> SHA256Digest? {
-    guard let (file, size) = try openFile(components) else { return nil }
+    guard let file = try openFile(components) else { return nil }
     defer { _ = close(file.rawValue) }
     var hash = SHA256()
-    var buffer = [UInt8](repeating: 0, count: max(1, min(size, Self.pieceLength)))
+    var offset: UInt64 = 0
     while true {
       try stopIfAsked()
-      let count = try BackupError.attempting("read \(shown(components))") {
-        try unsafe buffer.withUnsafeMutableBytes { try unsafe file.read(into: $0) }
+      let piece = try BackupError.attempting("read \(shown(components))") {
+        try file.read(Self.pieceLength, at: offset)
       }
-      if count == 0 { return hash.finish() }
-      hash.update(buffer.span.extracting(0..<count))
+      hash.update(piece.span)
+      offset += UInt64(piece.count)
+      if piece.count < Self.pieceLength { return hash.finish() }
     }
   }
 
