@@ -1,18 +1,19 @@
 internal import Archive
 package import Files
-internal import IPLD
+package import IPLD
 package import SystemPackage
 
-/// A repository's CAR while it arrives: in a file without a name beside the archive, each block
-/// compared with its CID on the way.
+/// A repository's CAR while it arrives: in a file without a name beside the archive, or kept
+/// nowhere, each block compared with its CID on the way.
 ///
 /// Nothing of it is in the archive before all of it has been checked, for what is in the archive
 /// stays there.
 package actor ReceivedRepository {
   private let queue = OwnQueue("repository")
-  private let folder: FilePath
+  private let folder: FilePath?
   private let limit: Int
   private let arrived: @Sendable (Int) -> Void
+  private let found: @Sendable (CID) -> Void
   private var checker = CARStreamChecker()
   private var file: TemporaryFile?
   private var beginning: [UInt8] = []
@@ -24,11 +25,15 @@ package actor ReceivedRepository {
   /// A repository of which nothing has come.
   ///
   /// - Parameters:
-  ///   - folder: where its file goes.
+  ///   - folder: where its file goes; nil if it is not kept.
   ///   - limit: how long its CAR may be, in bytes, decompressed.
   ///   - arrived: is told how many bytes there are.
-  package init(in folder: FilePath, limit: Int, arrived: @escaping @Sendable (Int) -> Void) {
-    (self.folder, self.limit, self.arrived) = (folder, limit, arrived)
+  ///   - found: is told the CID of each block that is whole and checked.
+  package init(
+    in folder: FilePath?, limit: Int, arrived: @escaping @Sendable (Int) -> Void,
+    found: @escaping @Sendable (CID) -> Void = { _ in }
+  ) {
+    (self.folder, self.limit, self.arrived, self.found) = (folder, limit, arrived, found)
   }
 
   /// Receives a CAR.
@@ -39,7 +44,7 @@ package actor ReceivedRepository {
   where Body.Element == [UInt8] {
     checker = CARStreamChecker()
     beginning = []
-    file = try TemporaryFile(in: folder)
+    file = try folder.map { folder throws in try TemporaryFile(in: folder) }
     for try await piece in body { try take(piece) }
     try check { checker throws(CARError) in try checker.finish() }
   }
@@ -52,9 +57,12 @@ package actor ReceivedRepository {
     return file
   }
 
+  /// The roots that the CAR's header names, once that has arrived.
+  package var roots: [CID]? { checker.header?.roots }
+
   private func take(_ piece: [UInt8]) throws {
     beginning += piece.prefix(64 - beginning.count)
-    try check { checker throws(CARError) in try checker.take(piece.span) }
+    try check { checker throws(CARError) in try checker.take(piece.span, found: found) }
     guard checker.byteCount <= limit else { throw BackupError.repositoryTooLarge(limit: limit) }
     try file?.write(piece.span)
     arrived(checker.byteCount)

@@ -235,7 +235,8 @@ package struct AccountRestore {
     let status = try await target.call(CheckAccountStatus())
     if let count = status.records, count != source.recordCount {
       tell(
-        .warning("the new server counts \(count) records, and the archive \(source.recordCount)"))
+        .warning(
+          "the new server counts \(count) records, and the archive \(source.recordCount)"))
     }
     report.areRecordsEqual = false
     try await source.compare(on: target) { [tell] in tell(.progress($0)) }
@@ -364,8 +365,9 @@ extension AccountRestore {
   /// whether that was done.
   private func rewrite(_ differing: [CID], _ server: DestinationServer) async throws -> Bool {
     let path = FileNaming.beside(archive, ".rewrite.json")
-    guard !differing.isEmpty || AtomicFile.isTaken(path) else { return false }
-    let restore = try await RecordRestore(archived, to: server, replaces: false)
+    guard !differing.isEmpty || AtomicFile.isTaken(path), let repository = try have().repository
+    else { return false }
+    let restore = RecordRestore(repository, to: server)
     let finished = try await restore.finishPending(in: path)
     if finished > 0 {
       tell(.warning("\(finished) records that an interrupted run had deleted were written again"))

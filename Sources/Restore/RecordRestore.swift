@@ -40,9 +40,9 @@ package struct RecordRestore {
     }
   }
 
-  let archived: ArchivedSnapshot
-  let repository: LaidOutRepository
-  let server: DestinationServer
+  private let repository: LaidOutRepository
+  private var archived: ArchivedSnapshot { repository.archived }
+  private let server: DestinationServer
   private let replaces: Bool
 
   /// A restore of records of a snapshot.
@@ -61,12 +61,12 @@ package struct RecordRestore {
   ) async throws {
     let server = try await DestinationServer.home(
       of: archived.snapshot.did, network, login, asking: asksForCode, tell: tell)
-    try await self.init(archived, to: server, replaces: replaces)
+    let repository = try await onOwnQueue { try LaidOutRepository(of: archived) }
+    self.init(repository, to: server, replaces: replaces)
   }
 
-  init(_ archived: ArchivedSnapshot, to server: DestinationServer, replaces: Bool) async throws {
-    (self.archived, self.server, self.replaces) = (archived, server, replaces)
-    repository = try await onOwnQueue { try LaidOutRepository(of: archived) }
+  init(_ repository: LaidOutRepository, to server: DestinationServer, replaces: Bool = false) {
+    (self.repository, self.server, self.replaces) = (repository, server, replaces)
   }
 
   /// Puts one back.
@@ -259,8 +259,9 @@ extension RecordRestore {
         "\(pending) does not say which records of \(server.did) were deleted")
     }
     let earlier = try ArchivedSnapshot(manifest, in: archived.reader)
-    return try await RecordRestore(earlier, to: server, replaces: false)
-      .finish(items.map { try RecordPath($0.string ?? "") }, in: pending)
+    let repository = try await onOwnQueue { try LaidOutRepository(of: earlier) }
+    return try await RecordRestore(repository, to: server).finish(
+      items.map { try RecordPath($0.string ?? "") }, in: pending)
   }
 
   /// Deletes records, and writes them again; a file says meanwhile which they are.

@@ -4,19 +4,18 @@ internal import Files
 internal import IPLD
 internal import Repository
 internal import Snapshots
+internal import Synchronization
 internal import XRPC
 
-/// A snapshot that is to be given back to a server: its CAR in a file, whole and checked, and the
-/// blobs that its records refer to.
+/// A snapshot that is to be given back to a server: its repository laid out, whole and checked, and
+/// the blobs that its records refer to.
 struct RestoreSource: Sendable {
   /// The snapshot.
   let archived: ArchivedSnapshot
   /// The commit.
   let commit: Commit
-  /// How many records there are.
-  let recordCount: Int
-  /// The blobs that records refer to.
-  let blobs: BlobTable
+  /// What the walk through the tree came to.
+  private let tree: RepositoryInspection
   /// How many records were changed for another account.
   let rewrittenCount: Int
   /// What in it servers are known to refuse, in words.
@@ -29,25 +28,34 @@ struct RestoreSource: Sendable {
   let head: CID
   /// The CAR, to be sent.
   let body: RequestBody
-  /// The snapshot's CAR.
-  let file: CARFile
-  /// Which of its blocks the tree leads to; nil where it is going to be another repository.
-  private let reached: BlockSet?
+  /// The snapshot's repository; nil where it is going to be another one.
+  let repository: LaidOutRepository?
+  private let blocks: any BlockSource
+  private let releasePages: @Sendable () -> Void
 
   /// How many bytes of the CAR are sent before their pages are let go of.
   private static let releaseInterval: UInt64 = 8 << 20
 
-  /// Puts a snapshot's CAR together and checks all of it.
+  /// How many records there are.
+  var recordCount: Int { tree.recordCount }
+  /// The blobs that records refer to.
+  var blobs: BlobTable { tree.blobs }
+  /// How long the CAR is, in bytes.
+  var byteCount: UInt64 { body.byteCount }
+
+  /// Lays a snapshot's CAR out and checks all of it.
   ///
   /// - Throws: ``BackupError`` if it is not whole, or not as it came; `ArchiveError`.
   init(_ archived: ArchivedSnapshot, observer: @escaping Progress.Observer) throws {
-    self.archived = archived
-    let car = try RestoredRepository(archived, order: .exported, observer: observer)
-    if let flaw = car.flaw { throw BackupError.carNotExact(flaw) }
-    archived.reader.releasePages()
-    let file = try CARFile(car.mapped, verifying: false)
+    let (header, blocks, order): ([UInt8], LaidOutBlocks, [Int])
+    do {
+      (header, blocks, order) = try archived.exported(observer)
+    } catch let error where !(error is BackupError) {
+      throw BackupError.carNotExact("\(error)")
+    }
     var oddPath: (first: String, count: Int)?
-    let tree = RepositoryInspection(of: file) { record in
+    let root = try CARHeader(header.span).roots.first
+    tree = RepositoryInspection(from: root, in: blocks, length: blocks.byteCount) { record in
       guard RecordPath.fault(in: record.key.span) != nil else { return }
       oddPath = (
         oddPath?.first ?? String(decoding: record.key, as: UTF8.self), (oddPath?.count ?? 0) + 1
@@ -68,26 +76,47 @@ struct RestoreSource: Sendable {
       throw BackupError.notGenuine(
         "the snapshot's commit is of \(commit.did), not of \(archived.snapshot.did)")
     }
-    self.commit = commit
+    (self.archived, self.commit, self.blocks, rewrittenCount) = (archived, commit, blocks, 0)
     oddities =
       (oddPath.map {
         ["\($0.count) records have paths that servers do not take, the first is \($0.first)"]
       } ?? []) + (tree.unreadable.sentence.map { [$0] } ?? [])
-    (recordCount, rewrittenCount) = (tree.recordCount, 0)
-    blobs = tree.blobs
-    (self.file, reached) = (file, tree.reached)
-    car.releasePages()
     accepted = Set(try archived.acceptances().keys)
-    did = archived.snapshot.did
-    head = archived.snapshot.commit
-    body = RequestBody(byteCount: UInt64(car.mapped.count)) { offset, count in
-      let range = Int(offset)..<Int(offset) + count
-      let piece = car.withBytes { $0.extracting(range).array }
+    (did, head) = (archived.snapshot.did, archived.snapshot.commit)
+    repository = LaidOutRepository(archived: archived, tree: tree, flaw: nil, blocks: blocks)
+    releasePages = { blocks.releasePages() }
+    body = Self.body(header, blocks, order)
+    blocks.releasePages()
+    archived.reader.releasePages()
+  }
+
+  /// A CAR of a header and blocks in an order.
+  private static func body(_ header: [UInt8], _ blocks: LaidOutBlocks, _ order: [Int])
+    -> RequestBody
+  {
+    // Where the header and each section end.
+    var ends = [UInt64(header.count)]
+    ends.reserveCapacity(order.count + 1)
+    for (index, number) in order.enumerated() {
+      ends.append(ends[index] + UInt64(blocks.withSection(number) { $0.count }))
+    }
+    return RequestBody(byteCount: ends[order.count]) { [ends] offset, count in
+      var piece: [UInt8] = []
+      piece.reserveCapacity(count)
+      var index = ends.partitioningIndex { $0 > offset }
+      var skipped = Int(offset - (index > 0 ? ends[index - 1] : 0))
+      func take(_ part: Span<UInt8>) {
+        let end = min(part.count, skipped + count - piece.count)
+        piece.append(contentsOf: part.extracting(skipped..<end))
+      }
+      while piece.count < count, index < ends.count {
+        if index == 0 { take(header.span) } else { blocks.withSection(order[index - 1], take) }
+        (index, skipped) = (index + 1, 0)
+      }
       let end = offset + UInt64(count)
-      if offset / Self.releaseInterval != end / Self.releaseInterval { car.releasePages() }
+      if offset / releaseInterval != end / releaseInterval { blocks.releasePages() }
       return piece
     }
-    archived.reader.releasePages()
   }
 
   /// The records of the same snapshot as the repository of another account.
@@ -102,21 +131,25 @@ struct RestoreSource: Sendable {
   ///   - rewritesReferences: whether records that refer to their own account are rewritten.
   /// - Throws: ``BackupError`` if there is no room for it; `MSTProblem`.
   init(_ other: RestoreSource, as did: DID, rewritesReferences: Bool) throws {
-    (archived, recordCount, accepted) = (other.archived, other.recordCount, other.accepted)
-    (oddities, blobs, file) = (other.oddities, other.blobs, other.file)
-    (self.did, reached) = (did, nil)
-    let old = try file.commit(archived.snapshot.commit).commit
-    var records = RewrittenRecords(in: file, below: old.data, from: archived.snapshot.did, to: did)
+    guard let repository = other.repository else { throw SnapshotError.noSnapshot }
+    (archived, accepted, oddities) = (other.archived, other.accepted, other.oddities)
+    (self.did, self.repository) = (did, nil)
+    let old = other.commit
+    var records = RewrittenRecords(in: repository, from: archived.snapshot.did, to: did)
     let spool = try TemporaryFile()
-    var builder = MSTBuilder()
     func put(_ block: Block) throws {
       var bytes: [UInt8] = []
       CARWriter.appendSection(block.cid, block.bytes.span, to: &bytes)
       try spool.write(bytes.span)
     }
+    // The header that is sent, and the commit behind it, are known when all the rest is.
+    let header = CARHeader(roots: [other.head]).bytes
+    try spool.write(header.span)
+    var builder = MSTBuilder()
     var descent = MSTDescent(root: old.data, .ascending)
-    while let (key, cid) = try descent.next(file.body) {
-      var block = try file.block(cid)
+    while let (key, cid) = try descent.next(repository.block) {
+      guard let bytes = repository.block(cid) else { throw SnapshotError.blockMissing(cid) }
+      var block = Block(cid: cid, bytes: bytes)
       if rewritesReferences {
         block = try records.record(String(decoding: key, as: UTF8.self), block)
       }
@@ -130,16 +163,22 @@ struct RestoreSource: Sendable {
       "sig": .bytes(old.signature),
     ]
     let bytes = try DAGCBOREncoder.encode(.map(fields))
-    let head = CID(codec: .dagCBOR, hashing: bytes.span)
-    var beginning: [UInt8] = []
-    CARWriter.appendHeader(roots: [head], to: &beginning)
+    (commit, head) = (try Commit(bytes.span), CID(codec: .dagCBOR, hashing: bytes.span))
+    let sectionsEnd = UInt64(spool.count)
+    try put(Block(cid: head, bytes: bytes))
+    let file = try CARFile(spool.map(), verifying: false)
+    tree = RepositoryInspection(from: head, in: file, length: file.file.count)
+    (blocks, rewrittenCount) = (file, records.count)
+    releasePages = { file.file.releasePages() }
+    var beginning = CARHeader(roots: [head]).bytes
     CARWriter.appendSection(head, bytes.span, to: &beginning)
-    (commit, self.head, rewrittenCount) = (try Commit(bytes.span), head, records.count)
-    let start = UInt64(beginning.count)
-    body = RequestBody(byteCount: start + UInt64(spool.count)) { [beginning] offset, count in
-      guard offset < start else { return try spool.bytes(at: offset - start, count: count) }
+    let (start, skipped) = (UInt64(beginning.count), UInt64(header.count))
+    body = RequestBody(byteCount: start + sectionsEnd - skipped) { [beginning] offset, count in
+      guard offset < start else {
+        return try spool.bytes(at: offset - start + skipped, count: count)
+      }
       let first = beginning[Int(offset)...].prefix(count)
-      return Array(first) + (try spool.bytes(at: 0, count: count - first.count))
+      return Array(first) + (try spool.bytes(at: skipped, count: count - first.count))
     }
   }
 
@@ -155,27 +194,6 @@ struct RestoreSource: Sendable {
 
   private static let commitFieldCount = 6
 
-  /// How long the CAR is, in bytes.
-  var byteCount: UInt64 { body.byteCount }
-
-  /// Whether a CAR has the same commit, and every block of this repository, so that it has all of
-  /// it and, by what the blocks hash to, nothing else in its tree.
-  ///
-  /// - Parameter read: gives the CAR, piece by piece; nil at its end.
-  func isAll(in read: () throws -> [UInt8]?) throws -> Bool {
-    guard var missing = reached else { return false }
-    var checker = CARStreamChecker(limits: .mapped)
-    while let piece = try read() {
-      file.file.releasePages()
-      try checker.take(piece.span) { cid in
-        if let number = file.number(of: cid) { missing.remove(number) }
-      }
-    }
-    try checker.finish()
-    file.file.releasePages()
-    return checker.header?.roots == [head] && missing.count == 0
-  }
-
   /// A media type that a record names, if it can be sent.
   static func mediaType(_ named: String?) -> String {
     let named = named ?? ""
@@ -186,16 +204,6 @@ struct RestoreSource: Sendable {
   }
 }
 
-extension CARFile {
-  /// A block that has to be here.
-  ///
-  /// - Throws: ``SnapshotError``.
-  func block(_ cid: CID) throws -> Block {
-    guard let bytes = body(of: cid) else { throw SnapshotError.blockMissing(cid) }
-    return Block(cid: cid, bytes: bytes)
-  }
-}
-
 /// Giving a server a repository, and finding out whether it has it.
 extension RestoreSource {
   /// How long the server is asked whether it has taken a repository whose import was not answered,
@@ -203,7 +211,6 @@ extension RestoreSource {
   /// broke off, which mostly ends the import as well.
   private static let (patience, shortPatience) = (60.0, 2.0)
   private static let interval = 2.0
-  private static let pieceLength = 2 << 20
   /// How often an import is tried that gets no answer.
   private static let attempts = 3
 
@@ -254,34 +261,46 @@ extension RestoreSource {
     }
   }
 
+  /// How many blocks are compared before the pages in which they are found are let go of.
+  private static let releaseCount = 1 << 15
+
   /// Reads the repository back and compares it: the same tree, every node and record of it there.
   ///
   /// Each block is compared with its CID on the way, and a tree's root names all of it: two trees
-  /// with one root have the same paths and records.
+  /// with one root have the same paths and records. So what has the same commit and every block is
+  /// equal, and nothing of it is kept. Of anything else it takes a walk to say what is different:
+  /// it is fetched once more, into a file.
   ///
   /// - Throws: ``RestoreError/otherRepository(_:)``; what fetching throws.
   func compare(
     on target: DestinationServer, _ progress: @escaping @Sendable (Progress) -> Void
   ) async throws {
     let limit = Int(clamping: byteCount.multipliedSaturated(by: 4)) + (64 << 20)
+    let arrived: @Sendable (Int) -> Void = { [byteCount] count in
+      progress(Progress(stage: "reading back", done: UInt64(count), total: byteCount))
+    }
+    let missing = Mutex((blocks: tree.reached, found: 0))
+    let passing = ReceivedRepository(in: nil, limit: limit, arrived: arrived) { [self] cid in
+      guard let number = blocks.number(of: cid) else { return }
+      missing.withLock { missing in
+        missing.blocks.remove(number)
+        missing.found += 1
+        if missing.found % Self.releaseCount == 0 { releasePages() }
+      }
+    }
+    try await target.client.stream(GetRepo(did: did)) { response in
+      missing.withLock { $0.blocks = tree.reached }
+      try await passing.receive(response.body)
+    }
+    releasePages()
+    if await passing.roots == [head], missing.withLock({ $0.blocks.count }) == 0 { return }
     let received = ReceivedRepository(
-      in: TemporaryFile.defaultFolder, limit: limit,
-      arrived: { [byteCount] count in
-        progress(Progress(stage: "reading back", done: UInt64(count), total: byteCount))
-      })
+      in: TemporaryFile.defaultFolder, limit: limit, arrived: arrived)
     try await target.client.stream(GetRepo(did: did)) { response in
       try await received.receive(response.body)
     }
     let file = try await received.received()
     try await onOwnQueue { [self] in
-      var offset = 0
-      let isAll = try isAll {
-        let count = min(Self.pieceLength, file.count - offset)
-        defer { offset += count }
-        return count > 0 ? try file.bytes(at: UInt64(offset), count: count) : nil
-      }
-      if isAll { return }
-      // Other blocks may be the same tree, and it takes a walk to say what is different.
       let repository = try CheckedRepository(
         file.map(), archive: nil, isHashed: true, observer: { _ in })
       guard repository.inspection.isComplete else {
@@ -293,118 +312,5 @@ extension RestoreSource {
         )
       }
     }
-  }
-}
-
-/// The records of a repository, naming another account in the place of their own.
-///
-/// Records that refer to others of the same account name it by its DID, and these by their CIDs. So
-/// they are rewritten, each after the ones that it refers to.
-struct RewrittenRecords {
-  private let file: CARFile
-  /// The root of the tree.
-  private let root: CID
-  private let old: String
-  private let new: String
-  /// What was rewritten so far: the new CIDs, by paths.
-  private var known: [String: CID] = [:]
-  /// How many records were rewritten.
-  private(set) var count = 0
-
-  /// The records below the root of a tree, going from one account to another.
-  init(in file: CARFile, below root: CID, from old: DID, to new: DID) {
-    (self.file, self.root, self.old, self.new) = (file, root, old.text, new.text)
-  }
-
-  /// What a record says; nil for one that cannot be read, which stays as it is.
-  private static func value(of block: Block) -> IPLDValue? {
-    do throws(DAGCBORError) { return try DAGCBORDecoder.decode(block.bytes.span) } catch {
-      return nil
-    }
-  }
-
-  /// A record as it is to be.
-  ///
-  /// A record that refers to others knows their CIDs, so that references never lead round. They may
-  /// be long, as threads are, so that no call is made inside another.
-  mutating func record(_ path: String, _ block: Block) throws -> Block {
-    var open = [(path, block)]
-    while let (path, block) = open.last {
-      let value = Self.value(of: block)
-      let parts = value.map(Self.parts) ?? []
-      guard let value, parts.contains(where: { $0.string.map(names) ?? false }) else {
-        known[path] = block.cid
-        open.removeLast()
-        continue
-      }
-      // The first of the own records that it refers to with their CIDs and that is not known yet.
-      var first: (String, Block)?
-      for target in parts.compactMap({ $0.map.flatMap(target) })
-      where known[target.path] == nil && !open.contains(where: { $0.0 == target.path }) {
-        let cid = try MSTDescent.find(target.path.utf8, below: root) { try file.block($0).bytes }
-        guard cid == target.cid else { continue }
-        first = (target.path, try file.block(target.cid))
-        break
-      }
-      if let first {
-        open.append(first)
-        continue
-      }
-      let bytes = try DAGCBOREncoder.encode(rewritten(value))
-      let cid = CID(codec: .dagCBOR, hashing: bytes.span)
-      known[path] = cid
-      open.removeLast()
-      if open.isEmpty {
-        count += 1
-        return Block(cid: cid, bytes: bytes)
-      }
-    }
-    return block
-  }
-
-  /// A value and all that is in it, without a call inside another.
-  private static func parts(of value: IPLDValue) -> [IPLDValue] {
-    var parts = [value]
-    var next = 0
-    while next < parts.count {
-      switch parts[next] {
-      case .array(let items): parts += items
-      case .map(let map): parts += map.entries.map(\.value)
-      default: break
-      }
-      next += 1
-    }
-    return parts
-  }
-
-  /// The value with the other account's DID in the place of this one's, and the CIDs of records
-  /// that were rewritten.
-  ///
-  /// The depth of a record is limited by what decodes it.
-  private func rewritten(_ value: IPLDValue) -> IPLDValue {
-    switch value {
-    case .string(let text):
-      if text == old { return .string(new) }
-      return names(text)
-        ? .string("at://" + new + text.dropFirst("at://".count + old.count)) : value
-    case .array(let items): return .array(items.map(rewritten))
-    case .map(let map):
-      var result = map
-      for entry in map.entries { result[entry.key] = rewritten(entry.value) }
-      if let target = target(map), let cid = known[target.path] {
-        result["cid"] = .string("\(cid)")
-      }
-      return .map(result)
-    default: return value
-    }
-  }
-
-  private func names(_ text: String) -> Bool { text == old || text.hasPrefix("at://\(old)/") }
-
-  private func target(_ map: IPLDMap) -> (path: String, cid: CID)? {
-    guard let uri = map["uri"]?.string, uri.hasPrefix("at://\(old)/"),
-      let cid = Answer(.map(map)).optionalCID("cid")
-    else { return nil }
-    return (String(uri.dropFirst("at://\(old)/".utf8.count)), cid)
   }
 }

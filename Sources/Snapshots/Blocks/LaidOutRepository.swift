@@ -27,7 +27,8 @@ package struct LaidOutRepository: Sendable {
   /// The blobs that are held though no record refers to them, if they were asked for.
   private var extras: Set<CID> = []
 
-  init(
+  /// A repository that has been walked.
+  package init(
     archived: ArchivedSnapshot, tree: RepositoryInspection, flaw: String?, blocks: LaidOutBlocks
   ) {
     (self.archived, self.tree, self.flaw, self.blocks) = (archived, tree, flaw, blocks)
