@@ -99,10 +99,9 @@ extension BackupRun {
   ) async throws -> BackupReport {
     let moment = options.now()
     let downloads = BlobDownloads(
-      reconciliation, loggedInAt: loggedInAt, tellsArrivals: isFill, observer: observer)
-    try await downloads.fetch(
-      from: [client] + (earlierServers ?? []), of: identity.did, into: appender, options: options,
-      folder: target.folder)
+      reconciliation, of: identity.did, into: appender, folder: target.folder, options: options,
+      loggedInAt: loggedInAt, tellsArrivals: isFill, observer: observer)
+    try await downloads.fetch(from: [client] + (earlierServers ?? []))
     observer(.progress(BackupProgress(.committing)))
     var ledger = downloads.ledger(at: moment)
     // A fill does not ask which blobs the server lists.

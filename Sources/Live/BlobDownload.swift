@@ -7,18 +7,6 @@ internal import Synchronization
 package import SystemPackage
 internal import XRPC
 
-/// What downloads of blobs share.
-struct DownloadContext: Sendable {
-  /// The memory for small blobs.
-  let memory: MemoryBudget
-  /// The folder for files without a name.
-  let folder: FilePath
-  /// The longest blob, in bytes.
-  let limit: Int
-  /// Called with the number of bytes that arrived; negative when they have to come again.
-  let arrived: @Sendable (Int) -> Void
-}
-
 /// One blob while it arrives: in memory as long as it is small and there is memory left, else in a
 /// file without a name beside the archive.
 ///
@@ -34,7 +22,10 @@ final class BlobDownload {
   private static let longestInMemory: Duration = .seconds(10)
 
   private let cid: CID
-  private let context: DownloadContext
+  private let memory: MemoryBudget
+  private let folder: FilePath
+  private let limit: Int
+  private let arrived: (Int) -> Void
   private var pieces: [[UInt8]] = []
   private var hash = SHA256()
   private var file: TemporaryFile?
@@ -46,7 +37,21 @@ final class BlobDownload {
   private(set) var otherDigest: SHA256Digest?
 
   /// A blob of which nothing has come.
-  init(_ cid: CID, _ context: DownloadContext) { (self.cid, self.context) = (cid, context) }
+  ///
+  /// - Parameters:
+  ///   - cid: which.
+  ///   - memory: the memory for small blobs.
+  ///   - folder: the folder for files without a name.
+  ///   - limit: how long it may be, in bytes.
+  ///   - arrived: called with the number of bytes that arrived; negative when they have to come
+  ///     again.
+  init(
+    _ cid: CID, memory: MemoryBudget, folder: FilePath, limit: Int,
+    arrived: @escaping (Int) -> Void = { _ in }
+  ) {
+    (self.cid, self.memory, self.folder) = (cid, memory, folder)
+    (self.limit, self.arrived) = (limit, arrived)
+  }
 
   deinit { releaseMemory() }
 
@@ -76,7 +81,7 @@ final class BlobDownload {
       try checkLength(adding: UInt64(piece.count))
       try await keep(piece)
       count += piece.count
-      context.arrived(piece.count)
+      arrived(piece.count)
     }
   }
 
@@ -95,22 +100,22 @@ final class BlobDownload {
   }
 
   private func checkLength(adding length: UInt64) throws {
-    guard length <= UInt64(max(0, context.limit - count)) else {
-      throw BackupError.blobTooLarge(limit: context.limit)
+    guard length <= UInt64(max(0, limit - count)) else {
+      throw BackupError.blobTooLarge(limit: limit)
     }
   }
 
   private func keep(_ piece: [UInt8]) async throws {
     let isSmall = count + piece.count <= Self.maximumInMemory
     let isQuick = begin.duration(to: .now) < Self.longestInMemory || count == 0
-    if file == nil, isSmall, isQuick, context.memory.take(piece.count) {
+    if file == nil, isSmall, isQuick, memory.take(piece.count) {
       hash.update(piece.span)
       pieces.append(piece)
       return
     }
     let gathered = pieces + [piece]
     releaseMemory()
-    self.file = try await onOwnQueue { [file, folder = context.folder] in
+    self.file = try await onOwnQueue { [file, folder] in
       let file = try file ?? TemporaryFile(in: folder)
       for piece in gathered { try file.write(piece.span) }
       return file
@@ -118,14 +123,14 @@ final class BlobDownload {
   }
 
   private func startOver() {
-    if count > 0 { context.arrived(-count) }
+    if count > 0 { arrived(-count) }
     releaseMemory()
     hash = SHA256()
     (file, count, begin) = (nil, 0, .now)
   }
 
   private func releaseMemory() {
-    context.memory.giveBack(pieces.reduce(0) { $0 + $1.count })
+    memory.giveBack(pieces.reduce(0) { $0 + $1.count })
     pieces = []
   }
 }

@@ -77,10 +77,10 @@ package struct LiveAccount: Sendable {
   /// - Throws: `XRPCError`, `TransportError`; `ArchiveError` with the reason `contentMismatch` if
   ///   the server sent something else.
   package func blob(_ cid: CID, limit: Int) async throws -> DownloadedFile {
-    let context = DownloadContext(
-      memory: MemoryBudget(BlobDownload.maximumInMemory), folder: TemporaryFile.defaultFolder,
-      limit: limit, arrived: { _ in })
-    let content = try await BlobDownload(cid, context).fetch(from: client, of: did)
+    let download = BlobDownload(
+      cid, memory: MemoryBudget(BlobDownload.maximumInMemory), folder: TemporaryFile.defaultFolder,
+      limit: limit)
+    let content = try await download.fetch(from: client, of: did)
     guard case .file(let file) = content else { return content }
     return try await onOwnQueue {
       var hash = SHA256()

@@ -118,14 +118,18 @@ import XRPC
     memory: MemoryBudget = MemoryBudget(16 << 20), connections: Int = 4, places: Int = 16
   ) async throws -> [CID: Result<UInt64, BlobFailure>] {
     let outcomes = Outcomes()
-    let fetcher = BlobFetcher(
-      client: XRPCClient(
-        service: "https://pds.test", network: server.network { $0.connectionsPerHost = places }),
-      did: try DID("did:plc:ewvi7nxzyoun6zhxrhs64oiz"), appender: appender,
-      context: DownloadContext(
-        memory: memory, folder: FilePath(folder.path), limit: 300_000_000, arrived: { _ in }),
-      connections: connections, settled: { outcomes.add($0.cid, $1) })
-    try await fetcher.fetch(wanted)
+    var options = AccountBackup.Options(
+      tool: "", hostSystem: "", now: { "" }, milliseconds: { 0 })
+    (options.memory, options.connections) = (memory, connections)
+    let nothing = try BlobReconciliation(
+      BlobTable(), inCAR: { _ in nil }, listing: nil, archive: nil, base: nil)
+    let downloads = BlobDownloads(
+      nothing, of: try DID("did:plc:ewvi7nxzyoun6zhxrhs64oiz"), into: appender,
+      folder: FilePath(folder.path), options: options, observer: { _ in })
+    let network = server.network { $0.connectionsPerHost = places }
+    try await downloads.fetch(
+      wanted, from: XRPCClient(service: "https://pds.test", network: network)
+    ) { outcomes.add($0.cid, $1) }
     return outcomes.all
   }
 

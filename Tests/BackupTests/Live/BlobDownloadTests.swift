@@ -26,10 +26,8 @@ import XRPC
     _ blob: [UInt8], memory: MemoryBudget? = nil, folder: String? = nil, limit: Int = 300_000_000
   ) -> BlobDownload {
     BlobDownload(
-      .blob(blob),
-      DownloadContext(
-        memory: memory ?? self.memory, folder: FilePath(folder ?? self.folder.path), limit: limit,
-        arrived: { [arrived] in arrived.add($0) }))
+      .blob(blob), memory: memory ?? self.memory, folder: FilePath(folder ?? self.folder.path),
+      limit: limit, arrived: { [arrived] in arrived.add($0) })
   }
 
   private func answer(
