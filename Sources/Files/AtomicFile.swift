@@ -101,7 +101,9 @@ package final class AtomicFile: Sendable {
       FileStorage.openOrCreate(Self.leftoverPath(of: path), permissions: permissions),
       .continued)
     do {
-      if let reader = try Self.archive(in: storage), try isContinued(reader) {
+      if let reader = try Self.archive(in: storage.map(), at: storage.path),
+        try isContinued(reader)
+      {
         return (storage, reader)
       }
     } catch {
@@ -130,26 +132,34 @@ package final class AtomicFile: Sendable {
     let path = Self.leftoverPath(of: path)
     guard Self.isTaken(path) else { return }
     let storage = try FileStorage.openOrCreate(path)
-    guard let reader = try Self.archive(in: storage) else { return }
+    guard let reader = try Self.archive(in: storage.map(), at: path) else { return }
     throw BackupError.leftover(path.string, reader.owner?.text)
   }
 
   /// The archive that an interrupted run has left, if anything of it holds; nil for a file that was
   /// never one, for one of which only the beginning was written, or was torn by a loss of power.
   ///
-  /// - Parameter storage: The file, locked.
   /// - Throws: ``BackupError/leftover(_:_:)`` for an archive that cannot be read; `ArchiveError` if
   ///   the system refuses.
-  private static func archive(in storage: FileStorage) throws -> ArchiveReader? {
-    guard try storage.size > 0 else { return nil }
-    let file = try storage.map()
+  private static func archive(in file: MappedFile, at path: FilePath) throws -> ArchiveReader? {
+    guard file.count > 0 else { return nil }
     do {
       let reader = try ArchiveReader(file)
       return reader.hasContent ? reader : nil
     } catch let error as ArchiveError {
       if error.reason == .notAnArchive, !ArchiveReader.hasTraces(in: file) { return nil }
-      throw BackupError.leftover(storage.path.string, nil)
+      throw BackupError.leftover(path.string, nil)
     }
+  }
+
+  /// What an interrupted run has left and the next one would continue, to look at: nothing is
+  /// locked, and nothing made.
+  ///
+  /// - Throws: ``BackupError/leftover(_:_:)`` for an archive that cannot be read; `ArchiveError` if
+  ///   the system refuses.
+  package func leftover() throws -> ArchiveReader? {
+    let path = Self.leftoverPath(of: path)
+    return Self.isTaken(path) ? try Self.archive(in: MappedFile(path), at: path) : nil
   }
 
   // MARK: The name

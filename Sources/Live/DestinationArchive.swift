@@ -22,10 +22,10 @@ final class DestinationArchive {
   /// Whether nothing had the final name when this was opened.
   let isNew: Bool
   /// The archive as it was when it was opened; nil if nothing was committed to it.
-  private(set) var reader: ArchiveReader?
+  let reader: ArchiveReader?
   /// Whose repository an interrupted backup has left under the temporary name, committed or not;
   /// nil if that cannot be told.
-  private var leftoverOwner: DID?
+  private let leftoverOwner: DID?
   private var opened: (any ArchiveStorage)?
   private let new: AtomicFile?
   private var object: BucketStorage? { opened as? BucketStorage }
@@ -56,19 +56,38 @@ final class DestinationArchive {
         isNew: file == nil, reader: try file.map { (file) throws in try ArchiveReader(file) })
     }
     let object = try await BucketStorage.open(address, of: bucket)
+    var reader: ArchiveReader?
+    do {
+      reader = try ArchiveReader(object.map(), ignoresTail: true)
+      if object.isNew, reader?.generation.number == 0 { reader = nil }
+    } catch is ArchiveError where object.isNew {
+      // The writer begins again: no caller has been told of this object.
+    }
     return DestinationArchive(
-      object.notes, name: name, isNew: object.isNew,
-      reader: try committed(isNew: object.isNew) {
-        try ArchiveReader(object.map(), ignoresTail: true)
-      }, opened: object)
+      object.notes, name: name, isNew: object.isNew, reader: reader, left: reader, opened: object)
   }
 
-  private init(
-    _ path: FilePath, name: String? = nil, isNew: Bool, reader: ArchiveReader? = nil,
-    opened: (any ArchiveStorage)? = nil, new: AtomicFile? = nil
-  ) {
-    (self.path, self.name, self.isNew) = (path, name ?? path.string, isNew)
-    (self.reader, self.opened, self.new) = (reader, opened, new)
+  private static func open(_ path: FilePath, isReadOnly: Bool) throws -> DestinationArchive {
+    guard !AtomicFile.isTaken(path) else {
+      if isReadOnly {
+        return DestinationArchive(path, isNew: false, reader: try ArchiveReader(path: path))
+      }
+      try AtomicFile.refuseUnlessFile(path)
+      let storage = try FileStorage.open(path)
+      try storage.lock()
+      return try DestinationArchive(path, in: storage)
+    }
+    let new = try AtomicFile(path, replacing: false)
+    guard !isReadOnly, AtomicFile.isTaken(new.temporaryPath) else {
+      let left = try new.leftover()
+      let reader = left?.generation.number == 0 ? nil : left
+      return DestinationArchive(path, isNew: true, reader: reader, left: left, new: new)
+    }
+    let (storage, left) = try new.storage(continuing: { _ in true })
+    let isCommitted = left.map { $0.generation.number > 0 } ?? false
+    let reader = isCommitted ? try ArchiveReader(storage.map(), ignoresTail: true) : nil
+    return DestinationArchive(
+      path, isNew: true, reader: reader, left: left, opened: storage, new: new)
   }
 
   /// Opens an archive that is there, in a storage of any kind.
@@ -77,46 +96,13 @@ final class DestinationArchive {
     self.init(path, isNew: false, reader: reader, opened: storage)
   }
 
-  private static func open(_ path: FilePath, isReadOnly: Bool) throws -> DestinationArchive {
-    let isNew = !AtomicFile.isTaken(path)
-    if isReadOnly {
-      let file = isNew ? AtomicFile.leftoverPath(of: path) : path
-      guard AtomicFile.isTaken(file) else { return DestinationArchive(path, isNew: isNew) }
-      let reader = try committed(isNew: isNew) { try ArchiveReader(path: file) }
-      return DestinationArchive(path, isNew: isNew, reader: reader)
-    }
-    guard isNew else {
-      try AtomicFile.refuseUnlessFile(path)
-      let storage = try FileStorage.open(path)
-      try storage.lock()
-      return try DestinationArchive(path, in: storage)
-    }
-    let new = try AtomicFile(path, replacing: false)
-    guard AtomicFile.isTaken(new.temporaryPath) else {
-      return DestinationArchive(path, isNew: true, new: new)
-    }
-    let (storage, continued) = try new.storage { _ in true }
-    let reader = try continued.flatMap { _ in
-      try committed(isNew: true) { try ArchiveReader(storage.map(), ignoresTail: true) }
-    }
-    let archive = DestinationArchive(path, isNew: true, reader: reader, opened: storage, new: new)
-    archive.leftoverOwner = continued?.owner
-    return archive
-  }
-
-  /// What is committed to an archive; nil for nothing.
-  ///
-  /// - Parameter isNew: whether it has no final name yet. The writer then decides what can be
-  ///   continued, and begins again where nothing can: no caller has been told of this file.
-  private static func committed(isNew: Bool, _ open: () throws -> ArchiveReader) throws
-    -> ArchiveReader?
-  {
-    do {
-      let reader = try open()
-      return isNew && reader.generation.number == 0 ? nil : reader
-    } catch is ArchiveError where isNew {
-      return nil
-    }
+  private init(
+    _ path: FilePath, name: String? = nil, isNew: Bool, reader: ArchiveReader?,
+    left: ArchiveReader? = nil, opened: (any ArchiveStorage)? = nil, new: AtomicFile? = nil
+  ) {
+    (self.path, self.name, self.isNew) = (path, name ?? path.string, isNew)
+    (self.reader, self.opened, self.new) = (reader, opened, new)
+    leftoverOwner = left?.owner
   }
 
   /// Makes and locks the file, if that has not been done; finds out whether an object can be made.
@@ -152,7 +138,7 @@ final class DestinationArchive {
     if let opened { return opened }
     guard let new else { throw BackupError.notFound("\(path)") }
     do {
-      let (storage, _) = try new.storage { _ in true }
+      let storage = try new.storage(continuing: { _ in true }).storage
       opened = storage
       return storage
     } catch BackupError.system(_, Errno.fileExists.rawValue) {
@@ -181,7 +167,7 @@ final class DestinationArchive {
   func refuseLeftover(unlessOf did: DID) throws {
     guard isNew else { return }
     let newest = try reader.flatMap { (reader) throws in try SnapshotHistory(of: reader).newest }
-    guard let owner = newest?.did ?? leftoverOwner ?? reader?.owner, owner != did else { return }
+    guard let owner = newest?.did ?? leftoverOwner, owner != did else { return }
     throw BackupError.leftover(new.map { "\($0.temporaryPath)" } ?? name, owner.text)
   }
 
@@ -356,12 +342,6 @@ extension AccountBackup {
     }
 
     /// Whether all accounts go into one archive.
-    var isOneArchive: Bool {
-      switch self {
-      case .file, .shared: true
-      case .folder: false
-      case .bucket(let bucket): !bucket.isFolder
-      }
-    }
+    var isOneArchive: Bool { if case .shared = self { true } else { namedForOne != nil } }
   }
 }

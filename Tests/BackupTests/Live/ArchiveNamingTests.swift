@@ -256,8 +256,12 @@ import XRPC
       try scene.folder.write(leftover, Array(scene.folder.read(leftover).prefix(Int(end))))
     }
     let left = try scene.folder.read(leftover)
-    await #expect(throws: BackupError.leftover(scene.path(leftover).string, other.did)) {
+    let refusal = BackupError.leftover(scene.path(leftover).string, other.did)
+    await #expect(throws: refusal) {
       try await scene.backup().run(mine, into: destination)
+    }
+    await #expect(throws: refusal, "a plan asks what the run asks") {
+      _ = try await scene.backup().plan(mine, into: destination, locks: RunLocks())
     }
     #expect(try scene.folder.read(leftover) == left)
     #expect(try await scene.backup().run(his, into: destination).outcome == .complete)
