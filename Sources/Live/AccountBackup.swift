@@ -111,27 +111,24 @@ public struct AccountBackup: Sendable {
     return try await BucketDestination.retryingLostRaces(
       lost: {
         observer(.warning("another writer was faster; the backup goes on from what that one wrote"))
-      }, { [backup] in try await backup.run(account, knownHead, lookup) })
-  }
-
-  private func run(_ account: ATIdentifier, _ knownHead: CID?, _ lookup: ArchiveLookup)
-    async throws -> BackupReport
-  {
-    let begin = options.milliseconds()
-    defer { lookup.release() }
-    let (identity, isRecent) = try await find(account, knownHead, lookup)
-    guard let archive = lookup.archive else { throw BackupError.notFound(account.text) }
-    guard let identity else {
-      guard let base = lookup.base else { throw SnapshotError.noSnapshot }
-      try await archive.publish()
-      if !isRecent { base.markCurrent(at: options.now(), in: archive.path) }
-      return .unchanged(
-        base, at: archive.name, isRecent ? .recent : nil,
-        milliseconds: options.milliseconds() - begin, missing: try base.ledger())
-    }
-    // Another process that makes the same archive is met before anything is fetched.
-    try await archive.claim()
-    return try await backupRun(identity, account, archive, lookup.base, begin: begin).run()
+      },
+      { [backup] in
+        let begin = options.milliseconds()
+        defer { lookup.release() }
+        let (archive, identity, isRecent) = try await backup.find(account, knownHead, lookup)
+        guard let identity else {
+          let base = try lookup.newest
+          try await archive.publish()
+          if !isRecent { base.markCurrent(at: options.now(), in: archive.path) }
+          return .unchanged(
+            base, at: archive.name, isRecent ? .recent : nil,
+            milliseconds: options.milliseconds() - begin, missing: try base.ledger())
+        }
+        // Another process that makes the same archive is met before anything is fetched.
+        try await archive.claim()
+        return try await BackupRun(backup, identity, account, archive, lookup.base, begin: begin)
+          .run()
+      })
   }
 
   /// Finds out what ``run(_:knownHead:into:)`` would do.
@@ -148,12 +145,11 @@ public struct AccountBackup: Sendable {
     var quiet = self
     // The plan has all warnings.
     quiet.observer = { [observer] in if case .warning = $0 {} else { observer($0) } }
-    let (identity, _) = try await find(account, nil, lookup)
-    guard let archive = lookup.archive else { throw BackupError.notFound(account.text) }
+    let (archive, identity, _) = try await find(account, nil, lookup)
     if let identity {
-      return try await quiet.backupRun(identity, account, archive, lookup.base, begin: 0).plan()
+      return try await BackupRun(quiet, identity, account, archive, lookup.base, begin: 0).plan()
     }
-    guard let base = lookup.base?.snapshot else { throw SnapshotError.noSnapshot }
+    let base = try lookup.newest.snapshot
     return BackupPlan(
       did: base.did, handle: base.handle, server: nil, name: archive.name,
       exists: !archive.isNew, repository: .recent, heldRevision: base.rev)
@@ -164,7 +160,7 @@ public struct AccountBackup: Sendable {
   /// - Returns: No identity for an account that is skipped, either because it was checked recently,
   ///   or because the archive has the commit that a server has named as its newest.
   private func find(_ account: ATIdentifier, _ knownHead: CID?, _ lookup: ArchiveLookup)
-    async throws -> (AccountIdentity?, isRecent: Bool)
+    async throws -> (DestinationArchive, AccountIdentity?, isRecent: Bool)
   {
     observer(.progress(BackupProgress(.resolving)))
     try await lookup.find(account)
@@ -179,25 +175,14 @@ public struct AccountBackup: Sendable {
           ?? false
       if isNewest || isRecent, try !options.checksHeld || archive.storedDamage().isNone {
         try lookup.claim(base.snapshot.did)
-        return (nil, isRecent)
+        return (archive, nil, isRecent)
       }
     }
     let identity = try await AccountIdentity(
       account, base: lookup.base, in: lookup.archive?.path, at: options.now(), network: network)
     try lookup.claim(identity.did)
     if lookup.base?.snapshot.did != identity.did { try await lookup.find(identity) }
-    return (identity, false)
-  }
-
-  /// A backup of an account of which is known who it is, or a fill if there are earlier servers.
-  func backupRun(
-    _ identity: AccountIdentity, _ account: ATIdentifier, _ archive: DestinationArchive,
-    _ base: ArchivedSnapshot?, begin: Int, earlierServers: [XRPCClient]? = nil
-  ) async throws -> BackupRun {
-    observer(.resolved(identity.did, handle: identity.handle, server: identity.server))
-    return BackupRun(
-      self, identity: identity,
-      session: try await identity.session(options.session, for: account, network: network),
-      into: archive, base: base, begin: begin, earlierServers: earlierServers)
+    guard let archive = lookup.archive else { throw BackupError.notFound(account.text) }
+    return (archive, identity, false)
   }
 }

@@ -29,14 +29,6 @@ struct AccountIdentity: Sendable {
   let claims: [Handle]
   /// What a person should know.
   var warnings: [String]
-
-  /// What a snapshot says of the account.
-  var facts: AccountFacts {
-    var facts = AccountFacts()
-    (facts.handle, facts.pds, facts.didDocument, facts.plcLog) = (handle, server, document, log)
-    return facts
-  }
-
 }
 
 extension AccountIdentity {

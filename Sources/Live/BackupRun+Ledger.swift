@@ -80,8 +80,9 @@ extension BackupRun {
         .blobs(
           referenced: draft.blobs.referenced, listed: reconciliation.listedCount,
           wanted: reconciliation.wantedCount))
-      var facts = identity.facts
-      facts.plcLog = plcLog
+      var facts = AccountFacts()
+      (facts.handle, facts.pds) = (identity.handle, identity.server)
+      (facts.didDocument, facts.plcLog) = (identity.document, plcLog)
       let report = try await end(draft, facts, reconciliation, archive, with: appender)
       try await target.publish()
       return report

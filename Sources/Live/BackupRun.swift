@@ -32,15 +32,27 @@ final class BackupRun {
   /// The blobs that the server lists, if it was asked.
   var listing: BlobListing?
 
-  /// A backup, or a fill if there are earlier servers; `begin` is when it began, in milliseconds.
+  /// A backup, or a fill if there are earlier servers: begins a session if one is wanted.
+  ///
+  /// - Parameters:
+  ///   - backup: how to back up.
+  ///   - identity: who the account is.
+  ///   - account: what it was called.
+  ///   - target: the archive.
+  ///   - base: the snapshot that it has of the account.
+  ///   - begin: when the run began, in milliseconds.
+  ///   - earlierServers: servers where the account was before; nil for a backup.
+  /// - Throws: as ``AccountIdentity/session(_:for:network:)`` does.
   init(
-    _ backup: AccountBackup, identity: AccountIdentity, session: Session?,
-    into target: DestinationArchive, base: ArchivedSnapshot?, begin: Int,
+    _ backup: AccountBackup, _ identity: AccountIdentity, _ account: ATIdentifier,
+    _ target: DestinationArchive, _ base: ArchivedSnapshot?, begin: Int,
     earlierServers: [XRPCClient]? = nil
-  ) {
+  ) async throws {
     (network, options, observer) = (backup.network, backup.options, backup.observer)
     (self.identity, self.base, self.begin) = (identity, base, begin)
     (self.target, self.earlierServers) = (target, earlierServers)
+    observer(.resolved(identity.did, handle: identity.handle, server: identity.server))
+    let session = try await identity.session(options.session, for: account, network: network)
     client = XRPCClient(service: identity.server, network: network, session: session)
     loggedInAt = session == nil ? nil : client.service
   }
