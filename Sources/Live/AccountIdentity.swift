@@ -68,7 +68,7 @@ extension AccountIdentity {
     {
       // DNS or the directory may be down while the account's server is not.
       guard let server = network.options.pds ?? base.snapshot.pds else { throw error }
-      let document = try base.didDocument().flatMap(Self.document)
+      let document = try DIDDocument(kept: base.didDocument())
       self.init(
         did: base.snapshot.did, handle: base.snapshot.handle, server: server,
         key: document?.signingKey, document: nil, claims: document?.handles ?? [],
@@ -103,9 +103,13 @@ extension AccountIdentity {
     let did = base.snapshot.did
     var log: [UInt8]? = nil
     if did.method == "plc", let known = try base.readable({ try $0.plcLog() }) {
-      log = try await Self.log(of: did, resolver)
+      do {
+        log = try await resolver.dids.plcLog(of: did)
+      } catch IdentityError.didNotFound {
+        // The directory keeps none of it.
+      }
       if let log, try Self.isSame(log, known, of: did),
-        let document = try base.readable({ try $0.didDocument() }).flatMap(Self.document),
+        let document = try DIDDocument(kept: base.readable { try $0.didDocument() }),
         try PLCLog(known.span, of: did).entries.last.map(document.follows(from:)) ?? false
       {
         try self.init(did, document, bytes: nil, network)
@@ -140,15 +144,6 @@ extension AccountIdentity {
       document: bytes, claims: document.handles, warnings: [])
   }
 
-  /// The account's log; nil if the directory keeps none of it.
-  private static func log(of did: DID, _ resolver: IdentityResolver) async throws -> [UInt8]? {
-    do {
-      return try await resolver.dids.plcLog(of: did)
-    } catch IdentityError.didNotFound {
-      return nil
-    }
-  }
-
   /// Whether a log says what the one that is known says.
   ///
   /// - Throws: ``BackupError/notGenuine(_:)`` if one that says something else does not hold, or has
@@ -169,15 +164,6 @@ extension AccountIdentity {
       return false
     } catch let error where error is PLCLogError || error is PLCFault {
       throw BackupError.notGenuine("the PLC log of \(did) does not hold: \(error)")
-    }
-  }
-
-  private static func document(_ bytes: [UInt8]) -> DIDDocument? {
-    do throws(DIDDocumentError) {
-      return try DIDDocument(bytes.span)
-    } catch {
-      // It is kept as it was received, and need not have been one that can be used.
-      return nil
     }
   }
 
@@ -218,6 +204,12 @@ extension AccountIdentity {
 }
 
 extension DIDDocument {
+  /// The one that an archive keeps as it was received; nil if there is none that can be read.
+  init?(kept bytes: [UInt8]?) {
+    guard let bytes else { return nil }
+    do throws(DIDDocumentError) { try self.init(bytes.span) } catch { return nil }
+  }
+
   /// Whether it says what an operation of the PLC log says of handle, server and key.
   fileprivate func follows(from operation: PLCLog.Entry) -> Bool {
     !operation.isTombstone && handle == operation.handle && pds == operation.pds?.text

@@ -214,23 +214,20 @@ extension BackupRun {
       changes.append("its \(what) is \(new ?? "not known") now, and was \(old ?? "not known")")
     }
     note("handle", base.snapshot.handle?.text, identity.handle?.text)
-    guard let bytes = identity.document, let known = try base.readable({ try $0.didDocument() }),
-      bytes != known
-    else { return changes }
-    do throws(DIDDocumentError) {
-      let (old, new) = (try DIDDocument(known.span), try DIDDocument(bytes.span))
+    if let new = DIDDocument(kept: identity.document),
+      let old = try DIDDocument(kept: base.readable { try $0.didDocument() })
+    {
       note("server", old.pds, new.pds)
       note("key", old.signingKey?.didKey, new.signingKey?.didKey)
-    } catch {
-      // The older one is kept as it was received, and need not have been one that can be read.
     }
     return changes
   }
 
   /// Notes that the handle was confirmed, which no manifest says.
   func noteIdentity(_ snapshot: Snapshot) {
-    guard identity.isHandleConfirmed == true else { return }
-    snapshot.markIdentity(at: options.now(), in: target.path)
+    if identity.isHandleConfirmed == true {
+      snapshot.markIdentity(at: options.now(), in: target.path)
+    }
   }
 }
 

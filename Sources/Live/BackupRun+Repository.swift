@@ -64,12 +64,11 @@ extension BackupRun {
           )
         }
         return fetched
-      } catch is IncompleteRepository {
-        since = nil
-      } catch is XRPCError where since != nil {
+      } catch let error
+        where error is IncompleteRepository
+        || since != nil && (error is XRPCError || Self.isAboutContent(error))
+      {
         // Some servers refuse the parameter, each with words of its own.
-        since = nil
-      } catch let error where since != nil && Self.isAboutContent(error) {
         since = nil
         if error is RefusedCommit { attempt += 1 }
       } catch let error where Self.isAboutContent(error) && attempt < Self.attempts(after: error) {

@@ -267,8 +267,8 @@ package struct ServerAccounts: AsyncSequence, AsyncIteratorProtocol, Sendable {
   ///     with what it calls that.
   ///   - malformed: called with entries without a valid DID, page by page: what stands in its place.
   package init(
-    _ client: XRPCClient, inactive: @escaping @Sendable (DID, String) -> Void,
-    malformed: @escaping @Sendable ([String]) -> Void
+    _ client: XRPCClient, inactive: @escaping @Sendable (DID, String) -> Void = { _, _ in },
+    malformed: @escaping @Sendable ([String]) -> Void = { _ in }
   ) {
     (self.client, self.inactive, self.malformed) = (client, inactive, malformed)
   }
@@ -278,23 +278,24 @@ package struct ServerAccounts: AsyncSequence, AsyncIteratorProtocol, Sendable {
 
   /// The next account that the server gives out.
   ///
-  /// - Throws: what the client throws; `BackupError.endlessList(_:)`.
+  /// - Throws: as ``nextPage()`` does.
   package mutating func next() async throws -> MultiAccountBackup.Account? {
     while true {
-      if let repo = page.popFirst() {
+      while let repo = page.popFirst() {
         if repo.active { return (.did(repo.did), repo.head) }
         inactive(repo.did, repo.status ?? "inactive")
-      } else if isAtEnd {
-        return nil
-      } else {
-        try await fetchPage()
       }
+      guard let next = try await nextPage() else { return nil }
+      page = next[...]
     }
   }
 
-  private mutating func fetchPage() async throws {
+  /// All accounts of the next page; nil behind the last.
+  ///
+  /// - Throws: what the client throws; `BackupError.endlessList(_:)`.
+  package mutating func nextPage() async throws -> [ListRepos.Repo]? {
+    guard !isAtEnd else { return nil }
     let output = try await client.call(ListRepos(limit: ListRepos.maximumLimit, cursor: cursor))
-    page = output.repos[...]
     if !output.malformed.isEmpty { malformed(output.malformed) }
     // A list that brings nothing, or begins again, has come to its end.
     let next = output.cursor ?? ""
@@ -304,5 +305,6 @@ package struct ServerAccounts: AsyncSequence, AsyncIteratorProtocol, Sendable {
     cursor = next
     emptyPages = output.repos.isEmpty ? emptyPages + 1 : 0
     guard emptyPages < Self.maximumEmptyPages else { throw BackupError.endlessList(client.service) }
+    return output.repos
   }
 }

@@ -1,5 +1,4 @@
 internal import ATProtocol
-internal import Files
 package import Live
 package import Remote
 package import XRPC
@@ -20,29 +19,12 @@ extension FleetWorker.Tasks {
         return FleetOutcome(try await backup.run(.did(did), into: .bucket(destination)))
       },
       remove: { did in try await destination.removeArchive(of: did) },
-      list: { host, page in
-        try await list(XRPCClient(service: host, network: network), page)
+      list: { host, take in
+        var accounts = ServerAccounts(XRPCClient(service: host, network: network))
+        while let page = try await accounts.nextPage() {
+          guard try await take(page.map { FleetListed($0) }) else { return }
+        }
       })
-  }
-
-  /// How many pages in a row may bring no account before the list is taken for endless.
-  private static let maximumBarrenPages = 100
-
-  private static func list(
-    _ client: XRPCClient, _ take: ([FleetListed]) async throws -> Bool
-  ) async throws {
-    var cursor: String?
-    var cursors: Set<Int> = []
-    var barrenPages = 0
-    repeat {
-      let output = try await client.call(
-        ListRepos(limit: ListRepos.maximumLimit, cursor: cursor))
-      barrenPages = output.repos.isEmpty ? barrenPages + 1 : 0
-      guard barrenPages < maximumBarrenPages else { throw BackupError.endlessList(client.service) }
-      guard try await take(output.repos.map { FleetListed($0) }) else { return }
-      // A list that brings nothing, or begins again, has come to its end.
-      cursor = output.repos.isEmpty && output.malformed.isEmpty ? nil : output.cursor
-    } while cursor.map { !$0.isEmpty && cursors.insert($0.hashValue).inserted } ?? false
   }
 }
 
