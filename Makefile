@@ -93,7 +93,8 @@ build: requirements ## everything that is tested, in one optimised build: comman
 release: requirements ## the command as it is released, in one file: .build/release/carpack
 	$(BUILD_RELEASE) --product carpack
 
-test: build run-page-tests run-server-tests run-suites ## build and run all tests: page, server, suites (set CARPACK_CORPUS to have real repositories in them)
+test: build ## build and run all tests: page, server, suites (set CARPACK_CORPUS to have real repositories in them)
+	@BESIDE='run-page-tests run-server-tests' $(RUN_SUITES)
 
 test-suites: build run-suites ## the suites alone
 

@@ -74,8 +74,12 @@ extension Target {
   }
 
   /// A suite of tests.
-  static func suite(_ name: String, _ known: [Dependency]) -> Target {
-    .testTarget(name: name, dependencies: known + ["TestSupport"], swiftSettings: strict)
+  ///
+  /// To optimise what is run once takes longer than it saves, except where a suite computes much.
+  static func suite(_ name: String, _ known: [Dependency], isOptimised: Bool = false) -> Target {
+    .testTarget(
+      name: name, dependencies: known + ["TestSupport"],
+      swiftSettings: strict + (isTested && !isOptimised ? [.unsafeFlags(["-Onone"])] : []))
   }
 }
 
@@ -202,7 +206,8 @@ let package = Package(
 
     .suite("IPLDTests", ["IPLD", "LibC"]),
     .suite("ATProtocolTests", ["ATProtocol", "Archive", "IPLD", "LibC", "Repository", "StandIn"]),
-    .suite("ArchiveTests", ["Archive", "ArchiveTestSupport", "IPLD", "LibC", paths]),
+    .suite(
+      "ArchiveTests", ["Archive", "ArchiveTestSupport", "IPLD", "LibC", paths], isOptimised: true),
     .suite("XRPCTests", ["ATProtocol", "IPLD", "LibC", "StandIn", "XRPC"]),
     .suite("ObjectStoreTests", ["ATProtocol", "IPLD", "LibC", "ObjectStore", "StandIn", "XRPC"]),
     .suite("TOMLTests", ["TOML"]),
@@ -214,7 +219,7 @@ let package = Package(
     .suite("FleetTests", backup + ["Fleet", "ObjectStore", "StandIn"]),
     // Fails, cuts and kills in every place: what was committed has to survive. `make torture` runs
     // them for longer.
-    .suite("TortureTests", backup + ["ArchiveTestSupport"]),
+    .suite("TortureTests", backup + ["ArchiveTestSupport"], isOptimised: true),
     // Runs the built command on the sessions in Tests/Transcripts.
     .suite("CommandTests", snapshots + ["ArchiveTestSupport"]),
   ],
@@ -228,7 +233,9 @@ let package = Package(
 if Context.environment["CARPACK_BUILD_SERVE"] != nil {
   package.products.append(.executable(name: "carpack-serve", targets: ["carpack-serve"]))
   package.dependencies += [
-    .package(url: "https://github.com/hummingbird-project/hummingbird", from: "2.28.1"),
+    // Without its traits: settings come from the command line.
+    .package(
+      url: "https://github.com/hummingbird-project/hummingbird", from: "2.28.1", traits: []),
     // What Hummingbird's interface is made of.
     .package(url: "https://github.com/apple/swift-http-types", from: "1.8.0"),
     .package(url: "https://github.com/apple/swift-log", from: "1.16.2"),

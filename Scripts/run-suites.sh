@@ -2,6 +2,7 @@
 # Runs the suites of .build/tests, in several processes at a time, since many tests wait for servers and programs:
 #
 #   run-suites.sh [REGULAR EXPRESSION]    all suites, or the tests that match
+#   BESIDE="VERB …" run-suites.sh         all suites, and verbs of the Makefile at the same time
 #
 # Each process runs the suites of some targets, and the last one all that the others leave out. What each said follows when it
 # has ended; the last line has the number of tests of all together. Logs are in .build/tests/logs.
@@ -29,6 +30,12 @@ if [ $# -gt 0 ]; then
   exit
 fi
 
+beside=()
+verbs=${BESIDE:-}
+for verb in $verbs; do
+  make "$verb" >"$logs/$verb.output" 2>&1 &
+  beside+=($!)
+done
 processes=()
 for number in "${!parts[@]}"; do
   run --filter "${parts[$number]}" >"$logs/$number.log" 2>&1 &
@@ -42,6 +49,12 @@ failed=0
 for number in "${!processes[@]}"; do
   wait "${processes[$number]}" || failed=1
   cat "$logs/$number.log"
+done
+number=0
+for verb in $verbs; do
+  wait "${beside[$number]}" || failed=1
+  cat "$logs/$verb.output"
+  number=$((number + 1))
 done
 
 # Swift Testing's closing lines, told from the lines of the single tests by their words.
