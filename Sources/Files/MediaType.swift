@@ -1,3 +1,5 @@
+internal import IPLD
+
 /// Which ending a blob's file gets: by the media type its record names, if the content does not say
 /// otherwise.
 package enum MediaType {
@@ -26,45 +28,28 @@ package enum MediaType {
   /// How many bytes ``signature(of:)`` looks at.
   package static let signatureLength = 64
 
+  /// What contents begin with, of which the first that fits counts: a character for each byte, `?`
+  /// for any.
+  private static let signatures: [(beginning: String, ending: String)] = [
+    ("\u{ff}\u{d8}\u{ff}", "jpg"), ("\u{89}PNG\r\n\u{1a}\n", "png"), ("GIF87a", "gif"),
+    ("GIF89a", "gif"), ("RIFF????WEBP", "webp"), ("RIFF????WAVE", "wav"),
+    ("????ftypavif", "avif"), ("????ftypavis", "avif"), ("????ftypheic", "heic"),
+    ("????ftypheix", "heic"), ("????ftypmif1", "heic"), ("????ftypqt  ", "mov"),
+    ("????ftypM4A ", "m4a"), ("????ftyp", "mp4"), ("\u{1a}E\u{df}\u{a3}", "webm"),
+    ("%PDF-", "pdf"), ("OggS", "ogg"), ("fLaC", "flac"), ("ID3", "mp3"), ("WEBVTT", "vtt"),
+    ("PK\u{3}\u{4}", "zip"), ("BM????\0\0??????", "bmp"), ("\u{ff}\n", "jxl"),
+    ("\0\0\0\u{c}JXL ", "jxl"), ("II*\0", "tiff"), ("MM\0*", "tiff"),
+  ]
+
   /// The ending that the first bytes of a content tell of; nil for content without a known
   /// signature.
   package static func signature(of bytes: Span<UInt8>) -> String? {
-    func at(_ offset: Int, _ text: StaticString) -> Bool {
-      let count = text.utf8CodeUnitCount
-      guard bytes.count >= offset + count else { return false }
-      return text.withUTF8Buffer { buffer in
-        for index in 0..<count where unsafe buffer[index] != bytes[offset + index] { return false }
-        return true
-      }
-    }
-    func starts(_ first: UInt8...) -> Bool {
-      guard bytes.count >= first.count else { return false }
-      for index in first.indices where bytes[index] != first[index] { return false }
-      return true
-    }
-    if starts(0xff, 0xd8, 0xff) { return "jpg" }
-    if starts(0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a) { return "png" }
-    if at(0, "GIF87a") || at(0, "GIF89a") { return "gif" }
-    if at(0, "RIFF") && at(8, "WEBP") { return "webp" }
-    if at(0, "RIFF") && at(8, "WAVE") { return "wav" }
-    if at(4, "ftyp") {
-      if at(8, "avif") || at(8, "avis") { return "avif" }
-      if at(8, "heic") || at(8, "heix") || at(8, "mif1") { return "heic" }
-      if at(8, "qt  ") { return "mov" }
-      if at(8, "M4A ") { return "m4a" }
-      return "mp4"
-    }
-    if starts(0x1a, 0x45, 0xdf, 0xa3) { return "webm" }
-    if at(0, "%PDF-") { return "pdf" }
-    if at(0, "OggS") { return "ogg" }
-    if at(0, "fLaC") { return "flac" }
-    if at(0, "ID3") { return "mp3" }
-    if at(0, "WEBVTT") { return "vtt" }
-    if starts(0x50, 0x4b, 0x03, 0x04) { return "zip" }
-    if at(0, "BM") && bytes.count >= 14 && bytes[6] == 0 && bytes[7] == 0 { return "bmp" }
-    if starts(0xff, 0x0a) || starts(0, 0, 0, 0x0c, 0x4a, 0x58, 0x4c, 0x20) { return "jxl" }
-    if starts(0x49, 0x49, 0x2a, 0) || starts(0x4d, 0x4d, 0, 0x2a) { return "tiff" }
-    return nil
+    let bytes = bytes.array(0..<min(bytes.count, signatureLength))
+    return signatures.first { beginning, _ in
+      let signs = beginning.unicodeScalars
+      return bytes.count >= signs.count
+        && zip(signs, bytes).allSatisfy { $0 == "?" || $0.value == UInt32($1) }
+    }?.ending
   }
 
   /// Endings whose content may carry each other's signature, for they share a container.

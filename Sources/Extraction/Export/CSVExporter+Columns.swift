@@ -93,15 +93,7 @@ extension CSVExporter {
 
   /// The CIDs of the blobs that a value refers to in either form, with spaces between them.
   private static func blobs(in value: IPLDValue?) -> String {
-    var found: [String] = []
-    var open = [value].compactMap(\.self)
-    while let next = open.popLast() {
-      if let cid = next.blobCID {
-        found.append("\(cid)")
-      } else {
-        open += next.children.reversed()
-      }
-    }
-    return found.joined(separator: " ")
+    guard let value else { return "" }
+    return value.descendants.compactMap(\.blobCID).map { "\($0)" }.joined(separator: " ")
   }
 }

@@ -5,6 +5,20 @@ extension IPLDValue {
   /// What a list or a map holds, in its order.
   var children: [IPLDValue] { array ?? map?.entries.map(\.value) ?? [] }
 
+  /// The value and all that it holds, each before what it holds itself.
+  var descendants: some Sequence<IPLDValue> {
+    sequence(state: [self]) { waiting in
+      let next = waiting.popLast()
+      waiting += next?.children.reversed() ?? []
+      return next
+    }
+  }
+
+  /// The first text under one of these keys that is not empty.
+  func text(_ keys: String...) -> String? {
+    keys.lazy.compactMap { self[$0]?.string }.first { !$0.isEmpty }
+  }
+
   /// The blob that a map refers to, in today's form or in that of 2022.
   var blobCID: CID? {
     if let link = self["ref"]?.link { return link }

@@ -101,10 +101,7 @@ package struct BlobNotes {
 
   /// The words that belong to a blob of a record.
   private static func text(of blob: CID, in record: IPLDValue) -> String {
-    func text(_ value: IPLDValue, _ keys: String...) -> String? {
-      keys.lazy.compactMap { value[$0]?.string }.first { !$0.isEmpty }
-    }
-    let recordText = text(record, "text", "title", "name", "displayName", "description") ?? ""
+    let recordText = record.text("text", "title", "name", "displayName", "description") ?? ""
     var waiting: [Place] = [(record, "", nil, nil)]
     var isOutermost = true
     while let place = waiting.popLast() {
@@ -116,8 +113,8 @@ package struct BlobNotes {
           let key = telling.contains(place.key) || recordText.isEmpty ? place.key : recordText
           return place.alt ?? place.title ?? key
         }
-        let alt = text(place.value, "alt") ?? place.alt
-        let title = isOutermost ? nil : text(place.value, "title", "name") ?? place.title
+        let alt = place.value.text("alt") ?? place.alt
+        let title = isOutermost ? nil : place.value.text("title", "name") ?? place.title
         if found == nil {
           waiting += map.entries.reversed().map { ($0.value, $0.key, alt, title) }
         }

@@ -28,12 +28,7 @@ package struct TextPattern: Sendable {
     // Most records do not have it anywhere, and need not be decoded to know that.
     if let ascii, !Self.contains(block, ascii) { return nil }
     guard let value = try? DAGCBORDecoder.decode(block) else { return nil }
-    var waiting = [value]
-    while let next = waiting.popLast() {
-      if let text = next.string, let excerpt = excerpt(of: text) { return excerpt }
-      waiting += next.children.reversed()
-    }
-    return nil
+    return value.descendants.lazy.compactMap { $0.string.flatMap(excerpt) }.first
   }
 
   private func excerpt(of value: String) -> String? {

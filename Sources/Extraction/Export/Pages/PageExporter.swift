@@ -200,12 +200,11 @@ package struct PageExporter {
       guard let file = try writer.media.file(profile?[name], ["image/"])?.path else { continue }
       html += #"<img class="\#(name)" src="\#(file)" alt="">"#
     }
-    let name = profile?["displayName"]?.string ?? ""
     html += """
-      <h1 dir="auto">\(name.isEmpty ? account : name)</h1>\
+      <h1 dir="auto">\(profile?.text("displayName") ?? account)</h1>\
       <p class="soft">\(account) · \(snapshot.did)</p>
       """
-    if let about = profile?["description"]?.string, !about.isEmpty {
+    if let about = profile?.text("description") {
       html += #"<div class="text" dir="auto">\#(about)</div>"#
     }
     let moment = Moment(snapshot.createdAt).map(HTML.name) ?? snapshot.createdAt

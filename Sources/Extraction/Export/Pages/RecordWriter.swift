@@ -157,9 +157,8 @@ struct RecordWriter {
       html += #"<img src="\#(file)" alt="" loading="lazy"><br>"#
     }
     let uri = card["uri"]?.string
-    let title = card["title"]?.string ?? ""
-    html += HTML.link(to: uri, title.isEmpty ? uri ?? "" : title)
-    if let about = card["description"]?.string, !about.isEmpty {
+    html += HTML.link(to: uri, card.text("title") ?? uri ?? "")
+    if let about = card.text("description") {
       html += #"<p class="soft">\#(about)</p>"#
     }
     html += "</div>"
@@ -186,7 +185,7 @@ struct RecordWriter {
       about = HTML.link(to: HTML.page(of: uri), subject)
     }
     for field in ["displayName", "name", "title", "text", "description"] {
-      if let text = value[field]?.string, !text.isEmpty { about += "\(text) " }
+      if let text = value.text(field) { about += "\(text) " }
     }
     return """
       \(beginning)<p dir="auto">\(about)</p><details><summary class="soft">\(record.key)</summary>\
