@@ -84,7 +84,7 @@ final class BlobDownloads: Sendable {
   /// be long gone.
   ///
   /// - Parameter moment: when they were asked for.
-  func ledger(at moment: String) -> BlobReconciliation.Ledger {
+  func ledger(at moment: String) -> BlobLedger {
     state.withLock { state in
       let failures = state.answers.first?.failures
       return state.reconciliation.ledger(at: moment) { position in

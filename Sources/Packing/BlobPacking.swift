@@ -43,7 +43,7 @@ struct BlobPacking {
   }
 
   /// The figures, and what is missing.
-  var ledger: BlobReconciliation.Ledger { reconciliation.ledger() }
+  var ledger: BlobLedger { reconciliation.ledger() }
 
   /// Whether a file with this content goes into the archive: if no record refers to it, as a rule
   /// only what was lost.

@@ -24,14 +24,11 @@ package struct BlobReconciliation: Sendable {
     package var isLarge: Bool { declaredSize ?? 0 > BlobLedger.largeBlob }
   }
 
-  /// How many blobs the server lists; nil if that is not known.
-  package let listedCount: Int?
-
   private let table: BlobTable
   /// The blobs behind those of the table.
   private var others: IndexedCIDs
-  /// What is known of these.
-  private var notes: [Note]
+  /// What each of these is missed for.
+  private var needs: [Need]
   /// The length of each blob; ``absent`` for those that are not held.
   private var lengths: [UInt64]
   /// What was missing in the snapshot before.
@@ -43,23 +40,21 @@ package struct BlobReconciliation: Sendable {
   private var wantedPositions: [UInt32] = []
   /// Which blobs are asked for; nil if there is nobody to ask.
   private let schedule: RetrySchedule?
-  /// What is counted already, beside the blobs that have a position.
-  private var counted: Snapshot.BlobCounts
-  /// The extras that have no position.
-  private let extrasBefore: [CID]
-  /// What a server gave.
-  private var received = (count: 0, bytes: UInt64(0))
+  /// What is known beside the blobs that have a position.
+  private var known: BlobLedger
 
   private static let absent = UInt64.max
   private static let lost = UInt32.max
   private static let mismatched = UInt32.max - 1
 
-  /// What is known of a blob behind those of the table.
-  private struct Note {
-    /// Whether it is missed if it is not held: the server lists it, or it is damaged.
-    var isNeeded: Bool
-    /// Whether some record refers to it.
-    var isReferenced = false
+  /// What a blob behind those of the table is missed for, if it is not held.
+  private enum Need {
+    /// It is not missed.
+    case none
+    /// The server lists it, or it is damaged.
+    case listed
+    /// Some record refers to it.
+    case referenced
   }
 
   /// Sets the one against the other.
@@ -78,33 +73,30 @@ package struct BlobReconciliation: Sendable {
     _ blobs: BlobTable, inCAR: (CID) -> UInt64?, listing: BlobListing?, archive: ArchiveReader?,
     base: ArchivedSnapshot?, schedule: RetrySchedule? = .always
   ) throws {
-    let known = try base?.readableLists()
-    var further = IndexedCIDs()
-    for cid in known?.extras ?? [] where !blobs.contains(cid) { further.insert(cid) }
-    let extrasEnd = blobs.entries.count + further.list.count
-    var notes = further.list.map { _ in Note(isNeeded: false) }
+    let lists = try base?.readableLists()
+    var others = IndexedCIDs()
+    for cid in lists?.extras ?? [] where !blobs.contains(cid) { others.insert(cid) }
+    let extrasEnd = blobs.entries.count + others.list.count
+    var needs = [Need](repeating: .none, count: others.list.count)
     func list(_ cid: CID) {
       guard !blobs.contains(cid) else { return }
-      if further.insert(cid) { notes.append(Note(isNeeded: true)) }
-      if let place = further.place(of: cid) { notes[place].isNeeded = true }
+      if others.insert(cid) { needs.append(.listed) }
+      if let place = others.place(of: cid) { needs[place] = .listed }
     }
     for cid in listing?.list ?? [] { list(cid) }
     if listing == nil || listing?.fault != nil {
-      for entry in known?.missing ?? [] where !entry.isReferenced { list(entry.cid) }
+      for entry in lists?.missing ?? [] where !entry.isReferenced { list(entry.cid) }
     }
-    var counted = Snapshot.BlobCounts()
-    counted.listFault = base?.snapshot.blobs.listFault
+    var known = BlobLedger()
+    known.counts.listFault = base?.snapshot.blobs.listFault
     self.init(
-      blobs, others: further, notes, before: known?.missing ?? [], counted, listing: listing,
+      blobs, others: others, needs, before: lists?.missing ?? [], known, listing: listing,
       schedule: schedule)
-    if !before.isEmpty {
-      let noted = IndexedCIDs(before.cids)
-      for position in 0..<count {
-        if let place = noted.place(of: cid(at: position)) { places[position] = UInt32(place) + 1 }
-      }
-    }
+    let noted = IndexedCIDs(before.cids)
     for position in 0..<count {
-      if let length = inCAR(cid(at: position)) { lengths[position] = length }
+      let cid = cid(at: position)
+      if let place = noted.place(of: cid) { places[position] = UInt32(place) + 1 }
+      if let length = inCAR(cid) { lengths[position] = length }
     }
     if let archive {
       // Of an archive that lies elsewhere no blob is fetched to be looked at.
@@ -116,12 +108,10 @@ package struct BlobReconciliation: Sendable {
         if let length = state.bodyLength { lengths[position] = length }
         guard lengths[position] == Self.absent else { continue }
         // An extra was in the archive, so one that is not there is lost, too.
-        let isExtra = position >= blobs.entries.count && position < extrasEnd
-        guard state.isDamaged || isExtra else { continue }
+        let place = position - blobs.entries.count
+        guard state.isDamaged || place >= 0 && position < extrasEnd else { continue }
         places[position] = Self.lost
-        if position >= blobs.entries.count {
-          self.notes[position - blobs.entries.count].isNeeded = true
-        }
+        if place >= 0 { self.needs[place] = .listed }
       }
     }
     wantedPositions = dueNewestFirst()
@@ -142,11 +132,11 @@ package struct BlobReconciliation: Sendable {
     adding new: BlobTable, to ledger: BlobLedger.MissingList, of base: ArchivedSnapshot,
     listing: BlobListing?, archive: ArchiveReader, schedule: RetrySchedule
   ) throws {
-    var (others, notes, places): (IndexedCIDs, [Note], [UInt32]) = (IndexedCIDs(), [], [])
+    var (others, needs, places): (IndexedCIDs, [Need], [UInt32]) = (IndexedCIDs(), [], [])
     for (place, entry) in ledger.enumerated() where others.insert(entry.cid) {
       let isListed =
         listing?.fault != nil || listing.map { $0.known.place(of: entry.cid) != nil } ?? true
-      notes.append(Note(isNeeded: entry.isReferenced || isListed, isReferenced: entry.isReferenced))
+      needs.append(entry.isReferenced ? .referenced : isListed ? .listed : .none)
       places.append(UInt32(place) + 1)
     }
     if let listing {
@@ -157,14 +147,16 @@ package struct BlobReconciliation: Sendable {
         })
       for (cid, isHeld) in zip(unknown, try archive.holds(unknown)) where !isHeld {
         others.insert(cid)
-        notes.append(Note(isNeeded: true))
+        needs.append(.listed)
       }
     }
-    var counted = base.snapshot.blobs
-    (counted.listedMissing, counted.accepted) = (0, 0)
+    var known = BlobLedger()
+    (known.counts, known.extras) = (base.snapshot.blobs, try base.extras())
+    // What is missing is entered again.
+    known.counts.referenced = known.counts.held
+    (known.counts.listedMissing, known.counts.accepted) = (0, 0)
     self.init(
-      new, others: others, notes, before: ledger, counted, extrasBefore: try base.extras(),
-      listing: listing, schedule: schedule)
+      new, others: others, needs, before: ledger, known, listing: listing, schedule: schedule)
     let first = new.entries.count
     self.places.replaceSubrange(first..<first + places.count, with: places)
     wantedPositions = dueNewestFirst()
@@ -172,18 +164,20 @@ package struct BlobReconciliation: Sendable {
 
   /// All that has a position, none of which has been looked up.
   private init(
-    _ table: BlobTable, others: IndexedCIDs, _ notes: [Note], before: BlobLedger.MissingList,
-    _ counted: Snapshot.BlobCounts, extrasBefore: [CID] = [], listing: BlobListing?,
-    schedule: RetrySchedule?
+    _ table: BlobTable, others: IndexedCIDs, _ needs: [Need], before: BlobLedger.MissingList,
+    _ known: BlobLedger, listing: BlobListing?, schedule: RetrySchedule?
   ) {
-    (self.table, self.others, self.notes) = (table, others, notes)
-    (self.before, self.extrasBefore, self.schedule) = (before, extrasBefore, schedule)
-    self.counted = counted
+    (self.table, self.others, self.needs) = (table, others, needs)
+    (self.before, self.known, self.schedule) = (before, known, schedule)
     // A server that was not asked has not mended its list.
-    if let listing { self.counted.listFault = listing.fault }
+    if let listing { self.known.counts.listFault = listing.fault }
     // A list of which nothing came says nothing.
-    listedCount = listing.flatMap { $0.fault != nil && $0.list.isEmpty ? nil : $0.list.count }
-    let count = notes.count + table.entries.count
+    self.known.counts.listed =
+      listing.flatMap { $0.fault != nil && $0.list.isEmpty ? nil : $0.list.count }
+    // Those that come from files nobody counts.
+    self.known.counts.new = schedule.map { _ in 0 }
+    self.known.counts.newBytes = schedule.map { _ in 0 }
+    let count = needs.count + table.entries.count
     lengths = [UInt64](repeating: Self.absent, count: count)
     places = [UInt32](repeating: 0, count: count)
   }
@@ -204,11 +198,14 @@ package struct BlobReconciliation: Sendable {
     }
     let referenced = table.entries.indices.filter(isDue).map { (key($0), UInt32($0)) }
     let others = (table.entries.count..<count).lazy
-      .filter { notes[$0 - table.entries.count].isNeeded && isDue($0) }
+      .filter { needs[$0 - table.entries.count] != .none && isDue($0) }
     return referenced.sorted { $0 > $1 }.map(\.1) + others.map { UInt32($0) }
   }
 
   // MARK: Asking
+
+  /// How many blobs the server lists; nil if that is not known.
+  package var listedCount: Int? { known.counts.listed }
 
   /// How many blobs have a position.
   package var count: Int { lengths.count }
@@ -237,8 +234,8 @@ package struct BlobReconciliation: Sendable {
   /// Notes that a blob has come into the archive from a server.
   package mutating func received(_ blob: Wanted, length: UInt64) {
     lengths[blob.position] = length
-    received.count += 1
-    received.bytes += length
+    known.counts.new = (known.counts.new ?? 0) + 1
+    known.counts.newBytes = (known.counts.newBytes ?? 0) + length
   }
 
   // MARK: Files
@@ -262,7 +259,7 @@ package struct BlobReconciliation: Sendable {
   package mutating func took(_ cid: CID, length: UInt64) {
     if let position = position(of: cid) { return lengths[position] = length }
     others.insert(cid)
-    notes.append(Note(isNeeded: false))
+    needs.append(.none)
     lengths.append(length)
     places.append(0)
   }
@@ -276,17 +273,9 @@ package struct BlobReconciliation: Sendable {
 
   // MARK: The ledger
 
-  /// What the manifest says about the blobs: figures, those held though no record refers to them,
-  /// and those that are missing.
-  package typealias Ledger = (
-    counts: Snapshot.BlobCounts, extras: [CID], missing: BlobLedger.MissingList
-  )
-
   /// What the ledger says of a blob that is not held, before it is asked for.
   private func entry(_ position: Int) -> BlobLedger.Missing {
-    let isListed = position >= table.entries.count
-    let size = isListed ? nil : table.entries[position].size
-    let isReferenced = !isListed || notes[position - table.entries.count].isReferenced
+    let size = position < table.entries.count ? table.entries[position].size : nil
     func unlisted(_ reason: BlobLedger.Reason) -> BlobLedger.Missing {
       BlobLedger.Missing(cid: cid(at: position), reason: reason, size: nil)
     }
@@ -298,9 +287,14 @@ package struct BlobReconciliation: Sendable {
       case let place: before[Int(place) - 1]
       }
     entry.size = size ?? entry.size
-    entry.isReferenced = isReferenced
+    entry.isReferenced = need(position) == .referenced
     if let schedule { entry.lastTried = schedule.lastTried(entry) }
     return entry
+  }
+
+  /// What a blob is missed for if it is not held.
+  private func need(_ position: Int) -> Need {
+    position < table.entries.count ? .referenced : needs[position - table.entries.count]
   }
 
   /// The ledger, when everything has been asked for or taken.
@@ -310,46 +304,23 @@ package struct BlobReconciliation: Sendable {
   ///   - failure: why the blob with a position did not come; nil if it was not asked for.
   package func ledger(
     at moment: String? = nil, failure: (Int) -> BlobFailure? = { _ in nil }
-  ) -> Ledger {
-    var ledger: Ledger = (counted, extrasBefore, [])
-    func miss(_ position: Int) {
+  ) -> BlobLedger {
+    var ledger = known
+    for position in 0..<count {
+      let need = need(position)
+      guard lengths[position] == Self.absent else {
+        let isReferenced = need == .referenced
+        ledger.hold(cid(at: position), lengths[position], isReferenced: isReferenced)
+        continue
+      }
+      guard need != .none else { continue }
       var entry = entry(position)
       if let failure = failure(position) {
-        entry.reason = failure.reason
-        entry.status = failure.status
-        entry.firstTried = entry.firstTried ?? moment
-        entry.lastTried = moment
+        (entry.reason, entry.status) = (failure.reason, failure.status)
+        (entry.firstTried, entry.lastTried) = (entry.firstTried ?? moment, moment)
       }
-      if entry.accepted != nil { ledger.counts.accepted += 1 }
-      ledger.missing.append(entry)
+      ledger.miss(entry)
     }
-    func hold(_ length: UInt64) {
-      ledger.counts.held += 1
-      ledger.counts.heldBytes += length
-    }
-    for position in table.entries.indices {
-      ledger.counts.referenced += 1
-      if lengths[position] == Self.absent { miss(position) } else { hold(lengths[position]) }
-    }
-    for (place, note) in notes.enumerated() {
-      let position = table.entries.count + place
-      let length = lengths[position]
-      if length == Self.absent {
-        guard note.isNeeded else { continue }
-        if !note.isReferenced { ledger.counts.listedMissing += 1 }
-        miss(position)
-      } else if note.isReferenced {
-        hold(length)
-      } else {
-        ledger.extras.append(others.list[place])
-        ledger.counts.extras += 1
-        ledger.counts.extrasBytes += length
-      }
-    }
-    ledger.counts.listed = listedCount
-    // Those that came from files nobody counts.
-    ledger.counts.new = schedule.map { _ in received.count }
-    ledger.counts.newBytes = schedule.map { _ in received.bytes }
     return ledger
   }
 }

@@ -48,7 +48,7 @@ package struct SnapshotBuilder: Sendable {
   /// What the server gave to the account's owner, if it says something new.
   private var privateData: ReceivedPrivateData?
   private let facts: AccountFacts
-  private let ledger: BlobReconciliation.Ledger
+  private let ledger: BlobLedger
   private let base: ArchivedSnapshot?
   private let provenance: Provenance
 
@@ -62,7 +62,7 @@ package struct SnapshotBuilder: Sendable {
   ///   - base: the account's snapshot before.
   ///   - provenance: by whom it is made, where and when.
   package init(
-    _ draft: Snapshot, _ facts: AccountFacts, _ ledger: BlobReconciliation.Ledger,
+    _ draft: Snapshot, _ facts: AccountFacts, _ ledger: BlobLedger,
     after base: ArchivedSnapshot?, _ provenance: Provenance
   ) {
     var snapshot = draft

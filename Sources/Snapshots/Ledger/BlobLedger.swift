@@ -2,12 +2,80 @@ public import IPLD
 
 /// Which blobs are referred to, listed, held, missing and why.
 ///
-/// Whether a blob is held is what the archive's index says; the ledger holds what cannot be known
-/// otherwise, the reasons. A blob without an entry was simply not among the files given, as all of
-/// them are when a CAR is packed alone.
-public enum BlobLedger {
+/// Each blob is entered once, by ``hold(_:_:isReferenced:)`` or ``miss(_:)``, and every figure
+/// follows from that. Whether a blob is held is what the archive's index says; the pages hold what
+/// cannot be known otherwise, the reasons. A blob without an entry on them was simply not among the
+/// files given, as all of them are when a CAR is packed alone.
+public struct BlobLedger: Sendable {
+  /// The figures.
+  package var counts = Counts()
+  /// The blobs that are held though no record refers to them.
+  package var extras: [CID] = []
+  /// The blobs that are missing.
+  package var missing: MissingList = []
+
+  /// A ledger without an entry.
+  package init() {}
+
+  /// Enters a blob that is held, so many bytes of it.
+  package mutating func hold(_ cid: CID, _ length: UInt64, isReferenced: Bool) {
+    if isReferenced {
+      counts.referenced += 1
+      counts.held += 1
+      counts.heldBytes += length
+    } else {
+      extras.append(cid)
+      counts.extras += 1
+      counts.extrasBytes += length
+    }
+  }
+
+  /// Enters a blob that is missing.
+  package mutating func miss(_ entry: Missing) {
+    if entry.isReferenced { counts.referenced += 1 } else { counts.listedMissing += 1 }
+    if entry.accepted != nil { counts.accepted += 1 }
+    missing.append(entry)
+  }
+
   /// The longest blob that a download keeps in memory, in bytes.
   package static let largeBlob = 4 << 20
+
+  /// The blobs in figures.
+  public struct Counts: Equatable, Sendable {
+    /// Blobs that records refer to.
+    public var referenced = 0
+    /// Those of them that the archive holds.
+    public var held = 0
+    /// The bytes of these.
+    public var heldBytes: UInt64 = 0
+    /// Blobs that the archive holds though no record refers to them.
+    public var extras = 0
+    /// The bytes of these.
+    public var extrasBytes: UInt64 = 0
+    /// Blobs that the server lists; nil if it was not asked, or did not say.
+    public var listed: Int?
+    /// Those of them that no record refers to and the archive does not hold.
+    public var listedMissing = 0
+    /// Those of the missing ones, referenced or listed, whose loss is accepted.
+    public var accepted = 0
+    /// Why the server's list is not whole; nil if it is, or nobody asked for it.
+    package var listFault: ListFault?
+    /// Blobs that came into the archive with this snapshot; nil if nobody counted.
+    package var new: Int?
+    /// The bytes of these.
+    package var newBytes: UInt64?
+    /// Blobs that records refer to and the archive does not hold.
+    public var missing: Int { referenced - held }
+    /// Whether nothing that is referred to or listed is missing, and all that is listed is known.
+    public var isComplete: Bool { missing == 0 && listedMissing == 0 && listFault == nil }
+    /// Blobs that are missing, referenced or listed, and whose loss is not accepted.
+    package var unaccepted: Int { max(0, missing + listedMissing - accepted) }
+    /// Whether nothing is missing but what is accepted as lost.
+    package var isSettled: Bool { unaccepted == 0 && listFault == nil }
+
+    /// No blobs.
+    package init() {}
+  }
 
   /// Why a blob is not held.
   public struct Reason: RawRepresentable, Hashable, Sendable {

@@ -63,7 +63,7 @@ extension Snapshot {
   }
 }
 
-extension Snapshot.BlobCounts {
+extension BlobLedger.Counts {
   /// The fields of `blobs`.
   fileprivate mutating func fields(_ fields: inout ManifestFields) throws(SnapshotError) {
     try fields.field("referenced", &referenced)

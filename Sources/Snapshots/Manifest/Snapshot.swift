@@ -144,41 +144,7 @@ public struct Snapshot: Equatable, Sendable {
   }
 
   /// The blobs in figures.
-  public struct BlobCounts: Equatable, Sendable {
-    /// Blobs that records refer to.
-    public var referenced = 0
-    /// Those of them that the archive holds.
-    public var held = 0
-    /// The bytes of these.
-    public var heldBytes: UInt64 = 0
-    /// Blobs that the archive holds though no record refers to them.
-    public var extras = 0
-    /// The bytes of these.
-    public var extrasBytes: UInt64 = 0
-    /// Blobs that the server lists; nil if it was not asked, or did not say.
-    public var listed: Int?
-    /// Those of them that no record refers to and the archive does not hold.
-    public var listedMissing = 0
-    /// Those of the missing ones, referenced or listed, whose loss is accepted.
-    public var accepted = 0
-    /// Why the server's list is not whole; nil if it is, or nobody asked for it.
-    package var listFault: ListFault?
-    /// Blobs that came into the archive with this snapshot; nil if nobody counted.
-    package var new: Int?
-    /// The bytes of these.
-    package var newBytes: UInt64?
-    /// Blobs that records refer to and the archive does not hold.
-    public var missing: Int { referenced - held }
-    /// Whether nothing that is referred to or listed is missing, and all that is listed is known.
-    public var isComplete: Bool { missing == 0 && listedMissing == 0 && listFault == nil }
-    /// Blobs that are missing, referenced or listed, and whose loss is not accepted.
-    package var unaccepted: Int { max(0, missing + listedMissing - accepted) }
-    /// Whether nothing is missing but what is accepted as lost.
-    package var isSettled: Bool { unaccepted == 0 && listFault == nil }
-
-    /// No blobs.
-    package init() {}
-  }
+  public typealias BlobCounts = BlobLedger.Counts
 }
 
 extension Snapshot {

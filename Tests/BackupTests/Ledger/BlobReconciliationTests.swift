@@ -281,7 +281,7 @@ extension BlobReconciliation {
   }
 
   /// The ledger after some blobs did not come.
-  fileprivate func ledger(_ failures: [CID: BlobFailure], at moment: String) -> Ledger {
+  fileprivate func ledger(_ failures: [CID: BlobFailure], at moment: String) -> BlobLedger {
     ledger(at: moment) { failures[cid(at: $0)] }
   }
 }
