@@ -81,22 +81,13 @@ package struct ArchiveCopier {
 /// 1. The old file is not written to, and keeps its name until the new one has been verified.
 /// 2. It is locked meanwhile, and must still be in its place before it is replaced.
 extension ArchiveCopier {
-  /// The result of compacting.
-  package struct CompactReport: Sendable {
-    /// How many snapshots there are.
-    package let snapshotCount: Int
-    /// How many bytes the old file has.
-    package let oldSize: UInt64
-    /// How many sections it has.
-    package let oldSectionCount: UInt64
-    /// How many of these no snapshot needs.
-    package let leftOutCount: Int
-    /// What is in the new file.
-    package let generation: Generation
-    /// Whether the new file was put in place; false if everything is needed and it would not be
-    /// smaller.
-    package let isReplaced: Bool
-  }
+  /// The result of compacting: how many snapshots there are; how many bytes and sections the old
+  /// file has, and how many of these no snapshot needs; what is in the new file; and whether that was
+  /// put in place: not if everything is needed and it would not be smaller.
+  package typealias CompactReport = (
+    snapshotCount: Int, oldSize: UInt64, oldSectionCount: UInt64, leftOutCount: Int,
+    generation: Generation, isReplaced: Bool
+  )
 
   /// Compacts an archive, in place or into another file.
   ///
@@ -129,10 +120,10 @@ extension ArchiveCopier {
           if isReplaced { try target.takeMode(of: path) }
         }
         if isReplaced { try target.publishArchive() } else { target.discard() }
-        return CompactReport(
-          snapshotCount: links.count, oldSize: archive.reader.fileSize,
-          oldSectionCount: archive.reader.generation.sectionCount, leftOutCount: leftOutCount,
-          generation: generation, isReplaced: isReplaced)
+        return (
+          links.count, archive.reader.fileSize, archive.reader.generation.sectionCount,
+          leftOutCount, generation, isReplaced
+        )
       }
     }
   }
@@ -218,21 +209,13 @@ extension ArchiveCopier {
 /// blobs are there are kept once. A blob that one archive lacks and another holds is held
 /// afterwards, and the manifest says so.
 extension ArchiveCopier {
-  /// The result of merging.
-  package struct MergeReport: Sendable {
-    /// How many snapshots there are.
-    package let snapshotCount: Int
-    /// How many were in more than one archive.
-    package let sharedCount: Int
-    /// How many accounts there are.
-    package let accountCount: Int
-    /// How many bytes are committed in the archives, together.
-    package let sourceSize: UInt64
-    /// How many accounts have private data that was left out.
-    package let withoutPrivateCount: Int
-    /// What is in the new file.
-    package let generation: Generation
-  }
+  /// The result of merging: how many snapshots there are, how many were in more than one archive,
+  /// and of how many accounts; how many bytes are committed in the archives, together; how many
+  /// accounts have private data that was left out; and what is in the new file.
+  package typealias MergeReport = (
+    snapshotCount: Int, sharedCount: Int, accountCount: Int, sourceSize: UInt64,
+    withoutPrivateCount: Int, generation: Generation
+  )
 
   /// Merges archives into a new one, and verifies it before it gets its name.
   ///
@@ -250,24 +233,19 @@ extension ArchiveCopier {
   ) throws -> MergeReport {
     let accounts = Set(archives.flatMap { $0.history.entries.map(\.did) })
     let keepsPrivateData = keepsPrivateData ?? (accounts.count == 1)
-    let withoutPrivateCount =
-      keepsPrivateData
-      ? 0
-      : Set(
-        try archives.flatMap { (archive) in
-          try archive.reading { try archive.reader.accountsWithPrivateData() }
-        }
-      ).count
+    var withoutPrivate: Set<DID> = []
+    for archive in archives where !keepsPrivateData {
+      withoutPrivate.formUnion(try archive.reading { try archive.reader.accountsWithPrivateData() })
+    }
     let (links, sharedCount) = try Self.order(archives, keepsPrivateData: keepsPrivateData)
     return try copy(
       links, of: archives, to: target, keepsPrivateData: keepsPrivateData, willWrite
     ) { generation, _ in
       try target.publishArchive()
-      return MergeReport(
-        snapshotCount: links.count, sharedCount: sharedCount,
-        accountCount: accounts.count,
-        sourceSize: archives.reduce(0) { $0 + $1.reader.generation.committedLength },
-        withoutPrivateCount: withoutPrivateCount, generation: generation)
+      let sourceSize = archives.reduce(0) { $0 + $1.reader.generation.committedLength }
+      return (
+        links.count, sharedCount, accounts.count, sourceSize, withoutPrivate.count, generation
+      )
     }
   }
 

@@ -53,11 +53,8 @@ extension SnapshotCopier {
     }
     describeBlobs(of: &new)
     try describeExtras(of: &new)
-    if new.areReasonsLost || !new.loss.blobs.isEmpty {
-      new.snapshot.missingPages = try append(BlobLedger.pages(missing: new.missing))
-      // A lost page takes what was accepted with it.
-      new.snapshot.blobs.accepted = new.missing.count { $0.accepted != nil }
-    }
+    // A lost page takes what was accepted with it.
+    if new.areReasonsLost || !new.loss.blobs.isEmpty { try list(of: &new) }
   }
 
   /// Counts the blobs that records refer to again, if some are lost.

@@ -127,19 +127,15 @@ struct SnapshotCopier: ~Copyable {
 
   /// The order of a CAR; in salvage nil if it cannot be read.
   private mutating func order(of archived: ArchivedSnapshot, in source: Int) throws -> BlockOrder? {
-    do {
-      return try sources[source].archive.reading {
-        guard archived.cid != nil else { throw SnapshotError.noSnapshot }
-        try RestoredRepository.checkLength(of: archived)
-        let order = try sources[source].orders.order(of: archived).order
-        // No section has fewer bytes than its length and its CID.
-        guard order.count <= archived.snapshot.car.byteCount,
-          !isSalvage || order.runs.allSatisfy({ $0.upperBound <= sources[source].capacity })
-        else { throw SnapshotError.malformedOrder }
-        return order
-      }
-    } catch BackupError.damagedArchive where isSalvage {
-      return nil
+    try sources[source].archive.reading(toleratesDamage: isSalvage) {
+      guard archived.cid != nil else { throw SnapshotError.noSnapshot }
+      try RestoredRepository.checkLength(of: archived)
+      let order = try sources[source].orders.order(of: archived).order
+      // No section has fewer bytes than its length and its CID.
+      guard order.count <= archived.snapshot.car.byteCount,
+        !isSalvage || order.runs.allSatisfy({ $0.upperBound <= sources[source].capacity })
+      else { throw SnapshotError.malformedOrder }
+      return order
     }
   }
 
@@ -168,10 +164,15 @@ struct SnapshotCopier: ~Copyable {
     let rest = new.missing.filter { !cids.contains($0.cid) }
     new.snapshot.blobs.held = held.count
     new.snapshot.blobs.heldBytes = length(of: cids)
-    new.snapshot.blobs.accepted = rest.count { $0.accepted != nil }
-    if rest.count < new.missing.count {
-      new.snapshot.missingPages = try append(BlobLedger.pages(missing: rest))
-    }
+    guard rest.count < new.missing.count else { return }
+    new.missing = rest
+    try list(of: &new)
+  }
+
+  /// Makes the pages of missing blobs again.
+  mutating func list(of new: inout SnapshotCopy) throws {
+    new.snapshot.missingPages = try append(BlobLedger.pages(missing: new.missing))
+    new.snapshot.blobs.accepted = new.missing.count { $0.accepted != nil }
   }
 
   /// How many bytes blobs have that were copied.
@@ -211,15 +212,8 @@ struct SnapshotCopier: ~Copyable {
     _ page: CID, of new: SnapshotCopy, _ parse: (Block) throws(SnapshotError) -> [Item]
   ) throws -> [Item]? {
     guard try require(page, from: new.source) else { return nil }
-    return try reading(new) { try parse(try new.archived.block(page)) }
-  }
-
-  /// Reads something of a snapshot; in salvage nil if that cannot be done.
-  private func reading<Value>(_ new: SnapshotCopy, _ read: () throws -> Value?) throws -> Value? {
-    do {
-      return try sources[new.source].archive.reading(read)
-    } catch BackupError.damagedArchive where isSalvage {
-      return nil
+    return try sources[new.source].archive.reading(toleratesDamage: isSalvage) {
+      try parse(try new.archived.block(page))
     }
   }
 
@@ -230,7 +224,8 @@ struct SnapshotCopier: ~Copyable {
     guard keepsPrivateData else { return }
     let archived = new.archived
     guard try require(link, from: new.source),
-      var data = try reading(new, { try archived.privateData() })
+      var data = try sources[new.source].archive.reading(
+        toleratesDamage: isSalvage, archived.privateData) ?? nil
     else { return new.loss.documents.append(link) }
     for index in data.entries.indices {
       let answers = try data.entries[index].answers.filter { answer in

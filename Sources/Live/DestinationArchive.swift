@@ -289,13 +289,13 @@ extension ArchivedSnapshot {
     -> ArchivedSnapshot?
   {
     guard let reader else { return nil }
-    let head = reader.generation.head?.cid
     switch account {
-    case .did(let did): return try newest(of: did, from: head, in: reader)
+    case .did(let did): return try newest(of: did, in: reader)
     case .handle(let handle):
       // It may have had another handle since.
-      return try newest(from: head, in: reader) { $0.snapshot.handle == handle }
-        .flatMap { try newest(of: $0.snapshot.did, from: head, in: reader) }
+      return try newest(from: reader.generation.head?.cid, in: reader) {
+        $0.snapshot.handle == handle
+      }.flatMap { try newest(of: $0.snapshot.did, in: reader) }
     }
   }
 }

@@ -152,8 +152,7 @@ package struct RepositoryPacker {
     let repository = try CheckedRepository(car.mapped, archive: known, observer: observer)
     let (inspection, commit) = (repository.inspection, repository.commit)
     if !options.sharesArchive, let known,
-      try ArchivedSnapshot.newest(of: commit.did, from: known.generation.head?.cid, in: known)
-        == nil
+      try ArchivedSnapshot.newest(of: commit.did, in: known) == nil
     {
       try known.refuseOtherAccounts(named: nil)
     }
@@ -168,7 +167,7 @@ package struct RepositoryPacker {
       storage, carHeader: repository.header, options: archiveOptions)
     return try writer.orAbandon { writer in
       let base = try writer.reader.flatMap { reader in
-        try ArchivedSnapshot.newest(of: commit.did, from: reader.generation.head?.cid, in: reader)
+        try ArchivedSnapshot.newest(of: commit.did, in: reader)
       }
       facts.handle = facts.handle ?? base?.snapshot.handle
       facts.pds = facts.pds ?? base?.snapshot.pds

@@ -117,37 +117,35 @@ package struct MissingBlob: Sendable {
   package static func all(of archived: ArchivedSnapshot) throws -> [MissingBlob] {
     let contents = try SnapshotBlocks(archived).contents()
     if let flaw = contents.flaw { throw BackupError.carNotExact(flaw) }
-    let blobs = contents.blobs
+    let referenced = contents.blobs.entries
     let noted = try archived.missingBlobs()
     let known = Dictionary(noted.map { ($0.cid, $0) }, uniquingKeysWith: { first, _ in first })
-    var entries: [MissingBlob] = []
-    let referenced = blobs.entries
-    let reader = archived.reader
-    let states = try reader.states(referenced.count, isChecking: true) { referenced[$0].cid }
-    for (entry, state) in zip(referenced, states) where state.bodyLength == nil {
-      let reason: BlobLedger.Reason = state.isDamaged ? .lost : .notProvided
-      let blob =
-        known[entry.cid] ?? BlobLedger.Missing(cid: entry.cid, reason: reason, size: entry.size)
-      entries.append(
-        MissingBlob(
-          blob: blob, record: entry.firstRecord, mimeType: entry.mimeType, damage: state.damage))
-    }
-    let listed = noted.filter { !$0.isReferenced && !blobs.contains($0.cid) }
     let extras = try archived.extras().map { extra in
       var blob = BlobLedger.Missing(cid: extra, reason: .lost, size: nil)
       blob.isReferenced = false
       return blob
     }
-    let others = listed + extras
-    let otherStates = try reader.states(others.count, isChecking: true) { others[$0].cid }
-    for (blob, state) in zip(others, otherStates) where state.bodyLength == nil {
-      entries.append(MissingBlob(blob: blob, record: nil, mimeType: nil, damage: state.damage))
+    let others = noted.filter { !$0.isReferenced && !contents.blobs.contains($0.cid) } + extras
+    let cids = referenced.map(\.cid) + others.map(\.cid)
+    return zip(cids.indices, try archived.states(of: cids, isChecking: true)).compactMap {
+      place, state in
+      let damage: String?
+      switch state {
+      case .held: return nil
+      case .missing: damage = nil
+      case .damaged(let why): damage = why
+      }
+      guard place < referenced.count else {
+        let blob = others[place - referenced.count]
+        return MissingBlob(blob: blob, record: nil, mimeType: nil, damage: damage)
+      }
+      let entry = referenced[place]
+      let blob =
+        known[entry.cid]
+        ?? BlobLedger.Missing(
+          cid: entry.cid, reason: damage == nil ? .notProvided : .lost, size: entry.size)
+      return MissingBlob(
+        blob: blob, record: entry.firstRecord, mimeType: entry.mimeType, damage: damage)
     }
-    return entries
   }
-}
-
-extension SectionState {
-  /// What is wrong with what is there; nil if nothing is.
-  fileprivate var damage: String? { if case .damaged(let error) = self { "\(error)" } else { nil } }
 }

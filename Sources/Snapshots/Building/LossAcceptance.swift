@@ -10,19 +10,13 @@ package import IPLD
 /// it, as forgetting snapshots makes manifests again: one more generation, in which the new
 /// manifest stands for the old one. Later snapshots carry it on as long as the blob is missing.
 package struct LossAcceptance: Sendable {
-  /// The result.
-  package struct Report: Sendable {
-    /// How many blobs were accepted as lost, or are no longer.
-    package internal(set) var changedCount = 0
-    /// How many losses are accepted now.
-    package internal(set) var acceptedCount = 0
-    /// How many blobs are missing and not accepted as lost.
-    package internal(set) var missingCount = 0
-    /// What is committed now.
-    package internal(set) var generation: Generation
-    /// By how many bytes the archive has grown.
-    package internal(set) var bytesAdded: UInt64 = 0
-  }
+  /// The result: how many blobs were accepted as lost, or are no longer; how many losses are accepted
+  /// now; how many blobs are missing and not accepted as lost; what is committed now; and by how
+  /// many bytes the archive has grown.
+  package typealias Report = (
+    changedCount: Int, acceptedCount: Int, missingCount: Int, generation: Generation,
+    bytesAdded: UInt64
+  )
 
   /// The blobs, each of which has to be one of those in question; nil for all that are.
   private let chosen: Set<CID>?
@@ -72,11 +66,10 @@ package struct LossAcceptance: Sendable {
   private typealias Plan = (report: Report, manifests: [CID: Snapshot], pages: [Block])
 
   private func plan(_ archive: SourceArchive, account: DID?) throws -> Plan {
-    var plan: Plan = (Report(generation: archive.reader.generation), [:], [])
+    var plan: Plan = ((0, 0, 0, archive.reader.generation, 0), [:], [])
     var unknown = chosen ?? []
     for entry in archive.history.newestOfAccounts where account == nil || account == entry.did {
       let archived = try ArchivedSnapshot(entry.cid, in: archive.reader)
-      var ledger = try archived.missingBlobs()
       let missing = try MissingBlob.all(of: archived).filter { $0.damage == nil }.map(\.blob)
       // More than the manifest knows of is damage, which is not for accepting.
       let counts = archived.snapshot.blobs
@@ -86,24 +79,25 @@ package struct LossAcceptance: Sendable {
       else {
         throw BackupError.damagedArchive(archive.name, "it has lost blobs that it held")
       }
-      let places = Dictionary(
-        zip(ledger.map(\.cid), ledger.indices), uniquingKeysWith: { first, _ in first })
-      var changedCount = 0
-      for var blob in missing where chosen?.contains(blob.cid) ?? true {
-        guard acceptance != nil || blob.accepted != nil else { continue }
-        unknown.remove(blob.cid)
-        // What was accepted before stays as it was said then.
-        guard acceptance == nil || blob.accepted == nil else { continue }
-        blob.accepted = acceptance
-        changedCount += 1
-        if let place = places[blob.cid] { ledger[place] = blob } else { ledger.append(blob) }
+      var changed: [CID: BlobLedger.Missing] = [:]
+      var acceptedCount = 0
+      for var blob in missing {
+        if chosen?.contains(blob.cid) ?? true, acceptance != nil || blob.accepted != nil {
+          unknown.remove(blob.cid)
+          // What was accepted before stays as it was said then.
+          if acceptance == nil || blob.accepted == nil {
+            blob.accepted = acceptance
+            changed[blob.cid] = blob
+          }
+        }
+        if blob.accepted != nil { acceptedCount += 1 }
       }
-      let stillMissing = Set(missing.map(\.cid))
-      let acceptedCount = ledger.count { $0.accepted != nil && stillMissing.contains($0.cid) }
       plan.report.acceptedCount += acceptedCount
       plan.report.missingCount += missing.count - acceptedCount
-      plan.report.changedCount += changedCount
-      guard changedCount > 0 else { continue }
+      plan.report.changedCount += changed.count
+      guard !changed.isEmpty else { continue }
+      var ledger = try archived.missingBlobs().map { changed.removeValue(forKey: $0.cid) ?? $0 }
+      ledger += missing.compactMap { changed.removeValue(forKey: $0.cid) }
       let pages = try BlobLedger.pages(missing: ledger)
       var snapshot = archived.snapshot
       snapshot.missingPages = pages.map(\.cid)

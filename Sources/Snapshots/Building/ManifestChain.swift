@@ -217,13 +217,9 @@ extension ManifestChain {
       }
       snapshot = replacement ?? snapshot
       snapshot.isUnvouched = !link.isVouched
-      do {
-        _ = try archive.reading {
-          try append(snapshot, orders.order(of: archived).order)
-        }
-      } catch BackupError.damagedArchive where toleratesDamage {
-        try append(snapshot, nil)
-      }
+      try append(
+        snapshot,
+        archive.reading(toleratesDamage: toleratesDamage) { try orders.order(of: archived).order })
     }
   }
 }

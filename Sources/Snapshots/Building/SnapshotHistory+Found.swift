@@ -94,8 +94,7 @@ extension SnapshotHistory {
   private static func missing(
     _ listed: [SnapshotHistory.Entry], _ history: SnapshotHistory, _ reader: ArchiveReader
   ) throws -> [CID] {
-    var contents = ManifestContents(reader)
-    for entry in history.entries { contents.note(entry.cid, entry.commit) }
+    var contents = ManifestContents(reader, history.entries)
     let known = Set(history.entries.map(\.cid))
     return try listed.filter { entry in
       guard !known.contains(entry.cid) else { return false }

@@ -83,4 +83,11 @@ package struct SourceArchive: Sendable {
       throw BackupError.damagedArchive(name, "\(error)")
     }
   }
+
+  /// Reads from this archive; nil where it is damaged, if that is tolerated.
+  ///
+  /// - Throws: as ``reading(_:)`` does.
+  package func reading<Value>(toleratesDamage: Bool, _ body: () throws -> Value) throws -> Value? {
+    toleratesDamage ? try unlessDamaged(body) : try reading(body)
+  }
 }

@@ -40,14 +40,11 @@ public struct ArchivedSnapshot: Sendable {
     return try ArchivedSnapshot(newest.cid, in: history.reader)
   }
 
-  /// The newest snapshot of an account, with `head` for the archive's newest manifest; nil if there
-  /// is none.
+  /// The newest snapshot of an account; nil if there is none.
   ///
   /// - Throws: `ArchiveError` if the archive cannot be read.
-  package static func newest(
-    of did: DID, from head: CID?, after later: CID? = nil, in reader: ArchiveReader
-  ) throws -> ArchivedSnapshot? {
-    try newest(from: head, after: later, in: reader) { $0.snapshot.did == did }
+  package static func newest(of did: DID, in reader: ArchiveReader) throws -> ArchivedSnapshot? {
+    try newest(from: reader.generation.head?.cid, in: reader) { $0.snapshot.did == did }
   }
 
   /// The newest snapshot that is the one looked for, from a manifest back to the first; nil if
@@ -206,8 +203,9 @@ public struct ArchivedSnapshot: Sendable {
         (extras: try current.extras(), missing: try current.ledger())
       }
       if let lists { return lists }
-      next = try Self.newest(
-        of: snapshot.did, from: current.snapshot.previous, after: current.cid, in: reader)
+      next = try Self.newest(from: current.snapshot.previous, after: current.cid, in: reader) {
+        $0.snapshot.did == snapshot.did
+      }
     }
     return ([], [])
   }

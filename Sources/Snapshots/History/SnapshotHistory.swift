@@ -236,8 +236,7 @@ public struct SnapshotHistory: Sendable {
     let candidates = try laterCandidates(in: reader, behind: footer)
     guard !candidates.isEmpty else { return }
     var known = Set(entries.map(\.cid))
-    var contents = ManifestContents(reader)
-    for entry in entries { contents.note(entry.cid, entry.commit) }
+    var contents = ManifestContents(reader, entries)
     var found: [Entry] = []
     // The newest first: it stands for those that were made again.
     for candidate in candidates.reversed() where known.insert(candidate.cid).inserted {
@@ -325,7 +324,10 @@ struct ManifestContents {
   /// Whether the chain of a manifest with this content leads to its beginning.
   private var contents: [CID: Bool] = [:]
 
-  init(_ reader: ArchiveReader) { self.reader = reader }
+  init(_ reader: ArchiveReader, _ entries: [SnapshotHistory.Entry] = []) {
+    self.reader = reader
+    for entry in entries { note(entry.cid, entry.commit) }
+  }
 
   mutating func note(_ manifest: CID, _ commit: CID, isSound: Bool = false) {
     unread[commit, default: []].append((manifest, isSound))
