@@ -138,7 +138,7 @@ public struct BlobLedger: Sendable {
   }
 
   /// A blob that is referred to or listed, and not held.
-  public struct Missing: Equatable, Sendable {
+  public struct Missing: Hashable, Sendable {
     /// The blob.
     public var cid: CID
     /// Why.

@@ -1,29 +1,24 @@
 internal import IPLD
 
 extension BlobLedger {
-  /// Entries of the ledger in little memory: some seventy bytes each.
+  /// Entries of the ledger in little memory: some fifty bytes each.
   ///
   /// An account may lack a million blobs; what is said of them repeats itself.
   public struct MissingList: Sendable, RandomAccessCollection, Equatable, ExpressibleByArrayLiteral
   {
-    /// What is known of a blob; texts by their numbers.
-    private struct Facts {
-      var size: Int
-      var status: Int32
-      var reason: UInt32
-      var firstTried: UInt32
-      var lastTried: UInt32
-      var accepted: UInt32
-      var isReferenced: Bool
-    }
-
     /// The blobs.
     package private(set) var cids: CIDList = []
-    private var facts: [Facts] = []
-    private var texts = Numbered<String>()
-    private var acceptances = Numbered<Acceptance>()
+    /// Their lengths; ``absent`` for those that are not known.
+    private var sizes: [Int] = []
+    /// By its number what is said of each beside that.
+    private var numbers: [UInt32] = []
+    /// All that is said of any blob, without the CID and the length of one.
+    private var said: [Missing] = []
+    private var known: [Missing: UInt32] = [:]
 
     private static let absent = Int.min
+    /// What stands for the CIDs of all blobs.
+    private static let nothing = CID(codec: .raw, digest: SHA256Digest(words: (0, 0, 0, 0)))
 
     /// A list of these.
     package init(_ entries: some Sequence<Missing> = EmptyCollection()) {
@@ -36,38 +31,32 @@ extension BlobLedger {
     /// The place of the first.
     public var startIndex: Int { 0 }
     /// The place behind the last.
-    public var endIndex: Int { facts.count }
+    public var endIndex: Int { numbers.count }
 
     /// The entry in a place.
     public subscript(place: Int) -> Missing {
-      let facts = facts[place]
-      var entry = Missing(
-        cid: cids[place], reason: Reason(rawValue: texts[facts.reason] ?? ""),
-        size: facts.size == Self.absent ? nil : facts.size)
-      entry.status = facts.status == .min ? nil : Int(facts.status)
-      entry.firstTried = texts[facts.firstTried]
-      entry.lastTried = texts[facts.lastTried]
-      entry.accepted = acceptances[facts.accepted]
-      entry.isReferenced = facts.isReferenced
+      var entry = said[Int(numbers[place])]
+      entry.cid = cids[place]
+      entry.size = sizes[place] == Self.absent ? nil : sizes[place]
       return entry
     }
 
     /// Adds an entry at the end.
     package mutating func append(_ entry: Missing) {
       cids.append(entry.cid)
-      facts.append(
-        Facts(
-          size: entry.size ?? Self.absent,
-          // No status has more than three digits.
-          status: entry.status.map { Int32(clamping: $0) } ?? .min,
-          reason: texts.number(of: entry.reason.rawValue),
-          firstTried: texts.number(of: entry.firstTried),
-          lastTried: texts.number(of: entry.lastTried),
-          accepted: acceptances.number(of: entry.accepted), isReferenced: entry.isReferenced))
+      sizes.append(entry.size ?? Self.absent)
+      var entry = entry
+      (entry.cid, entry.size) = (Self.nothing, nil)
+      let number = known[entry] ?? UInt32(said.count)
+      if number == said.count {
+        said.append(entry)
+        known[entry] = number
+      }
+      numbers.append(number)
     }
 
     /// How many no record refers to.
-    var unreferencedCount: Int { facts.count { !$0.isReferenced } }
+    var unreferencedCount: Int { numbers.count { !said[Int($0)].isReferenced } }
 
     /// Whether it says what another says, but for when blobs were last asked for.
     func saysNothingNew(after earlier: MissingList) -> Bool {
@@ -84,21 +73,5 @@ extension BlobLedger {
     public static func == (left: MissingList, right: MissingList) -> Bool {
       left.elementsEqual(right)
     }
-  }
-}
-
-/// Values that repeat themselves, by numbers; 0 stands for none.
-private struct Numbered<Value: Hashable & Sendable>: Sendable {
-  private var values: [Value] = []
-  private var numbers: [Value: UInt32] = [:]
-
-  subscript(number: UInt32) -> Value? { number == 0 ? nil : values[Int(number) - 1] }
-
-  mutating func number(of value: Value?) -> UInt32 {
-    guard let value else { return 0 }
-    if let number = numbers[value] { return number }
-    values.append(value)
-    numbers[value] = UInt32(values.count)
-    return UInt32(values.count)
   }
 }
