@@ -25,45 +25,32 @@ package struct ResolvedOrders {
   ///
   /// - Throws: ``SnapshotError``; `ArchiveError` if a block of it is damaged.
   package mutating func order(of archived: ArchivedSnapshot) throws -> Resolved {
-    if let cid = archived.cid, let found = known[cid] { return found }
     let reader = archived.reader
     let end = reader.sectionCount
     // Each is relative to the next.
-    var chain = [archived]
-    var base: Resolved?
-    while base == nil, let next = chain[chain.count - 1].snapshot.car.base {
-      let first = chain[chain.count - 1].snapshot.car.first ?? .max
-      guard chain.count <= BlockOrder.maximumDepth, first <= end else {
-        throw SnapshotError.malformedOrder
+    var (chain, next) = ([ArchivedSnapshot](), archived)
+    var found = archived.cid.flatMap { known[$0] }
+    while found == nil {
+      guard let base = next.snapshot.car.base else {
+        found = keep((try next.writtenOrder(limit: end), 0, next.snapshot.did, next.cid))
+        break
       }
-      base = known[next]
-      if base == nil { chain.append(try ArchivedSnapshot(next, in: reader)) }
+      guard chain.count < BlockOrder.maximumDepth else { throw SnapshotError.malformedOrder }
+      chain.append(next)
+      found = known[base]
+      if found == nil { next = try ArchivedSnapshot(base, in: reader) }
     }
-    if base == nil {
-      let absolute = chain.removeLast()
-      base = try keep(Self.absolute(absolute, limit: end))
-    }
-    guard var resolved = base else { throw SnapshotError.malformedOrder }
-    for snapshot in chain.reversed() {
-      resolved = try keep(Self.relative(snapshot, to: resolved, end: end))
+    guard var resolved = found else { throw SnapshotError.malformedOrder }
+    for archived in chain.reversed() {
+      guard let first = archived.snapshot.car.first, first <= end,
+        resolved.did == archived.snapshot.did, resolved.depth < BlockOrder.maximumDepth
+      else { throw SnapshotError.malformedOrder }
+      let limit = resolved.order.count.addingSaturated(end - first)
+      let order = try archived.writtenOrder(limit: limit).resolved(
+        over: resolved.order, first: first, maximumRuns: reader.maximumRuns)
+      resolved = keep((order, resolved.depth + 1, resolved.did, archived.cid))
     }
     return resolved
-  }
-
-  private static func absolute(_ archived: ArchivedSnapshot, limit: UInt64) throws -> Resolved {
-    (try archived.writtenOrder(limit: limit), 0, archived.snapshot.did, archived.cid)
-  }
-
-  private static func relative(
-    _ archived: ArchivedSnapshot, to base: Resolved, end: UInt64
-  ) throws -> Resolved {
-    guard let first = archived.snapshot.car.first, base.did == archived.snapshot.did,
-      base.depth < BlockOrder.maximumDepth
-    else { throw SnapshotError.malformedOrder }
-    let written = try archived.writtenOrder(limit: base.order.count.addingSaturated(end - first))
-    let order = try written.resolved(
-      over: base.order, first: first, maximumRuns: archived.reader.maximumRuns)
-    return (order, base.depth + 1, base.did, archived.cid)
   }
 
   private mutating func keep(_ resolved: Resolved) -> Resolved {
