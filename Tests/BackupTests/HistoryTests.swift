@@ -1,5 +1,6 @@
 import ATProtocol
 import Archive
+import ArchiveTestSupport
 import Files
 import IPLD
 import Snapshots

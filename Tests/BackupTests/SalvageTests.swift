@@ -1,5 +1,6 @@
 import ATProtocol
 import Archive
+import ArchiveTestSupport
 import Copying
 import Extraction
 import Foundation

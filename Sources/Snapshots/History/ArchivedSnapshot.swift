@@ -7,8 +7,8 @@ public import IPLD
 ///
 /// ```swift
 /// let reader = try ArchiveReader(path: "alice.car.zst")
-/// let snapshot = try ArchivedSnapshot.newest(in: reader)
-/// let profile = try snapshot.record("app.bsky.actor.profile/self")
+/// let snapshot = try ArchivedSnapshot.newest(of: did, in: reader)
+/// let profile = try snapshot?.record("app.bsky.actor.profile/self")
 /// ```
 public struct ArchivedSnapshot: Sendable {
   /// The archive.
@@ -24,21 +24,6 @@ public struct ArchivedSnapshot: Sendable {
 
   /// The longest block of bookkeeping that is read (FORMAT 8).
   private static let maximumBlock = 4 << 20
-
-  /// The snapshot that the archive's newest manifest describes.
-  ///
-  /// In an archive whose footer is lost, the last manifest that is left.
-  ///
-  /// - Throws: ``SnapshotError`` if there is none or it cannot be used; `ArchiveError` if it is
-  ///   damaged.
-  package static func newest(in reader: ArchiveReader) throws -> ArchivedSnapshot {
-    if let head = reader.generation.head, reader.movedHeads.isEmpty {
-      return try ArchivedSnapshot(head.cid, in: reader)
-    }
-    let history = try SnapshotHistory(of: reader)
-    guard let newest = history.newest else { throw SnapshotError.noSnapshot }
-    return try ArchivedSnapshot(newest.cid, in: history.reader)
-  }
 
   /// The newest snapshot of an account; nil if there is none.
   ///

@@ -1,5 +1,6 @@
 import ATProtocol
 import Archive
+import ArchiveTestSupport
 import Foundation
 import IPLD
 import SystemPackage

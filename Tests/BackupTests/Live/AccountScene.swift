@@ -1,5 +1,6 @@
 import ATProtocol
 import Archive
+import ArchiveTestSupport
 import IPLD
 import StandIn
 import Synchronization
