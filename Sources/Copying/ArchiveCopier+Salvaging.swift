@@ -15,24 +15,12 @@ package import Snapshots
 /// 1. The damaged archive is only read.
 /// 2. Nothing is in the new one that does not hash to its CID.
 extension ArchiveCopier {
-  /// What became of a snapshot.
-  package struct SalvagedSnapshot: Sendable {
-    /// The account.
-    package let did: DID
-    /// The revision.
-    package let rev: TID?
-    /// Its manifest in the damaged archive; nil if that was lost.
-    package let old: CID?
-    /// Its manifest in the new one.
-    package let new: CID
-    /// Whether a footer of the damaged archive leads to it.
-    package let isVouched: Bool
-    /// What could not be saved of it.
-    package let loss: SnapshotLoss
-
-    /// Whether it lost nothing.
-    package var isWhole: Bool { loss.isNone }
-  }
+  /// What became of a snapshot: the account and the revision; its manifest in the damaged archive,
+  /// nil if that was lost, and in the new one; whether a footer of the damaged archive leads to it;
+  /// and what could not be saved of it.
+  package typealias SalvagedSnapshot = (
+    did: DID, rev: TID?, old: CID?, new: CID, isVouched: Bool, loss: SnapshotLoss
+  )
 
   /// The result of salvaging.
   package struct SalvageReport: Sendable {
@@ -49,7 +37,7 @@ extension ArchiveCopier {
 
     /// Whether nothing was lost.
     package var isWhole: Bool {
-      lostSectionCount == 0 && lostSnapshots.isEmpty && snapshots.allSatisfy(\.isWhole)
+      lostSectionCount == 0 && lostSnapshots.isEmpty && snapshots.allSatisfy(\.loss.isNone)
     }
   }
 
@@ -57,28 +45,20 @@ extension ArchiveCopier {
   ///
   /// - Parameters:
   ///   - reader: the damaged archive.
+  ///   - links: the snapshots that are saved, the oldest first; nil for all.
   ///   - storage: where the new one is written; what is there is thrown away.
   ///   - provenance: by whom, for a snapshot whose manifest is lost.
   /// - Throws: ``SnapshotError/noSnapshot`` if no manifest is left and no repository either;
   ///   `ArchiveError` if the new archive cannot be written.
   package func salvage(
-    _ reader: ArchiveReader, into storage: any ArchiveStorage,
+    _ reader: ArchiveReader, _ links: [ChainLink]? = nil, into storage: any ArchiveStorage,
     by provenance: SnapshotBuilder.Provenance
   ) throws -> SalvageReport {
     let history = try SnapshotHistory(of: reader.surveyed())
-    return try salvage(
-      SourceArchive(damaged: history.reader, history), history.entries.map { ChainLink($0) },
-      into: storage, by: provenance)
-  }
-
-  /// Salvages these snapshots of an archive.
-  package func salvage(
-    _ source: SourceArchive, _ links: [ChainLink], into storage: any ArchiveStorage,
-    by provenance: SnapshotBuilder.Provenance
-  ) throws -> SalvageReport {
-    let reader = source.reader
+    let (reader, source) = (history.reader, SourceArchive(damaged: history.reader, history))
+    let links = ChainLink.chain(links ?? history.entries.map { ChainLink($0) })
     var report = SalvageReport()
-    report.lostSnapshots = source.history.breaks.map { "\($0)" }
+    report.lostSnapshots = history.breaks.map { "\($0)" }
     var found: ArchivedSnapshot?
     if links.isEmpty {
       var snapshot = try ArchivedSnapshot.salvaged(from: reader).snapshot
@@ -87,7 +67,6 @@ extension ArchiveCopier {
       found = ArchivedSnapshot(found: snapshot, in: reader)
       report.lostSnapshots.append("the newest manifest is lost, and with it when it was made")
     }
-    let links = ChainLink.chain(links)
     let oldest = try links.first.map { try ArchivedSnapshot($0.manifest, in: reader) } ?? found
     var copier = try SnapshotCopier(
       [source], into: storage, carHeader: oldest?.snapshot.car.header ?? reader.carHeader,
@@ -98,9 +77,7 @@ extension ArchiveCopier {
       let (did, rev) = (archived.snapshot.did, archived.snapshot.rev)
       let (new, loss) = try copier.copy(archived, from: 0, isVouched: isVouched, strays: strays)
       if let new {
-        report.snapshots.append(
-          SalvagedSnapshot(
-            did: did, rev: rev, old: archived.cid, new: new, isVouched: isVouched, loss: loss))
+        report.snapshots.append((did, rev, archived.cid, new, isVouched, loss))
       } else {
         let name = archived.cid.map { "the snapshot \($0) of" } ?? "the newest snapshot of"
         report.lostSnapshots.append(
@@ -119,7 +96,7 @@ extension ArchiveCopier {
     for link in lost.values.sorted().map({ links[$0] }) {
       let archived = try ArchivedSnapshot(link.manifest, in: reader)
       _ = try isSaved(
-        archived, isVouched: link.isVouched, strays: archived.strays(source.history) { _ in false })
+        archived, isVouched: link.isVouched, strays: archived.strays(history) { _ in false })
     }
     try copier.copyRest(of: 0)
     report.generation = try copier.finish()

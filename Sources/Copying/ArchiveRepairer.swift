@@ -69,32 +69,22 @@ package enum ArchiveRepairer {
   }
 }
 
-/// What one archive has and another lacks.
-package struct ArchiveSurplus {
-  /// How many snapshots, as told by their commits.
-  package private(set) var snapshotCount = 0
-  /// How many blobs and documents.
-  package private(set) var blobCount = 0
-  /// How many blocks of repositories, and of bookkeeping.
-  private var blockCount = 0
-
-  /// Whether the other archive has every intact section and every snapshot.
-  package var isNone: Bool { snapshotCount + blobCount + blockCount == 0 }
-  /// Whether the other archive lacks something that its owner would miss.
-  package var isWorthTaking: Bool { snapshotCount + blobCount > 0 }
-
-  /// Compares two archives, either of which may be damaged.
+extension ArchiveReader {
+  /// How much is here that another archive lacks, either of which may be damaged: snapshots, as told
+  /// by their commits; blobs and documents; blocks of repositories, and of bookkeeping.
   ///
   /// - Throws: `ArchiveError` if one cannot be read.
-  package init(of archive: ArchiveReader, over other: ArchiveReader) throws {
+  package func surplus(
+    over other: ArchiveReader
+  ) throws -> (snapshots: Int, blobs: Int, blocks: Int) {
     let known = Set(try SnapshotHistory(of: other).entries.map(\.commit))
-    let history = try SnapshotHistory(of: archive)
-    let archive = history.reader
-    for entry in history.entries where !known.contains(entry.commit) { snapshotCount += 1 }
-    let cids = try archive.readableCIDs()
-    let states = try other.states(cids.count) { cids[$0] }
-    for (cid, state) in zip(cids, states) where state.bodyLength == nil {
-      if cid.codec == .raw { blobCount += 1 } else { blockCount += 1 }
+    let history = try SnapshotHistory(of: self)
+    let cids = try history.reader.readableCIDs()
+    var (blobs, blocks) = (0, 0)
+    for (cid, state) in zip(cids, try other.states(cids.count) { cids[$0] })
+    where state.bodyLength == nil {
+      if cid.codec == .raw { blobs += 1 } else { blocks += 1 }
     }
+    return (history.entries.count { !known.contains($0.commit) }, blobs, blocks)
   }
 }

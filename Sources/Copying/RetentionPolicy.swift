@@ -90,16 +90,11 @@ package struct RetentionPolicy: Equatable, Sendable {
       (.daily, daily, { $0 }), (.weekly, weekly, { CalendarDay.floor($0 + 3, 7) }),
       (.monthly, monthly, Self.month), (.yearly, yearly, { CalendarDay.floor(Self.month($0), 12) }),
     ]
-    for (reason, count, period) in rules where count > 0 {
-      var left = count
-      var latest: Int64?
-      for index in dated {
-        guard left > 0, let moment = moments[index] else { break }
-        let current = period(CalendarDay.floor(moment.seconds, 86_400))
-        guard current != latest else { continue }
-        latest = current
-        reasons[index].insert(reason)
-        left -= 1
+    for (reason, count, period) in rules {
+      var periods: Set<Int64> = []
+      for index in dated where periods.count < count {
+        let day = CalendarDay.floor(moments[index]?.seconds ?? 0, 86_400)
+        if periods.insert(period(day)).inserted { reasons[index].insert(reason) }
       }
     }
     if let newestComplete,

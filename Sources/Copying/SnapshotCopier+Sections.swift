@@ -185,10 +185,7 @@ extension SnapshotCopier {
 
   /// Appends blocks to the new archive; answers their CIDs.
   mutating func append(_ blocks: [Block]) throws -> [CID] {
-    try blocks.map { block in
-      try append(block.cid, block.bytes.span)
-      return block.cid
-    }
+    try Self.writing { try writer.append(blocks) }
   }
 
   /// Writes to the new archive, and tells damage there from damage of a source.

@@ -215,10 +215,10 @@ struct `What an independent walker finds intact in a damaged archive` {
     throws
   {
     let newest: ArchivedSnapshot
-    let missing: [MissingBlob]
+    let missing: [ArchivedSnapshot.MissingBlob]
     do {
       newest = try ArchivedSnapshot.newest(in: reader)
-      missing = try MissingBlob.all(of: newest)
+      missing = try newest.missingNow()
     } catch is SnapshotError {
       return
     } catch is BackupError {

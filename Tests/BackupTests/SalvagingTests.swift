@@ -114,7 +114,7 @@ import Verification
       if commits.isDisjoint(with: lost) {
         #expect(verified.verdict != .damaged, "a hole at \(place): \(verified.damage)")
       }
-      for outcome in salvaged.report.snapshots where outcome.isWhole {
+      for outcome in salvaged.report.snapshots where outcome.loss.isNone {
         let restored = try RestoredRepository(ArchivedSnapshot(outcome.new, in: salvaged.reader))
         #expect(restored.isExact)
         let car = restored.withBytes { $0.array }
@@ -133,7 +133,7 @@ import Verification
     let salvaged = try salvage(damaged, in: series.folder)
     #expect(salvaged.report.snapshots.compactMap(\.old) == Array(series.heads.dropLast()))
     #expect(salvaged.report.lostSnapshots.count == 1)
-    #expect(!salvaged.report.snapshots.map(\.isWhole).contains(false))
+    #expect(!salvaged.report.snapshots.map(\.loss.isNone).contains(false))
     #expect(try SnapshotVerifier().verify(salvaged.reader, .full).verdict == .intact)
   }
 

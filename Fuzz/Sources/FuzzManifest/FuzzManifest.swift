@@ -62,7 +62,7 @@ enum FuzzManifest: Fuzzer {
     }
     _ = (snapshot.isWhole, snapshot.isSettled, snapshot.hasEverythingKnown)
     _ = attempt { try archived.order() }
-    _ = attempt { try MissingBlob.all(of: archived) }
+    _ = attempt { try archived.missingNow() }
     _ = attempt { try archived.extras() }
     _ = attempt { try archived.readableLists() }
     _ = attempt { (try archived.didDocument(), try archived.plcLog()) }

@@ -95,40 +95,36 @@ extension ArchiveStorage {
   }
 }
 
-/// A blob of a snapshot that the archive lacks, with all that is known about it.
-package struct MissingBlob: Sendable {
-  /// What the ledger says.
-  package let blob: BlobLedger.Missing
-  /// The record that refers to it first; nil if none does.
-  package let record: String?
-  /// Its media type, as a record says.
-  package let mimeType: String?
-  /// What is wrong with it, if it is here and damaged.
-  package let damage: String?
+extension ArchivedSnapshot {
+  /// A blob that the archive lacks: what the ledger says; the record that refers to it first, nil if
+  /// none does; its media type, as a record says; and what is wrong with it, if it is here and
+  /// damaged.
+  package typealias MissingBlob = (
+    blob: BlobLedger.Missing, record: String?, mimeType: String?, damage: String?
+  )
 
-  /// The blobs that records of a snapshot refer to, or that a server listed, and that the archive
-  /// does not hold now.
+  /// The blobs that records refer to, or that a server listed, and that the archive does not hold
+  /// now.
   ///
   /// What is stored of each is compared with its checksum, so this takes as long as to read the
   /// blobs once.
   ///
   /// - Throws: ``BackupError``, ``SnapshotError`` and `ArchiveError` for a snapshot that is
   ///   damaged.
-  package static func all(of archived: ArchivedSnapshot) throws -> [MissingBlob] {
-    let contents = try SnapshotBlocks(archived).contents()
+  package func missingNow() throws -> [MissingBlob] {
+    let contents = try SnapshotBlocks(self).contents()
     if let flaw = contents.flaw { throw BackupError.carNotExact(flaw) }
     let referenced = contents.blobs.entries
-    let noted = try archived.missingBlobs()
+    let noted = try missingBlobs()
     let known = Dictionary(noted.map { ($0.cid, $0) }, uniquingKeysWith: { first, _ in first })
-    let extras = try archived.extras().map { extra in
+    let extras = try self.extras().map { extra in
       var blob = BlobLedger.Missing(cid: extra, reason: .lost, size: nil)
       blob.isReferenced = false
       return blob
     }
     let others = noted.filter { !$0.isReferenced && !contents.blobs.contains($0.cid) } + extras
     let cids = referenced.map(\.cid) + others.map(\.cid)
-    return zip(cids.indices, try archived.states(of: cids, isChecking: true)).compactMap {
-      place, state in
+    return zip(cids.indices, try states(of: cids, isChecking: true)).compactMap { place, state in
       let damage: String?
       switch state {
       case .held: return nil
@@ -136,16 +132,14 @@ package struct MissingBlob: Sendable {
       case .damaged(let why): damage = why
       }
       guard place < referenced.count else {
-        let blob = others[place - referenced.count]
-        return MissingBlob(blob: blob, record: nil, mimeType: nil, damage: damage)
+        return (others[place - referenced.count], nil, nil, damage)
       }
       let entry = referenced[place]
       let blob =
         known[entry.cid]
         ?? BlobLedger.Missing(
           cid: entry.cid, reason: damage == nil ? .notProvided : .lost, size: entry.size)
-      return MissingBlob(
-        blob: blob, record: entry.firstRecord, mimeType: entry.mimeType, damage: damage)
+      return (blob, entry.firstRecord, entry.mimeType, damage)
     }
   }
 }

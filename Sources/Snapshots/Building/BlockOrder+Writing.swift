@@ -22,9 +22,7 @@ extension BlockOrder {
     (car.header, car.byteCount, car.sha256) = (header, byteCount, sha256)
     car.sectionCount = count
     let basis = try base.flatMap { base in try unlessDamaged(base.resolvedOrder) }
-    for page in try write(to: &car, after: basis).pages {
-      try writer.append(page.cid, page.bytes.span)
-    }
+    try writer.append(write(to: &car, after: basis).pages)
     return car
   }
 

@@ -70,7 +70,7 @@ package struct LossAcceptance: Sendable {
     var unknown = chosen ?? []
     for entry in archive.history.newestOfAccounts where account == nil || account == entry.did {
       let archived = try ArchivedSnapshot(entry.cid, in: archive.reader)
-      let missing = try MissingBlob.all(of: archived).filter { $0.damage == nil }.map(\.blob)
+      let missing = try archived.missingNow().filter { $0.damage == nil }.map(\.blob)
       // More than the manifest knows of is damage, which is not for accepting.
       let counts = archived.snapshot.blobs
       let referencedCount = missing.count(where: \.isReferenced)

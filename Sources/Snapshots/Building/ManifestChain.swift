@@ -178,7 +178,7 @@ package struct ChainRewriting {
     let before = archive.reader.generation
     guard let (chain, pages) = try plan(archive) else { return (before, 0) }
     return try writer.orAbandon { writer in
-      for page in pages { try writer.append(page.cid, page.bytes.span) }
+      try writer.append(pages)
       let generation = try chain.end(&writer)
       return (generation, generation.committedLength - before.committedLength)
     }

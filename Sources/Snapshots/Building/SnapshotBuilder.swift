@@ -1,6 +1,6 @@
 internal import ATProtocol
 package import Archive
-internal import IPLD
+package import IPLD
 
 /// Builds a snapshot: all that its manifest says, and the end of the write that makes it.
 ///
@@ -107,11 +107,7 @@ package struct SnapshotBuilder: Sendable {
       try writer.append(cid, document.span)
     }
     try privateData?.append(to: &writer)
-    snapshot.extrasPages = []
-    for page in try BlobLedger.pages(extras: ledger.extras) {
-      try writer.append(page.cid, page.bytes.span)
-      snapshot.extrasPages.append(page.cid)
-    }
+    snapshot.extrasPages = try writer.append(BlobLedger.pages(extras: ledger.extras))
     // That blobs were asked for in vain once more is no news: the pages before are as good.
     if let base, let known = try base.exhaustiveLedger(),
       ledger.missing.saysNothingNew(after: known)
@@ -128,7 +124,7 @@ package struct SnapshotBuilder: Sendable {
     snapshot.previous = writer.generation?.head?.cid
     snapshot.durationMilliseconds = provenance.milliseconds()
     let manifest = try snapshot.block()
-    try writer.append(manifest.cid, manifest.bytes.span)
+    try writer.append([manifest])
     if snapshot.car.sha256 == nil { writer.require(FeatureFlags.undigested) }
     return (snapshot, try writer.commit(manifest: manifest.cid), false, writer.isHealing)
   }
@@ -150,6 +146,15 @@ package struct SnapshotBuilder: Sendable {
       try writer.abandon()
     }
     return generation.map { (described, $0, true, writer.isHealing) }
+  }
+}
+
+extension ArchiveWriter {
+  /// Appends blocks; answers their CIDs.
+  @discardableResult
+  package mutating func append(_ blocks: [Block]) throws -> [CID] {
+    for block in blocks { try append(block.cid, block.bytes.span) }
+    return blocks.map(\.cid)
   }
 }
 

@@ -1,3 +1,4 @@
+import ArchiveTestSupport
 import Foundation
 import IPLD
 internal import Packing
@@ -187,7 +188,7 @@ import Testing
     for (range, _) in lost { damaged[range.upperBound - 9] ^= 1 }
     try write(damaged)
     let snapshot = try ArchivedSnapshot.newest(in: series.reader)
-    let missing = try MissingBlob.all(of: snapshot)
+    let missing = try snapshot.missingNow()
     #expect(missing.map(\.blob.cid) == [CID.blob(large)])
     #expect(missing.first?.damage != nil && missing.first?.blob.reason == .lost)
     var series = series

@@ -1,5 +1,6 @@
 import ATProtocol
 import Archive
+import ArchiveTestSupport
 import Copying
 import Files
 import IPLD
@@ -284,7 +285,7 @@ import Verification
       let (archive, manifests) = try archive(without: found.count == 5 ? [] : found)
       let path = FilePath(archive.folder.file("salvaged.car.zst"))
       let report = try ArchiveCopier().salvage(
-        SourceArchive(archive.reader(), name: "a"), links(manifests, unvouched: found),
+        archive.reader(), links(manifests, unvouched: found),
         into: FileStorage.openOrCreate(path), by: Self.options.provenance)
       let reader = try ArchiveReader(path: path)
       #expect(report.isWhole && report.snapshots.count == 5)

@@ -61,7 +61,7 @@ struct MissingCommand: ReportingCommand {
         faultCount += 1
         show(fault, of: archived.snapshot, in: opened.name)
       }
-      for entry in try MissingBlob.all(of: archived) {
+      for entry in try archived.missingNow() {
         if entry.blob.accepted != nil, entry.damage == nil {
           acceptedCount += 1
         } else {
@@ -122,7 +122,8 @@ struct MissingCommand: ReportingCommand {
   }
 
   private func show(
-    _ found: MissingBlob, of snapshot: Snapshot, in file: String, _ mark: VerificationMark?
+    _ found: ArchivedSnapshot.MissingBlob, of snapshot: Snapshot, in file: String,
+    _ mark: VerificationMark?
   ) {
     let entry = found.blob
     if json {

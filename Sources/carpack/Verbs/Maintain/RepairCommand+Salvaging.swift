@@ -36,14 +36,14 @@ extension RepairCommand {
       Console.say(.lost, "\(cid)")
     }
     for lost in report.lostSnapshots { Console.say(.lost, "\(lost)") }
-    for snapshot in report.snapshots where !snapshot.isWhole {
+    for snapshot in report.snapshots where !snapshot.loss.isNone {
       let name = "\(snapshot.did)\(snapshot.rev.map { " at \($0)" } ?? "")"
       let losses = Self.losses(of: snapshot)
       Console.say(.incomplete, "\(name) lost \(losses)")
       for record in snapshot.loss.records { Console.say("  \(record)") }
       for lost in snapshot.loss.blobs + snapshot.loss.documents { Console.say("  \(lost)") }
     }
-    let whole = report.snapshots.count(where: \.isWhole)
+    let whole = report.snapshots.count(where: \.loss.isNone)
     let size = report.generation?.committedLength ?? 0
     common.say(
       "\(output): \(Quantity.bytes(size)), \(Quantity.grouped(whole)) of \(Quantity.count(report.snapshots.count, "snapshot")) whole, \(Quantity.count(Int(clamping: report.lostSectionCount), "section")) lost"

@@ -103,8 +103,8 @@ struct RepairCommand: ReportingCommand {
   private func copyInPlace(of file: String, _ sources: [ArchiveReader]) throws -> String? {
     let left = try ArchiveReader(path: FilePath(file), limits: limits.limits)
     for (name, copy) in zip(from, sources)
-    where try ArchiveSurplus(of: copy, over: left).snapshotCount > 0 {
-      guard try !ArchiveSurplus(of: left, over: copy).isNone else {
+    where try copy.surplus(over: left).snapshots > 0 {
+      guard try left.surplus(over: copy) != (0, 0, 0) else {
         return "\(name) has all that is left of \(file), and more: put a copy of it in its place"
       }
       return
@@ -117,11 +117,11 @@ struct RepairCommand: ReportingCommand {
   private func pointToMerge(_ file: String, _ sources: [ArchiveReader]) throws {
     for (name, copy) in zip(from, sources) {
       let repaired = try ArchiveReader(path: FilePath(file), limits: limits.limits)
-      let surplus = try ArchiveSurplus(of: copy, over: repaired)
-      guard surplus.isWorthTaking else { continue }
+      let (snapshots, blobs, _) = try copy.surplus(over: repaired)
+      guard snapshots + blobs > 0 else { continue }
       let counts = [
-        surplus.snapshotCount > 0 ? Quantity.count(surplus.snapshotCount, "snapshot") : nil,
-        surplus.blobCount > 0 ? Quantity.count(surplus.blobCount, "blob") : nil,
+        snapshots > 0 ? Quantity.count(snapshots, "snapshot") : nil,
+        blobs > 0 ? Quantity.count(blobs, "blob") : nil,
       ].compactMap(\.self).joined(separator: " and ")
       common.say(.note, "\(name) has \(counts) that \(file) lacks")
       common.say("hint: \"carpack merge \(file) \(name) -o NEW\" puts both into one archive")
