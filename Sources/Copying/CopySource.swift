@@ -109,7 +109,7 @@ struct CopySource {
 
   /// Walks the tree of a commit, of which only the sections of an order count as there, if one is
   /// given.
-  mutating func walk(from commit: CID, through order: BlockOrder? = nil) -> SharedTrees.Tree {
+  mutating func walk(from commit: CID, through order: BlockOrder? = nil) -> RepositoryInspection {
     trees.walk(from: commit, within: order.map { blocks.blocks(in: $0.runs) })
   }
 

@@ -42,10 +42,10 @@ extension SnapshotCopier {
     if let left = new.car.left {
       (new.snapshot.car.byteCount, new.snapshot.car.sha256) = (left.byteCount, left.sha256)
       new.snapshot.car.sectionCount = new.car.order.count
-      new.snapshot.counts.records = new.tree.found.recordCount
-      new.snapshot.counts.nodes = new.tree.found.nodeCount
+      new.snapshot.counts.records = new.tree.recordCount
+      new.snapshot.counts.nodes = new.tree.nodeCount
       new.snapshot.counts.blocks = sources[new.source].blocks.blocks(in: new.car.order.runs).count
-      new.snapshot.isComplete = new.tree.found.isComplete
+      new.snapshot.isComplete = new.tree.isComplete
     }
     for document in new.loss.documents {
       if document == new.snapshot.didDocument { new.snapshot.didDocument = nil }
@@ -63,14 +63,14 @@ extension SnapshotCopier {
     let known = source.trees.blobs.entries
     let explained = Set(new.missing.map(\.cid))
     var (held, lost, unexplained): ([Int], [Int], [Int]) = ([], [], [])
-    for blob in source.trees.blobs(of: new.tree) {
+    for blob in new.tree.blobNumbers.map(\.self) {
       switch source.blobs[blob] {
       case .copied: held.append(blob)
       case .lost: lost.append(blob)
       case .absent, nil: if !explained.contains(known[blob].cid) { unexplained.append(blob) }
       }
     }
-    let isComplete = new.tree.found.isComplete
+    let isComplete = new.tree.isComplete
     // An index that was rebuilt does not know what is lost; the figures of the manifest may.
     var further = new.snapshot.blobs.held - held.count - lost.count
     if new.archived.cid == nil {
@@ -84,7 +84,7 @@ extension SnapshotCopier {
     new.loss.blobs = lost.map { known[$0].cid }
     new.loss.blobCount = lost.count + (isComplete ? max(further, 0) : 0)
     guard new.loss.blobCount > 0 || new.car.left != nil else { return }
-    new.snapshot.blobs.referenced = new.tree.blobCount
+    new.snapshot.blobs.referenced = new.tree.blobNumbers.count
     new.snapshot.blobs.held = held.count
     new.snapshot.blobs.heldBytes = length(of: held.lazy.map { known[$0].cid })
     new.missing.note(lost: lost.map { (known[$0].cid, known[$0].size) }, areReferenced: true)
@@ -140,17 +140,17 @@ package struct SnapshotLoss: Sendable {
   package internal(set) var documents: [CID] = []
 
   /// The loss of a snapshot of whose CAR this is left.
-  init(of snapshot: Snapshot, _ car: CopiedCAR, _ tree: SharedTrees.Tree) {
+  init(of snapshot: Snapshot, _ car: CopiedCAR, _ tree: RepositoryInspection) {
     isExact = car.left == nil
     blockCount =
       isExact ? 0 : snapshot.car.sectionCount - min(car.order.count, snapshot.car.sectionCount)
     guard !isExact else { return }
-    (records, recordCount) = (tree.found.missingRecords, tree.found.missingRecordCount)
-    switch tree.found.commitError {
+    (records, recordCount) = (tree.missingRecords, tree.missingRecordCount)
+    switch tree.commitError {
     case .commitMissing(let commit): whole = "its commit \(commit) is lost"
     case let error?: whole = "\(error)"
     case nil:
-      guard let root = tree.found.commit?.data, tree.found.missingNodes.first == root else {
+      guard let root = tree.commit?.data, tree.missingNodes.first == root else {
         return
       }
       whole = "the root of its tree, \(root), is lost"

@@ -140,10 +140,10 @@ struct SnapshotCopier: ~Copyable {
   }
 
   /// Copies the blobs that records refer to, from whichever archive holds them.
-  private mutating func copyBlobs(of tree: SharedTrees.Tree, from first: Int) throws {
+  private mutating func copyBlobs(of tree: RepositoryInspection, from first: Int) throws {
     let known = sources[first].trees.blobs.entries
     sources[first].blobs += repeatElement(nil, count: known.count - sources[first].blobs.count)
-    let wanted = sources[first].trees.blobs(of: tree).filter { sources[first].blobs[$0] == nil }
+    let wanted = tree.blobNumbers.map(\.self).filter { sources[first].blobs[$0] == nil }
       .map { (ordinal: sources[first].ordinal(of: known[$0].cid) ?? .max, blob: $0) }
     // In the order of the file, in which they are read fastest.
     for (_, blob) in wanted.sorted(by: { $0.ordinal < $1.ordinal }) {
@@ -158,7 +158,7 @@ struct SnapshotCopier: ~Copyable {
   /// Counts blobs as held that the archive of the snapshot lacks and another one has.
   private mutating func describeGains(of new: inout SnapshotCopy) throws {
     let source = sources[new.source]
-    let held = source.trees.blobs(of: new.tree).filter { source.blobs[$0] == .copied }
+    let held = new.tree.blobNumbers.map(\.self).filter { source.blobs[$0] == .copied }
     guard held.count > new.snapshot.blobs.held else { return }
     let cids = Set(held.lazy.map { source.trees.blobs.entries[$0].cid })
     let rest = new.missing.filter { !cids.contains($0.cid) }
@@ -253,7 +253,7 @@ struct SnapshotCopy {
   /// The number of the archive that it is in.
   let source: Int
   let car: CopiedCAR
-  let tree: SharedTrees.Tree
+  let tree: RepositoryInspection
   /// What the new manifest says.
   var snapshot: Snapshot
   /// What could not be saved.
@@ -269,7 +269,7 @@ struct SnapshotCopy {
   var areReasonsLost = false
 
   init(
-    of archived: ArchivedSnapshot, from source: Int, _ car: CopiedCAR, _ tree: SharedTrees.Tree
+    of archived: ArchivedSnapshot, from source: Int, _ car: CopiedCAR, _ tree: RepositoryInspection
   ) {
     (self.archived, self.source, self.car, self.tree) = (archived, source, car, tree)
     snapshot = archived.snapshot

@@ -7,6 +7,8 @@ package import IPLD
 /// Blocks have numbers. A walk asks for the numbers of all that a node links to at once, which
 /// takes less time in a large table.
 package protocol BlockSource: Sendable {
+  /// How many bytes are at hand, which is a limit to what is scanned again for another key.
+  var byteCount: Int { get }
   /// No block has this number or a higher one.
   var numberLimit: Int { get }
   /// The number of the block that a CID names; nil if it is not here.
@@ -99,6 +101,8 @@ package struct Overlay<New: BlockSource, Old: BlockSource>: BlockSource {
   package let old: Old
 
   package init(_ new: New, over old: Old) { (self.new, self.old) = (new, old) }
+
+  package var byteCount: Int { new.byteCount + old.byteCount }
 
   package var numberLimit: Int { new.numberLimit + old.numberLimit }
 

@@ -45,6 +45,8 @@ package final class CARFile: BlockSource {
 
   // MARK: Blocks
 
+  package var byteCount: Int { file.count }
+
   package var numberLimit: Int { blocks.placeCount }
 
   package func number(of cid: CID) -> Int? { file.withBytes { blocks.place(of: cid, in: $0) } }

@@ -118,7 +118,6 @@ package struct LaidOutBlocks: BlockSource {
   /// The numbers of these.
   package var numbers: [Int] { blocks(in: ordinals).map(\.self) }
 
-  /// How many bytes are kept of them.
   package var byteCount: Int { mapped.count }
 
   package var numberLimit: Int { kinds.count }

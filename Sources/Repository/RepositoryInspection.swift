@@ -69,6 +69,8 @@ public struct RepositoryInspection: Sendable {
 
   /// The blobs that records refer to.
   public internal(set) var blobs = BlobTable()
+  /// The same by their numbers in ``SharedTrees/blobs``, if the tree was walked with others.
+  package internal(set) var blobNumbers = BlockSet(count: 0)
   /// How many distinct blocks are neither the commit nor in the tree nor a record.
   package internal(set) var unreachableBlockCount = 0
 
@@ -93,15 +95,9 @@ public struct RepositoryInspection: Sendable {
 /// Inspecting reports everything that is wrong with a repository, not only the first thing: the
 /// whole tree is walked and checked, every record is checked and searched for blobs.
 extension RepositoryInspection {
-  /// A record that the walk came to.
-  package struct Record: Sendable {
-    /// Its key in the tree, `collection/rkey`.
-    package let key: [UInt8]
-    /// Its block.
-    package let cid: CID
-    /// The number of its block; nil if that is not there.
-    package let number: Int?
-  }
+  /// A record that the walk came to: its key in the tree, `collection/rkey`, its block, and the
+  /// number of that; nil if it is not there.
+  package typealias Record = (key: [UInt8], cid: CID, number: Int?)
 
   /// Inspects the repository in a CAR, on several cores.
   ///
@@ -110,19 +106,14 @@ extension RepositoryInspection {
   ///   - workers: on how many cores; nil for all.
   package init(of file: CARFile, workers: Int? = nil) {
     self = file.found
-    let length = file.file.count
-    inspect(file, length: length) { root in
-      TreeParts.read(
-        file, root: root, blockCount: file.found.distinctBlockCount, length: length,
-        workers: workers ?? Parallel.processorCount)
-    }
+    inspect(file, workers: workers ?? Parallel.processorCount) { _ in }
   }
 
   /// Inspects the repository in a CAR, and gives out its records in the order of the tree, which
   /// one core walks.
   package init(of file: CARFile, visit: (Record) -> Void) {
     self = file.found
-    inspect(file, length: file.file.count, visit: visit)
+    inspect(file, workers: 1, visit)
   }
 
   /// Inspects the repository that a commit and the blocks of a source make up.
@@ -130,30 +121,25 @@ extension RepositoryInspection {
   /// - Parameters:
   ///   - root: the commit.
   ///   - source: the blocks.
-  ///   - length: how many bytes they have, for a limit to how much is scanned again.
   ///   - visit: receives every record in the order of the tree.
-  package init<Source: BlockSource>(
-    from root: CID?, in source: Source, length: Int, visit: (Record) -> Void = { _ in }
+  package init(
+    from root: CID?, in source: some BlockSource, visit: (Record) -> Void = { _ in }
   ) {
     self.init()
     header = CARHeader(roots: root.map { [$0] } ?? [])
-    inspect(source, length: length, visit: visit)
+    inspect(source, workers: 1, visit)
     distinctBlockCount = reached.count
     unreachableBlockCount = 0
   }
 
-  /// Inspects a repository of which only the header is known yet.
+  /// Inspects a repository of which only the header and how many blocks there are is known yet.
   ///
   /// - Parameters:
   ///   - source: its blocks.
-  ///   - length: how many bytes they have.
-  ///   - readInParts: reads the tree with this root on several cores; answers nil if that cannot be
-  ///     done.
-  ///   - visit: receives every record in the order of the tree, unless it is read in parts.
+  ///   - workers: on how many cores.
+  ///   - visit: receives every record in the order of the tree, if there is one core.
   private mutating func inspect<Source: BlockSource>(
-    _ source: Source, length: Int,
-    readInParts: (CID) -> (TreeInspector<Source>, MSTWalker)? = { _ in nil },
-    visit: (Record) -> Void = { _ in }
+    _ source: Source, workers: Int, _ visit: (Record) -> Void
   ) {
     let (commit, place): (Commit, Int)
     do throws(RepositoryError) {
@@ -163,14 +149,15 @@ extension RepositoryInspection {
       return
     }
     self.commit = commit
-    var reader = TreeInspector(source, rescanLimit: length)
-    if let (found, walker) = readInParts(commit.data) {
-      reader = found
-      reader.finish(walker, into: &self)
+    var reader = TreeInspector(source)
+    let walker: MSTWalker
+    if let found = TreeParts.read(
+      source, root: commit.data, blockCount: distinctBlockCount, workers: workers)
+    {
+      (reader, walker) = found
     } else {
-      reader.finish(reader.read(MSTWalker(root: commit.data), visit: visit), into: &self)
+      walker = reader.read(MSTWalker(root: commit.data), visit: visit)
     }
-    reached = reader.reached(from: place)
-    unreachableBlockCount = distinctBlockCount - reached.count
+    reader.finish(walker, from: place, into: &self)
   }
 }

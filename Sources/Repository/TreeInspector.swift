@@ -9,23 +9,20 @@ struct TreeInspector<Source: BlockSource>: Sendable {
   /// What is found out, as far as it is about the tree.
   private(set) var inspection = RepositoryInspection()
   /// The nodes and the records that were reached.
-  private(set) var nodes: BlockSet
-  private(set) var records: BlockSet
+  var nodes: BlockSet
+  private var records: BlockSet
   /// How many bytes of records have been scanned, the same block under another key among them.
   private(set) var scannedLength = 0
 
   private let source: Source
-  /// How many bytes of records are scanned again for another key at most, or one block with a
-  /// million keys would take a million times as long as it should.
-  private let rescanLimit: Int
   private var scanner = RecordScanner()
   private var distinctMissingRecords: Set<CID> = []
   private var rescannedLength = 0
   private var collection: (name: [UInt8], count: Int) = ([], 0)
 
   /// A reader of the tree whose blocks are in a source.
-  init(_ source: Source, rescanLimit: Int) {
-    (self.source, self.rescanLimit) = (source, rescanLimit)
+  init(_ source: Source) {
+    self.source = source
     nodes = BlockSet(count: source.numberLimit)
     records = nodes
   }
@@ -41,7 +38,7 @@ struct TreeInspector<Source: BlockSource>: Sendable {
       switch step {
       case .record(let cid, let number):
         read(fold.key, cid, number)
-        visit(RepositoryInspection.Record(key: fold.key, cid: cid, number: number))
+        visit((fold.key, cid, number))
       case .missingNode(let cid): inspection.missingNodes.append(cid)
       case .node, .subtree: break
       }
@@ -73,9 +70,11 @@ struct TreeInspector<Source: BlockSource>: Sendable {
     case .kept: break
     }
     source.withBody(number) { body in
-      // The same block under another key is another record with the same blobs.
+      // The same block under another key is another record with the same blobs. How many bytes are
+      // scanned again is limited, or one block with a million keys would take a million times as
+      // long as it should.
       guard !isNew else { return scan(key, body) }
-      guard rescannedLength <= rescanLimit - body.count else { return }
+      guard rescannedLength <= source.byteCount - body.count else { return }
       rescannedLength += body.count
       scan(key, body)
     }
@@ -117,9 +116,6 @@ struct TreeInspector<Source: BlockSource>: Sendable {
 
   // MARK: Putting together
 
-  /// Takes over the nodes that were reached elsewhere.
-  mutating func add(nodes other: BlockSet) { nodes.formUnion(other) }
-
   /// Takes over what another has found in a part that follows.
   mutating func add(_ other: TreeInspector) {
     closeCollection()
@@ -137,8 +133,11 @@ struct TreeInspector<Source: BlockSource>: Sendable {
   ///
   /// - Parameters:
   ///   - walker: what has walked the tree from its root.
+  ///   - commit: the block of the commit.
   ///   - result: the inspection.
-  mutating func finish(_ walker: MSTWalker, into result: inout RepositoryInspection) {
+  mutating func finish(
+    _ walker: MSTWalker, from commit: Int, into result: inout RepositoryInspection
+  ) {
     closeCollection()
     result.add(inspection)
     result.nodeCount = nodes.count
@@ -147,14 +146,10 @@ struct TreeInspector<Source: BlockSource>: Sendable {
     result.rootLayer = walker.rootLayer
     result.treeProblems = walker.problems
     result.treeProblemCount = walker.problemCount
-  }
-
-  /// The blocks that a commit reaches: itself, the nodes and the records.
-  func reached(from commit: Int) -> BlockSet {
-    var reached = nodes
-    reached.formUnion(records)
-    reached.insert(commit)
-    return reached
+    result.reached = nodes
+    result.reached.formUnion(records)
+    result.reached.insert(commit)
+    result.unreachableBlockCount = result.distinctBlockCount - result.reached.count
   }
 }
 

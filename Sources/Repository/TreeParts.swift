@@ -8,11 +8,8 @@ internal import IPLD
 /// as a node would (``TreeFold/pass(_:)``). A tree in which anything is wrong is not read this
 /// way: what is said of it depends on where the walk was before.
 struct TreeParts<Source: BlockSource> {
-  /// What lies below the top, in the order of keys.
-  private enum Item {
-    case subtree(CID, layer: Int)
-    case record(key: [UInt8], CID)
-  }
+  /// What lies below the top: a subtree of a layer, or a record with a key, which has no layer.
+  private typealias Item = (cid: CID, layer: Int?, key: [UInt8])
 
   /// A run of them, and what was found in it; one owner at a time.
   private final class Part: @unchecked Sendable {
@@ -32,8 +29,6 @@ struct TreeParts<Source: BlockSource> {
 
   private let source: Source
   private let root: CID
-  /// How many bytes the source has.
-  private let length: Int
 
   /// How many levels of nodes the top has; below five there are some hundred subtrees, of a tree
   /// with four links a node.
@@ -53,10 +48,10 @@ struct TreeParts<Source: BlockSource> {
   /// - Returns: what was found; nil if there may be something wrong with the tree, or it is too
   ///   small to be worth it.
   static func read(
-    _ source: Source, root: CID, blockCount: Int, length: Int, workers: Int
+    _ source: Source, root: CID, blockCount: Int, workers: Int
   ) -> (TreeInspector<Source>, MSTWalker)? {
     guard workers > 1, blockCount >= minimumBlockCount else { return nil }
-    return Self(source: source, root: root, length: length).read(workers)
+    return Self(source: source, root: root).read(workers)
   }
 
   private var top: TreeFold<Source> {
@@ -68,7 +63,7 @@ struct TreeParts<Source: BlockSource> {
     let partCount = min(items.count, workers * Self.partsForCore, Self.maximumPartCount)
     let parts = (0..<partCount).map { number in
       let bounds = items.count * number / partCount..<items.count * (number + 1) / partCount
-      return Part(items[bounds], TreeInspector(source, rescanLimit: length))
+      return Part(items[bounds], TreeInspector(source))
     }
     Parallel.perform(partCount, workers: workers) { walk(parts[$0]) }
     guard !parts.contains(where: \.isFlawed) else { return nil }
@@ -83,8 +78,8 @@ struct TreeParts<Source: BlockSource> {
       switch step {
       case .subtree(let cid):
         guard let layer = fold.walker.requestedLayer else { return nil }
-        items.append(.subtree(cid, layer: layer))
-      case .record(let cid, _): items.append(.record(key: fold.key, cid))
+        items.append((cid, layer, []))
+      case .record(let cid, _): items.append((cid, nil, fold.key))
       case .missingNode: return nil
       case .node: break
       }
@@ -94,24 +89,24 @@ struct TreeParts<Source: BlockSource> {
   }
 
   private func walk(_ part: Part) {
-    for item in part.items {
-      switch item {
-      case .record(let key, let cid): part.reader.read(key, cid, source.number(of: cid))
-      case .subtree(let cid, let layer):
-        var firstKey: [UInt8]?
-        let walker = part.reader.read(MSTWalker(subtree: cid, layer: layer)) { record in
-          if firstKey == nil { firstKey = record.key }
-        }
-        part.depth = max(part.depth, walker.depth)
-        // Records that are scanned again and again are counted over all parts.
-        guard let firstKey, walker.problemCount == 0, part.reader.inspection.missingNodes.isEmpty,
-          part.reader.scannedLength <= length
-        else {
-          part.isFlawed = true
-          return
-        }
-        part.edges.append(MSTSubtree(layer: layer, firstKey: firstKey, lastKey: walker.key))
+    for (cid, layer, key) in part.items {
+      guard let layer else {
+        part.reader.read(key, cid, source.number(of: cid))
+        continue
       }
+      var firstKey: [UInt8]?
+      let walker = part.reader.read(MSTWalker(subtree: cid, layer: layer)) { record in
+        if firstKey == nil { firstKey = record.key }
+      }
+      part.depth = max(part.depth, walker.depth)
+      // Records that are scanned again and again are counted over all parts.
+      guard let firstKey, walker.problemCount == 0, part.reader.inspection.missingNodes.isEmpty,
+        part.reader.scannedLength <= source.byteCount
+      else {
+        part.isFlawed = true
+        return
+      }
+      part.edges.append(MSTSubtree(layer: layer, firstKey: firstKey, lastKey: walker.key))
     }
   }
 
@@ -120,7 +115,7 @@ struct TreeParts<Source: BlockSource> {
   /// - Returns: nil if the subtrees do not fit together, or records were scanned more often than
   ///   one reader would have.
   private func join(_ parts: [Part]) -> (TreeInspector<Source>, MSTWalker)? {
-    var (reader, fold) = (TreeInspector(source, rescanLimit: length), top)
+    var (reader, fold) = (TreeInspector(source), top)
     var edges = parts.lazy.flatMap(\.edges).makeIterator()
     while let step = fold.next() {
       guard case .subtree = step else { continue }
@@ -129,11 +124,11 @@ struct TreeParts<Source: BlockSource> {
     }
     guard fold.isWhole else { return nil }
     var walker = fold.walker
-    reader.add(nodes: fold.nodes)
+    reader.nodes = fold.nodes
     for part in parts {
       reader.add(part.reader)
       if part.depth > 0 { walker.noteDepth(Self.topDepth + part.depth) }
     }
-    return reader.scannedLength <= length ? (reader, walker) : nil
+    return reader.scannedLength <= source.byteCount ? (reader, walker) : nil
   }
 }

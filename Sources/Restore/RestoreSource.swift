@@ -55,7 +55,7 @@ struct RestoreSource: Sendable {
     }
     var oddPath: (first: String, count: Int)?
     let root = try CARHeader(header.span).roots.first
-    tree = RepositoryInspection(from: root, in: blocks, length: blocks.byteCount) { record in
+    tree = RepositoryInspection(from: root, in: blocks) { record in
       guard RecordPath.fault(in: record.key.span) != nil else { return }
       oddPath = (
         oddPath?.first ?? String(decoding: record.key, as: UTF8.self), (oddPath?.count ?? 0) + 1
@@ -167,7 +167,7 @@ struct RestoreSource: Sendable {
     let sectionsEnd = UInt64(spool.count)
     try put(Block(cid: head, bytes: bytes))
     let file = try CARFile(spool.map(), verifying: false)
-    tree = RepositoryInspection(from: head, in: file, length: file.file.count)
+    tree = RepositoryInspection(from: head, in: file)
     (blocks, rewrittenCount) = (file, records.count)
     releasePages = { file.file.releasePages() }
     var beginning = CARHeader(roots: [head]).bytes

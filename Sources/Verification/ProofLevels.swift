@@ -96,7 +96,13 @@ struct LevelChecks {
   }
 
   /// The levels of a snapshot that was verified.
-  mutating func levels(of report: SnapshotVerifier.SnapshotReport) -> ProofLevels {
+  ///
+  /// - Parameters:
+  ///   - report: what was found.
+  ///   - commit: its commit; nil if that cannot be read.
+  mutating func levels(
+    of report: SnapshotVerifier.SnapshotReport, _ commit: Commit?
+  ) -> ProofLevels {
     var levels = ProofLevels()
     let (damage, isWhole) = (report.damage.first, report.entry.isComplete)
     let areBlobsIntact = report.damagedBlobCount == 0
@@ -109,7 +115,7 @@ struct LevelChecks {
         ?? (isWhole
           ? "the tree keeps its rules, and all of it is here"
           : "tree nodes or records are missing"))
-    (levels[.signed], levels[.identityProven]) = signature(of: report.entry)
+    (levels[.signed], levels[.identityProven]) = signature(commit, of: report.entry)
     levels[.continuous] = continuity(of: report.entry)
     levels[.complete] = completeness(of: report)
     return levels
@@ -159,13 +165,9 @@ struct LevelChecks {
   // MARK: Who signed
 
   private mutating func signature(
-    of entry: SnapshotHistory.Entry
+    _ commit: Commit?, of entry: SnapshotHistory.Entry
   ) -> (signed: Finding, identity: Finding) {
-    let commit: Commit
-    do {
-      let block = try ArchivedSnapshot.block(entry.commit, in: reader)
-      commit = try Commit(block.bytes.span)
-    } catch {
+    guard let commit else {
       let finding = Finding(nil, "the commit cannot be read")
       return (finding, finding)
     }

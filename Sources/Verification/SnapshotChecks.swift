@@ -14,12 +14,14 @@ struct SnapshotChecks {
   private let damaged: Set<CID>
   private let observer: Progress.Observer
   private var trees: SharedTrees
-  /// The blobs and documents that are damaged, and how.
-  private var damagedStates: [CID: BlobState] = [:]
-  /// How the blobs of the last whole tree stand.
-  private var tally = BlobTally()
-  /// Of each blob whether it is counted there.
-  private var isCounted: [Bool] = []
+  /// How blobs and documents are damaged.
+  private var damages: [CID: String] = [:]
+  /// How many of the blobs that records refer to have been looked up, and by their numbers which are
+  /// missing, damaged, and reported for a newer snapshot.
+  private var lookedUpCount = 0
+  private var missing = BlockSet(count: 0)
+  private var broken = BlockSet(count: 0)
+  private var reported = BlockSet(count: 0)
   /// Whether CARs are what their manifests say, as far as that was found out while the file was
   /// read; by the manifests.
   private let isExact: [CID: Bool]
@@ -27,9 +29,7 @@ struct SnapshotChecks {
   private var checkedLists: [CID: [String]] = [:]
   /// What the pages say that were read last.
   private var reasons = Reasons()
-  /// The blobs that have been reported for a newer snapshot, by their numbers, and those that have
-  /// none.
-  private var reported: [Bool] = []
+  /// The blobs without numbers that have been reported for a newer snapshot.
   private var reportedUnreferenced: Set<CID> = []
   /// The sections of a CAR whose order is not that of the archive.
   private var gathered: LaidOutBlocks?
@@ -51,29 +51,6 @@ struct SnapshotChecks {
     byteCount = total.reduce(0) { $0.addingSaturated($1.carByteCount) }
   }
 
-  /// How the blobs of a tree stand.
-  private struct BlobTally {
-    var heldCount = 0
-    /// The numbers of those that are missing.
-    var missing: Set<Int> = []
-    /// The numbers of those that are damaged.
-    var damaged: Set<Int> = []
-    /// The numbers of those that have come to be missing or damaged since something was reported.
-    var unsaid: [Int] = []
-
-    /// Counts a blob, or counts it no more.
-    mutating func count(_ number: Int, _ state: BlobState, isGone: Bool = false) {
-      if case .held = state { return heldCount += isGone ? -1 : 1 }
-      let lost: WritableKeyPath<Self, Set<Int>> = state == .missing ? \.missing : \.damaged
-      if isGone {
-        self[keyPath: lost].remove(number)
-      } else {
-        self[keyPath: lost].insert(number)
-        unsaid.append(number)
-      }
-    }
-  }
-
   /// The first of the records that break the data model, with why.
   var recordWarnings: [(record: String, why: String)] { trees.recordWarnings }
 
@@ -89,14 +66,14 @@ struct SnapshotChecks {
     var isSaid = false
   }
 
-  /// Checks a snapshot.
-  mutating func check(_ report: inout SnapshotVerifier.SnapshotReport) {
+  /// Checks a snapshot; returns its commit, if that can be read.
+  mutating func check(_ report: inout SnapshotVerifier.SnapshotReport) -> Commit? {
     let archived: ArchivedSnapshot
     do {
       archived = try ArchivedSnapshot(report.entry.cid, in: reader)
     } catch {
       report.damage.append("\(error)")
-      return
+      return nil
     }
     let snapshot = archived.snapshot
     var blocks: BlockSet?
@@ -106,12 +83,11 @@ struct SnapshotChecks {
       report.damage.append("\(error as? BackupError ?? .carNotExact("\(error)"))")
     }
     let tree = trees.walk(from: snapshot.commit, within: blocks)
-    countChangedBlobs()
     // What was salvaged may have lost its commit, and its manifest says so.
     let hasNoCommit =
-      !snapshot.isComplete && tree.found.commitError == .commitMissing(snapshot.commit)
-    if let error = tree.found.commitError, !hasNoCommit { report.damage.append("\(error)") }
-    report.damage += tree.found.treeProblems.prefix(Self.maximumListed).map {
+      !snapshot.isComplete && tree.commitError == .commitMissing(snapshot.commit)
+    if let error = tree.commitError, !hasNoCommit { report.damage.append("\(error)") }
+    report.damage += tree.treeProblems.prefix(Self.maximumListed).map {
       "the tree of records: \($0)"
     }
     if blocks != nil {
@@ -119,21 +95,22 @@ struct SnapshotChecks {
     } else {
       // What the snapshot never had was missing before any damage, but which it is can no longer be
       // told.
-      report.damage += tree.found.missingRecords.prefix(Self.maximumListed).map {
+      report.damage += tree.missingRecords.prefix(Self.maximumListed).map {
         "the record \($0) is lost"
       }
-      report.damage += tree.found.missingNodes.prefix(Self.maximumListed).map {
+      report.damage += tree.missingNodes.prefix(Self.maximumListed).map {
         "the tree node \($0) is lost, and all records below it"
       }
     }
-    report.unreadable = tree.found.unreadable
+    report.unreadable = tree.unreadable
     checkLists(archived, &report)
     let heldCount = checkBlobs(archived, tree, &report)
-    if blocks == nil || tree.found.commitError != nil, snapshot.isComplete {
+    if blocks == nil || tree.commitError != nil, snapshot.isComplete {
       report.remains = (
-        tree.found.recordCount - tree.found.missingRecordCount, heldCount - report.damagedBlobCount
+        tree.recordCount - tree.missingRecordCount, heldCount - report.damagedBlobCount
       )
     }
+    return tree.commit
   }
 
   // MARK: The CAR and its repository
@@ -211,7 +188,8 @@ struct SnapshotChecks {
 
   /// Compares what the manifest says with what its CAR holds.
   private func checkFigures(
-    _ snapshot: Snapshot, _ tree: SharedTrees.Tree, _ report: inout SnapshotVerifier.SnapshotReport
+    _ snapshot: Snapshot, _ tree: RepositoryInspection,
+    _ report: inout SnapshotVerifier.SnapshotReport
   ) {
     var root: CID?
     do {
@@ -220,7 +198,7 @@ struct SnapshotChecks {
       report.damage.append("\(error)")
     }
     let isOther =
-      tree.found.commit.map { $0.did != snapshot.did || $0.rev != snapshot.rev }
+      tree.commit.map { $0.did != snapshot.did || $0.rev != snapshot.rev }
       // Without a commit there is nothing to compare.
       ?? snapshot.isComplete
     if root != snapshot.commit || isOther {
@@ -228,11 +206,11 @@ struct SnapshotChecks {
     }
     // Earlier versions did not search the records that cannot be read.
     let isBlobCountRight =
-      tree.found.unreadable.count == 0
-      ? tree.blobCount == snapshot.blobs.referenced
-      : tree.blobCount >= snapshot.blobs.referenced
-    if tree.found.recordCount != snapshot.counts.records
-      || tree.found.isComplete != snapshot.isComplete
+      tree.unreadable.count == 0
+      ? tree.blobNumbers.count == snapshot.blobs.referenced
+      : tree.blobNumbers.count >= snapshot.blobs.referenced
+    if tree.recordCount != snapshot.counts.records
+      || tree.isComplete != snapshot.isComplete
       || !isBlobCountRight
     {
       report.damage.append("the manifest's figures are not those of the repository")
@@ -306,68 +284,66 @@ struct SnapshotChecks {
     return damage
   }
 
-  /// Counts the blobs to which the last whole tree refers and the one before it does not, and the
-  /// other way round.
-  private mutating func countChangedBlobs() {
+  /// Finds out how the blobs stand that no snapshot before referred to.
+  private mutating func lookUpBlobs() {
     let blobs = trees.blobs.entries
-    isCounted += repeatElement(false, count: blobs.count - isCounted.count)
-    reported += repeatElement(false, count: blobs.count - reported.count)
-    for number in trees.changedBlobs where trees.refersTo(number) != isCounted[number] {
-      tally.count(number, state(of: blobs[number].cid), isGone: isCounted[number])
-      isCounted[number].toggle()
+    missing.grow(to: blobs.count)
+    broken.grow(to: blobs.count)
+    reported.grow(to: blobs.count)
+    for number in lookedUpCount..<blobs.count {
+      switch state(of: blobs[number].cid) {
+      case .held: break
+      case .missing: missing.insert(number)
+      case .damaged: broken.insert(number)
+      }
     }
+    lookedUpCount = blobs.count
   }
 
   /// Compares the blobs with the manifest; answers how many are here, be it damaged.
   private mutating func checkBlobs(
-    _ archived: ArchivedSnapshot, _ tree: SharedTrees.Tree,
+    _ archived: ArchivedSnapshot, _ tree: RepositoryInspection,
     _ report: inout SnapshotVerifier.SnapshotReport
   ) -> Int {
-    var found = BlobTally()
-    if let own = tree.ownBlobs {
-      for number in own { found.count(number, state(of: trees.blobs.entries[number].cid)) }
-    } else {
-      found = tally
-      tally.unsaid = []
-      found.unsaid.removeAll { !found.missing.contains($0) && !found.damaged.contains($0) }
-      found.unsaid.sort()
-    }
-    report.missingBlobCount = found.missing.count
-    report.damagedBlobCount = found.damaged.count
+    lookUpBlobs()
+    let lost = missing.filter(tree.blobNumbers, areIn: true)
+    let spoilt = broken.filter(tree.blobNumbers, areIn: true)
+    report.missingBlobCount = lost.count
+    report.damagedBlobCount = spoilt.count
     report.acceptedBlobCount = reasons.accepted.keys.count { cid in
-      trees.blobs.number(of: cid).map(found.missing.contains) ?? false
+      trees.blobs.number(of: cid).map(lost.contains) ?? false
     }
-    tell(of: found, in: &report)
+    report.missingBlobs = tell(lost) { [reasons] blob in
+      ((reasons.reasons[blob.cid] ?? .notProvided).sentence, reasons.accepted[blob.cid])
+    }
+    report.damagedBlobs = tell(spoilt) { [damages] in (damages[$0.cid] ?? "", nil) }
     tellOfUnreferenced(in: &report)
-    let heldCount = found.heldCount + found.damaged.count
+    let heldCount = tree.blobNumbers.count - report.missingBlobCount
     // There may be more than there were: another snapshot or account has brought them.
     let counted = archived.snapshot.blobs.held
-    if tree.found.isComplete, heldCount < counted, found.damaged.isEmpty {
+    if tree.isComplete, heldCount < counted, report.damagedBlobCount == 0 {
       report.damage.append("the manifest counts \(counted) blobs, and only \(heldCount) are here")
     }
     return heldCount
   }
 
-  /// Reports the blobs that are missing or damaged, and have not been reported.
+  /// The blobs among some that have not been reported, which they are now.
   private mutating func tell(
-    of found: BlobTally, in report: inout SnapshotVerifier.SnapshotReport
-  ) {
+    _ lost: BlockSet, _ why: (BlobTable.Entry) -> (String, BlobLedger.Acceptance?)
+  ) -> [SnapshotVerifier.LostBlob] {
     let entries = trees.blobs.entries
+    let unsaid = lost.filter(reported, areIn: false)
+    var told: [SnapshotVerifier.LostBlob] = []
     // Each takes some two hundred bytes, so there is to be no room for more.
-    report.missingBlobs.reserveCapacity(found.unsaid.count { !reported[$0] })
-    for number in found.unsaid where !reported[number] {
+    told.reserveCapacity(unsaid.count)
+    for number in unsaid.map(\.self) {
       let blob = entries[number]
       guard !reportedUnreferenced.contains(blob.cid) else { continue }
-      reported[number] = true
-      let isMissing = found.missing.contains(number)
-      var why = (reasons.reasons[blob.cid] ?? .notProvided).sentence
-      if !isMissing, case .damaged(let what) = state(of: blob.cid) { why = what }
-      let lost: SnapshotVerifier.LostBlob = (
-        blob.cid, blob.firstRecord, why, blob.mimeType, blob.size,
-        isMissing ? reasons.accepted[blob.cid] : nil
-      )
-      if isMissing { report.missingBlobs.append(lost) } else { report.damagedBlobs.append(lost) }
+      reported.insert(number)
+      let (why, accepted) = why(blob)
+      told.append((blob.cid, blob.firstRecord, why, blob.mimeType, blob.size, accepted))
     }
+    return told
   }
 
   /// Counts the missing blobs that no record refers to, and reports those that have not been.
@@ -378,7 +354,7 @@ struct SnapshotChecks {
     reasons.isSaid = true
     for entry in reasons.unreferenced {
       guard reportedUnreferenced.insert(entry.cid).inserted,
-        trees.blobs.number(of: entry.cid).map({ !reported[$0] }) ?? true
+        !(trees.blobs.number(of: entry.cid).map(reported.contains) ?? false)
       else { continue }
       let why = "listed by the server; \(entry.reason.sentence)"
       report.missingBlobs.append((entry.cid, nil, why, nil, entry.size, entry.accepted))
@@ -396,7 +372,7 @@ struct SnapshotChecks {
 
   /// How a blob or document stands in the archive.
   private mutating func state(of cid: CID) -> BlobState {
-    if let known = damagedStates[cid] { return known }
+    if let why = damages[cid] { return .damaged(why) }
     let state: BlobState
     if damaged.contains(cid) {
       state = .damaged("its bytes do not hash to its CID")
@@ -410,7 +386,7 @@ struct SnapshotChecks {
         state = .damaged("\(error)")
       }
     }
-    if case .damaged = state { damagedStates[cid] = state }
+    if case .damaged(let why) = state { damages[cid] = why }
     return state
   }
 }

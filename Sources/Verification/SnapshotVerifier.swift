@@ -96,8 +96,8 @@ public struct SnapshotVerifier {
         isCommitted: try entry.isVouched || reader.isCommitted(entry.cid))
       if checks != nil {
         found.isCARDigested = isJudged || digestsAllCARs
-        checks?.check(&found)
-        found.levels = levels?.levels(of: found)
+        let commit = checks?.check(&found)
+        found.levels = levels?.levels(of: found, commit ?? nil)
       } else {
         found.missingBlobCount = entry.blobs.missing
         found.missingListedCount = entry.blobs.listedMissing

@@ -54,6 +54,21 @@ package struct BlockSet: Sendable {
     for place in words.indices { words[place] |= other.words[place] }
   }
 
+  /// Makes room for so many blocks.
+  package mutating func grow(to count: Int) {
+    words += repeatElement(0, count: max((count + 63) / 64 - words.count, 0))
+  }
+
+  /// The blocks that are in another set, too, or those that are not.
+  package func filter(_ other: BlockSet, areIn: Bool) -> BlockSet {
+    var result = self
+    for place in words.indices {
+      let word = place < other.words.count ? other.words[place] : 0
+      result.words[place] &= areIn ? word : ~word
+    }
+    return result
+  }
+
   /// Whether all of its blocks are in another set for as many.
   package func isSubset(of other: BlockSet) -> Bool {
     for place in words.indices where words[place] & ~other.words[place] != 0 { return false }

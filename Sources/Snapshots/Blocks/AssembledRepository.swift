@@ -66,8 +66,7 @@ extension CheckedRepository {
     _ source: some BlockSource, at root: CID?, _ sent: CARFile?, _ old: LaidOutBlocks,
     _ runs: [Range<UInt64>], of archive: ArchiveReader
   ) throws {
-    let inspection = RepositoryInspection(
-      from: root, in: source, length: (sent?.file.count ?? 0) + old.byteCount)
+    let inspection = RepositoryInspection(from: root, in: source)
     let reached = try inspection.reachedOfWhole(in: source)
     let offset = sent?.numberLimit ?? 0
     var (order, done) = (BlockOrder(), BlockSet(count: old.numberLimit))
@@ -94,8 +93,8 @@ extension CheckedRepository {
     do {
       guard reader.generation.number > 0 else { throw SnapshotError.noSnapshot }
       (blocks, runs) = (try base.layOut(), try base.order().runs)
-    } catch let error where !(error is BackupError) {
-      throw BackupError.carNotExact("\(error)")
+    } catch {
+      throw error.flawOfCAR.map { BackupError.carNotExact($0) } ?? error
     }
     var cids: [CID] = []
     blocks.forEach(in: runs) { cids.append(blocks.cid($1)) }
@@ -110,8 +109,7 @@ extension CheckedRepository {
     var order = BlockOrder()
     for ordinal in ordinals { order.append(ordinal) }
     try self.init(
-      RepositoryInspection(
-        from: CARHeader(car.header.span).roots.first, in: blocks, length: blocks.byteCount),
+      RepositoryInspection(from: CARHeader(car.header.span).roots.first, in: blocks),
       of: blocks, blocks.blocks(in: runs), file: nil, selection: [], archive: reader,
       stored: order.runs, header: car.header)
     if let digest = car.sha256, digest != sha256 {
@@ -176,9 +174,12 @@ extension ArchivedSnapshot {
   /// - Throws: ``IncompleteRepository`` if the snapshot is damaged.
   fileprivate func layOutIfExact(with others: [Range<UInt64>] = []) throws -> LaidOutBlocks {
     do {
-      if let blocks = try unlessDamaged({ try layOut(with: others) }) { return blocks }
-    } catch BackupError.carNotExact {}
-    throw IncompleteRepository()
+      return try layOut(with: others)
+    } catch BackupError.carNotExact {
+      throw IncompleteRepository()
+    } catch let error where error.isDamage {
+      throw IncompleteRepository()
+    }
   }
 }
 

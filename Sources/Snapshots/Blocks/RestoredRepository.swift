@@ -73,12 +73,11 @@ package final class RestoredRepository: Sendable {
       } else {
         try archived.readCAR(observer) { try spool.write($0) }
       }
-    } catch BackupError.carNotExact(let why) {
+    } catch {
+      guard let why = error.flawOfCAR else { throw error }
       flaw = why
-    } catch let error where !(error is BackupError) {
-      flaw = "\(error)"
+      try spool.truncate(to: 0)
     }
-    if flaw != nil { try spool.truncate(to: 0) }
     (self.flaw, mapped) = (flaw, try spool.map())
   }
 

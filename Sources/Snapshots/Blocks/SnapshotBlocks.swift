@@ -90,9 +90,7 @@ package final class SnapshotBlocks {
     try RestoredRepository.checkLength(of: archived)
     let (blocks, flaw) = try layOut()
     var failure: (any Error)?
-    let tree = RepositoryInspection(
-      from: archived.snapshot.commit, in: blocks, length: blocks.byteCount
-    ) { record in
+    let tree = RepositoryInspection(from: archived.snapshot.commit, in: blocks) { record in
       guard failure == nil else { return }
       do {
         let length = record.number.map(blocks.bodyLength)
@@ -112,40 +110,48 @@ package final class SnapshotBlocks {
 
   private func layOut() throws -> (blocks: LaidOutBlocks, flaw: String?) {
     if let laidOut { return laidOut }
-    var found: (blocks: LaidOutBlocks?, flaw: String?)
+    let found: (blocks: LaidOutBlocks, flaw: String?)
     do {
-      found.blocks = try archived.layOut(keepsRecords: keepsRecords, observer)
-    } catch BackupError.carNotExact(let flaw) {
-      found.flaw = flaw
-    } catch let error as BackupError {
-      throw error
+      let blocks = try archived.layOut(keepsRecords: keepsRecords, reachesBeyond: true, observer)
+      found = (blocks, nil)
     } catch {
-      found.flaw = "\(error)"
-    }
-    // Of a snapshot that is damaged it is what is left of the archive.
-    let blocks =
-      try found.blocks
-      ?? LaidOutBlocks(
+      guard let flaw = error.flawOfCAR else { throw error }
+      // Of a snapshot that is damaged it is what is left of the archive.
+      let blocks = try LaidOutBlocks(
         archived.reader, isHashing: true, keepsRecords: keepsRecords, observer: observer)
-    let laidOut = (blocks: blocks, flaw: found.flaw)
-    self.laidOut = laidOut
-    return laidOut
+      found = (blocks, flaw)
+    }
+    laidOut = found
+    return found
+  }
+}
+
+extension Error {
+  /// What it says is wrong with the CAR of a snapshot; nil if it is about something else, like a
+  /// disk that is full.
+  var flawOfCAR: String? {
+    switch self as any Error {
+    case BackupError.carNotExact(let why): why
+    case is BackupError: nil
+    default: "\(self)"
+    }
   }
 }
 
 extension ArchivedSnapshot {
-  /// Lays out the sections that the manifest names, and what the tree reaches besides that the
-  /// archive holds.
+  /// Lays out the sections that the manifest names.
   ///
   /// - Parameters:
   ///   - others: further sections of the archive.
   ///   - keepsRecords: whether the bytes of every record are wanted.
+  ///   - reachesBeyond: whether what the archive holds and the tree reaches besides is laid out,
+  ///     too.
   ///   - observer: is told how far it is.
   /// - Throws: ``BackupError/carNotExact(_:)`` if the sections are not as many and as long as the
   ///   manifest says; `ArchiveError` for one that is damaged; ``SnapshotError`` for an order that
   ///   cannot be read; ``BackupError`` if there is no room for a temporary file.
   package func layOut(
-    with others: [Range<UInt64>] = [], keepsRecords: Bool = false,
+    with others: [Range<UInt64>] = [], keepsRecords: Bool = false, reachesBeyond: Bool = false,
     _ observer: Progress.Observer = { _ in }
   ) throws -> LaidOutBlocks {
     guard cid != nil else { throw SnapshotError.noSnapshot }
@@ -158,7 +164,7 @@ extension ArchivedSnapshot {
     var blocks = try LaidOutBlocks(intake)
     try blocks.checkAmount(
       of: runs, count: car.sectionCount, byteCount: car.byteCount, headerLength: car.header.count)
-    while !snapshot.isComplete {
+    while reachesBeyond, !snapshot.isComplete {
       let missing = blocks.missing(from: snapshot.commit)
       let ordinals = try reader.ordinals(missing.count) { missing[$0] }.filter { $0 != .max }
       for ordinal in ordinals.sorted() { try intake.read(ordinal..<ordinal + 1, reader) }
@@ -178,7 +184,7 @@ extension ArchivedSnapshot {
     guard let root = try CARHeader(header.span).roots.first else { throw RepositoryError.noRoot }
     let blocks = try LaidOutBlocks(reader, isHashing: true)
     let blockCount = blocks.numbers.count { blocks.cid($0).codec == .dagCBOR }
-    let tree = RepositoryInspection(from: root, in: blocks, length: blocks.byteCount)
+    let tree = RepositoryInspection(from: root, in: blocks)
     if let error = tree.commitError { throw error }
     guard let commit = tree.commit else { throw SnapshotError.noSnapshot }
     let nothing = SHA256.digest(of: Array("".utf8).span)
