@@ -96,9 +96,9 @@ extension CheckedRepository {
     } catch {
       throw error.flawOfCAR.map { BackupError.carNotExact($0) } ?? error
     }
-    var cids: [CID] = []
-    blocks.forEach(in: runs) { cids.append(blocks.cid($1)) }
-    let ordinals = try reader.ordinals(cids.count) { [cids] in cids[$0] }
+    var numbers: [Int] = []
+    blocks.forEach(in: runs) { numbers.append($1) }
+    let ordinals = try reader.ordinals(numbers.count) { [numbers] in blocks.cid(numbers[$0]) }
     guard !ordinals.contains(.max) else {
       // What lies in a damaged frame is written again, and that takes all of the CAR.
       let restored = try RestoredRepository(base)
