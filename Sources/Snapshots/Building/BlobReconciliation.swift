@@ -92,17 +92,17 @@ package struct BlobReconciliation: Sendable {
     self.init(
       blobs, others: others, needs, before: lists?.missing ?? [], known, listing: listing,
       schedule: schedule)
-    let noted = IndexedCIDs(before.cids)
     for position in 0..<count {
-      let cid = cid(at: position)
-      if let place = noted.place(of: cid) { places[position] = UInt32(place) + 1 }
-      if let length = inCAR(cid) { lengths[position] = length }
+      if let length = inCAR(cid(at: position)) { lengths[position] = length }
     }
     if let archive {
       // Of an archive that lies elsewhere no blob is fetched to be looked at.
       let states = try archive.states(
         count, isChecking: !archive.liesElsewhere,
-        expectedLength: { blobs.size(at: $0) }
+        expectedLength: { position in
+          guard position < blobs.entries.count else { return nil }
+          return blobs.entries[position].size.flatMap { UInt64(exactly: $0) }
+        }
       ) { [self] in cid(at: $0) }
       for (position, state) in states.enumerated() {
         if let length = state.bodyLength { lengths[position] = length }
@@ -132,12 +132,11 @@ package struct BlobReconciliation: Sendable {
     adding new: BlobTable, to ledger: BlobLedger.MissingList, of base: ArchivedSnapshot,
     listing: BlobListing?, archive: ArchiveReader, schedule: RetrySchedule
   ) throws {
-    var (others, needs, places): (IndexedCIDs, [Need], [UInt32]) = (IndexedCIDs(), [], [])
-    for (place, entry) in ledger.enumerated() where others.insert(entry.cid) {
+    var (others, needs): (IndexedCIDs, [Need]) = (IndexedCIDs(), [])
+    for entry in ledger where others.insert(entry.cid) {
       let isListed =
         listing?.fault != nil || listing.map { $0.known.place(of: entry.cid) != nil } ?? true
       needs.append(entry.isReferenced ? .referenced : isListed ? .listed : .none)
-      places.append(UInt32(place) + 1)
     }
     if let listing {
       // What is held is referred to, or an extra, as before.
@@ -145,7 +144,13 @@ package struct BlobReconciliation: Sendable {
         listing.list.lazy.filter { [others] in
           !new.contains($0) && others.place(of: $0) == nil
         })
-      for (cid, isHeld) in zip(unknown, try archive.holds(unknown)) where !isHeld {
+      // Of an archive that lies elsewhere the index alone is asked: to look at each blob would be to
+      // fetch all of them.
+      let areHeld =
+        try archive.liesElsewhere
+        ? unknown.map { try archive.mayHold($0) }
+        : archive.states(unknown.count) { unknown[$0] }.map { $0.bodyLength != nil }
+      for (cid, isHeld) in zip(unknown, areHeld) where !isHeld {
         others.insert(cid)
         needs.append(.listed)
       }
@@ -157,8 +162,6 @@ package struct BlobReconciliation: Sendable {
     (known.counts.listedMissing, known.counts.accepted) = (0, 0)
     self.init(
       new, others: others, needs, before: ledger, known, listing: listing, schedule: schedule)
-    let first = new.entries.count
-    self.places.replaceSubrange(first..<first + places.count, with: places)
     wantedPositions = dueNewestFirst()
   }
 
@@ -180,6 +183,10 @@ package struct BlobReconciliation: Sendable {
     let count = needs.count + table.entries.count
     lengths = [UInt64](repeating: Self.absent, count: count)
     places = [UInt32](repeating: 0, count: count)
+    for (place, cid) in before.cids.enumerated() {
+      guard let position = position(of: cid), places[position] == 0 else { continue }
+      places[position] = UInt32(place) + 1
+    }
   }
 
   /// The blobs that are asked for now, in the order of ``wantedPositions``.
@@ -322,25 +329,5 @@ package struct BlobReconciliation: Sendable {
       ledger.miss(entry)
     }
     return ledger
-  }
-}
-
-extension BlobTable {
-  /// How long the blob with a position should be, as a record says; nil for one behind the table.
-  fileprivate func size(at position: Int) -> UInt64? {
-    position < entries.count ? entries[position].size.flatMap { UInt64(exactly: $0) } : nil
-  }
-}
-
-extension ArchiveReader {
-  /// Whether each of some blobs is here, to none of which a record refers as far as is known.
-  ///
-  /// Of an archive that lies elsewhere the index alone is asked: to look at each blob would be to
-  /// fetch all of them.
-  fileprivate func holds(_ cids: CIDList) throws -> [Bool] {
-    guard liesElsewhere else {
-      return try states(cids.count) { cids[$0] }.map { $0.bodyLength != nil }
-    }
-    return try cids.map { try mayHold($0) }
   }
 }
