@@ -8,23 +8,14 @@ internal import Verification
 /// Repairs an archive in place, and names every snapshot that is whole and that no footer leads to
 /// any more.
 ///
-/// Indexes and footers are repaired by `ArchiveRepair`, which also writes lost sections again
-/// that another archive has. A snapshot that was listed before, and is
-/// not on the chain of manifests afterwards, is put into the chain by one more generation and
-/// marked as found; the archive head stays what a footer vouches for.
-package enum ArchiveRepairer {
-  /// What was done.
-  package struct Report: Sendable {
-    /// What was done to indexes and footers.
-    package let archive: ArchiveRepair.Report
-    /// How many snapshots were found and named.
-    package let namedCount: Int
-    /// The first thing that is damaged still; nil if nothing is.
-    package let damage: String?
-
-    /// Whether the file is as it was.
-    package var isUnchanged: Bool { archive.isUnchanged && namedCount == 0 }
-  }
+/// ``run(_:from:limits:keepsOrdinals:progress:)`` repairs indexes and footers, and writes lost
+/// sections again that another archive has. A snapshot that was listed before, and is not on the
+/// chain of manifests afterwards, is put into the chain by one more generation and marked as found;
+/// the archive head stays what a footer vouches for.
+extension ArchiveRepair {
+  /// What was done: to indexes and footers; how many snapshots were found and named; and the first
+  /// thing that is damaged still, nil if nothing is.
+  package typealias Outcome = (archive: Report, namedCount: Int, damage: String?)
 
   /// Repairs an archive.
   ///
@@ -38,7 +29,7 @@ package enum ArchiveRepairer {
   package static func repair(
     _ storage: any ArchiveStorage, from sources: [ArchiveReader] = [],
     limits: ReadLimits = ReadLimits(), observer: @escaping Progress.Observer = { _ in }
-  ) throws -> Report {
+  ) throws -> Outcome {
     try storage.lock()
     let before = try ArchiveReader(storage.map(), limits: limits).surveyed()
     let history = try SnapshotHistory(of: before)
@@ -65,7 +56,7 @@ package enum ArchiveRepairer {
       let reader = try ArchiveReader(storage.map(), limits: limits, ignoresTail: true)
       damage = try SnapshotVerifier(observer: observer).verify(reader, .full).firstDamage
     }
-    return Report(archive: report, namedCount: namedCount, damage: damage)
+    return (report, namedCount, damage)
   }
 }
 

@@ -70,7 +70,9 @@ struct SnapshotCopier: ~Copyable {
   ) throws -> (new: CID?, loss: SnapshotLoss) {
     let car = try copyCAR(of: archived, from: source)
     let tree = sources[source].walk(from: archived.snapshot.commit, through: car.order)
-    var new = SnapshotCopy(of: archived, from: source, car, tree)
+    var new = SnapshotCopy(
+      archived: archived, source: source, car: car, tree: tree, snapshot: archived.snapshot,
+      loss: SnapshotLoss(of: archived.snapshot, car, tree))
     guard new.loss.whole == nil || strays != nil else { return (nil, new.loss) }
     // What the archive holds is there for every snapshot that reaches it.
     let isWholeTree = archived.snapshot.isComplete || isSalvage
@@ -267,12 +269,4 @@ struct SnapshotCopy {
   var missing: [BlobLedger.Missing] = []
   /// Whether a page of missing blobs is lost, and with it why they are missing.
   var areReasonsLost = false
-
-  init(
-    of archived: ArchivedSnapshot, from source: Int, _ car: CopiedCAR, _ tree: RepositoryInspection
-  ) {
-    (self.archived, self.source, self.car, self.tree) = (archived, source, car, tree)
-    snapshot = archived.snapshot
-    loss = SnapshotLoss(of: archived.snapshot, car, tree)
-  }
 }

@@ -76,7 +76,7 @@ private struct PromisedPacking {
         let other = storage.surviving(loss)
         state = "repaired after"
         // It keeps what is left of torn frames, and calls the rest of them lost.
-        _ = try ArchiveRepairer.repair(other)
+        _ = try ArchiveRepair.repair(other)
         try check(other, [.intact, .incomplete, .damaged])
         state = "packed after"
         _ = try pack(try #require(promised.last), left)

@@ -328,9 +328,9 @@ struct `What an independent walker finds intact in a damaged archive` {
   private func checkRepair(
     of path: String, _ found: Set<CID>, _ original: Original, _ comment: Comment
   ) throws {
-    let report: ArchiveRepairer.Report
+    let report: ArchiveRepair.Outcome
     do {
-      report = try ArchiveRepairer.repair(FileStorage.open(FilePath(path)))
+      report = try ArchiveRepair.repair(FileStorage.open(FilePath(path)))
     } catch {
       #expect(original.snapshots(among: found).isEmpty, "\(comment): \(error)")
       return
@@ -340,7 +340,7 @@ struct `What an independent walker finds intact in a damaged archive` {
     let verdict = try SnapshotVerifier().verify(reader, .full).verdict
     #expect((verdict == .damaged) == (report.damage != nil), comment)
     let repaired = try folder.read("damaged.car.zst")
-    _ = try ArchiveRepairer.repair(FileStorage.open(FilePath(path)))
+    _ = try ArchiveRepair.repair(FileStorage.open(FilePath(path)))
     #expect(try folder.read("damaged.car.zst") == repaired, comment)
     try checkNextPack(of: path, found, original, comment)
   }

@@ -215,7 +215,7 @@ struct ModelledArchive {
   private mutating func tidy() throws {
     guard try reader != nil else { return }
     let (storage, before) = (try storage(), bytes)
-    let report = try ArchiveRepairer.repair(storage)
+    let report = try ArchiveRepair.repair(storage)
     bytes = storage.bytes
     let length = try reader?.generation.committedLength
     guard report.damage == nil, length == UInt64(bytes.count) else {

@@ -114,13 +114,13 @@ import Testing
         for index in place..<min(place + length, range.upperBound) { damaged[index] ^= 0x55 }
         try write(damaged)
         let comment: Comment = "\(length) bytes from \(place)"
-        let report = try ArchiveRepairer.repair(FileStorage.open(series.path), from: [copy])
+        let report = try ArchiveRepair.repair(FileStorage.open(series.path), from: [copy])
         #expect(report.archive.firstLost == nil, comment)
         #expect(report.archive.sectionsHealed > 0, comment)
         #expect(try ZstdProgram.accepts(series.path.string), comment)
         try checkHealed(comment)
         let mended = try series.bytes
-        _ = try ArchiveRepairer.repair(FileStorage.open(series.path), from: [copy])
+        _ = try ArchiveRepair.repair(FileStorage.open(series.path), from: [copy])
         #expect(try series.bytes == mended, comment)
       }
     }
@@ -137,7 +137,7 @@ import Testing
       }
       guard isPack else { continue }
       let comment: Comment = "the frame at \(range)"
-      let report = try ArchiveRepairer.repair(FileStorage.open(series.path))
+      let report = try ArchiveRepair.repair(FileStorage.open(series.path))
       #expect(report.archive.firstLost == nil, comment)
       #expect(try ZstdProgram.accepts(series.path.string), comment)
       try checkHealed(comment)

@@ -71,9 +71,9 @@ struct RepairCommand: ReportingCommand {
       }
       return try ArchiveReader(path: FilePath(name), limits: limits.limits)
     }
-    let report: ArchiveRepairer.Report
+    let report: ArchiveRepair.Outcome
     do {
-      report = try ArchiveRepairer.repair(
+      report = try ArchiveRepair.repair(
         storage, from: sources, limits: limits.limits,
         observer: ProgressLine.observer(quiet: common.quiet))
     } catch let error as ArchiveError where error.reason == .noFooter {
@@ -128,8 +128,8 @@ struct RepairCommand: ReportingCommand {
     }
   }
 
-  private func printText(_ whole: ArchiveRepairer.Report, _ file: String) {
-    if whole.isUnchanged {
+  private func printText(_ whole: ArchiveRepair.Outcome, _ file: String) {
+    if whole.archive.isUnchanged, whole.namedCount == 0 {
       // Damage that stays is said right after.
       if whole.damage == nil { common.say("\(file): nothing to repair") }
       return
@@ -161,7 +161,7 @@ struct RepairCommand: ReportingCommand {
     common.say("\(file): \(done.joined(separator: ", "))")
   }
 
-  private func printJSON(_ whole: ArchiveRepairer.Report, _ file: String) {
+  private func printJSON(_ whole: ArchiveRepair.Outcome, _ file: String) {
     let report = whole.archive
     var json = JSONWriter.ofResults
     json.begin(.repair)
