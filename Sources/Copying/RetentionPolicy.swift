@@ -55,19 +55,18 @@ package struct RetentionPolicy: Equatable, Sendable {
   /// For how many years one is kept.
   package var yearly: Int
   /// Whether everything is kept but what is named.
-  package var keepsAll = false
+  private let keepsAll: Bool
 
   /// A policy that keeps everything but what is named.
-  package static var everything: RetentionPolicy {
-    var policy = RetentionPolicy()
-    policy.keepsAll = true
-    return policy
-  }
+  package static let everything = RetentionPolicy(keepsAll: true)
 
   /// A policy; without any number it keeps the newest only.
-  package init(last: Int = 0, daily: Int = 0, weekly: Int = 0, monthly: Int = 0, yearly: Int = 0) {
+  package init(
+    last: Int = 0, daily: Int = 0, weekly: Int = 0, monthly: Int = 0, yearly: Int = 0,
+    keepsAll: Bool = false
+  ) {
     (self.last, self.daily, self.weekly, self.monthly) = (last, daily, weekly, monthly)
-    self.yearly = yearly
+    (self.yearly, self.keepsAll) = (yearly, keepsAll)
   }
 
   /// Why each of an account's snapshots is kept; no reason for those that are forgotten.

@@ -81,12 +81,10 @@ package struct StoredDamage: Equatable, Sendable {
 }
 
 extension ArchiveStorage {
-  package
-    /// What of the archive that this is does not hold by the checksums of what is stored.
-    ///
-    /// - Throws: `ArchiveError` if the file cannot be read.
-    func storedDamage() throws -> StoredDamage
-  {
+  /// What of the archive that this is does not hold by the checksums of what is stored.
+  ///
+  /// - Throws: `ArchiveError` if the file cannot be read.
+  package func storedDamage() throws -> StoredDamage {
     // Whatever its owner has put into it is theirs.
     let reader = try ArchiveReader(map(), limits: ReadLimits(allowsLarge: true), ignoresTail: true)
     guard try reader.verify(.quick).worst == .damaged else { return StoredDamage() }

@@ -3,6 +3,28 @@ import Snapshots
 import TestSupport
 import Testing
 
+@Suite struct `The blob ledger` {
+  @Test func `counts each blob by how it is entered`() {
+    var ledger = BlobLedger()
+    ledger.hold(.blob([1]), 10, isReferenced: true)
+    ledger.hold(.blob([2]), 20, isReferenced: false)
+    let referenced = BlobLedger.Missing(cid: .blob([3]), reason: .notFound, size: nil)
+    var listed = BlobLedger.Missing(cid: .blob([4]), reason: .refused, size: nil)
+    listed.isReferenced = false
+    listed.accepted = BlobLedger.Acceptance(date: "2026-01-01T00:00:00Z", reason: nil)
+    ledger.miss(referenced)
+    ledger.miss(listed)
+    var counts = BlobLedger.Counts()
+    (counts.referenced, counts.held, counts.heldBytes) = (2, 1, 10)
+    (counts.extras, counts.extrasBytes) = (1, 20)
+    (counts.listedMissing, counts.accepted) = (1, 1)
+    #expect(ledger.counts == counts)
+    #expect(counts.missing == 1 && counts.unaccepted == 1)
+    #expect(ledger.extras == [.blob([2])])
+    #expect(ledger.missing == [referenced, listed])
+  }
+}
+
 @Suite struct `Pages of the blob ledger` {
   private func cid(_ number: Int) -> CID { .blob(Array("blob \(number)".utf8)) }
 
