@@ -55,7 +55,7 @@ final class DestinationArchive {
         UploadLock.file(of: name, in: bucket.cache, ending: "notes"), name: name,
         isNew: file == nil, reader: try file.map { (file) throws in try ArchiveReader(file) })
     }
-    let object = try await BucketStorage.open(address, of: bucket)
+    let object = try await BucketStorage(address, of: bucket)
     var reader: ArchiveReader?
     do {
       reader = try ArchiveReader(object.map(), ignoresTail: true)

@@ -45,7 +45,7 @@ package struct ArchivePush: Sendable {
     guard let mark = try UploadLock("\(place)", in: destination.cache) else {
       throw PushError.busy("\(place)")
     }
-    if mark.wasLeft { try await writer.giveUpLeftovers() }
+    if mark.wasLeft { try await object.giveUpLeftovers() }
     // What another writer has put there may be gone on with, or not.
     let report = try await BucketDestination.retryingLostRaces { try await push() }
     mark.remove()
@@ -53,41 +53,41 @@ package struct ArchivePush: Sendable {
   }
 
   private var place: BucketAddress { destination.place }
-  private var writer: BucketWriter { destination.writer(place.key) }
+  private var object: BucketObject { destination.object(place.key) }
 
   private func push() async throws -> TransferReport {
-    guard let object = try await RemoteObject.find(writer.object) else {
+    guard let found = try await RemoteObject.find(object) else {
       return try await checked(.created, sent: write(nil, content()))
     }
-    let count = object.count
-    if count <= bytes.count, object.ending == (try bytes.ending(at: count)) {
+    let count = found.count
+    if count <= bytes.count, found.ending == (try bytes.ending(at: count)) {
       if count == bytes.count { return try await checked(.unchanged, sent: 0) }
-      if count > 0, let tag = object.tag {
+      if count > 0, let tag = found.tag {
         return try await checked(
           .appended, sent: write(tag, content(kept: (place.key, tag, count))))
       }
     }
     // Whether the object begins with the archive and goes on.
-    if count > bytes.count, try await object.has(bytes.ending(at: bytes.count), before: bytes.count)
+    if count > bytes.count, try await found.has(bytes.ending(at: bytes.count), before: bytes.count)
     {
       return TransferReport(outcome: .ahead, count: count, transferred: 0)
     }
     guard replaces else { throw PushError.otherObject("\(place)") }
     return TransferReport(
-      outcome: .replaced, count: bytes.count, transferred: try await replace(object.tag),
+      outcome: .replaced, count: bytes.count, transferred: try await replace(found.tag),
       isVerified: true)
   }
 
   /// Puts the new object in the place of the old; returns how many bytes were sent.
-  private func write(_ tag: String?, _ content: BucketWriter.Content) async throws -> UInt64 {
-    try await writer.requireConditionalWrites()
-    return try await writer.replace(tag, by: content).sent
+  private func write(_ tag: String?, _ content: BucketObject.Content) async throws -> UInt64 {
+    try await destination.requireConditionalWrites(for: place.key)
+    return try await object.replace(tag, by: content).sent
   }
 
   private func content(
     kept: (key: String, tag: String, count: UInt64)? = nil
-  ) -> BucketWriter.Content {
-    BucketWriter.Content(count: bytes.count, kept: kept) { [bytes, observer] offset, count in
+  ) -> BucketObject.Content {
+    BucketObject.Content(count: bytes.count, kept: kept) { [bytes, observer] offset, count in
       observer(Progress(stage: "sending", done: offset, total: bytes.count))
       return try bytes.read(offset, count)
     }
@@ -96,17 +96,17 @@ package struct ArchivePush: Sendable {
   /// Sends everything under another key, reads it back, and has the store put it in the place of
   /// the object with a tag; returns how many bytes were sent.
   private func replace(_ old: String?) async throws -> UInt64 {
-    try await writer.requireConditionalWrites()
+    try await destination.requireConditionalWrites(for: place.key)
     let client = destination.client
-    let key = BucketWriter.temporaryKey(place.key)
-    let temporary = BucketWriter(client: client, key: key, isExclusive: true)
+    let key = BucketObject.temporaryKey(place.key)
+    let temporary = BucketObject(client: client, key: key, isExclusive: true)
     let sent = try await temporary.replace(nil, by: content()).sent
     guard let new = try await client.head(of: key) else { throw PushError.notKept("\(place)") }
-    guard try await isSame(temporary.object, new.tag) else {
+    guard try await isSame(temporary, new.tag) else {
       try await client.remove(key)
       throw PushError.notKept("\(place)")
     }
-    _ = try await writer.replace(old, by: content(kept: (key, new.tag, bytes.count)))
+    _ = try await object.replace(old, by: content(kept: (key, new.tag, bytes.count)))
     try await client.remove(key)
     return sent
   }
@@ -118,8 +118,8 @@ package struct ArchivePush: Sendable {
   {
     var report = TransferReport(outcome: outcome, count: bytes.count, transferred: sent)
     guard isVerifying else { return report }
-    if try await !isSame(writer.object, nil) {
-      guard let found = try await RemoteObject.find(writer.object) else {
+    if try await !isSame(object, nil) {
+      guard let found = try await RemoteObject.find(object) else {
         throw PushError.notKept("\(place)")
       }
       report.transferred += try await replace(found.tag)

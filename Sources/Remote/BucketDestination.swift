@@ -61,11 +61,7 @@ public final class BucketDestination: Sendable {
   ///
   /// - Throws: `FetchFailure`; ``BackupError``.
   package func map(_ object: BucketAddress) async throws -> MappedFile? {
-    do {
-      return try await RemoteObject.open(writer(object.key).object)
-    } catch let failure as FetchFailure where failure.kind == .absent {
-      return nil
-    }
+    try await FetchFailure.unlessAbsent { try await RemoteObject.open(self.object(object.key)) }
   }
 
   /// Finds out whether the store can be written to, by writing to it.
@@ -93,17 +89,20 @@ public final class BucketDestination: Sendable {
     return try await body()
   }
 
-  /// Writes an object.
-  func writer(_ key: String) -> BucketWriter {
-    BucketWriter(client: client, key: key, isExclusive: isExclusive)
+  /// An object there.
+  func object(_ key: String) -> BucketObject {
+    BucketObject(client: client, key: key, isExclusive: isExclusive)
   }
 
   /// Refuses to write to a store that knows no conditions, unless nothing else writes there.
   ///
   /// - Throws: ``PushError``; `StoreError`, `TransportError`.
   func requireConditionalWrites(for key: String) async throws {
-    guard !isProbed.withLock({ $0 }) else { return }
-    try await writer(key).requireConditionalWrites()
+    guard !isExclusive, !isProbed.withLock({ $0 }) else { return }
+    let object = object(key)
+    guard try await object.obeysConditions() else {
+      throw PushError.knowsNoConditions(object.name)
+    }
     isProbed.withLock { $0 = true }
   }
 }

@@ -21,65 +21,45 @@ package final class BucketStorage: ArchiveStorage {
   package let address: BucketAddress
   private let destination: BucketDestination
   private let mark: UploadLock
-  private let scratch: FilePath
   private let file: FetchedFile
-  private let base: Mutex<Base>
-
-  /// The object that is there.
-  private struct Base {
-    /// What names its content; nil if there is none.
-    var tag: String?
-    /// How many bytes it has.
-    var count: UInt64
-    /// How many of them stay: the rest was cut off.
-    var kept: UInt64
-
-    /// What tells that a scratch file goes on where it ends.
-    var note: String { "\(count) \(tag ?? "-")" }
-  }
+  /// The object that is there: what names its content, nil if there is none; how many bytes it has;
+  /// how many of them stay, the rest being cut off.
+  private let base: Mutex<(tag: String?, count: UInt64, kept: UInt64)>
 
   /// Opens the object, if there is one.
   ///
   /// - Throws: `ArchiveError` with the reason `locked` if another process on this machine writes to
   ///   it; `FetchFailure`, `StoreError`, `TransportError`; ``BackupError``.
-  package static func open(_ address: BucketAddress, of destination: BucketDestination) async throws
-    -> BucketStorage
-  {
+  package init(_ address: BucketAddress, of destination: BucketDestination) async throws {
     guard let mark = try UploadLock("\(address)", in: destination.cache) else {
       throw ArchiveError(.locked)
     }
-    if mark.wasLeft { try await destination.writer(address.key).giveUpLeftovers() }
-    let server = destination.writer(address.key).object
-    let found = try await RemoteObject.find(server)
-    if let found, found.tag == nil {
+    let server = destination.object(address.key)
+    if mark.wasLeft { try await server.giveUpLeftovers() }
+    let object = try await RemoteObject.find(server)
+    if let object, object.tag == nil {
       throw FetchFailure(.refused, "\(address): the store gives the object no ETag")
     }
-    return try BucketStorage(address, destination, mark, found ?? RemoteObject(server))
-  }
-
-  private init(
-    _ address: BucketAddress, _ destination: BucketDestination, _ mark: UploadLock,
-    _ object: RemoteObject
-  ) throws {
     (self.address, self.destination, self.mark) = (address, destination, mark)
-    let count = object.count
-    let base = Base(tag: object.tag, count: count, kept: count)
-    self.base = Mutex(base)
-    scratch = mark.file("tail")
+    let (tag, count) = (object?.tag, object?.count ?? 0)
+    base = Mutex((tag, count, count))
+    // What tells that a scratch file goes on where the object ends.
+    let note = "\(count) \(tag ?? "-")"
+    let scratch = mark.file("tail")
     do {
       let descriptor = try FileDescriptor.open(
         scratch, .readWrite, options: [.create, .closeOnExec, .noFollow],
         permissions: [.ownerReadWrite])
       var end = Int(try descriptor.seek(offset: 0, from: .end))
-      if mark.note != base.note || end <= count {
+      if mark.note != note || end <= count {
         try descriptor.resize(to: 0)
         end = 0
       }
-      file = try FetchedFile(object, count: Int(count), scratch: descriptor)
+      file = try FetchedFile(object ?? RemoteObject(server), count: Int(count), scratch: descriptor)
       if end == 0 {
         // Should the power fail, what an older tail had must not be there with the new note.
         try file.synchronize()
-        try mark.write(base.note)
+        try mark.write(note)
       } else {
         try file.adopt(upTo: end)
       }
@@ -147,12 +127,12 @@ package final class BucketStorage: ArchiveStorage {
   ///   ``PushError`` if the store knows no conditions; `FetchFailure`, `TransportError`.
   package func commit() async throws {
     let base = base.withLock { $0 }
-    let map = try map()
+    let (map, object) = (try map(), destination.object(address.key))
     guard let generation = try ArchiveReader.lastGeneration(of: map) else { return }
     let end = generation.committedLength
     guard end != base.count || base.kept < base.count else { return }
     try await destination.requireConditionalWrites(for: address.key)
-    var content = BucketWriter.Content(
+    var content = BucketObject.Content(
       count: end, kept: base.tag.map { (address.key, $0, min(base.kept, end)) }
     ) { offset, count in try map.read(offset, count) }
     content.fetchKept = {
@@ -161,11 +141,10 @@ package final class BucketStorage: ArchiveStorage {
         try map.checkFetched()
       }
     }
-    let written = try await destination.writer(address.key).replace(base.tag, by: content)
-    var tag = written.tag
-    if tag == nil { tag = try await destination.client.head(of: address.key)?.tag }
+    var tag = try await object.replace(base.tag, by: content).tag
+    if tag == nil { tag = try await object.client.head(of: address.key)?.tag }
     try file.cut(to: Int(end))
-    self.base.withLock { [tag] in $0 = Base(tag: tag, count: end, kept: end) }
+    self.base.withLock { [tag] in $0 = (tag, end, end) }
   }
 }
 

@@ -67,22 +67,6 @@ extension ContentVersion {
   }
 }
 
-/// An object in a bucket.
-struct BucketObject: RangeReader {
-  let client: BucketClient
-  let key: String
-
-  var name: String { "\(BucketAddress(bucket: client.bucket, key: key))" }
-
-  func get<Value>(
-    _ range: String?, tag: String?, receive: (HTTPResponse) async throws -> Value
-  ) async throws -> Value {
-    try await FetchFailure.telling {
-      try await client.object(key, range: range, tag: tag, receive: receive)
-    }
-  }
-}
-
 /// A file on a web server.
 struct WebFile: RangeReader {
   let network: Network
@@ -127,6 +111,15 @@ extension FetchFailure {
       throw FetchFailure(error)
     } catch let error as TransportError {
       throw FetchFailure(error)
+    }
+  }
+
+  /// What `body` finds; nil if there is nothing there.
+  static func unlessAbsent<Value>(_ body: () async throws -> Value) async throws -> Value? {
+    do {
+      return try await body()
+    } catch let failure as FetchFailure where failure.kind == .absent {
+      return nil
     }
   }
 

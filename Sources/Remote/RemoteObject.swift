@@ -49,10 +49,8 @@ final class RemoteObject: ByteSource {
   ///
   /// - Throws: `FetchFailure`.
   static func find(_ server: any RangeReader) async throws -> RemoteObject? {
-    do {
-      return try await find(server, length: endingLength, spool: nil)
-    } catch let failure as FetchFailure where failure.kind == .absent {
-      return nil
+    try await FetchFailure.unlessAbsent {
+      try await find(server, length: endingLength, spool: nil)
     }
   }
 

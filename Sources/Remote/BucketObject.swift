@@ -1,9 +1,10 @@
+internal import Archive
 internal import IPLD
 internal import ObjectStore
 internal import Synchronization
 internal import XRPC
 
-/// Replaces an object in a bucket by one that goes on where it ends, or by another.
+/// An object in a bucket, to be read, or replaced by one that goes on where it ends, or by another.
 ///
 /// An object cannot be appended to. But the store can make a new one of parts of the old, which it
 /// has, and of parts that are sent; when that is complete it takes the place of the old one at
@@ -14,7 +15,7 @@ internal import XRPC
 ///    there is none (``isExclusive``).
 /// 3. What an interrupted writer on this machine has begun is given up by the next one
 ///    (``UploadLock``).
-struct BucketWriter: Sendable {
+struct BucketObject: RangeReader {
   /// What the new object holds.
   struct Content: Sendable {
     /// How many bytes it has.
@@ -37,10 +38,19 @@ struct BucketWriter: Sendable {
   let client: BucketClient
   let key: String
   /// Whether nothing else writes there, so that a store that knows no conditions is good enough.
-  let isExclusive: Bool
+  var isExclusive = false
 
-  /// What is there, for reading.
-  var object: BucketObject { BucketObject(client: client, key: key) }
+  var address: BucketAddress { BucketAddress(bucket: client.bucket, key: key) }
+
+  var name: String { "\(address)" }
+
+  func get<Value>(
+    _ range: String?, tag: String?, receive: (HTTPResponse) async throws -> Value
+  ) async throws -> Value {
+    try await FetchFailure.telling {
+      try await client.object(key, range: range, tag: tag, receive: receive)
+    }
+  }
 
   /// Up to this length an object is put at once.
   private static let largestPut: UInt64 = 16 << 20
@@ -68,30 +78,30 @@ struct BucketWriter: Sendable {
       content.kept = nil
     }
     do {
-      guard content.kept != nil || content.count > Self.largestPut else {
-        return try await put(content, condition)
-      }
       do {
-        return try await upload(content, condition)
-      } catch let error as StoreError where error.kind == .cannotCopy {
+        return try await write(content, condition)
+      } catch let error as StoreError where error.kind == .cannotCopy && content.kept != nil {
         try await content.fetchKept()
         content.kept = nil
-        return try await content.count > Self.largestPut
-          ? upload(content, condition) : put(content, condition)
+        return try await write(content, condition)
       }
     } catch let error as StoreError
       where error.kind == .conditionFailed || error.kind == .noSuchUpload
     {
       // The answer to a write that was done may have been lost, and the write sent again.
-      guard let found = try await RemoteObject.find(object), found.count == content.count,
+      guard let found = try await RemoteObject.find(self), found.count == content.count,
         found.ending == (try content.ending())
       else { throw error }
       return (sent: content.count - (content.kept?.count ?? 0), tag: found.tag)
     }
   }
 
-  private func put(_ content: Content, _ condition: BucketClient.Condition) async throws -> Written
+  private func write(_ content: Content, _ condition: BucketClient.Condition) async throws
+    -> Written
   {
+    guard content.kept == nil, content.count <= Self.largestPut else {
+      return try await upload(content, condition)
+    }
     let all = 0..<content.count
     let tag = try await client.put(
       Self.body(of: content, all), digest: try Self.digest(of: content, all), at: key, if: condition
@@ -172,21 +182,11 @@ struct BucketWriter: Sendable {
 
 /// Finding out whether a store obeys conditions, before the first write to a bucket: one that does
 /// not would let two writers overwrite each other. The probe lies beside the object.
-extension BucketWriter {
+extension BucketObject {
   /// How the keys of probes begin.
   static func probePrefix(_ key: String) -> String { "\(key).carpack-probe-" }
 
   private static let otherTag = "\"00000000000000000000000000000000\""
-
-  /// Refuses a store that knows no conditions, unless nothing else writes there.
-  ///
-  /// - Throws: ``PushError``; ``StoreError``; `TransportError`.
-  func requireConditionalWrites() async throws {
-    if isExclusive { return }
-    guard try await obeysConditions() else {
-      throw PushError.knowsNoConditions("\(BucketAddress(bucket: client.bucket, key: key))")
-    }
-  }
 
   /// Whether the store obeys.
   ///
