@@ -40,26 +40,18 @@ package struct BackupPlan: Sendable {
   /// The server's newest revision; nil if it was not asked, or does not say.
   package internal(set) var newestRevision: TID?
   /// The blobs that would be asked for.
-  package internal(set) var blobs: Blobs = Blobs()
+  package internal(set) var blobs: Blobs = (nil, 0, 0, 0)
   /// What a person should know.
   package internal(set) var warnings: [String] = []
 
   /// The blobs to fetch: listed by the server or known to be missing, and not held.
   ///
   /// Records that are not known yet may refer to more.
-  package struct Blobs: Equatable, Sendable {
-    /// How many blobs the server lists; nil if it was not asked, or does not say.
-    package var listed: Int?
-    /// How many are to be fetched.
-    package var wanted = 0
-    /// The declared size of those whose size is known, in bytes.
-    package var declaredBytes: UInt64 = 0
-    /// How many of them have an unknown size.
-    package var unsized = 0
-
-    /// None.
-    package init() {}
-  }
+  ///
+  /// `listed` is how many the server lists, nil if it was not asked, or does not say; `wanted` how
+  /// many are to be fetched; `declaredBytes` the declared size of those whose size is known;
+  /// `unsized` how many of them have an unknown size.
+  package typealias Blobs = (listed: Int?, wanted: Int, declaredBytes: UInt64, unsized: Int)
 }
 
 extension BackupRun {
@@ -95,7 +87,7 @@ extension BackupRun {
       missing.map { ($0.cid, $0.size) }, uniquingKeysWith: { first, _ in first })
     var seen: Set<CID> = []
     let cids = (Array(listing.list) + missing.map(\.cid)).filter { seen.insert($0).inserted }
-    var blobs = BackupPlan.Blobs()
+    var blobs: BackupPlan.Blobs = (nil, 0, 0, 0)
     blobs.listed = listing.fault != nil && listing.list.isEmpty ? nil : listing.list.count
     let states = try reader?.states(
       cids.count, isChecking: options.checksHeld && reader?.liesElsewhere != true

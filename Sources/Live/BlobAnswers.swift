@@ -146,14 +146,11 @@ extension ListFault {
   /// What an error means for a list of blobs; nil if it is about more than that.
   init?(_ error: any Error) {
     guard let failure = BlobFailure(error) else { return nil }
-    switch error {
-    case let error as XRPCError:
-      self.init(
-        reason: error.fault == nil ? failure.reason : .malformed, status: failure.status,
-        isTransient: error.isTransient)
-    case let error as TransportError:
-      self.init(reason: failure.reason, status: nil, isTransient: error.isTransient)
-    default: return nil
-    }
+    let answer = error as? XRPCError
+    guard let isTransient = answer?.isTransient ?? (error as? TransportError)?.isTransient
+    else { return nil }
+    self.init(
+      reason: answer?.fault == nil ? failure.reason : .malformed, status: failure.status,
+      isTransient: isTransient)
   }
 }

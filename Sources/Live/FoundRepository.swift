@@ -148,9 +148,6 @@ extension Snapshot.LeftOut {
 ///    Where what changed does not tell that, there are none
 ///    (``find(in:after:_:verify:)``).
 struct RepositoryChanges {
-  /// That what changed does not tell everything.
-  private struct NotIncremental: Error {}
-
   private let sent: CARFile
   private let base: ArchivedSnapshot
   private let root: CID
@@ -194,7 +191,7 @@ struct RepositoryChanges {
       return repository
     } catch let error
       where error.isDamage || error is MSTDiffError || error is RepositoryError
-      || error is NotIncremental
+      || error is IncompleteRepository
     {
       return nil
     }
@@ -293,7 +290,7 @@ struct RepositoryChanges {
     let removedRecords = Set(records.compactMap(\.old)).subtracting(createdRecords)
     // One of them might be what another key leads to, too.
     if !removedRecords.isEmpty, base.snapshot.counts.recordBlocks != base.snapshot.counts.records {
-      throw NotIncremental()
+      throw IncompleteRepository()
     }
     let order = try base.order().runs.sorted { $0.lowerBound < $1.lowerBound }
     let wanted = [root] + created + createdRecords
@@ -304,14 +301,14 @@ struct RepositoryChanges {
       if case .held(let ordinal, let length) = states[index] {
         if order.has(ordinal) {
           // The only blocks that both trees may have are records under other keys.
-          guard isRecord else { throw NotIncremental() }
+          guard isRecord else { throw IncompleteRepository() }
           continue
         }
         reused.append(ordinal)
         addedBytes += Self.sectionLength(cid, length)
       } else {
         guard let number = sent.number(of: cid), let length = sent.length(of: cid)
-        else { throw NotIncremental() }
+        else { throw IncompleteRepository() }
         new.append(sent.start(of: number))
         addedBytes += Self.sectionLength(cid, length)
       }
@@ -320,7 +317,7 @@ struct RepositoryChanges {
     let gone = [base.snapshot.commit] + deleted + removedRecords
     for (cid, state) in zip(gone, try base.reader.states(gone.count) { gone[$0] }) {
       guard case .held(let ordinal, let length) = state, order.has(ordinal) else {
-        throw NotIncremental()
+        throw IncompleteRepository()
       }
       removed.append(ordinal)
       removedBytes += Self.sectionLength(cid, length)
@@ -353,7 +350,9 @@ struct RepositoryChanges {
       let body = try blocks.body(of: gone[index].cid)
       try scan(body, of: gone[index].record, sign: -1, &before)
     }
-    guard before.entries.allSatisfy({ after.contains($0.cid) }) else { throw NotIncremental() }
+    guard before.entries.allSatisfy({ after.contains($0.cid) }) else {
+      throw IncompleteRepository()
+    }
     var new = BlobTable()
     let candidates = after.entries.filter { !before.contains($0.cid) }
     let noted = IndexedCIDs(missing.cids)
@@ -361,7 +360,7 @@ struct RepositoryChanges {
     for (entry, state) in zip(candidates, states) {
       guard case .missing = state, noted.place(of: entry.cid) == nil,
         sent.number(of: entry.cid) == nil
-      else { throw NotIncremental() }
+      else { throw IncompleteRepository() }
       new.insert(
         BlobRef(
           cid: entry.cid, mimeType: entry.mimeType, size: entry.size, isLegacy: entry.isLegacy),
@@ -373,7 +372,7 @@ struct RepositoryChanges {
   private mutating func scan(
     _ body: [UInt8]?, of record: MSTDiff.RecordChange, sign: Int, _ blobs: inout BlobTable
   ) throws {
-    guard let body else { throw NotIncremental() }
+    guard let body else { throw IncompleteRepository() }
     var found = UnreadableRecords()
     found.count(scanner.scan(body.span) { blobs.insert($0, from: record.key) })
     unreadable.add(found, times: sign)

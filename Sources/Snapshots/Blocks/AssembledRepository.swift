@@ -5,7 +5,9 @@ package import IPLD
 package import Repository
 
 /// That the blocks at hand do not make a whole repository.
-package struct IncompleteRepository: Error {}
+package struct IncompleteRepository: Error {
+  package init() {}
+}
 
 /// Repositories whose blocks lie in several places. Their CARs have each block once that the commit
 /// reaches, the new ones in the order in which they came, then those that a snapshot has in its

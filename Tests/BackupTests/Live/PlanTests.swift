@@ -66,7 +66,7 @@ import XRPC
     #expect(plan.exists)
     #expect(plan.repository == .unchanged)
     #expect(plan.heldRevision == plan.newestRevision)
-    #expect(plan.blobs == BackupPlan.Blobs())
+    #expect(plan.blobs == (nil, 0, 0, 0))
     #expect(scene.requestCount("listBlobs") == before)
   }
 
