@@ -65,6 +65,8 @@ extension ArchiveStorage {
   ) throws {
     let start = try size
     let footer = count - UInt64(footerLength)
+    // Of what comes, no footer counts before everything has been checked.
+    let committed = start > 0 ? try ArchiveReader.lastGeneration(of: map()) : nil
     do {
       var offset = start
       while offset < footer {
@@ -77,7 +79,7 @@ extension ArchiveStorage {
       let last = try read(footer, footerLength)
       // What lies before the last footer of a repaired file need not count.
       let isRepaired = FeatureFlags(required: last.span.u64(32)).isRepaired
-      try check(from: start, isCounting: !isRepaired, limits: limits)
+      try check(from: start, after: committed, isCounting: !isRepaired, limits: limits)
       try synchronize()
       try write(last.span, at: footer)
       let file = try map()
@@ -96,9 +98,10 @@ extension ArchiveStorage {
 
   /// Makes sure that everything from a place on is whole, and that footers there count what there
   /// is.
-  private func check(from start: UInt64, isCounting: Bool, limits: ReadLimits) throws {
+  private func check(
+    from start: UInt64, after committed: Generation?, isCounting: Bool, limits: ReadLimits
+  ) throws {
     let file = try map()
-    let committed = start > 0 ? try ArchiveReader.lastGeneration(of: file) : nil
     let survey = try Survey(file, after: committed, limits: limits)
     guard survey.isTiled, survey.damagedCount == 0, survey.incomplete.isEmpty else {
       let failure = survey.malformations.first

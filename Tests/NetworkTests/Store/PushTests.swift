@@ -207,6 +207,17 @@ struct `Pulling an archive` {
     #expect(try scene.folder.read("pulled.car.zst") == scene.generations[0])
   }
 
+  @Test(arguments: [1, 2])
+  func `takes nothing that is damaged, whichever of several generations it is`(number: Int) throws {
+    let scene = try StoreScene(times: 3)
+    var damaged = scene.newest
+    damaged[(scene.generations[number - 1].count + scene.generations[number].count) / 2] ^= 1
+    scene.store[StoreScene.key] = damaged
+    try scene.folder.write("pulled.car.zst", scene.generations[0])
+    try scene.expect(Self.pull, 11)
+    #expect(try scene.folder.read("pulled.car.zst") == scene.generations[0])
+  }
+
   @Test func `replaces another archive only if it is told to`() throws {
     let scene = try StoreScene(times: 1)
     let other = try StoreScene(posts: 40, times: 1)
