@@ -117,7 +117,7 @@ public struct AccountBackup: Sendable {
         defer { lookup.release() }
         let (archive, identity, isRecent) = try await backup.find(account, knownHead, lookup)
         guard let identity else {
-          let base = try lookup.newest
+          guard let base = lookup.base else { throw SnapshotError.noSnapshot }
           try await archive.publish()
           if !isRecent { base.markCurrent(at: options.now(), in: archive.path) }
           return .unchanged(
@@ -149,7 +149,7 @@ public struct AccountBackup: Sendable {
     if let identity {
       return try await BackupRun(quiet, identity, account, archive, lookup.base, begin: 0).plan()
     }
-    let base = try lookup.newest.snapshot
+    guard let base = lookup.base?.snapshot else { throw SnapshotError.noSnapshot }
     return BackupPlan(
       did: base.did, handle: base.handle, server: nil, name: archive.name,
       exists: !archive.isNew, repository: .recent, heldRevision: base.rev)

@@ -203,13 +203,6 @@ final class ArchiveLookup {
   private(set) var archive: DestinationArchive?
   /// The newest snapshot of the account in it.
   private(set) var base: ArchivedSnapshot?
-  /// The same of an account that has one.
-  var newest: ArchivedSnapshot {
-    get throws {
-      guard let base else { throw SnapshotError.noSnapshot }
-      return base
-    }
-  }
 
   /// A look-up that has found nothing yet.
   ///

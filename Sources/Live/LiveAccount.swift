@@ -54,7 +54,7 @@ package struct LiveAccount: Sendable {
     }
     let file = try await received.received()
     guard since == nil else { return (.file(file), 0) }
-    let log = did.method == "plc" ? try await logBytes() : nil
+    let log = did.method == "plc" ? try await plcLog() : nil
     let verifier = try CommitVerifier(did: did, key: identity.key, log: log, now: now)
     return try await onOwnQueue {
       let repository = try CheckedRepository(
@@ -63,10 +63,6 @@ package struct LiveAccount: Sendable {
       let inspection = repository.inspection
       return (.file(file), inspection.missingNodes.count + inspection.missingRecordCount)
     }
-  }
-
-  private func logBytes() async throws -> [UInt8] {
-    try await IdentityResolver(network: network).dids.plcLog(of: did)
   }
 
   /// A blob, compared with its CID.
@@ -111,13 +107,15 @@ package struct LiveAccount: Sendable {
   /// The DID document.
   ///
   /// - Throws: ``BackupError`` if it could not be fetched.
-  package func document() throws -> DownloadedFile {
+  package func document() throws -> [UInt8] {
     guard let document = identity.document else { throw BackupError.noServer(did.text) }
-    return .memory([document])
+    return document
   }
 
   /// The account's history in the PLC directory.
   ///
   /// - Throws: `IdentityError`.
-  package func plcLog() async throws -> DownloadedFile { .memory([try await logBytes()]) }
+  package func plcLog() async throws -> [UInt8] {
+    try await IdentityResolver(network: network).dids.plcLog(of: did)
+  }
 }

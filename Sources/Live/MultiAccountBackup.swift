@@ -100,21 +100,20 @@ package struct MultiAccountBackup: Sendable {
       pace.note(event)
       happened(account, event)
     }
-    let outcome: Outcome
     do {
-      outcome =
+      let outcome: Outcome =
         try await options.isDryRun
         ? .planned(backup.plan(account.account, into: destination, locks: locks))
         : .success(
           backup.run(
             account.account, knownHead: account.head, into: destination, locks: locks))
+      observer.ended(account.account, outcome)
     } catch let taken as RunLocks.Taken {
-      outcome = .duplicate(taken.did)
+      observer.ended(account.account, .duplicate(taken.did))
     } catch {
       observer.ended(account.account, .failure(error))
-      return try Task.checkCancellation()
+      try Task.checkCancellation()
     }
-    observer.ended(account.account, outcome)
   }
 }
 

@@ -49,21 +49,20 @@ extension RangeReader {
 /// By what a server's answers show that they are of one content.
 struct ContentVersion: Equatable {
   /// What names the content.
-  var tag: String?
+  let tag: String?
   /// When it was written.
-  var date: String?
+  let date: String?
+
+  /// What an answer shows; nothing without one.
+  init(_ answer: HTTPResponse? = nil) {
+    (tag, date) = (answer?["etag"], answer?["last-modified"])
+  }
 
   /// Whether an answer is of the same content, as far as it says.
   func agrees(with other: ContentVersion) -> Bool {
     if let tag, let its = other.tag { return tag == its }
     if let date, let its = other.date { return date == its }
     return true
-  }
-}
-
-extension ContentVersion {
-  init(_ response: HTTPResponse) {
-    self.init(tag: response["etag"], date: response["last-modified"])
   }
 }
 

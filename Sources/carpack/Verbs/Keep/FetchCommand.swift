@@ -259,7 +259,7 @@ struct FetchDocumentCommand: ParsableCommand {
 
   func run() throws {
     let output = output
-    try options.run { try output.write($0.document()) }
+    try options.run { try output.write(.memory([$0.document()])) }
   }
 }
 
@@ -284,6 +284,6 @@ struct FetchPLCLogCommand: ParsableCommand {
 
   func run() throws {
     let output = output
-    try options.run { try output.write(await $0.plcLog()) }
+    try options.run { try output.write(.memory([await $0.plcLog()])) }
   }
 }
