@@ -133,7 +133,7 @@ private struct Intake {
   private var cursor: CARCursor
   private let workers: Int
   private let isVerifying: Bool
-  private var spare: [Batch] = []
+  private var spare: [Slot] = []
   private var enteredBatchCount = 0
 
   /// How many batches make a round.
@@ -160,14 +160,14 @@ private struct Intake {
   /// Reads all blocks, up to the first that cannot be read.
   mutating func readAll(_ bytes: Span<UInt8>, progress: (Int) -> Void) {
     var next = readRound(bytes)
-    var examined: [Batch] = []
+    var examined: [Slot] = []
     while !next.isEmpty {
       let (round, isVerifying) = (next, isVerifying)
       Parallel.perform(round.count, workers: workers) {
         enter(examined, bytes)
         next = readRound(bytes)
       } _: { index in
-        round[index].examine(bytes, isVerifying: isVerifying)
+        round[index].batch.examine(bytes, isVerifying: isVerifying)
       }
       examined = round
       progress(cursor.offset)
@@ -175,25 +175,25 @@ private struct Intake {
     enter(examined, bytes)
   }
 
-  private mutating func readRound(_ bytes: Span<UInt8>) -> [Batch] {
-    var round: [Batch] = []
+  private mutating func readRound(_ bytes: Span<UInt8>) -> [Slot] {
+    var round: [Slot] = []
     while found.carError == nil, round.count < Self.batchesInRound {
-      let batch = spare.popLast() ?? Batch()
+      let slot = spare.popLast() ?? Slot()
       do throws(CARError) {
-        try batch.fill(from: &cursor, bytes)
+        try slot.batch.fill(from: &cursor, bytes)
       } catch {
         found.carError = error
       }
-      if batch.cids.isEmpty { break }
-      round.append(batch)
+      if slot.batch.cids.isEmpty { break }
+      round.append(slot)
     }
     return round
   }
 
-  private mutating func enter(_ round: [Batch], _ bytes: Span<UInt8>) {
-    for batch in round {
-      enter(batch, bytes)
-      batch.removeAll()
+  private mutating func enter(_ round: [Slot], _ bytes: Span<UInt8>) {
+    for slot in round {
+      enter(slot.batch, bytes)
+      slot.batch.removeAll()
     }
     spare += round
   }
@@ -238,11 +238,16 @@ private struct Intake {
   }
 }
 
-/// Blocks that are taken together, for what each of them waits for is waited for once.
+/// The place of a batch, which has one owner at a time: it is filled, one worker examines it, then
+/// it is entered in the table.
 ///
-/// A batch has one owner at a time: it is filled, one worker examines it, then it is entered in the
-/// table.
-private final class Batch: @unchecked Sendable {
+/// Whether two touch it at once is asked once for each of these steps, not once for each block.
+private final class Slot: @unchecked Sendable {
+  var batch = Batch()
+}
+
+/// Blocks that are taken together, for what each of them waits for is waited for once.
+private struct Batch {
   /// Enough to keep all lanes busy, and few enough for their bytes to be at hand still.
   private static let limit = 128 << 10
 
@@ -258,7 +263,7 @@ private final class Batch: @unchecked Sendable {
   private var fetched: UInt8 = 0
 
   /// Takes as many sections as belong together, as far as there are any.
-  func fill(from cursor: inout CARCursor, _ bytes: Span<UInt8>) throws(CARError) {
+  mutating func fill(from cursor: inout CARCursor, _ bytes: Span<UInt8>) throws(CARError) {
     // Each section says where the next begins: to have them all brought at once takes less time
     // than one after the other.
     fetched |= bytes.fetch(cursor.offset..<min(cursor.offset + Self.limit, cursor.end))
@@ -272,7 +277,7 @@ private final class Batch: @unchecked Sendable {
   }
 
   /// Looks at the blocks, and compares them with their CIDs.
-  func examine(_ bytes: Span<UInt8>, isVerifying: Bool) {
+  mutating func examine(_ bytes: Span<UInt8>, isVerifying: Bool) {
     for body in bodies {
       let block = bytes.extracting(body)
       isPlain.append(!MSTNode.isLikely(block) && scanner.isPlain(block))
@@ -287,7 +292,7 @@ private final class Batch: @unchecked Sendable {
     }
   }
 
-  func removeAll() {
+  mutating func removeAll() {
     sections.removeAll(keepingCapacity: true)
     cids.removeAll(keepingCapacity: true)
     verdicts.removeAll(keepingCapacity: true)
