@@ -186,7 +186,10 @@ final class ExtractedFiles {
 
   private func publish() throws {
     guard let output else { return }
+    // One that is stopped here would not know of the last files.
+    folder.isEnding = true
     defer {
+      folder.isEnding = false
       self.output = nil
       _ = close(output)
     }
