@@ -186,7 +186,7 @@ package struct FrameBlocks {
   }
 
   /// The sections of a frame.
-  package init(_ sections: FrameIntake.Sections) {
+  package init(_ sections: FrameSections) {
     var scanner = RecordScanner()
     let content = sections.content
     kinds.reserveCapacity(sections.cids.count)

@@ -50,14 +50,14 @@ final class VerifyingIntake: Sendable {
 
   /// What frames are to be read with.
   var frames: FrameIntake {
-    FrameIntake { [self] sections in
+    { [self] sections in
       let part = FrameBlocks(sections)
       let followed = follows ? sections : nil
       return { [self] in try take(part, followed) }
     }
   }
 
-  private func take(_ part: FrameBlocks, _ followed: FrameIntake.Sections?) throws {
+  private func take(_ part: FrameBlocks, _ followed: FrameSections?) throws {
     try state.withLock { state in
       if let followed {
         for digest in state.digests.values { digest.take(followed, from: state.census.next) }

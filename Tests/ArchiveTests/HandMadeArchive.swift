@@ -49,7 +49,7 @@ struct HandMadeArchive {
       FrameEntry(
         offset: UInt64(bytes.count), checksum: XXH64.hash(stored.span),
         firstOrdinal: cids.isEmpty ? next - 1 : next, storedLength: UInt32(stored.count)))
-    for cid in cids { keys.append(SectionKey(cid).prefix) }
+    for cid in cids { keys.append(cid.sectionKey) }
     streamLength += UInt64(contentSize)
     bytes += stored
   }

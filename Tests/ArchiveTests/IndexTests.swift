@@ -56,7 +56,7 @@ private struct Keys {
       var wrong = 0
       for number in 0..<count {
         let found = try segment.candidates(
-          SectionKey(prefix: keys.keys[number]), in: file.span)
+          keys.keys[number], in: file.span)
         if !found.contains(base + UInt64(number)) {
           Issue.record("number \(number) of \(count) is not found")
         }
@@ -125,7 +125,7 @@ private struct Keys {
     let lookups = 1 << 20
     var wrong = 0
     for _ in 0..<lookups {
-      wrong += try segment.candidates(SectionKey(prefix: random.next()), in: file.span).count
+      wrong += try segment.candidates(random.next(), in: file.span).count
     }
     // 512 are to be expected.
     #expect((300...800).contains(wrong))
@@ -183,7 +183,7 @@ private struct Keys {
       let segment = try IndexSegment(file.span, at: 0)
       for number in 0..<count {
         do throws(ArchiveError) {
-          let key = SectionKey(prefix: keys.keys[number])
+          let key = keys.keys[number]
           for ordinal in try segment.candidates(key, in: file.span) {
             #expect(segment.base <= ordinal && ordinal < segment.end)
           }
@@ -245,7 +245,7 @@ private struct Keys {
 
 extension IndexSegment {
   /// The ordinals of all sections whose key begins like `key`.
-  func candidates(_ key: SectionKey, in file: Span<UInt8>) throws(ArchiveError) -> [UInt64] {
+  func candidates(_ key: UInt64, in file: Span<UInt8>) throws(ArchiveError) -> [UInt64] {
     var found: [UInt64] = []
     try forEachCandidate(key, in: file) { found.append($0) }
     return found

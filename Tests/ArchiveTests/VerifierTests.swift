@@ -58,10 +58,10 @@ import Testing
     }
 
     var progress: [UInt64] = []
-    let intact = try ArchiveReader(path: sample.path).verify { done, total in
+    let intact = try ArchiveReader(path: sample.path).verify(progress: { done, total in
       #expect(total == generation.committedLength)
       progress.append(done)
-    }
+    })
     #expect(intact.isIntact && intact.sectionCount == generation.sectionCount)
     #expect(progress.last == generation.committedLength && progress == progress.sorted())
     #expect(intact.byteCount == generation.committedLength)

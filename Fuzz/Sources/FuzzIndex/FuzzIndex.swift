@@ -85,7 +85,7 @@ enum FuzzIndex: Fuzzer {
     }
     // Only where the fan-out says what the entries say, a lookup finds all there is.
     var ends = [Int](repeating: 0, count: 1 << layout.fanOutBits)
-    for entry in all { ends[SectionKey.leading(entry.key, bits: layout.fanOutBits)] += 1 }
+    for entry in all { ends[entry.key.leading(layout.fanOutBits)] += 1 }
     for index in ends.indices.dropFirst() { ends[index] += ends[index - 1] }
     let isOrdered =
       all.count == segment.count && zip(all, all.dropFirst()).allSatisfy { $0.key <= $1.key }
@@ -96,7 +96,7 @@ enum FuzzIndex: Fuzzer {
         ends[$0] == Int(file.u32(SegmentLayout.fanOutOffset + 4 * $0))
       }
     for entry in all.prefix(32) {
-      let found = try? segment.candidates(SectionKey(prefix: entry.key), in: file)
+      let found = try? segment.candidates(entry.key, in: file)
       for ordinal in found ?? [] {
         require(segment.base <= ordinal && ordinal < segment.end, "an ordinal outside")
       }
@@ -139,7 +139,7 @@ enum FuzzIndex: Fuzzer {
     require(builder.isEncoded(in: file.span, at: 0, length: file.count), "not what was built")
     check(segment, in: file.span)
     for number in 0..<keys.count {
-      let (key, ordinal) = (SectionKey(prefix: keys[number]), base + UInt64(number))
+      let (key, ordinal) = (keys[number], base + UInt64(number))
       let found = (try? segment.candidates(key, in: file.span)) ?? []
       require(found.contains(ordinal), "a key is not found")
       require(
@@ -184,7 +184,7 @@ enum FuzzIndex: Fuzzer {
 
 extension IndexSegment {
   /// The ordinals of all sections whose key begins like `key`.
-  func candidates(_ key: SectionKey, in file: Span<UInt8>) throws(ArchiveError) -> [UInt64] {
+  func candidates(_ key: UInt64, in file: Span<UInt8>) throws(ArchiveError) -> [UInt64] {
     var found: [UInt64] = []
     try forEachCandidate(key, in: file) { found.append($0) }
     return found

@@ -140,8 +140,7 @@ extension SurveyAudit {
       repeated.formUnion(builder.repeatedKeys(keys))
       for older in segments[..<number] {
         for index in 0..<keys.count {
-          let key = SectionKey(prefix: keys[index])
-          if hasSection(key, older, in: file) { repeated.insert(key.prefix) }
+          if hasSection(keys[index], older, in: file) { repeated.insert(keys[index]) }
         }
       }
     }
@@ -151,12 +150,11 @@ extension SurveyAudit {
   /// Whether a section that is there has a key.
   ///
   /// An entry keeps fewer bits of it than are known of the sections that were read.
-  private func hasSection(_ key: SectionKey, _ segment: IndexSegment, in file: Span<UInt8>) -> Bool
-  {
+  private func hasSection(_ key: UInt64, _ segment: IndexSegment, in file: Span<UInt8>) -> Bool {
     var isThere = false
     // A segment whose numbers cannot be is not what the frames make it, which is noted.
     _ = try? segment.forEachCandidate(key, in: file) { ordinal in
-      isThere = isThere || self.key(of: ordinal, segment, in: file) == key.prefix
+      isThere = isThere || self.key(of: ordinal, segment, in: file) == key
     }
     return isThere
   }
@@ -205,7 +203,7 @@ extension SurveyAudit {
     for key in keys.sorted() where !IndexForm.isUnknown(key) {
       do {
         var seen = Set<CID>()
-        for ordinal in try reader.candidates(SectionKey(prefix: key)) {
+        for ordinal in try reader.candidates(key) {
           guard let cid = try reader.intactCID(of: ordinal) else { continue }
           if !seen.insert(cid).inserted { verification.note(.repeatedSection(cid), at: nil) }
         }

@@ -116,7 +116,7 @@ package struct ArchiveIndex: Sendable {
   ///   - file: Where the segments lie.
   /// - Throws: ``ArchiveError`` if a segment's numbers cannot be.
   /// - Returns: The ordinals.
-  package func candidates(_ key: SectionKey, knownBits: Int = 64, in file: Span<UInt8>)
+  package func candidates(_ key: UInt64, knownBits: Int = 64, in file: Span<UInt8>)
     throws(ArchiveError) -> [UInt64]
   {
     var found: [UInt64] = []
@@ -130,7 +130,7 @@ package struct ArchiveIndex: Sendable {
   /// none may.
   ///
   /// - Throws: ``ArchiveError`` if a segment's numbers cannot be.
-  func firstCandidate(_ key: SectionKey, in file: Span<UInt8>) throws(ArchiveError) -> UInt64? {
+  func firstCandidate(_ key: UInt64, in file: Span<UInt8>) throws(ArchiveError) -> UInt64? {
     for number in bySize {
       var first: UInt64?
       try candidates(key, inPart: number, file) { first = first ?? $0 }
@@ -140,7 +140,7 @@ package struct ArchiveIndex: Sendable {
   }
 
   private func candidates(
-    _ key: SectionKey, knownBits: Int = 64, inPart number: Int, _ file: Span<UInt8>,
+    _ key: UInt64, knownBits: Int = 64, inPart number: Int, _ file: Span<UInt8>,
     _ body: (UInt64) -> Void
   ) throws(ArchiveError) {
     try parts[number].read(file) { (segment, bytes) throws(ArchiveError) in

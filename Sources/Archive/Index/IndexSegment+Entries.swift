@@ -10,13 +10,13 @@ extension IndexSegment {
   /// - Throws: ``ArchiveError`` if the numbers it meets cannot be.
   @inline(__always)
   func forEachCandidate(
-    _ key: SectionKey, knownBits: Int = 64, in file: Span<UInt8>, _ body: (UInt64) -> Void
+    _ key: UInt64, knownBits: Int = 64, in file: Span<UInt8>, _ body: (UInt64) -> Void
   ) throws(ArchiveError) {
-    let range = try bucket(of: key.prefix, in: file)
-    let bucket = SectionKey.leading(key.prefix, bits: layout.bucketBits)
+    let range = try bucket(of: key, in: file)
+    let bucket = key.leading(layout.bucketBits)
     // Entries of lower ordinals may keep fewer bits, and stand before what has more.
-    let lowest = key.prefix & ~(.max >> UInt64(min(knownBits, form.keyBits(of: base))))
-    let highest = key.prefix | (knownBits < 64 ? .max >> UInt64(knownBits) : 0)
+    let lowest = key & ~(.max >> UInt64(min(knownBits, form.keyBits(of: base))))
+    let highest = key | (knownBits < 64 ? .max >> UInt64(knownBits) : 0)
     var (low, high) = (range.lowerBound, range.upperBound)
     while low < high {
       let middle = low + (high - low) / 2
@@ -27,7 +27,7 @@ extension IndexSegment {
       guard entry.key <= highest else { return }
       guard entry.ordinal < count else { throw ordinalOutside }
       let ordinal = base + UInt64(entry.ordinal)
-      let alike = (entry.key ^ key.prefix).leadingZeroBitCount
+      let alike = (entry.key ^ key).leadingZeroBitCount
       if alike >= min(knownBits, form.keyBits(of: ordinal)) { body(ordinal) }
       low += 1
     }
@@ -44,14 +44,14 @@ extension IndexSegment {
   /// The numbers of the entries among which those with this key are.
   @inline(__always)
   private func bucket(of key: UInt64, in file: Span<UInt8>) throws(ArchiveError) -> Range<Int> {
-    let leading = SectionKey.leading(key, bits: layout.fanOutBits)
+    let leading = key.leading(layout.fanOutBits)
     let start = leading == 0 ? 0 : fanOut(leading - 1, in: file)
     let end = fanOut(leading, in: file)
     guard start <= end, end <= count else { throw decreasing }
     guard form == .packed, start < end else { return start..<end }
     // Within the range of the fan-out, the marks tell how many entries each bucket has.
     let bits = layout.bucketBits - layout.fanOutBits
-    let (bucket, before) = (SectionKey.leading(key, bits: layout.bucketBits), leading << bits)
+    let (bucket, before) = (key.leading(layout.bucketBits), leading << bits)
     let limit = end + (leading + 1) << bits
     var place = start + before
     if bucket > before {

@@ -52,7 +52,7 @@ package struct IndexSegmentBuilder {
     // Some 32 entries each.
     let bits = max(0, layout.ordinalBits - 5)
     var ends = [UInt32](repeating: 0, count: 1 << bits)
-    for index in range { ends[SectionKey.leading(keys[index], bits: bits)] += 1 }
+    for index in range { ends[keys[index].leading(bits)] += 1 }
     var total: UInt32 = 0
     for group in ends.indices {
       total += ends[group]
@@ -66,7 +66,7 @@ package struct IndexSegmentBuilder {
     for index in range {
       let ordinal = UInt64(index - range.lowerBound)
       let key = form.kept(keys[index], of: base + ordinal)
-      let group = SectionKey.leading(key, bits: bits)
+      let group = key.leading(bits)
       places[group] -= 1
       let rest = (key << UInt64(bits)) >> UInt64(64 - restBits)
       sorted[Int(places[group])] = rest << UInt64(layout.ordinalBits) | ordinal

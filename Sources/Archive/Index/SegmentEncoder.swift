@@ -77,9 +77,9 @@ struct SegmentEncoder: ~Copyable {
 
     @inline(__always)
     mutating func add(_ entry: IndexEntry) throws(ArchiveError) {
-      let leading = SectionKey.leading(entry.key, bits: layout.fanOutBits)
+      let leading = entry.key.leading(layout.fanOutBits)
       while fanOut.count < leading { fanOut.append(UInt32(count)) }
-      let bucket = SectionKey.leading(entry.key, bits: layout.bucketBits)
+      let bucket = entry.key.leading(layout.bucketBits)
       guard fanOut.count == leading, bucket >= self.bucket, count < layout.count else {
         throw ArchiveError(.damagedIndex("its entries are not in order"))
       }

@@ -86,7 +86,7 @@ extension ArchiveWriter {
   /// A manifest that was written again, and is in a frame of its own.
   fileprivate mutating func healed(_ manifest: CID?) throws -> CID? {
     guard let manifest else { return nil }
-    return try find(manifest, among: pending.ordinals(SectionKey(manifest))) == nil ? nil : manifest
+    return try find(manifest, among: pending.ordinals(manifest.sectionKey)) == nil ? nil : manifest
   }
 }
 

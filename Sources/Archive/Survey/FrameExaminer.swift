@@ -92,16 +92,18 @@ struct FrameExaminer: Sendable {
     if sections.count == 1, sections[0].verification == .matches {
       report.manifest = ManifestShape(sections[0].cid, content.span.extracting(sections[0].body))
     }
-    report.delivery = intake?.read(
-      FrameIntake.Sections(
+    report.delivery = intake?(
+      FrameSections(
         content: content, cids: sections.map(\.cid), bodies: sections.map(\.body),
         bodyLengths: sections.map { UInt64($0.body.count) }))
   }
 
   /// What is done with a section that has frames of its own; its content may be here.
-  func delivery(ofLarge prefix: SectionPrefix, _ content: [UInt8]? = nil) -> FrameIntake.Delivery? {
-    intake?.read(
-      FrameIntake.Sections(
+  func delivery(ofLarge prefix: SectionPrefix, _ content: [UInt8]? = nil)
+    -> (@Sendable () throws -> Void)?
+  {
+    intake?(
+      FrameSections(
         content: content ?? [], cids: [prefix.cid],
         bodies: [content.map { prefix.length..<$0.count } ?? 0..<0],
         bodyLengths: [prefix.bodyLength]))
@@ -110,7 +112,7 @@ struct FrameExaminer: Sendable {
   private func note(
     _ verification: Multihash.Verification, _ cid: CID, _ report: inout FrameReport
   ) {
-    report.keys.append(SectionKey(cid).prefix)
+    report.keys.append(cid.sectionKey)
     switch verification {
     case .matches: break
     case .mismatch: report.damaged.append(cid)
@@ -140,7 +142,7 @@ struct FrameExaminer: Sendable {
       let body = bytes.extracting(range)
       switch cid.verify(body) {
       case .matches:
-        report.salvaged.append((index, SectionKey(cid).prefix))
+        report.salvaged.append((index, cid.sectionKey))
         if decoded.isComplete, decoded.count == 1 { report.manifest = ManifestShape(cid, body) }
       case .mismatch: report.damaged.append(cid)
       case .cannotVerify: report.unverifiable.append(cid)

@@ -39,7 +39,7 @@ struct FrameScan {
   private var contentBudget: UInt64
   private let contentLimit: UInt64
   /// What came of the last batch and is to be delivered while the next is examined.
-  private var deliveries: [FrameIntake.Delivery] = []
+  private var deliveries: [@Sendable () throws -> Void] = []
 
   /// A scan of a file from `start` on.
   ///
@@ -210,7 +210,7 @@ struct FrameScan {
     if item.report.failure != nil { large.broken.insert(number) }
     if number == 0 {
       if item.report.failure == nil {
-        item.report.keys = [SectionKey(large.prefix.cid).prefix]
+        item.report.keys = [large.prefix.cid.sectionKey]
         item.report.delivery = examiner.delivery(ofLarge: large.prefix)
       }
     } else {

@@ -6,14 +6,13 @@
 /// directly follows the last frame it names, so how far both lie apart is by how many bytes it was
 /// moved: bytes that were inserted or removed before it.
 package struct FrameTables: Sendable {
-  /// A segment, and by how many bytes it lies behind where its table says that it begins.
-  private typealias Table = (segment: IndexSegment, shift: Int)
+  /// The segments, and by how many bytes each lies behind where its table says that it begins.
+  private var tables: [(segment: IndexSegment, shift: Int)] = []
 
   /// A frame as a table knows it, whatever its place: the ordinal of the first section that has
   /// bytes in it, and whether it continues the section of the frame before it.
   package typealias KnownFrame = (firstOrdinal: UInt64, isContinuation: Bool)
 
-  private var tables: [Table] = []
   /// How many lookups are left: a file made of nothing but segments would take forever.
   private var lookupBudget: Int
   /// Table and entry numbers by the checksum of the frame's stored bytes, made when first asked

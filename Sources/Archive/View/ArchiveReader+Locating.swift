@@ -60,7 +60,7 @@ extension ArchiveReader {
       // As long as the index holds, the number has to be that of the same section there.
       if findings.withLock({ $0.isIntact == true }),
         let kept = try withFile({ (file) in keptKey(of: ordinal, in: file) }),
-        !kept.key.begins(like: SectionKey(location.prefix.cid), bits: kept.bits)
+        (kept.key ^ location.prefix.cid.sectionKey).leadingZeroBitCount < kept.bits
       {
         throw error
       }
@@ -169,7 +169,7 @@ extension ArchiveReader {
   }
 
   /// What the index keeps of the key of a section, and how many bits that are; nil if it has none.
-  func keptKey(of ordinal: UInt64, in file: Span<UInt8>) -> (key: SectionKey, bits: Int)? {
+  func keptKey(of ordinal: UInt64, in file: Span<UInt8>) -> (key: UInt64, bits: Int)? {
     let known = findings.withLock { $0.keptKeys }
     let keys = known ?? index.keptKeys(in: file)
     if known == nil { findings.withLock { $0.keptKeys = keys } }
@@ -177,14 +177,14 @@ extension ArchiveReader {
     guard ordinal < UInt64(keys.count), bits > 0,
       (~keys[Int(ordinal)]).leadingZeroBitCount < bits
     else { return nil }
-    return (SectionKey(prefix: keys[Int(ordinal)]), bits)
+    return (keys[Int(ordinal)], bits)
   }
 
   private func locate(_ cid: CID, isChecking: Bool, in file: Span<UInt8>) throws(ArchiveError)
     -> SectionLocation?
   {
     var failure: ArchiveError?
-    let key = SectionKey(cid)
+    let key = cid.sectionKey
     for ordinal in try index.candidates(key, in: file) {
       do throws(ArchiveError) {
         let location = try locate(ordinal, in: file)
@@ -195,7 +195,7 @@ extension ArchiveReader {
         // Another section with the same key may be the one. A lost section whose key is not known
         // has any CID.
         if case .lostSection = error.reason,
-          (~key.prefix).leadingZeroBitCount >= index.keptBits(of: ordinal)
+          (~key).leadingZeroBitCount >= index.keptBits(of: ordinal)
         {
           continue
         }
@@ -275,7 +275,7 @@ extension ArchiveReader {
         try check(frame, number)
         // A length that is wrong may have led past a section; then another would answer to this
         // number.
-        let key = SectionKey(try frame.prefix(number).cid)
+        let key = try frame.prefix(number).cid.sectionKey
         guard try index.candidates(key, in: file).contains(ordinal) else { throw failure }
       } catch _ {
         throw failure

@@ -34,10 +34,10 @@ extension ArchiveReader {
   /// The key of another section is taken for it once in 2^28 times, at the most, for each section.
   ///
   /// - Throws: ``ArchiveError`` if the index cannot be read.
-  package func mayHold(_ cid: CID) throws -> Bool { try !candidates(SectionKey(cid)).isEmpty }
+  package func mayHold(_ cid: CID) throws -> Bool { try !candidates(cid.sectionKey).isEmpty }
 
   /// The ordinals of the sections that may have this key, or one of which so many bits are alike.
-  func candidates(_ key: SectionKey, knownBits: Int = 64) throws -> [UInt64] {
+  func candidates(_ key: UInt64, knownBits: Int = 64) throws -> [UInt64] {
     try asking { reader, file in
       try reader.index.candidates(key, knownBits: knownBits, in: file)
     }
@@ -110,7 +110,7 @@ extension ArchiveReader {
       let cid = asked.cid(place)
       found.ordinals[place] = .max
       // Most often another section's key begins alike, and no other may be it.
-      if found.lengths[place] == Self.isOther, try candidates(SectionKey(cid)) == [hints[place]] {
+      if found.lengths[place] == Self.isOther, try candidates(cid.sectionKey) == [hints[place]] {
         continue
       }
       switch try state(of: cid, isChecking: asked.isChecking) {
@@ -135,7 +135,7 @@ extension ArchiveReader {
     return try Parallel.map((count + chunk - 1) / chunk, workers: workers) { number in
       try withFile { (file) throws in
         try (number * chunk..<min(count, (number + 1) * chunk)).map { place in
-          try index.firstCandidate(SectionKey(cid(place)), in: file) ?? .max
+          try index.firstCandidate(cid(place).sectionKey, in: file) ?? .max
         }
       }
     }.flatMap(\.self)

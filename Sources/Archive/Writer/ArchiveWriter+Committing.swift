@@ -23,7 +23,7 @@ extension ArchiveWriter {
       try flush()
       head = try newHead(manifest, ordinal)
     } else if isHealing, let old = head,
-      let ordinal = try find(old.cid, among: pending.ordinals(SectionKey(old.cid)))
+      let ordinal = try find(old.cid, among: pending.ordinals(old.cid.sectionKey))
     {
       // A manifest that was written again is where the footer has to point.
       head = try newHead(old.cid, ordinal)

@@ -7,7 +7,7 @@ internal import IPLD
 /// written again with it, so that, if the source has the rest, nothing needs the frame any more.
 extension ArchiveWriter {
   /// The number of the section if it is there already and holds.
-  mutating func existing(_ cid: CID, _ key: SectionKey) throws -> UInt64? {
+  mutating func existing(_ cid: CID, _ key: UInt64) throws -> UInt64? {
     let candidates = pending.ordinals(key)
     if let ordinal = try find(cid, among: candidates) { return ordinal }
     guard candidates.count < ArchiveLimits.aliases else { throw ArchiveError(.tooManyAliases(cid)) }

@@ -17,7 +17,7 @@ extension ArchiveWriter {
   ///   otherwise nil.
   package mutating func begin(_ cid: CID, length: UInt64) throws -> UInt64? {
     try checkUsable()
-    let key = SectionKey(cid)
+    let key = cid.sectionKey
     if let ordinal = try existing(cid, key) { return ordinal }
     try begin(cid, length: length, isVerified: false)
     return nil
@@ -58,7 +58,7 @@ extension ArchiveWriter {
       let body = buffers.content
       return try append(cid, body.span)
     }
-    pending.append(SectionKey(cid))
+    pending.append(cid.sectionKey)
     try checkpointIfDue()
     return ordinal
   }

@@ -120,7 +120,7 @@ package struct ArchiveWriter: ~Copyable {
   /// - Throws: ``ArchiveError``, and what the storage throws, if the section to compare with cannot
   ///   be read back.
   package mutating func ordinal(of cid: CID) throws -> UInt64? {
-    if let ordinal = try find(cid, among: pending.ordinals(SectionKey(cid))) { return ordinal }
+    if let ordinal = try find(cid, among: pending.ordinals(cid.sectionKey)) { return ordinal }
     return try committed?.ordinal(of: cid)
   }
 
@@ -174,7 +174,7 @@ package struct ArchiveWriter: ~Copyable {
   @discardableResult
   package mutating func append(verified cid: CID, _ body: Span<UInt8>) throws -> UInt64 {
     try checkUsable()
-    let key = SectionKey(cid)
+    let key = cid.sectionKey
     if let ordinal = try existing(cid, key) { return ordinal }
     let length = cid.byteCount
     guard length <= CID.maximumLength else { throw ArchiveError(.cidTooLong(length)) }
@@ -203,7 +203,7 @@ package struct ArchiveWriter: ~Copyable {
       return try append(verified: cid, body.span)
     }
     try checkUsable()
-    if let ordinal = try existing(cid, SectionKey(cid)) { return ordinal }
+    if let ordinal = try existing(cid, cid.sectionKey) { return ordinal }
     try begin(cid, length: UInt64(length), isVerified: true)
     for piece in pieces { try take(piece.span) }
     return try finish()

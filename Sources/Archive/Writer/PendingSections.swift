@@ -26,22 +26,22 @@ struct PendingSections {
   var nextOrdinal: UInt64 { base + UInt64(keys.count) }
 
   /// The ordinals of the sections with this key, the oldest first.
-  func ordinals(_ key: SectionKey) -> [UInt64] {
+  func ordinals(_ key: UInt64) -> [UInt64] {
     var found: [UInt64] = []
-    var slot = home(key.prefix)
+    var slot = home(key)
     while slots[slot] != 0 {
       let index = Int(slots[slot] - 1)
-      if keys[index] == key.prefix { found.append(base + UInt64(index)) }
+      if keys[index] == key { found.append(base + UInt64(index)) }
       slot = slot + 1 == slots.count ? 0 : slot + 1
     }
     return found
   }
 
   /// Adds the next section.
-  mutating func append(_ key: SectionKey) {
+  mutating func append(_ key: UInt64) {
     if (keys.count + 1) * 8 > slots.count * 7 { grow() }
-    insert(key.prefix, keys.count)
-    keys.append(key.prefix)
+    insert(key, keys.count)
+    keys.append(key)
   }
 
   private func home(_ prefix: UInt64) -> Int {

@@ -140,7 +140,7 @@ struct TailAdoption {
   {
     guard let committed else { return [] }
     return try survey.keys(of: frame).enumerated().flatMap { (index, key) in
-      try committed.candidates(SectionKey(prefix: key)).map { (index, $0) }
+      try committed.candidates(key).map { (index, $0) }
     }
   }
 

@@ -34,7 +34,7 @@ package final class CARDigest {
   }
 
   /// Takes what is part of the CAR of the sections that have the ordinals from `first` on.
-  package func take(_ sections: FrameIntake.Sections, from first: UInt64) {
+  package func take(_ sections: FrameSections, from first: UInt64) {
     let here = first..<first + UInt64(sections.cids.count)
     while !isBroken, let run = runs.first, run.lowerBound < here.upperBound {
       let shared = run.clamped(to: here)
