@@ -52,12 +52,9 @@ extension ArchiveRepair {
     guard survey.sectionCount <= reader.generation.sectionCount,
       survey.lost.joined().allSatisfy({ reader.isSuperseded($0, places) })
     else { return 0 }
-    var count = 0
-    for range in try reader.withFile({ (file) in survey.rubble(in: file) }) {
-      count += try storage.void(range)
-    }
+    let count = try storage.void(reader.withFile { (file) in survey.rubble(in: file) })
     if count > 0 { try storage.synchronize() }
-    return UInt64(count)
+    return count
   }
 
   /// What is committed now.
@@ -102,16 +99,15 @@ extension Survey {
     footers.filter { $0.number > 0 }.max { $0.number < $1.number }?.head
   }
 
-  /// Everything that is no frame, or one that does not hold, in ranges that do not touch.
+  /// Everything that is no frame, or one that does not hold.
   fileprivate func rubble(in file: Span<UInt8>) -> [Range<Int>] {
     let decoder = FrameDecoder()
-    var ranges: [Range<Int>] = []
-    for frame in frames where !frame.isIntact {
-      let range = Int(frame.offset)..<Int(frame.end)
-      // One that says something out of place is a frame all the same.
-      let found = try? DataFrame(file, at: range.lowerBound, limit: range.upperBound)
-      if !(found.map { decoder.holds($0, in: file) } ?? false) { ranges.append(range) }
-    }
-    return (ranges + gaps).merged()
+    let broken = frames.filter { !$0.isIntact }.map { Int($0.offset)..<Int($0.end) }
+    // One that says something out of place is a frame all the same.
+    return gaps
+      + broken.filter { range in
+        let found = try? DataFrame(file, at: range.lowerBound, limit: range.upperBound)
+        return !(found.map { decoder.holds($0, in: file) } ?? false)
+      }
   }
 }

@@ -203,9 +203,7 @@ package struct ArchiveRepair {
 
   /// Makes what is no frame into frames that count no more.
   private mutating func void(_ survey: Survey, before end: Int) throws {
-    for range in survey.gaps where range.lowerBound < end {
-      report.bytesVoided += UInt64(try storage.void(range))
-    }
+    report.bytesVoided += try storage.void(survey.gaps.filter { $0.lowerBound < end })
     if report.bytesVoided > 0 { try storage.synchronize() }
   }
 }

@@ -1,9 +1,15 @@
 extension ArchiveStorage {
-  /// Makes bytes that count no more into frames that decoders pass over; fewer than eight stay as
-  /// they are.
+  /// Makes bytes that count no more into frames that decoders pass over; fewer than eight in a row
+  /// stay as they are.
+  ///
+  /// Ranges that lie side by side become one, for a void has a smallest length.
   ///
   /// - Returns: How many bytes were made into such frames.
-  func void(_ range: Range<Int>) throws -> Int {
+  func void(_ ranges: [Range<Int>]) throws -> UInt64 {
+    try ranges.merged().reduce(0) { try $0 + UInt64(void($1)) }
+  }
+
+  private func void(_ range: Range<Int>) throws -> Int {
     // In pieces that fit into memory, of which the last is long enough, too.
     let maximum = 4 << 20
     var start = range.lowerBound

@@ -160,8 +160,7 @@ struct TailAdoption {
     for (count, landmark) in survey.landmarks where count <= last {
       if case .gap(let range, _) = landmark { ranges.append(range) }
     }
-    // What lies side by side becomes one, for a void has a smallest length.
-    for range in ranges.merged() { _ = try storage.void(range) }
+    _ = try storage.void(ranges)
   }
 
   /// Cuts off what follows the last adopted frame, and ends the generation there.
