@@ -77,12 +77,24 @@ extension ArchiveWriter {
       return
     }
     guard try begin(section.cid, length: section.bodyLength) == nil else { return }
+    // What this archive's storage says is no damage of the other's, and gets out.
+    var refusal: (any Error)?
     do {
-      try source.read(section.cid) { try take($0) }
-      try finish()
-    } catch let error as ArchiveError where !error.isOfSystem {
+      let isThere = try source.read(section.cid) { bytes in
+        do { try take(bytes) } catch {
+          refusal = error
+          throw error
+        }
+      }
+      guard isThere else { return try cancel() }
+    } catch let error as ArchiveError where refusal == nil && !error.isOfSystem {
       // It is damaged there, too.
-      try cancel()
+      return try cancel()
+    }
+    do {
+      try finish()
+    } catch let error as ArchiveError where error.reason == .contentMismatch(section.cid) {
+      // It hashes to its CID there no more, and has been cancelled.
     }
   }
 }
