@@ -95,7 +95,7 @@ private struct Keys {
           start = cut
         }
         let merged = keys.builder(form, start..<2000).merged(
-          with: older, in: MappedFile(copying: file))
+          with: older, from: 0, in: MappedFile(copying: file))
         var bytes: [UInt8] = []
         _ = try merged.encode { bytes.append($0) }
         let whole = try keys.bytes(form)
@@ -200,7 +200,7 @@ private struct Keys {
         #expect(seen < count)
       }
       let merged = keys.builder(.packed, count..<count).merged(
-        with: [segment], in: MappedFile(copying: file))
+        with: [segment], from: 0, in: MappedFile(copying: file))
       do {
         _ = try merged.encode { _ in }
       } catch let error as ArchiveError {

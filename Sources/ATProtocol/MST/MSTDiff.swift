@@ -164,10 +164,11 @@ package struct MSTDiff {
     return true
   }
 
-  /// A subtree that both trees have, and the layers it has to be in; nil for a root.
-  private typealias Passed = (node: CID, oldLayer: Int?, newLayer: Int?)
-
-  private mutating func passOver(_ each: (Change) throws -> Void) throws -> Passed? {
+  /// Passes over a subtree that both trees have, and returns it, and the layers it has to be in, nil
+  /// for a root.
+  private mutating func passOver(_ each: (Change) throws -> Void) throws -> (
+    node: CID, oldLayer: Int?, newLayer: Int?
+  )? {
     let (oldLayer, newLayer) = (old.walker.requestedLayer, new.walker.requestedLayer)
     if case .node(let node) = old.front {
       if new.front == .node(node) {

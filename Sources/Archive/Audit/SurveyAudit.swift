@@ -120,8 +120,7 @@ struct SurveyAudit {
   private mutating func noteTail() {
     if generation.number == 0 { return verification.note(.noFooter, at: nil) }
     guard survey.limit > end else { return }
-    for footer in survey.footers
-    where footer.frame.offset >= end && !footer.isInPlace && footer.number > generation.number {
+    for footer in survey.movedFooters(after: generation.number) where footer.frame.offset >= end {
       verification.note(.movedFooter, at: UInt64(footer.frame.offset))
     }
     verification.note(

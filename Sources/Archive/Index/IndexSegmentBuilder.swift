@@ -86,11 +86,14 @@ package struct IndexSegmentBuilder {
   /// The segment that adjacent ones and this one make.
   ///
   /// - Parameters:
-  ///   - older: segments that follow one another.
-  ///   - file: where they lie.
-  func merged(with older: [IndexSegment], in file: MappedFile?) -> IndexSegmentBuilder {
+  ///   - older: Segments that follow one another.
+  ///   - base: The first ordinal covered: those of an earlier one are left out.
+  ///   - file: Where they lie.
+  func merged(with older: [IndexSegment]?, from base: UInt64, in file: MappedFile?)
+    -> IndexSegmentBuilder
+  {
     var merged = self
-    (merged.older, merged.file) = (older, file)
+    (merged.older, merged.file) = (older?.filter { $0.base >= base } ?? [], file)
     return merged
   }
 

@@ -176,7 +176,7 @@ package struct ArchiveRepair {
       // A segment has a frame at least: if all that is new is lost, all is indexed anew.
       let last = survey.table.last?.firstOrdinal ?? 0
       let older = committed.flatMap { last >= $0.sectionCount ? $0 : nil }
-      let index = try older.map { try ArchiveIndex($0, in: bytes).segments } ?? []
+      let index = try older.map { try ArchiveIndex($0, in: bytes).segments }
       let first = older?.sectionCount ?? 0
       (log, segments) = try log.appendIndex(
         to: older?.segments ?? [], newSections: Int(survey.sectionCount - first),
@@ -184,7 +184,7 @@ package struct ArchiveRepair {
       ) { base in
         survey.segmentBuilder(
           (generation?.features ?? .ofNewFile).indexForm, from: first, in: bytes
-        ).merged(with: index.filter { $0.base >= base }, in: file)
+        ).merged(with: index, from: base, in: file)
       }
     }
     try log.commit(

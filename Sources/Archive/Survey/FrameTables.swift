@@ -9,10 +9,6 @@ package struct FrameTables: Sendable {
   /// The segments, and by how many bytes each lies behind where its table says that it begins.
   private var tables: [(segment: IndexSegment, shift: Int)] = []
 
-  /// A frame as a table knows it, whatever its place: the ordinal of the first section that has
-  /// bytes in it, and whether it continues the section of the frame before it.
-  package typealias KnownFrame = (firstOrdinal: UInt64, isContinuation: Bool)
-
   /// How many lookups are left: a file made of nothing but segments would take forever.
   private var lookupBudget: Int
   /// Table and entry numbers by the checksum of the frame's stored bytes, made when first asked
@@ -90,13 +86,16 @@ package struct FrameTables: Sendable {
 
   /// What a table says of a frame with these stored bytes: one that has it at this place, or else
   /// the newest that knows it.
+  ///
+  /// - Returns: The ordinal of the first section that has bytes in it, and whether it continues the
+  ///   section of the frame before it.
   mutating func frame(
     at offset: UInt64, checksum: UInt64, storedLength: Int, in file: Span<UInt8>
-  ) -> KnownFrame? {
+  ) -> (firstOrdinal: UInt64, isContinuation: Bool)? {
     let sorted = byChecksum ?? sortByChecksum(in: file)
     byChecksum = sorted
     var place = sorted.partitioningIndex { $0.checksum > checksum }
-    var moved: KnownFrame?
+    var moved: (firstOrdinal: UInt64, isContinuation: Bool)?
     // The newest stands last.
     while place > 0, sorted[place - 1].checksum == checksum {
       place -= 1
@@ -106,9 +105,8 @@ package struct FrameTables: Sendable {
       guard entry.storedLength == UInt32(clamping: storedLength) else { continue }
       let isContinuation =
         number > 0 && segment.frameEntry(number - 1, in: file).firstOrdinal == entry.firstOrdinal
-      let known: KnownFrame = (entry.firstOrdinal, isContinuation)
-      if entry.offset == offset { return known }
-      moved = moved ?? known
+      if entry.offset == offset { return (entry.firstOrdinal, isContinuation) }
+      moved = moved ?? (entry.firstOrdinal, isContinuation)
     }
     return moved
   }

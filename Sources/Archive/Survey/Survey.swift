@@ -216,13 +216,13 @@ package struct Survey: Sendable {
       }
   }
 
-  /// Whether there is a footer of a later generation than `number` that holds and does not stand
-  /// where it was written.
+  /// The footers of later generations than `number` that hold and do not stand where they were
+  /// written.
   ///
   /// One of an earlier generation is a copy of an older part of the file, such as a disk leaves
   /// behind.
-  func hasMovedFooter(after number: UInt64) -> Bool {
-    footers.contains { !$0.isInPlace && $0.number > number }
+  func movedFooters(after number: UInt64) -> [SeenFooter] {
+    footers.filter { !$0.isInPlace && $0.number > number }
   }
 
   /// The footers that hold, in file order.

@@ -2,19 +2,16 @@ package import IPLD
 
 /// Manifests that no footer leads to.
 extension ArchiveReader {
-  /// A section that may be a manifest: it has a frame for itself, the shape of one, and no block
-  /// links to it.
-  ///
-  /// Its CID; its number, which tells where it stands among others; and where its frame begins.
-  package typealias ManifestCandidate = (cid: CID, ordinal: UInt64, offset: UInt64)
-
   /// What may be manifests, in file order: those that follow the last footer, or, in a reader that
   /// a survey made, all.
+  ///
+  /// Each has a frame for itself, the shape of a manifest, and no block that links to it; its number
+  /// tells where it stands among others.
   ///
   /// A copy of one that the index knows elsewhere is none.
   ///
   /// - Throws: ``ArchiveError`` if one of them cannot be looked up.
-  package var manifestCandidates: [ManifestCandidate] {
+  package var manifestCandidates: [Generation.Head] {
     get throws {
       guard let survey = survey ?? tail else { return [] }
       let found = file.withBytes { bytes in
@@ -24,7 +21,8 @@ extension ArchiveReader {
         let offset = survey.frames[manifest.frame].offset
         guard let location = try locate(manifest.shape.cid), location.row.entry.offset == offset
         else { return nil }
-        return (manifest.shape.cid, location.ordinal, offset)
+        return Generation.Head(
+          cid: manifest.shape.cid, ordinal: location.ordinal, frameOffset: offset)
       }
     }
   }
@@ -48,10 +46,7 @@ extension ArchiveReader {
   }
 
   private func movedHeads(_ survey: Survey) -> [(cid: CID, offset: UInt64)] {
-    // A copy of an older part of the file says nothing new.
-    let moved = survey.footers.filter { !$0.isInPlace && $0.number > generation.number }
-    return moved.sorted { $0.number > $1.number }.compactMap { footer in
-      footer.head.map { ($0, UInt64(footer.frame.offset)) }
-    }
+    survey.movedFooters(after: generation.number).sorted { $0.number > $1.number }
+      .compactMap { footer in footer.head.map { ($0, UInt64(footer.frame.offset)) } }
   }
 }

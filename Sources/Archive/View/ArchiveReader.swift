@@ -46,19 +46,12 @@ public final class ArchiveReader: Sendable {
   private let maySurvey: Bool
   /// The reader that a survey of the whole file made, or why there is none; nil before that.
   private let replacement = Mutex<Result<ArchiveReader, any Error>?>(nil)
-  /// What was found out about the index.
-  let findings = Mutex(Findings())
-
-  /// What was found out about an index; nothing that is read depends on when.
-  struct Findings {
-    /// Whether its checksums hold; nil if they have not been compared.
-    var isIntact: Bool?
-    /// Whether what is searched of it has been asked for, where it is not here.
-    var isFetched = false
-    /// What it keeps of the key of every ordinal, to find what supersedes a damaged section; read
-    /// when first needed.
-    var keptKeys: [UInt64]?
-  }
+  /// What was found out about the index; nothing that is read depends on when.
+  ///
+  /// Whether its checksums hold, nil if they have not been compared; whether what is searched of it
+  /// has been asked for, where it is not here; and what it keeps of the key of every ordinal, to find
+  /// what supersedes a damaged section, read when first needed.
+  let findings = Mutex<(isIntact: Bool?, isFetched: Bool, keptKeys: [UInt64]?)>((nil, false, nil))
 
   private init(
     _ file: MappedFile, _ limits: ReadLimits, _ generation: Generation, readableLength: Int,
@@ -115,7 +108,7 @@ public final class ArchiveReader: Sendable {
       opening = Recovery(
         interruptedTail: UInt64(file.count) - generation.committedLength,
         rebuild: committed == nil ? .noFooter : nil,
-        isDamaged: tail.hasMovedFooter(after: generation.number))
+        isDamaged: !tail.movedFooters(after: generation.number).isEmpty)
     }
     if let committed { file.willRead(ArchiveIndex.openedRanges(committed)) }
     var index = ArchiveIndex.empty

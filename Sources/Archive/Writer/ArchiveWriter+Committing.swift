@@ -129,7 +129,7 @@ extension ArchiveWriter {
         (previous?.features ?? .ofNewFile).indexForm, base: newer, keys: pending.keys,
         range: Int(newer - pending.base)..<pending.keys.count, frames: log.frames[firstFrame...])
       return builder.merged(
-        with: committed?.index.segments.filter { $0.base >= base } ?? [], in: committed?.file)
+        with: committed?.index.segments, from: base, in: committed?.file)
     }
     log = end
     return segments

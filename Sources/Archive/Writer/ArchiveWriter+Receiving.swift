@@ -17,8 +17,7 @@ extension ArchiveWriter {
   ///   otherwise nil.
   package mutating func begin(_ cid: CID, length: UInt64) throws -> UInt64? {
     try checkUsable()
-    let key = cid.sectionKey
-    if let ordinal = try existing(cid, key) { return ordinal }
+    if let ordinal = try existing(cid, cid.sectionKey) { return ordinal }
     try begin(cid, length: length, isVerified: false)
     return nil
   }

@@ -44,7 +44,8 @@ struct TailAdoption {
       }
       let hasLost = survey.hasLost(dropped, before: first)
       let isTorn = last.map { survey.hasLost(dropped, before: $0 + 1, withVoids: true) } ?? false
-      guard !survey.hasMovedFooter(after: generation?.number ?? 0), footers.isEmpty || !hasLost,
+      guard survey.movedFooters(after: generation?.number ?? 0).isEmpty,
+        footers.isEmpty || !hasLost,
         !survey.hasEndedGenerationBehindDamage(dropped),
         !keepsRemains || survey.salvaged.isEmpty, !keepsOrdinals || !isTorn
       else {
@@ -215,10 +216,9 @@ struct TailAdoption {
   private func builder(_ survey: Survey, from base: UInt64, in file: Span<UInt8>)
     -> IndexSegmentBuilder
   {
-    let older = committed?.index.segments.filter { $0.base >= base } ?? []
-    return survey.segmentBuilder(
+    survey.segmentBuilder(
       (generation?.features ?? .ofNewFile).indexForm, from: survey.firstOrdinal, in: file
-    ).merged(with: older, in: self.file)
+    ).merged(with: committed?.index.segments, from: base, in: self.file)
   }
 }
 

@@ -213,7 +213,7 @@ public struct SnapshotHistory: Sendable {
       if breakCount == 0 {
         // What was found is worth the search only now.
         let found = try reader.manifestCandidates.map {
-          (cid: $0.cid, offset: $0.offset, isVouched: false)
+          (cid: $0.cid, offset: $0.frameOffset, isVouched: false)
         }
         starts = (starts + found).sorted { $0.offset > $1.offset }
       }
@@ -257,7 +257,7 @@ public struct SnapshotHistory: Sendable {
 
   /// A manifest that was found; nil if it only has the shape of one.
   private static func manifest(
-    _ candidate: ArchiveReader.ManifestCandidate, in reader: ArchiveReader
+    _ candidate: Generation.Head, in reader: ArchiveReader
   ) throws -> Snapshot? {
     do {
       return try ArchivedSnapshot.manifest(candidate.cid, in: reader)
@@ -270,10 +270,10 @@ public struct SnapshotHistory: Sendable {
   /// that lie before it now and were not in the archive then the ones that lead to its newest
   /// manifest, or that a later footer names.
   private func laterCandidates(in reader: ArchiveReader, behind footer: UInt64) throws
-    -> [ArchiveReader.ManifestCandidate]
+    -> [Generation.Head]
   {
     let candidates = try reader.manifestCandidates
-    var later = candidates.filter { $0.offset >= footer }
+    var later = candidates.filter { $0.frameOffset >= footer }
     guard let newest = entries.last, footer == reader.generation.committedLength else {
       return later
     }
@@ -281,7 +281,7 @@ public struct SnapshotHistory: Sendable {
     known.insert(newest.cid)
     let named = reader.laterHeads
     let moved = candidates.filter {
-      $0.offset < footer && $0.ordinal >= reader.generation.sectionCount
+      $0.frameOffset < footer && $0.ordinal >= reader.generation.sectionCount
     }
     for candidate in moved.sorted(by: { $0.ordinal < $1.ordinal }) {
       guard let snapshot = try Self.manifest(candidate, in: reader),
