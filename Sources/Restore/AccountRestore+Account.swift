@@ -157,7 +157,7 @@ extension AccountRestore {
       throw RestoreError.cannotVouch(
         "put a key of your own into the DID document as #atproto, and give it with --signing-key")
     }
-    guard let recoveryKey = options.recoveryKey else {
+    guard options.recoveryKey != nil else {
       throw RestoreError.cannotVouch(
         old?.standing.isThere == true
           ? "there is no login for the old server" : "the old server is gone, and there is no key")
@@ -177,11 +177,11 @@ extension AccountRestore {
         "the old server, which --login is for, does not answer: try again later, or do without it with --abandon-old"
       )
     }
-    return try await nameOwnSigningKey(recoveryKey)
+    return try await nameOwnSigningKey()
   }
 
   /// Has the DID name a key of the owner's own, which is in a file before anything is sent.
-  private mutating func nameOwnSigningKey(_ recoveryKey: PrivateKey) async throws -> PrivateKey {
+  private mutating func nameOwnSigningKey() async throws -> PrivateKey {
     let path = Self.keyPath(of: archive)
     let passphrase = options.passphrase.map { Array($0.text.utf8) }
     let key: PrivateKey
@@ -195,17 +195,11 @@ extension AccountRestore {
     let present = try await present()
     var state = present.state
     state.verificationMethods[PLCState.signingKeyName] = key.verificationKey.didKey
-    guard state != present.state else {
+    if state == present.state {
       try finish(.signingKey, key.verificationKey.didKey, wasDone: true)
-      return key
+    } else {
+      try await change(present, to: state, for: .signingKey)
     }
-    let operation =
-      try kept(for: .signingKey, saying: state, after: present)
-      ?? present.sign(state, with: recoveryKey)
-    guard try await send(operation, saying: state, after: present, for: .signingKey) else {
-      throw Stopped()
-    }
-    try finish(.signingKey, "\(operation.cid)")
     return key
   }
 }

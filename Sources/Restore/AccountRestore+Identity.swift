@@ -8,35 +8,29 @@ extension AccountRestore {
   /// The longest pause between two looks at the document of a `did:web`, in seconds.
   private static let longestPause = 20.0
 
-  /// Has the DID name the new server; returns whether it does.
-  mutating func moveIdentity(_ target: DestinationServer) async throws -> Bool {
+  /// Has the DID name the new server.
+  mutating func moveIdentity(_ target: DestinationServer) async throws {
     let credentials = try await target.call(GetRecommendedDIDCredentials())
     guard Self.isSame(credentials.pds.endpoint, options.target) else {
       throw RestoreError.otherServer(credentials.pds.endpoint, asked: options.target)
     }
     guard did.method == "plc" else {
       try await waitForDocument(credentials)
-      try finish(.identity, "the document of \(did)")
-      return true
+      return try finish(.identity, "the document of \(did)")
     }
     let present = try await present()
     let state = present.state
     if state.pds == credentials.pds.endpoint, state.signingKey == credentials.signingKey,
       credentials.rotationKeys.allSatisfy(state.rotationKeys.contains)
     {
-      try finish(.identity, present.log.entries.last?.cid.map { "\($0)" } ?? "", wasDone: true)
-      return true
+      let last = present.log.entries.last?.cid
+      return try finish(.identity, last.map { "\($0)" } ?? "", wasDone: true)
     }
     // The name that the account loses, if it gets another.
     let name = try await presentHandle().map { "at://" + $0.text }
     let wanted = try await state.moved(
       to: credentials, owners: owners(in: state), givingUp: name == credentials.handle ? nil : name)
-    let operation = try await signed(wanted, after: present)
-    let isSent = try await send(
-      operation, saying: wanted, after: present, for: .identity, through: target.client)
-    guard isSent else { return false }
-    try finish(.identity, "\(operation.cid)")
-    return true
+    try await change(present, to: wanted, for: .identity, through: target.client)
   }
 
   /// The rotation keys that are the owner's: those that the old server does not claim for itself,
@@ -53,10 +47,44 @@ extension AccountRestore {
     return Set(keys[...place])
   }
 
-  /// The operation, signed: as it was signed before, if it follows the log still; with the owner's
-  /// key; or by the old server.
+  /// Changes the account by one operation, which is shown, asked about, and sent once: the one that
+  /// was signed in an earlier run if it says what is wanted and follows the log still, else another.
+  ///
+  /// - Parameter server: the server that hands it to the directory; nil to do that here.
+  /// - Throws: ``Stopped`` if it is not agreed to.
+  mutating func change(
+    _ present: PLCUpdate, to state: PLCState, for step: RestoreStep,
+    through server: XRPCClient? = nil
+  ) async throws {
+    let operation: PLCSuccessor
+    if let kept = kept(for: step, saying: state, after: present) {
+      operation = kept
+    } else {
+      operation = try await signed(state, after: present)
+    }
+    tell(.operation(operation, from: present.state, to: state))
+    try journal.keep(operation.operation, for: step)
+    if let dryRun = options.dryRun {
+      try dryRun(operation)
+      try stop(before: .identity)
+    }
+    try ask(.identity)
+    try await present.send(operation, through: server)
+    try finish(step, "\(operation.cid)")
+  }
+
+  private func kept(
+    for step: RestoreStep, saying state: PLCState, after present: PLCUpdate
+  ) -> PLCSuccessor? {
+    guard let kept = journal.operation(for: step) else { return nil }
+    do { return try present.check(kept, says: state) } catch {
+      // Another one is signed in its place.
+      return nil
+    }
+  }
+
+  /// An operation signed with the owner's key, or by the old server.
   private func signed(_ state: PLCState, after present: PLCUpdate) async throws -> PLCSuccessor {
-    if let kept = kept(for: .identity, saying: state, after: present) { return kept }
     if let key = options.recoveryKey { return try present.sign(state, with: key) }
     guard let client = old?.client else {
       throw RestoreError.needs(
@@ -65,37 +93,6 @@ extension AccountRestore {
     }
     return try await present.sign(
       state, by: client, mailCode: options.mailCode, asking: options.asksForCode)
-  }
-
-  /// An operation that was signed in an earlier run, if it says what is wanted and follows the log
-  /// still.
-  func kept(
-    for purpose: RestoreStep, saying state: PLCState, after present: PLCUpdate
-  ) -> PLCSuccessor? {
-    guard let kept = journal.operation(for: purpose) else { return nil }
-    do { return try present.check(kept, says: state) } catch {
-      // Another one is signed in its place.
-      return nil
-    }
-  }
-
-  /// Shows an operation, asks, and sends it once; returns whether it was sent.
-  ///
-  /// - Parameter server: the server that hands it to the directory; nil to do that here.
-  mutating func send(
-    _ operation: PLCSuccessor, saying state: PLCState, after present: PLCUpdate,
-    for purpose: RestoreStep, through server: XRPCClient? = nil
-  ) async throws -> Bool {
-    let changes = present.state.changes(to: state)
-    tell(.operation(JSON: operation.operation.json(pretty: true), changes: changes))
-    try journal.keep(operation.operation, for: purpose)
-    if let dryRun = options.dryRun {
-      try dryRun(operation)
-      report.stoppedBefore = .identity
-    }
-    guard options.dryRun == nil, agrees(.identity) else { return false }
-    try await present.send(operation, through: server)
-    return true
   }
 
   /// Says what the document of a `did:web` has to say, and waits until it does.
@@ -151,30 +148,25 @@ extension AccountRestore {
 
   // MARK: Activation
 
-  /// Has the new server speak for the account; returns whether it does.
-  mutating func activate(_ target: DestinationServer) async throws -> Bool {
+  /// Has the new server speak for the account.
+  mutating func activate(_ target: DestinationServer) async throws {
     let status = try await target.call(CheckAccountStatus())
-    if status.isActivated == true {
-      try finish(.activation, "active", wasDone: true)
-      try removeKey()
-      return true
+    let isActive = status.isActivated == true
+    if !isActive {
+      guard status.isDIDValid != false else {
+        throw RestoreError.notActivated(
+          "the new server does not find the DID's document in order")
+      }
+      try ask(.activation)
+      try await target.perform(ActivateAccount())
+      guard try await target.call(CheckAccountStatus()).isActivated != false else {
+        throw RestoreError.notActivated("the new server says that the account is not active")
+      }
     }
-    guard status.isDIDValid != false else {
-      throw RestoreError.notActivated("the new server does not find the DID's document in order")
-    }
-    guard agrees(.activation) else { return false }
-    try await target.perform(ActivateAccount())
-    let after = try await target.call(CheckAccountStatus())
-    guard after.isActivated != false else {
-      throw RestoreError.notActivated("the new server says that the account is not active")
-    }
-    try finish(.activation, "active")
-    try removeKey()
-    return true
+    try finish(.activation, "active", wasDone: isActive)
+    // The DID does not name the key that vouched any more.
+    try AtomicFile.remove(Self.keyPath(of: archive))
   }
-
-  /// Removes the key that vouched: the DID does not name it any more.
-  private func removeKey() throws { try AtomicFile.remove(Self.keyPath(of: archive)) }
 
   /// Has the old server speak for the account no more, if that is wanted and possible.
   mutating func deactivateOld() async throws {
@@ -183,8 +175,8 @@ extension AccountRestore {
       tell(.warning("the old server is not asked to deactivate the account: there is no login"))
       return
     }
-    guard agrees(.deactivation) else { return }
-    if let time = options.deleteOldAfter, !agrees(.deletion(after: time)) { return }
+    try ask(.deactivation)
+    if let time = options.deleteOldAfter { try ask(.deletion(after: time)) }
     try await client.perform(DeactivateAccount(deleteAfter: options.deleteOldAfter))
     if let old, case .active = try await SourceServer.standing(of: did, at: old.url, network) {
       tell(.warning("\(old.url) goes on showing the account, though it was told not to"))

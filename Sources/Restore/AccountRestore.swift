@@ -108,7 +108,8 @@ package struct AccountRestore {
   /// Does what cannot be undone, or finds that it is done.
   private mutating func end(on target: DestinationServer) async throws {
     try await checkOldServer()
-    guard try await moveIdentity(target), try await activate(target) else { return }
+    try await moveIdentity(target)
+    try await activate(target)
     try await deactivateOld()
   }
 
@@ -289,11 +290,17 @@ package struct AccountRestore {
     return source
   }
 
-  /// Asks whether something may be done; the report says what it stopped before.
-  mutating func agrees(_ question: RestoreQuestion) -> Bool {
-    if options.agrees(question) { return true }
+  /// Asks whether something may be done.
+  ///
+  /// - Throws: ``Stopped`` if not.
+  mutating func ask(_ question: RestoreQuestion) throws {
+    if !options.agrees(question) { try stop(before: question) }
+  }
+
+  /// Stops, and has the report say before what.
+  mutating func stop(before question: RestoreQuestion) throws {
     report.stoppedBefore = question
-    return false
+    throw Stopped()
   }
 
   /// The account as the PLC directory has it.

@@ -163,7 +163,7 @@ extension PLCUpdate {
   /// - Throws: ``RestoreError``; what servers and directory throw.
   package func add(
     _ key: VerificationKey, signing: Signing,
-    show: (PLCSuccessor, _ changes: [String]) throws -> Bool, asksForCode: CodeQuestion
+    show: (RestoreEvent) throws -> Bool, asksForCode: CodeQuestion
   ) async throws -> Bool {
     var wanted = state
     wanted.rotationKeys.removeAll { $0 == key.didKey }
@@ -176,29 +176,8 @@ extension PLCUpdate {
         of: did, network, login, asking: asksForCode, tell: { _ in })
       operation = try await sign(wanted, by: server.client, mailCode: mailCode, asking: asksForCode)
     }
-    guard try show(operation, state.changes(to: wanted)) else { return false }
+    guard try show(.operation(operation, from: state, to: wanted)) else { return false }
     try await send(operation)
     return true
-  }
-}
-
-extension PLCState {
-  /// What is different in another state, a line for each change.
-  func changes(to other: PLCState) -> [String] {
-    var lines: [String] = []
-    func compare(_ what: String, _ old: [String], _ new: [String]) {
-      for item in old where !new.contains(item) { lines.append("- \(what) \(item)") }
-      for item in new where !old.contains(item) { lines.append("+ \(what) \(item)") }
-      if old != new, Set(old) == Set(new) { lines.append("~ \(what) in another order") }
-    }
-    compare("rotation key", rotationKeys, other.rotationKeys)
-    compare("name", alsoKnownAs, other.alsoKnownAs)
-    func list(_ keys: [String: String]) -> [String] {
-      keys.map { "\($0.key) \($0.value)" }.sorted()
-    }
-    compare("key", list(verificationMethods), list(other.verificationMethods))
-    compare(
-      "server", list(services.mapValues(\.endpoint)), list(other.services.mapValues(\.endpoint)))
-    return lines
   }
 }

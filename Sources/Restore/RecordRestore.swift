@@ -28,16 +28,6 @@ package struct RecordRestore {
       case .refused(let why): "not written: \(why)"
       }
     }
-
-    /// A word for a script.
-    package var word: String {
-      switch self {
-      case .written: "written"
-      case .there: "there"
-      case .occupied: "occupied"
-      case .refused: "refused"
-      }
-    }
   }
 
   private let repository: LaidOutRepository

@@ -16,8 +16,8 @@ package enum RestoreEvent: Sendable {
   case progress(Progress)
   /// Something is waited for, so many seconds.
   case waiting(seconds: Double, why: String)
-  /// This operation is going to be sent to the directory.
-  case operation(JSON: String, changes: [String])
+  /// This operation is going to be sent to the directory: what the account is, and what it is to be.
+  case operation(PLCSuccessor, from: PLCState, to: PLCState)
   /// A document is to be published, for an account whose DID is no `did:plc`.
   case document(JSON: String, url: String)
   /// Something that a person should know.
@@ -39,29 +39,6 @@ package enum RestoreQuestion: Sendable {
   case deactivation
   /// May the old server delete the account from this time on?
   case deletion(after: String)
-
-  /// What is going to happen, as a question.
-  package var sentence: String {
-    switch self {
-    case .identity: "Send this operation? It decides where the account lives, and cannot be unsent"
-    case .rewriting(let count):
-      "Delete \(count) records, whose blobs the server lost, and write them again?"
-    case .activation: "Activate the account on the new server?"
-    case .deactivation: "Deactivate the account on the old server?"
-    case .deletion(let time): "Let the old server delete the account after \(time)?"
-    }
-  }
-
-  /// The option that answers it beforehand.
-  package var option: String {
-    switch self {
-    case .identity: "--yes-identity"
-    case .rewriting: "--rewrite-records --yes-rewrite"
-    case .activation: "--yes-activate"
-    case .deactivation: "--yes-deactivate-old"
-    case .deletion: "--yes-delete-old"
-    }
-  }
 }
 
 /// The result of a restore.
@@ -126,47 +103,6 @@ package struct RestoreReport: Sendable {
 
   /// Whether a step is done.
   package func has(_ step: RestoreStep) -> Bool { steps.contains(step) }
-
-  /// What state both servers are in, and what to do, in sentences.
-  package var standing: [String] {
-    let new = server?.url ?? "the new server"
-    if let newDID {
-      return ["\(newDID) on \(new) is a new account, active, which goes by what is in the archive"]
-        + (has(.comparison) ? [] : ["run the same command again: it goes on from here"])
-    }
-    let old = oldServer ?? "the old server"
-    if has(.activation) {
-      return ["the account is active on \(new)"]
-        + (has(.deactivation)
-          ? ["on \(old) it is deactivated"]
-          : isOldThere
-            ? ["on \(old) nothing was changed: it goes on showing the account, and takes writes"]
-            : [])
-    }
-    if has(.identity) {
-      return [
-        "the DID names \(new), where the account is not active yet"
-          + (isOldThere
-            ? "; \(old) is not its server any more, and takes writes all the same" : ""),
-        "run the same command again: it goes on with the activation",
-      ]
-    }
-    if has(.account) {
-      return [
-        "\(new) has the account, deactivated; on \(old), and in the DID but for what is said above, nothing was changed",
-        "run the same command again: it goes on from here",
-      ]
-    }
-    if has(.signingKey) {
-      return [
-        "the DID names the signing key in the file beside the archive: keep that file; \(new) has no account yet",
-        "run the same command again: it goes on from here",
-      ]
-    }
-    return [
-      "nothing was changed on either server: the same command begins anew once what is wrong is put right"
-    ]
-  }
 }
 
 /// What keeps a restore from going on, beside what servers and archives say by themselves.
@@ -234,31 +170,6 @@ package enum RestoreError: Error, Sendable, CustomStringConvertible {
     case .notActivated(let why): "the account cannot be activated yet: \(why)"
     }
   }
-
-  /// What to do about it; nil where that is plain.
-  package var hint: String? {
-    switch self {
-    case .busy: "wait for it to end; then the same command goes on where it stopped"
-    case .otherJournal: "move that file away to begin another restore"
-    case .livesThere: "--blobs-only sends what the server lacks; --record puts single records back"
-    case .newerThere:
-      "run \"carpack backup\" first, or choose a snapshot with --at: what came later is then left behind"
-    case .otherPassword: "give it with --new-password-file"
-    case .cannotVouch:
-      "--login vouches through the old server, --recovery-key by yourself; with neither, --as-new makes a new account of the archive"
-    case .needs(_, let option): "give it with \(option)"
-    case .handle: "choose another with --handle"
-    case .importRefused:
-      "a server may have a limit for repositories, may take none, and may answer 500 to one that it cannot read"
-    case .otherRepository: nil
-    case .missingBlobs:
-      "--accept-missing goes on without them; \"carpack fill\" may find them first"
-    case .codeSent: "run the same command again with --mail-code CODE"
-    case .operation, .identityUnchanged, .notActivated: nil
-    case .otherServer: "if that is the same server, name it like that with --to"
-    case .strangeKey: "\"carpack recovery-key list\" shows the keys that may change the account"
-    }
-  }
 }
 
 extension RestoreSource {
@@ -299,20 +210,4 @@ package enum RestoreStep: String, CaseIterable, Sendable {
   case activation
   /// The old server does no more.
   case deactivation
-
-  /// What a person reads.
-  package var sentence: String {
-    switch self {
-    case .server: "the new server was asked what it wants"
-    case .signingKey: "the DID names a signing key of your own"
-    case .account: "the account is on the new server"
-    case .repository: "the repository is on the new server"
-    case .blobs: "every blob that could be sent was sent"
-    case .comparison: "what the new server gives back was compared with the archive"
-    case .preferences: "the preferences are on the new server"
-    case .identity: "the DID names the new server"
-    case .activation: "the account is active on the new server"
-    case .deactivation: "the account is deactivated on the old server"
-    }
-  }
 }

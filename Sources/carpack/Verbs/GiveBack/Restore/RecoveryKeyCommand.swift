@@ -270,8 +270,8 @@ struct AddKeyCommand: ParsableCommand {
       guard keys.place(of: own) != 0 else { return (keys.did, true) }
       let isSent = try await keys.add(
         own, signing: signing,
-        show: { operation, changes in
-          display.show(.operation(JSON: operation.operation.json(pretty: true), changes: changes))
+        show: { operation in
+          display.show(operation)
           return isAgreed || Console.agrees(RestoreQuestion.identity.sentence)
         }, asksForCode: MailCode.ask)
       return (keys.did, isSent)

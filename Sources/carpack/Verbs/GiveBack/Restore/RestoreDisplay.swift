@@ -53,9 +53,10 @@ final class RestoreDisplay: Sendable {
     case .progress(let progress): line.withLock { $0?.update(progress) }
     case .waiting(let seconds, let why):
       Console.say(.note, "waiting \(Quantity.duration(seconds: seconds)): \(why)")
-    case .operation(let json, let changes):
+    case .operation(let operation, let old, let new):
+      let json = operation.operation.json(pretty: true)
       Console.say("the operation:\n\(json)\nwhat it changes:")
-      for change in changes { Console.say("  \(change)") }
+      for change in old.changes(to: new) { Console.say("  \(change)") }
     case .document(let json, let url):
       Console.say("publish this at \(url), and this goes on:\n\(json)")
     case .warning(let text): common.say(.warning, text)
@@ -83,10 +84,10 @@ final class RestoreDisplay: Sendable {
         $0.field("seconds", Int(seconds.rounded(.up)))
         $0.field("why", why)
       }
-    case .operation(let json, let changes):
+    case .operation(let operation, let old, let new):
       print("operation") {
-        $0.field("operation", json)
-        $0.field("changes", changes)
+        $0.field("operation", operation.operation.json(pretty: true))
+        $0.field("changes", old.changes(to: new))
       }
     case .document(let json, let url):
       print("document") {

@@ -1,0 +1,148 @@
+internal import ATProtocol
+internal import Restore
+
+extension RestoreQuestion {
+  /// What is going to happen, as a question.
+  var sentence: String {
+    switch self {
+    case .identity: "Send this operation? It decides where the account lives, and cannot be unsent"
+    case .rewriting(let count):
+      "Delete \(count) records, whose blobs the server lost, and write them again?"
+    case .activation: "Activate the account on the new server?"
+    case .deactivation: "Deactivate the account on the old server?"
+    case .deletion(let time): "Let the old server delete the account after \(time)?"
+    }
+  }
+
+  /// The option that answers it beforehand.
+  var option: String {
+    switch self {
+    case .identity: "--yes-identity"
+    case .rewriting: "--rewrite-records --yes-rewrite"
+    case .activation: "--yes-activate"
+    case .deactivation: "--yes-deactivate-old"
+    case .deletion: "--yes-delete-old"
+    }
+  }
+}
+
+extension RestoreStep {
+  /// What a person reads.
+  var sentence: String {
+    switch self {
+    case .server: "the new server was asked what it wants"
+    case .signingKey: "the DID names a signing key of your own"
+    case .account: "the account is on the new server"
+    case .repository: "the repository is on the new server"
+    case .blobs: "every blob that could be sent was sent"
+    case .comparison: "what the new server gives back was compared with the archive"
+    case .preferences: "the preferences are on the new server"
+    case .identity: "the DID names the new server"
+    case .activation: "the account is active on the new server"
+    case .deactivation: "the account is deactivated on the old server"
+    }
+  }
+}
+
+extension RestoreReport {
+  /// What state both servers are in, and what to do, in sentences.
+  var standing: [String] {
+    let new = server?.url ?? "the new server"
+    if let newDID {
+      return ["\(newDID) on \(new) is a new account, active, which goes by what is in the archive"]
+        + (has(.comparison) ? [] : ["run the same command again: it goes on from here"])
+    }
+    let old = oldServer ?? "the old server"
+    if has(.activation) {
+      return ["the account is active on \(new)"]
+        + (has(.deactivation)
+          ? ["on \(old) it is deactivated"]
+          : isOldThere
+            ? ["on \(old) nothing was changed: it goes on showing the account, and takes writes"]
+            : [])
+    }
+    if has(.identity) {
+      return [
+        "the DID names \(new), where the account is not active yet"
+          + (isOldThere
+            ? "; \(old) is not its server any more, and takes writes all the same" : ""),
+        "run the same command again: it goes on with the activation",
+      ]
+    }
+    if has(.account) {
+      return [
+        "\(new) has the account, deactivated; on \(old), and in the DID but for what is said above, nothing was changed",
+        "run the same command again: it goes on from here",
+      ]
+    }
+    if has(.signingKey) {
+      return [
+        "the DID names the signing key in the file beside the archive: keep that file; \(new) has no account yet",
+        "run the same command again: it goes on from here",
+      ]
+    }
+    return [
+      "nothing was changed on either server: the same command begins anew once what is wrong is put right"
+    ]
+  }
+}
+
+extension RestoreError {
+  /// What to do about it; nil where that is plain.
+  var hint: String? {
+    switch self {
+    case .busy: "wait for it to end; then the same command goes on where it stopped"
+    case .otherJournal: "move that file away to begin another restore"
+    case .livesThere: "--blobs-only sends what the server lacks; --record puts single records back"
+    case .newerThere:
+      "run \"carpack backup\" first, or choose a snapshot with --at: what came later is then left behind"
+    case .otherPassword: "give it with --new-password-file"
+    case .cannotVouch:
+      "--login vouches through the old server, --recovery-key by yourself; with neither, --as-new makes a new account of the archive"
+    case .needs(_, let option): "give it with \(option)"
+    case .handle: "choose another with --handle"
+    case .importRefused:
+      "a server may have a limit for repositories, may take none, and may answer 500 to one that it cannot read"
+    case .otherRepository: nil
+    case .missingBlobs:
+      "--accept-missing goes on without them; \"carpack fill\" may find them first"
+    case .codeSent: "run the same command again with --mail-code CODE"
+    case .operation, .identityUnchanged, .notActivated: nil
+    case .otherServer: "if that is the same server, name it like that with --to"
+    case .strangeKey: "\"carpack recovery-key list\" shows the keys that may change the account"
+    }
+  }
+}
+
+extension RecordRestore.Outcome {
+  /// A word for a script.
+  var word: String {
+    switch self {
+    case .written: "written"
+    case .there: "there"
+    case .occupied: "occupied"
+    case .refused: "refused"
+    }
+  }
+}
+
+extension PLCState {
+  /// What is different in another state, a line for each change.
+  func changes(to other: PLCState) -> [String] {
+    var lines: [String] = []
+    func compare(_ what: String, _ old: [String], _ new: [String]) {
+      for item in old where !new.contains(item) { lines.append("- \(what) \(item)") }
+      for item in new where !old.contains(item) { lines.append("+ \(what) \(item)") }
+      if old != new, Set(old) == Set(new) { lines.append("~ \(what) in another order") }
+    }
+    compare("rotation key", rotationKeys, other.rotationKeys)
+    compare("name", alsoKnownAs, other.alsoKnownAs)
+    func list(_ keys: [String: String]) -> [String] {
+      keys.map { "\($0.key) \($0.value)" }.sorted()
+    }
+    compare("key", list(verificationMethods), list(other.verificationMethods))
+    compare(
+      "server", list(services.mapValues(\.endpoint)), list(other.services.mapValues(\.endpoint)))
+    return lines
+  }
+}
