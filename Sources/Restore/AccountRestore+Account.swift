@@ -219,12 +219,14 @@ extension AccountRestore {
       }
       return
     }
-    source = try await onOwnQueue {
+    let source = try await onOwnQueue {
       [old = try have(), new = target.did, rewrites = options.rewritesReferences] in
       try RestoreSource(old, as: new, rewritesReferences: rewrites)
     }
-    if let count = source?.rewrittenCount, count > 0 {
-      tell(.warning("\(count) records name the new account now, and have other CIDs"))
+    report.source = source
+    if source.rewrittenCount > 0 {
+      tell(
+        .warning("\(source.rewrittenCount) records name the new account now, and have other CIDs"))
     }
     try await putRepository(target)
     try await putBlobs(target)

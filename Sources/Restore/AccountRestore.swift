@@ -26,7 +26,6 @@ package struct AccountRestore {
   let archive: FilePath
   let tell: @Sendable (RestoreEvent) -> Void
   var journal: RestoreJournal
-  var source: RestoreSource?
   var old: SourceServer?
   /// Whether the DID named the new server when this began.
   private(set) var hasMoved = false
@@ -75,8 +74,8 @@ package struct AccountRestore {
 
   /// Does what is left to do.
   ///
-  /// - Throws: ``RestoreError``; ``BackupError``; what servers and directory throw. ``report`` says
-  ///   what state both servers are in.
+  /// - Throws: ``RestoreError``, `PLCSuccessor.Fault`, ``BackupError``; what servers and directory
+  ///   throw. ``report`` says what state both servers are in.
   package mutating func run() async throws {
     do {
       try await goThroughSteps()
@@ -141,10 +140,8 @@ package struct AccountRestore {
       carpack_return_freed_memory()
       return source
     }
-    self.source = source
-    let facts = try RestoreReport.Source(source)
-    report.source = facts
-    tell(.source(facts))
+    report.source = source
+    tell(.source(source))
     guard !options.sendsBlobsOnly else { return }
     for oddity in source.oddities { tell(.warning(oddity)) }
   }
@@ -286,7 +283,7 @@ package struct AccountRestore {
   // MARK: Odds and ends
 
   func have() throws -> RestoreSource {
-    guard let source else { throw SnapshotError.noSnapshot }
+    guard let source = report.source else { throw SnapshotError.noSnapshot }
     return source
   }
 

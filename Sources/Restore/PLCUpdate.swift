@@ -29,12 +29,11 @@ package struct PLCUpdate: Sendable {
   ///   - did: the account.
   ///   - network: the way to servers and the directory.
   ///   - now: the moment, in RFC 3339 and UTC.
-  /// - Throws: as ``log(of:_:)`` does; ``RestoreError/operation(_:)`` for an account that was given
-  ///   up.
+  /// - Throws: as ``log(of:_:)`` does; `PLCSuccessor.Fault` for an account that was given up.
   package init(of did: DID, network: Network, now: @escaping @Sendable () -> String) async throws {
     (self.did, self.network, self.now) = (did, network, now)
     log = try await Self.log(of: did, network)
-    guard let state = log.state else { throw RestoreError.operation(.ended) }
+    guard let state = log.state else { throw PLCSuccessor.Fault.ended }
     self.state = state
   }
 
@@ -53,10 +52,10 @@ package struct PLCUpdate: Sendable {
   }
 
   /// An operation signed here.
-  func sign(_ state: PLCState, with key: PrivateKey) throws -> PLCSuccessor {
-    try checked { () throws(PLCSuccessor.Fault) in
-      try PLCSuccessor(state, after: log, of: did, signing: key, now: time)
-    }
+  package func sign(_ state: PLCState, with key: PrivateKey) throws(PLCSuccessor.Fault)
+    -> PLCSuccessor
+  {
+    try PLCSuccessor(state, after: log, of: did, signing: key, now: time)
   }
 
   /// An operation signed by a server, for the account's owner.
@@ -80,16 +79,10 @@ package struct PLCUpdate: Sendable {
   }
 
   /// An operation that was signed elsewhere, or before, checked against what it was to say.
-  func check(_ operation: IPLDValue, says state: PLCState) throws -> PLCSuccessor {
-    try checked { () throws(PLCSuccessor.Fault) in
-      try PLCSuccessor(checking: operation, state, after: log, of: did, now: time)
-    }
-  }
-
-  private func checked(_ make: () throws(PLCSuccessor.Fault) -> PLCSuccessor) throws
+  func check(_ operation: IPLDValue, says state: PLCState) throws(PLCSuccessor.Fault)
     -> PLCSuccessor
   {
-    do { return try make() } catch { throw RestoreError.operation(error) }
+    try PLCSuccessor(checking: operation, state, after: log, of: did, now: time)
   }
 
   private var time: UnixTime { UnixTime(now()) ?? UnixTime(microseconds: .max) }
@@ -144,38 +137,38 @@ extension PLCUpdate {
   /// The place of a key, counted from 0, the highest in authority; nil if it is none of them.
   package func place(of key: VerificationKey) -> Int? { rotationKeys.firstIndex(of: key.didKey) }
 
-  /// How an operation gets signed.
-  package enum Signing: Sendable {
-    /// With a rotation key that is at hand.
-    case key(PrivateKey)
-    /// By the account's server, logged in as its owner, with the code that it sent by mail.
-    case server(OwnLogin, mailCode: Secret?)
+  /// An operation signed by the account's server, on which its owner logs in.
+  ///
+  /// - Parameters:
+  ///   - state: what it says.
+  ///   - login: the account's own password.
+  ///   - mailCode: the code that the server has sent by mail for signing.
+  ///   - asksForCode: asks for a code that came by mail.
+  /// - Throws: ``RestoreError``, `PLCSuccessor.Fault`; what servers throw.
+  package func sign(
+    _ state: PLCState, as login: OwnLogin, mailCode: Secret?, asking asksForCode: CodeQuestion
+  ) async throws -> PLCSuccessor {
+    let server = try await DestinationServer.home(
+      of: did, network, login, asking: asksForCode, tell: { _ in })
+    return try await sign(state, by: server.client, mailCode: mailCode, asking: asksForCode)
   }
 
   /// Puts a key in front of all others, so that it outranks those of every server.
   ///
   /// - Parameters:
   ///   - key: the key, which its owner has in a file by now.
-  ///   - signing: who signs.
+  ///   - sign: has an operation signed that says so.
   ///   - show: is shown the operation before it is sent; false keeps it from being sent.
-  ///   - asksForCode: asks for a code that came by mail.
   /// - Returns: Whether it was sent.
-  /// - Throws: ``RestoreError``; what servers and directory throw.
+  /// - Throws: what `sign` and `show` throw, ``RestoreError``; what the directory throws.
   package func add(
-    _ key: VerificationKey, signing: Signing,
-    show: (RestoreEvent) throws -> Bool, asksForCode: CodeQuestion
+    _ key: VerificationKey, signedBy sign: (PLCState) async throws -> PLCSuccessor,
+    show: (RestoreEvent) throws -> Bool
   ) async throws -> Bool {
     var wanted = state
     wanted.rotationKeys.removeAll { $0 == key.didKey }
     wanted.rotationKeys.insert(key.didKey, at: 0)
-    let operation: PLCSuccessor
-    switch signing {
-    case .key(let signer): operation = try sign(wanted, with: signer)
-    case .server(let login, let mailCode):
-      let server = try await DestinationServer.home(
-        of: did, network, login, asking: asksForCode, tell: { _ in })
-      operation = try await sign(wanted, by: server.client, mailCode: mailCode, asking: asksForCode)
-    }
+    let operation = try await sign(wanted)
     guard try show(.operation(operation, from: state, to: wanted)) else { return false }
     try await send(operation)
     return true

@@ -1,13 +1,12 @@
 package import ATProtocol
 package import Files
-package import IPLD
 internal import Snapshots
 package import XRPC
 
 /// Something that happens while an account is restored.
 package enum RestoreEvent: Sendable {
   /// It is known what is to be restored.
-  case source(RestoreReport.Source)
+  case source(RestoreSource)
   /// It is known what the new server is like.
   case server(RestoreServer)
   /// A step is done; what was answered, and whether it had been done before.
@@ -43,36 +42,8 @@ package enum RestoreQuestion: Sendable {
 
 /// The result of a restore.
 package struct RestoreReport: Sendable {
-  /// What was to be restored.
-  package struct Source: Sendable, Equatable {
-    /// The account.
-    package var did: DID
-    /// The revision.
-    package var rev: TID?
-    /// When the snapshot was made.
-    package var createdAt: String
-    /// The commit.
-    package var commit: CID
-    /// How many records there are.
-    package var records: Int
-    /// How long the CAR is, in bytes.
-    package var bytes: UInt64
-    /// How many blobs records refer to.
-    package var blobs: Int
-    /// How many of them the archive holds.
-    package var heldBlobs = 0
-
-    init(_ source: RestoreSource) throws {
-      let snapshot = source.archived.snapshot
-      (did, rev, createdAt) = (source.did, snapshot.rev, snapshot.createdAt)
-      (commit, records, bytes) = (source.head, source.recordCount, source.byteCount)
-      blobs = source.blobs.entries.count
-      try source.forEachBlob { _, state in if case .held = state { heldBlobs += 1 } }
-    }
-  }
-
   /// What was to be restored; nil if it did not come to that.
-  package var source: Source?
+  package internal(set) var source: RestoreSource?
   /// The new server.
   package var server: RestoreServer?
   /// The old server; nil if none is known.
@@ -132,8 +103,6 @@ package enum RestoreError: Error, Sendable, CustomStringConvertible {
   case missingBlobs(Int)
   /// A code was sent by mail, and has to be given.
   case codeSent(String)
-  /// The operation was refused, or is none that may be sent.
-  case operation(PLCSuccessor.Fault)
   /// The directory does not say what it was told.
   case identityUnchanged(String)
   /// The key cannot be used for the account.
@@ -163,24 +132,10 @@ package enum RestoreError: Error, Sendable, CustomStringConvertible {
     case .missingBlobs(let count):
       "blobs would be missing on the new server (\(count)), and that was not agreed to"
     case .codeSent(let server): "\(server) has sent a code by mail, which signs the operation"
-    case .operation(let fault): "\(fault)"
     case .identityUnchanged(let why): "the directory does not say what it was told: \(why)"
     case .strangeKey(let why): why
     case .otherServer(let named, let asked): "\(asked) wants the DID to name \(named) as its server"
     case .notActivated(let why): "the account cannot be activated yet: \(why)"
-    }
-  }
-}
-
-extension RestoreSource {
-  /// Calls `body` with each blob that records refer to, and how it stands in the archive.
-  func forEachBlob(_ body: (BlobTable.Entry, BlobState) throws -> Void) throws {
-    let entries = blobs.entries
-    for start in stride(from: 0, to: entries.count, by: 1000) {
-      let part = entries[start..<min(start + 1000, entries.count)]
-      for (entry, state) in zip(part, try archived.states(of: part.map(\.cid))) {
-        try body(entry, state)
-      }
     }
   }
 }

@@ -7,7 +7,7 @@ package import XRPC
 /// anything, and without a login.
 package struct RestorePlan: Sendable {
   /// What is to be restored.
-  package var source: RestoreReport.Source
+  package var source: RestoreSource
   /// The new server.
   package var server: RestoreServer
   /// The old server; nil if none is known.
@@ -40,7 +40,7 @@ package struct RestorePlan: Sendable {
   ///   new server and the directory throw.
   package init(_ archived: ArchivedSnapshot, to target: String, network: Network) async throws {
     let source = try await onOwnQueue { try RestoreSource(archived) { _ in } }
-    self.source = try RestoreReport.Source(source)
+    self.source = source
     let client = XRPCClient(service: target, network: network)
     server = (client.service, try await client.call(DescribeServer()))
     try source.forEachBlob { entry, state in

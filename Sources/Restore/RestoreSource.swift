@@ -1,17 +1,17 @@
-internal import ATProtocol
+package import ATProtocol
 internal import Archive
 internal import Files
-internal import IPLD
+package import IPLD
 internal import Repository
-internal import Snapshots
+package import Snapshots
 internal import Synchronization
 internal import XRPC
 
 /// A snapshot that is to be given back to a server: its repository laid out, whole and checked, and
 /// the blobs that its records refer to.
-struct RestoreSource: Sendable {
+package struct RestoreSource: Sendable {
   /// The snapshot.
-  let archived: ArchivedSnapshot
+  package let archived: ArchivedSnapshot
   /// The commit.
   let commit: Commit
   /// What the walk through the tree came to.
@@ -23,9 +23,9 @@ struct RestoreSource: Sendable {
   /// The blobs whose losses are accepted.
   let accepted: Set<CID>
   /// The account that it is going to be: the snapshot's, or a new one.
-  let did: DID
+  package let did: DID
   /// The commit's CID.
-  let head: CID
+  package let head: CID
   /// The CAR, to be sent.
   let body: RequestBody
   /// The snapshot's repository; nil where it is going to be another one.
@@ -37,11 +37,13 @@ struct RestoreSource: Sendable {
   private static let releaseInterval: UInt64 = 8 << 20
 
   /// How many records there are.
-  var recordCount: Int { tree.recordCount }
+  package var recordCount: Int { tree.recordCount }
   /// The blobs that records refer to.
-  var blobs: BlobTable { tree.blobs }
+  package var blobs: BlobTable { tree.blobs }
+  /// How many of them the archive holds.
+  package private(set) var heldBlobCount = 0
   /// How long the CAR is, in bytes.
-  var byteCount: UInt64 { body.byteCount }
+  package var byteCount: UInt64 { body.byteCount }
 
   /// Lays a snapshot's CAR out and checks all of it.
   ///
@@ -86,6 +88,7 @@ struct RestoreSource: Sendable {
     repository = LaidOutRepository(archived: archived, tree: tree, flaw: nil, blocks: blocks)
     releasePages = { blocks.releasePages() }
     body = Self.body(header, blocks, order)
+    try forEachBlob { _, state in if case .held = state { heldBlobCount += 1 } }
     blocks.releasePages()
     archived.reader.releasePages()
   }
@@ -133,7 +136,7 @@ struct RestoreSource: Sendable {
   init(_ other: RestoreSource, as did: DID, rewritesReferences: Bool) throws {
     guard let repository = other.repository else { throw SnapshotError.noSnapshot }
     (archived, accepted, oddities) = (other.archived, other.accepted, other.oddities)
-    (self.did, self.repository) = (did, nil)
+    (self.did, self.repository, heldBlobCount) = (did, nil, other.heldBlobCount)
     let old = other.commit
     var records = RewrittenRecords(in: repository, from: archived.snapshot.did, to: did)
     let spool = try TemporaryFile()
@@ -193,6 +196,17 @@ struct RestoreSource: Sendable {
   }
 
   private static let commitFieldCount = 6
+
+  /// Calls `body` with each blob that records refer to, and how it stands in the archive.
+  func forEachBlob(_ body: (BlobTable.Entry, BlobState) throws -> Void) throws {
+    let entries = blobs.entries
+    for start in stride(from: 0, to: entries.count, by: 1000) {
+      let part = entries[start..<min(start + 1000, entries.count)]
+      for (entry, state) in zip(part, try archived.states(of: part.map(\.cid))) {
+        try body(entry, state)
+      }
+    }
+  }
 
   /// A media type that a record names, if it can be sent.
   static func mediaType(_ named: String?) -> String {

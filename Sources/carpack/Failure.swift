@@ -58,7 +58,8 @@ struct Failure: Error {
       || error is DatabaseError || error is FetchFailure || error is StoreError
       || error is PushError
       || error is IdentityError || error is TransportError || error is XRPCError
-      || error is RestoreError || error is PLCDirectory.Refusal || error is PLCLogError
+      || error is RestoreError || error is PLCSuccessor.Fault || error is PLCDirectory.Refusal
+      || error is PLCLogError
   }
 
   init(_ error: any Error) {
@@ -75,6 +76,7 @@ struct Failure: Error {
     case let error as TransportError: self.init(error)
     case let error as XRPCError: self.init(error)
     case let error as RestoreError: self.init(error)
+    case let error as PLCSuccessor.Fault: self.init("\(error)", status: .refused)
     case let error as PLCDirectory.Refusal:
       self.init("\(error)", status: error.isTransient ? .temporary : .refused)
     case is CancellationError: self.init("interrupted", status: .interrupted)
@@ -313,7 +315,7 @@ struct Failure: Error {
     let status: ExitStatus =
       switch error {
       case .otherJournal, .busy: .cannotCreate
-      case .livesThere, .newerThere, .operation, .strangeKey, .otherServer, .importRefused: .refused
+      case .livesThere, .newerThere, .strangeKey, .otherServer, .importRefused: .refused
       case .cannotVouch, .otherPassword: .loginRefused
       case .needs, .handle: .usage
       case .otherRepository: .damaged

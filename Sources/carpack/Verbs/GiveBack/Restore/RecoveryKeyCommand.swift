@@ -254,26 +254,22 @@ struct AddKeyCommand: ParsableCommand {
 
   func run() throws {
     let own = try KeyFile(key).key.verificationKey
-    let signing: PLCUpdate.Signing
-    if let with {
-      signing = .key(try KeyFile(with).key)
-    } else {
-      signing = .server(
-        (password: try login.password() ?? Secret(""), code: login.code),
-        mailCode: mailCode.map { Secret($0) })
-    }
+    let signer = try with.map { file throws in try KeyFile(file).key }
+    let ownLogin = (password: try login.password() ?? Secret(""), code: login.code)
+    let code = mailCode.map { Secret($0) }
     let networkOptions = try options.network.options()
     let display = RestoreDisplay(reporting.common)
     let isAgreed = yesIdentity
     let (did, isSent) = try runBlocking { [options] in
       let keys = try await options.keys(Network(networkOptions))
       guard keys.place(of: own) != 0 else { return (keys.did, true) }
-      let isSent = try await keys.add(
-        own, signing: signing,
-        show: { operation in
-          display.show(operation)
-          return isAgreed || Console.agrees(RestoreQuestion.identity.sentence)
-        }, asksForCode: MailCode.ask)
+      let isSent = try await keys.add(own) { state in
+        if let signer { return try keys.sign(state, with: signer) }
+        return try await keys.sign(state, as: ownLogin, mailCode: code, asking: MailCode.ask)
+      } show: { operation in
+        display.show(operation)
+        return isAgreed || Console.agrees(RestoreQuestion.identity.sentence)
+      }
       return (keys.did, isSent)
     }
     guard isSent else {

@@ -2,6 +2,7 @@ internal import ATProtocol
 internal import Files
 internal import IPLD
 internal import Restore
+internal import Snapshots
 internal import Synchronization
 internal import XRPC
 
@@ -41,8 +42,9 @@ final class RestoreDisplay: Sendable {
   private func say(_ event: RestoreEvent) {
     switch event {
     case .source(let source):
+      let snapshot = source.archived.snapshot
       common.say(
-        "\(source.did), \(source.rev.map { "revision \($0)" } ?? "no revision"), made \(source.createdAt): \(Quantity.count(source.records, "record")), \(Quantity.grouped(source.heldBlobs)) of \(Quantity.count(source.blobs, "blob")), CAR \(Quantity.bytes(source.bytes))"
+        "\(source.did), \(snapshot.rev.map { "revision \($0)" } ?? "no revision"), made \(snapshot.createdAt): \(Quantity.count(source.recordCount, "record")), \(Quantity.grouped(source.heldBlobCount)) of \(Quantity.count(source.blobs.entries.count, "blob")), CAR \(Quantity.bytes(source.byteCount))"
       )
     case .server(let server):
       let limit = server.facts.blobLimit.map { ", blobs up to \(Quantity.bytes($0))" } ?? ""
@@ -106,15 +108,15 @@ final class RestoreDisplay: Sendable {
     Console.flush()
   }
 
-  static func write(_ source: RestoreReport.Source, to json: inout JSONWriter) {
+  static func write(_ source: RestoreSource, to json: inout JSONWriter) {
     json.field("did", source.did.text)
-    json.field("rev", source.rev?.text)
-    json.field("createdAt", source.createdAt)
-    json.field("commit", "\(source.commit)")
-    json.field("records", source.records)
-    json.field("bytes", source.bytes)
-    json.field("blobs", source.blobs)
-    json.field("heldBlobs", source.heldBlobs)
+    json.field("rev", source.archived.snapshot.rev?.text)
+    json.field("createdAt", source.archived.snapshot.createdAt)
+    json.field("commit", "\(source.head)")
+    json.field("records", source.recordCount)
+    json.field("bytes", source.byteCount)
+    json.field("blobs", source.blobs.entries.count)
+    json.field("heldBlobs", source.heldBlobCount)
   }
 
   static func write(_ server: RestoreServer, to json: inout JSONWriter) {
@@ -165,7 +167,7 @@ final class RestoreDisplay: Sendable {
     var lines: [String] = []
     if let equal = report.areRecordsEqual, let source = report.source {
       lines.append(
-        "records: \(equal ? "all \(Quantity.grouped(source.records)) as in the archive" : "not as in the archive")"
+        "records: \(equal ? "all \(Quantity.grouped(source.recordCount)) as in the archive" : "not as in the archive")"
       )
     }
     if report.has(.blobs) || report.equalBlobs > 0 {

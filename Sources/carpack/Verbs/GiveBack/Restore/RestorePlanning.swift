@@ -22,12 +22,14 @@ struct RestorePlanning {
     Console.print(
       "account      \(source.did)\(plan.handle.map { ", \($0)" } ?? "")")
     Console.print(
-      "snapshot     \(source.rev.map { "revision \($0), " } ?? "")made \(source.createdAt)")
+      "snapshot     \(source.archived.snapshot.rev.map { "revision \($0), " } ?? "")made \(source.archived.snapshot.createdAt)"
+    )
     Console.print(
       "from         \(plan.oldServer ?? "no server")\(plan.oldStanding.map { " (\($0))" } ?? "")")
     Console.print("to           \(plan.server.url) (\(plan.server.facts.did))")
     Console.print(
-      "repository   \(Quantity.count(source.records, "record")), \(Quantity.bytes(source.bytes))")
+      "repository   \(Quantity.count(source.recordCount, "record")), \(Quantity.bytes(source.byteCount))"
+    )
     Console.print(
       "blobs        \(Quantity.grouped(plan.upload.count)) to send, \(Quantity.bytes(plan.upload.bytes)); \(Quantity.grouped(plan.unrestored.count)) would be missing"
     )

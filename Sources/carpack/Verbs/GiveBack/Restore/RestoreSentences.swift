@@ -107,7 +107,7 @@ extension RestoreError {
     case .missingBlobs:
       "--accept-missing goes on without them; \"carpack fill\" may find them first"
     case .codeSent: "run the same command again with --mail-code CODE"
-    case .operation, .identityUnchanged, .notActivated: nil
+    case .identityUnchanged, .notActivated: nil
     case .otherServer: "if that is the same server, name it like that with --to"
     case .strangeKey: "\"carpack recovery-key list\" shows the keys that may change the account"
     }
