@@ -139,9 +139,8 @@ package struct CheckedRepository: Sendable {
       // In an archive without a footer nothing is committed, so no number is sure to stay.
       guard let archive, archive.generation.number > 0 else { return [] }
       return try archive.ordinals(selection?.count ?? file.sectionCount) { index in
-        file.withSection(at: selection?[index] ?? file.start(at: index)) { bytes, section in
-          CARSection.cid(at: section.start, in: bytes)
-        }
+        let start = selection?[index] ?? file.start(at: index)
+        return file.file.withBytes { CARSection.cid(at: start, in: $0) }
       }
     }
   }
