@@ -66,7 +66,8 @@ package struct CheckedRepository: Sendable {
     _ file: CARFile, archive: ArchiveReader?, _ digest: Meanwhile<SHA256Digest>,
     _ inspect: () -> RepositoryInspection
   ) throws {
-    let ordinals = Meanwhile { Self.ordinals(of: file, nil, in: archive) }
+    // The others inspect.
+    let ordinals = Meanwhile { Self.ordinals(of: file, nil, in: archive, workers: 1) }
     inspection = inspect()
     commit = try Self.check(inspection)
     let payload = inspection.payload
@@ -133,12 +134,13 @@ package struct CheckedRepository: Sendable {
   package func start(_ index: Int) -> Int { selection?[index] ?? file?.start(at: index) ?? 0 }
 
   private static func ordinals(
-    of file: CARFile, _ selection: [Int]?, in archive: ArchiveReader?
+    of file: CARFile, _ selection: [Int]?, in archive: ArchiveReader?, workers: Int? = nil
   ) -> Result<[UInt64], any Error> {
     Result {
       // In an archive without a footer nothing is committed, so no number is sure to stay.
       guard let archive, archive.generation.number > 0 else { return [] }
-      return try archive.ordinals(selection?.count ?? file.sectionCount) { index in
+      return try archive.ordinals(selection?.count ?? file.sectionCount, workers: workers) {
+        index in
         let start = selection?[index] ?? file.start(at: index)
         return file.file.withBytes { CARSection.cid(at: start, in: $0) }
       }

@@ -21,7 +21,7 @@ extension LaidOutBlocks {
   ///   - observer: is told how many bytes have been read, those of a large section before.
   /// - Throws: `ArchiveError` if one of them is damaged, ``BackupError`` if there is no room for
   ///   them; what `observer` throws.
-  package init(
+  package convenience init(
     _ wanted: [Range<UInt64>], of reader: ArchiveReader, keepsAll: Bool = true,
     _ observer: (Progress) throws -> Void = { _ in }
   ) throws {

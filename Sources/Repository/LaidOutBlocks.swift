@@ -12,13 +12,16 @@ package import IPLD
 ///
 /// Sections are numbered in the order in which they were taken in; the number of a block is that of
 /// its first section.
-package struct LaidOutBlocks: BlockSource {
+///
+/// It never changes once it is made. A walk copies its source at each step, which is one reference.
+package final class LaidOutBlocks: BlockSource {
   /// Sections that follow one another in the archive, and the number of the first of them.
   typealias Run = (ordinals: Range<UInt64>, first: Int)
+  private typealias Repeated = (section: Int, block: Int)
 
-  private var slots: CIDSlots
+  private let slots: CIDSlots
   /// Where each section begins in the file.
-  private var starts = AscendingNumbers()
+  private let starts: AscendingNumbers
   private let kinds: [BlockKind]
   /// How many bytes the sections up to each have together in the archive.
   private let ends: AscendingNumbers
@@ -29,11 +32,11 @@ package struct LaidOutBlocks: BlockSource {
   /// Their ordinals.
   private let ordinals: [Range<UInt64>]
   /// The sections that are what one before them is, in their order, and the number of that block.
-  private var repeated: [(section: Int, block: Int)] = []
+  private let repeated: [Repeated]
   private let spool: TemporaryFile
   private let mapped: MappedFile
   /// What was made of bytes that were fetched.
-  private var fetched: UInt8 = 0
+  private let fetched: UInt8
 
   /// Lays out all blocks of an archive.
   ///
@@ -44,7 +47,7 @@ package struct LaidOutBlocks: BlockSource {
   ///   - keepsRecords: whether the bytes of every record are wanted.
   ///   - observer: is told how many bytes have been read.
   /// - Throws: ``BackupError`` if there is no room for it. What cannot be read is not in it.
-  package init(
+  package convenience init(
     _ reader: ArchiveReader, except damaged: Set<CID> = [], isHashing: Bool = false,
     keepsRecords: Bool = false, observer: Progress.Observer = { _ in }
   ) throws {
@@ -60,9 +63,7 @@ package struct LaidOutBlocks: BlockSource {
     (kinds, ends, runs) = (intake.kinds, intake.ends, intake.runs)
     runsInArchive = runs.sorted { $0.ordinals.lowerBound < $1.ordinals.lowerBound }
     ordinals = runsInArchive.map(\.ordinals)
-    slots = CIDSlots(expecting: kinds.count)
-    starts.reserveCapacity(kinds.count)
-    try enterAll()
+    (slots, starts, repeated, fetched) = try Self.enter(mapped, count: kinds.count)
   }
 
   /// How many blocks are looked up at a time.
@@ -70,16 +71,22 @@ package struct LaidOutBlocks: BlockSource {
   /// How many bytes are brought for them: what is kept of most is their CID.
   private static let fetchedLength = batchCount * 128
 
-  private mutating func enterAll() throws(CARError) {
-    let mapped = mapped
+  private static func enter(_ mapped: MappedFile, count: Int) throws(CARError) -> (
+    CIDSlots, AscendingNumbers, [Repeated], fetched: UInt8
+  ) {
+    var slots = CIDSlots(expecting: count)
+    var starts = AscendingNumbers()
+    starts.reserveCapacity(count)
+    var repeated: [Repeated] = []
+    var fetched: UInt8 = 0
     try mapped.withBytes { bytes throws(CARError) in
       var cursor = CARCursor(payload: 0..<bytes.count, limits: .mapped)
       var sections: [(start: Int, cid: CID)] = []
       var hashes: [UInt64] = []
       var isAtEnd = false
       while !isAtEnd {
-        fetched |= bytes.fetch(cursor.offset..<min(cursor.offset + Self.fetchedLength, bytes.count))
-        while sections.count < Self.batchCount {
+        fetched |= bytes.fetch(cursor.offset..<min(cursor.offset + fetchedLength, bytes.count))
+        while sections.count < batchCount {
           guard let (section, cid) = try cursor.next(in: bytes) else {
             isAtEnd = true
             break
@@ -89,25 +96,20 @@ package struct LaidOutBlocks: BlockSource {
         }
         slots.fetch(hashes)
         for (section, hash) in zip(sections, hashes) {
-          if let block = insert(section.cid, hash, bytes) { repeated.append((starts.count, block)) }
+          let (slot, isNew) = slots.insert(hash, starts.count) {
+            CARSection.has(section.cid, at: Int(starts[$0]), in: bytes)
+          } cid: {
+            CARSection.cid(at: Int(starts[$0]), in: bytes)
+          }
+          // That block has been before.
+          if !isNew { repeated.append((starts.count, slots.number(slot))) }
           starts.append(UInt64(section.start))
         }
         sections.removeAll(keepingCapacity: true)
         hashes.removeAll(keepingCapacity: true)
       }
     }
-  }
-
-  /// Enters the section that comes next; returns the number of the block that it is, if that has
-  /// been before.
-  private mutating func insert(_ cid: CID, _ hash: UInt64, _ bytes: Span<UInt8>) -> Int? {
-    let starts = starts
-    let (slot, isNew) = slots.insert(hash, starts.count) {
-      CARSection.has(cid, at: Int(starts[$0]), in: bytes)
-    } cid: {
-      CARSection.cid(at: Int(starts[$0]), in: bytes)
-    }
-    return isNew ? nil : slots.number(slot)
+    return (slots, starts, repeated, fetched)
   }
 
   // MARK: Blocks
