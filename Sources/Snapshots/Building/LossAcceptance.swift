@@ -40,9 +40,9 @@ package struct LossAcceptance: Sendable {
   ///   - storage: the archive.
   ///   - name: its name in messages.
   ///   - account: answers the only account that is meant; nil for all.
-  /// - Throws: ``BackupError/notMissing(_:)`` or ``BackupError/notAccepted(_:)`` for a blob that is
-  ///   not one of those in question, and ``BackupError/damagedArchive(_:_:)``; both change nothing.
-  ///   `ArchiveError` if it cannot be written; what `account` throws.
+  /// - Throws: ``BackupError/notMissing(_:)`` for a blob that is not one of those in question, and
+  ///   ``BackupError/damagedArchive(_:_:)``; both change nothing. `ArchiveError` if it cannot be
+  ///   written; what `account` throws.
   package func apply(
     to storage: any ArchiveStorage, name: String,
     account: (SnapshotHistory) throws -> DID? = { _ in nil }
