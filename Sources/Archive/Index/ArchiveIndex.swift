@@ -126,17 +126,20 @@ package struct ArchiveIndex: Sendable {
     return found
   }
 
-  /// The ordinal of some section that may have this key, the largest segment asked first; nil if
-  /// none may.
+  /// Visits the ordinals of sections that may have this key, those of the largest segment that has
+  /// any.
   ///
   /// - Throws: ``ArchiveError`` if a segment's numbers cannot be.
-  func firstCandidate(_ key: UInt64, in file: Span<UInt8>) throws(ArchiveError) -> UInt64? {
-    for number in bySize {
-      var first: UInt64?
-      try candidates(key, inPart: number, file) { first = first ?? $0 }
-      if let first { return first }
+  func forEachCandidate(_ key: UInt64, in file: Span<UInt8>, _ body: (UInt64) -> Void)
+    throws(ArchiveError)
+  {
+    var isFound = false
+    for number in bySize where !isFound {
+      try candidates(key, inPart: number, file) { ordinal in
+        isFound = true
+        body(ordinal)
+      }
     }
-    return nil
   }
 
   private func candidates(

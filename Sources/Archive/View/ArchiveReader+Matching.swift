@@ -89,30 +89,32 @@ extension ArchiveReader {
     if let standIn = try standIn { return try standIn.find(count, workers: workers, asked) }
     willSearch()
     let workers = workers ?? Parallel.processorCount
-    var found: Found
+    let hints: Hints
     do {
-      found.ordinals = try hints(count, workers: workers, asked.cid)
+      hints = try self.hints(count, workers: workers, asked.cid)
     } catch let error as ArchiveError {
       guard let other = try other(after: error) else { throw error }
       return try other.find(count, workers: workers, asked)
     }
-    let hints = found.ordinals
-    found.damaged = [:]
-    found.lengths = try confirm(hints, workers: workers, asked)
-    let unsettled = found.lengths.indices.filter {
-      hints[$0] != .max && found.lengths[$0] >= Self.unreadable
+    let lengths = try confirm(hints.ordinals, workers: workers, hints.asked(asked))
+    var found: Found = (Array(hints.ordinals[..<count]), Array(lengths[..<count]), [:])
+    for (number, place) in hints.others.enumerated()
+    where lengths[count + number] < Self.unreadable && found.lengths[place] >= Self.unreadable {
+      (found.ordinals[place], found.lengths[place]) =
+        (hints.ordinals[count + number], lengths[count + number])
+    }
+    let unsettled = (0..<count).filter {
+      found.ordinals[$0] != .max && found.lengths[$0] >= Self.unreadable
     }
     // Something else is where the index says that these are.
     if !unsettled.isEmpty, let other = try other(after: nil) {
       return try other.find(count, workers: workers, asked)
     }
     for place in unsettled {
-      let cid = asked.cid(place)
+      let (cid, hint) = (asked.cid(place), found.ordinals[place])
       found.ordinals[place] = .max
       // Most often another section's key begins alike, and no other may be it.
-      if found.lengths[place] == Self.isOther, try candidates(cid.sectionKey) == [hints[place]] {
-        continue
-      }
+      if found.lengths[place] == Self.isOther, try candidates(cid.sectionKey) == [hint] { continue }
       switch try state(of: cid, isChecking: asked.isChecking) {
       case .missing: break
       case .damaged(let error): found.damaged[place] = error
@@ -128,17 +130,53 @@ extension ArchiveReader {
   /// What stands for the length of a body where nothing can be read.
   private static var unreadable: UInt64 { .max - 1 }
 
-  /// What the index says of each CID: the number of a section that may be it, the largest segment
-  /// asked first; `UInt64.max` if it has none.
-  private func hints(_ count: Int, workers: Int, _ cid: @Sendable (Int) -> CID) throws -> [UInt64] {
+  /// What the index says of many CIDs: places to look at.
+  private struct Hints: Sendable {
+    /// For each CID the number of a section that may be it, `UInt64.max` if the index has none;
+    /// behind these the numbers of others, for keys of which several are alike.
+    var ordinals: [UInt64] = []
+    /// The CIDs that the others are for.
+    var others: [Int] = []
+
+    /// How many are kept for one CID.
+    ///
+    /// Chance never brings more: then an attacker has made keys that begin alike, and they are
+    /// looked for one by one.
+    static let maximumForOne = 16
+
+    /// What is asked about each hint.
+    func asked(_ asked: Asked) -> Asked {
+      let (count, others) = (ordinals.count - others.count, others)
+      let place: @Sendable (Int) -> Int = { $0 < count ? $0 : others[$0 - count] }
+      return ({ asked.cid(place($0)) }, { asked.length(place($0)) }, asked.isChecking)
+    }
+  }
+
+  /// What the index says of each CID, the largest segment asked first.
+  private func hints(_ count: Int, workers: Int, _ cid: @Sendable (Int) -> CID) throws -> Hints {
     let chunk = 1 << 13
-    return try Parallel.map((count + chunk - 1) / chunk, workers: workers) { number in
+    let chunks = try Parallel.map((count + chunk - 1) / chunk, workers: workers) { number in
       try withFile { (file) throws in
-        try (number * chunk..<min(count, (number + 1) * chunk)).map { place in
-          try index.firstCandidate(cid(place).sectionKey, in: file) ?? .max
+        var (firsts, others): ([UInt64], [(place: Int, ordinal: UInt64)]) = ([], [])
+        for place in number * chunk..<min(count, (number + 1) * chunk) {
+          var (first, count) = (UInt64.max, 0)
+          try index.forEachCandidate(cid(place).sectionKey, in: file) { ordinal in
+            count += 1
+            if count == 1 {
+              first = ordinal
+            } else if count <= Hints.maximumForOne {
+              others.append((place, ordinal))
+            }
+          }
+          firsts.append(first)
+          if count > Hints.maximumForOne { others.removeLast(Hints.maximumForOne - 1) }
         }
+        return (firsts, others)
       }
-    }.flatMap(\.self)
+    }
+    let others = chunks.flatMap(\.1)
+    return Hints(
+      ordinals: chunks.flatMap(\.0) + others.map(\.ordinal), others: others.map(\.place))
   }
 
   /// Looks where hints lead, frame by frame.
