@@ -146,6 +146,8 @@ extension ArchiveCopier {
     _ storage: any ArchiveStorage, against sources: [SourceArchive], _ links: [ChainLink],
     keepsPrivateData: Bool
   ) throws {
+    // Little is asked of the sources from now on.
+    for source in sources { source.reader.keepOnly(packs: 2) }
     do {
       let allowsLarge = sources.contains { $0.reader.limits.allowsLarge }
       let reader = try ArchiveReader(
