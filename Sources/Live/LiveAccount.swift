@@ -106,7 +106,7 @@ package struct LiveAccount: Sendable {
 
   /// The DID document.
   ///
-  /// - Throws: ``BackupError`` if it could not be fetched.
+  /// - Throws: `BackupError` if it could not be fetched.
   package func document() throws -> [UInt8] {
     guard let document = identity.document else { throw BackupError.noServer(did.text) }
     return document
