@@ -177,7 +177,7 @@ package struct BlobReconciliation: Sendable {
     // A list of which nothing came says nothing.
     self.known.counts.listed =
       listing.flatMap { $0.fault != nil && $0.list.isEmpty ? nil : $0.list.count }
-    // Those that come from files nobody counts.
+    // What comes from files is not counted.
     self.known.counts.new = schedule.map { _ in 0 }
     self.known.counts.newBytes = schedule.map { _ in 0 }
     let count = needs.count + table.entries.count

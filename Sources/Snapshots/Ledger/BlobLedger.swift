@@ -58,9 +58,9 @@ public struct BlobLedger: Sendable {
     public var listedMissing = 0
     /// Those of the missing ones, referenced or listed, whose loss is accepted.
     public var accepted = 0
-    /// Why the server's list is not whole; nil if it is, or nobody asked for it.
+    /// Why the server's list is not whole; nil if it is, or was not asked for.
     package var listFault: ListFault?
-    /// Blobs that came into the archive with this snapshot; nil if nobody counted.
+    /// Blobs that came into the archive with this snapshot; nil if they were not counted.
     package var new: Int?
     /// The bytes of these.
     package var newBytes: UInt64?
