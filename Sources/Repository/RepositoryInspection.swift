@@ -122,8 +122,9 @@ extension RepositoryInspection {
   ///   - root: the commit.
   ///   - source: the blocks.
   ///   - visit: receives every record in the order of the tree.
-  package init(
-    from root: CID?, in source: some BlockSource, visit: (Record) -> Void = { _ in }
+  @specialized(where Source == LaidOutBlocks)
+  package init<Source: BlockSource>(
+    from root: CID?, in source: Source, visit: (Record) -> Void = { _ in }
   ) {
     self.init()
     header = CARHeader(roots: root.map { [$0] } ?? [])

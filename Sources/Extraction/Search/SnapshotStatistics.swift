@@ -13,9 +13,11 @@ package struct SnapshotStatistics: Sendable {
     /// How many bytes they have.
     package private(set) var bytes: UInt64 = 0
 
-    fileprivate mutating func add(_ length: UInt64) {
-      count += 1
-      bytes = bytes.addingReportingOverflow(length).overflow ? .max : bytes + length
+    fileprivate mutating func add(_ length: UInt64) { add(Amount(count: 1, bytes: length)) }
+
+    fileprivate mutating func add(_ other: Amount) {
+      count += other.count
+      bytes = bytes.addingSaturated(other.bytes)
     }
   }
 
@@ -45,23 +47,29 @@ package struct SnapshotStatistics: Sendable {
   package init(
     of archived: ArchivedSnapshot, observer: @escaping Progress.Observer = { _ in }
   ) throws {
-    var (collection, name) = ([UInt8](), "")
+    var (collection, amount) = ([UInt8](), Amount())
+    func close() {
+      guard amount.count > 0 else { return }
+      collections[String(decoding: collection, as: UTF8.self), default: Amount()].add(amount)
+      amount = Amount()
+    }
     let contents = try SnapshotBlocks(archived, observer: observer).contents { record, _ in
       let slash = record.key.firstIndex(of: UInt8(ascii: "/")) ?? record.key.endIndex
       // Records come in the order of their paths, so those of a collection come together.
       if !collection.elementsEqual(record.key[..<slash]) {
+        close()
         collection = Array(record.key[..<slash])
-        name = String(decoding: collection, as: UTF8.self)
       }
       let length = record.length ?? 0
       records.add(length)
-      collections[name, default: Amount()].add(length)
+      amount.add(length)
       if let year = Self.year(record.key.dropFirst(slash + 1)) {
         years[year, default: Amount()].add(length)
       } else {
         undated.add(length)
       }
     }
+    close()
     let entries = contents.blobs.entries
     let states = try archived.states(of: entries.map(\.cid), sizes: entries.map(\.size))
     for (entry, state) in zip(entries, states) {
