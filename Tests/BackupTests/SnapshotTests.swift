@@ -156,6 +156,10 @@ import Testing
     #expect(throws: SnapshotError.unknownOrder("sorted")) {
       try decode(value.replacing(["car", "order", "kind"], with: .string("sorted")).map ?? [:])
     }
+    let hostile = SnapshotError.unknownOrder(
+      "\u{1}\u{202e}" + String(repeating: "x", count: 1 << 20))
+    #expect("\(hostile)".unicodeScalars.allSatisfy { !$0.isTerminalControl })
+    #expect("\(hostile)".utf8.count < 300)
   }
 
   @Test func `that lists a page twice is refused, for it could be of any length`() throws {

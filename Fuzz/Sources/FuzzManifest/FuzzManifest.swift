@@ -10,8 +10,8 @@ import Verification
 /// What manifests lead to, behind frames and checksums that hold: manifests, pages, ledgers,
 /// private lists, orders, trees.
 ///
-/// The input is ``LinkedBlocks``; the last of them in DAG-CBOR is the archive's newest manifest. Whatever they
-/// say, what `log`, `info`, `status`, `missing` and `verify` do with them ends, in a report or an
+/// The input is ``LinkedBlocks``; the last of them in DAG-CBOR is the archive's newest manifest.
+/// Whatever they say, what `log`, `info`, `status`, `missing` and `verify` do with them ends, in a report or an
 /// error that has a sentence.
 enum FuzzManifest: Fuzzer {
   private static let path = File.scratch("manifest")
@@ -20,10 +20,9 @@ enum FuzzManifest: Fuzzer {
 
   static func run(_ bytes: Span<UInt8>) {
     let blocks = LinkedBlocks(bytes).blocks
-    // The writer refuses any other.
     guard let head = blocks.last(where: { $0.cid.codec == .dagCBOR }) else { return }
     do {
-      try write(blocks, head.cid)
+      try write(blocks, head)
     } catch {
       fatalError("no archive could be written: \(error)")
     }
@@ -44,12 +43,15 @@ enum FuzzManifest: Fuzzer {
     verify(reader)
   }
 
-  private static func write(_ blocks: [Block], _ head: CID) throws {
+  /// A manifest comes last, in a frame of its own; the writer refuses any other.
+  private static func write(_ blocks: [Block], _ head: Block) throws {
     let header = CARHeader(roots: [blocks[0].cid]).bytes
     var writer = try ArchiveWriter.open(
       try FileStorage.create(path), carHeader: header, options: ArchiveOptions(workers: 1))
-    for block in blocks { try writer.append(block.cid, block.bytes.span) }
-    _ = try writer.commit(manifest: head)
+    for block in blocks.filter({ $0.cid != head.cid }) + [head] {
+      try writer.append(block.cid, block.bytes.span)
+    }
+    _ = try writer.commit(manifest: head.cid)
   }
 
   /// What `log`, `info` and `missing` read.

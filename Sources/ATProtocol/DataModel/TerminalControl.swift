@@ -1,3 +1,5 @@
+internal import IPLD
+
 extension Unicode.Scalar {
   /// Whether a terminal or a text view may act on this character instead of showing it.
   ///
@@ -24,5 +26,15 @@ extension String {
       found = mayBe || found
     }
     return found
+  }
+}
+
+extension Collection<UInt8> {
+  /// Text as it can be shown in a message, whatever it holds; of a long one the start.
+  package var shown: String {
+    let text = prefix(200).map { byte in
+      (0x21...0x7e).contains(byte) ? String(UnicodeScalar(byte)) : "\\x\(Hex.encode([byte]))"
+    }
+    return text.joined() + (count > 200 ? "…" : "")
   }
 }

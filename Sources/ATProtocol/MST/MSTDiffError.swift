@@ -15,6 +15,6 @@ package struct MSTDiffError: Error, Equatable, Sendable, CustomStringConvertible
     let tree = side == .old ? "the old tree of records" : "the new tree of records"
     guard problem.kind == .missing else { return "\(tree) is malformed: \(problem)" }
     return "\(tree) lacks its node \(problem.node), which has records "
-      + (problem.key.map { "behind \(MSTProblem.quoted($0))" } ?? "at its beginning")
+      + (problem.key.map { "behind \($0.shown)" } ?? "at its beginning")
   }
 }

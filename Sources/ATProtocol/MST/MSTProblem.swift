@@ -60,7 +60,7 @@ package struct MSTProblem: Error, Equatable, Sendable, CustomStringConvertible {
       case .untrimmedTop: "the root has no keys of its own"
       case .tooDeep: "the tree is deeper than it can be"
       }
-    let place = key.map { ", key \(Self.quoted($0))" } ?? ""
+    let place = key.map { ", key \($0.shown)" } ?? ""
     return "\(what): node \(node)\(place)"
   }
 
@@ -70,13 +70,5 @@ package struct MSTProblem: Error, Equatable, Sendable, CustomStringConvertible {
     case .missing, .malformedNode, .prefixNotMaximal: true
     default: false
     }
-  }
-
-  /// A key as it can be shown, whatever it holds; of a long one the start.
-  static func quoted(_ key: [UInt8]) -> String {
-    let text = key.prefix(200).map { byte in
-      (0x21...0x7e).contains(byte) ? String(UnicodeScalar(byte)) : "\\x\(Hex.encode([byte]))"
-    }
-    return text.joined() + (key.count > 200 ? "…" : "")
   }
 }

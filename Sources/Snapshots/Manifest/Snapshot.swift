@@ -215,7 +215,7 @@ public enum SnapshotError: Error, Equatable, Sendable, CustomStringConvertible {
     case .tooManyRuns(let limit):
       "the manifest's order of blocks has more than \(limit) runs, which the archive's size does not suggest (--allow-large reads it)"
     case .unknownOrder(let kind):
-      "the manifest orders its blocks in a way (\(kind)) that is not known"
+      "the manifest orders its blocks in a way (\(kind.utf8.shown)) that is not known"
     case .malformedPage(let cid): "the page \(cid) that the manifest leads to is malformed"
     case .blockMissing(let cid): "the block \(cid) that the manifest leads to is not in the archive"
     case .noSnapshot: "the archive holds no snapshot"
