@@ -44,31 +44,42 @@ package struct ArchiveCopier {
   ) throws -> Report {
     for archive in archives { try archive.reader.refuseTooMuchContent() }
     let links = ChainLink.chain(links)
-    func archived(_ link: ChainLink) throws -> ArchivedSnapshot {
-      let archive = archives[link.source]
-      return try archive.reading { try ArchivedSnapshot(link.manifest, in: archive.reader) }
-    }
     let new = try storage(target)
     do {
       willWrite(target.temporaryPath)
-      // A plain CAR reader takes the header's root for the account: let it be the account of today.
-      guard let newest = links.last else { throw SnapshotError.noSnapshot }
-      var copier = try SnapshotCopier(
-        archives, into: new, carHeader: archived(newest).snapshot.car.header, level: level,
-        keepsPrivateData: keepsPrivateData, observer: observer)
-      // All blocks come before all blobs, so that a client gets a repository over a network in a
-      // few requests, however many snapshots it came in with.
-      for link in links { try copier.copyCAR(of: archived(link), from: link.source) }
-      for link in links {
-        try copier.copy(archived(link), from: link.source, isVouched: link.isVouched)
-      }
-      let (generation, leftOutCount) = (try copier.finish(), copier.leftOutCount)
+      let (generation, leftOutCount) = try write(
+        links, of: archives, into: new, keepsPrivateData: keepsPrivateData)
       try verify(new, against: archives, links, keepsPrivateData: keepsPrivateData)
       return try publish(generation, leftOutCount)
     } catch {
       target.discard()
       throw error
     }
+  }
+
+  /// Writes the copy; answers what is committed, and how many sections were left out.
+  ///
+  /// Nothing that is laid out for it is in memory when the copy is verified.
+  private func write(
+    _ links: [ChainLink], of archives: [SourceArchive], into new: any ArchiveStorage,
+    keepsPrivateData: Bool
+  ) throws -> (Generation, leftOutCount: Int) {
+    func archived(_ link: ChainLink) throws -> ArchivedSnapshot {
+      let archive = archives[link.source]
+      return try archive.reading { try ArchivedSnapshot(link.manifest, in: archive.reader) }
+    }
+    // A plain CAR reader takes the header's root for the account: let it be the account of today.
+    guard let newest = links.last else { throw SnapshotError.noSnapshot }
+    var copier = try SnapshotCopier(
+      archives, into: new, carHeader: archived(newest).snapshot.car.header, level: level,
+      keepsPrivateData: keepsPrivateData, observer: observer)
+    // All blocks come before all blobs, so that a client gets a repository over a network in a
+    // few requests, however many snapshots it came in with.
+    for link in links { try copier.copyCAR(of: archived(link), from: link.source) }
+    for link in links {
+      try copier.copy(archived(link), from: link.source, isVouched: link.isVouched)
+    }
+    return (try copier.finish(), copier.leftOutCount)
   }
 }
 
