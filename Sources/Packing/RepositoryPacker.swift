@@ -20,7 +20,8 @@ package struct RepositoryPacker {
     package var level = 3
     /// Whether files that no record refers to are kept as well.
     package var keepsExtras = false
-    /// Whether a file that nothing can be appended to is emptied first; see `ArchiveOptions`.
+    /// Whether nobody has been told of the file yet, so that one that nothing can be appended to is
+    /// emptied first; see `ArchiveOptions`.
     package var startsOver = false
     /// Whether an archive that has other accounts only is appended to.
     package var sharesArchive = true
@@ -80,22 +81,6 @@ package struct RepositoryPacker {
     (self.options, self.observer) = (options, observer)
   }
 
-  /// Inspects the CAR and packs it with what is found in the folders.
-  ///
-  /// - Parameters:
-  ///   - car: the CAR.
-  ///   - folders: where blobs may be.
-  ///   - openStorage: opens or makes the file, once it is sure that there is something to put into
-  ///     it.
-  /// - Throws: ``BackupError`` and `CARError` for a repository that cannot be packed;
-  ///   `ArchiveError` for a file that cannot be written. The archive is as it was then, but for
-  ///   checkpoints.
-  package func pack(
-    _ car: InputFile, folders: [BlobFolder], into openStorage: () throws -> any ArchiveStorage
-  ) throws -> Report {
-    try pack(car, folders, known: nil) { _, _ in (try openStorage(), options.startsOver) }
-  }
-
   /// Packs the CAR and what is found in the folders into a new archive, and gives that its name.
   ///
   /// - Parameters:
@@ -112,9 +97,9 @@ package struct RepositoryPacker {
     willWrite: (FilePath) -> Void = { _ in }
   ) throws -> Report {
     do {
-      let report = try pack(car, folders, known: nil) { repository, header in
+      let report = try pack(car, folders, known: nil) { repository in
         let (storage, continued) = try target.storage { reader in
-          try Self.isContinued(reader, at: target.temporaryPath, by: repository, header: header)
+          try Self.isContinued(reader, at: target.temporaryPath, by: repository)
         }
         if continued == nil { willWrite(target.temporaryPath) }
         return (storage, continued.map { $0.generation.number == 0 } ?? true)
@@ -127,26 +112,28 @@ package struct RepositoryPacker {
     }
   }
 
-  /// Packs the CAR and what is found in the folders into an archive that is there.
+  /// Packs the CAR and what is found in the folders into an archive that is there, or, with
+  /// ``Options/startsOver``, into a file that nobody has been told of.
   ///
   /// - Parameters:
   ///   - car: the CAR.
   ///   - folders: where blobs may be.
-  ///   - storage: the archive. It is locked, and nothing is written to it until the CAR has proved
-  ///     to be one to pack.
-  /// - Throws: as ``pack(_:folders:into:)`` does.
+  ///   - storage: the file. It is locked, and nothing is written to it until the CAR has proved to
+  ///     be one to pack.
+  /// - Throws: ``BackupError`` and `CARError` for a repository that cannot be packed;
+  ///   `ArchiveError` for a file that cannot be written. The archive is as it was then, but for
+  ///   checkpoints.
   package func pack(
-    _ car: InputFile, folders: [BlobFolder], appendingTo storage: any ArchiveStorage
+    _ car: InputFile, folders: [BlobFolder], into storage: any ArchiveStorage
   ) throws -> Report {
     try storage.lock()
-    return try pack(car, folders, known: ArchiveReader(storage.map(), ignoresTail: true)) { _, _ in
-      (storage, options.startsOver)
-    }
+    let known = try options.startsOver ? nil : ArchiveReader(storage.map(), ignoresTail: true)
+    return try pack(car, folders, known: known) { _ in (storage, options.startsOver) }
   }
 
   private func pack(
     _ car: InputFile, _ folders: [BlobFolder], known: ArchiveReader?,
-    _ open: (CheckedRepository, _ header: [UInt8]) throws -> (any ArchiveStorage, startsOver: Bool)
+    _ open: (CheckedRepository) throws -> (any ArchiveStorage, startsOver: Bool)
   ) throws -> Report {
     let provenance = options.provenance.begun()
     let repository = try CheckedRepository(car.mapped, archive: known, observer: observer)
@@ -161,8 +148,8 @@ package struct RepositoryPacker {
     if options.requiresProvenLog { try facts.checkPLCLog(of: commit.did) }
     let files = try folders.flatMap { folder in try folder.files() }
     var archiveOptions = ArchiveOptions(level: options.level)
-    let (storage, startsOver) = try open(repository, repository.header)
-    archiveOptions.startsOver = startsOver
+    let storage: any ArchiveStorage
+    (storage, archiveOptions.startsOver) = try open(repository)
     var writer = try ArchiveWriter.openNaming(
       storage, carHeader: repository.header, options: archiveOptions)
     return try writer.orAbandon { writer in
@@ -218,15 +205,14 @@ extension RepositoryPacker {
   ///   - reader: what is there.
   ///   - path: its name, for the message.
   ///   - repository: what is going to be packed.
-  ///   - header: its CAR header, with its varint in front.
   /// - Throws: ``BackupError/leftover(_:_:)`` for something that another run may still need.
   static func isContinued(
-    _ reader: ArchiveReader, at path: FilePath, by repository: CheckedRepository, header: [UInt8]
+    _ reader: ArchiveReader, at path: FilePath, by repository: CheckedRepository
   ) throws -> Bool {
     var owner = reader.owner
     let isOwn = owner == repository.commit.did
     if reader.generation.number == 0 {
-      if isOwn { return try reader.carHeader == header }
+      if isOwn { return try reader.carHeader == repository.header }
     } else if reader.recovery?.rebuild == nil {
       guard let head = reader.generation.head?.cid else {
         if isOwn { return true }

@@ -32,15 +32,12 @@ struct Series {
     var options = RepositoryPacker.Options(
       tool: "tests", createdAt: "2026-01-02T03:04:\(10 + heads.count)Z", hostSystem: "Linux",
       milliseconds: { 0 })
+    options.startsOver = !AtomicFile.isTaken(path)
     change(&options)
-    let path = path
-    let packer = RepositoryPacker(options)
     let input = try InputFile(folder.file("repo.car"))
     let folders = blobs.isEmpty ? [] : [BlobFolder(folder.file("blobs"))]
-    let report =
-      heads.isEmpty || heads.count == 3
-      ? try packer.pack(input, folders: folders, into: { try FileStorage.openOrCreate(path) })
-      : try packer.pack(input, folders: folders, appendingTo: FileStorage.open(path))
+    let report = try RepositoryPacker(options).pack(
+      input, folders: folders, into: FileStorage.openOrCreate(path))
     if let head = report.generation.head?.cid, !report.isUnchanged {
       heads.append(head)
       cars[head] = car
@@ -194,12 +191,11 @@ struct Series {
     let path = series.path
     #expect(throws: BackupError.changedMeanwhile(file)) {
       try RepositoryPacker(options).pack(
-        InputFile(file), folders: [],
-        into: {
-          // It has been inspected by now.
-          try series.folder.write("changing.car", car + [0])
-          return try FileStorage.open(path)
-        })
+        InputFile(file), folders: [], to: AtomicFile(path, replacing: true)
+      ) { _ in
+        // It has been inspected by now.
+        do { try series.folder.write("changing.car", car + [0]) } catch { Issue.record(error) }
+      }
     }
     #expect(try series.bytes == before)
   }

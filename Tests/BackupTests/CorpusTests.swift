@@ -69,12 +69,13 @@ struct `Real repositories` {
           tool: "tests", createdAt: "2026-01-02T03:04:05Z", hostSystem: "Linux", milliseconds: { 0 }
         )
         options.keepsExtras = media
+        options.startsOver = true
         let folders = [BlobFolder("\(root)/\(folder)/blobs")]
         let path = FilePath(temporary.file(name))
         let report = try RepositoryPacker(options).pack(
           InputFile("\(root)/\(car)"),
           folders: folders + (media ? [BlobFolder("\(root)/media")] : []),
-          into: { try FileStorage.create(path) })
+          into: FileStorage.create(path))
         return (try ArchiveReader(path: path), report)
       }
       let (reader, report) = try pack("all.car.zst", media: true)

@@ -52,10 +52,10 @@ private final class NamedStorage: ArchiveStorage {
   private static func pack(_ car: String, _ storage: any ArchiveStorage) throws
     -> RepositoryPacker.Report
   {
-    let options = RepositoryPacker.Options(
+    var options = RepositoryPacker.Options(
       tool: "tests", createdAt: "2026-01-02T03:04:05Z", hostSystem: "Linux", milliseconds: { 0 })
-    return try RepositoryPacker(options).pack(
-      InputFile(car), folders: [], into: { storage })
+    options.startsOver = try storage.size == 0
+    return try RepositoryPacker(options).pack(InputFile(car), folders: [], into: storage)
   }
 
   /// Whether a snapshot counts if the power goes now.

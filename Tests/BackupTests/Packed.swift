@@ -31,11 +31,11 @@ struct Packed {
       tool: "tests", createdAt: "2026-01-02T03:04:05Z", hostSystem: "Linux", milliseconds: { 0 })
     options.keepsExtras = extras
     options.facts = facts
-    let storage = path
+    options.startsOver = true
     report = try RepositoryPacker(options).pack(
       InputFile(folder.file("repo.car")),
       folders: blobs.isEmpty ? [] : [BlobFolder(folder.file("blobs"))],
-      into: { try FileStorage.create(storage) })
+      into: FileStorage.create(path))
   }
 
   /// A reader of the archive.

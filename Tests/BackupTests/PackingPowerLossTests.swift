@@ -52,7 +52,7 @@ private struct PromisedPacking {
     options.startsOver = promised.isEmpty
     let failures = storage.failureCount
     do {
-      _ = try RepositoryPacker(options).pack(InputFile(path), folders: [], into: { storage })
+      _ = try RepositoryPacker(options).pack(InputFile(path), folders: [], into: storage)
     } catch {
       guard storage.failureCount > failures else { throw error }
       failureCount += 1

@@ -213,9 +213,9 @@ internal import Verification
         tool: "", createdAt: "", hostSystem: "", milliseconds: { 0 })
       var wasMade = false
       #expect(throws: (any Error).self) {
-        _ = try RepositoryPacker(options).pack(input, folders: []) {
+        let target = try AtomicFile(FilePath(folder.file("a.car.zst")), replacing: false)
+        _ = try RepositoryPacker(options).pack(input, folders: [], to: target) { _ in
           wasMade = true
-          return try FileStorage.create(FilePath(folder.file("a.car.zst")))
         }
       }
       #expect(!wasMade)

@@ -322,7 +322,7 @@ struct `What an independent walker finds intact in a damaged archive` {
     try folder.write("next.car", car)
     return try RepositoryPacker(options).pack(
       InputFile(folder.file("next.car")), folders: folders,
-      appendingTo: FileStorage.open(FilePath(path)))
+      into: FileStorage.open(FilePath(path)))
   }
 
   private func checkRepair(

@@ -143,7 +143,7 @@ struct ModelledArchive {
     let candidates = models
     try write(to: models.map { $0.adding(entry) }, using: &random) { storage in
       let report = try RepositoryPacker(options).pack(
-        input, folders: [blobs], into: { storage })
+        input, folders: [blobs], into: storage)
       guard report.missing.isEmpty, report.refused.isEmpty else {
         throw Unexpected("blobs are missing: \(report.missing)")
       }
@@ -270,8 +270,8 @@ struct ModelledArchive {
       let number = accounts.indices.randomElement(using: &random) ?? 0
       try accounts[number].change(using: &random)
       let (entry, input, blobs) = try prepare(number, using: &random)
-      let report = try RepositoryPacker(options(entry, startsOver: false)).pack(
-        input, folders: [blobs], into: { storage })
+      let options = options(entry, startsOver: try storage.size == 0)
+      let report = try RepositoryPacker(options).pack(input, folders: [blobs], into: storage)
       if !report.isUnchanged { other = other.adding(entry) }
     }
     let archives = try [("1", bytes), ("2", storage.bytes)].map { name, bytes in

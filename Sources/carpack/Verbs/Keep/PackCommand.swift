@@ -125,7 +125,7 @@ struct PackCommand: ReportingCommand {
       return
     }
     let target = try AtomicFile(path, replacing: force)
-    let report = try packer(input).pack(
+    let report = try packer(options(input)).pack(
       input.car, folders: input.folders, to: target
     ) { Interruption.removeIfInterrupted($0.string) }
     Interruption.removeIfInterrupted(nil)
@@ -137,7 +137,7 @@ struct PackCommand: ReportingCommand {
     let storage = try open(path)
     let report: RepositoryPacker.Report
     do {
-      report = try packer(input).pack(input.car, folders: input.folders, appendingTo: storage)
+      report = try packer(options(input)).pack(input.car, folders: input.folders, into: storage)
     } catch BackupError.archiveOfOther(_, let account) {
       throw BackupError.archiveOfOther(output, account: account)
     } catch let error as ArchiveError where error.reason == .noFooter {
@@ -171,9 +171,11 @@ struct PackCommand: ReportingCommand {
   /// written to twice.
   private func packToStandardOutput() throws {
     let input = try openInput()
-    let packer = try packer(input)
+    var options = try options(input)
+    options.startsOver = true
     let spool = try TemporaryFile()
-    let report = try packer.pack(input.car, folders: input.folders) { try spool.storage() }
+    let report = try packer(options).pack(
+      input.car, folders: input.folders, into: spool.storage())
     try spool.map().withBytes { bytes throws in try Console.write(bytes) }
     try finish(report)
   }
@@ -185,8 +187,8 @@ struct PackCommand: ReportingCommand {
     return input
   }
 
-  private func packer(_ input: PackInput) throws -> RepositoryPacker {
-    RepositoryPacker(try options(input), observer: ProgressLine.observer(quiet: common.quiet))
+  private func packer(_ options: RepositoryPacker.Options) -> RepositoryPacker {
+    RepositoryPacker(options, observer: ProgressLine.observer(quiet: common.quiet))
   }
 
   private func options(_ input: PackInput) throws -> RepositoryPacker.Options {
