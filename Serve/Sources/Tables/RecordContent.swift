@@ -1,4 +1,5 @@
 import ATProtocol
+import Extraction
 import IPLD
 
 /// What of a record has columns of its own.
@@ -24,17 +25,7 @@ struct RecordContent {
     createdAt = value["createdAt"]?.string
     let texts = Self.textFields.compactMap { value[$0]?.string }.filter { !$0.isEmpty }
     text = texts.isEmpty ? nil : texts.joined(separator: "\n")
-    var alts: [String] = []
-    // A stack, for records nest as deep as they like.
-    var open = [value]
-    while let next = open.popLast() {
-      if let map = next.map {
-        if let alt = next["alt"]?.string, !alt.isEmpty { alts.append(alt) }
-        open += map.entries.map(\.value).reversed()
-      } else if let items = next.array {
-        open += items.reversed()
-      }
-    }
+    let alts = value.descendants.compactMap { $0["alt"]?.string }.filter { !$0.isEmpty }
     var scanner = BlobRefScanner()
     do throws(DAGCBORError) {
       var found: [BlobRef] = []

@@ -139,7 +139,7 @@ package struct SQLiteExport {
           """, arguments: [did])
       let snapshot = try Self.insert(entry, archived, into: database)
       let firstNew = 1 + (try Int64.fetchOne(database, sql: "SELECT max(id) FROM records") ?? 0)
-      var writer = try SnapshotRecords(
+      let writer = try SnapshotRecords(
         database, did: did, snapshot: snapshot, after: previous?["id"])
       do {
         if let previous, let before, previous["commit_cid"] == "\(before.commit)",

@@ -42,7 +42,7 @@ struct SnapshotRecords {
   }
 
   /// Adds what changed since the account's snapshot before.
-  mutating func addChanges(since old: ArchivedSnapshot, to new: ArchivedSnapshot) throws {
+  func addChanges(since old: ArchivedSnapshot, to new: ArchivedSnapshot) throws {
     _ = try SnapshotDiff.compare(old, new) { change in
       let path = String(decoding: change.key, as: UTF8.self)
       if change.old != nil { try end(path) }
@@ -53,8 +53,9 @@ struct SnapshotRecords {
   /// Adds all records, as far as the database does not have them already.
   ///
   /// - Returns: why records may be missing; nil if all are there.
-  mutating func addAll(of archived: ArchivedSnapshot) throws -> String? {
-    let repository = try LaidOutRepository(of: archived)
+  func addAll(of archived: ArchivedSnapshot) throws -> String? {
+    // Without its commit there is nothing to add.
+    _ = try archived.block(archived.snapshot.commit)
     try database.execute(sql: "CREATE TEMP TABLE incoming (path TEXT PRIMARY KEY) WITHOUT ROWID")
     defer { discardIncoming() }
     let known = try database.makeStatement(
@@ -66,19 +67,19 @@ struct SnapshotRecords {
     let isEmpty =
       try Int64.fetchOne(
         database, sql: "SELECT 1 FROM records WHERE did = ? LIMIT 1", arguments: [did]) == nil
-    let lostNodes = try repository.forEachRecord { path, cid, bytes in
+    let contents = try SnapshotBlocks(archived, keepsRecords: true).contents { record, body in
+      let path = String(decoding: record.key, as: UTF8.self)
       if !isEmpty {
         try arrival.execute(arguments: [path])
         let (collection, key) = Self.parts(of: path)
-        let isThere = try Bool.fetchOne(known, arguments: [did, collection, key, "\(cid)"])
-        if isThere ?? false { return }
+        let arguments: StatementArguments = [did, collection, key, "\(record.cid)"]
+        if try Bool.fetchOne(known, arguments: arguments) ?? false { return }
         try end(path)
       }
-      try insert(path, cid, bytes)
+      try insert(path, record.cid, record.length == nil ? nil : body.array)
     }
-    if repository.flaw != nil || lostNodes > 0 {
-      return repository.flaw ?? "\(lostNodes) parts of the tree of records are not there"
-    }
+    contents.releasePages()
+    if let why = contents.whyRecordsMayBeMissing { return why }
     guard !isEmpty else { return nil }
     try database.execute(
       sql: """

@@ -2,7 +2,6 @@ internal import ATProtocol
 internal import Archive
 package import Files
 internal import IPLD
-internal import Repository
 package import Snapshots
 package import SystemPackage
 
@@ -13,29 +12,17 @@ package struct CSVExporter {
   /// A table that was written: the name of its file, and how many records it has.
   package typealias Table = (name: String, rows: Int)
 
-  /// The result.
-  package struct Report: Sendable {
-    /// The tables, in the order of the collections.
-    package let tables: [Table]
-    /// How many records are not in the archive, so that only their names are in a table.
-    package let missing: Int
-    /// How many parts of the tree are not in the archive, so that their records are in no table.
-    package let missingNodes: Int
-    /// Why there may be records that are in no table; nil if all are.
-    package let flaw: String?
-  }
-
   /// How many bytes are gathered before they are written.
   private static let piece = 1 << 18
 
   private let folder: FilePath
   private let replacing: Bool
   private var tables: [Table] = []
-  /// The columns and the file of the table that is being written.
-  private var open: (columns: [Column], file: AtomicFile, storage: FileStorage)?
+  /// The table that is being written: whose, its columns and its file.
+  private var open:
+    (collection: ArraySlice<UInt8>?, columns: [Column], file: AtomicFile, storage: FileStorage)?
   /// What of it is not written yet.
   private var content: [UInt8] = []
-  private var collection: ArraySlice<UInt8>?
 
   /// Writes the tables of a snapshot.
   ///
@@ -43,12 +30,14 @@ package struct CSVExporter {
   ///   - archived: the snapshot.
   ///   - folder: where; it is made if it is not there.
   ///   - replacing: whether files that are there are replaced.
+  /// - Returns: The tables, in the order of the collections; and the repository, which says what of
+  ///   it could not be written: of a record that is not in the archive, a table has the name.
   /// - Throws: ``BackupError`` if a file is there, or cannot be written; what reading the archive
   ///   throws. Nothing of a table that was not finished stays.
   package static func export(
     _ archived: ArchivedSnapshot, to folder: FilePath, replacing: Bool,
     observer: @escaping Progress.Observer
-  ) throws -> Report {
+  ) throws -> (tables: [Table], contents: LaidOutRepository) {
     try BlobFolder.make(folder.string)
     var exporter = CSVExporter(folder: folder, replacing: replacing)
     let (did, times) = (archived.snapshot.did, RecordTimes(of: archived.snapshot))
@@ -65,10 +54,7 @@ package struct CSVExporter {
           to: FileNaming.parts(of: record.key).collection)
       }
       try exporter.finishTable()
-      let tree = contents.tree
-      return Report(
-        tables: exporter.tables, missing: tree.missingRecordCount,
-        missingNodes: tree.missingNodes.count + (tree.commit == nil ? 1 : 0), flaw: contents.flaw)
+      return (exporter.tables, contents)
     } catch {
       exporter.open?.file.discard()
       throw error
@@ -78,14 +64,13 @@ package struct CSVExporter {
   private mutating func add(
     _ cells: [String], _ value: IPLDValue?, to collection: ArraySlice<UInt8>?
   ) throws {
-    if open == nil || self.collection != collection {
+    if open == nil || open?.collection != collection {
       try finishTable()
       let name = FileNaming.component(collection, ending: ".csv", for: .any)
       let file = try AtomicFile(folder.appending(name), replacing: replacing)
       let columns = Self.columns(of: String(decoding: collection ?? [], as: UTF8.self))
-      open = (columns, file, try file.storage())
+      open = (collection, columns, file, try file.storage())
       tables.append((name, 0))
-      self.collection = collection
       content = Self.row(["uri", "cid", "created"] + columns.map(\.name))
     }
     content += Self.row(cells + (open?.columns ?? []).map { $0.content(value) })

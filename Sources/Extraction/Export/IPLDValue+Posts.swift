@@ -1,4 +1,4 @@
-internal import IPLD
+package import IPLD
 
 /// What exports look for in records.
 extension IPLDValue {
@@ -6,7 +6,7 @@ extension IPLDValue {
   var children: [IPLDValue] { array ?? map?.entries.map(\.value) ?? [] }
 
   /// The value and all that it holds, each before what it holds itself.
-  var descendants: some Sequence<IPLDValue> {
+  package var descendants: some Sequence<IPLDValue> {
     sequence(state: [self]) { waiting in
       let next = waiting.popLast()
       waiting += next?.children.reversed() ?? []

@@ -1,6 +1,8 @@
 internal import ATProtocol
 internal import ArgumentParser
 internal import Extraction
+internal import IPLD
+internal import Repository
 internal import Snapshots
 internal import SystemPackage
 
@@ -89,37 +91,42 @@ struct ExportCommand: ReportingCommand {
 
   private func writeTables(_ csv: String, _ opened: OpenedArchive) throws {
     let snapshot = try opened.snapshot(choice)
-    let report = try CSVExporter.export(
+    let (tables, contents) = try CSVExporter.export(
       snapshot, to: FilePath(csv), replacing: force,
       observer: ProgressLine.observer(quiet: common.quiet))
     Console.endProgress()
+    let records = contents.tree.missingRecordCount
+    let nodes = contents.tree.missingNodes.count + (contents.tree.commit == nil ? 1 : 0)
     if json {
-      writeJSON(report, csv, snapshot.snapshot, opened.name)
+      var json = JSONWriter.ofResults
+      begin(&json, snapshot.snapshot, opened.name, csv)
+      json.beginArray("tables")
+      for table in tables {
+        json.beginObject()
+        json.field("name", table.name)
+        json.field("rows", table.rows)
+        json.endObject()
+      }
+      json.endArray()
+      json.field("missingRecords", records + nodes)
+      json.field("complete", records + nodes == 0 && contents.flaw == nil)
+      Console.finish(&json)
     } else {
-      for table in report.tables where !common.quiet {
+      for table in tables where !common.quiet {
         Console.print("\(Quantity.grouped(table.rows))  \(FilePath(csv).appending(table.name))")
       }
     }
-    Console.flush()
-    var status = opened.status
-    if let flaw = report.flaw {
-      Console.say(.damaged, "\(opened.name): \(flaw)")
-      status = .worst(status, .damaged)
+    var gaps: [String] = []
+    if records > 0 {
+      gaps.append(
+        "\(Quantity.count(records, "record")) not in the archive; the rows have their names")
     }
-    if report.missing > 0 {
-      Console.say(
-        .incomplete,
-        "\(Quantity.count(report.missing, "record")) not in the archive; the rows have their names")
-      status = .worst(status, .incomplete)
-    }
-    if report.missingNodes > 0 {
-      Console.say(
-        .incomplete,
-        "\(Quantity.count(report.missingNodes, "tree node")) not in the archive; the records below are in no table"
+    if nodes > 0 {
+      gaps.append(
+        "\(Quantity.count(nodes, "tree node")) not in the archive; the records below are in no table"
       )
-      status = .worst(status, .incomplete)
     }
-    if status != .success { throw status }
+    try finish(opened, flaws: [contents.flaw].compactMap(\.self), gaps)
   }
 
   private func writePages(_ html: String, _ opened: OpenedArchive) throws {
@@ -131,19 +138,16 @@ struct ExportCommand: ReportingCommand {
     let missingRecords = report.missingRecords + report.missingNodes
     let isComplete = report.flaws.isEmpty && report.missingMedia + missingRecords == 0
     if json {
-      Console.printJSON(.export) { json in
-        json.field("file", opened.name)
-        json.field("did", snapshot.snapshot.did.text)
-        json.field("rev", snapshot.snapshot.rev?.text)
-        json.field("folder", html)
-        json.field("pages", report.pages)
-        json.field("posts", report.posts)
-        json.field("others", report.others)
-        json.field("media", report.media)
-        json.field("missingMedia", report.missingMedia)
-        json.field("missingRecords", missingRecords)
-        json.field("complete", isComplete)
-      }
+      var json = JSONWriter.ofResults
+      begin(&json, snapshot.snapshot, opened.name, html)
+      json.field("pages", report.pages)
+      json.field("posts", report.posts)
+      json.field("others", report.others)
+      json.field("media", report.media)
+      json.field("missingMedia", report.missingMedia)
+      json.field("missingRecords", missingRecords)
+      json.field("complete", isComplete)
+      Console.finish(&json)
     } else if !common.quiet {
       let index = FilePath(html).appending("index.html")
       Console.print(
@@ -151,45 +155,39 @@ struct ExportCommand: ReportingCommand {
           "\(index): \(Quantity.count(report.pages, "page")), \(Quantity.count(report.posts, "post")), \(Quantity.count(report.media, "media file"))"
       )
     }
-    Console.flush()
-    var status = opened.status
-    for flaw in report.flaws {
-      Console.say(.damaged, "\(opened.name): \(flaw)")
-      status = .worst(status, .damaged)
-    }
     let missing = [
       report.missingMedia > 0 ? Quantity.count(report.missingMedia, "media file") : nil,
       missingRecords > 0 ? Quantity.count(missingRecords, "record") : nil,
-    ].compactMap(\.self)
-    if !missing.isEmpty {
-      Console.say(
-        .incomplete,
-        "\(missing.joined(separator: " and ")) cannot be shown; the pages say why in their place")
-      status = .worst(status, .incomplete)
-    }
-    if status != .success { throw status }
+    ].compactMap(\.self).joined(separator: " and ")
+    try finish(
+      opened, flaws: report.flaws,
+      missing.isEmpty ? [] : ["\(missing) cannot be shown; the pages say why in their place"])
   }
 
-  private func writeJSON(
-    _ report: CSVExporter.Report, _ csv: String, _ snapshot: Snapshot, _ file: String
+  private func begin(
+    _ json: inout JSONWriter, _ snapshot: Snapshot, _ file: String, _ folder: String
   ) {
-    var json = JSONWriter.ofResults
     json.begin(.export)
     json.field("file", file)
     json.field("did", snapshot.did.text)
     json.field("rev", snapshot.rev?.text)
-    json.field("folder", csv)
-    json.beginArray("tables")
-    for table in report.tables {
-      json.beginObject()
-      json.field("name", table.name)
-      json.field("rows", table.rows)
-      json.endObject()
+    json.field("folder", folder)
+  }
+
+  /// Says what is damaged and what is missing.
+  ///
+  /// - Throws: ``ExitStatus`` unless everything is written and well.
+  private func finish(_ opened: OpenedArchive, flaws: [String], _ gaps: [String]) throws {
+    Console.flush()
+    var status = opened.status
+    for flaw in flaws {
+      Console.say(.damaged, "\(opened.name): \(flaw)")
+      status = .worst(status, .damaged)
     }
-    json.endArray()
-    let missing = report.missing + report.missingNodes
-    json.field("missingRecords", missing)
-    json.field("complete", missing == 0 && report.flaw == nil)
-    Console.finish(&json)
+    for gap in gaps {
+      Console.say(.incomplete, gap)
+      status = .worst(status, .incomplete)
+    }
+    if status != .success { throw status }
   }
 }
