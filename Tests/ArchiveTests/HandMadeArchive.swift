@@ -21,7 +21,7 @@ struct HandMadeArchive {
 
   init() {
     let header = SampleArchive.header
-    RawFrame.append(header.span, to: &bytes)
+    DataFrame.appendRaw(header.span, to: &bytes)
     streamLength = UInt64(header.count)
   }
 
@@ -78,7 +78,7 @@ struct HandMadeArchive {
   }
 
   /// Adds any skippable frame.
-  mutating func addSkippable(_ kind: SkippableFrame.Kind, _ payload: [UInt8]) {
+  mutating func addSkippable(_ kind: UInt32, _ payload: [UInt8]) {
     var frame = SkippableFrame.header(kind, payloadLength: payload.count) ?? []
     frame += payload
     frame.append(littleEndian: XXH64.hash(frame.span))

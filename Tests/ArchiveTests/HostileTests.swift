@@ -206,7 +206,7 @@ struct Forgery {
       (try? DataFrame(bytes.span, at: 0, limit: bytes.count)) != nil
     }
     var good: [UInt8] = []
-    RawFrame.append([1, 2, 3].span, to: &good)
+    DataFrame.appendRaw([1, 2, 3].span, to: &good)
     #expect(reads(good))
     for length in good.indices { #expect(!reads(Array(good[..<length]))) }
     // No checksum, a window, a dictionary, an unused bit, another size field.
@@ -239,7 +239,7 @@ struct Forgery {
     var random = SeededGenerator(printing: 0x90)
     let path = FilePath(folder.file("other"))
     var frames: [UInt8] = []
-    for _ in 0..<2000 { RawFrame.append(random.bytes(20).span, to: &frames) }
+    for _ in 0..<2000 { DataFrame.appendRaw(random.bytes(20).span, to: &frames) }
     // Among them frame headers all over, each of which could be the one to resume at.
     let headers = Array(
       repeatElement([0x28, 0xb5, 0x2f, 0xfd, 0xa4, 0, 0, 0x40, 0] as [UInt8], count: 50_000)

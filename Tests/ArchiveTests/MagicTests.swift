@@ -54,13 +54,13 @@ import Testing
   /// The raw frame of `content` must hold it, not the magic, and be the one way to write it.
   private func check(_ content: [UInt8], _ what: String) throws {
     var stored: [UInt8] = []
-    RawFrame.append(content.span, to: &stored)
+    DataFrame.appendRaw(content.span, to: &stored)
     let frame = try DataFrame(stored.span, at: 0, limit: stored.count)
     let isRight =
       frame.isRaw && frame.length == stored.count && frame.contentSize == content.count
-      && RawFrame.content(of: frame, in: stored.span) == content
-      && RawFrame.checksumHolds(of: frame, in: stored.span)
-      && RawFrame.isCanonical(frame, in: stored.span)
+      && frame.rawContent(in: stored.span) == content
+      && frame.rawChecksumHolds(in: stored.span)
+      && frame.isCanonicalRaw(in: stored.span)
       && ArchiveMagic.next(in: stored.span) == nil
       && ZstdDecompressor().decompress(stored.span, size: content.count) == content
     if !isRight { Issue.record("\(what): the raw frame is wrong") }
@@ -108,7 +108,7 @@ import Testing
     content = ChecksumForger.content(content, tail: Array(magic[0..<length]), spelling: magic)
     let body = Array(content[bodyStart...])
     let checksum = UInt32(truncatingIfNeeded: XXH64.hash(content.span))
-    let isSpelled = RawFrame.spellsMagic(endOf: content.span, checksum: checksum)
+    let isSpelled = DataFrame.spellsMagic(endOf: content.span, checksum: checksum)
     #expect(isSpelled)
     try check(content, "spelled after \(length) bytes")
 

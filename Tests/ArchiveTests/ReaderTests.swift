@@ -186,7 +186,7 @@ import Testing
     defer { try? file.close() }
     var random = SeededGenerator(printing: 0x7a11)
     var frame: [UInt8] = []
-    RawFrame.append(random.bytes(300).span, to: &frame)
+    DataFrame.appendRaw(random.bytes(300).span, to: &frame)
     let torn = Array(intact[Int(try #require(sample.generation).footerOffset)...].dropLast(1)) + [0]
     // What was never committed is no damage, whatever it is; nor is a copy of what was.
     for (tail, isDamaged) in [

@@ -215,7 +215,7 @@ import Testing
       archive.addPack(fresh, level: 3)
       all += fresh
       try archive.addSegment()
-      archive.addSkippable(.init(rawValue: 77), random.bytes(30))
+      archive.addSkippable(77, random.bytes(30))
       try archive.addFooter()
       if number == 4 { try archive.addFooter() }
     }

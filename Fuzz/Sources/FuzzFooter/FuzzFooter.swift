@@ -33,7 +33,7 @@ enum FuzzFooter: Fuzzer {
     let length = Footer.length(segments: min(16, room / 24))
     let payload = length - SkippableFrame.minimumLength
     file.append(contentsOf: repeatElement(0, count: max(0, place + length - file.count)))
-    let header = SkippableFrame.header(.footer, payloadLength: payload) ?? []
+    let header = SkippableFrame.header(SkippableFrame.footer, payloadLength: payload) ?? []
     file.replaceSubrange(place..<place + header.count, with: header)
     let end = place + length - 8
     file.set(UInt64(place), at: end - 8)

@@ -62,7 +62,7 @@ enum FuzzIndex: Fuzzer {
     file.removeLast(file.count - length)
     let header =
       SkippableFrame.header(
-        .indexSegment, payloadLength: length - SkippableFrame.minimumLength) ?? []
+        SkippableFrame.indexSegment, payloadLength: length - SkippableFrame.minimumLength) ?? []
     file.replaceSubrange(0..<header.count, with: header)
     file.set(UInt32(layout(count).fanOutBits) | UInt32(form.rawValue) << 8, at: 28)
     file.set(UInt64(0), at: 32)

@@ -28,15 +28,15 @@ package struct ArchiveRepair: OptionSet {
   package func apply(to bytes: inout [UInt8]) {
     if contains(.digests) || contains(.frames) { repairFrames(&bytes) }
     if contains(.tables) { repairTables(&bytes) }
-    if contains(.segments) { seal(.indexSegment, &bytes) }
+    if contains(.segments) { seal(SkippableFrame.indexSegment, &bytes) }
     if contains(.footers) {
       repairFooters(&bytes)
-      seal(.footer, &bytes)
+      seal(SkippableFrame.footer, &bytes)
     }
   }
 
   /// Sets the checksum of every skippable frame of a kind.
-  private func seal(_ kind: SkippableFrame.Kind, _ bytes: inout [UInt8]) {
+  private func seal(_ kind: UInt32, _ bytes: inout [UInt8]) {
     for frame in Self.skippable(kind, in: bytes.span) {
       let checksum = XXH64.hash(bytes.span.extracting(frame.offset..<frame.end - 8))
       bytes.set(checksum, at: frame.end - 8)
@@ -81,7 +81,7 @@ package struct ArchiveRepair: OptionSet {
   /// simplest form.
   private func repairDigests(_ frame: DataFrame, _ bytes: inout [UInt8]) {
     var blocks: [Range<Int>] = []
-    RawFrame.forEachBlock(of: frame, in: bytes.span) { blocks.append($0) }
+    frame.forEachBlock(in: bytes.span) { blocks.append($0) }
     guard blocks.count == 1, let content = blocks.first else { return }
     var place = content.lowerBound
     while place < content.upperBound {
@@ -99,7 +99,7 @@ package struct ArchiveRepair: OptionSet {
   }
 
   private func repairTables(_ bytes: inout [UInt8]) {
-    for frame in Self.skippable(.indexSegment, in: bytes.span) {
+    for frame in Self.skippable(SkippableFrame.indexSegment, in: bytes.span) {
       guard let segment = try? IndexSegment(bytes.span, at: frame.offset) else { continue }
       let table = frame.end - 8 - FrameEntry.length * segment.frameCount
       for number in 0..<segment.frameCount {
@@ -112,7 +112,7 @@ package struct ArchiveRepair: OptionSet {
   }
 
   private func repairFooters(_ bytes: inout [UInt8]) {
-    for frame in Self.skippable(.footer, in: bytes.span)
+    for frame in Self.skippable(SkippableFrame.footer, in: bytes.span)
     where frame.length >= Footer.length(segments: 0) {
       bytes.set(UInt64(frame.offset), at: frame.end - 16)
       for number in 0..<min(16, (frame.length - Footer.length(segments: 0)) / 24) {
@@ -124,7 +124,7 @@ package struct ArchiveRepair: OptionSet {
     }
   }
 
-  private static func skippable(_ kind: SkippableFrame.Kind, in file: Span<UInt8>)
+  private static func skippable(_ kind: UInt32, in file: Span<UInt8>)
     -> [SkippableFrame]
   {
     var found: [SkippableFrame] = []

@@ -9,7 +9,7 @@ package final class FrameDecoder: Sendable {
   ///
   /// - Throws: ``ArchiveError`` if it does not decompress.
   package func content(of frame: DataFrame, in file: Span<UInt8>) throws(ArchiveError) -> [UInt8] {
-    if frame.isRaw { return RawFrame.content(of: frame, in: file) }
+    if frame.isRaw { return frame.rawContent(in: file) }
     let stored = file.extracting(frame.range)
     guard let content = decompressors.with({ $0.decompress(stored, size: frame.contentSize) })
     else { throw ArchiveError(.damagedFrame("it does not decompress"), at: frame.offset) }
@@ -19,7 +19,7 @@ package final class FrameDecoder: Sendable {
   /// Whether a frame holds: its content has its checksum.
   func holds(_ frame: DataFrame, in file: Span<UInt8>) -> Bool {
     frame.isRaw
-      ? RawFrame.checksumHolds(of: frame, in: file) : (try? content(of: frame, in: file)) != nil
+      ? frame.rawChecksumHolds(in: file) : (try? content(of: frame, in: file)) != nil
   }
 
   /// The prefix of the first section of a frame; and the content, if all of it had to be
@@ -31,7 +31,7 @@ package final class FrameDecoder: Sendable {
   {
     let content =
       frame.isRaw
-      ? RawFrame.content(of: frame, in: file, limit: ArchiveLimits.sectionPrefix)
+      ? frame.rawContent(in: file, limit: ArchiveLimits.sectionPrefix)
       : try content(of: frame, in: file)
     let prefix = try SectionPrefix(content.span, at: 0, place: UInt64(frame.offset))
     return (prefix, frame.isRaw ? nil : content)
@@ -49,13 +49,13 @@ package final class FrameDecoder: Sendable {
       return DecodedFrame(frame, prefix, content ?? [], firstOrdinal: firstOrdinal)
     }
     return try DecodedFrame(
-      content ?? RawFrame.content(of: frame, in: file), firstOrdinal: firstOrdinal,
+      content ?? frame.rawContent(in: file), firstOrdinal: firstOrdinal,
       place: UInt64(frame.offset))
   }
 
   /// What can be had of the content of a damaged frame; see ``ZstdDecompressor/salvage(_:size:)``.
   package func salvage(_ frame: DataFrame, in file: Span<UInt8>) -> [UInt8] {
-    if frame.isRaw { return RawFrame.content(of: frame, in: file) }
+    if frame.isRaw { return frame.rawContent(in: file) }
     let stored = file.extracting(frame.range)
     return decompressors.with { $0.salvage(stored, size: frame.contentSize) }
   }

@@ -26,7 +26,7 @@ package final class FrameEncoder: Sendable {
     bytes.removeAll(keepingCapacity: true)
     // Room for the block headers, too.
     bytes.reserveCapacity(content.count + 16 + 3 * (content.count / DataFrame.blockContent + 2))
-    RawFrame.append(content, to: &bytes)
+    DataFrame.appendRaw(content, to: &bytes)
     return false
   }
 

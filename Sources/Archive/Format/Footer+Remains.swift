@@ -23,7 +23,7 @@ extension Footer {
     var place = start
     while let magic = ArchiveMagic.next(in: file, from: place) {
       // An error here says only that no frame begins at this place.
-      if let frame = try? SkippableFrame(file, at: magic - 8), frame.kind == .footer {
+      if let frame = try? SkippableFrame(file, at: magic - 8), frame.kind == SkippableFrame.footer {
         found[frame.offset] = follows(generation, frame.offset, in: file)
       }
       place = magic + ArchiveMagic.length

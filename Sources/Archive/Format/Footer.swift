@@ -56,7 +56,7 @@ package enum Footer {
     -> SkippableFrame?
   {
     // An error here says only that no footer begins at this place, which is the answer.
-    guard let frame = try? SkippableFrame(file, at: offset), frame.kind == .footer,
+    guard let frame = try? SkippableFrame(file, at: offset), frame.kind == SkippableFrame.footer,
       segmentCount(length: frame.length) != nil,
       file.u64(frame.end - trailerLength) == UInt64(place ?? offset), frame.holds(in: file)
     else { return nil }
@@ -187,7 +187,7 @@ package enum Footer {
   package static func encode(_ generation: Generation) throws(ArchiveError) -> [UInt8] {
     let length = length(segments: generation.segments.count)
     let payload = length - SkippableFrame.minimumLength
-    var bytes = SkippableFrame.header(.footer, payloadLength: payload) ?? []
+    var bytes = SkippableFrame.header(SkippableFrame.footer, payloadLength: payload) ?? []
     bytes.reserveCapacity(length)
     bytes.append(littleEndian: majorVersion)
     bytes.append(littleEndian: generation.minorVersion)

@@ -43,10 +43,6 @@ package enum IndexForm: UInt8, Sendable {
   }
 }
 
-/// An entry of an index segment.
-struct IndexEntry: Equatable, Sendable {
-  /// The bits of the key that are kept, in their places; zeros behind them.
-  let key: UInt64
-  /// The ordinal, less the segment's base.
-  let ordinal: UInt32
-}
+/// An entry of an index segment: the bits of the key that are kept, in their places, with zeros
+/// behind them; and the ordinal, less the segment's base.
+typealias IndexEntry = (key: UInt64, ordinal: UInt32)

@@ -8,18 +8,10 @@
 
 /// The frame that decoders pass over and that holds what makes an archive random-access (FORMAT 4).
 package struct SkippableFrame: Equatable, Sendable {
-  /// What a skippable frame holds; a reader passes over kinds it does not know.
-  package struct Kind: RawRepresentable, Hashable, Sendable {
-    package let rawValue: UInt32
-
-    package init(rawValue: UInt32) { self.rawValue = rawValue }
-
-    /// An index segment.
-    package static let indexSegment = Kind(rawValue: 1)
-    /// A footer.
-    package static let footer = Kind(rawValue: 2)
-  }
-
+  /// The kind of an index segment.
+  package static let indexSegment: UInt32 = 1
+  /// The kind of a footer.
+  package static let footer: UInt32 = 2
   /// The first four bytes, as a number.
   package static let zstdMagic: UInt32 = 0x184d_2a5c
   /// How many bytes come before what the kind defines.
@@ -29,8 +21,8 @@ package struct SkippableFrame: Equatable, Sendable {
   /// The shortest frame: a kind, and nothing in it.
   package static let minimumLength = headerLength + checksumLength
 
-  /// What it holds.
-  package let kind: Kind
+  /// What it holds; a reader passes over kinds it does not know.
+  package let kind: UInt32
   /// Where it begins in the file.
   package let offset: Int
   /// Its length, all of it.
@@ -60,7 +52,7 @@ package struct SkippableFrame: Equatable, Sendable {
     }
     self.offset = offset
     length = following + 8
-    kind = Kind(rawValue: file.u32(offset + 24))
+    kind = file.u32(offset + 24)
     checksum = file.u64(offset + length - 8)
   }
 
@@ -71,14 +63,14 @@ package struct SkippableFrame: Equatable, Sendable {
 
   /// The first 28 bytes of a frame whose kind defines `payloadLength` bytes; nil if that is more
   /// than a frame can have.
-  package static func header(_ kind: Kind, payloadLength: Int) -> [UInt8]? {
+  package static func header(_ kind: UInt32, payloadLength: Int) -> [UInt8]? {
     guard let following = UInt32(exactly: payloadLength + minimumLength - 8) else { return nil }
     var bytes: [UInt8] = []
     bytes.reserveCapacity(headerLength)
     bytes.append(littleEndian: zstdMagic)
     bytes.append(littleEndian: following)
     bytes.append(contentsOf: ArchiveMagic.bytes)
-    bytes.append(littleEndian: kind.rawValue)
+    bytes.append(littleEndian: kind)
     return bytes
   }
 }

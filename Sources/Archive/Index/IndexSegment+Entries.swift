@@ -98,15 +98,16 @@ extension IndexSegment {
     switch form {
     case .wide:
       let place = start + index * SegmentLayout.wideEntryLength
-      return IndexEntry(key: UInt64(file.u32(place)) << 32, ordinal: file.u32(place + 4))
+      return (key: UInt64(file.u32(place)) << 32, ordinal: file.u32(place + 4))
     case .packed:
       let bits = BitBlocks.bits(
         layout.entryBits, at: index * layout.entryBits, in: file, from: start)
       let rest = layout.keyBits - layout.bucketBits
-      return IndexEntry(
+      return (
         key: (UInt64(bucket) << UInt64(rest) | bits >> UInt64(layout.ordinalBits))
           << UInt64(64 - layout.keyBits),
-        ordinal: UInt32(bits & (1 << UInt64(layout.ordinalBits) - 1)))
+        ordinal: UInt32(bits & (1 << UInt64(layout.ordinalBits) - 1))
+      )
     }
   }
 

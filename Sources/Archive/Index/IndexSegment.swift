@@ -42,7 +42,9 @@ package struct IndexSegment: Equatable, Sendable {
   package init(_ file: Span<UInt8>, at offset: Int) throws(ArchiveError) {
     let place = UInt64(clamping: offset)
     frame = try SkippableFrame(file, at: offset)
-    guard frame.kind == .indexSegment, frame.length >= SegmentLayout.fanOutOffset + 4 + 8 else {
+    guard frame.kind == SkippableFrame.indexSegment,
+      frame.length >= SegmentLayout.fanOutOffset + 4 + 8
+    else {
       throw ArchiveError(.damagedIndex("no segment begins here"), offset: place)
     }
     let impossible = ArchiveError(.damagedIndex("a segment's header cannot be"), offset: place)

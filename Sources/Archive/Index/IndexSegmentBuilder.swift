@@ -115,7 +115,7 @@ package struct IndexSegmentBuilder {
       index += 1
       let restBits = UInt64(layout.keyBits - builder.groupBits)
       let key = (UInt64(group) << restBits | number >> ordinalBits) << UInt64(64 - layout.keyBits)
-      return IndexEntry(key: key, ordinal: UInt32(number & (1 << ordinalBits - 1)))
+      return (key: key, ordinal: UInt32(number & (1 << ordinalBits - 1)))
     }
   }
 
@@ -212,7 +212,7 @@ package struct IndexSegmentBuilder {
         if let entry, least.map({ entry.key < $0.key }) ?? true { least = (entry.key, source) }
       }
       guard let least, let entry = entries[least.source] else { return }
-      try body(IndexEntry(key: entry.key, ordinal: entry.ordinal + shifts[least.source]))
+      try body((key: entry.key, ordinal: entry.ordinal + shifts[least.source]))
       if least.source < places.count {
         entries[least.source] = try places[least.source].next(in: file)
       } else {

@@ -8,13 +8,13 @@ struct SegmentEncoder: ~Copyable {
 
   let layout: SegmentLayout
   var piece: [UInt8]
-  var bits = BitBlocks.Writer()
+  var bits = BitBlocks()
   private var hash = XXH64.Stream()
 
   init(_ layout: SegmentLayout) throws(ArchiveError) {
     guard
       var piece = SkippableFrame.header(
-        .indexSegment, payloadLength: layout.length - SkippableFrame.minimumLength)
+        SkippableFrame.indexSegment, payloadLength: layout.length - SkippableFrame.minimumLength)
     else { throw ArchiveError(.tooManySections) }
     piece.reserveCapacity(min(layout.length, Self.pieceLength + 64))
     piece.append(contentsOf: [UInt8(layout.fanOutBits), layout.form.rawValue, 0, 0])
@@ -65,7 +65,7 @@ struct SegmentEncoder: ~Copyable {
     private(set) var fanOut: [UInt32] = []
     /// For each bucket a one for each of its entries, and a zero.
     private(set) var marks: [UInt8] = []
-    private var bits = BitBlocks.Writer()
+    private var bits = BitBlocks()
     private var bucket = 0
     private var count = 0
 

@@ -11,8 +11,8 @@ struct FrameExaminer: Sendable {
   /// Examines frame 0, which holds the CAR header and can be written in one way only.
   func examineHeader(_ frame: DataFrame, in file: Span<UInt8>) -> ArchiveError? {
     do throws(ArchiveError) {
-      _ = try RawFrame.carHeader(in: file)
-      return RawFrame.isCanonical(frame, in: file)
+      _ = try DataFrame.carHeader(in: file)
+      return frame.isCanonicalRaw(in: file)
         ? nil : ArchiveError(.damagedFrame("it holds the CAR header"), offset: 0)
     } catch {
       return ArchiveError(error.reason, offset: 0)
@@ -48,10 +48,10 @@ struct FrameExaminer: Sendable {
     let stored = file.extracting(frame.range)
     report.checksum = XXH64.hash(stored)
     guard depth == .full else { return }
-    if frame.isRaw, !RawFrame.checksumHolds(of: frame, in: file) {
+    if frame.isRaw, !frame.rawChecksumHolds(in: file) {
       report.failure = ArchiveError(
         .damagedFrame("the checksum of its content does not hold"), offset: place)
-    } else if frame.isRaw, !RawFrame.isCanonical(frame, in: file) {
+    } else if frame.isRaw, !frame.isCanonicalRaw(in: file) {
       report.flaw = ArchiveError(
         .malformedFrame("it is raw, and not in the form of a raw frame"), offset: place)
     } else if !frame.isRaw, ArchiveMagic.next(in: stored) != nil {
@@ -70,7 +70,7 @@ struct FrameExaminer: Sendable {
     if let content {
       hash.update(content.span.extracting(droppingFirst: prefix.length))
     } else {
-      RawFrame.forEachBlock(of: frame, droppingFirst: prefix.length, in: file) {
+      frame.forEachBlock(droppingFirst: prefix.length, in: file) {
         hash.update(file.extracting($0))
       }
     }
@@ -78,7 +78,7 @@ struct FrameExaminer: Sendable {
     note(verification, prefix.cid, &report)
     report.delivery = delivery(ofLarge: prefix, content)
     guard verification == .matches, prefix.cid.codec == .dagCBOR else { return }
-    let whole = content ?? RawFrame.content(of: frame, in: file)
+    let whole = content ?? frame.rawContent(in: file)
     report.manifest = ManifestShape(prefix.cid, whole.span.extracting(droppingFirst: prefix.length))
   }
 

@@ -65,10 +65,10 @@ struct FrameWalk {
       }
       place = frame.end
       return .landmark(Survey.Landmark(frame, in: file))
-    case VoidFrame.zstdMagic:
-      let void = try VoidFrame(file, at: start)
-      place = void.range.upperBound
-      return .landmark(.void(void.range))
+    case SkippableFrame.voidMagic:
+      let void = try SkippableFrame.void(in: file, at: start)
+      place = void.upperBound
+      return .landmark(.void(void))
     default:
       let frame = try DataFrame(file, at: start, limit: file.count)
       place = frame.end
@@ -117,7 +117,7 @@ struct FrameWalk {
     // An error here says only that no frame begins at this place.
     return switch file.firstWord(at: place) {
     case SkippableFrame.zstdMagic: (try? SkippableFrame(file, at: place)) != nil
-    case VoidFrame.zstdMagic: (try? VoidFrame(file, at: place)) != nil
+    case SkippableFrame.voidMagic: (try? SkippableFrame.void(in: file, at: place)) != nil
     default:
       (try? DataFrame(file, at: place, limit: file.count, mayLackChecksum: true)) != nil
     }

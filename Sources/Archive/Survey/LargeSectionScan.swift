@@ -27,7 +27,7 @@ final class LargeSectionScan: @unchecked Sendable {
     let skipped = number == 0 ? prefix.length : 0
     do throws(ArchiveError) {
       guard !frame.isRaw else {
-        return RawFrame.forEachBlock(of: frame, droppingFirst: skipped, in: file) {
+        return frame.forEachBlock(droppingFirst: skipped, in: file) {
           hash.update(file.extracting($0))
         }
       }

@@ -355,8 +355,8 @@ extension Survey.Landmark {
   init(_ frame: SkippableFrame, in file: Span<UInt8>) {
     do throws(ArchiveError) {
       switch frame.kind {
-      case .indexSegment: self = .segment(try IndexSegment(file, at: frame.offset))
-      case .footer:
+      case SkippableFrame.indexSegment: self = .segment(try IndexSegment(file, at: frame.offset))
+      case SkippableFrame.footer:
         guard Footer.segmentCount(length: frame.length) != nil else {
           throw ArchiveError(.malformedFooter("its length cannot be"), at: frame.offset)
         }

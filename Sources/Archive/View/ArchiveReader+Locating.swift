@@ -138,7 +138,7 @@ extension ArchiveReader {
   func mayBeDamaged(at place: UInt64, in file: Span<UInt8>) -> Bool {
     guard place < UInt64(file.count) else { return false }
     switch file.firstWord(at: Int(place)) {
-    case VoidFrame.zstdMagic: return true
+    case SkippableFrame.voidMagic: return true
     case DataFrame.zstdMagic: break
     default: return false
     }

@@ -289,7 +289,7 @@ extension ArchiveReader {
       guard let entry = index.row(Int(clamping: number), after: row, in: file)?.entry,
         entry.firstOrdinal == ordinal,
         Int(entry.storedLength)
-          == RawFrame.length(contentSize: prefix.contentSize(ofFrame: number))
+          == DataFrame.rawLength(contentSize: prefix.contentSize(ofFrame: number))
       else { return nil }
     }
     return length

@@ -237,7 +237,7 @@ public final class ArchiveReader: Sendable {
   package static func hasTraces(in file: MappedFile) -> Bool {
     file.withBytes { bytes in
       // An error here says only that no frame with a header begins the file.
-      (try? RawFrame.carHeader(in: bytes)) != nil || ArchiveMagic.next(in: bytes) != nil
+      (try? DataFrame.carHeader(in: bytes)) != nil || ArchiveMagic.next(in: bytes) != nil
     }
   }
 
@@ -285,7 +285,7 @@ public final class ArchiveReader: Sendable {
   /// - Throws: ``ArchiveError`` if frame 0 is damaged.
   package var carHeader: [UInt8] {
     get throws {
-      try withFile { (file) throws in try RawFrame.carHeader(in: file).1 }
+      try withFile { (file) throws in try DataFrame.carHeader(in: file).1 }
     }
   }
 

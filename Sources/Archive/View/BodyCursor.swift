@@ -71,10 +71,10 @@ package struct BodyCursor {
       offset += UInt64(piece.count)
       return try use(content.span.extracting(piece))
     }
-    var block = RawFrame.block(at: open.block.place, in: file)
+    var block = DataFrame.block(at: open.block.place, in: file)
     while open.block.start + block.count <= start {
       open.block = (block.upperBound, open.block.start + block.count)
-      block = RawFrame.block(at: open.block.place, in: file)
+      block = DataFrame.block(at: open.block.place, in: file)
     }
     let piece = block.dropFirst(start - open.block.start).prefix(limit)
     offset += UInt64(piece.count)

@@ -13,11 +13,11 @@ extension ArchiveStorage {
     // In pieces that fit into memory, of which the last is long enough, too.
     let maximum = 4 << 20
     var start = range.lowerBound
-    while range.upperBound - start >= VoidFrame.headerLength {
+    while range.upperBound - start >= SkippableFrame.voidHeaderLength {
       let rest = range.upperBound - start
-      let length = rest < maximum + VoidFrame.headerLength ? rest : maximum
+      let length = rest < maximum + SkippableFrame.voidHeaderLength ? rest : maximum
       let bytes = try read(length, at: UInt64(start))
-      let patches = VoidFrame.patches(for: bytes.span)
+      let patches = SkippableFrame.voidPatches(for: bytes.span)
       for (offset, patch) in patches { try write(patch.span, at: UInt64(start + offset)) }
       start += length
     }

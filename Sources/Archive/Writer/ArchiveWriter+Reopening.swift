@@ -9,7 +9,7 @@ extension ArchiveWriter {
   ) throws -> ArchiveWriter {
     guard try storage.size > 0 else {
       var stored: [UInt8] = []
-      RawFrame.append(carHeader.span, to: &stored)
+      DataFrame.appendRaw(carHeader.span, to: &stored)
       var log = FrameLog(storage: storage, end: 0, streamLength: UInt64(carHeader.count))
       try log.append(stored.span)
       return ArchiveWriter(log: log, committed: nil, options: options)
@@ -70,7 +70,7 @@ extension ArchiveWriter {
   private static func beginning(of file: Span<UInt8>, carHeader: [UInt8]) throws(ArchiveError)
     -> DataFrame
   {
-    guard let (frame, content) = try? RawFrame.carHeader(in: file) else {
+    guard let (frame, content) = try? DataFrame.carHeader(in: file) else {
       throw ArchiveError(.notAnArchive)
     }
     guard content == carHeader else { throw ArchiveError(.begunOtherwise) }

@@ -74,7 +74,7 @@ package struct ArchiveWriter: ~Copyable {
   package static func open(
     _ storage: any ArchiveStorage, carHeader: [UInt8], options: ArchiveOptions = ArchiveOptions()
   ) throws -> ArchiveWriter {
-    try RawFrame.checkHeader(carHeader.span)
+    try DataFrame.checkHeader(carHeader.span)
     try storage.lock()
     if options.startsOver { try startOverIfNeeded(storage, carHeader) }
     return try begin(storage, carHeader, options)

@@ -7,18 +7,18 @@ internal import IPLD
 /// eighth byte of each occurrence of the magic in the content, after which the count begins again.
 /// If the last bytes of the content and the checksum behind them would spell the magic, an empty
 /// block lies between them.
-package enum RawFrame {
+extension DataFrame {
   /// Appends the frame of `content`.
   ///
   /// - Precondition: `content` is not empty and within ``ArchiveLimits/frameContent``.
-  package static func append(_ content: Span<UInt8>, to bytes: inout [UInt8]) {
+  package static func appendRaw(_ content: Span<UInt8>, to bytes: inout [UInt8]) {
     let checksum = UInt32(truncatingIfNeeded: XXH64.hash(content))
     let guarded = spellsMagic(endOf: content, checksum: checksum)
-    DataFrame.appendHeader(contentSize: content.count, to: &bytes)
+    appendHeader(contentSize: content.count, to: &bytes)
     var start = 0
     var cut = nextCut(in: content, after: 0)
     while start < content.count {
-      let end = min(start + DataFrame.blockContent, cut, content.count)
+      let end = min(start + Self.blockContent, cut, content.count)
       appendBlockHeader(size: end - start, isLast: end == content.count && !guarded, to: &bytes)
       bytes.append(content.extracting(start..<end))
       start = end
@@ -29,9 +29,9 @@ package enum RawFrame {
   }
 
   /// How long the frame is of so much content in which the magic does not occur.
-  static func length(contentSize: Int) -> Int {
-    let blocks = (contentSize + DataFrame.blockContent - 1) / DataFrame.blockContent
-    return DataFrame.headerLength(contentSize: contentSize) + 3 * blocks + contentSize + 4
+  static func rawLength(contentSize: Int) -> Int {
+    let blocks = (contentSize + Self.blockContent - 1) / Self.blockContent
+    return headerLength(contentSize: contentSize) + 3 * blocks + contentSize + 4
   }
 
   /// The middle of the first occurrence of the magic that has its middle behind `place`; `Int.max`
@@ -59,16 +59,16 @@ package enum RawFrame {
   /// Calls `body` with where the content of each block lies in the file, in order, less the first
   /// `skipped` bytes of all.
   ///
-  /// - Precondition: `frame` was read from `file` and is raw.
-  package static func forEachBlock<Failure: Error>(
-    of frame: DataFrame, droppingFirst skipped: Int = 0, in file: Span<UInt8>,
+  /// - Precondition: the frame was read from `file` and is raw.
+  package func forEachBlock<Failure: Error>(
+    droppingFirst skipped: Int = 0, in file: Span<UInt8>,
     _ body: (Range<Int>) throws(Failure) -> Void
   ) throws(Failure) {
-    var place = frame.offset + frame.headerLength
+    var place = offset + headerLength
     var (rest, isLast) = (skipped, false)
     while !isLast {
       isLast = file[place] & 1 == 1
-      let block = block(at: place, in: file)
+      let block = Self.block(at: place, in: file)
       let part = block.dropFirst(rest)
       rest -= block.count - part.count
       try body(part)
@@ -83,12 +83,10 @@ package enum RawFrame {
   }
 
   /// Up to `limit` bytes from the beginning of the content, together.
-  package static func content(of frame: DataFrame, in file: Span<UInt8>, limit: Int = .max)
-    -> [UInt8]
-  {
+  package func rawContent(in file: Span<UInt8>, limit: Int = .max) -> [UInt8] {
     var content: [UInt8] = []
-    content.reserveCapacity(min(frame.contentSize, limit))
-    forEachBlock(of: frame, in: file) { block in
+    content.reserveCapacity(min(contentSize, limit))
+    forEachBlock(in: file) { block in
       let wanted = min(block.count, limit - content.count)
       content.append(file.extracting(block.lowerBound..<block.lowerBound + wanted))
     }
@@ -100,10 +98,10 @@ package enum RawFrame {
   /// - Throws: ``ArchiveError`` if it is damaged, or does not hold one header and nothing else.
   static func carHeader(in file: Span<UInt8>) throws(ArchiveError) -> (DataFrame, [UInt8]) {
     let frame = try DataFrame(file, at: 0, limit: file.count)
-    guard frame.isRaw, checksumHolds(of: frame, in: file) else {
+    guard frame.isRaw, frame.rawChecksumHolds(in: file) else {
       throw ArchiveError(.damagedFrame("it holds the CAR header"), offset: 0)
     }
-    let content = content(of: frame, in: file)
+    let content = frame.rawContent(in: file)
     try checkHeader(content.span)
     return (frame, content)
   }
@@ -117,37 +115,37 @@ package enum RawFrame {
   }
 
   /// Whether the content's checksum holds.
-  package static func checksumHolds(of frame: DataFrame, in file: Span<UInt8>) -> Bool {
+  package func rawChecksumHolds(in file: Span<UInt8>) -> Bool {
     var hash = XXH64.Stream()
-    forEachBlock(of: frame, in: file) { block in hash.update(file.extracting(block)) }
-    let stored = file.u32(frame.end - 4)
+    forEachBlock(in: file) { block in hash.update(file.extracting(block)) }
+    let stored = file.u32(end - 4)
     return UInt32(truncatingIfNeeded: hash.finish()) == stored
   }
 
-  /// Whether the frame is what ``append(_:to:)`` makes of its content.
-  package static func isCanonical(_ frame: DataFrame, in file: Span<UInt8>) -> Bool {
-    if isPlain(frame, in: file) { return true }
+  /// Whether the frame is what ``appendRaw(_:to:)`` makes of its content.
+  package func isCanonicalRaw(in file: Span<UInt8>) -> Bool {
+    if isPlain(in: file) { return true }
     // Something is unusual: a magic that was split, or another layout. Writing the frame again
     // tells which.
     var expected: [UInt8] = []
-    expected.reserveCapacity(frame.length)
-    append(content(of: frame, in: file).span, to: &expected)
-    return expected.span.equals(file.extracting(frame.range))
+    expected.reserveCapacity(length)
+    Self.appendRaw(rawContent(in: file).span, to: &expected)
+    return expected.span.equals(file.extracting(range))
   }
 
   /// Whether only the last block is short and no magic lies across two blocks or in one: the usual
   /// case, seen without a copy.
-  private static func isPlain(_ frame: DataFrame, in file: Span<UInt8>) -> Bool {
+  private func isPlain(in file: Span<UInt8>) -> Bool {
     var isPlain = true
     var seam: [UInt8] = []
     var previous: Range<Int>?
-    forEachBlock(of: frame, in: file) { block in
+    forEachBlock(in: file) { block in
       guard let before = previous else {
         previous = block
         return
       }
       previous = block
-      guard before.count == DataFrame.blockContent, !block.isEmpty else {
+      guard before.count == Self.blockContent, !block.isEmpty else {
         isPlain = false
         return
       }
@@ -156,6 +154,6 @@ package enum RawFrame {
       seam.append(file.extracting(block.lowerBound..<block.lowerBound + min(15, block.count)))
       if ArchiveMagic.next(in: seam.span) != nil { isPlain = false }
     }
-    return isPlain && ArchiveMagic.next(in: file.extracting(frame.range)) == nil
+    return isPlain && ArchiveMagic.next(in: file.extracting(range)) == nil
   }
 }
