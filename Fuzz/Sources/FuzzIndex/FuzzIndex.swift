@@ -146,10 +146,6 @@ enum FuzzIndex: Fuzzer {
         segment.frameIndex(of: ordinal, in: file.span) == number / perFrame,
         "it lies in another frame")
     }
-    let repeated = builder.repeatedKeys(keys)
-    for key in repeated {
-      require((0..<keys.count).count { keys[$0] == key } > 1, "a key that is there once")
-    }
   }
 
   static func seeds(_ corpus: SeedCorpus?) throws -> [[UInt8]] {

@@ -2,7 +2,7 @@
 extension SurveyAudit {
   mutating func checkFooters(in file: Span<UInt8>) {
     // What lies before the last footer of a repaired file need not count.
-    guard !generation.features.isRepaired else { return }
+    guard !isRepaired else { return }
     let isCounting =
       survey.isTiled && listed.count == survey.frames.count && verification.isComplete
     let (count, isBroken) = survey.checkFooters(before: end, isCounting: isCounting, in: file) {
@@ -20,22 +20,23 @@ extension SurveyAudit {
     var checked: Generation.Head?
     for seen in survey.footers where seen.isInPlace && seen.frame.end <= end {
       // What lies before the last footer of a repaired file need not count.
-      guard !generation.features.isRepaired || seen.frame.end == end else { continue }
+      guard !isRepaired || seen.frame.end == end else { continue }
       do {
         let footer = try Footer.read(file, seen.frame)
         guard let head = footer.head, head != checked else { continue }
         checked = head
         guard let number = listed[head.frameOffset] else {
           // That its frame is damaged has been told.
-          guard !isBroken(at: head.frameOffset) else { continue }
+          guard !brokenPlaces.contains(head.frameOffset) else { continue }
           throw ArchiveError(
             .malformedFooter("its manifest is not where it says"), offset: footer.footerOffset)
         }
         guard verification.isComplete else { continue }
         let frame = survey.frames[number]
-        guard frame.holdsSections, frame.sectionCount == 1,
-          try reader.intactCID(of: head.ordinal) == head.cid,
-          isOrdinal(head.ordinal, of: frame.offset, in: file)
+        let entry = reader.index.row(of: head.ordinal, in: file)?.entry
+        guard frame.holdsSections, frame.sectionCount == 1, entry?.offset == frame.offset,
+          entry?.firstOrdinal == head.ordinal,
+          try reader.intactCID(of: head.ordinal) == head.cid
         else {
           throw ArchiveError(
             .malformedFooter("its manifest is not where it says"), offset: footer.footerOffset)
@@ -45,19 +46,5 @@ extension SurveyAudit {
         if case .malformedFooter = error.reason { verification.note(error) }
       }
     }
-  }
-
-  private func isBroken(at offset: UInt64) -> Bool {
-    let place = broken.partitioningIndex { $0.offset >= offset }
-    return place < broken.count && broken[place].offset == offset
-  }
-
-  /// Whether the index says that a frame begins with an ordinal.
-  private func isOrdinal(_ ordinal: UInt64, of offset: UInt64, in file: Span<UInt8>) -> Bool {
-    guard let segment = segments.first(where: { $0.covers(ordinal) }),
-      let index = segment.frameIndex(of: ordinal, in: file)
-    else { return false }
-    let entry = segment.frameEntry(index, in: file)
-    return entry.offset == offset && entry.firstOrdinal == ordinal
   }
 }

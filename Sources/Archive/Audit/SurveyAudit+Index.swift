@@ -25,13 +25,18 @@ extension SurveyAudit {
       if let number = found[entry.offset], survey.frames[number].checksum == entry.checksum,
         survey.frames[number].storedLength == entry.storedLength
       {
-        listed[entry.offset] = number
+        if listed.updateValue(number, forKey: entry.offset) != nil {
+          verification.note(.damagedIndex("it names a frame twice"), at: entry.offset)
+        }
       } else {
         broken.append(entry)
       }
     }
-    let known = Set(broken.map(\.offset)).union(listed.keys)
-    for frame in survey.frames where found[frame.offset] != nil && !known.contains(frame.offset) {
+    brokenPlaces = Set(broken.map(\.offset))
+    for frame in survey.frames
+    where found[frame.offset] != nil && listed[frame.offset] == nil
+      && !brokenPlaces.contains(frame.offset)
+    {
       verification.note(
         .damagedIndex("no frame table knows a frame that is there"), at: frame.offset)
     }
@@ -41,8 +46,6 @@ extension SurveyAudit {
   /// Walks the ordinals of every segment: finds those that are lost, and the damaged frames of
   /// which none is.
   mutating func walkOrdinals(in file: Span<UInt8>) throws {
-    let isRepaired = generation.features.isRepaired
-    let damaged = Set(broken.map(\.offset))
     let salvaged = salvagedIndices
     defer { superseded.sort { $0.lowerBound < $1.lowerBound } }
     for segment in segments {
@@ -57,13 +60,13 @@ extension SurveyAudit {
             at: entry.offset)
           continue
         }
-        noteMissing(next..<max(next, entry.firstOrdinal), isRepaired, damaged, at: entry.offset)
+        noteMissing(next..<max(next, entry.firstOrdinal), at: entry.offset)
         // A frame with the same number as the next holds part of one section.
         let range = entry.firstOrdinal..<max(end, entry.firstOrdinal + 1)
-        if damaged.contains(entry.offset) {
+        if brokenPlaces.contains(entry.offset) {
           let isSuperseded =
             isRepaired && range.count <= entry.maximumSectionCount
-            && range.allSatisfy { reader.isSuperseded($0, damaged) }
+            && range.allSatisfy { reader.isSuperseded($0, brokenPlaces) }
           if isSuperseded {
             superseded.append(Int(entry.offset)..<Int(clamping: entry.end))
           } else {
@@ -82,8 +85,7 @@ extension SurveyAudit {
           }
         }
       }
-      noteMissing(
-        next..<max(next, segment.end), isRepaired, damaged, at: UInt64(segment.frame.offset))
+      noteMissing(next..<max(next, segment.end), at: UInt64(segment.frame.offset))
     }
   }
 
@@ -105,15 +107,13 @@ extension SurveyAudit {
   }
 
   /// Takes note of ordinals that no frame holds.
-  private mutating func noteMissing(
-    _ range: Range<UInt64>, _ isRepaired: Bool, _ damaged: Set<UInt64>, at place: UInt64
-  ) {
+  private mutating func noteMissing(_ range: Range<UInt64>, at place: UInt64) {
     guard verification.isComplete, !range.isEmpty else { return }
     guard isRepaired else {
       return verification.note(.damagedIndex("it counts sections that are not there"), at: place)
     }
     for ordinal in range.prefix(Survey.listLimit)
-    where !reader.isSuperseded(ordinal, damaged) {
+    where !reader.isSuperseded(ordinal, brokenPlaces) {
       verification.noteDamaged(ordinal..<ordinal + 1)
       verification.note(.lostSection(ordinal), at: nil)
     }
@@ -121,15 +121,14 @@ extension SurveyAudit {
 
   /// Makes every live segment again from the frames, which must give the same bytes.
   mutating func compareSegments(in file: Span<UInt8>) throws {
-    var repeated = Set<UInt64>()
-    for (number, segment) in segments.enumerated() {
+    for segment in segments {
       let table = segment.frames(in: file)
       let isSorted = zip(table, table.dropFirst()).allSatisfy {
         ($0.firstOrdinal, $0.offset) < ($1.firstOrdinal, $1.offset)
       }
-      let keys = keys(of: segment, table, in: file)
       let builder = IndexSegmentBuilder(
-        segment.form, base: segment.base, keys: keys, frames: table[...])
+        segment.form, base: segment.base, keys: keys(of: segment, table, in: file),
+        frames: table[...])
       if !isSorted
         || !builder.isEncoded(in: file, at: segment.frame.offset, length: segment.frame.length)
       {
@@ -137,35 +136,8 @@ extension SurveyAudit {
           .damagedIndex("a segment is not what the frames make it"),
           at: UInt64(segment.frame.offset))
       }
-      repeated.formUnion(builder.repeatedKeys(keys))
-      for older in segments[..<number] {
-        for index in 0..<keys.count {
-          if hasSection(keys[index], older, in: file) { repeated.insert(keys[index]) }
-        }
-      }
     }
-    try checkRepeated(repeated)
-  }
-
-  /// Whether a section that is there has a key.
-  ///
-  /// An entry keeps fewer bits of it than are known of the sections that were read.
-  private func hasSection(_ key: UInt64, _ segment: IndexSegment, in file: Span<UInt8>) -> Bool {
-    var isThere = false
-    // A segment whose numbers cannot be is not what the frames make it, which is noted.
-    _ = try? segment.forEachCandidate(key, in: file) { ordinal in
-      isThere = isThere || self.key(of: ordinal, segment, in: file) == key
-    }
-    return isThere
-  }
-
-  /// The key of a section by what is there; nil of one that is lost.
-  private func key(of ordinal: UInt64, _ segment: IndexSegment, in file: Span<UInt8>) -> UInt64? {
-    guard let index = segment.frameIndex(of: ordinal, in: file) else { return nil }
-    let entry = segment.frameEntry(index, in: file)
-    let place = ordinal - entry.firstOrdinal
-    guard let frame = frame(of: entry), place < UInt64(frame.sectionCount) else { return nil }
-    return survey.keys[frame.firstKey + Int(place)]
+    try checkRepeated()
   }
 
   /// The frame that a table lists, if it holds, and sections begin in it.
@@ -199,8 +171,16 @@ extension SurveyAudit {
 
   /// Looks at sections with equal keys: the same bytes may be there under several CIDs, but no CID
   /// twice, unless the earlier is damaged.
-  private mutating func checkRepeated(_ keys: Set<UInt64>) throws {
-    for key in keys.sorted() where !IndexForm.isUnknown(key) {
+  private mutating func checkRepeated() throws {
+    var keys: [UInt64] = []
+    keys.reserveCapacity(survey.keys.count)
+    for number in listed.values where survey.frames[number].holdsSections {
+      keys.append(contentsOf: survey.keys(of: survey.frames[number]))
+    }
+    keys.sort()
+    var last: UInt64?
+    for (key, next) in zip(keys, keys.dropFirst()) where key == next && key != last {
+      last = key
       do {
         var seen = Set<CID>()
         for ordinal in try reader.candidates(key) {

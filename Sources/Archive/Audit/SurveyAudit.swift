@@ -16,8 +16,9 @@ struct SurveyAudit {
   var segments: [IndexSegment] = []
   /// The numbers of the frames that the index lists and that are as it says, by their offsets.
   var listed: [UInt64: Int] = [:]
-  /// The frames that the index lists and that do not hold.
+  /// The frames that the index lists and that do not hold, in file order, and where they begin.
   var broken: [FrameEntry] = []
+  var brokenPlaces: Set<UInt64> = []
   /// The frames among these that were superseded.
   var superseded: [Range<Int>] = []
 
@@ -38,7 +39,7 @@ struct SurveyAudit {
       if verification.isComplete { try compareSegments(in: file) }
     }
     noteFrames()
-    noteLandmarks(in: file)
+    noteLandmarks()
     if generation.number > 0 {
       checkFooters(in: file)
       if !segments.isEmpty { try checkHeads(in: file) }
@@ -47,6 +48,9 @@ struct SurveyAudit {
     count()
     verification.sortFindings()
   }
+
+  /// Whether what lies before the last footer, and an ordinal, need not count.
+  var isRepaired: Bool { generation.features.isRepaired }
 
   /// Whether what was found wrong at a place counts: it is committed, and was not superseded.
   private func counts(_ place: UInt64?) -> Bool {
@@ -81,11 +85,10 @@ struct SurveyAudit {
   /// Whether a section that is damaged was written again.
   private func isHeldElsewhere(_ cid: CID) -> Bool {
     // One that cannot be read there either is damaged.
-    generation.features.isRepaired && (try? reader.read(cid) { _ in }) ?? false
+    isRepaired && (try? reader.read(cid) { _ in }) ?? false
   }
 
-  private mutating func noteLandmarks(in file: Span<UInt8>) {
-    let isRepaired = generation.features.isRepaired
+  private mutating func noteLandmarks() {
     for (_, landmark) in survey.landmarks where landmark.range.lowerBound < end {
       guard let flaw = landmark.flaw else { continue }
       let range = landmark.range

@@ -1,3 +1,5 @@
+internal import LibC
+
 extension [UInt8] {
   /// Appends an integer, least significant byte first.
   @inline(__always)
@@ -48,16 +50,14 @@ extension Span<UInt8> {
   /// Whether the bytes are the same.
   package func equals(_ other: Span<UInt8>) -> Bool {
     guard count == other.count else { return false }
-    var place = 0
-    while place <= count - 8 {
-      if u64(place) != other.u64(place) { return false }
-      place += 8
+    return unsafe withUnsafeBytes { own in
+      unsafe other.withUnsafeBytes { bytes in
+        guard let own = own.baseAddress, let bytes = bytes.baseAddress else {
+          return true
+        }
+        return unsafe memcmp(own, bytes, count) == 0
+      }
     }
-    while place < count {
-      if self[place] != other[place] { return false }
-      place += 1
-    }
-    return true
   }
 }
 

@@ -70,9 +70,4 @@ extension Generation {
         previous?.minorVersion ?? Footer.minorVersion, features.required == 0 ? 0 : 1),
       features: features)
   }
-
-  /// What is committed in a file without anything in it.
-  static let none = Generation(
-    number: 0, footerOffset: 0, previousFooterOffset: nil, committedLength: 0, sectionCount: 0,
-    streamLength: 0, head: nil, segments: [])
 }

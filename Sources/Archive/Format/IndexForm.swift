@@ -35,12 +35,6 @@ package enum IndexForm: UInt8, Sendable {
     key & ~(.max >> UInt64(keyBits(of: ordinal)))
   }
 
-  /// Whether a key is what an entry keeps for a lost section of whose key nothing is known: ones,
-  /// and zeros behind them (FORMAT 5.2).
-  static func isUnknown(_ key: UInt64) -> Bool {
-    let ones = (~key).leadingZeroBitCount
-    return ones >= 28 && key << UInt64(ones) == 0
-  }
 }
 
 /// An entry of an index segment: the bits of the key that are kept, in their places, with zeros

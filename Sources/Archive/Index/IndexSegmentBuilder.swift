@@ -97,48 +97,18 @@ package struct IndexSegmentBuilder {
     return merged
   }
 
-  /// The entries of the sections whose keys are here, in the order of these.
-  private struct Entries {
-    private let builder: IndexSegmentBuilder
-    private var index = 0
-    private var group = 0
-
-    fileprivate init(_ builder: IndexSegmentBuilder) { self.builder = builder }
-
-    /// The next entry; nil behind the last.
-    @inline(__always)
-    mutating func next() -> IndexEntry? {
-      guard index < builder.sorted.count else { return nil }
-      while builder.ends[group] <= UInt32(truncatingIfNeeded: index) { group += 1 }
-      let layout = builder.newLayout
-      let (number, ordinalBits) = (builder.sorted[index], UInt64(layout.ordinalBits))
-      index += 1
-      let restBits = UInt64(layout.keyBits - builder.groupBits)
-      let key = (UInt64(group) << restBits | number >> ordinalBits) << UInt64(64 - layout.keyBits)
-      return (key: key, ordinal: UInt32(number & (1 << ordinalBits - 1)))
-    }
-  }
-
-  /// The keys that several sections have.
-  package func repeatedKeys(_ keys: KeyList) -> Set<UInt64> {
-    var repeated = Set<UInt64>()
-    // Entries of higher ordinals may keep more bits.
-    let unkept = UInt64.max >> UInt64(newLayout.form.keyBits(of: newBase))
-    var entries = Entries(self)
-    var first: (kept: UInt64, key: UInt64)?
-    var alike: Set<UInt64> = []
-    while let entry = entries.next() {
-      let (kept, key) = (entry.key & ~unkept, keys[Int(entry.ordinal)])
-      if let first, first.kept == kept {
-        // Keys that begin alike are rarely the same.
-        alike.insert(first.key)
-        if !alike.insert(key).inserted { repeated.insert(key) }
-      } else {
-        first = (kept, key)
-        if !alike.isEmpty { alike.removeAll(keepingCapacity: true) }
-      }
-    }
-    return repeated
+  /// Entry number `index` of the sections whose keys are here, in the order of these; nil behind the
+  /// last.
+  ///
+  /// - Parameter group: That of the entry before; 0 for the first.
+  @inline(__always)
+  private func entry(_ index: Int, _ group: inout Int) -> IndexEntry? {
+    guard index < sorted.count else { return nil }
+    while ends[group] <= UInt32(truncatingIfNeeded: index) { group += 1 }
+    let (number, ordinalBits) = (sorted[index], UInt64(newLayout.ordinalBits))
+    let restBits = UInt64(newLayout.keyBits - groupBits)
+    let key = (UInt64(group) << restBits | number >> ordinalBits) << UInt64(64 - newLayout.keyBits)
+    return (key: key, ordinal: UInt32(number & (1 << ordinalBits - 1)))
   }
 
   /// Whether the bytes at `offset` are this segment's frame.
@@ -198,12 +168,16 @@ package struct IndexSegmentBuilder {
     var places = older.map(\.entries)
     var entries: [IndexEntry?] = []
     for index in places.indices { entries.append(try places[index].next(in: file)) }
-    var place = Entries(self)
+    var (place, group) = (0, 0)
+    func next() -> IndexEntry? {
+      place += 1
+      return entry(place - 1, &group)
+    }
     if older.isEmpty {
-      while let entry = place.next() { try body(entry) }
+      while let entry = next() { try body(entry) }
       return
     }
-    entries.append(place.next())
+    entries.append(next())
     let shifts = older.map { UInt32($0.base - base) } + [UInt32(newBase - base)]
     while true {
       // Few enough to be compared one by one; of equal keys the older come first.
@@ -216,7 +190,7 @@ package struct IndexSegmentBuilder {
       if least.source < places.count {
         entries[least.source] = try places[least.source].next(in: file)
       } else {
-        entries[least.source] = place.next()
+        entries[least.source] = next()
       }
     }
   }

@@ -36,12 +36,7 @@ struct GenerationRestoring {
   mutating func run(in file: Span<UInt8>) throws {
     form = indexForm(in: file)
     for (count, landmark) in survey.landmarks {
-      if count > frameCount {
-        // A data frame ends what can have been an index or a footer.
-        try restore(in: file)
-        frameCount = count
-        (segment, gap) = (nil, nil)
-      }
+      try pass(count, in: file)
       switch landmark {
       case .segment(let found):
         try restore(in: file)
@@ -54,12 +49,15 @@ struct GenerationRestoring {
       case .footer, .other, .void: (segment, gap) = (nil, nil)
       }
     }
-    if frameCount < survey.frames.count {
-      try restore(in: file)
-      (segment, gap) = (nil, nil)
-    }
-    frameCount = survey.frames.count
+    try pass(survey.frames.count, in: file)
     try restore(isLast: true, in: file)
+  }
+
+  /// Passes data frames, which end what can have been an index or a footer.
+  private mutating func pass(_ count: Int, in file: Span<UInt8>) throws {
+    guard count > frameCount else { return }
+    try restore(in: file)
+    (segment, gap, frameCount) = (nil, nil, count)
   }
 
   /// The form that an index segment or footer of the file has, which is that of all.
@@ -79,9 +77,8 @@ struct GenerationRestoring {
   }
 
   private mutating func end(_ generation: Generation?) {
-    if let generation { previous = generation }
-    (segment, gap) = (nil, nil)
-    firstFrame = frameCount
+    previous = generation ?? previous
+    (segment, gap, firstFrame) = (nil, nil, frameCount)
   }
 
   // MARK: What lay in a gap
@@ -234,11 +231,11 @@ struct GenerationRestoring {
   /// The newest manifest: the one that the remains of the footer name, if two of three numbers
   /// agree, or that follows from what is there.
   private func head(remainingAt place: Int, in file: Span<UInt8>) -> Generation.Head? {
-    if let claim = Footer.headClaim(in: file, at: place) {
-      let heads = survey.manifests.compactMap { survey.head($0) }
-      if let meant = heads.first(where: claim.means) { return meant }
+    let manifests = survey.manifests
+    let meant = Footer.headClaim(in: file, at: place).flatMap { claim in
+      manifests.lazy.compactMap { survey.head($0) }.first(where: claim.means)
     }
-    return survey.head(of: survey.manifests, after: previous, in: firstFrame..<frameCount)
+    return meant ?? survey.head(of: manifests, after: previous, in: firstFrame..<frameCount)
   }
 }
 

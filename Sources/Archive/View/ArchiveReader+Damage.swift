@@ -82,11 +82,14 @@ extension ArchiveReader {
   }
 
   /// The CID of a section; nil if it, or the frame it is in, is damaged.
-  func intactCID(of ordinal: UInt64) throws -> CID? {
+  func intactCID(of ordinal: UInt64) throws -> CID? { try intact(ordinal)?.prefix.cid }
+
+  /// Where a section is; nil if it, or the frame it is in, is damaged.
+  func intact(_ ordinal: UInt64) throws -> SectionLocation? {
     guard let location = try located(ordinal),
       try withFile({ (file) in firstDamage(of: location, in: file) }) == nil
     else { return nil }
-    return location.prefix.cid
+    return location
   }
 
   /// Where a section is; nil if it cannot be had, or only one that supersedes it.

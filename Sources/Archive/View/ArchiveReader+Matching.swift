@@ -89,19 +89,22 @@ extension ArchiveReader {
     if let standIn = try standIn { return try standIn.find(count, workers: workers, asked) }
     willSearch()
     let workers = workers ?? Parallel.processorCount
-    let hints: Hints
+    let (hints, others): Hints
     do {
-      hints = try self.hints(count, workers: workers, asked.cid)
+      (hints, others) = try self.hints(count, workers: workers, asked.cid)
     } catch let error as ArchiveError {
       guard let other = try other(after: error) else { throw error }
       return try other.find(count, workers: workers, asked)
     }
-    let lengths = try confirm(hints.ordinals, workers: workers, hints.asked(asked))
-    var found: Found = (Array(hints.ordinals[..<count]), Array(lengths[..<count]), [:])
-    for (number, place) in hints.others.enumerated()
+    let place: @Sendable (Int) -> Int = { $0 < count ? $0 : others[$0 - count] }
+    let lengths = try confirm(
+      hints, workers: workers,
+      ({ asked.cid(place($0)) }, { asked.length(place($0)) }, asked.isChecking))
+    var found: Found = (Array(hints[..<count]), Array(lengths[..<count]), [:])
+    for (number, place) in others.enumerated()
     where lengths[count + number] < Self.unreadable && found.lengths[place] >= Self.unreadable {
       (found.ordinals[place], found.lengths[place]) =
-        (hints.ordinals[count + number], lengths[count + number])
+        (hints[count + number], lengths[count + number])
     }
     let unsettled = (0..<count).filter {
       found.ordinals[$0] != .max && found.lengths[$0] >= Self.unreadable
@@ -130,27 +133,16 @@ extension ArchiveReader {
   /// What stands for the length of a body where nothing can be read.
   private static var unreadable: UInt64 { .max - 1 }
 
-  /// What the index says of many CIDs: places to look at.
-  private struct Hints: Sendable {
-    /// For each CID the number of a section that may be it, `UInt64.max` if the index has none;
-    /// behind these the numbers of others, for keys of which several are alike.
-    var ordinals: [UInt64] = []
-    /// The CIDs that the others are for.
-    var others: [Int] = []
+  /// What the index says of many CIDs, places to look at: for each the number of a section that may
+  /// be it, `UInt64.max` if the index has none; behind these the numbers of others, for keys of which
+  /// several are alike; and the CIDs that these are for.
+  private typealias Hints = (ordinals: [UInt64], others: [Int])
 
-    /// How many are kept for one CID.
-    ///
-    /// Chance never brings more: then an attacker has made keys that begin alike, and they are
-    /// looked for one by one.
-    static let maximumForOne = 16
-
-    /// What is asked about each hint.
-    func asked(_ asked: Asked) -> Asked {
-      let (count, others) = (ordinals.count - others.count, others)
-      let place: @Sendable (Int) -> Int = { $0 < count ? $0 : others[$0 - count] }
-      return ({ asked.cid(place($0)) }, { asked.length(place($0)) }, asked.isChecking)
-    }
-  }
+  /// How many hints are kept for one CID.
+  ///
+  /// Chance never brings more: then an attacker has made keys that begin alike, and they are looked
+  /// for one by one.
+  private static var maximumForOne: Int { 16 }
 
   /// What the index says of each CID, the largest segment asked first.
   private func hints(_ count: Int, workers: Int, _ cid: @Sendable (Int) -> CID) throws -> Hints {
@@ -164,19 +156,18 @@ extension ArchiveReader {
             count += 1
             if count == 1 {
               first = ordinal
-            } else if count <= Hints.maximumForOne {
+            } else if count <= Self.maximumForOne {
               others.append((place, ordinal))
             }
           }
           firsts.append(first)
-          if count > Hints.maximumForOne { others.removeLast(Hints.maximumForOne - 1) }
+          if count > Self.maximumForOne { others.removeLast(Self.maximumForOne - 1) }
         }
         return (firsts, others)
       }
     }
     let others = chunks.flatMap(\.1)
-    return Hints(
-      ordinals: chunks.flatMap(\.0) + others.map(\.ordinal), others: others.map(\.place))
+    return (chunks.flatMap(\.0) + others.map(\.ordinal), others.map(\.place))
   }
 
   /// Looks where hints lead, frame by frame.

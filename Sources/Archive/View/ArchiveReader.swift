@@ -98,8 +98,8 @@ public final class ArchiveReader: Sendable {
     let hasTail = isLonger && !((ignoresTail || file.isBeingWritten) && committed != nil)
     // What follows the last footer, or everything, if there is no footer.
     let tail = hasTail ? try Survey(file, after: committed, limits: limits) : nil
-    if committed == nil, let tail, !tail.foundAnything { throw ArchiveError(.notAnArchive) }
-    let generation = committed ?? tail?.uncommitted ?? .none
+    guard let generation = committed ?? tail.flatMap({ $0.foundAnything ? $0.uncommitted : nil })
+    else { throw ArchiveError(.notAnArchive) }
     var opening: Recovery?
     if file.isBeingWritten, committed != nil {
       let behind = file.fileSize - generation.committedLength

@@ -74,23 +74,15 @@ struct TailAdoption {
     let manifests = survey.unlinkedManifests(committed?.index ?? .empty, in: file)
     for footer in footers {
       guard let claim = Footer.headClaim(in: file, at: footer) else { continue }
-      let heads = manifests.map { survey.head($0) } + [try committedHead(claim.ordinal)]
+      // Forgetting the newest snapshots makes a manifest that was committed before the head.
+      let older = try committed?.intact(claim.ordinal).map {
+        Generation.Head(
+          cid: $0.prefix.cid, ordinal: $0.ordinal, frameOffset: $0.row.entry.offset)
+      }
+      let heads = manifests.map { survey.head($0) } + [older]
       if let meant = heads.compactMap({ $0 }).first(where: claim.means) { return meant }
     }
     return survey.head(of: manifests, after: generation)
-  }
-
-  /// A committed section as the newest manifest: forgetting the newest snapshots makes an older one
-  /// the head.
-  private func committedHead(_ ordinal: UInt64) throws -> Generation.Head? {
-    guard let committed, ordinal < committed.generation.sectionCount,
-      let cid = try committed.intactCID(of: ordinal)
-    else { return nil }
-    return try committed.withFile { (file) in
-      committed.index.row(of: ordinal, in: file).map {
-        Generation.Head(cid: cid, ordinal: ordinal, frameOffset: $0.entry.offset)
-      }
-    }
   }
 
   /// Refuses a file in which another repository was begun.
