@@ -10,13 +10,13 @@ internal import Verification
 /// name.
 package struct ArchiveCopier {
   let level: Int
-  let limits: ReadLimits
+  let limits: ArchiveLimits
   let observer: Progress.Observer
   private let storage: (AtomicFile) throws -> any ArchiveStorage
 
   /// A copier that compresses at a zstd level, to a storage of another kind in tests.
   package init(
-    level: Int = 3, limits: ReadLimits = ReadLimits(),
+    level: Int = 3, limits: ArchiveLimits = ArchiveLimits(),
     observer: @escaping Progress.Observer = { _ in },
     storage: @escaping (AtomicFile) throws -> any ArchiveStorage = { try $0.storage() }
   ) {
@@ -162,7 +162,7 @@ extension ArchiveCopier {
     do {
       let allowsLarge = sources.contains { $0.reader.limits.allowsLarge }
       let reader = try ArchiveReader(
-        try storage.map(), limits: ReadLimits(allowsLarge: allowsLarge))
+        try storage.map(), limits: ArchiveLimits(allowsLarge: allowsLarge))
       let report = try SnapshotVerifier(observer: observer).verify(reader, .full)
       try check(report, sources, links.count)
       for (new, link) in zip(report.snapshots.reversed(), links) {

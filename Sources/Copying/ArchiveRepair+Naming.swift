@@ -28,7 +28,7 @@ extension ArchiveRepair {
   ///   what was written by then is right, and repairing again goes on.
   package static func repair(
     _ storage: any ArchiveStorage, from sources: [ArchiveReader] = [],
-    limits: ReadLimits = ReadLimits(), observer: @escaping Progress.Observer = { _ in }
+    limits: ArchiveLimits = ArchiveLimits(), observer: @escaping Progress.Observer = { _ in }
   ) throws -> Outcome {
     try storage.lock()
     let before = try ArchiveReader(storage.map(), limits: limits).surveyed()

@@ -137,7 +137,7 @@ extension ArchiveReader {
   /// Opens the archive that a file is.
   ///
   /// - Throws: `ArchiveError` as `ArchiveReader.init(path:limits:)` does.
-  package convenience init(_ input: InputFile, limits: ReadLimits = ReadLimits()) throws {
+  package convenience init(_ input: InputFile, limits: ArchiveLimits = ArchiveLimits()) throws {
     // A file that lies here may have a writer, which is asked when it is opened by its path.
     if input.isFar {
       try self.init(input.mapped, limits: limits)

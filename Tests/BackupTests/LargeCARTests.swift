@@ -30,7 +30,7 @@ import Testing
       snapshot.car.sectionCount = order.count
       snapshot.car.byteCount = byteCount
     }
-    let limits = ReadLimits(allowsLarge: allowsLarge)
+    let limits = ArchiveLimits(allowsLarge: allowsLarge)
     return try ArchivedSnapshot.newest(in: ArchiveReader(path: path, limits: limits))
   }
 

@@ -30,7 +30,7 @@ package struct ArchiveServer {
     self.options = options
     let selector = try options.snapshot.map { try SnapshotSelector($0) } ?? .latest
     shelf = Shelf(
-      options.paths, selector, ReadLimits(allowsLarge: options.allowsLarge),
+      options.paths, selector, ArchiveLimits(allowsLarge: options.allowsLarge),
       say: { Announcement.warn($0) })
     shelf.refresh()
     log = try options.log.map { try AccessLog($0) }

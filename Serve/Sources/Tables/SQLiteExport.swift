@@ -51,7 +51,7 @@ package struct SQLiteExport {
   private var report = Report()
 
   private init(_ options: SQLiteOptions) throws {
-    let limits = ReadLimits(allowsLarge: options.allowsLarge)
+    let limits = ArchiveLimits(allowsLarge: options.allowsLarge)
     reader = try ArchiveReader(path: FilePath(options.archive), limits: limits)
     try reader.refuseTooMuchContent()
     var configuration = Configuration()

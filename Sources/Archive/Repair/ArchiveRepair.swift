@@ -45,7 +45,7 @@ package struct ArchiveRepair {
   let storage: any ArchiveStorage
   /// Other archives that may have what is lost.
   let sources: [ArchiveReader]
-  let limits: ReadLimits
+  let limits: ArchiveLimits
   private let keepsOrdinals: Bool
   private let progress: (UInt64, UInt64) -> Void
   private var report = Report()
@@ -65,7 +65,7 @@ package struct ArchiveRepair {
   /// - Returns: What was done.
   package static func run(
     _ storage: any ArchiveStorage, from sources: [ArchiveReader] = [],
-    limits: ReadLimits = ReadLimits(), keepsOrdinals: Bool = true,
+    limits: ArchiveLimits = ArchiveLimits(), keepsOrdinals: Bool = true,
     progress: @escaping (UInt64, UInt64) -> Void = { _, _ in }
   ) throws -> Report {
     try storage.lock()

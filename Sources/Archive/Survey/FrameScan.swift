@@ -6,7 +6,7 @@ internal import IPLD
 /// 1. The survey is told in file order, whatever order the work was done in.
 /// 2. In memory is one batch: the reports of some 32 MiB of frames, and one frame's content for
 ///    each worker. With an intake, two batches, each of some 8 MiB of content in packs.
-/// 3. All content together is bounded by ``ReadLimits``.
+/// 3. All content together is bounded by ``ArchiveLimits``.
 struct FrameScan {
   private static let batchBytes = 32 << 20
   private static let batchUnits = 1024
@@ -51,7 +51,7 @@ struct FrameScan {
   ///   - workers: How many threads.
   ///   - intake: Is given the sections that are found.
   init(
-    from start: Int, of count: Int, depth: Survey.Depth = .full, limits: ReadLimits,
+    from start: Int, of count: Int, depth: Survey.Depth = .full, limits: ArchiveLimits,
     workers: Int = Parallel.processorCount, intake: FrameIntake? = nil
   ) {
     self.workers = workers

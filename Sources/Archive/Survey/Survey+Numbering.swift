@@ -6,7 +6,7 @@
 /// gap between frames may have been only an index, so if nothing tells, the count goes on as if it
 /// were.
 extension Survey {
-  mutating func number(in file: Span<UInt8>, _ limits: ReadLimits) {
+  mutating func number(in file: Span<UInt8>, _ limits: ArchiveLimits) {
     if isTiled, landmarks.allSatisfy({ $0.landmark.isPlausible }), agreesWithSegments(in: file) {
       countForward(known: firstOrdinal)
     } else {
@@ -129,7 +129,7 @@ extension Survey {
 
   /// Forgets ordinals that two frames would have, or that are further up than the file can have
   /// lost.
-  private mutating func refuseLies(_ limits: ReadLimits) {
+  private mutating func refuseLies(_ limits: ArchiveLimits) {
     let budget = limits.lostOrdinals(ofFile: limit)
     let order = frames.indices.filter { frames[$0].firstOrdinal != .max }
       .sorted {
@@ -159,7 +159,7 @@ extension Survey {
 
   /// One more than the highest ordinal there was, by what is here and by the last footer that can
   /// be right.
-  private func end(_ limits: ReadLimits) -> UInt64 {
+  private func end(_ limits: ArchiveLimits) -> UInt64 {
     var end = firstOrdinal
     for frame in frames where frame.firstOrdinal != .max && !frame.isContinuation {
       // A damaged frame had one section at least.

@@ -164,7 +164,7 @@ package struct Survey: Sendable {
   /// - Throws: ``ArchiveError`` if the file holds more than it may.
   init(
     _ file: MappedFile, after generation: Generation? = nil,
-    depth: Depth = .full, limits: ReadLimits = ReadLimits(),
+    depth: Depth = .full, limits: ArchiveLimits = ArchiveLimits(),
     workers: Int = Parallel.processorCount, intake: FrameIntake? = nil,
     progress: (UInt64, UInt64) -> Void = { _, _ in }
   ) throws {

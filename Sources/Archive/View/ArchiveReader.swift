@@ -22,7 +22,7 @@ public final class ArchiveReader: Sendable {
   /// How many bytes the file has, what is not committed included.
   package let fileSize: UInt64
   /// How much the file may hold.
-  package let limits: ReadLimits
+  package let limits: ArchiveLimits
   /// How many numbers there are for sections, those of lost ones and of whole ones behind the last
   /// footer included.
   package let sectionCount: UInt64
@@ -54,7 +54,7 @@ public final class ArchiveReader: Sendable {
   let findings = Mutex<(isIntact: Bool?, isFetched: Bool, keptKeys: [UInt64]?)>((nil, false, nil))
 
   private init(
-    _ file: MappedFile, _ limits: ReadLimits, _ generation: Generation, readableLength: Int,
+    _ file: MappedFile, _ limits: ArchiveLimits, _ generation: Generation, readableLength: Int,
     index: ArchiveIndex, tail: Survey? = nil, survey: Survey? = nil, opening: Recovery? = nil,
     maySurvey: Bool = true
   ) {
@@ -77,7 +77,7 @@ public final class ArchiveReader: Sendable {
   ///   - limits: How much it may hold.
   /// - Throws: ``ArchiveError`` if the file cannot be read, is no archive, or needs a later
   ///   version.
-  package convenience init(path: FilePath, limits: ReadLimits = ReadLimits()) throws {
+  package convenience init(path: FilePath, limits: ArchiveLimits = ArchiveLimits()) throws {
     try self.init(try MappedFile(path), limits: limits)
   }
 
@@ -90,7 +90,7 @@ public final class ArchiveReader: Sendable {
   ///     going to write there.
   /// - Throws: ``ArchiveError`` as `init(path:limits:)` does.
   package convenience init(
-    _ file: MappedFile, limits: ReadLimits = ReadLimits(), ignoresTail: Bool = false
+    _ file: MappedFile, limits: ArchiveLimits = ArchiveLimits(), ignoresTail: Bool = false
   ) throws {
     let committed = try Self.lastGeneration(of: file)
     try file.checkFetched()
@@ -139,11 +139,12 @@ public final class ArchiveReader: Sendable {
       try ArchiveIndex(committed, in: bytes)
     }
     self.init(
-      file, ReadLimits(), committed, readableLength: Int(committed.committedLength), index: index,
+      file, ArchiveLimits(), committed, readableLength: Int(committed.committedLength),
+      index: index,
       maySurvey: false)
   }
 
-  private static func survey(_ file: MappedFile, _ limits: ReadLimits) throws
+  private static func survey(_ file: MappedFile, _ limits: ArchiveLimits) throws
     -> (Survey, ArchiveIndex)
   {
     let survey = try Survey(file, limits: limits)

@@ -65,7 +65,7 @@ extension ArchiveStorage {
   /// - Throws: ``ArchiveError`` if what came is not whole, and what the storage and `read` throw.
   ///   The file is what it was then.
   package func extend(
-    to count: UInt64, footerLength: Int, limits: ReadLimits = ReadLimits(),
+    to count: UInt64, footerLength: Int, limits: ArchiveLimits = ArchiveLimits(),
     read: (UInt64, Int) throws -> [UInt8],
     progress: (UInt64, UInt64) -> Void = { _, _ in }
   ) throws {
@@ -105,7 +105,7 @@ extension ArchiveStorage {
   /// Makes sure that everything from a place on is whole, and that footers there count what there
   /// is.
   private func check(
-    from start: UInt64, after committed: Generation?, isCounting: Bool, limits: ReadLimits
+    from start: UInt64, after committed: Generation?, isCounting: Bool, limits: ArchiveLimits
   ) throws {
     let file = try map()
     let survey = try Survey(file, after: committed, limits: limits)

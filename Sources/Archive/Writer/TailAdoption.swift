@@ -32,7 +32,7 @@ struct TailAdoption {
   func run(carHeader: [UInt8]) throws -> UInt64 {
     let start = generation?.committedLength ?? 0
     guard UInt64(file.count) > start else { return 0 }
-    var survey = try Survey(file, after: generation, limits: ReadLimits(allowsLarge: true))
+    var survey = try Survey(file, after: generation, limits: ArchiveLimits(allowsLarge: true))
     return try file.withBytes { (bytes) throws in
       let footers = Footer.remains(in: bytes, from: survey.start, after: generation)
         .filter(\.isNext).map(\.offset)

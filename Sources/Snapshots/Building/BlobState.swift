@@ -86,7 +86,8 @@ extension ArchiveStorage {
   /// - Throws: `ArchiveError` if the file cannot be read.
   package func storedDamage() throws -> StoredDamage {
     // Whatever its owner has put into it is theirs.
-    let reader = try ArchiveReader(map(), limits: ReadLimits(allowsLarge: true), ignoresTail: true)
+    let reader = try ArchiveReader(
+      map(), limits: ArchiveLimits(allowsLarge: true), ignoresTail: true)
     guard try reader.verify(.quick).worst == .damaged else { return StoredDamage() }
     let count = try reader.damagedSections().reduce(0) { $0 + $1.count }
     return StoredDamage(sectionCount: count, isElsewhere: count == 0)

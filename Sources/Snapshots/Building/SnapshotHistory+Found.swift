@@ -38,7 +38,7 @@ extension SnapshotHistory {
   /// - Returns: How many were put into the chain.
   package static func putFound(
     _ listed: [SnapshotHistory.Entry], doubtful: Set<CID>, into storage: any ArchiveStorage,
-    limits: ReadLimits = ReadLimits()
+    limits: ArchiveLimits = ArchiveLimits()
   ) throws -> Int {
     let opened = try ArchiveReader(storage.map(), limits: limits, ignoresTail: true)
     guard opened.generation.number > 0, !listed.isEmpty else { return 0 }

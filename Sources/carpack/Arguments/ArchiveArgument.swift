@@ -12,7 +12,7 @@ struct LimitOptions: ParsableArguments {
   )
   var allowLarge = false
 
-  var limits: ReadLimits { ReadLimits(allowsLarge: allowLarge) }
+  var limits: ArchiveLimits { ArchiveLimits(allowsLarge: allowLarge) }
 }
 
 /// The archive that a verb reads.
@@ -66,7 +66,7 @@ extension OpenedArchive {
   ///   - store: how it is asked for elsewhere; nil if only archives that lie here are read.
   /// - Throws: ``Failure`` for a CAR, a folder and other files that are no archive; `BackupError`
   ///   and `ArchiveError` for a file that cannot be read as an archive.
-  convenience init(_ file: String, _ limits: ReadLimits, _ store: StoreArguments? = nil) throws {
+  convenience init(_ file: String, _ limits: ArchiveLimits, _ store: StoreArguments? = nil) throws {
     let isFar = RemoteArchive.isAddress(file)
     if !isFar, BlobFolder.isFolder(file) { throw try OtherInput.folder(file) }
     let input = isFar ? try Self.fetching(file, store) : try InputFile(file)

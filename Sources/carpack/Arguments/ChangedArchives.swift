@@ -26,7 +26,7 @@ struct ChangedArchives: ParsableArguments {
           status: .usage, at: file)
       }
     }
-    let named = NamedArchives(paths: files, limits: ReadLimits())
+    let named = NamedArchives(paths: files, limits: ArchiveLimits())
     try named.each(files: files) { file in
       let input = try InputFile(file)
       try CARInput.refuse(input)

@@ -6,7 +6,7 @@ internal import Snapshots
 /// Archives that were named: files, and folders to look for archives in.
 struct NamedArchives {
   let paths: [String]
-  let limits: ReadLimits
+  let limits: ArchiveLimits
   /// How archives that lie elsewhere are asked for; nil if only those that lie here are looked at.
   var store: StoreArguments?
 

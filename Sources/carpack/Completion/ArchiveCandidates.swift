@@ -26,7 +26,7 @@ struct ArchiveCandidates {
     // Opening a pipe would wait for its writer.
     guard Self.isPlainFile(path) else { return nil }
     do {
-      let reader = try ArchiveReader(path: FilePath(path), limits: ReadLimits())
+      let reader = try ArchiveReader(path: FilePath(path), limits: ArchiveLimits())
       let history = try SnapshotHistory(of: reader)
       let account = try options["--account"].map { name in try history.account(name) }
       self.reader = history.reader

@@ -22,7 +22,7 @@ final class Shelf: Sendable {
 
   private let paths: [String]
   private let selector: SnapshotSelector
-  private let limits: ReadLimits
+  private let limits: ArchiveLimits
   private let say: @Sendable (String) -> Void
   private let state = Mutex(State())
 
@@ -34,7 +34,7 @@ final class Shelf: Sendable {
   ///   - limits: how much an archive may hold.
   ///   - say: is told of archives that cannot be read.
   init(
-    _ paths: [String], _ selector: SnapshotSelector, _ limits: ReadLimits,
+    _ paths: [String], _ selector: SnapshotSelector, _ limits: ArchiveLimits,
     say: @escaping @Sendable (String) -> Void
   ) {
     (self.paths, self.selector, self.limits, self.say) = (paths, selector, limits, say)

@@ -64,7 +64,7 @@ final class ShelvedArchive: Sendable {
   /// - Throws: `ArchiveError` for a file that cannot be read; `SelectionError` if it has no such
   ///   snapshot.
   init(
-    path: String, _ identity: Identity, _ selector: SnapshotSelector, _ limits: ReadLimits,
+    path: String, _ identity: Identity, _ selector: SnapshotSelector, _ limits: ArchiveLimits,
     after earlier: ShelvedArchive?
   ) throws {
     (self.path, self.identity) = (path, identity)

@@ -52,7 +52,7 @@ struct IdentityCommand: ReportingCommand {
   }
 
   private func ofArchive() throws -> [IdentityEvidence] {
-    let opened = try OpenedArchive(subject, ReadLimits())
+    let opened = try OpenedArchive(subject, ArchiveLimits())
     let history = try opened.usableHistory()
     let account = try history.account(accountOption.account)
     return try history.newestOfAccounts.map(\.did).filter { account == nil || $0 == account }

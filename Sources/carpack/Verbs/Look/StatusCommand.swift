@@ -57,12 +57,12 @@ struct StatusCommand: ReportingCommand {
 
   func run() throws {
     let archives = NamedArchives(
-      paths: folders.isEmpty ? ["."] : folders, limits: ReadLimits())
+      paths: folders.isEmpty ? ["."] : folders, limits: ArchiveLimits())
     let now = Moment(Host.now)
     var report = StatusReport(now: now, maximumAge: maxAge?.seconds)
     let outcomes = try archives.each(opening: { file in
       do {
-        let opened = try OpenedArchive(file, ReadLimits())
+        let opened = try OpenedArchive(file, ArchiveLimits())
         let status = try ArchiveStatus(
           of: opened.reader, history: opened.history, path: FilePath(file))
         report.add(file, status)
