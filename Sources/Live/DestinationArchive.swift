@@ -26,6 +26,8 @@ final class DestinationArchive {
   /// Whose repository an interrupted backup has left under the temporary name, committed or not;
   /// nil if that cannot be told.
   private let leftoverOwner: DID?
+  /// Where an interrupted backup leaves what it has.
+  private let leftover: FilePath
   private var opened: (any ArchiveStorage)?
   private let new: AtomicFile?
   private var object: BucketStorage? { opened as? BucketStorage }
@@ -49,22 +51,22 @@ final class DestinationArchive {
       return try await waitingForLock { try open(FilePath(name), isReadOnly: isReadOnly) }
     }
     let address = try BucketAddress(name)
-    guard !isReadOnly else {
-      let file = try await bucket.map(address)
-      return DestinationArchive(
-        UploadLock.file(of: name, in: bucket.cache, ending: "notes"), name: name,
-        isNew: file == nil, reader: try file.map { (file) throws in try ArchiveReader(file) })
-    }
-    let object = try await BucketStorage(address, of: bucket)
-    var reader: ArchiveReader?
+    let object = isReadOnly ? nil : try await BucketStorage(address, of: bucket)
+    let there: MappedFile? =
+      if let object { try object.map() } else { try await bucket.map(address) }
+    let isNew = object?.isNew ?? (there == nil)
+    let file = try there ?? bucket.leftover(of: address)
+    var left: ArchiveReader?
     do {
-      reader = try ArchiveReader(object.map(), ignoresTail: true)
-      if object.isNew, reader?.generation.number == 0 { reader = nil }
-    } catch is ArchiveError where object.isNew {
+      left = try file.map { (file) throws in try ArchiveReader(file, ignoresTail: true) }
+    } catch is ArchiveError where isNew {
       // The writer begins again: no caller has been told of this object.
     }
+    let isCommitted = !isNew || left.map { $0.generation.number > 0 } ?? false
     return DestinationArchive(
-      object.notes, name: name, isNew: object.isNew, reader: reader, left: reader, opened: object)
+      bucket.file("notes", of: address), name: name, isNew: isNew,
+      reader: isCommitted ? left : nil, left: left, opened: object,
+      leftover: bucket.file("tail", of: address))
   }
 
   private static func open(_ path: FilePath, isReadOnly: Bool) throws -> DestinationArchive {
@@ -98,10 +100,12 @@ final class DestinationArchive {
 
   private init(
     _ path: FilePath, name: String? = nil, isNew: Bool, reader: ArchiveReader?,
-    left: ArchiveReader? = nil, opened: (any ArchiveStorage)? = nil, new: AtomicFile? = nil
+    left: ArchiveReader? = nil, opened: (any ArchiveStorage)? = nil, new: AtomicFile? = nil,
+    leftover: FilePath? = nil
   ) {
     (self.path, self.name, self.isNew) = (path, name ?? path.string, isNew)
     (self.reader, self.opened, self.new) = (reader, opened, new)
+    self.leftover = leftover ?? AtomicFile.leftoverPath(of: path)
     leftoverOwner = left?.owner
   }
 
@@ -168,7 +172,7 @@ final class DestinationArchive {
     guard isNew else { return }
     let newest = try reader.flatMap { (reader) throws in try SnapshotHistory(of: reader).newest }
     guard let owner = newest?.did ?? leftoverOwner, owner != did else { return }
-    throw BackupError.leftover(new.map { "\($0.temporaryPath)" } ?? name, owner.text)
+    throw BackupError.leftover(leftover.string, owner.text)
   }
 
   /// Gives the file its final name, if it does not have it, and returns when content and name are

@@ -42,7 +42,7 @@ package struct ArchivePush: Sendable {
   ///
   /// - Throws: ``PushError``; `FetchFailure`, `StoreError`, `TransportError`; ``BackupError``.
   package func run() async throws -> TransferReport {
-    guard let mark = try UploadLock("\(place)", in: destination.cache) else {
+    guard let mark = try UploadLock(place, of: destination) else {
       throw PushError.busy("\(place)")
     }
     if mark.wasLeft { try await object.giveUpLeftovers() }

@@ -1,6 +1,7 @@
 package import ATProtocol
 package import Archive
 internal import Files
+internal import IPLD
 package import ObjectStore
 internal import Synchronization
 package import SystemPackage
@@ -14,7 +15,7 @@ public final class BucketDestination: Sendable {
   /// Whether nothing else writes there, so that a store that knows no conditions will do.
   private let isExclusive: Bool
   /// The folder for what is kept between runs.
-  package let cache: FilePath
+  let cache: FilePath
   /// Whether the store was found to obey conditions, which is found out once.
   private let isProbed = Mutex(false)
 
@@ -50,6 +51,13 @@ public final class BucketDestination: Sendable {
     return BucketAddress(bucket: place.bucket, key: place.key + name)
   }
 
+  /// A file here for something about an object: what is appended to it (`tail`), the mark that it is
+  /// written to (`upload`), or one that stands for it where something is noted (`notes`).
+  package func file(_ ending: String, of object: BucketAddress) -> FilePath {
+    let digest = SHA256.digest(of: Array("\(object)".utf8).span)
+    return cache.appending("\(digest.hexadecimal.prefix(32)).\(ending)")
+  }
+
   /// Removes the archive of an account.
   ///
   /// - Throws: `StoreError`; `TransportError`.
@@ -62,6 +70,19 @@ public final class BucketDestination: Sendable {
   /// - Throws: `FetchFailure`; ``BackupError``.
   package func map(_ object: BucketAddress) async throws -> MappedFile? {
     try await FetchFailure.unlessAbsent { try await RemoteObject.open(self.object(object.key)) }
+  }
+
+  /// What a killed backup has left of an object that is not there, for reading; nil if there is
+  /// nothing.
+  ///
+  /// - Throws: ``BackupError`` and `ArchiveError` if it cannot be read.
+  package func leftover(of object: BucketAddress) throws -> MappedFile? {
+    let note = try AtomicFile.read(file("upload", of: object))
+    let scratch = file("tail", of: object)
+    guard note == Array(BucketStorage.note(0, nil).utf8), AtomicFile.isTaken(scratch) else {
+      return nil
+    }
+    return try MappedFile(scratch)
   }
 
   /// Finds out whether the store can be written to, by writing to it.

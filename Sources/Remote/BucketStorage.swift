@@ -4,7 +4,7 @@ internal import IPLD
 internal import LibC
 package import ObjectStore
 internal import Synchronization
-package import SystemPackage
+internal import SystemPackage
 
 /// An archive in a bucket that is appended to.
 ///
@@ -31,7 +31,7 @@ package final class BucketStorage: ArchiveStorage {
   /// - Throws: `ArchiveError` with the reason `locked` if another process on this machine writes to
   ///   it; `FetchFailure`, `StoreError`, `TransportError`; ``BackupError``.
   package init(_ address: BucketAddress, of destination: BucketDestination) async throws {
-    guard let mark = try UploadLock("\(address)", in: destination.cache) else {
+    guard let mark = try UploadLock(address, of: destination) else {
       throw ArchiveError(.locked)
     }
     let server = destination.object(address.key)
@@ -43,9 +43,8 @@ package final class BucketStorage: ArchiveStorage {
     (self.address, self.destination, self.mark) = (address, destination, mark)
     let (tag, count) = (object?.tag, object?.count ?? 0)
     base = Mutex((tag, count, count))
-    // What tells that a scratch file goes on where the object ends.
-    let note = "\(count) \(tag ?? "-")"
-    let scratch = mark.file("tail")
+    let note = Self.note(count, tag)
+    let scratch = destination.file("tail", of: address)
     do {
       let descriptor = try FileDescriptor.open(
         scratch, .readWrite, options: [.create, .closeOnExec, .noFollow],
@@ -68,11 +67,11 @@ package final class BucketStorage: ArchiveStorage {
     }
   }
 
+  /// What tells that a scratch file goes on where an object ends.
+  static func note(_ count: UInt64, _ tag: String?) -> String { "\(count) \(tag ?? "-")" }
+
   /// Whether there is no object yet.
   package var isNew: Bool { base.withLock { $0.tag == nil } }
-
-  /// A file here that stands for the object where something is noted about it.
-  package var notes: FilePath { mark.file("notes") }
 
   // MARK: As a file
 
@@ -106,7 +105,8 @@ package final class BucketStorage: ArchiveStorage {
   /// Removes the scratch file, unless something in it is not in the object yet.
   func unlock() {
     guard base.withLock({ $0.count == UInt64(file.count) && $0.kept == $0.count }) else { return }
-    mark.removeFile("tail")
+    // One that stays is emptied.
+    _ = unsafe unlink(destination.file("tail", of: address).string)
     mark.remove()
   }
 
@@ -153,7 +153,7 @@ package final class BucketStorage: ArchiveStorage {
 /// It is a locked file in the user's cache. One that is not locked was left by a process that
 /// was ended: what that had begun in the store is given up, so that no part of it is kept, and paid
 /// for, for ever.
-package final class UploadLock: Sendable {
+final class UploadLock: Sendable {
   private let mark: FileStorage
   /// Whether a process that was ended has left it.
   let wasLeft: Bool
@@ -161,19 +161,13 @@ package final class UploadLock: Sendable {
   let note: String
   /// How long a note may be.
   private static let longestNote: UInt64 = 1 << 10
-  private let address: String
-  private let folder: FilePath
 
   /// Marks an object; nil if another process on this machine is writing to it.
   ///
-  /// - Parameters:
-  ///   - address: the object.
-  ///   - folder: where marks are kept.
   /// - Throws: ``BackupError`` or `ArchiveError` if the mark cannot be made.
-  init?(_ address: String, in folder: FilePath) throws {
-    try BlobFolder.make(folder.string)
-    (self.address, self.folder) = (address, folder)
-    let path = Self.file(of: address, in: folder, ending: "upload")
+  init?(_ address: BucketAddress, of destination: BucketDestination) throws {
+    try BlobFolder.make(destination.cache.string)
+    let path = destination.file("upload", of: address)
     wasLeft = AtomicFile.isTaken(path)
     do {
       mark = try FileStorage.openOrCreate(path, permissions: .ownerReadWrite)
@@ -184,15 +178,6 @@ package final class UploadLock: Sendable {
     note = String(decoding: bytes, as: UTF8.self)
   }
 
-  /// A file for something else about an object.
-  package static func file(of address: String, in folder: FilePath, ending: String) -> FilePath {
-    let digest = SHA256.digest(of: Array(address.utf8).span)
-    return folder.appending("\(digest.hexadecimal.prefix(32)).\(ending)")
-  }
-
-  /// A file beside it, for something else about the object.
-  func file(_ ending: String) -> FilePath { Self.file(of: address, in: folder, ending: ending) }
-
   /// Writes a note into it, in place of the one before.
   ///
   /// - Throws: `ArchiveError`.
@@ -202,11 +187,7 @@ package final class UploadLock: Sendable {
   }
 
   /// Takes the mark away: what was begun is done, or given up.
-  func remove() { removeFile("upload") }
-
-  /// Removes a file beside it.
-  func removeFile(_ ending: String) {
-    // One that stays is used again, or emptied; a mark costs the next writer a question.
-    _ = unsafe unlink(file(ending).string)
-  }
+  ///
+  /// One that stays costs the next writer a question.
+  func remove() { _ = unsafe unlink(mark.path.string) }
 }

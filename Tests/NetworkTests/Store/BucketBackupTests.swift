@@ -1,5 +1,7 @@
+import Archive
 import Foundation
 import StandIn
+import SystemPackage
 import TestSupport
 import Testing
 
@@ -110,17 +112,8 @@ struct `Backing up into a bucket` {
   @Test func `has what was fetched by a backup that was killed`() throws {
     let scene = try StoreScene(posts: 10, blobs: 30, times: 1)
     scene.store.behaviour.writeLatency = 600
-    let running = try scene.start("\(backUp(scene)) --exclusive")
     let server = scene.scene.server.server
-    let end = ContinuousClock.now + .seconds(240)
-    // The scene has fetched each of them once.
-    while server.log.count(where: { $0.path.hasSuffix("sync.getBlob") }) < 60, .now < end {
-      usleep(5000)
-    }
-    // Its blobs are here, and the object is not.
-    usleep(500_000)
-    running.signal(SIGKILL)
-    _ = try running.wait()
+    try killWithBlobs(scene, "\(backUp(scene)) --exclusive")
     #expect(!scene.store.keys.contains(key(scene)))
     scene.store.behaviour.writeLatency = 0
     server.forgetLog()
@@ -128,6 +121,50 @@ struct `Backing up into a bucket` {
     #expect(server.log.count { $0.path.hasSuffix("sync.getBlob") } < 15)
     try expectWhole(scene)
     #expect(scene.store.openUploads == 0 && scene.store.keys == [key(scene)])
+  }
+
+  /// Kills a backup when its thirty blobs are here, and the object is not.
+  private func killWithBlobs(_ scene: StoreScene, _ line: String) throws {
+    let server = scene.scene.server.server
+    server.forgetLog()
+    let running = try scene.start(line)
+    let end = ContinuousClock.now + .seconds(240)
+    while server.log.count(where: { $0.path.hasSuffix("sync.getBlob") }) < 30, .now < end {
+      usleep(5000)
+    }
+    usleep(500_000)
+    running.signal(SIGKILL)
+    _ = try running.wait()
+  }
+
+  @Test(arguments: [true, false])
+  func `never takes the place of what was begun of another account`(isCommitted: Bool) throws {
+    let scene = try StoreScene(posts: 10, blobs: 30, times: 1)
+    let (first, second) = (scene.scene.account, try StandInAccount("second", posts: 3, blobs: 1))
+    scene.scene.server.add(second)
+    func line(_ account: StandInAccount) -> String {
+      let address = "s3://\(StandInStore.bucket)/one.car.zst"
+      return "carpack backup \(account.did) \(scene.scene.flags) -o \(address)"
+    }
+    scene.store.behaviour.writeLatency = 600
+    try killWithBlobs(scene, "\(line(first)) --exclusive")
+    scene.store.behaviour.writeLatency = 0
+    let names = scene.folder.names(under: "cache").filter { $0.hasSuffix(".tail") }
+    let scratch = "cache/\(try #require(names.first))"
+    if !isCommitted {
+      // As if it had been killed in the middle of the repository.
+      let segments = try ArchiveReader(path: FilePath(scene.folder.file(scratch))).generation
+        .segments
+      let end = try #require(segments.first?.offset)
+      try scene.folder.write(scratch, Array(scene.folder.read(scratch).prefix(Int(end))))
+    }
+    let left = try scene.folder.read(scratch)
+    for plan in ["--dry-run", ""] { try scene.expect("\(line(second)) \(plan)", 73, first.did) }
+    #expect(try scene.folder.read(scratch) == left)
+    #expect(scene.store.keys.isEmpty)
+    try scene.expect(line(first))
+    try scene.folder.write("copy.car.zst", try #require(scene.store["one.car.zst"]))
+    try scene.scene.expectWhole(in: "copy.car.zst")
   }
 
   @Test func `leaves the object as it is if a store fails`() throws {
