@@ -69,8 +69,8 @@ package struct BlobFolder: Sendable {
   }
 
   private static func isBookkeeping(_ name: String) -> Bool {
-    isCAR(name) || ExtractedName.all.contains(name) || name == ExtractedName.list
-      || name == ExtractedName.unfinishedList
+    isCAR(name) || FileNaming.documents.contains(name) || name == FileNaming.extractedList
+      || name == FileNaming.unfinishedExtractedList
   }
 
   /// Whether a folder has this name.
@@ -143,19 +143,4 @@ package struct BlobFolder: Sendable {
     // A name that is no CID is a name like any other.
     return try? CID(stem)
   }
-}
-
-/// The names of files that an extraction writes beside CAR, blobs and records.
-package enum ExtractedName {
-  package static let metadata = "backup-metadata.json"
-  package static let didDocument = "did-document.json"
-  package static let plcLog = "plc-audit-log.json"
-  /// The documents of an account.
-  package static let all = [metadata, didDocument, plcLog]
-  /// The list of the files that were written, and of their digests.
-  package static let list = "carpack-extracted.sha256"
-  /// The same while it is written.
-  package static let unfinishedList = list + temporaryEnding
-  /// The ending of a file that is being written.
-  package static let temporaryEnding = ".partial"
 }

@@ -136,3 +136,19 @@ package enum FileNaming {
       && stem.last.map { "0"..."9" ~= $0 } == true
   }
 }
+
+// MARK: What an extraction writes beside CAR, blobs and records
+
+extension FileNaming {
+  package static let metadata = "backup-metadata.json"
+  package static let didDocument = "did-document.json"
+  package static let plcLog = "plc-audit-log.json"
+  /// The documents of an account.
+  package static let documents = [metadata, didDocument, plcLog]
+  /// The list of the files that were written, and of their digests.
+  package static let extractedList = "carpack-extracted.sha256"
+  /// The same while it is written.
+  package static let unfinishedExtractedList = extractedList + temporaryEnding
+  /// The ending of a file that is being written.
+  package static let temporaryEnding = ".partial"
+}

@@ -71,33 +71,54 @@ extension Moment {
 
   /// Reads a moment; nil for text that is none.
   package init?(_ text: String) {
-    var reader = Reader(rest: Array(text.utf8.prefix(Self.maximumLength + 1))[...])
-    guard let year = reader.number(4), reader.skip("-"), let month = reader.number(2),
-      reader.skip("-"), let day = reader.number(2),
-      let days = CalendarDay(year: year, month: month, day: day)?.number
-    else { return nil }
-    guard !reader.rest.isEmpty else {
-      self.init(seconds: days * 86_400, nanoseconds: 0, length: 86_400 * Self.second)
-      return
+    var rest = Array(text.utf8.prefix(Self.maximumLength + 1))[...]
+    func skip(_ characters: String) -> Bool {
+      guard let byte = rest.first, characters.utf8.contains(byte) else { return false }
+      rest.removeFirst()
+      return true
     }
-    guard reader.skip("T") || reader.skip("t") || reader.skip(" "),
-      let hour = reader.number(2), hour < 24, reader.skip(":"), let minute = reader.number(2),
-      minute < 60
+    func digit() -> Int64? {
+      guard let byte = rest.first, UInt8(ascii: "0")...UInt8(ascii: "9") ~= byte else { return nil }
+      rest.removeFirst()
+      return Int64(byte - UInt8(ascii: "0"))
+    }
+    func twoDigits(below limit: Int64 = 100) -> Int64? {
+      guard let tens = digit(), let ones = digit(), tens * 10 + ones < limit else { return nil }
+      return tens * 10 + ones
+    }
+    guard let century = twoDigits(), let year = twoDigits(), skip("-"), let month = twoDigits(),
+      skip("-"), let day = twoDigits(),
+      let days = CalendarDay(year: century * 100 + year, month: month, day: day)?.number
     else { return nil }
-    var (second, nanoseconds, length) = (Int64(0), Int64(0), 60 * Self.second)
-    if reader.skip(":") {
-      // A leap second is the first of the minute that follows.
-      guard let number = reader.number(2), number <= 60 else { return nil }
-      (second, length) = (number, Self.second)
-      if reader.skip(".") {
-        guard let fraction = reader.fraction() else { return nil }
-        (nanoseconds, length) = fraction
+    var (seconds, nanoseconds, length) = (days * 86_400, Int64(0), 86_400 * Self.second)
+    if !rest.isEmpty {
+      guard skip("Tt "), let hour = twoDigits(below: 24), skip(":"),
+        let minute = twoDigits(below: 60)
+      else { return nil }
+      (seconds, length) = (seconds + hour * 3600 + minute * 60, 60 * Self.second)
+      if skip(":") {
+        // A leap second is the first of the minute that follows.
+        guard let second = twoDigits(below: 61) else { return nil }
+        (seconds, length) = (seconds + second, Self.second)
+        if skip(".") {
+          // One to nine digits; the last tells how exact it is.
+          while length > 1, let digit = digit() {
+            length /= 10
+            nanoseconds += digit * length
+          }
+          guard length < Self.second else { return nil }
+        }
       }
+      if !rest.isEmpty, !skip("Zz") {
+        let isWest = skip("-")
+        guard isWest || skip("+"), let hours = twoDigits(below: 24), skip(":"),
+          let minutes = twoDigits(below: 60)
+        else { return nil }
+        seconds -= (isWest ? -1 : 1) * (hours * 3600 + minutes * 60)
+      }
+      guard rest.isEmpty else { return nil }
     }
-    guard let offset = reader.offset(), reader.rest.isEmpty else { return nil }
-    self.init(
-      seconds: days * 86_400 + hour * 3600 + minute * 60 + second - offset,
-      nanoseconds: nanoseconds, length: length)
+    self.init(seconds: seconds, nanoseconds: nanoseconds, length: length)
   }
 
   /// Reads a time as people write it: what ``init(_:)`` reads, or a year, or a month.
@@ -117,55 +138,5 @@ extension Moment {
     }
     self.init(
       seconds: first.seconds, nanoseconds: 0, length: (end.number - day) * 86_400 * Self.second)
-  }
-}
-
-/// Steps through the text.
-private struct Reader {
-  var rest: ArraySlice<UInt8>
-
-  mutating func skip(_ character: Unicode.Scalar) -> Bool {
-    guard rest.first == UInt8(ascii: character) else { return false }
-    rest.removeFirst()
-    return true
-  }
-
-  /// A number of exactly so many digits.
-  mutating func number(_ count: Int) -> Int64? {
-    var value: Int64 = 0
-    for _ in 0..<count {
-      guard let digit = digit() else { return nil }
-      value = value * 10 + digit
-    }
-    return value
-  }
-
-  /// One to nine digits behind the point, in nanoseconds, and how long the last of them lasts.
-  mutating func fraction() -> (Int64, length: Int64)? {
-    var (value, length): (Int64, Int64) = (0, 1_000_000_000)
-    while let digit = digit() {
-      guard length > 1 else { return nil }
-      length /= 10
-      value += digit * length
-    }
-    return length < 1_000_000_000 ? (value, length) : nil
-  }
-
-  /// The offset from UTC in seconds: `Z`, `+01:00`, or nothing, which says 0; nil for anything
-  /// else.
-  mutating func offset() -> Int64? {
-    if rest.isEmpty || skip("Z") || skip("z") { return 0 }
-    let isWest = skip("-")
-    guard isWest || skip("+"), let hours = number(2), hours < 24, skip(":"),
-      let minutes = number(2), minutes < 60
-    else { return nil }
-    let offset = hours * 3600 + minutes * 60
-    return isWest ? -offset : offset
-  }
-
-  private mutating func digit() -> Int64? {
-    guard let byte = rest.first, UInt8(ascii: "0")...UInt8(ascii: "9") ~= byte else { return nil }
-    rest.removeFirst()
-    return Int64(byte - UInt8(ascii: "0"))
   }
 }

@@ -3,6 +3,7 @@ package import Files
 internal import IPLD
 internal import LibC
 package import Snapshots
+internal import SystemPackage
 
 #if canImport(FoundationEssentials)
   internal import FoundationEssentials
@@ -27,9 +28,7 @@ package struct PackInput {
   /// - Throws: ``BackupError``.
   package init(_ argument: String, blobFolders: [String]) throws {
     let given = blobFolders.map { BlobFolder($0) }
-    var status = stat()
-    guard argument != "-", unsafe stat(argument, &status) == 0, status.st_mode & S_IFMT == S_IFDIR
-    else {
+    guard argument != "-", BlobFolder.isFolder(argument) else {
       car = try InputFile(argument, isReadAtOnce: true)
       folders = given
       facts = AccountFacts()
@@ -53,10 +52,9 @@ package struct PackInput {
 
   private static func facts(beside car: String) throws -> AccountFacts {
     var facts = AccountFacts()
-    let folder = car.split(separator: "/", omittingEmptySubsequences: false).dropLast()
-      .joined(separator: "/")
+    let folder = FilePath(car).removingLastComponent()
     func document(_ name: String) throws -> [UInt8]? {
-      let path = folder.isEmpty ? name : "\(folder)/\(name)"
+      let path = folder.appending(name).string
       guard unsafe access(path, F_OK) == 0 else { return nil }
       let file = try InputFile(path)
       guard file.count <= AccountFacts.maximumDocument else {
@@ -64,16 +62,16 @@ package struct PackInput {
       }
       return file.withBytes { $0.array }
     }
-    facts.didDocument = try document(ExtractedName.didDocument)
-    facts.plcLog = try document(ExtractedName.plcLog)
-    if let bytes = try document(ExtractedName.metadata) {
+    facts.didDocument = try document(FileNaming.didDocument)
+    facts.plcLog = try document(FileNaming.plcLog)
+    if let bytes = try document(FileNaming.metadata) {
       do {
         let metadata = try JSONDecoder().decode(Metadata.self, from: Data(bytes))
         facts.handle = try metadata.handle.map { text throws in try Handle(text) }
         facts.pds = metadata.pds
       } catch {
         throw BackupError.malformedDocument(
-          "\(folder)/\(ExtractedName.metadata) is not what carpack writes: \(error)")
+          "\(folder.appending(FileNaming.metadata)) is not what carpack writes: \(error)")
       }
     }
     return facts

@@ -45,14 +45,14 @@ final class ExtractedFiles {
     (self.folder, self.account) = (folder, account)
     guard try folder.openFolder([account]) != nil else { return }
     lock = try folder.lock(account)
-    for name in [ExtractedName.list, ExtractedName.unfinishedList] {
+    for name in [FileNaming.extractedList, FileNaming.unfinishedExtractedList] {
       guard let descriptor = try folder.openFile([account, name]) else { continue }
       let file = try BackupError.attempting("read \(shown(name))") {
         try MappedFile(descriptor, closing: true)
       }
       // A disk that was full at its first write leaves an empty list.
       guard file.count > 0 else { continue }
-      let isUnfinished = name == ExtractedName.unfinishedList
+      let isUnfinished = name == FileNaming.unfinishedExtractedList
       lists.append(try ExtractedList(file, shown(name), isUnfinished: isUnfinished))
     }
   }
@@ -74,7 +74,7 @@ final class ExtractedFiles {
     if lists.contains(where: \.isUnfinished) {
       // An earlier run was interrupted. What it knew must not be lost to another interruption.
       let tally = folder.tally
-      try folder.put(OutputFile(components: [account, ExtractedName.list])) { sink in
+      try folder.put(OutputFile(components: [account, FileNaming.extractedList])) { sink in
         let header = Array(ExtractedList.header.utf8)
         try sink(header.span)
         for list in lists { try list.withEntries(sink) }
@@ -84,8 +84,8 @@ final class ExtractedFiles {
       folder.tally = tally
     }
     // What cannot be removed keeps the new one from being made.
-    _ = unsafe unlinkat(opened, ExtractedName.unfinishedList, 0)
-    let name = ExtractedName.unfinishedList
+    _ = unsafe unlinkat(opened, FileNaming.unfinishedExtractedList, 0)
+    let name = FileNaming.unfinishedExtractedList
     output = try folder.create(name, in: opened, shown(name))
     lines = Array(ExtractedList.header.utf8)
   }
@@ -142,17 +142,21 @@ final class ExtractedFiles {
     let bytes = lines
     lines.removeAll(keepingCapacity: true)
     if let output, !bytes.isEmpty {
-      try OutputFolder.write(bytes.span, to: output, shown(ExtractedName.unfinishedList))
+      try OutputFolder.write(bytes.span, to: output, shown(FileNaming.unfinishedExtractedList))
     }
   }
 
   /// Ends the list.
   ///
-  /// - Parameter isUnwanted: which of the files are removed that earlier runs wrote and this one
-  ///   did not; all others stay.
+  /// - Parameters:
+  ///   - isStopped: whether the run was stopped, so that nothing stops it again.
+  ///   - isUnwanted: which of the files are removed that earlier runs wrote and this one did not;
+  ///     all others stay.
   /// - Returns: Files that were to be removed and hold something else than what was written.
   /// - Throws: ``BackupError``.
-  func finish(removing isUnwanted: (String) -> Bool) throws -> [String] {
+  func finish(isStopped: Bool = false, removing isUnwanted: (String) -> Bool) throws -> [String] {
+    folder.isEnding = isStopped
+    defer { folder.isEnding = false }
     var changed: [String] = []
     var emptied: Set<[String]> = []
     for list in lists {
@@ -173,27 +177,19 @@ final class ExtractedFiles {
       }
     }
     for components in emptied { try folder.removeEmptyFolders(components) }
+    // One that is stopped here would not know of the last files.
+    folder.isEnding = true
     try publish()
     return changed
   }
 
-  /// Ends the list of a run that was stopped: what was written counts, and everything else stays.
-  func stop() throws {
-    folder.isEnding = true
-    defer { folder.isEnding = false }
-    _ = try finish { _ in false }
-  }
-
   private func publish() throws {
     guard let output else { return }
-    // One that is stopped here would not know of the last files.
-    folder.isEnding = true
     defer {
-      folder.isEnding = false
       self.output = nil
       _ = close(output)
     }
-    let (list, unfinished) = (ExtractedName.list, ExtractedName.unfinishedList)
+    let unfinished = FileNaming.unfinishedExtractedList
     let opened = try folder.folder([account])
     // Then the list that is there says all that is to be said.
     if !hasNews, lists.count == 1, lists[0].count == lineCount {
@@ -203,8 +199,9 @@ final class ExtractedFiles {
     try flush()
     try BackupError.check(fsync(output), "write \(shown(unfinished))")
     try folder.synchronize()
-    try BackupError.attempting("write \(shown(list))") {
-      try AtomicFile.rename(unfinished, in: opened, to: list, in: opened, replacing: true)
+    try BackupError.attempting("write \(shown(FileNaming.extractedList))") {
+      try AtomicFile.rename(
+        unfinished, in: opened, to: FileNaming.extractedList, in: opened, replacing: true)
     }
   }
 

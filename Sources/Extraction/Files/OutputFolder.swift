@@ -118,7 +118,7 @@ package final class OutputFolder {
     let folder = try folder(file.components.dropLast(), making: file.isPrivate ? 0o700 : 0o777)
     let stage = try self.folder(file.components.dropLast().prefix(1))
     serial += 1
-    let temporary = "\(Self.temporaryPrefix)\(getpid())-\(serial)\(ExtractedName.temporaryEnding)"
+    let temporary = "\(Self.temporaryPrefix)\(getpid())-\(serial)\(FileNaming.temporaryEnding)"
     let raw = try create(temporary, in: stage, shown, mode: file.isPrivate ? 0o600 : 0o666)
     var isKept = false
     defer {
@@ -207,7 +207,7 @@ package final class OutputFolder {
   /// Removes what interrupted runs have left of files in a folder.
   func removeLeftovers(in folder: String) throws {
     let (opened, shown) = (try self.folder([folder]), shown([folder]))
-    let (start, end) = (Self.temporaryPrefix, ExtractedName.temporaryEnding)
+    let (start, end) = (Self.temporaryPrefix, FileNaming.temporaryEnding)
     for name in try BlobFolder.names(in: shown, open: opened)
     where name.hasPrefix(start) && name.hasSuffix(end)
       && name.dropFirst(start.count).dropLast(end.count).allSatisfy({ "-0123456789".contains($0) })

@@ -98,17 +98,16 @@ extension SnapshotExtractor {
     return FileNaming.name("\(cid)", ending: ".\(ending)")
   }
 
-  /// As much of a blob as tells its type.
-  private static func beginning(of cid: CID, in reader: ArchiveReader) throws -> [UInt8] {
+  /// As much of a blob as tells its type; nil if it is not there.
+  private static func beginning(of cid: CID, in reader: ArchiveReader) throws -> [UInt8]? {
+    guard var cursor = try reader.body(of: cid, from: 0) else { return nil }
     var beginning: [UInt8] = []
-    struct Enough: Error {}
-    do {
-      try reader.read(cid) { chunk in
-        let wanted = min(chunk.count, MediaType.signatureLength - beginning.count)
-        beginning.append(contentsOf: chunk.extracting(0..<wanted))
-        if beginning.count == MediaType.signatureLength { throw Enough() }
-      }
-    } catch is Enough {}
+    while beginning.count < MediaType.signatureLength,
+      let piece = try cursor.next(
+        upTo: MediaType.signatureLength - beginning.count, { $0.array })
+    {
+      beginning += piece
+    }
     return beginning
   }
 }

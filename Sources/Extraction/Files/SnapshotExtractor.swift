@@ -80,7 +80,7 @@ package struct SnapshotExtractor {
       try extractor.finish()
     } catch {
       do {
-        try extractor.files.stop()
+        _ = try extractor.files.finish(isStopped: true) { _ in false }
       } catch {
         // What keeps the list from being ended kept the files from being written, and is said once.
       }
@@ -122,7 +122,7 @@ package struct SnapshotExtractor {
       if path.hasPrefix("private/") { return selection.privateData && missingPrivateCount == 0 }
       if path.contains("/") { return false }
       return path.hasSuffix(".car")
-        ? selection.car : selection.metadata && ExtractedName.all.contains(path)
+        ? selection.car : selection.metadata && FileNaming.documents.contains(path)
     }
   }
 
@@ -292,9 +292,9 @@ package struct SnapshotExtractor {
   private mutating func writeMetadata() throws {
     let (snapshot, reader) = (archived.snapshot, archived.reader)
     let metadata = snapshot.metadataJSON(head: archived.cid)
-    try write(OutputFile(components: [ExtractedName.metadata])) { sink in try sink(metadata.span) }
+    try write(OutputFile(components: [FileNaming.metadata])) { sink in try sink(metadata.span) }
     for (cid, name) in [
-      (snapshot.didDocument, ExtractedName.didDocument), (snapshot.plcLog, ExtractedName.plcLog),
+      (snapshot.didDocument, FileNaming.didDocument), (snapshot.plcLog, FileNaming.plcLog),
     ] {
       guard let cid else { continue }
       try write(OutputFile(components: [name])) { sink in
