@@ -69,10 +69,10 @@ extension AccountBackup {
     for server in known.compactMap({ $0 }) + Self.servers(in: log, of: identity.did)
     where server != identity.server && !earlier.contains(server) { earlier.append(server) }
     // The session is the first server's alone.
-    let run = try await BackupRun(
+    return try await BackupRun(
       self, identity, .did(identity.did), target, base, begin: begin,
-      earlierServers: earlier.map { XRPCClient(service: $0, network: network) })
-    return try await run.fill(base, plcLog: identity.log ?? log)
+      earlierServers: earlier.map { XRPCClient(service: $0, network: network) }
+    ).run()
   }
 
   /// The servers that an account's history in the PLC directory names, the last first.

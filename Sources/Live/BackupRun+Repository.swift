@@ -18,22 +18,39 @@ extension BackupRun {
   /// How often a repository is fetched that is not what it should be.
   private static let repositoryAttempts = 3
 
-  /// The repository that the archive has already; a failure if it is damaged.
-  func restored(_ base: ArchivedSnapshot) async throws -> Result<FoundRepository, BackupError> {
+  /// The repository from the nearest place that has it: the snapshot, what an interrupted backup has
+  /// left, the server.
+  ///
+  /// - Parameters:
+  ///   - kept: the snapshot, if it has the account's newest commit.
+  ///   - latest: that commit, if the server has named it.
+  ///   - verifier: what a commit has to pass.
+  func repository(
+    _ kept: ArchivedSnapshot?, at latest: CID?, _ verifier: CommitVerifier
+  ) async throws -> FoundRepository {
+    if let kept {
+      // What is damaged is fetched again.
+      do { return try await restored(kept) } catch BackupError.carNotExact {}
+    }
+    if let latest, let left = try await leftRepository(at: latest, verifier) { return left }
+    return try await fetchRepository(verifier)
+  }
+
+  /// The repository that the archive has already.
+  ///
+  /// - Throws: ``BackupError/carNotExact(_:)`` if it is damaged.
+  func restored(_ base: ArchivedSnapshot) async throws -> FoundRepository {
     try await onOwnQueue {
-      do {
-        let origin = base.snapshot.fetched ?? Snapshot.Fetched()
-        return .success(
-          FoundRepository(try CheckedRepository(of: base), after: base, origin: origin))
-      } catch BackupError.carNotExact(let flaw) {
-        return .failure(.carNotExact(flaw))
-      }
+      let origin = base.snapshot.fetched ?? Snapshot.Fetched()
+      return FoundRepository(try CheckedRepository(of: base), after: base, origin: origin)
     }
   }
 
   /// The repository that an interrupted backup has left; nil if there is none that is what it
   /// should be.
-  func leftRepository(at latest: CID, _ verifier: CommitVerifier) async throws -> FoundRepository? {
+  private func leftRepository(at latest: CID, _ verifier: CommitVerifier) async throws
+    -> FoundRepository?
+  {
     guard target.reader != nil else { return nil }
     let storage = try target.storage()
     return try await onOwnQueue { [base] in
@@ -52,7 +69,7 @@ extension BackupRun {
   ///
   /// - Throws: `XRPCError` and `TransportError` if no answer came; `CARError`, `RepositoryError` and
   ///   ``BackupError`` if what came was wrong each time.
-  func fetchRepository(_ verifier: CommitVerifier) async throws -> FoundRepository {
+  private func fetchRepository(_ verifier: CommitVerifier) async throws -> FoundRepository {
     var since = base.flatMap { $0.snapshot.isComplete ? $0.snapshot.rev : nil }
     var attempt = 1
     while true {

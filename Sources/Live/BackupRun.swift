@@ -57,18 +57,31 @@ final class BackupRun {
     loggedInAt = session == nil ? nil : client.service
   }
 
-  /// Backs up.
+  /// Backs up, or fills: finds the repository, asks for the blobs that are wanted, and ends with a
+  /// snapshot of what there is.
   func run() async throws -> BackupReport {
     identity.warnings.forEach(warn)
     if options.keepsPrivateData { privateData = try await fetchPrivateData() }
-    let newest = try await client.latestCommit(of: identity.did)
-    let latest = newest?.cid
-    let isUnchanged = base.map { $0.snapshot.commit == latest && $0.snapshot.isComplete } ?? false
-    let schedule = RetrySchedule.daily(
-      now: options.now(),
-      triedAgain: ArchiveMark.tried.time(of: identity.did, about: base?.cid, on: target.path))
-    if let base, isUnchanged, try isUndamaged(), let report = try await retry(base, schedule) {
-      return report
+    // A fill does not ask whether the repository has changed.
+    let newest = isFill ? nil : try await client.latestCommit(of: identity.did)
+    let kept = base.flatMap {
+      isFill || $0.snapshot.commit == newest?.cid && $0.snapshot.isComplete ? $0 : nil
+    }
+    let schedule =
+      isFill
+      ? RetrySchedule.always
+      : .daily(
+        now: options.now(),
+        triedAgain: ArchiveMark.tried.time(of: identity.did, about: base?.cid, on: target.path))
+    if let kept, try isUndamaged(), let report = try await retry(kept, schedule) { return report }
+    if isFill, let kept {
+      let found = try await restored(kept)
+      // What a list that broke off would have named is not known to be missing.
+      if listing == nil, kept.snapshot.blobs.listFault != nil {
+        try await listBlobs(found.draft.blobs.referenced)
+      }
+      return try await write(
+        found, schedule, plcLog: identity.log ?? kept.plcLog(), standingOfBase(kept))
     }
     observer(.progress(BackupProgress(.repository)))
     let log = try await fetchPLCLog()
@@ -77,22 +90,15 @@ final class BackupRun {
       warn(
         "no key of the account is known, so the commit was not checked: the snapshot is unsigned")
     }
-    let fetched: FoundRepository
-    if let base, isUnchanged, case .success(let restored) = try await restored(base) {
-      fetched = restored
-    } else if let latest, let left = try await leftRepository(at: latest, verifier) {
-      fetched = left
-    } else {
-      fetched = try await fetchRepository(verifier)
-    }
+    let found = try await repository(kept, at: newest?.cid, verifier)
     observer(
       .repository(
-        records: fetched.draft.counts.records, bytes: UInt64(fetched.byteCount),
-        isIncremental: !isUnchanged && fetched.draft.fetched?.since != nil))
-    if listing == nil { try await listBlobs(fetched.draft.blobs.referenced) }
+        records: found.draft.counts.records, bytes: UInt64(found.byteCount),
+        isIncremental: kept == nil && found.draft.fetched?.since != nil))
+    if listing == nil { try await listBlobs(found.draft.blobs.referenced) }
     var standing = standing(
       after: try Standing.of(
-        fetched.draft, after: base, newest: newest?.rev, accepting: options.accepted,
+        found.draft, after: base, newest: newest?.rev, accepting: options.accepted,
         now: options.now()))
     if verifier.hasKey {
       standing.doubts.remove(.unsigned)
@@ -102,23 +108,7 @@ final class BackupRun {
     for doubt: Standing.Doubt in [.behind, .future] where standing.doubts.contains(doubt) {
       warn("the account \(doubt)")
     }
-    return try await write(fetched, schedule, plcLog: log, standing)
-  }
-
-  /// Asks once more for the blobs that are missing, and for nothing else.
-  ///
-  /// - Parameters:
-  ///   - base: the snapshot that lacks them.
-  ///   - plcLog: the account's history in the PLC directory, if it is known.
-  func fill(_ base: ArchivedSnapshot, plcLog: [UInt8]?) async throws -> BackupReport {
-    identity.warnings.forEach(warn)
-    if try isUndamaged(), let report = try await retry(base, .always) { return report }
-    let fetched = try await restored(base).get()
-    // What a list that broke off would have named is not known to be missing.
-    if listing == nil, base.snapshot.blobs.listFault != nil {
-      try await listBlobs(fetched.draft.blobs.referenced)
-    }
-    return try await write(fetched, .always, plcLog: plcLog, try standingOfBase(base))
+    return try await write(found, schedule, plcLog: log, standing)
   }
 
   /// Whether what is stored holds, as far as that is looked at.

@@ -48,19 +48,17 @@ package struct ArchivePull: Sendable {
       throw PushError.unfinished(address)
     }
     guard AtomicFile.isTaken(path) else { return try fetchAll(object, footerLength, .created) }
-    let committed = try CommittedBytes(path)
-    let count = committed.count
+    let (file, count) = try MappedFile.committed(path)
     if count >= object.count {
-      if try committed.ending(at: object.count).suffix(object.ending.count)
+      if try file.ending(at: object.count).suffix(object.ending.count)
         .elementsEqual(object.ending)
       {
         return TransferReport(
           outcome: count == object.count ? .unchanged : .ahead, count: count, transferred: 0)
       }
     } else {
-      let ending = try committed.ending(at: count)
+      let ending = try file.ending(at: count)
       if try BlockingBridge.shared.wait(for: { try await object.has(ending, before: count) }) {
-        guard committed.tailLength == 0 else { throw PushError.unfinished("\(path)") }
         let storage = try FileStorage.open(path)
         defer { storage.unlock() }
         guard try storage.size == count else { throw PushError.unfinished("\(path)") }

@@ -16,7 +16,8 @@ package struct ArchivePush: Sendable {
   private let destination: BucketDestination
   private let isVerifying: Bool
   private let replaces: Bool
-  private let bytes: CommittedBytes
+  private let file: MappedFile
+  private let count: UInt64
   private let observer: @Sendable (Progress) -> Void
 
   /// A push.
@@ -35,7 +36,7 @@ package struct ArchivePush: Sendable {
   ) throws {
     (self.destination, self.isVerifying, self.replaces) = (destination, isVerifying, replaces)
     self.observer = observer
-    bytes = try CommittedBytes(path)
+    (file, count) = try MappedFile.committed(path)
   }
 
   /// Pushes.
@@ -57,39 +58,36 @@ package struct ArchivePush: Sendable {
 
   private func push() async throws -> TransferReport {
     guard let found = try await RemoteObject.find(object) else {
-      return try await checked(.created, sent: write(nil, content()))
+      return try await checked(.created, sent: write(nil))
     }
-    let count = found.count
-    if count <= bytes.count, found.ending == (try bytes.ending(at: count)) {
-      if count == bytes.count { return try await checked(.unchanged, sent: 0) }
-      if count > 0, let tag = found.tag {
-        return try await checked(
-          .appended, sent: write(tag, content(kept: (place.key, tag, count))))
+    if found.count <= count, found.ending == (try file.ending(at: found.count)) {
+      if found.count == count { return try await checked(.unchanged, sent: 0) }
+      if found.count > 0, let tag = found.tag {
+        return try await checked(.appended, sent: write(tag, kept: (place.key, tag, found.count)))
       }
     }
     // Whether the object begins with the archive and goes on.
-    if count > bytes.count, try await found.has(bytes.ending(at: bytes.count), before: bytes.count)
-    {
-      return TransferReport(outcome: .ahead, count: count, transferred: 0)
+    if found.count > count, try await found.has(file.ending(at: count), before: count) {
+      return TransferReport(outcome: .ahead, count: found.count, transferred: 0)
     }
     guard replaces else { throw PushError.otherObject("\(place)") }
     return TransferReport(
-      outcome: .replaced, count: bytes.count, transferred: try await replace(found.tag),
+      outcome: .replaced, count: count, transferred: try await replace(found.tag),
       isVerified: true)
   }
 
   /// Puts the new object in the place of the old; returns how many bytes were sent.
-  private func write(_ tag: String?, _ content: BucketObject.Content) async throws -> UInt64 {
-    try await destination.requireConditionalWrites(for: place.key)
-    return try await object.replace(tag, by: content).sent
+  private func write(
+    _ tag: String?, kept: (key: String, tag: String, count: UInt64)? = nil
+  ) async throws -> UInt64 {
+    try await destination.replace(place.key, tag, by: content(kept: kept)).sent
   }
 
   private func content(
     kept: (key: String, tag: String, count: UInt64)? = nil
   ) -> BucketObject.Content {
-    BucketObject.Content(count: bytes.count, kept: kept) { [bytes, observer] offset, count in
-      observer(Progress(stage: "sending", done: offset, total: bytes.count))
-      return try bytes.read(offset, count)
+    BucketObject.Content(file, count, kept: kept) { [count, observer] offset in
+      observer(Progress(stage: "sending", done: offset, total: count))
     }
   }
 
@@ -106,7 +104,7 @@ package struct ArchivePush: Sendable {
       try await client.remove(key)
       throw PushError.notKept("\(place)")
     }
-    _ = try await object.replace(old, by: content(kept: (key, new.tag, bytes.count)))
+    _ = try await write(old, kept: (key, new.tag, count))
     try await client.remove(key)
     return sent
   }
@@ -116,7 +114,7 @@ package struct ArchivePush: Sendable {
   private func checked(_ outcome: TransferReport.Outcome, sent: UInt64) async throws
     -> TransferReport
   {
-    var report = TransferReport(outcome: outcome, count: bytes.count, transferred: sent)
+    var report = TransferReport(outcome: outcome, count: count, transferred: sent)
     guard isVerifying else { return report }
     if try await !isSame(object, nil) {
       guard let found = try await RemoteObject.find(object) else {
@@ -135,13 +133,11 @@ package struct ArchivePush: Sendable {
       var offset: UInt64 = 0
       for try await piece in response.body {
         let end = offset + UInt64(piece.count)
-        guard end <= bytes.count, piece == (try bytes.read(offset, piece.count)) else {
-          return false
-        }
+        guard end <= count, piece == (try file.read(offset, piece.count)) else { return false }
         offset = end
-        observer(Progress(stage: "reading back", done: offset, total: bytes.count))
+        observer(Progress(stage: "reading back", done: offset, total: count))
       }
-      return offset == bytes.count
+      return offset == count
     }
   }
 }
@@ -200,27 +196,20 @@ package enum PushError: Error, Equatable, Sendable, CustomStringConvertible {
   }
 }
 
-/// The bytes of an archive that lies here, as far as they are committed.
-struct CommittedBytes: Sendable {
-  private let file: MappedFile
-  /// How many bytes are committed.
-  let count: UInt64
-  /// How many bytes follow them.
-  let tailLength: UInt64
+extension MappedFile {
+  /// After how many bytes that were read their pages are let go of, so that no more of a large
+  /// archive stays in memory than is on its way.
+  private static let releaseInterval = 8 << 20
 
-  /// Opens an archive.
+  /// An archive that lies here, and how many bytes of it are committed.
   ///
   /// - Throws: `ArchiveError` if it is none, or nothing is committed in it.
-  init(_ path: FilePath) throws {
-    file = try MappedFile(path)
-    let reader = try ArchiveReader(file)
-    guard reader.generation.number > 0 else { throw ArchiveError(.noFooter) }
-    count = reader.generation.committedLength
-    tailLength = reader.fileSize - count
+  static func committed(_ path: FilePath) throws -> (file: MappedFile, count: UInt64) {
+    let file = try MappedFile(path)
+    let generation = try ArchiveReader(file).generation
+    guard generation.number > 0 else { throw ArchiveError(.noFooter) }
+    return (file, generation.committedLength)
   }
-
-  /// So many bytes from an offset on.
-  func read(_ offset: UInt64, _ count: Int) throws -> [UInt8] { try file.read(offset, count) }
 
   /// The last bytes before `end`, which tell an archive's generation from all others: they are its
   /// footer.
@@ -228,12 +217,6 @@ struct CommittedBytes: Sendable {
     let length = min(end, UInt64(RemoteObject.endingLength))
     return try read(end - length, Int(length))
   }
-}
-
-extension MappedFile {
-  /// After how many bytes that were read their pages are let go of, so that no more of a large
-  /// archive stays in memory than is on its way.
-  private static let releaseInterval = 8 << 20
 
   /// Copies some bytes.
   ///

@@ -115,6 +115,16 @@ public final class BucketDestination: Sendable {
     BucketObject(client: client, key: key, isExclusive: isExclusive)
   }
 
+  /// Puts a new object in the place of the one with a tag, or of none.
+  ///
+  /// - Throws: as ``requireConditionalWrites(for:)`` and ``BucketObject/replace(_:by:)`` do.
+  func replace(
+    _ key: String, _ tag: String?, by content: BucketObject.Content
+  ) async throws -> BucketObject.Written {
+    try await requireConditionalWrites(for: key)
+    return try await object(key).replace(tag, by: content)
+  }
+
   /// Refuses to write to a store that knows no conditions, unless nothing else writes there.
   ///
   /// - Throws: ``PushError``; `StoreError`, `TransportError`.

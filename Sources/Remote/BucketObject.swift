@@ -18,20 +18,35 @@ internal import XRPC
 struct BucketObject: RangeReader {
   /// What the new object holds.
   struct Content: Sendable {
+    /// What begins with its bytes.
+    let file: MappedFile
     /// How many bytes it has.
-    var count: UInt64
+    let count: UInt64
     /// An object of the bucket that begins as the new one does, and for how many bytes.
-    var kept: (key: String, tag: String, count: UInt64)?
-    /// Reads some bytes, from an offset on.
-    var read: RequestBody.Reading
-    /// Makes what is kept readable here, for a store that has to be sent it, too: reading must not
-    /// wait for what itself is transferred.
-    var fetchKept: @Sendable () async throws -> Void = {}
+    private(set) var kept: (key: String, tag: String, count: UInt64)?
+    /// Is told from which offset on bytes are read.
+    let observer: @Sendable (UInt64) -> Void
 
-    /// The last bytes, which tell whether an object is the one that was written.
-    fileprivate func ending() throws -> [UInt8] {
-      let length = min(count, UInt64(RemoteObject.endingLength))
-      return try read(count - length, Int(length))
+    init(
+      _ file: MappedFile, _ count: UInt64, kept: (key: String, tag: String, count: UInt64)? = nil,
+      observer: @escaping @Sendable (UInt64) -> Void = { _ in }
+    ) {
+      (self.file, self.count, self.kept, self.observer) = (file, count, kept, observer)
+    }
+
+    fileprivate func read(_ offset: UInt64, _ count: Int) throws -> [UInt8] {
+      observer(offset)
+      return try file.read(offset, count)
+    }
+
+    /// Has what is kept sent, too; it is fetched first, for reading must not wait for what itself is
+    /// transferred.
+    fileprivate mutating func sendAll() async throws {
+      try await onOwnQueue { [file] in
+        file.willReadAll()
+        try file.checkFetched()
+      }
+      kept = nil
     }
   }
 
@@ -74,15 +89,13 @@ struct BucketObject: RangeReader {
       isExclusive ? .none : tag.map { .isTagged($0) } ?? .isAbsent
     var content = content
     if let kept = content.kept, kept.count < BucketClient.leastPart {
-      try await content.fetchKept()
-      content.kept = nil
+      try await content.sendAll()
     }
     do {
       do {
         return try await write(content, condition)
       } catch let error as StoreError where error.kind == .cannotCopy && content.kept != nil {
-        try await content.fetchKept()
-        content.kept = nil
+        try await content.sendAll()
         return try await write(content, condition)
       }
     } catch let error as StoreError
@@ -90,7 +103,7 @@ struct BucketObject: RangeReader {
     {
       // The answer to a write that was done may have been lost, and the write sent again.
       guard let found = try await RemoteObject.find(self), found.count == content.count,
-        found.ending == (try content.ending())
+        found.ending == (try content.file.ending(at: content.count))
       else { throw error }
       return (sent: content.count - (content.kept?.count ?? 0), tag: found.tag)
     }

@@ -1,6 +1,5 @@
 internal import Archive
 internal import Files
-internal import IPLD
 internal import LibC
 package import ObjectStore
 internal import Synchronization
@@ -127,22 +126,14 @@ package final class BucketStorage: ArchiveStorage {
   ///   ``PushError`` if the store knows no conditions; `FetchFailure`, `TransportError`.
   package func commit() async throws {
     let base = base.withLock { $0 }
-    let (map, object) = (try map(), destination.object(address.key))
+    let map = try map()
     guard let generation = try ArchiveReader.lastGeneration(of: map) else { return }
     let end = generation.committedLength
     guard end != base.count || base.kept < base.count else { return }
-    try await destination.requireConditionalWrites(for: address.key)
-    var content = BucketObject.Content(
-      count: end, kept: base.tag.map { (address.key, $0, min(base.kept, end)) }
-    ) { offset, count in try map.read(offset, count) }
-    content.fetchKept = {
-      try await onOwnQueue {
-        map.willReadAll()
-        try map.checkFetched()
-      }
-    }
-    var tag = try await object.replace(base.tag, by: content).tag
-    if tag == nil { tag = try await object.client.head(of: address.key)?.tag }
+    let content = BucketObject.Content(
+      map, end, kept: base.tag.map { (address.key, $0, min(base.kept, end)) })
+    var tag = try await destination.replace(address.key, base.tag, by: content).tag
+    if tag == nil { tag = try await destination.client.head(of: address.key)?.tag }
     try file.cut(to: Int(end))
     self.base.withLock { [tag] in $0 = (tag, end, end) }
   }
