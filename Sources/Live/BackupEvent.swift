@@ -88,11 +88,11 @@ public struct BackupReport: Sendable {
   /// Whether the repository is the one of the snapshot before, so that only blobs were asked for.
   package let isRepositoryUnchanged: Bool
   /// How many bytes the archive has grown by.
-  public let bytesAdded: UInt64
+  public internal(set) var bytesAdded: UInt64 = 0
   /// Whether damaged sections were written again.
-  package let isHealed: Bool
+  package internal(set) var isHealed = false
   /// If damage was found: what of the archive is damaged still.
-  package let damage: StoredDamage
+  package internal(set) var damage = StoredDamage()
   /// How long it took, in milliseconds.
   package let milliseconds: Int
   /// The blobs that are missing.
@@ -100,7 +100,7 @@ public struct BackupReport: Sendable {
   /// What a person should know, and what did not keep the backup from being made.
   public let warnings: [String]
   /// What is new about who the account is, a sentence each: its handle, server, key.
-  package let identityChanges: [String]
+  package internal(set) var identityChanges: [String] = []
   /// Whether private data was asked for, and something of it did not come that the server may have.
   package let lacksPrivateData: Bool
 
@@ -121,8 +121,7 @@ public struct BackupReport: Sendable {
     BackupReport(
       name: name, snapshot: base.snapshot, generation: base.reader.generation,
       outcome: outcome ?? (base.snapshot.isSettled && !lacksPrivateData ? .upToDate : .incomplete),
-      isRepositoryUnchanged: true, bytesAdded: 0, isHealed: false, damage: StoredDamage(),
-      milliseconds: milliseconds, missing: missing, warnings: warnings,
-      identityChanges: [], lacksPrivateData: lacksPrivateData)
+      isRepositoryUnchanged: true, milliseconds: milliseconds, missing: missing,
+      warnings: warnings, lacksPrivateData: lacksPrivateData)
   }
 }

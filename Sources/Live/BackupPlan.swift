@@ -2,7 +2,6 @@ package import ATProtocol
 internal import Archive
 internal import IPLD
 internal import Snapshots
-package import SystemPackage
 internal import XRPC
 
 /// What a backup of an account would do, as far as that is known without fetching its repository.
@@ -29,8 +28,6 @@ package struct BackupPlan: Sendable {
   package let server: String?
   /// What the archive is called: a file's path, or an address in a bucket.
   package let name: String
-  /// The file's path, if it is a file.
-  package var path: FilePath { FilePath(name) }
   /// Whether the archive is there.
   package let exists: Bool
   /// What is known of the repository.

@@ -76,15 +76,12 @@ extension FoundRepository {
         return nil
       }
     }
-    // The sections that may be blocks of a repository, as few ranges as possible.
-    var runs: [Range<UInt64>] = []
+    // The sections that may be blocks of a repository.
+    var left = BlockOrder()
     for ordinal in start..<reader.sectionCount
-    where try reader.section(at: ordinal).cid.codec == .dagCBOR {
-      let first = runs.last?.upperBound == ordinal ? runs.removeLast().lowerBound : ordinal
-      runs.append(first..<ordinal + 1)
-    }
+    where try reader.section(at: ordinal).cid.codec == .dagCBOR { left.append(ordinal) }
     do {
-      let repository = try CheckedRepository(runs, at: commit, over: known, in: reader)
+      let repository = try CheckedRepository(left.runs, at: commit, over: known, in: reader)
       try verifier.check(repository.commit)
       var origin = Snapshot.Fetched()
       origin.since = base?.snapshot.rev

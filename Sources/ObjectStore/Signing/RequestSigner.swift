@@ -17,9 +17,6 @@ package struct RequestSigner: Sendable {
   private static let service = "s3"
   private static let algorithm = "AWS4-HMAC-SHA256"
 
-  /// What stands for the digest of a body that is not signed.
-  package static let unsignedPayload = "UNSIGNED-PAYLOAD"
-
   /// A signer.
   ///
   /// - Parameters:
@@ -39,7 +36,7 @@ package struct RequestSigner: Sendable {
     package var query: [(name: String, value: String)]
     /// The fields, `Host` among them; all of them are signed.
     package var fields: [(name: String, value: String)]
-    /// The digest of the body in hexadecimal digits, or ``unsignedPayload``.
+    /// The digest of the body in hexadecimal digits.
     package var payload: String
 
     /// What is signed.

@@ -49,7 +49,7 @@ import XRPC
     #expect(plan.did.text == account.did)
     #expect(plan.handle?.text == account.handle)
     #expect(plan.server == scene.server.url)
-    #expect(plan.path == scene.path("not-there/\(account.handle).car.zst"))
+    #expect(plan.name == scene.path("not-there/\(account.handle).car.zst").string)
     #expect(!plan.exists)
     #expect(plan.repository == .first)
     #expect(plan.heldRevision == nil)
