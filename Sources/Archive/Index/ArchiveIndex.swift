@@ -120,8 +120,10 @@ package struct ArchiveIndex: Sendable {
     throws(ArchiveError) -> [UInt64]
   {
     var found: [UInt64] = []
-    for number in parts.indices {
-      try candidates(key, knownBits: knownBits, inPart: number, file) { found.append($0) }
+    for part in parts {
+      try part.read(file) { (segment, bytes) throws(ArchiveError) in
+        try segment.forEachCandidate(key, knownBits: knownBits, in: bytes) { found.append($0) }
+      }
     }
     return found
   }
@@ -135,19 +137,12 @@ package struct ArchiveIndex: Sendable {
   {
     var isFound = false
     for number in bySize where !isFound {
-      try candidates(key, inPart: number, file) { ordinal in
-        isFound = true
-        body(ordinal)
+      try parts[number].read(file) { (segment, bytes) throws(ArchiveError) in
+        try segment.forEachCandidate(key, in: bytes) { ordinal in
+          isFound = true
+          body(ordinal)
+        }
       }
-    }
-  }
-
-  private func candidates(
-    _ key: UInt64, knownBits: Int = 64, inPart number: Int, _ file: Span<UInt8>,
-    _ body: (UInt64) -> Void
-  ) throws(ArchiveError) {
-    try parts[number].read(file) { (segment, bytes) throws(ArchiveError) in
-      try segment.forEachCandidate(key, knownBits: knownBits, in: bytes, body)
     }
   }
 

@@ -24,7 +24,14 @@ extension ArchiveRepair {
     return try writer.orAbandon { writer in
       let count = try writer.heal(wanted, from: sources)
       guard count > 0 else { return 0 }
-      try writer.commit(manifest: writer.healed(survey.newestNamed))
+      // Written again, it is in a frame of its own.
+      var manifest = survey.newestNamed
+      if let named = manifest,
+        try writer.find(named, among: writer.pending.ordinals(named.sectionKey)) == nil
+      {
+        manifest = nil
+      }
+      try writer.commit(manifest: manifest)
       return count
     }
   }
@@ -76,14 +83,6 @@ extension ArchiveReader {
       }
     }
     return found
-  }
-}
-
-extension ArchiveWriter {
-  /// A manifest that was written again, and is in a frame of its own.
-  fileprivate mutating func healed(_ manifest: CID?) throws -> CID? {
-    guard let manifest else { return nil }
-    return try find(manifest, among: pending.ordinals(manifest.sectionKey)) == nil ? nil : manifest
   }
 }
 

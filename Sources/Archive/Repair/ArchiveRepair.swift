@@ -147,7 +147,9 @@ package struct ArchiveRepair {
     guard !isIndexed || hasTail || !isRegular && !isRepaired else { return try cutOff(behind: end) }
     let manifests = survey.unlinkedManifests(.empty, in: bytes)
     // Without a footer and without a manifest there is nothing to make count.
-    if generation == nil, manifests.isEmpty, survey.hasNoSalvagedManifest {
+    if generation == nil, manifests.isEmpty,
+      survey.allManifests.allSatisfy({ survey.frames[$0.frame].isIntact })
+    {
       throw ArchiveError(.noFooter)
     }
     try cutOff(behind: end)
@@ -155,7 +157,10 @@ package struct ArchiveRepair {
     guard !survey.table.isEmpty else { return }
     let isClean = isIndexed && survey.isWhole && (isRegular || isRepaired)
     // A new index tells no more what was lost, so only now it is known whether a gap held any data.
-    if survey.isWhole { try void(survey, before: end) }
+    if survey.isWhole {
+      report.bytesVoided += try storage.void(survey.gaps.filter { $0.lowerBound < end })
+      if report.bytesVoided > 0 { try storage.synchronize() }
+    }
     try append(
       survey, generation, keepsIndex: isIndexed,
       head: survey.head(of: manifests, after: generation),
@@ -200,12 +205,6 @@ package struct ArchiveRepair {
     try storage.truncate(to: UInt64(end))
     try storage.synchronize()
   }
-
-  /// Makes what is no frame into frames that count no more.
-  private mutating func void(_ survey: Survey, before end: Int) throws {
-    report.bytesVoided += try storage.void(survey.gaps.filter { $0.lowerBound < end })
-    if report.bytesVoided > 0 { try storage.synchronize() }
-  }
 }
 
 extension Survey {
@@ -218,10 +217,6 @@ extension Survey {
       end = max(end, landmark.range.upperBound)
     }
     return end
-  }
-
-  fileprivate var hasNoSalvagedManifest: Bool {
-    allManifests.allSatisfy { frames[$0.frame].isIntact }
   }
 
   /// Whether the live index names every frame that lies before the footer, and its checksums hold.

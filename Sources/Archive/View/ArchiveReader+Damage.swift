@@ -8,13 +8,12 @@ extension ArchiveReader {
   ///
   /// It takes as long as to read the file once.
   ///
-  /// - Parameter workers: How many threads.
   /// - Throws: ``ArchiveError`` if the file cannot be read.
   /// - Returns: Their numbers, ascending.
-  package func damagedSections(workers: Int? = nil) throws -> [Range<UInt64>] {
-    if let standIn = try standIn { return try standIn.damagedSections(workers: workers) }
+  package func damagedSections() throws -> [Range<UInt64>] {
+    if let standIn = try standIn { return try standIn.damagedSections() }
     let entries = try withFile { (file) in index.frames(in: file) }
-    let damaged = try damagedFrames(entries, workers: workers ?? Parallel.processorCount)
+    let damaged = try damagedFrames(entries)
     let places = Set(damaged.map { entries[$0].offset })
     return damaged.flatMap { number in
       ordinals(of: number, in: entries).filter { !isSuperseded($0, places) }.map { $0..<$0 + 1 }
@@ -30,9 +29,10 @@ extension ArchiveReader {
   }
 
   /// Which of some frames do not have their checksums.
-  private func damagedFrames(_ entries: [FrameEntry], workers: Int) throws -> [Int] {
+  private func damagedFrames(_ entries: [FrameEntry]) throws -> [Int] {
     let chunk = 16
-    return try Parallel.map((entries.count + chunk - 1) / chunk, workers: workers) { number in
+    let count = (entries.count + chunk - 1) / chunk
+    return try Parallel.map(count, workers: Parallel.processorCount) { number in
       if number % 8 == 0 { file.releasePages() }
       return file.withBytes { bytes in
         (number * chunk..<min(entries.count, (number + 1) * chunk)).filter {

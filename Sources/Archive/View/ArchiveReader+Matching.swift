@@ -8,7 +8,6 @@ extension ArchiveReader {
   ///   - count: How many CIDs there are.
   ///   - isChecking: Whether all frames of a section are compared with their checksums; without
   ///     it, of a large section, the beginning is read.
-  ///   - workers: How many threads.
   ///   - expectedLength: How long the body of the section with a number should be; nil if that is
   ///     not known. Of an archive that lies elsewhere, a large section of which nothing is to be
   ///     checked is not fetched if the index and its frames' lengths agree with that.
@@ -16,11 +15,11 @@ extension ArchiveReader {
   /// - Throws: ``ArchiveError`` if the file cannot be read.
   /// - Returns: The state of each.
   package func states(
-    _ count: Int, isChecking: Bool = false, workers: Int? = nil,
+    _ count: Int, isChecking: Bool = false,
     expectedLength: @escaping @Sendable (Int) -> UInt64? = { _ in nil },
     cid: @escaping @Sendable (Int) -> CID
   ) throws -> [SectionState] {
-    let found = try find(count, workers: workers, (cid, expectedLength, isChecking))
+    let found = try find(count, workers: nil, (cid, expectedLength, isChecking))
     return found.ordinals.indices.map { place in
       if let error = found.damaged[place] { return .damaged(error) }
       let ordinal = found.ordinals[place]

@@ -36,7 +36,7 @@ struct TailAdoption {
     return try file.withBytes { (bytes) throws in
       let footers = Footer.remains(in: bytes, from: survey.start, after: generation)
         .filter(\.isNext).map(\.offset)
-      let dropped = try dropped(of: survey)
+      let (dropped, supersedesDamage) = try dropped(of: survey)
       let last = survey.frames.indices.last { !dropped.contains($0) }
       // Where a footer was, nothing from there on counts.
       let first = survey.frames.partitioningIndex {
@@ -59,9 +59,8 @@ struct TailAdoption {
         return 0
       }
       try void(dropped, before: last, in: survey)
-      let isRepaired = try isTorn || supersedesDamage(survey)
-      try end(
-        survey, behind: last, head, required: isRepaired ? FeatureFlags.repaired : 0, in: bytes)
+      let required = isTorn || supersedesDamage ? FeatureFlags.repaired : 0
+      try end(survey, behind: last, head, required: required, in: bytes)
       return survey.sectionCount - survey.firstOrdinal
     }
   }
@@ -96,45 +95,43 @@ struct TailAdoption {
   }
 
   /// The numbers of the frames that are not adopted: those that do not hold, and those of sections
-  /// that are not all there or are in the archive already.
-  private func dropped(of survey: Survey) throws -> Set<Int> {
+  /// that are not all there or are in the archive already; and whether something that is adopted was
+  /// written because what is committed of it is damaged.
+  private func dropped(of survey: Survey) throws -> (numbers: Set<Int>, supersedesDamage: Bool) {
     var dropped: Set<Int> = []
     var isDropping = false
+    var supersedesDamage = false
     for (number, frame) in survey.frames.enumerated() {
       if !frame.isContinuation {
-        isDropping =
-          try !frame.isIntact || survey.incomplete.contains(number) || isKnown(frame, survey)
+        isDropping = !frame.isIntact || survey.incomplete.contains(number)
+        if !isDropping {
+          let known = try known(frame, survey)
+          isDropping = known.isWhole
+          supersedesDamage = supersedesDamage || known.isDamaged && !known.isWhole
+        }
       }
       if isDropping || !frame.isIntact { dropped.insert(number) }
     }
-    return dropped
+    return (dropped, supersedesDamage)
   }
 
-  /// Whether something that is adopted was written because what is committed of it is damaged.
-  private func supersedesDamage(_ survey: Survey) throws -> Bool {
-    try survey.frames.contains { frame in
-      try frame.holdsSections
-        && candidates(for: frame, survey).contains {
-          try committed?.intactCID(of: $0.ordinal) == nil
-        }
-    }
-  }
-
-  /// Whether a section of a frame is in the archive already, and whole there.
-  private func isKnown(_ frame: Survey.Frame, _ survey: Survey) throws -> Bool {
-    try candidates(for: frame, survey).contains {
-      try committed?.intactCID(of: $0.ordinal) == cid(ofSection: $0.index, in: frame)
-    }
-  }
-
-  /// The committed sections that have the key of one of a frame, and which one that is.
-  private func candidates(for frame: Survey.Frame, _ survey: Survey) throws
-    -> [(index: Int, ordinal: UInt64)]
+  /// Whether a section of a frame is in the archive already, and whole there; and whether what has
+  /// its key there is damaged.
+  private func known(_ frame: Survey.Frame, _ survey: Survey) throws
+    -> (isWhole: Bool, isDamaged: Bool)
   {
-    guard let committed else { return [] }
-    return try survey.keys(of: frame).enumerated().flatMap { (index, key) in
-      try committed.candidates(key).map { (index, $0) }
+    guard let committed else { return (false, false) }
+    var isDamaged = false
+    for (index, key) in survey.keys(of: frame).enumerated() {
+      for ordinal in try committed.candidates(key) {
+        guard let cid = try committed.intactCID(of: ordinal) else {
+          isDamaged = true
+          continue
+        }
+        if try cid == self.cid(ofSection: index, in: frame) { return (true, isDamaged) }
+      }
     }
+    return (false, isDamaged)
   }
 
   private func cid(ofSection index: Int, in frame: Survey.Frame) throws -> CID {
