@@ -2,14 +2,11 @@ package import IPLD
 
 /// What exports look for in records.
 extension IPLDValue {
-  /// What a list or a map holds, in its order.
-  var children: [IPLDValue] { array ?? map?.entries.map(\.value) ?? [] }
-
   /// The value and all that it holds, each before what it holds itself.
   package var descendants: some Sequence<IPLDValue> {
     sequence(state: [self]) { waiting in
       let next = waiting.popLast()
-      waiting += next?.children.reversed() ?? []
+      waiting += (next?.array ?? next?.map?.entries.map(\.value) ?? []).reversed()
       return next
     }
   }

@@ -122,7 +122,7 @@ package struct PathPattern: Equatable, Sendable {
     let parts = text.split(separator: "/", omittingEmptySubsequences: false)
     guard 1...2 ~= parts.count, !text.contains(where: \.isWhitespace),
       text.utf8.count <= RecordPath.maximumLength,
-      parts.allSatisfy({ !$0.isEmpty }) || (parts.count == 2 && !parts[0].isEmpty)
+      !parts[0].isEmpty
     else { return nil }
     if parts.count == 2 {
       collection = Array(parts[0].utf8)
