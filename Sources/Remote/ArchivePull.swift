@@ -49,23 +49,17 @@ package struct ArchivePull: Sendable {
     }
     guard AtomicFile.isTaken(path) else { return try fetchAll(object, footerLength, .created) }
     let (file, count) = try MappedFile.committed(path)
-    if count >= object.count {
-      if try file.ending(at: object.count).suffix(object.ending.count)
-        .elementsEqual(object.ending)
-      {
+    if try BlockingBridge.shared.wait(for: { try await object.isState(of: file, count) }) {
+      guard count < object.count else {
         return TransferReport(
           outcome: count == object.count ? .unchanged : .ahead, count: count, transferred: 0)
       }
-    } else {
-      let ending = try file.ending(at: count)
-      if try BlockingBridge.shared.wait(for: { try await object.has(ending, before: count) }) {
-        let storage = try FileStorage.open(path)
-        defer { storage.unlock() }
-        guard try storage.size == count else { throw PushError.unfinished("\(path)") }
-        let report = try fetch(object, footerLength, from: count, into: storage, .appended)
-        if AtomicFile.isPrivate(try ArchiveReader(storage.map())) { try storage.restrictToOwner() }
-        return report
-      }
+      let storage = try FileStorage.open(path)
+      defer { storage.unlock() }
+      guard try storage.size == count else { throw PushError.unfinished("\(path)") }
+      let report = try fetch(object, footerLength, from: count, into: storage, .appended)
+      if AtomicFile.isPrivate(try ArchiveReader(storage.map())) { try storage.restrictToOwner() }
+      return report
     }
     guard replaces else { throw PushError.otherObject("\(path)") }
     return try fetchAll(object, footerLength, .replaced)

@@ -60,15 +60,14 @@ package struct ArchivePush: Sendable {
     guard let found = try await RemoteObject.find(object) else {
       return try await checked(.created, sent: write(nil))
     }
-    if found.count <= count, found.ending == (try file.ending(at: found.count)) {
+    if try await found.isState(of: file, count) {
+      if found.count > count {
+        return TransferReport(outcome: .ahead, count: found.count, transferred: 0)
+      }
       if found.count == count { return try await checked(.unchanged, sent: 0) }
       if found.count > 0, let tag = found.tag {
         return try await checked(.appended, sent: write(tag, kept: (place.key, tag, found.count)))
       }
-    }
-    // Whether the object begins with the archive and goes on.
-    if found.count > count, try await found.has(file.ending(at: count), before: count) {
-      return TransferReport(outcome: .ahead, count: found.count, transferred: 0)
     }
     guard replaces else { throw PushError.otherObject("\(place)") }
     return TransferReport(

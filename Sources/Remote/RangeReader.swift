@@ -47,7 +47,7 @@ extension RangeReader {
 }
 
 /// By what a server's answers show that they are of one content.
-struct ContentVersion: Equatable {
+struct ContentVersion {
   /// What names the content.
   let tag: String?
   /// When it was written.

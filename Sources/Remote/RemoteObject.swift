@@ -111,15 +111,22 @@ final class RemoteObject: ByteSource {
     }
   }
 
-  /// Whether these are the bytes of the object before a place.
+  /// Whether the object and an archive that lies here are states of one archive: whether the longer
+  /// goes on where the shorter ends.
   ///
+  /// - Parameters:
+  ///   - file: the archive.
+  ///   - committed: how many of its bytes are committed.
   /// - Throws: `FetchFailure`; `TransportError`.
-  func has(_ ending: [UInt8], before end: UInt64) async throws -> Bool {
+  func isState(of file: MappedFile, _ committed: UInt64) async throws -> Bool {
+    let end = min(count, committed)
+    let expected = try file.ending(at: end)
+    guard count > committed else { return ending == expected }
     var found: [UInt8] = []
-    _ = try await read(end - UInt64(ending.count)..<end, of: version.withLock { $0 }) {
+    _ = try await read(end - UInt64(expected.count)..<end, of: version.withLock { $0 }) {
       found += $1
     }
-    return found == ending
+    return found == expected
   }
 
   func fetch(
