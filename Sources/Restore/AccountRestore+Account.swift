@@ -10,10 +10,9 @@ extension AccountRestore {
 
   /// Logs in on the new server, where there is an account if it was asked for before, and else has
   /// one made.
-  mutating func account(_ server: RestoreServer) async throws -> DestinationServer {
+  mutating func account(_ server: RestoreServer) async throws -> (DestinationServer, Outcome) {
     if journal.hasAskedForAccount || hasMoved, let target = try await logIn(mayBeAbsent: true) {
-      try finish(.account, "\(did)", wasDone: true)
-      return target
+      return (target, ("\(did)", true))
     }
     guard !hasMoved else { throw RestoreError.livesThere(options.target) }
     let handle = try await chooseHandle(server)
@@ -26,7 +25,7 @@ extension AccountRestore {
     do {
       let made = try await create(did, handle, email: email, as: token)
       guard made.did == did else {
-        throw RestoreError.cannotVouch("the server made an account of \(made.did) instead")
+        throw RestoreError.cannotVouch(.otherAccountMade(made.did))
       }
     } catch let error as XRPCError
       where error.declared(CreateAccount.DeclaredError.self) == .alreadyExists
@@ -38,15 +37,14 @@ extension AccountRestore {
     }
     guard let target = try await logIn(mayBeAbsent: failure != nil) else {
       throw failure
-        ?? RestoreError.cannotVouch("the new server does not know the account that it made")
+        ?? RestoreError.cannotVouch(.accountUnknown)
     }
-    try finish(.account, "\(handle)", wasDone: wasDone)
-    return target
+    return (target, ("\(handle)", wasDone))
   }
 
   func checkInvite(_ server: RestoreServer) throws {
     if server.facts.isInviteRequired, options.inviteCode == nil {
-      throw RestoreError.needs("an invite code of \(server.url)", option: "--invite")
+      throw RestoreError.needsInvite(server.url)
     }
   }
 
@@ -95,12 +93,12 @@ extension AccountRestore {
   private func chooseHandle(_ server: RestoreServer) async throws -> Handle {
     if let handle = options.handle ?? journal.handle { return handle }
     guard let present = try await presentHandle() else {
-      throw RestoreError.needs("a handle for the account on \(server.url)", option: "--handle")
+      throw RestoreError.needsHandle(on: server.url)
     }
     if server.facts.userDomains.contains(where: present.text.hasSuffix) { return present }
-    let isLost = try await SourceServer.takesAlong(
-      present, of: did, from: old?.url, isThere: old?.standing.isThere ?? false, network: network)
-    guard isLost else { return present }
+    guard try await SourceServer.takesAlong(present, of: did, from: old, network) else {
+      return present
+    }
     guard let domain = server.facts.userDomains.first else {
       throw RestoreError.handle(present.text, "\(server.url) gives out no handles")
     }
@@ -125,7 +123,7 @@ extension AccountRestore {
   private func chooseEmail() async throws -> String {
     if let email = options.email { return email }
     if let session = old?.client?.session, let email = try await session.email() { return email }
-    throw RestoreError.needs("a mail address for the account", option: "--email")
+    throw RestoreError.needsEmail(isNew: false)
   }
 
   // MARK: Vouching
@@ -154,28 +152,18 @@ extension AccountRestore {
       return key
     }
     guard did.method == "plc" else {
-      throw RestoreError.cannotVouch(
-        "put a key of your own into the DID document as #atproto, and give it with --signing-key")
+      throw RestoreError.cannotVouch(.noKeyInDocument)
     }
+    let isOldThere = old?.standing.isThere == true
     guard options.recoveryKey != nil else {
-      throw RestoreError.cannotVouch(
-        old?.standing.isThere == true
-          ? "there is no login for the old server" : "the old server is gone, and there is no key")
+      throw RestoreError.cannotVouch(isOldThere ? .noLogin : .oldServerGone)
     }
-    guard !options.isRehearsal else {
-      throw RestoreError.cannotVouch(
-        "where the old server does not, only a change of the DID could, which a rehearsal leaves alone"
-      )
-    }
-    if let old, old.standing.isThere, !options.abandonsOld {
-      throw RestoreError.cannotVouch(
-        "\(old.url) answers for the account: it vouches with --login, and is done without with --abandon-old"
-      )
+    guard !options.isRehearsal else { throw RestoreError.cannotVouch(.rehearsal) }
+    if let old, isOldThere, !options.abandonsOld {
+      throw RestoreError.cannotVouch(.oldServerAnswers(old.url))
     }
     guard options.oldPassword == nil || options.abandonsOld else {
-      throw RestoreError.cannotVouch(
-        "the old server, which --login is for, does not answer: try again later, or do without it with --abandon-old"
-      )
+      throw RestoreError.cannotVouch(.oldServerSilent)
     }
     return try await nameOwnSigningKey()
   }
@@ -195,11 +183,11 @@ extension AccountRestore {
     let present = try await present()
     var state = present.state
     state.verificationMethods[PLCState.signingKeyName] = key.verificationKey.didKey
-    if state == present.state {
-      try finish(.signingKey, key.verificationKey.didKey, wasDone: true)
-    } else {
-      try await change(present, to: state, for: .signingKey)
-    }
+    let outcome =
+      state == present.state
+      ? (key.verificationKey.didKey, true)
+      : try await change(present, to: state, for: .signingKey)
+    try finish(.signingKey, outcome)
     return key
   }
 }
@@ -210,44 +198,18 @@ extension AccountRestore {
 /// It has no followers, and what others wrote in answer still names the old account.
 extension AccountRestore {
   /// Makes the account, or continues with it.
-  mutating func runAsNew() async throws {
-    let target = try await newAccount(try await describeServer())
-    guard !journal.has(.comparison) else {
-      // It has been used since, perhaps, and is not replaced.
-      for step in [RestoreStep.repository, .blobs, .comparison] {
-        try finish(step, "", wasDone: true)
-      }
-      return
-    }
-    let source = try await onOwnQueue {
-      [old = try have(), new = target.did, rewrites = options.rewritesReferences] in
-      try RestoreSource(old, as: new, rewritesReferences: rewrites)
-    }
-    report.source = source
-    if source.rewrittenCount > 0 {
-      tell(
-        .warning("\(source.rewrittenCount) records name the new account now, and have other CIDs"))
-    }
-    try await putRepository(target)
-    try await putBlobs(target)
-    try await putPreferences(target)
-    try await compare(target)
-  }
-
-  private mutating func newAccount(_ server: RestoreServer) async throws -> DestinationServer {
+  mutating func newAccount(_ server: RestoreServer) async throws -> (DestinationServer, Outcome) {
     if journal.hasAskedForAccount, let handle = journal.handle {
       do {
-        return try await finished(logIn(as: handle.text), handle, wasDone: true)
+        return try await known(logIn(as: handle.text), handle, wasDone: true)
       } catch let error as XRPCError where [400, 401].contains(error.status) {
         // It was not made.
       }
     }
     guard let handle = options.handle ?? journal.handle else {
-      throw RestoreError.needs("a handle for the new account", option: "--handle")
+      throw RestoreError.needsHandle(on: nil)
     }
-    guard let email = options.email else {
-      throw RestoreError.needs("a mail address for the new account", option: "--email")
-    }
+    guard let email = options.email else { throw RestoreError.needsEmail(isNew: true) }
     try checkInvite(server)
     do {
       _ = try await create(nil, handle, email: email, as: nil)
@@ -255,15 +217,14 @@ extension AccountRestore {
       // Logging in tells whether it was made.
       tell(.warning("\(error)"))
     }
-    return try await finished(logIn(as: handle.text), handle, wasDone: false)
+    return try await known(logIn(as: handle.text), handle, wasDone: false)
   }
 
-  private mutating func finished(
+  private mutating func known(
     _ target: DestinationServer, _ handle: Handle, wasDone: Bool
-  ) throws -> DestinationServer {
+  ) -> (DestinationServer, Outcome) {
     journal.newDID = target.did
     (report.handle, report.newDID) = (handle, target.did)
-    try finish(.account, "\(handle), \(target.did)", wasDone: wasDone)
-    return target
+    return (target, ("\(handle), \(target.did)", wasDone))
   }
 }

@@ -9,28 +9,27 @@ extension AccountRestore {
   private static let longestPause = 20.0
 
   /// Has the DID name the new server.
-  mutating func moveIdentity(_ target: DestinationServer) async throws {
+  mutating func moveIdentity(_ target: DestinationServer) async throws -> Outcome {
     let credentials = try await target.call(GetRecommendedDIDCredentials())
     guard Self.isSame(credentials.pds.endpoint, options.target) else {
       throw RestoreError.otherServer(credentials.pds.endpoint, asked: options.target)
     }
     guard did.method == "plc" else {
       try await waitForDocument(credentials)
-      return try finish(.identity, "the document of \(did)")
+      return ("the document of \(did)", false)
     }
     let present = try await present()
     let state = present.state
     if state.pds == credentials.pds.endpoint, state.signingKey == credentials.signingKey,
       credentials.rotationKeys.allSatisfy(state.rotationKeys.contains)
     {
-      let last = present.log.entries.last?.cid
-      return try finish(.identity, last.map { "\($0)" } ?? "", wasDone: true)
+      return ((present.log.entries.last?.cid).map { "\($0)" } ?? "", true)
     }
     // The name that the account loses, if it gets another.
     let name = try await presentHandle().map { "at://" + $0.text }
     let wanted = try await state.moved(
       to: credentials, owners: owners(in: state), givingUp: name == credentials.handle ? nil : name)
-    try await change(present, to: wanted, for: .identity, through: target.client)
+    return try await change(present, to: wanted, for: .identity, through: target.client)
   }
 
   /// The rotation keys that are the owner's: those that the old server does not claim for itself,
@@ -51,11 +50,11 @@ extension AccountRestore {
   /// was signed in an earlier run if it says what is wanted and follows the log still, else another.
   ///
   /// - Parameter server: the server that hands it to the directory; nil to do that here.
-  /// - Throws: ``Stopped`` if it is not agreed to.
+  /// - Throws: ``RestoreQuestion/identity`` if it is not agreed to.
   mutating func change(
     _ present: PLCUpdate, to state: PLCState, for step: RestoreStep,
     through server: XRPCClient? = nil
-  ) async throws {
+  ) async throws -> Outcome {
     let operation: PLCSuccessor
     if let kept = kept(for: step, saying: state, after: present) {
       operation = kept
@@ -66,11 +65,11 @@ extension AccountRestore {
     try journal.keep(operation.operation, for: step)
     if let dryRun = options.dryRun {
       try dryRun(operation)
-      try stop(before: .identity)
+      throw RestoreQuestion.identity
     }
     try ask(.identity)
     try await present.send(operation, through: server)
-    try finish(step, "\(operation.cid)")
+    return ("\(operation.cid)", false)
   }
 
   private func kept(
@@ -87,9 +86,7 @@ extension AccountRestore {
   private func signed(_ state: PLCState, after present: PLCUpdate) async throws -> PLCSuccessor {
     if let key = options.recoveryKey { return try present.sign(state, with: key) }
     guard let client = old?.client else {
-      throw RestoreError.needs(
-        "a login of the old server, or a rotation key of your own",
-        option: "--login or --recovery-key")
+      throw RestoreError.needsSigner
     }
     return try await present.sign(
       state, by: client, mailCode: options.mailCode, asking: options.asksForCode)
@@ -149,7 +146,7 @@ extension AccountRestore {
   // MARK: Activation
 
   /// Has the new server speak for the account.
-  mutating func activate(_ target: DestinationServer) async throws {
+  func activate(_ target: DestinationServer) async throws -> Outcome {
     let status = try await target.call(CheckAccountStatus())
     let isActive = status.isActivated == true
     if !isActive {
@@ -163,25 +160,25 @@ extension AccountRestore {
         throw RestoreError.notActivated("the new server says that the account is not active")
       }
     }
-    try finish(.activation, "active", wasDone: isActive)
-    // The DID does not name the key that vouched any more.
-    try AtomicFile.remove(Self.keyPath(of: archive))
+    return ("active", isActive)
   }
 
   /// Has the old server speak for the account no more, if that is wanted and possible.
-  mutating func deactivateOld() async throws {
-    guard options.deactivatesOld else { return }
+  func deactivateOld() async throws -> Outcome? {
+    // The DID does not name the key that vouched any more.
+    try AtomicFile.remove(Self.keyPath(of: archive))
+    guard options.deactivatesOld else { return nil }
     guard let client = old?.client else {
       tell(.warning("the old server is not asked to deactivate the account: there is no login"))
-      return
+      return nil
     }
     try ask(.deactivation)
     if let time = options.deleteOldAfter { try ask(.deletion(after: time)) }
     try await client.perform(DeactivateAccount(deleteAfter: options.deleteOldAfter))
     if let old, case .active = try await SourceServer.standing(of: did, at: old.url, network) {
       tell(.warning("\(old.url) goes on showing the account, though it was told not to"))
-      return
+      return nil
     }
-    try finish(.deactivation, options.deleteOldAfter.map { "to be deleted after \($0)" } ?? "")
+    return (options.deleteOldAfter.map { "to be deleted after \($0)" } ?? "", false)
   }
 }

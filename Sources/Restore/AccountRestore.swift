@@ -29,6 +29,10 @@ package struct AccountRestore {
   var old: SourceServer?
   /// Whether the DID named the new server when this began.
   private(set) var hasMoved = false
+  /// The new server, asked as the owner.
+  private var target: DestinationServer?
+  /// Whether the account was used there since an earlier run, so that nothing of it is replaced.
+  private var isInUse = false
   /// The result, so far.
   package internal(set) var report = RestoreReport()
 
@@ -72,44 +76,72 @@ package struct AccountRestore {
     FileNaming.beside(archive, ".restore-key.pem")
   }
 
-  /// Does what is left to do.
+  // MARK: The steps
+
+  /// Does what is left to do, and reports each step.
   ///
   /// - Throws: ``RestoreError``, `PLCSuccessor.Fault`, ``BackupError``; what servers and directory
   ///   throw. ``report`` says what state both servers are in.
   package mutating func run() async throws {
     do {
-      try await goThroughSteps()
-    } catch is Stopped {
-      // The report says before what.
+      try await readSource()
+      for step in steps {
+        guard let outcome = try await outcome(of: step) else { continue }
+        try finish(step, outcome)
+      }
+    } catch let question as RestoreQuestion {
+      report.stoppedBefore = question
     }
   }
 
-  /// That something was not agreed to without which nothing goes on.
-  struct Stopped: Error {}
+  /// The result of a step: what was answered, and whether it had been done before.
+  typealias Outcome = (answer: String, wasDone: Bool)
 
-  private mutating func goThroughSteps() async throws {
-    try await readSource()
-    guard !options.sendsBlobsOnly else { return try await sendBlobs() }
-    guard !options.asNew else { return try await runAsNew() }
-    try await findOldServer()
-    let target = try await account(try await describeServer())
-    // What is active there may have been written to since, and is not replaced.
-    guard try await !isActive(on: target) else { return try await end(on: target) }
-    try await putRepository(target)
-    try await putBlobs(target)
-    try await compare(target)
-    try checkMissing()
-    guard !options.isRehearsal else { return }
-    try await putPreferences(target)
-    try await end(on: target)
+  /// The steps of what was asked for, in their order.
+  ///
+  /// ``RestoreStep/signingKey`` is a part of ``RestoreStep/account``, where nothing else vouches.
+  private var steps: [RestoreStep] {
+    if options.sendsBlobsOnly { return [.server, .blobs, .comparison] }
+    if options.asNew { return [.server, .account, .repository, .blobs, .preferences, .comparison] }
+    let undoable: [RestoreStep] = [.server, .account, .repository, .blobs, .comparison]
+    return options.isRehearsal
+      ? undoable : undoable + [.preferences, .identity, .activation, .deactivation]
   }
 
-  /// Does what cannot be undone, or finds that it is done.
-  private mutating func end(on target: DestinationServer) async throws {
-    try await checkOldServer()
-    try await moveIdentity(target)
-    try await activate(target)
-    try await deactivateOld()
+  /// Takes a step, or finds that it was taken; nil for one that there is no need for, or that is
+  /// not noted.
+  private mutating func outcome(of step: RestoreStep) async throws -> Outcome? {
+    switch step {
+    case .server:
+      try await findServers()
+      return nil
+    case .account:
+      let server = try have(report.server)
+      let (made, outcome) =
+        options.asNew ? try await newAccount(server) : try await account(server)
+      target = made
+      isInUse = options.asNew ? journal.has(.comparison) : try await isActive(on: made)
+      return outcome
+    case .repository where isInUse, .blobs where isInUse, .comparison where isInUse:
+      return options.asNew ? ("", true) : nil
+    case .preferences where isInUse, .signingKey: return nil
+    default: break
+    }
+    let target = try have(target)
+    switch step {
+    case .repository: return try await putRepository(target)
+    case .blobs: return try await putBlobs(target)
+    case .comparison:
+      return try await options.sendsBlobsOnly ? compareBlobs(target) : compare(target)
+    case .preferences:
+      if !options.asNew { try checkMissing() }
+      return try await putPreferences(target)
+    case .identity:
+      try await checkOldServer()
+      return try await moveIdentity(target)
+    case .activation: return try await activate(target)
+    default: return try await deactivateOld()
+    }
   }
 
   /// Whether the account is active on the new server, after an earlier run.
@@ -161,7 +193,7 @@ package struct AccountRestore {
     report.oldServer = journal.from
     hasMoved = present.map { Self.isSame($0, options.target) } ?? false
     guard let from = journal.from else { return }
-    let old = try await SourceServer(from, of: did, network: network, options)
+    let old = try await SourceServer(from, of: did, network, options)
     self.old = old
     report.isOldThere = old.standing.isThere
     switch old.standing {
@@ -190,46 +222,65 @@ package struct AccountRestore {
     try checkIsNewest(rev, head)
   }
 
-  /// Asks a server what it is like: the new one, unless another is given.
-  @discardableResult
-  mutating func describeServer(at url: String? = nil) async throws -> RestoreServer {
-    let client = XRPCClient(service: url ?? options.target, network: network)
+  /// Finds the server that the account is on, and asks the one that it is restored to what it is
+  /// like.
+  private mutating func findServers() async throws {
+    if options.sendsBlobsOnly {
+      target = try await DestinationServer.home(
+        of: did, network, (options.password, options.authFactorToken), asking: options.asksForCode,
+        tell: tell)
+    } else if !options.asNew {
+      try await findOldServer()
+    }
+    let client = XRPCClient(service: target?.client.service ?? options.target, network: network)
     let server = (url: client.service, facts: try await client.call(DescribeServer()))
     report.server = server
     tell(.server(server))
     // It changes nothing, and is not noted: a restore that does not begin leaves no journal.
-    if url == nil { report.steps.append(.server) }
-    return server
+    if !options.sendsBlobsOnly { report.steps.append(.server) }
   }
 
   // MARK: The repository and what belongs to it
 
-  mutating func putRepository(_ target: DestinationServer) async throws {
-    let source = try have()
-    let wasDone = try await !source.send(to: target)
-    try finish(.repository, "\(source.head)", wasDone: wasDone)
+  /// Sends the repository: as it is, or as that of a new account.
+  private mutating func putRepository(_ target: DestinationServer) async throws -> Outcome {
+    if options.asNew {
+      let source = try await onOwnQueue {
+        [old = try have(report.source), new = target.did, rewrites = options.rewritesReferences] in
+        try RestoreSource(old, as: new, rewritesReferences: rewrites)
+      }
+      report.source = source
+      if source.rewrittenCount > 0 {
+        tell(
+          .warning("\(source.rewrittenCount) records name the new account now, and have other CIDs")
+        )
+      }
+    }
+    let source = try have(report.source)
+    return ("\(source.head)", try await !source.send(to: target))
   }
 
-  func blobs(on target: DestinationServer) throws -> BlobTransfer {
+  private func blobs(on target: DestinationServer) throws -> BlobTransfer {
     BlobTransfer(
-      source: try have(), server: target, limit: report.server?.facts.blobLimit,
+      source: try have(report.source), server: target, limit: report.server?.facts.blobLimit,
       connections: options.connections, tell: tell)
   }
 
-  mutating func putBlobs(_ target: DestinationServer) async throws {
+  private mutating func putBlobs(_ target: DestinationServer) async throws -> Outcome {
     let sent = try await blobs(on: target).send()
     report.sentBlobs += sent.count
     report.sentBytes += sent.bytes
     report.unrestored += sent.missing
     let run = options.sendsBlobsOnly ? "" : " in this run"
-    try finish(
-      .blobs, "\(sent.count) sent\(run), \(sent.missing.count) missing",
-      wasDone: !options.sendsBlobsOnly && sent.count == 0)
+    return (
+      "\(sent.count) sent\(run), \(sent.missing.count) missing",
+      !options.sendsBlobsOnly && sent.count == 0
+    )
   }
 
   /// Reads back what the server has; of blobs, from where an interrupted run had come to.
-  mutating func compare(_ target: DestinationServer) async throws {
-    let source = try have()
+  private mutating func compare(_ target: DestinationServer) async throws -> Outcome {
+    let source = try have(report.source)
     let status = try await target.call(CheckAccountStatus())
     if let count = status.records, count != source.recordCount {
       tell(
@@ -239,9 +290,7 @@ package struct AccountRestore {
     report.areRecordsEqual = false
     try await source.compare(on: target) { [tell] in tell(.progress($0)) }
     report.areRecordsEqual = true
-    guard options.comparesBlobs else {
-      return try finish(.comparison, "records equal, blobs not read back")
-    }
+    guard options.comparesBlobs else { return ("records equal, blobs not read back", false) }
     let known = Set(report.unrestored.first.map(\.cid))
     let comparedBefore = journal.comparedCount
     let (equalCount, differing) = try await blobs(on: target).compare(
@@ -254,8 +303,7 @@ package struct AccountRestore {
     report.unrestored += differing
     // The next run compares all of them again: a server may lose blobs in the meantime.
     journal.comparedCount = 0
-    try finish(
-      .comparison, "records equal, \(report.equalBlobs) blobs equal, \(differing.count) not")
+    return ("records equal, \(report.equalBlobs) blobs equal, \(differing.count) not", false)
   }
 
   /// Stops before anything else is changed if the new server lacks what it should have.
@@ -267,37 +315,33 @@ package struct AccountRestore {
     throw RestoreError.missingBlobs(missing)
   }
 
-  mutating func putPreferences(_ target: DestinationServer) async throws {
-    guard !journal.has(.preferences) else { return try finish(.preferences, "", wasDone: true) }
-    guard let answer = try archived.preferences() else { return }
+  private func putPreferences(_ target: DestinationServer) async throws -> Outcome? {
+    guard !journal.has(.preferences) else { return ("", true) }
+    guard let answer = try archived.preferences() else { return nil }
     var json: [UInt8] = []
     try archived.readPrivate(answer) { json.append(contentsOf: $0) }
     do {
       try await target.perform(PutPreferences(json))
-      try finish(.preferences, "\(json.count) bytes")
+      return ("\(json.count) bytes", false)
     } catch let error as XRPCError where !error.isTransient && error.status != 401 {
       tell(.warning("the preferences were refused: \(error)"))
+      return nil
     }
   }
 
   // MARK: Odds and ends
 
-  func have() throws -> RestoreSource {
-    guard let source = report.source else { throw SnapshotError.noSnapshot }
-    return source
+  /// What an earlier step has found.
+  private func have<Value>(_ value: Value?) throws -> Value {
+    guard let value else { throw SnapshotError.noSnapshot }
+    return value
   }
 
   /// Asks whether something may be done.
   ///
-  /// - Throws: ``Stopped`` if not.
-  mutating func ask(_ question: RestoreQuestion) throws {
-    if !options.agrees(question) { try stop(before: question) }
-  }
-
-  /// Stops, and has the report say before what.
-  mutating func stop(before question: RestoreQuestion) throws {
-    report.stoppedBefore = question
-    throw Stopped()
+  /// - Throws: the question if not.
+  func ask(_ question: RestoreQuestion) throws {
+    if !options.agrees(question) { throw question }
   }
 
   /// The account as the PLC directory has it.
@@ -311,12 +355,12 @@ package struct AccountRestore {
   }
 
   /// Notes that a step is done.
-  mutating func finish(_ step: RestoreStep, _ answer: String, wasDone: Bool = false) throws {
+  mutating func finish(_ step: RestoreStep, _ outcome: Outcome) throws {
     if !report.steps.contains(step) { report.steps.append(step) }
-    if !options.sendsBlobsOnly, !wasDone || !journal.has(step) {
-      try journal.note(step, answer, at: options.now())
+    if !options.sendsBlobsOnly, !outcome.wasDone || !journal.has(step) {
+      try journal.note(step, outcome.answer, at: options.now())
     }
-    tell(.step(step, answer, wasDone: wasDone))
+    tell(.step(step, outcome.answer, wasDone: outcome.wasDone))
   }
 
   /// Whether two URLs lead to the same server.
@@ -345,16 +389,9 @@ extension ArchivedSnapshot {
 /// Nothing else on it is changed, unless records are to be written again for blobs that the server
 /// only believes to have.
 extension AccountRestore {
-  /// Sends them.
-  ///
-  /// - Throws: ``BackupError`` for a snapshot that is not whole; what servers throw.
-  mutating func sendBlobs() async throws {
-    let server = try await DestinationServer.home(
-      of: did, network, (options.password, options.authFactorToken), asking: options.asksForCode,
-      tell: tell)
-    try await describeServer(at: server.client.service)
-    try await putBlobs(server)
-    guard options.comparesBlobs else { return }
+  /// Reads back the blobs that the server should have.
+  private mutating func compareBlobs(_ server: DestinationServer) async throws -> Outcome? {
+    guard options.comparesBlobs else { return nil }
     let known = Set(report.unrestored.first.map(\.cid))
     var compared = try await blobs(on: server).compare(except: known)
     if try await rewrite(compared.differing.first.map(\.cid), server) {
@@ -362,14 +399,14 @@ extension AccountRestore {
     }
     report.equalBlobs = compared.equalCount
     report.unrestored += compared.differing
-    try finish(.comparison, "\(compared.equalCount) equal, \(compared.differing.count) not")
+    return ("\(compared.equalCount) equal, \(compared.differing.count) not", false)
   }
 
   /// Offers to write records again whose blobs the server believes to have and has not; returns
   /// whether that was done.
   private func rewrite(_ differing: [CID], _ server: DestinationServer) async throws -> Bool {
     let path = FileNaming.beside(archive, ".rewrite.json")
-    guard !differing.isEmpty || AtomicFile.isTaken(path), let repository = try have().repository
+    guard !differing.isEmpty || AtomicFile.isTaken(path), let repository = report.source?.repository
     else { return false }
     let restore = RecordRestore(repository, to: server)
     let finished = try await restore.finishPending(in: path)
@@ -380,10 +417,7 @@ extension AccountRestore {
     for (cid, why) in plan.hopeless { tell(.warning("\(cid) cannot be helped: \(why)")) }
     guard !plan.records.isEmpty else { return finished > 0 }
     guard options.rewritesRecords, options.agrees(.rewriting(records: plan.records.count)) else {
-      tell(
-        .warning(
-          "the server believes to have \(differing.count) blobs that it has not, and takes them again only when no record refers to them: --rewrite-records deletes \(plan.records.count) records and writes them again, with the same keys, values and CIDs"
-        ))
+      tell(.rewritable(blobs: differing.count, records: plan.records.count))
       return finished > 0
     }
     try await restore.rewrite(plan.records, noting: path)

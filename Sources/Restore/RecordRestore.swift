@@ -18,16 +18,6 @@ package struct RecordRestore {
     case occupied(CID)
     /// It was not written: why.
     case refused(String)
-
-    /// What a person reads.
-    package var sentence: String {
-      switch self {
-      case .written: "written"
-      case .there: "there already"
-      case .occupied(let cid): "another record is there (\(cid)); --overwrite replaces it"
-      case .refused(let why): "not written: \(why)"
-      }
-    }
   }
 
   private let repository: LaidOutRepository
@@ -278,9 +268,7 @@ extension RecordRestore {
       case .written: count += 1
       case .there: continue
       case let outcome:
-        throw RestoreError.otherRepository(
-          "\(path) was deleted and is \(outcome.sentence); it is named in \(pending), and --record puts it back"
-        )
+        throw RestoreError.notWrittenAgain(path, outcome, file: pending.string)
       }
     }
     try AtomicFile.remove(pending)

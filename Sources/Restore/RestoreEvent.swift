@@ -19,6 +19,9 @@ package enum RestoreEvent: Sendable {
   case operation(PLCSuccessor, from: PLCState, to: PLCState)
   /// A document is to be published, for an account whose DID is no `did:plc`.
   case document(JSON: String, url: String)
+  /// The server believes to have so many blobs that it has not: it would take them again if so many
+  /// records were deleted and written again, which was not agreed to.
+  case rewritable(blobs: Int, records: Int)
   /// Something that a person should know.
   case warning(String)
 }
@@ -26,8 +29,8 @@ package enum RestoreEvent: Sendable {
 /// A server's URL, and what it says of itself.
 package typealias RestoreServer = (url: String, facts: DescribeServer.Output)
 
-/// Something that is not done before it was agreed to.
-package enum RestoreQuestion: Sendable {
+/// Something that is not done before it was agreed to; thrown where it is not.
+package enum RestoreQuestion: Error {
   /// May this operation be sent, which changes the account's identity for good?
   case identity
   /// May the new server speak for the account?
@@ -77,7 +80,7 @@ package struct RestoreReport: Sendable {
 }
 
 /// What keeps a restore from going on, beside what servers and archives say by themselves.
-package enum RestoreError: Error, Sendable, CustomStringConvertible {
+package enum RestoreError: Error {
   /// The journal beside the archive is of another restore: its path, and where that goes.
   case otherJournal(String, String)
   /// Another run restores from the archive: the path of its journal.
@@ -89,9 +92,15 @@ package enum RestoreError: Error, Sendable, CustomStringConvertible {
   /// The account is on this server, with another password.
   case otherPassword(String)
   /// There is no way to vouch for the account.
-  case cannotVouch(String)
-  /// Something has to be given: what, and the option.
-  case needs(String, option: String)
+  case cannotVouch(Obstacle)
+  /// The account has to be given a handle: on which server; nil for a new account.
+  case needsHandle(on: String?)
+  /// The account has to be given a mail address.
+  case needsEmail(isNew: Bool)
+  /// This server wants an invite code.
+  case needsInvite(String)
+  /// An operation has to be signed by the old server, or by a rotation key of the owner's own.
+  case needsSigner
   /// The handle cannot be used on the new server: the handle, and why.
   case handle(String, String)
   /// The new server does not take the repository: what it says, and what in it servers are known to
@@ -99,6 +108,8 @@ package enum RestoreError: Error, Sendable, CustomStringConvertible {
   case importRefused(String, [String])
   /// The repository on the new server is not the one in the archive.
   case otherRepository(String)
+  /// A record that was deleted, to be written again, was not: the file that names all such.
+  case notWrittenAgain(RecordPath, RecordRestore.Outcome, file: String)
   /// Blobs are missing that were not agreed to be: how many.
   case missingBlobs(Int)
   /// A code was sent by mail, and has to be given.
@@ -112,31 +123,24 @@ package enum RestoreError: Error, Sendable, CustomStringConvertible {
   /// The new server does not find the DID's document in order.
   case notActivated(String)
 
-  /// What a person reads.
-  package var description: String {
-    switch self {
-    case .busy(let path): "another restore from this archive is running: it has locked \(path)"
-    case .otherJournal(let path, let to): "\(path) is the journal of another restore, to \(to)"
-    case .livesThere(let server): "the account is on \(server) already"
-    case .newerThere(let rev):
-      "the account has gone on since this snapshot: its server is at the revision \(rev)"
-    case .otherPassword(let server): "the account on \(server) has another password"
-    case .cannotVouch(let why): "the new server wants a word for the account: \(why)"
-    case .needs(let what, _): "\(what) is needed"
-    case .handle(let handle, let why): "the handle \(handle) cannot be used: \(why)"
-    case .importRefused(let answer, let oddities):
-      "the new server does not take the repository: \(answer)"
-        + (oddities.isEmpty ? "" : " (\(oddities.joined(separator: "; ")))")
-    case .otherRepository(let why):
-      "what the new server gives back is not the repository of the archive: \(why)"
-    case .missingBlobs(let count):
-      "blobs would be missing on the new server (\(count)), and that was not agreed to"
-    case .codeSent(let server): "\(server) has sent a code by mail, which signs the operation"
-    case .identityUnchanged(let why): "the directory does not say what it was told: \(why)"
-    case .strangeKey(let why): why
-    case .otherServer(let named, let asked): "\(asked) wants the DID to name \(named) as its server"
-    case .notActivated(let why): "the account cannot be activated yet: \(why)"
-    }
+  /// Why nothing vouches for an account.
+  package enum Obstacle: Sendable {
+    /// The server has made another account instead.
+    case otherAccountMade(DID)
+    /// The server does not know the account that it made.
+    case accountUnknown
+    /// The document of the `did:web` names no key of the owner's own.
+    case noKeyInDocument
+    /// The old server has the account, and there is no login for it.
+    case noLogin
+    /// The old server is gone, and there is no key.
+    case oldServerGone
+    /// The DID would have to be changed, and this is a rehearsal.
+    case rehearsal
+    /// The old server, at this URL, answers and was not asked to vouch.
+    case oldServerAnswers(String)
+    /// The old server was to vouch, and does not answer.
+    case oldServerSilent
   }
 }
 

@@ -1,7 +1,7 @@
-internal import ATProtocol
+package import ATProtocol
 internal import Archive
 internal import Files
-internal import IPLD
+package import IPLD
 internal import Snapshots
 internal import Synchronization
 package import XRPC
@@ -205,9 +205,9 @@ extension RequestBody {
 }
 
 /// The server that an account leaves, as far as it is there.
-struct SourceServer: Sendable {
+package struct SourceServer: Sendable {
   /// What it says of the account.
-  enum Standing: Sendable {
+  package enum Standing: Sendable {
     /// It serves the account, whose head is at this revision.
     case active(rev: TID, head: CID)
     /// It has the account, and does not serve it: why.
@@ -218,7 +218,7 @@ struct SourceServer: Sendable {
     case silent(String)
 
     /// Whether it answers and has the account.
-    var isThere: Bool {
+    package var isThere: Bool {
       switch self {
       case .active, .inactive: true
       case .gone, .silent: false
@@ -229,18 +229,22 @@ struct SourceServer: Sendable {
   /// How often a server is asked that may be gone for good.
   private static let attempts = 2
 
-  let url: String
-  let standing: Standing
+  /// Its URL.
+  package let url: String
+  /// What it says of the account.
+  package let standing: Standing
   /// As the account's owner; nil without a password.
   let client: XRPCClient?
 
   /// Finds out what it says.
   ///
   /// - Throws: `CancellationError`; what logging in throws.
-  init(_ url: String, of did: DID, network: Network, _ options: RestoreOptions) async throws {
+  init(_ url: String, of did: DID, _ network: Network, _ options: RestoreOptions? = nil)
+    async throws
+  {
     self.url = url
     standing = try await Self.standing(of: did, at: url, network)
-    guard let password = options.oldPassword, standing.isThere else {
+    guard let options, let password = options.oldPassword, standing.isThere else {
       client = nil
       return
     }
@@ -253,12 +257,12 @@ struct SourceServer: Sendable {
   /// Whether a handle is lost with the server: it is under a domain of the server's, or, where that
   /// does not answer, leads nowhere any more.
   static func takesAlong(
-    _ handle: Handle, of did: DID, from url: String?, isThere: Bool, network: Network
+    _ handle: Handle, of did: DID, from server: SourceServer?, _ network: Network
   ) async throws -> Bool {
-    guard let url, isThere else {
+    guard let server, server.standing.isThere else {
       return try await IdentityResolver(network: network).confirm(handle, of: did).source == nil
     }
-    let said = try await XRPCClient(service: url, network: network).call(DescribeServer())
+    let said = try await XRPCClient(service: server.url, network: network).call(DescribeServer())
     return said.userDomains.contains(where: handle.text.hasSuffix)
   }
 

@@ -19,7 +19,7 @@ package struct RestoreSource: Sendable {
   /// How many records were changed for another account.
   let rewrittenCount: Int
   /// What in it servers are known to refuse, in words.
-  let oddities: [String]
+  package let oddities: [String]
   /// The blobs whose losses are accepted.
   let accepted: Set<CID>
   /// The account that it is going to be: the snapshot's, or a new one.

@@ -317,12 +317,12 @@ struct Failure: Error {
       case .otherJournal, .busy: .cannotCreate
       case .livesThere, .newerThere, .strangeKey, .otherServer, .importRefused: .refused
       case .cannotVouch, .otherPassword: .loginRefused
-      case .needs, .handle: .usage
-      case .otherRepository: .damaged
+      case .needsHandle, .needsEmail, .needsInvite, .needsSigner, .handle: .usage
+      case .otherRepository, .notWrittenAgain: .damaged
       case .missingBlobs, .codeSent: .incomplete
       case .identityUnchanged, .notActivated: .temporary
       }
-    self.init("\(error)", hint: error.hint, status: status)
+    self.init(error.sentence, hint: error.hint, status: status)
   }
 
   private init(_ error: TransportError) {

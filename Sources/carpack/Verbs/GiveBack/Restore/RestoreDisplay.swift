@@ -24,6 +24,12 @@ final class RestoreDisplay: Sendable {
 
   /// Shows an event.
   func show(_ event: RestoreEvent) {
+    if case .rewritable(let blobs, let records) = event {
+      return show(
+        .warning(
+          "the server believes to have \(blobs) blobs that it has not, and takes them again only when no record refers to them: --rewrite-records deletes \(records) records and writes them again, with the same keys, values and CIDs"
+        ))
+    }
     guard Console.isJSON else { return say(event) }
     if case .progress = event, !isTimeForProgress { return }
     Self.printJSON(event)
@@ -62,6 +68,7 @@ final class RestoreDisplay: Sendable {
     case .document(let json, let url):
       Console.say("publish this at \(url), and this goes on:\n\(json)")
     case .warning(let text): common.say(.warning, text)
+    case .rewritable: break
     }
   }
 
@@ -97,6 +104,7 @@ final class RestoreDisplay: Sendable {
         $0.field("url", url)
       }
     case .warning(let text): print("warning") { $0.field("message", text) }
+    case .rewritable: break
     }
   }
 

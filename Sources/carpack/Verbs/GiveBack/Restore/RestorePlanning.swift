@@ -25,7 +25,8 @@ struct RestorePlanning {
       "snapshot     \(source.archived.snapshot.rev.map { "revision \($0), " } ?? "")made \(source.archived.snapshot.createdAt)"
     )
     Console.print(
-      "from         \(plan.oldServer ?? "no server")\(plan.oldStanding.map { " (\($0))" } ?? "")")
+      "from         \(plan.old?.url ?? "no server")\(plan.old.map { " (\($0.standing.sentence))" } ?? "")"
+    )
     Console.print("to           \(plan.server.url) (\(plan.server.facts.did))")
     Console.print(
       "repository   \(Quantity.count(source.recordCount, "record")), \(Quantity.bytes(source.byteCount))"
@@ -59,8 +60,8 @@ struct RestorePlanning {
       json.beginObject("server")
       RestoreDisplay.write(plan.server, to: &json)
       json.endObject()
-      json.field("oldServer", plan.oldServer)
-      json.field("oldStanding", plan.oldStanding)
+      json.field("oldServer", plan.old?.url)
+      json.field("oldStanding", plan.old?.standing.sentence)
       json.field("handle", plan.handle?.text)
       json.field("losesHandle", plan.losesHandle)
       json.field("uploads", plan.upload.count)
@@ -74,5 +75,62 @@ struct RestorePlanning {
       json.field("needs", plan.needs)
       json.field("warnings", plan.warnings)
     }
+  }
+}
+
+extension RestorePlan {
+  /// How many blobs the reference server takes a day.
+  private static let uploadsADay = 1000
+
+  /// What has to be given.
+  fileprivate var needs: [String] {
+    var needs: [String] = []
+    if let old {
+      if old.standing.isThere {
+        needs.append("the account's own password: --login (no app password)")
+        if source.did.method == "plc" {
+          needs.append("the code that \(old.url) sends by mail, or a rotation key of your own")
+        }
+      } else {
+        needs.append(
+          "a rotation key of your own: --recovery-key; without one the account cannot be moved, and --as-new makes another of the archive"
+        )
+        needs.append("a mail address for the account: --email")
+      }
+      if source.did.method == "web" {
+        needs.append("a change of the DID document, which is yours to make")
+      }
+    } else {
+      needs.append("a key: the DID document names no server that could vouch for the account")
+    }
+    if server.facts.isInviteRequired { needs.append("an invite code of \(server.url): --invite") }
+    return needs
+  }
+
+  /// What a person should know.
+  fileprivate var warnings: [String] {
+    var warnings: [String] = []
+    if let old, isThere {
+      warnings.append("the account is on \(old.url) already: --blobs-only sends what it lacks")
+    }
+    if case .active(_, let head)? = old?.standing, head != source.head {
+      warnings.append(
+        "the account has gone on since this snapshot: run \"carpack backup\" first, or choose this one with --at"
+      )
+    }
+    if upload.count > Self.uploadsADay {
+      let days = (upload.count + Self.uploadsADay - 1) / Self.uploadsADay
+      warnings.append(
+        "the reference server takes 1,000 blobs a day: with such a limit it takes \(days) days, and is waited for"
+      )
+    }
+    if server.facts.blobLimit == nil {
+      warnings.append("the new server does not say how long a blob may be")
+    }
+    warnings += source.oddities
+    warnings.append(
+      "a server may refuse a repository of \(source.byteCount) bytes for its length, which it does not say beforehand"
+    )
+    return warnings
   }
 }

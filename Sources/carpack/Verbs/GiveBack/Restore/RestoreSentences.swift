@@ -88,6 +88,40 @@ extension RestoreReport {
 }
 
 extension RestoreError {
+  /// What a person reads.
+  var sentence: String {
+    switch self {
+    case .busy(let path): "another restore from this archive is running: it has locked \(path)"
+    case .otherJournal(let path, let to): "\(path) is the journal of another restore, to \(to)"
+    case .livesThere(let server): "the account is on \(server) already"
+    case .newerThere(let rev):
+      "the account has gone on since this snapshot: its server is at the revision \(rev)"
+    case .otherPassword(let server): "the account on \(server) has another password"
+    case .cannotVouch(let obstacle):
+      "the new server wants a word for the account: \(obstacle.sentence)"
+    case .needsHandle(let server):
+      "a handle for the \(server.map { "account on \($0)" } ?? "new account") is needed"
+    case .needsEmail(let isNew): "a mail address for the \(isNew ? "new " : "")account is needed"
+    case .needsInvite(let server): "an invite code of \(server) is needed"
+    case .needsSigner: "a login of the old server, or a rotation key of your own is needed"
+    case .handle(let handle, let why): "the handle \(handle) cannot be used: \(why)"
+    case .importRefused(let answer, let oddities):
+      "the new server does not take the repository: \(answer)"
+        + (oddities.isEmpty ? "" : " (\(oddities.joined(separator: "; ")))")
+    case .otherRepository(let why):
+      "what the new server gives back is not the repository of the archive: \(why)"
+    case .notWrittenAgain(let path, let outcome, let file):
+      "what the new server gives back is not the repository of the archive: \(path) was deleted and is \(outcome.sentence); it is named in \(file), and --record puts it back"
+    case .missingBlobs(let count):
+      "blobs would be missing on the new server (\(count)), and that was not agreed to"
+    case .codeSent(let server): "\(server) has sent a code by mail, which signs the operation"
+    case .identityUnchanged(let why): "the directory does not say what it was told: \(why)"
+    case .strangeKey(let why): why
+    case .otherServer(let named, let asked): "\(asked) wants the DID to name \(named) as its server"
+    case .notActivated(let why): "the account cannot be activated yet: \(why)"
+    }
+  }
+
   /// What to do about it; nil where that is plain.
   var hint: String? {
     switch self {
@@ -99,11 +133,14 @@ extension RestoreError {
     case .otherPassword: "give it with --new-password-file"
     case .cannotVouch:
       "--login vouches through the old server, --recovery-key by yourself; with neither, --as-new makes a new account of the archive"
-    case .needs(_, let option): "give it with \(option)"
+    case .needsHandle: "give it with --handle"
+    case .needsEmail: "give it with --email"
+    case .needsInvite: "give it with --invite"
+    case .needsSigner: "give it with --login or --recovery-key"
     case .handle: "choose another with --handle"
     case .importRefused:
       "a server may have a limit for repositories, may take none, and may answer 500 to one that it cannot read"
-    case .otherRepository: nil
+    case .otherRepository, .notWrittenAgain: nil
     case .missingBlobs:
       "--accept-missing goes on without them; \"carpack fill\" may find them first"
     case .codeSent: "run the same command again with --mail-code CODE"
@@ -114,7 +151,49 @@ extension RestoreError {
   }
 }
 
+extension RestoreError.Obstacle {
+  /// What a person reads.
+  fileprivate var sentence: String {
+    switch self {
+    case .otherAccountMade(let did): "the server made an account of \(did) instead"
+    case .accountUnknown: "the new server does not know the account that it made"
+    case .noKeyInDocument:
+      "put a key of your own into the DID document as #atproto, and give it with --signing-key"
+    case .noLogin: "there is no login for the old server"
+    case .oldServerGone: "the old server is gone, and there is no key"
+    case .rehearsal:
+      "where the old server does not, only a change of the DID could, which a rehearsal leaves alone"
+    case .oldServerAnswers(let url):
+      "\(url) answers for the account: it vouches with --login, and is done without with --abandon-old"
+    case .oldServerSilent:
+      "the old server, which --login is for, does not answer: try again later, or do without it with --abandon-old"
+    }
+  }
+}
+
+extension SourceServer.Standing {
+  /// What a person reads.
+  var sentence: String {
+    switch self {
+    case .active(let rev, _): "active, revision \(rev)"
+    case .inactive(let why): why
+    case .gone(let why): "it does not have the account: \(why)"
+    case .silent(let why): "it does not answer: \(why)"
+    }
+  }
+}
+
 extension RecordRestore.Outcome {
+  /// What a person reads.
+  var sentence: String {
+    switch self {
+    case .written: "written"
+    case .there: "there already"
+    case .occupied(let cid): "another record is there (\(cid)); --overwrite replaces it"
+    case .refused(let why): "not written: \(why)"
+    }
+  }
+
   /// A word for a script.
   var word: String {
     switch self {
