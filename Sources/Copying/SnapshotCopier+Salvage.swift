@@ -84,9 +84,7 @@ extension SnapshotCopier {
     new.loss.blobs = lost.map { known[$0].cid }
     new.loss.blobCount = lost.count + (isComplete ? max(further, 0) : 0)
     guard new.loss.blobCount > 0 || new.car.left != nil else { return }
-    new.snapshot.blobs.referenced = new.tree.blobNumbers.count
-    new.snapshot.blobs.held = held.count
-    new.snapshot.blobs.heldBytes = length(of: held.lazy.map { known[$0].cid })
+    recount(held, of: &new)
     new.missing.note(lost: lost.map { (known[$0].cid, known[$0].size) }, areReferenced: true)
   }
 
@@ -96,9 +94,9 @@ extension SnapshotCopier {
     new.loss.blobCount += max(new.snapshot.blobs.extras - new.extras.count, 0)
     let extras = new.extras + new.strays
     new.snapshot.extrasPages = try append(BlobLedger.pages(extras: extras))
-    new.snapshot.blobs.extras = extras.count
-    new.snapshot.blobs.extrasBytes = length(of: extras)
-    new.snapshot.blobs.listedMissing += new.lostExtras.count
+    new.snapshot.blobs.recount(isReferenced: false)
+    new.snapshot.blobs.hold(extras.count, length(of: extras), isReferenced: false)
+    new.snapshot.blobs.miss(new.lostExtras.count, isReferenced: false)
     new.loss.blobs += new.lostExtras
     new.missing.note(lost: new.lostExtras.map { ($0, nil) }, areReferenced: false)
   }

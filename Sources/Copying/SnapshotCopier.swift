@@ -162,10 +162,9 @@ struct SnapshotCopier: ~Copyable {
     let source = sources[new.source]
     let held = new.tree.blobNumbers.map(\.self).filter { source.blobs[$0] == .copied }
     guard held.count > new.snapshot.blobs.held else { return }
+    recount(held, of: &new)
     let cids = Set(held.lazy.map { source.trees.blobs.entries[$0].cid })
     let rest = new.missing.filter { !cids.contains($0.cid) }
-    new.snapshot.blobs.held = held.count
-    new.snapshot.blobs.heldBytes = length(of: cids)
     guard rest.count < new.missing.count else { return }
     new.missing = rest
     try list(of: &new)
@@ -174,7 +173,19 @@ struct SnapshotCopier: ~Copyable {
   /// Makes the pages of missing blobs again.
   mutating func list(of new: inout SnapshotCopy) throws {
     new.snapshot.missingPages = try append(BlobLedger.pages(missing: new.missing))
-    new.snapshot.blobs.accepted = new.missing.count { $0.accepted != nil }
+    new.snapshot.blobs.accepted = BlobLedger(missing: new.missing).counts.accepted
+  }
+
+  /// Counts the blobs again that records refer to, of which these are held.
+  ///
+  /// All other figures stay what the manifest says, so that a copy that changes nothing has the same
+  /// bytes.
+  func recount(_ held: [Int], of new: inout SnapshotCopy) {
+    let known = sources[new.source].trees.blobs.entries
+    new.snapshot.blobs.recount(isReferenced: true)
+    new.snapshot.blobs.hold(
+      held.count, length(of: held.lazy.map { known[$0].cid }), isReferenced: true)
+    new.snapshot.blobs.miss(new.tree.blobNumbers.count - held.count, isReferenced: true)
   }
 
   /// How many bytes blobs have that were copied.

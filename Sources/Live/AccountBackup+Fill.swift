@@ -59,7 +59,7 @@ extension AccountBackup {
     guard try !base.snapshot.blobs.isSettled || options.checksHeld && !target.storedDamage().isNone
     else {
       try await target.publish()
-      return .unchanged(base, at: target.name, milliseconds: 0, missing: try base.ledger())
+      return .unchanged(base, at: target.name, milliseconds: 0, missing: try base.ledger().missing)
     }
     let identity = try await AccountIdentity(
       .did(base.snapshot.did), base: base, in: target.path, at: options.now(),

@@ -122,7 +122,7 @@ public struct AccountBackup: Sendable {
           if !isRecent { base.markCurrent(at: options.now(), in: archive.path) }
           return .unchanged(
             base, at: archive.name, isRecent ? .recent : nil,
-            milliseconds: options.milliseconds() - begin, missing: try base.ledger())
+            milliseconds: options.milliseconds() - begin, missing: try base.ledger().missing)
         }
         // Another process that makes the same archive is met before anything is fetched.
         try await archive.claim()

@@ -122,11 +122,11 @@ struct LevelChecks {
   }
 
   private func completeness(of report: SnapshotVerifier.SnapshotReport) -> Finding {
-    let lacking = report.missingBlobCount + report.missingListedCount - report.acceptedBlobCount
+    let lacking = report.blobs.unaccepted
     if lacking > 0 {
       return Finding(false, lacking == 1 ? "1 blob is missing" : "\(lacking) blobs are missing")
     }
-    if let fault = report.entry.blobs.listFault { return Finding(false, fault.sentence) }
+    if let fault = report.blobs.listFault { return Finding(false, fault.sentence) }
     if !report.entry.isComplete {
       return Finding(
         false, "tree nodes or records are missing, which may refer to blobs that are not known")
@@ -136,7 +136,7 @@ struct LevelChecks {
     }
     return Finding(
       true,
-      report.acceptedBlobCount > 0
+      report.blobs.accepted > 0
         ? "nothing is missing but what is accepted as lost" : "no blob is missing")
   }
 

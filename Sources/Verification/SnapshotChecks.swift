@@ -57,11 +57,13 @@ struct SnapshotChecks {
   /// What pages of missing blobs say.
   private struct Reasons {
     var pages: [CID] = []
-    var reasons: [CID: BlobLedger.Reason] = [:]
+    /// The entries, each blob once, and in which place each is.
+    var ledger = BlobLedger()
+    var places = IndexedCIDs()
     /// The blobs that are accepted as lost.
-    var accepted: [CID: BlobLedger.Acceptance] = [:]
+    var accepted: [CID] = []
     /// The blobs that no record refers to and that are missing indeed.
-    var unreferenced: [BlobLedger.Missing] = []
+    var unreferenced = BlobLedger()
     /// Whether those have been reported.
     var isSaid = false
   }
@@ -104,10 +106,10 @@ struct SnapshotChecks {
     }
     report.unreadable = tree.unreadable
     checkLists(archived, &report)
-    let heldCount = checkBlobs(archived, tree, &report)
+    checkBlobs(archived, tree, &report)
     if blocks == nil || tree.commitError != nil, snapshot.isComplete {
       report.remains = (
-        tree.recordCount - tree.missingRecordCount, heldCount - report.damagedBlobCount
+        tree.recordCount - tree.missingRecordCount, report.blobs.held - report.damagedBlobCount
       )
     }
     return tree.commit
@@ -232,11 +234,11 @@ struct SnapshotChecks {
     if snapshot.missingPages != reasons.pages {
       reasons = Reasons(pages: snapshot.missingPages)
       do {
-        for entry in try archived.ledger() {
-          reasons.reasons[entry.cid] = entry.reason
-          if let accepted = entry.accepted { reasons.accepted[entry.cid] = accepted }
+        for entry in try archived.ledger().missing where reasons.places.insert(entry.cid) {
+          reasons.ledger.miss(entry)
+          if entry.accepted != nil { reasons.accepted.append(entry.cid) }
           if !entry.isReferenced, case .missing = state(of: entry.cid) {
-            reasons.unreferenced.append(entry)
+            reasons.unreferenced.miss(entry)
           }
         }
       } catch {
@@ -300,31 +302,34 @@ struct SnapshotChecks {
     lookedUpCount = blobs.count
   }
 
-  /// Compares the blobs with the manifest; answers how many are here, be it damaged.
+  /// Counts the blobs, and compares them with the manifest; damaged ones count as held.
   private mutating func checkBlobs(
     _ archived: ArchivedSnapshot, _ tree: RepositoryInspection,
     _ report: inout SnapshotVerifier.SnapshotReport
-  ) -> Int {
+  ) {
     lookUpBlobs()
     let lost = missing.filter(tree.blobNumbers, areIn: true)
     let spoilt = broken.filter(tree.blobNumbers, areIn: true)
-    report.missingBlobCount = lost.count
-    report.damagedBlobCount = spoilt.count
-    report.acceptedBlobCount = reasons.accepted.keys.count { cid in
+    report.blobs = reasons.unreferenced.counts
+    report.blobs.listFault = archived.snapshot.blobs.listFault
+    // How many bytes they have is not asked.
+    report.blobs.hold(tree.blobNumbers.count - lost.count, 0, isReferenced: true)
+    let acceptedCount = reasons.accepted.count { cid in
       trees.blobs.number(of: cid).map(lost.contains) ?? false
     }
+    report.blobs.miss(lost.count, accepted: acceptedCount, isReferenced: true)
+    report.damagedBlobCount = spoilt.count
     report.missingBlobs = tell(lost) { [reasons] blob in
-      ((reasons.reasons[blob.cid] ?? .notProvided).sentence, reasons.accepted[blob.cid])
+      let entry = reasons.places.place(of: blob.cid).map { reasons.ledger.missing[$0] }
+      return ((entry?.reason ?? .notProvided).sentence, entry?.accepted)
     }
     report.damagedBlobs = tell(spoilt) { [damages] in (damages[$0.cid] ?? "", nil) }
     tellOfUnreferenced(in: &report)
-    let heldCount = tree.blobNumbers.count - report.missingBlobCount
     // There may be more than there were: another snapshot or account has brought them.
-    let counted = archived.snapshot.blobs.held
-    if tree.isComplete, heldCount < counted, report.damagedBlobCount == 0 {
-      report.damage.append("the manifest counts \(counted) blobs, and only \(heldCount) are here")
+    let (held, counted) = (report.blobs.held, archived.snapshot.blobs.held)
+    if tree.isComplete, held < counted, report.damagedBlobCount == 0 {
+      report.damage.append("the manifest counts \(counted) blobs, and only \(held) are here")
     }
-    return heldCount
   }
 
   /// The blobs among some that have not been reported, which they are now.
@@ -346,13 +351,11 @@ struct SnapshotChecks {
     return told
   }
 
-  /// Counts the missing blobs that no record refers to, and reports those that have not been.
+  /// Reports the missing blobs that no record refers to, those that have not been.
   private mutating func tellOfUnreferenced(in report: inout SnapshotVerifier.SnapshotReport) {
-    report.missingListedCount += reasons.unreferenced.count
-    report.acceptedBlobCount += reasons.unreferenced.count { $0.accepted != nil }
     guard !reasons.isSaid else { return }
     reasons.isSaid = true
-    for entry in reasons.unreferenced {
+    for entry in reasons.unreferenced.missing {
       guard reportedUnreferenced.insert(entry.cid).inserted,
         !(trees.blobs.number(of: entry.cid).map(reported.contains) ?? false)
       else { continue }

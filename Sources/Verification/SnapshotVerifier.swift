@@ -96,13 +96,11 @@ public struct SnapshotVerifier {
         isCommitted: try entry.isVouched || reader.isCommitted(entry.cid))
       if checks != nil {
         found.isCARDigested = isJudged || digestsAllCARs
+        found.blobs.listFault = entry.blobs.listFault
         let commit = checks?.check(&found)
         found.levels = levels?.levels(of: found, commit ?? nil)
       } else {
-        found.missingBlobCount = entry.blobs.missing
-        found.missingListedCount = entry.blobs.listedMissing
-        found.unreadable = entry.unreadable
-        found.acceptedBlobCount = entry.blobs.accepted
+        (found.blobs, found.unreadable) = (entry.blobs, entry.unreadable)
       }
       reports.append(found)
     }

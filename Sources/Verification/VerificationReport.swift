@@ -1,7 +1,7 @@
 package import ATProtocol
 package import Archive
 package import IPLD
-package import Snapshots
+public import Snapshots
 
 /// What verifying comes to.
 extension SnapshotVerifier {
@@ -41,14 +41,11 @@ extension SnapshotVerifier {
     /// Blobs that are referred to and not there, but for those that a newer snapshot in the report
     /// lacks too.
     package internal(set) var missingBlobs: [LostBlob] = []
-    /// How many blobs are referred to and not there.
-    public internal(set) var missingBlobCount = 0
+    /// The blobs in figures, without their bytes: what is there now, as far as everything is looked
+    /// at, otherwise what the manifest says.
+    public internal(set) var blobs = BlobLedger.Counts()
     /// How many records cannot be read.
     package internal(set) var unreadable = UnreadableRecords()
-    /// How many blobs a server listed that no record refers to and that are not there.
-    package internal(set) var missingListedCount = 0
-    /// How many of the missing ones, referenced or listed, are accepted as lost.
-    package internal(set) var acceptedBlobCount = 0
     /// Blobs that are there and damaged, but for those that a newer snapshot in the report has too.
     package internal(set) var damagedBlobs: [LostBlob] = []
     /// How many blobs are there and damaged.
@@ -63,10 +60,8 @@ extension SnapshotVerifier {
     /// What it comes to.
     public var verdict: Verdict {
       if !damage.isEmpty || damagedBlobCount > 0 { return isCommitted ? .damaged : .incomplete }
-      let isWhole =
-        entry.isComplete && entry.blobs.listFault == nil
-        && missingBlobCount + missingListedCount <= acceptedBlobCount
-      return isWhole && !unreadable.mayHideBlobs ? .intact : .incomplete
+      let isWhole = entry.isComplete && blobs.isSettled && !unreadable.mayHideBlobs
+      return isWhole ? .intact : .incomplete
     }
   }
 

@@ -85,7 +85,7 @@ import Verification
       for (found, made) in zip(report.snapshots.reversed(), archive.snapshots) {
         let inspection = try RepositoryInspection(car: made.car)
         let missing = inspection.blobs.entries.count { !held.contains($0.cid) }
-        #expect(found.missingBlobCount == missing)
+        #expect(found.blobs.missing == missing)
         let isWhole = inspection.isComplete && missing == 0
         #expect(found.verdict == (isWhole ? .intact : .incomplete))
       }
@@ -325,7 +325,7 @@ import Verification
       try archive.add(repository.car())
     }
     let report = try verify(archive)
-    #expect(report.snapshots.map(\.missingBlobCount) == [1, 1, 1])
+    #expect(report.snapshots.map(\.blobs.missing) == [1, 1, 1])
     #expect(report.snapshots.map(\.missingBlobs.count) == [1, 0, 0])
   }
 
@@ -370,7 +370,7 @@ struct `A real account over time` {
     for (found, car) in zip(report.snapshots.reversed(), cars) {
       let bytes = try Corpus.bytes(car)
       let inspection = try RepositoryInspection(car: bytes)
-      #expect(found.missingBlobCount == inspection.blobs.entries.count)
+      #expect(found.blobs.missing == inspection.blobs.entries.count)
       let restored = try RestoredRepository(ArchivedSnapshot(found.entry.cid, in: reader))
       #expect(restored.withBytes { $0.array } == bytes)
     }

@@ -155,11 +155,8 @@ package struct BlobReconciliation: Sendable {
         needs.append(.listed)
       }
     }
-    var known = BlobLedger()
-    (known.counts, known.extras) = (base.snapshot.blobs, try base.extras())
     // What is missing is entered again.
-    known.counts.referenced = known.counts.held
-    (known.counts.listedMissing, known.counts.accepted) = (0, 0)
+    let known = BlobLedger(holding: base.snapshot.blobs, extras: try base.extras())
     self.init(
       new, others: others, needs, before: ledger, known, listing: listing, schedule: schedule)
     wantedPositions = dueNewestFirst()
@@ -241,8 +238,7 @@ package struct BlobReconciliation: Sendable {
   /// Notes that a blob has come into the archive from a server.
   package mutating func received(_ blob: Wanted, length: UInt64) {
     lengths[blob.position] = length
-    known.counts.new = (known.counts.new ?? 0) + 1
-    known.counts.newBytes = (known.counts.newBytes ?? 0) + length
+    known.counts.receive(length)
   }
 
   // MARK: Files

@@ -31,10 +31,9 @@ extension ArchivedSnapshot {
   {
     var sizes = sizes
     if reader.liesElsewhere, !sizes.isEmpty {
-      let missing = try missingBlobs()
-      let counts = snapshot.blobs
-      if counts.held + missing.count(where: \.isReferenced) >= counts.referenced {
-        let cids = Set(missing.map(\.cid))
+      let ledger = try ledger()
+      if ledger.counts.missing >= snapshot.blobs.missing {
+        let cids = Set(ledger.missing.cids)
         for (index, cid) in blobs.enumerated() where cids.contains(cid) { sizes[index] = nil }
       } else {
         // The ledger does not name all that is missing.

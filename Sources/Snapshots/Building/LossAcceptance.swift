@@ -70,38 +70,29 @@ package struct LossAcceptance: Sendable {
     var unknown = chosen ?? []
     for entry in archive.history.newestOfAccounts where account == nil || account == entry.did {
       let archived = try ArchivedSnapshot(entry.cid, in: archive.reader)
-      let missing = try archived.missingNow().filter { $0.damage == nil }.map(\.blob)
+      var ledger = BlobLedger(
+        missing: try archived.missingNow().lazy.filter { $0.damage == nil }.map(\.blob))
       // More than the manifest knows of is damage, which is not for accepting.
-      let counts = archived.snapshot.blobs
-      let referencedCount = missing.count(where: \.isReferenced)
-      guard referencedCount <= counts.missing,
-        missing.count - referencedCount <= counts.listedMissing
+      guard ledger.counts.missing <= archived.snapshot.blobs.missing,
+        ledger.counts.listedMissing <= archived.snapshot.blobs.listedMissing
       else {
         throw BackupError.damagedArchive(archive.name, "it has lost blobs that it held")
       }
-      var changed: [CID: BlobLedger.Missing] = [:]
-      var acceptedCount = 0
-      for var blob in missing {
-        if chosen?.contains(blob.cid) ?? true, acceptance != nil || blob.accepted != nil {
-          unknown.remove(blob.cid)
-          // What was accepted before stays as it was said then.
-          if acceptance == nil || blob.accepted == nil {
-            blob.accepted = acceptance
-            changed[blob.cid] = blob
-          }
-        }
-        if blob.accepted != nil { acceptedCount += 1 }
-      }
-      plan.report.acceptedCount += acceptedCount
-      plan.report.missingCount += missing.count - acceptedCount
+      var changed = Dictionary(
+        ledger.accept(acceptance) { chosen?.contains($0) ?? true }.map { ($0.cid, $0) },
+        uniquingKeysWith: { $1 })
+      unknown.subtract(acceptance == nil ? Array(changed.keys) : Array(ledger.missing.cids))
+      plan.report.acceptedCount += ledger.counts.accepted
+      plan.report.missingCount += ledger.counts.unaccepted
       plan.report.changedCount += changed.count
       guard !changed.isEmpty else { continue }
-      var ledger = try archived.missingBlobs().map { changed.removeValue(forKey: $0.cid) ?? $0 }
-      ledger += missing.compactMap { changed.removeValue(forKey: $0.cid) }
-      let pages = try BlobLedger.pages(missing: ledger)
+      // The pages keep what they say of blobs that have come since, and the figure is of the others.
+      var entries = try archived.missingBlobs().map { changed.removeValue(forKey: $0.cid) ?? $0 }
+      entries += ledger.missing.compactMap { changed.removeValue(forKey: $0.cid) }
+      let pages = try BlobLedger.pages(missing: entries)
       var snapshot = archived.snapshot
       snapshot.missingPages = pages.map(\.cid)
-      snapshot.blobs.accepted = acceptedCount
+      snapshot.blobs.accepted = ledger.counts.accepted
       plan.manifests[entry.cid] = snapshot
       plan.pages += pages
     }

@@ -135,27 +135,27 @@ public struct ArchivedSnapshot: Sendable {
   /// snapshot was made.
   ///
   /// - Throws: ``SnapshotError``; `ArchiveError` if a page is damaged.
-  public func missingBlobs() throws -> [BlobLedger.Missing] { Array(try ledger()) }
+  public func missingBlobs() throws -> [BlobLedger.Missing] { Array(try ledger().missing) }
 
-  /// The same in little memory.
-  package func ledger() throws -> BlobLedger.MissingList {
-    var ledger: BlobLedger.MissingList = []
+  /// A ledger of these alone.
+  package func ledger() throws -> BlobLedger {
+    var ledger = BlobLedger()
     for page in snapshot.missingPages {
-      for entry in try BlobLedger.missing(onPage: try block(page)) { ledger.append(entry) }
+      for entry in try BlobLedger.missing(onPage: try block(page)) { ledger.miss(entry) }
     }
     return ledger
   }
 
-  /// The ledger, if it names all that the snapshot lacks; nil if it does not, or cannot be read.
+  /// The missing blobs, if the ledger names all that the snapshot lacks; nil if it does not, or
+  /// cannot be read.
   ///
   /// A repository that was packed without its blobs does not list them.
   package func exhaustiveLedger() throws -> BlobLedger.MissingList? {
-    guard let ledger = try unlessDamaged(ledger) else { return nil }
-    let unreferenced = ledger.unreferencedCount
-    let isAll =
-      ledger.count - unreferenced == snapshot.blobs.missing
-      && unreferenced == snapshot.blobs.listedMissing
-    return isAll ? ledger : nil
+    guard let ledger = try unlessDamaged(ledger),
+      ledger.counts.missing == snapshot.blobs.missing,
+      ledger.counts.listedMissing == snapshot.blobs.listedMissing
+    else { return nil }
+    return ledger.missing
   }
 
   /// The missing blobs whose losses are accepted.
@@ -164,7 +164,7 @@ public struct ArchivedSnapshot: Sendable {
   package func acceptances() throws -> [CID: BlobLedger.Acceptance] {
     guard snapshot.blobs.accepted > 0 else { return [:] }
     var accepted: [CID: BlobLedger.Acceptance] = [:]
-    for entry in try unlessDamaged(ledger) ?? [] where entry.accepted != nil {
+    for entry in try unlessDamaged(ledger)?.missing ?? [] where entry.accepted != nil {
       accepted[entry.cid] = entry.accepted
     }
     return accepted
@@ -177,22 +177,24 @@ public struct ArchivedSnapshot: Sendable {
     try snapshot.extrasPages.flatMap { try BlobLedger.extras(onPage: try block($0)) }
   }
 
-  /// What is known of blobs beside those that records refer to: by this snapshot, or, if its pages
-  /// are damaged, by the one before it of the same account.
+  /// The extras and the missing blobs: by this snapshot, or, if its pages are damaged, by the one
+  /// before it of the same account.
   ///
   /// - Throws: ``SnapshotError`` and `ArchiveError` for a manifest that cannot be read.
-  package func readableLists() throws -> (extras: [CID], missing: BlobLedger.MissingList) {
+  package func readableLists() throws -> BlobLedger {
     var next: ArchivedSnapshot? = self
     while let current = next {
       let lists = try unlessDamaged {
-        (extras: try current.extras(), missing: try current.ledger())
+        var lists = try current.ledger()
+        lists.extras = try current.extras()
+        return lists
       }
       if let lists { return lists }
       next = try Self.newest(from: current.snapshot.previous, after: current.cid, in: reader) {
         $0.snapshot.did == snapshot.did
       }
     }
-    return ([], [])
+    return BlobLedger()
   }
 
   /// The account's DID document as it was received; nil if it is not known.

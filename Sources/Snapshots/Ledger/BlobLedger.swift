@@ -3,7 +3,8 @@ public import IPLD
 /// Which blobs are referred to, listed, held, missing and why.
 ///
 /// Each blob is entered once, by ``hold(_:_:isReferenced:)`` or ``miss(_:)``, and every figure
-/// follows from that. Whether a blob is held is what the archive's index says; the pages hold what
+/// follows from that. Where there is no list of them to be kept, ``Counts`` counts many at once, by
+/// methods of the same names. Whether a blob is held is what the archive's index says; the pages hold what
 /// cannot be known otherwise, the reasons. A blob without an entry on them was simply not among the
 /// files given, as all of them are when a CAR is packed alone.
 public struct BlobLedger: Sendable {
@@ -17,24 +18,50 @@ public struct BlobLedger: Sendable {
   /// A ledger without an entry.
   package init() {}
 
+  /// A ledger of missing blobs, and of none that is held.
+  package init(missing: some Sequence<Missing>) { for entry in missing { miss(entry) } }
+
+  /// A ledger that holds what an earlier one held, and misses nothing.
+  package init(holding counts: Counts, extras: [CID]) {
+    (self.counts, self.extras) = (counts, extras)
+    self.counts.referenced = counts.held
+    (self.counts.listedMissing, self.counts.accepted) = (0, 0)
+  }
+
   /// Enters a blob that is held, so many bytes of it.
   package mutating func hold(_ cid: CID, _ length: UInt64, isReferenced: Bool) {
-    if isReferenced {
-      counts.referenced += 1
-      counts.held += 1
-      counts.heldBytes += length
-    } else {
-      extras.append(cid)
-      counts.extras += 1
-      counts.extrasBytes += length
-    }
+    counts.hold(1, length, isReferenced: isReferenced)
+    if !isReferenced { extras.append(cid) }
   }
 
   /// Enters a blob that is missing.
   package mutating func miss(_ entry: Missing) {
-    if entry.isReferenced { counts.referenced += 1 } else { counts.listedMissing += 1 }
-    if entry.accepted != nil { counts.accepted += 1 }
+    counts.miss(1, accepted: entry.accepted == nil ? 0 : 1, isReferenced: entry.isReferenced)
     missing.append(entry)
+  }
+
+  /// Accepts the loss of missing blobs, or takes that back.
+  ///
+  /// What was accepted before stays as it was said then.
+  ///
+  /// - Parameters:
+  ///   - acceptance: when and why; nil to take it back.
+  ///   - isChosen: whether it is about a blob.
+  /// - Returns: the entries that changed.
+  package mutating func accept(_ acceptance: Acceptance?, of isChosen: (CID) -> Bool) -> [Missing] {
+    var changed: [Missing] = []
+    missing = MissingList(
+      missing.map { entry in
+        guard (entry.accepted == nil) != (acceptance == nil), isChosen(entry.cid) else {
+          return entry
+        }
+        var entry = entry
+        entry.accepted = acceptance
+        changed.append(entry)
+        return entry
+      })
+    counts.accepted += acceptance == nil ? -changed.count : changed.count
+    return changed
   }
 
   /// The longest blob that a download keeps in memory, in bytes.
@@ -75,6 +102,40 @@ public struct BlobLedger: Sendable {
 
     /// No blobs.
     package init() {}
+
+    /// Counts blobs that are held, so many bytes of them together.
+    package mutating func hold(_ count: Int, _ byteCount: UInt64, isReferenced: Bool) {
+      if isReferenced {
+        referenced += count
+        held += count
+        heldBytes += byteCount
+      } else {
+        extras += count
+        extrasBytes += byteCount
+      }
+    }
+
+    /// Counts blobs that are missing, the loss of so many of which is accepted.
+    package mutating func miss(_ count: Int, accepted: Int = 0, isReferenced: Bool) {
+      if isReferenced { referenced += count } else { listedMissing += count }
+      self.accepted += accepted
+    }
+
+    /// Counts a blob that came into the archive with this snapshot.
+    package mutating func receive(_ byteCount: UInt64) {
+      new = (new ?? 0) + 1
+      newBytes = (newBytes ?? 0) + byteCount
+    }
+
+    /// Drops the figures of the blobs that records refer to, or of the extras, which are counted
+    /// again.
+    package mutating func recount(isReferenced: Bool) {
+      if isReferenced {
+        (referenced, held, heldBytes) = (0, 0, 0)
+      } else {
+        (extras, extrasBytes) = (0, 0)
+      }
+    }
   }
 
   /// Why a blob is not held.

@@ -55,9 +55,6 @@ extension BlobLedger {
       numbers.append(number)
     }
 
-    /// How many no record refers to.
-    var unreferencedCount: Int { numbers.count { !said[Int($0)].isReferenced } }
-
     /// Whether it says what another says, but for when blobs were last asked for.
     func saysNothingNew(after earlier: MissingList) -> Bool {
       count == earlier.count

@@ -53,7 +53,7 @@ import Testing
     }
     let list = BlobLedger.MissingList(entries)
     #expect(Array(list) == entries)
-    #expect(list.unreferencedCount == 1)
+    #expect(BlobLedger(missing: list).counts.listedMissing == 1)
     #expect(
       try BlobLedger.pages(missing: list).map(\.cid)
         == BlobLedger.pages(missing: entries).map(\.cid))

@@ -33,7 +33,7 @@ struct PageMedia {
   init(of archived: ArchivedSnapshot, in pages: FilePath, replacing: Bool) throws {
     (self.archived, self.replacing) = (archived, replacing)
     path = pages.appending(Self.folder)
-    for entry in try archived.readable({ try $0.ledger() }) ?? [] {
+    for entry in try archived.readable({ try $0.ledger() })?.missing ?? [] {
       reasons[entry.cid] = entry.reason
     }
   }

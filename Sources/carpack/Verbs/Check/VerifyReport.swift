@@ -91,7 +91,7 @@ struct VerifyReport {
     let judged = report.snapshots.filter(\.isJudged)
     guard report.verdict == .intact, report.doubts.isEmpty, report.archive.isComplete,
       !judged.isEmpty,
-      judged.allSatisfy({ $0.missingBlobCount == 0 })
+      judged.allSatisfy({ $0.blobs.missing == 0 })
     else { return }
     let (records, blobs) = judged.reduce((0, 0)) { sum, snapshot in
       (sum.0 + snapshot.entry.counts.records, sum.1 + snapshot.entry.blobs.referenced)
@@ -182,7 +182,7 @@ struct VerifyReport {
   }
 
   private static func acceptance(_ snapshot: SnapshotVerifier.SnapshotReport) -> String {
-    let count = snapshot.acceptedBlobCount
+    let count = snapshot.blobs.accepted
     return count > 0 ? ", \(Quantity.count(count, "loss was", "losses were")) accepted" : ""
   }
 
@@ -193,7 +193,7 @@ struct VerifyReport {
       return
         "\(Quantity.grouped(remains.recordCount)) of \(Quantity.count(records, "record")) left, which refer to \(Quantity.grouped(remains.blobCount)) of \(Quantity.count(referenced, "blob"))"
     }
-    let held = max(0, referenced - snapshot.missingBlobCount - snapshot.damagedBlobCount)
+    let held = max(0, referenced - snapshot.blobs.missing - snapshot.damagedBlobCount)
     return
       "\(Quantity.count(records, "record")), \(Quantity.grouped(held)) of \(Quantity.count(referenced, "blob")) held"
   }
@@ -301,10 +301,10 @@ struct VerifyReport {
       json.key("listFault")
       fault.write(to: &json)
     }
-    json.field("missingBlobCount", snapshot.missingBlobCount)
+    json.field("missingBlobCount", snapshot.blobs.missing)
     json.field("unreadableRecords", snapshot.unreadable.count)
     json.field("partlySearchedRecords", snapshot.unreadable.partlySearchedCount)
-    json.field("acceptedBlobCount", snapshot.acceptedBlobCount)
+    json.field("acceptedBlobCount", snapshot.blobs.accepted)
     write("missingBlobs", snapshot.missingBlobs, to: &json)
     json.endObject()
   }
