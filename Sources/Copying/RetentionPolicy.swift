@@ -208,14 +208,13 @@ extension RetentionPolicy {
     _ storage: any ArchiveStorage, name: String, forgetting named: Set<Int> = [],
     account: (SnapshotHistory) throws -> DID? = { _ in nil }
   ) throws -> Report {
-    let rewriting = try ChainRewriting(storage, name: name)
-    let found = rewriting.found
+    let found = try SourceArchive(locking: storage, name: name)
     var plan = try Plan(found.history, self, forgetting: named, account: try account(found.history))
     if plan.forgottenCount == 0, found.reader.recovery == nil {
       return (plan, found.reader.generation, 0)
     }
     try found.verifyChecksums()
-    let (generation, bytesAdded) = try rewriting.append { archive in
+    let (generation, bytesAdded) = try found.append(to: storage) { archive in
       plan = try Plan(
         archive.history, self, forgetting: named, account: try account(archive.history))
       guard plan.forgottenCount > 0 else { return nil }

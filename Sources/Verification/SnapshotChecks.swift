@@ -7,9 +7,19 @@ internal import Snapshots
 
 /// Checks one snapshot after the other against the blocks of an archive.
 ///
-/// What was found out about trees, blobs and lists serves all snapshots that have them.
+/// What was found out about trees, blobs, lists and accounts serves all snapshots that have them.
 struct SnapshotChecks {
-  private let reader: ArchiveReader
+  /// The snapshots of the archive, and the reader through which it is read.
+  let history: SnapshotHistory
+  private var reader: ArchiveReader { history.reader }
+  /// By what the levels of proof are judged; nil to leave them out.
+  private let terms: ProofTerms?
+  /// What the archive holds about who an account is, as far as it was asked.
+  var evidence: [DID: Result<IdentityEvidence, any Error>] = [:]
+  /// The number of each account's first snapshot.
+  private(set) var firsts: [DID: Int] = [:]
+  /// What does not go forward, by the index of the snapshot.
+  let disruptions: [Int: [(kind: Standing.Doubt, before: Int, isAccepted: Bool)]]
   private let census: LaidOutBlocks
   private let damaged: Set<CID>
   private let observer: Progress.Observer
@@ -42,11 +52,21 @@ struct SnapshotChecks {
   private static let maximumListed = 100
 
   init(
-    _ reader: ArchiveReader, _ census: LaidOutBlocks, except damaged: Set<CID>,
-    isExact: [CID: Bool], total: [SnapshotHistory.Entry], observer: @escaping Progress.Observer
+    _ history: SnapshotHistory, _ census: LaidOutBlocks, except damaged: Set<CID>,
+    isExact: [CID: Bool], total: [SnapshotHistory.Entry], judging terms: ProofTerms?,
+    observer: @escaping Progress.Observer
   ) {
-    (self.reader, self.census, self.damaged) = (reader, census, damaged)
-    (self.isExact, self.observer) = (isExact, observer)
+    (self.history, self.census, self.damaged) = (history, census, damaged)
+    (self.isExact, self.terms, self.observer) = (isExact, terms, observer)
+    disruptions = Dictionary(
+      (terms == nil ? [] : history.disruptions).map {
+        ($0.after, [($0.kind, $0.before, $0.isAccepted)])
+      },
+      uniquingKeysWith: +)
+    for entry in history.entries
+    where terms != nil && entry.isVouched && firsts[entry.did] == nil {
+      firsts[entry.did] = entry.number
+    }
     trees = SharedTrees(census)
     byteCount = total.reduce(0) { $0.addingSaturated($1.carByteCount) }
   }
@@ -68,8 +88,14 @@ struct SnapshotChecks {
     var isSaid = false
   }
 
-  /// Checks a snapshot; returns its commit, if that can be read.
-  mutating func check(_ report: inout SnapshotVerifier.SnapshotReport) -> Commit? {
+  /// Checks a snapshot, and judges what that proves.
+  mutating func check(_ report: inout SnapshotVerifier.SnapshotReport) {
+    let commit = examine(&report)
+    report.levels = terms.map { levels(of: report, commit, $0) }
+  }
+
+  /// Examines a snapshot; returns its commit, if that can be read.
+  private mutating func examine(_ report: inout SnapshotVerifier.SnapshotReport) -> Commit? {
     let archived: ArchivedSnapshot
     do {
       archived = try ArchivedSnapshot(report.entry.cid, in: reader)

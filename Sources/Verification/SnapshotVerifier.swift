@@ -82,11 +82,10 @@ public struct SnapshotVerifier {
     var checks = try intake.map { (intake) throws in
       let (census, isExact) = try intake.census(of: reader, archive, observer)
       return SnapshotChecks(
-        reader, census, except: Set(archive.damagedSections), isExact: isExact,
-        total: entries.filter { judged.contains($0.number) || digestsAllCARs },
+        history, census, except: Set(archive.damagedSections), isExact: isExact,
+        total: entries.filter { judged.contains($0.number) || digestsAllCARs }, judging: terms,
         observer: observer)
     }
-    var levels = checks == nil ? nil : terms.map { LevelChecks(reader, history, $0) }
     var reports: [SnapshotReport] = []
     // Those of one account one after the other, because their trees have most in common.
     for entry in Self.byAccount(entries) {
@@ -97,8 +96,7 @@ public struct SnapshotVerifier {
       if checks != nil {
         found.isCARDigested = isJudged || digestsAllCARs
         found.blobs.listFault = entry.blobs.listFault
-        let commit = checks?.check(&found)
-        found.levels = levels?.levels(of: found, commit ?? nil)
+        checks?.check(&found)
       } else {
         (found.blobs, found.unreadable) = (entry.blobs, entry.unreadable)
       }

@@ -47,12 +47,11 @@ package struct LossAcceptance: Sendable {
     to storage: any ArchiveStorage, name: String,
     account: (SnapshotHistory) throws -> DID? = { _ in nil }
   ) throws -> Report {
-    let rewriting = try ChainRewriting(storage, name: name)
-    let found = rewriting.found
+    let found = try SourceArchive(locking: storage, name: name)
     try found.verifyChecksums()
     var plan = try plan(found, account: try account(found.history))
     guard plan.report.changedCount > 0 else { return plan.report }
-    let (generation, bytesAdded) = try rewriting.append { archive in
+    let (generation, bytesAdded) = try found.append(to: storage) { archive in
       plan = try self.plan(archive, account: try account(archive.history))
       let chain = try ManifestChain(
         archive.history.entries.map { ChainLink($0) }, in: archive, replacing: plan.manifests)

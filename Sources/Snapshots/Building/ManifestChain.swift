@@ -143,38 +143,34 @@ extension TemporaryFile {
   }
 }
 
-/// An archive whose chain of manifests is made again in place, by one more generation.
-///
-/// It is locked, and nothing has been written to it yet.
-package struct ChainRewriting {
-  private let storage: any ArchiveStorage
-  /// What is committed, and what may follow that.
-  package let found: SourceArchive
-
-  /// Locks an archive, and reads its snapshots.
+/// Making the chain of an archive again in place, by one more generation.
+extension SourceArchive {
+  /// Locks an archive to which nothing has been written yet, and reads its snapshots: those that are
+  /// committed, and what may follow them.
   ///
   /// - Throws: ``BackupError/damagedArchive(_:_:)`` if it is damaged; `ArchiveError` if another
   ///   process writes to it.
-  package init(_ storage: any ArchiveStorage, name: String) throws {
+  package init(locking storage: any ArchiveStorage, name: String) throws {
     try storage.lock()
-    self.storage = storage
-    found = try SourceArchive(ArchiveReader(storage.map()), name: name, allowsTail: true)
+    try self.init(ArchiveReader(storage.map()), name: name, allowsTail: true)
   }
 
   /// Appends a chain.
   ///
-  /// - Parameter plan: makes it, with the pages that its manifests name anew, for the archive as it
-  ///   is once it is open for writing: an interrupted write may have left one snapshot more. Nil if
-  ///   there is nothing to be changed.
+  /// - Parameters:
+  ///   - storage: the archive, which is locked.
+  ///   - plan: makes the chain, with the pages that its manifests name anew, for the archive as it is
+  ///     once it is open for writing: an interrupted write may have left one snapshot more. Nil if
+  ///     there is nothing to be changed.
   /// - Throws: what `plan` throws; what the writer throws.
   /// - Returns: what is committed, and by how many bytes the archive has grown.
   package func append(
+    to storage: any ArchiveStorage,
     _ plan: (SourceArchive) throws -> (chain: ManifestChain, pages: [Block])?
   ) throws -> (Generation, bytesAdded: UInt64) {
-    let header = try found.reading { try found.reader.carHeader }
+    let header = try reading { try reader.carHeader }
     var writer = try ArchiveWriter.open(storage, carHeader: header)
-    let archive = try SourceArchive(
-      writer.reader ?? found.reader, name: found.name, allowsTail: true)
+    let archive = try SourceArchive(writer.reader ?? reader, name: name, allowsTail: true)
     let before = archive.reader.generation
     guard let (chain, pages) = try plan(archive) else { return (before, 0) }
     return try writer.orAbandon { writer in

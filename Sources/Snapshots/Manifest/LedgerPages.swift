@@ -85,9 +85,9 @@ extension BlobLedger.Missing {
   fileprivate mutating func fields(_ fields: inout ManifestFields) throws(SnapshotError) {
     try fields.field("cid", &cid)
     try fields.field("reason", &reason)
-    var declared = size.map(DeclaredSize.init(size:))
+    var declared = size.map(Int64.init)
     try fields.optional("size", &declared)
-    size = declared?.size
+    size = declared.map(Int.init)
     try fields.optional("status", &status)
     try fields.optional("firstTried", &firstTried)
     try fields.optional("lastTried", &lastTried)
@@ -101,10 +101,9 @@ extension BlobLedger.Missing {
   }
 }
 
-/// What a record says of a blob's length, which may be any number: nothing is added to it.
-private struct DeclaredSize: FieldValue {
-  let size: Int
-
-  static func read(_ field: IPLDValue) -> Self? { field.integer.map(Self.init(size:)) }
-  var field: IPLDValue { size.field }
+/// What a record says of a blob's length, which may be any number: it is no figure, and nothing is
+/// added to it.
+extension Int64: FieldValue {
+  static func read(_ field: IPLDValue) -> Int64? { field.integer.map(Int64.init) }
+  var field: IPLDValue { .integer(Int128(self)) }
 }
