@@ -159,7 +159,7 @@ extension ArchiveCopier {
   ) throws {
     // Little is asked of the sources from now on.
     for source in sources { source.reader.keepOnly(packs: 2) }
-    do {
+    try onDamage(BackupError.copyFailed) {
       let allowsLarge = sources.contains { $0.reader.limits.allowsLarge }
       let reader = try ArchiveReader(
         try storage.map(), limits: ArchiveLimits(allowsLarge: allowsLarge))
@@ -190,10 +190,6 @@ extension ArchiveCopier {
           throw BackupError.copyFailed("the blob \(missing[index]) is not in it")
         }
       }
-    } catch let error as ArchiveError where error.reason.isDamage {
-      throw BackupError.copyFailed("\(error)")
-    } catch let error as SnapshotError {
-      throw BackupError.copyFailed("\(error)")
     }
   }
 

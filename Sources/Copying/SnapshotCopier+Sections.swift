@@ -193,10 +193,6 @@ extension SnapshotCopier {
   /// - Throws: ``BackupError/copyFailed(_:)`` in place of an error about what was read back; any
   ///   other as it is.
   static func writing<Value>(_ body: () throws -> Value) throws -> Value {
-    do {
-      return try body()
-    } catch let error as ArchiveError where error.reason.isDamage {
-      throw BackupError.copyFailed("\(error)")
-    }
+    try onDamage(BackupError.copyFailed, body)
   }
 }

@@ -179,7 +179,8 @@ extension BackupRun {
     }
     if !options.accepted.isDisjoint(with: [.rollback, .fork]) {
       // What earlier versions and `pack` wrote does not say so itself.
-      for disruption in try base.wholeHistory().disruptions where !disruption.isAccepted {
+      for disruption in try SnapshotHistory(of: base.reader).disruptions
+      where !disruption.isAccepted {
         standing.add(disruption.kind, accepting: options.accepted)
       }
     }
@@ -234,7 +235,7 @@ extension BackupRun {
 extension ArchivedSnapshot {
   /// The last key that a DID document of the account named.
   func earlierKey() throws -> VerificationKey? {
-    let history = try wholeHistory()
+    let history = try SnapshotHistory(of: reader)
     let evidence = try IdentityEvidence(of: snapshot.did, history, in: history.reader)
     return evidence.documents.last { $0.document?.signingKey != nil }?.document?.signingKey
   }

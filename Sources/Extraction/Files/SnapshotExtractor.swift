@@ -157,7 +157,7 @@ package struct SnapshotExtractor {
         return try write(OutputFile(components: [name], digest: digest)) { _ in }
       }
     }
-    let restored = try RestoredRepository(archived, order: .exported, observer: observer)
+    let restored = try RestoredRepository(archived, exporting: true, observer: observer)
     guard restored.isExact else {
       report.damaged.append((name, restored.flaw ?? ""))
       return

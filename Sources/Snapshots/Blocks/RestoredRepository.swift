@@ -17,15 +17,6 @@ package final class RestoredRepository: Sendable {
   /// The CAR, in a file.
   package let mapped: MappedFile
 
-  /// In which order blocks come.
-  package enum Order: Sendable {
-    /// As the archive says.
-    case stored
-    /// As in an export: as the archive says if that is the order of a CAR that came in, else the
-    /// commit, then the tree in pre-order, each record after the entry that names it.
-    case exported
-  }
-
   /// How many times the length of the archive's CAR stream a CAR may have: blocks may occur in it
   /// more than once.
   private static let maximumRepetition: UInt64 = 16
@@ -36,7 +27,7 @@ package final class RestoredRepository: Sendable {
   private static let minimumLimit: UInt64 = 64 << 20
 
   /// How many bytes a CAR may have that is put together from an archive, unless
-  /// ``ArchivedSnapshot/allowsLarge`` is set.
+  /// ``ArchiveLimits/allowsLarge`` is set.
   ///
   /// The order of a CAR's blocks may name each block as often as it likes, so an archive of 1 kB
   /// could fill any disk.
@@ -52,21 +43,28 @@ package final class RestoredRepository: Sendable {
   package static func checkLength(of archived: ArchivedSnapshot) throws(BackupError) {
     let limit = maximumLength(in: archived.reader)
     let length = archived.snapshot.car.byteCount
-    guard archived.allowsLarge || length <= limit else { throw .tooLarge(length, limit: limit) }
+    guard archived.reader.limits.allowsLarge || length <= limit else {
+      throw .tooLarge(length, limit: limit)
+    }
   }
 
   /// Puts a snapshot's CAR together.
   ///
+  /// - Parameters:
+  ///   - archived: the snapshot.
+  ///   - exporting: whether blocks come as in an export: as the archive says if that is the order of
+  ///     a CAR that came in, else the commit, then the tree in pre-order, each record after the entry
+  ///     that names it; otherwise as the archive says.
+  ///   - observer: is told how far it is.
   /// - Throws: `ArchiveError` if the archive cannot be read at all; ``BackupError`` if there is no
   ///   room for the CAR, or it is longer than ``maximumLength(in:)``.
   package init(
-    _ archived: ArchivedSnapshot, order: Order = .stored,
-    observer: Progress.Observer = { _ in }
+    _ archived: ArchivedSnapshot, exporting: Bool = false, observer: Progress.Observer = { _ in }
   ) throws {
     let spool = try TemporaryFile()
     var flaw: String?
     do {
-      if order == .exported, archived.isOfChanges {
+      if exporting, archived.isOfChanges {
         let (header, blocks, order) = try archived.exported(observer)
         try spool.write(header.span)
         for number in order { try blocks.withSection(number) { try spool.write($0) } }

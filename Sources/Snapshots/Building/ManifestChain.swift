@@ -60,9 +60,6 @@ package struct ManifestChain {
   /// - Throws: ``BackupError`` if a temporary file cannot be made.
   package init() throws { spool = try TemporaryFile() }
 
-  /// Whether there is nothing to be appended.
-  var isEmpty: Bool { spool.count == 0 }
-
   /// Adds a snapshot, its manifest made again.
   ///
   /// - Parameters:
@@ -205,7 +202,7 @@ extension ManifestChain {
       let archived = try archive.reading { try ArchivedSnapshot(link.manifest, in: archive.reader) }
       var snapshot = archived.snapshot
       let replacement = replacing[link.manifest]
-      if isEmpty, snapshot.previous == head, snapshot.isUnvouched != link.isVouched,
+      if spool.count == 0, snapshot.previous == head, snapshot.isUnvouched != link.isVouched,
         replacement == nil
       {
         keep(archived)

@@ -77,11 +77,7 @@ package struct SourceArchive: Sendable {
   /// - Throws: ``BackupError/damagedArchive(_:_:)`` in place of an error about what was read; any
   ///   other as it is.
   package func reading<Value>(_ body: () throws -> Value) throws -> Value {
-    do {
-      return try body()
-    } catch let error where error.isDamage {
-      throw BackupError.damagedArchive(name, "\(error)")
-    }
+    try onDamage({ .damagedArchive(name, $0) }, body)
   }
 
   /// Reads from this archive; nil where it is damaged, if that is tolerated.

@@ -35,7 +35,7 @@ extension Standing {
     if let before = base.rev, rev.text < before.text {
       standing.add(.rollback, accepting: accepting)
     }
-    let same = try archived.wholeHistory().entries
+    let same = try SnapshotHistory(of: archived.reader).entries
       .filter { $0.did == base.did && $0.rev == rev && $0.isVouched }
     if !same.isEmpty, !same.contains(where: { $0.commit == draft.commit }) {
       standing.add(.fork, accepting: accepting)

@@ -1,6 +1,6 @@
 package import ATProtocol
 package import Archive
-internal import Files
+package import Files
 public import IPLD
 
 /// A snapshot in an archive: its manifest, and the way to its repository and its blobs.
@@ -18,9 +18,6 @@ public struct ArchivedSnapshot: Sendable {
   public let cid: CID?
   /// The manifest.
   public let snapshot: Snapshot
-  /// Whether its CAR is put together even if it is much larger than the archive; see
-  /// ``RestoredRepository/maximumLength(in:)``.
-  package var allowsLarge: Bool { reader.limits.allowsLarge }
 
   /// The longest block of bookkeeping that is read (FORMAT 8).
   private static let maximumBlock = 4 << 20
@@ -64,9 +61,6 @@ public struct ArchivedSnapshot: Sendable {
     }
     return nil
   }
-
-  /// All snapshots of the archive.
-  package func wholeHistory() throws -> SnapshotHistory { try SnapshotHistory(of: reader) }
 
   /// The snapshot that a manifest describes.
   ///
@@ -316,6 +310,20 @@ package func unlessDamaged<Value>(_ read: () throws -> Value) throws -> Value? {
     return try read()
   } catch let error where error.isDamage {
     return nil
+  }
+}
+
+/// What is read or written where damage has a name of its own.
+///
+/// - Throws: `failure` in place of an error that says that something is damaged or not there; any
+///   other as it is.
+package func onDamage<Value>(
+  _ failure: (String) -> BackupError, _ body: () throws -> Value
+) throws -> Value {
+  do {
+    return try body()
+  } catch let error where error.isDamage {
+    throw failure("\(error)")
   }
 }
 

@@ -14,10 +14,8 @@ internal import Verification
 @Suite(.timeLimit(.minutes(15))) struct `A repository put together from what has changed` {
   private static let file = "a.car.zst"
 
-  private func restored(_ snapshot: ArchivedSnapshot, _ order: RestoredRepository.Order) throws
-    -> [UInt8]
-  {
-    let restored = try RestoredRepository(snapshot, order: order)
+  private func restored(_ snapshot: ArchivedSnapshot, exporting: Bool) throws -> [UInt8] {
+    let restored = try RestoredRepository(snapshot, exporting: exporting)
     #expect(restored.isExact)
     return restored.withBytes { $0.array }
   }
@@ -72,11 +70,13 @@ internal import Verification
       let snapshot = try scene.snapshot(report.path)
       let full = account.car()
       #expect(snapshot.snapshot.commit == account.head)
-      #expect(Set(try blocks(restored(snapshot, .stored))) == Set(try blocks(full)))
+      #expect(Set(try blocks(restored(snapshot, exporting: false))) == Set(try blocks(full)))
       #expect(
-        try blocks(restored(snapshot, .stored)).count == Set(try blocks(full)).count, "each once")
-      #expect(try restored(snapshot, .exported) == full)
-      #expect(try snapshot.snapshot.car.byteCount == UInt64(restored(snapshot, .stored).count))
+        try blocks(restored(snapshot, exporting: false)).count == Set(try blocks(full)).count,
+        "each once")
+      #expect(try restored(snapshot, exporting: true) == full)
+      #expect(
+        try snapshot.snapshot.car.byteCount == UInt64(restored(snapshot, exporting: false).count))
       let inspection = try RepositoryInspection(car: full)
       #expect(snapshot.snapshot.counts == Snapshot.Counts(inspection))
       #expect(snapshot.snapshot.blobs.referenced == inspection.blobs.entries.count)
@@ -104,7 +104,7 @@ internal import Verification
     try account.commit([account.post("3zzzzzzzzzzzy", "another")])
     let third = try await scene.backUp(account, into: Self.file)
     #expect(third.snapshot.fetched != nil && third.snapshot.fetched?.since == nil)
-    #expect(try restored(scene.snapshot(third.path), .stored) == account.car())
+    #expect(try restored(scene.snapshot(third.path), exporting: false) == account.car())
   }
 
   @Test(.enabled(if: IndependentReader.isPresent, Comment(rawValue: IndependentReader.absence)))
@@ -153,7 +153,7 @@ internal import Verification
       let report = try await scene.backUp(account, into: Self.file)
       let inspection = try RepositoryInspection(car: account.car())
       if figure > 1 { #expect(report.snapshot.counts == Snapshot.Counts(inspection)) }
-      #expect(try restored(scene.snapshot(report.path), .exported) == account.car())
+      #expect(try restored(scene.snapshot(report.path), exporting: true) == account.car())
     }
   }
 

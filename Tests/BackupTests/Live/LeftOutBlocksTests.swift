@@ -47,8 +47,8 @@ internal import Verification
     // What the account has is here, in canonical order.
     let plain = account.car()
     #expect(leftOut.bytes == account.car(scene.server.behaviour).count - plain.count)
-    for order in [RestoredRepository.Order.stored, .exported] {
-      let restored = try RestoredRepository(scene.snapshot(report.path), order: order)
+    for exporting in [false, true] {
+      let restored = try RestoredRepository(scene.snapshot(report.path), exporting: exporting)
       #expect(restored.isExact)
       #expect(restored.withBytes { $0.array } == plain)
     }
@@ -90,7 +90,7 @@ internal import Verification
     try account.commit([account.post("3zzzzzzzzzzzy", "another")])
     let next = try await scene.backUp(account, into: Self.file)
     #expect(next.snapshot.fetched?.since != nil && next.snapshot.fetched?.leftOut == nil)
-    let restored = try RestoredRepository(scene.snapshot(next.path), order: .exported)
+    let restored = try RestoredRepository(scene.snapshot(next.path), exporting: true)
     #expect(restored.withBytes { $0.array } == account.car())
     #expect(try scene.verdict(next.path) == .intact)
   }

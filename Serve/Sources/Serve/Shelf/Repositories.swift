@@ -36,7 +36,7 @@ final class Repositories: Sendable {
   /// A snapshot's CAR, put together.
   func restored(_ snapshot: ArchivedSnapshot, _ manifest: CID) async throws -> RestoredRepository {
     try await Self.value(manifest, size: 1, limit: Self.maximumCARs, in: restored) {
-      let car = try RestoredRepository(snapshot, order: .exported)
+      let car = try RestoredRepository(snapshot, exporting: true)
       car.releasePages()
       snapshot.reader.releasePages()
       return car

@@ -114,7 +114,7 @@ struct ExtractCommand: ReportingCommand {
     if output == "-" { try terminal.check() }
     let snapshot = try opened.snapshot(choice)
     let restored = try RestoredRepository(
-      snapshot, order: .exported, observer: ProgressLine.observer(quiet: common.quiet))
+      snapshot, exporting: true, observer: ProgressLine.observer(quiet: common.quiet))
     if let flaw = restored.flaw { throw BackupError.carNotExact(flaw) }
     if output == "-" {
       try restored.withBytes { try Console.write($0) }
