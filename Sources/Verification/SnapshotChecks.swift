@@ -339,11 +339,12 @@ struct SnapshotChecks {
     report.blobs = reasons.unreferenced.counts
     report.blobs.listFault = archived.snapshot.blobs.listFault
     // How many bytes they have is not asked.
-    report.blobs.hold(tree.blobNumbers.count - lost.count, 0, isReferenced: true)
+    let lostCount = lost.count
+    report.blobs.hold(tree.blobNumbers.count - lostCount, 0, isReferenced: true)
     let acceptedCount = reasons.accepted.count { cid in
       trees.blobs.number(of: cid).map(lost.contains) ?? false
     }
-    report.blobs.miss(lost.count, accepted: acceptedCount, isReferenced: true)
+    report.blobs.miss(lostCount, accepted: acceptedCount, isReferenced: true)
     report.damagedBlobCount = spoilt.count
     report.missingBlobs = tell(lost) { [reasons] blob in
       let entry = reasons.places.place(of: blob.cid).map { reasons.ledger.missing[$0] }

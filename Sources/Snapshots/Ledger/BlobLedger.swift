@@ -49,17 +49,15 @@ public struct BlobLedger: Sendable {
   ///   - isChosen: whether it is about a blob.
   /// - Returns: the entries that changed.
   package mutating func accept(_ acceptance: Acceptance?, of isChosen: (CID) -> Bool) -> [Missing] {
-    var changed: [Missing] = []
-    missing = MissingList(
-      missing.map { entry in
-        guard (entry.accepted == nil) != (acceptance == nil), isChosen(entry.cid) else {
-          return entry
-        }
-        var entry = entry
+    var (entries, changed): (MissingList, [Missing]) = ([], [])
+    for var entry in missing {
+      if (entry.accepted == nil) != (acceptance == nil), isChosen(entry.cid) {
         entry.accepted = acceptance
         changed.append(entry)
-        return entry
-      })
+      }
+      entries.append(entry)
+    }
+    missing = entries
     counts.accepted += acceptance == nil ? -changed.count : changed.count
     return changed
   }

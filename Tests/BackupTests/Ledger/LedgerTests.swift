@@ -23,6 +23,36 @@ import Testing
     #expect(ledger.extras == [.blob([2])])
     #expect(ledger.missing == [referenced, listed])
   }
+
+  @Test func `accepts losses and takes that back`() {
+    let entries = (1...3).map {
+      BlobLedger.Missing(cid: .blob([$0]), reason: .notFound, size: nil)
+    }
+    let first = BlobLedger.Acceptance(date: "2026-01-01T00:00:00Z", reason: "gone")
+    let second = BlobLedger.Acceptance(date: "2026-01-02T00:00:00Z", reason: nil)
+    var ledger = BlobLedger(missing: entries)
+    #expect(ledger.accept(first) { $0 == entries[1].cid }.map(\.cid) == [entries[1].cid])
+    #expect(ledger.counts.missing == 3 && ledger.counts.unaccepted == 2)
+    #expect(ledger.accept(second) { $0 != entries[2].cid }.map(\.cid) == [entries[0].cid])
+    #expect(ledger.missing.map(\.accepted) == [second, first, nil])
+    #expect(ledger.counts.accepted == 2)
+    #expect(ledger.accept(nil) { _ in true }.count == 2)
+    #expect(ledger.missing == BlobLedger.MissingList(entries) && ledger.counts.accepted == 0)
+  }
+
+  @Test func `counts again what was counted`() {
+    var counts = BlobLedger.Counts()
+    counts.hold(3, 30, isReferenced: true)
+    counts.miss(2, accepted: 1, isReferenced: true)
+    counts.hold(1, 10, isReferenced: false)
+    counts.recount(isReferenced: true)
+    #expect((counts.referenced, counts.held, counts.heldBytes) == (0, 0, 0))
+    #expect((counts.extras, counts.extrasBytes, counts.accepted) == (1, 10, 1))
+    counts.recount(isReferenced: false)
+    #expect(counts.extras == 0 && counts.extrasBytes == 0)
+    let later = BlobLedger(holding: counts, extras: [])
+    #expect(later.counts.referenced == 0 && later.counts.accepted == 0)
+  }
 }
 
 @Suite struct `Pages of the blob ledger` {
