@@ -94,7 +94,7 @@ package struct LiveAccount: Sendable {
       of: did, from: client, referenced: nil, page: { _ in })
     if let error = listing.failure?.error { throw error }
     let isDoubtful = listing.isDoubtful || listing.fault != nil || listing.malformedCount > 0
-    return (listing.cids, isDoubtful)
+    return (Array(listing.list), isDoubtful)
   }
 
   /// The newest commit.

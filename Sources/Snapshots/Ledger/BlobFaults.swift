@@ -1,4 +1,4 @@
-package import IPLD
+internal import IPLD
 
 /// Why one blob did not come.
 package struct BlobFailure: Error, Equatable, Sendable {
@@ -91,8 +91,6 @@ package struct ListFault: Equatable, Sendable {
 package struct BlobListing: Sendable {
   /// The blobs, each once.
   package var list: CIDList { known.list }
-  /// The same in an array.
-  package var cids: [CID] { Array(known.list) }
   /// Entries that are no CIDs.
   package var malformedCount = 0
   /// Whether the list may have gone on.

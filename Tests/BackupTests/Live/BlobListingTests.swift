@@ -59,7 +59,7 @@ import XRPC
     }
     for server in [withEmptyEnd, withoutCursor, withIntegers] {
       let listing = try await list(server)
-      #expect(listing.cids.map { "\($0)" } == Self.cids(0..<count))
+      #expect(listing.list.map { "\($0)" } == Self.cids(0..<count))
       #expect(!listing.isDoubtful)
     }
     #expect(
@@ -73,14 +73,14 @@ import XRPC
       server(count) { all, start in
         Self.answer(Array(all[start..<min(start + Self.page, all.count)]))
       })
-    #expect(listing.cids.count == count)
+    #expect(listing.list.count == count)
     #expect(!listing.isDoubtful)
   }
 
   @Test func `may not be whole if the server cannot go on behind a full page`() async throws {
     let server = server(1500) { all, _ in Self.answer(Array(all[..<Self.page])) }
     let listing = try await list(server)
-    #expect(listing.cids.count == Self.page)
+    #expect(listing.list.count == Self.page)
     #expect(listing.isDoubtful)
     #expect(server.questions.count == 2)
   }
@@ -88,7 +88,7 @@ import XRPC
   @Test func `may not be whole if it goes round`() async throws {
     let server = server(30) { all, _ in Self.answer(Array(all[..<10]), "\"again\"") }
     let listing = try await list(server)
-    #expect(listing.cids.count == 10)
+    #expect(listing.list.count == 10)
     #expect(listing.isDoubtful)
     #expect(server.questions.count == 2)
   }
@@ -101,7 +101,7 @@ import XRPC
       return Self.answer(page, page.last.map { "\"\($0)\"" })
     }
     let listing = try await list(server)
-    #expect(listing.cids.count == 25)
+    #expect(listing.list.count == 25)
     #expect(!listing.isDoubtful)
   }
 
@@ -112,7 +112,7 @@ import XRPC
         : Self.answer(Self.cids(0..<8))
     }
     let listing = try await list(server)
-    #expect(listing.cids.map { "\($0)" } == Self.cids(0..<8))
+    #expect(listing.list.map { "\($0)" } == Self.cids(0..<8))
     #expect(listing.malformedCount == 2)
   }
 
@@ -126,7 +126,7 @@ import XRPC
     status: Int, name: String, reason: BlobLedger.Reason, isTransient: Bool
   ) async throws {
     let listing = try await list(ScriptedServer { _ in .error(status, name) })
-    #expect(listing.cids.isEmpty)
+    #expect(listing.list.isEmpty)
     #expect(
       listing.fault
         == ListFault(reason: reason, status: status, isTransient: isTransient))
@@ -141,7 +141,7 @@ import XRPC
       }
     }
     let listing = try await list(server)
-    #expect(listing.cids.map { "\($0)" } == Self.cids(0..<5))
+    #expect(listing.list.map { "\($0)" } == Self.cids(0..<5))
     #expect(listing.fault?.isTransient == true)
   }
 
@@ -153,7 +153,7 @@ import XRPC
           ? Self.answer(Self.cids(0..<3), "\"\(cursor)\"") : Self.answer([])
       }
       let listing = try await list(server)
-      #expect(listing.cids.count == 3)
+      #expect(listing.list.count == 3)
       #expect((listing.fault?.reason == .malformed) == isFault)
       #expect(server.questions.count == (isFault ? 1 : 2))
     }
@@ -162,7 +162,7 @@ import XRPC
   @Test func `is at fault with a page that is far longer than asked for`() async throws {
     for (count, isFault) in [(4000, false), (4001, true)] {
       let listing = try await list(ScriptedServer { _ in Self.answer(Self.cids(0..<count)) })
-      #expect(listing.cids.count == 4000)
+      #expect(listing.list.count == 4000)
       #expect((listing.fault != nil) == isFault)
     }
   }
