@@ -93,8 +93,8 @@ package struct ArchiveCopier {
 /// 2. It is locked meanwhile, and must still be in its place before it is replaced.
 extension ArchiveCopier {
   /// The result of compacting: how many snapshots there are; how many bytes and sections the old
-  /// file has, and how many of these no snapshot needs; what is in the new file; and whether that was
-  /// put in place: not if everything is needed and it would not be smaller.
+  /// file has, and how many of these no snapshot needs; what is in the new file; and whether that
+  /// was put in place: not if everything is needed and it would not be smaller.
   package typealias CompactReport = (
     snapshotCount: Int, oldSize: UInt64, oldSectionCount: UInt64, leftOutCount: Int,
     generation: Generation, isReplaced: Bool

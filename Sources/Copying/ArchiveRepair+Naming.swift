@@ -61,8 +61,8 @@ extension ArchiveRepair {
 }
 
 extension ArchiveReader {
-  /// How much is here that another archive lacks, either of which may be damaged: snapshots, as told
-  /// by their commits; blobs and documents; blocks of repositories, and of bookkeeping.
+  /// How much is here that another archive lacks, either of which may be damaged: snapshots, as
+  /// told by their commits; blobs and documents; blocks of repositories, and of bookkeeping.
   ///
   /// - Throws: `ArchiveError` if one cannot be read.
   package func surplus(

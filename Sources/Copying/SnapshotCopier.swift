@@ -178,8 +178,7 @@ struct SnapshotCopier: ~Copyable {
 
   /// Counts the blobs again that records refer to, of which these are held.
   ///
-  /// All other figures stay what the manifest says, so that a copy that changes nothing has the same
-  /// bytes.
+  /// All other figures stay what the manifest says: a copy that changes nothing has the same bytes.
   func recount(_ held: [Int], of new: inout SnapshotCopy) {
     let known = sources[new.source].trees.blobs.entries
     new.snapshot.blobs.recount(isReferenced: true)

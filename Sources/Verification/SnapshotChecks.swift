@@ -26,8 +26,8 @@ struct SnapshotChecks {
   private var trees: SharedTrees
   /// How blobs and documents are damaged.
   private var damages: [CID: String] = [:]
-  /// How many of the blobs that records refer to have been looked up, and by their numbers which are
-  /// missing, damaged, and reported for a newer snapshot.
+  /// How many of the blobs that records refer to have been looked up, and by their numbers which
+  /// are missing, damaged, and reported for a newer snapshot.
   private var lookedUpCount = 0
   private var missing = BlockSet(count: 0)
   private var broken = BlockSet(count: 0)

@@ -84,8 +84,8 @@ extension CheckedRepository {
 
   /// The repository of a snapshot, as its CAR has it.
   ///
-  /// - Throws: ``BackupError/carNotExact(_:)`` if it is damaged; ``BackupError`` also if there is no
-  ///   room for a temporary file, or the CAR is longer than
+  /// - Throws: ``BackupError/carNotExact(_:)`` if it is damaged; ``BackupError`` also if there is
+  ///   no room for a temporary file, or the CAR is longer than
   ///   ``RestoredRepository/maximumLength(in:)``.
   package init(of base: ArchivedSnapshot) throws {
     let (reader, car) = (base.reader, base.snapshot.car)

@@ -52,9 +52,9 @@ package final class RestoredRepository: Sendable {
   ///
   /// - Parameters:
   ///   - archived: the snapshot.
-  ///   - exporting: whether blocks come as in an export: as the archive says if that is the order of
-  ///     a CAR that came in, else the commit, then the tree in pre-order, each record after the entry
-  ///     that names it; otherwise as the archive says.
+  ///   - exporting: whether blocks come as in an export: as the archive says if that is the order
+  ///     of a CAR that came in, else the commit, then the tree in pre-order, each record after the
+  ///     entry that names it; otherwise as the archive says.
   ///   - observer: is told how far it is.
   /// - Throws: `ArchiveError` if the archive cannot be read at all; ``BackupError`` if there is no
   ///   room for the CAR, or it is longer than ``maximumLength(in:)``.
@@ -91,15 +91,16 @@ package final class RestoredRepository: Sendable {
 }
 
 extension ArchivedSnapshot {
-  /// Whether the repository was put together from changes: its CAR never came in, and is exported in
-  /// canonical order.
+  /// Whether the repository was put together from changes: its CAR never came in, and is exported
+  /// in canonical order.
   fileprivate var isOfChanges: Bool { snapshot.fetched?.since != nil }
 
   /// Hands out the CAR as the archive says, piece by piece.
   ///
-  /// - Throws: ``BackupError/carNotExact(_:)`` behind the last piece if it was not the one that came
-  ///   in, ``BackupError`` also if it is longer than ``RestoredRepository/maximumLength(in:)``;
-  ///   `ArchiveError` and ``SnapshotError`` if the archive is damaged; what `sink` throws.
+  /// - Throws: ``BackupError/carNotExact(_:)`` behind the last piece if it was not the one that
+  ///   came in, ``BackupError`` also if it is longer than
+  ///   ``RestoredRepository/maximumLength(in:)``; `ArchiveError` and ``SnapshotError`` if the
+  ///   archive is damaged; what `sink` throws.
   package func readCAR(
     _ observer: Progress.Observer = { _ in }, to sink: (Span<UInt8>) throws -> Void
   ) throws {

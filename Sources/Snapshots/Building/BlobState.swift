@@ -94,8 +94,8 @@ extension ArchiveStorage {
 }
 
 extension ArchivedSnapshot {
-  /// A blob that the archive lacks: what the ledger says; the record that refers to it first, nil if
-  /// none does; its media type, as a record says; and what is wrong with it, if it is here and
+  /// A blob that the archive lacks: what the ledger says; the record that refers to it first, nil
+  /// if none does; its media type, as a record says; and what is wrong with it, if it is here and
   /// damaged.
   package typealias MissingBlob = (
     blob: BlobLedger.Missing, record: String?, mimeType: String?, damage: String?

@@ -30,8 +30,8 @@ extension BlockOrder {
   /// or many are relative already.
   ///
   /// - Throws: ``BackupError`` for an order that takes more than a reader reads.
-  /// - Returns: the blocks that hold it, if it is too long for a manifest, and how many orders it is
-  ///   relative to.
+  /// - Returns: the blocks that hold it, if it is too long for a manifest, and how many orders it
+  ///   is relative to.
   func write(
     to car: inout Snapshot.CARDescription, after basis: ResolvedOrders.Resolved?
   ) throws -> (pages: [Block], depth: Int) {

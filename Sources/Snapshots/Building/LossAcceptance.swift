@@ -10,9 +10,9 @@ package import IPLD
 /// it, as forgetting snapshots makes manifests again: one more generation, in which the new
 /// manifest stands for the old one. Later snapshots carry it on as long as the blob is missing.
 package struct LossAcceptance: Sendable {
-  /// The result: how many blobs were accepted as lost, or are no longer; how many losses are accepted
-  /// now; how many blobs are missing and not accepted as lost; what is committed now; and by how
-  /// many bytes the archive has grown.
+  /// The result: how many blobs were accepted as lost, or are no longer; how many losses are
+  /// accepted now; how many blobs are missing and not accepted as lost; what is committed now; and
+  /// by how many bytes the archive has grown.
   package typealias Report = (
     changedCount: Int, acceptedCount: Int, missingCount: Int, generation: Generation,
     bytesAdded: UInt64

@@ -142,8 +142,8 @@ extension TemporaryFile {
 
 /// Making the chain of an archive again in place, by one more generation.
 extension SourceArchive {
-  /// Locks an archive to which nothing has been written yet, and reads its snapshots: those that are
-  /// committed, and what may follow them.
+  /// Locks an archive to which nothing has been written yet, and reads its snapshots: those that
+  /// are committed, and what may follow them.
   ///
   /// - Throws: ``BackupError/damagedArchive(_:_:)`` if it is damaged; `ArchiveError` if another
   ///   process writes to it.
@@ -156,9 +156,9 @@ extension SourceArchive {
   ///
   /// - Parameters:
   ///   - storage: the archive, which is locked.
-  ///   - plan: makes the chain, with the pages that its manifests name anew, for the archive as it is
-  ///     once it is open for writing: an interrupted write may have left one snapshot more. Nil if
-  ///     there is nothing to be changed.
+  ///   - plan: makes the chain, with the pages that its manifests name anew, for the archive as it
+  ///     is once it is open for writing: an interrupted write may have left one snapshot more. Nil
+  ///     if there is nothing to be changed.
   /// - Throws: what `plan` throws; what the writer throws.
   /// - Returns: what is committed, and by how many bytes the archive has grown.
   package func append(

@@ -55,8 +55,8 @@ package struct SnapshotBuilder: Sendable {
   /// A snapshot of a repository.
   ///
   /// - Parameters:
-  ///   - draft: what the manifest is to say of the repository, its CAR, how a server gave it and what
-  ///     speaks against it; the snapshot before, if only the blobs are others.
+  ///   - draft: what the manifest is to say of the repository, its CAR, how a server gave it and
+  ///     what speaks against it; the snapshot before, if only the blobs are others.
   ///   - facts: what is known of the account.
   ///   - ledger: the figures of its blobs, and those that its pages are to list.
   ///   - base: the account's snapshot before.

@@ -3,8 +3,8 @@ public import IPLD
 /// Which blobs are referred to, listed, held, missing and why.
 ///
 /// Each blob is entered once, by ``hold(_:_:isReferenced:)`` or ``miss(_:)``, and every figure
-/// follows from that. Where there is no list of them to be kept, ``Counts`` counts many at once, by
-/// methods of the same names. Whether a blob is held is what the archive's index says; the pages hold what
+/// follows from that. Where no list of them is kept, ``Counts`` counts many at once, by methods of
+/// the same names. Whether a blob is held is what the archive's index says; the pages hold what
 /// cannot be known otherwise, the reasons. A blob without an entry on them was simply not among the
 /// files given, as all of them are when a CAR is packed alone.
 public struct BlobLedger: Sendable {
