@@ -158,25 +158,56 @@ struct TailAdoption {
     _ survey: Survey, behind last: Int, _ head: Generation.Head?, required: UInt64,
     in file: Span<UInt8>
   ) throws {
+    let live = generation?.segments ?? []
     let place = survey.frames[last].end
     let kept = survey.frames.filter { $0.firstOrdinal != .max }
     let streamLength = kept.reduce(
       generation?.streamLength ?? UInt64(survey.header?.frame.contentSize ?? 0)
     ) { $0 + UInt64($1.contentSize) }
-    try storage.truncate(to: place)
-    // An index segment that stood there is written again, the same, for the same frames make it.
-    var (log, segments) = try FrameLog(storage: storage, end: place, streamLength: streamLength)
-      .appendIndex(
-        to: generation?.segments ?? [],
-        newSections: Int(survey.sectionCount - survey.firstOrdinal), newFrames: kept.count
-      ) { base in
-        survey.segmentBuilder(
-          (generation?.features ?? .ofNewFile).indexForm, from: survey.firstOrdinal, in: file
-        ).merged(with: committed?.index.segments, from: base, in: self.file)
-      }
+    // An index segment that is there already needs only its footer.
+    var written: (segment: IndexSegment, before: Int)?
+    for (count, landmark) in survey.landmarks where count == last + 1 && written == nil {
+      written = self.written(landmark, at: place, survey, in: file)
+    }
+    let end = written.map { UInt64($0.segment.frame.end) } ?? place
+    try storage.truncate(to: end)
+    var log = FrameLog(storage: storage, end: end, streamLength: streamLength)
+    var segments: [Generation.Segment] = []
+    if let written {
+      segments = live[..<written.before] + [written.segment.named]
+    } else {
+      (log, segments) = try log.appendIndex(
+        to: live, newSections: Int(survey.sectionCount - survey.firstOrdinal),
+        newFrames: kept.count
+      ) { builder(survey, from: $0, in: file) }
+    }
     try log.commit(
       after: generation, sectionCount: survey.sectionCount, head: head, segments: segments,
       required: required)
+  }
+
+  /// The index segment that was written at a place, if it is what would be written there, and how
+  /// many live segments stay before it.
+  private func written(
+    _ landmark: Survey.Landmark, at place: UInt64, _ survey: Survey, in file: Span<UInt8>
+  ) -> (segment: IndexSegment, before: Int)? {
+    let live = generation?.segments ?? []
+    guard case .segment(let written) = landmark, UInt64(written.frame.offset) == place,
+      let before = live.firstIndex(where: { $0.base == written.base })
+        ?? (written.base == survey.firstOrdinal ? live.endIndex : nil),
+      builder(survey, from: written.base, in: file)
+        .isEncoded(in: file, at: written.frame.offset, length: written.frame.length)
+    else { return nil }
+    return (written, before)
+  }
+
+  /// Makes the index segment of what was surveyed, and of the live ones from `base` on.
+  private func builder(_ survey: Survey, from base: UInt64, in file: Span<UInt8>)
+    -> IndexSegmentBuilder
+  {
+    survey.segmentBuilder(
+      (generation?.features ?? .ofNewFile).indexForm, from: survey.firstOrdinal, in: file
+    ).merged(with: committed?.index.segments, from: base, in: self.file)
   }
 }
 
