@@ -49,7 +49,7 @@ struct SurveyAudit {
     verification.sortFindings()
   }
 
-  /// Whether what lies before the last footer, and an ordinal, need not count.
+  /// Whether the file was repaired, so that what lies before its last footer need not count.
   var isRepaired: Bool { generation.features.isRepaired }
 
   /// Whether what was found wrong at a place counts: it is committed, and was not superseded.

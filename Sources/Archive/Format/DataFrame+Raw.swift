@@ -78,8 +78,13 @@ extension DataFrame {
 
   /// Where the content of the block lies whose header is at `place`.
   static func block(at place: Int, in file: Span<UInt8>) -> Range<Int> {
-    let header = UInt32(file[place]) | UInt32(file[place + 1]) << 8 | UInt32(file[place + 2]) << 16
-    return place + 3..<place + 3 + Int(header >> 3)
+    place + 3..<place + 3 + Int(blockHeader(at: place, in: file) >> 3)
+  }
+
+  /// The three bytes in front of a block, as a number.
+  @inline(__always)
+  static func blockHeader(at place: Int, in file: Span<UInt8>) -> UInt32 {
+    UInt32(file[place]) | UInt32(file[place + 1]) << 8 | UInt32(file[place + 2]) << 16
   }
 
   /// Up to `limit` bytes from the beginning of the content, together.

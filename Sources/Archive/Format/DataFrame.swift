@@ -50,8 +50,7 @@ package struct DataFrame: Equatable, Sendable {
     var onlyRaw = true
     while true {
       guard place <= stop - 3 else { throw ArchiveError(.truncated, at: offset) }
-      let header =
-        UInt32(file[place]) | UInt32(file[place + 1]) << 8 | UInt32(file[place + 2]) << 16
+      let header = Self.blockHeader(at: place, in: file)
       let size = Int(header >> 3)
       guard size <= Self.blockContent else {
         throw ArchiveError(.malformedFrame("a block is too long"), at: place)

@@ -107,12 +107,10 @@ extension ArchiveWriter {
   /// The same of a section that was there: a manifest that an interrupted write had come to, if its
   /// generation was completed without it.
   private func committedPlace(of ordinal: UInt64) throws -> UInt64? {
-    try committed?.withFile { (file) throws in
-      guard let index = committed?.index, let row = index.row(of: ordinal, in: file)
-      else { return nil }
-      let next = index.firstOrdinal(behind: row, in: file)
-      return row.entry.firstOrdinal == ordinal && next == ordinal + 1 ? row.entry.offset : nil
+    guard let committed, try committed.neighbours(of: ordinal) == ordinal..<ordinal + 1 else {
+      return nil
     }
+    return try committed.withFile { committed.index.row(of: ordinal, in: $0)?.entry.offset }
   }
 
   /// Writes the index of what is new, and answers with the segments that are live now.
