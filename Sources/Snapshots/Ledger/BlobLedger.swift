@@ -76,7 +76,7 @@ public struct BlobLedger: Sendable {
     /// Blobs that the archive holds though no record refers to them.
     public var extras = 0
     /// The bytes of these.
-    public var extrasBytes: UInt64 = 0
+    package var extrasBytes: UInt64 = 0
     /// Blobs that the server lists; nil if it was not asked, or did not say.
     public var listed: Int?
     /// Those of them that no record refers to and the archive does not hold.
