@@ -82,10 +82,9 @@ extension AccountRestore {
   }
 
   func logIn(as identifier: String) async throws -> DestinationServer {
-    let (client, did) = try await XRPCClient.loggedIn(
+    try await DestinationServer.loggedIn(
       at: options.target, network, as: identifier, (options.password, nil),
-      asking: options.asksForCode)
-    return DestinationServer(client: client, did: did, tell: tell)
+      asking: options.asksForCode, tell: tell)
   }
 
   // MARK: Names
@@ -147,7 +146,7 @@ extension AccountRestore {
     let document = try await document()
     if let key = options.signingKey {
       guard document.signingKey == key.verificationKey else {
-        throw RestoreError.strangeKey("the signing key given is not the one that the DID names")
+        throw RestoreError.strangeKey
       }
       return key
     }

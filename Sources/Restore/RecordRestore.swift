@@ -58,7 +58,9 @@ package struct RecordRestore {
       throw BackupError.notFound("\(path)")
     }
     let value: IPLDValue
-    do throws(Unfit) { value = try Self.value(of: block) } catch { return .refused(error.what) }
+    do throws(BackupError) { value = try Self.value(of: block) } catch {
+      return .refused("\(error)")
+    }
     let present = try await cid(at: path)
     if present == block.cid { return .there }
     if let present, !replaces { return .occupied(present) }
@@ -91,12 +93,11 @@ package struct RecordRestore {
     }
   }
 
-  /// Why a server would not come to the same record.
-  struct Unfit: Error { let what: String }
-
   /// What a record says, if JSON says all of it, so that the server comes to the same bytes.
+  ///
+  /// - Throws: ``BackupError/malformedDocument(_:)``: why it would not.
   @discardableResult
-  static func value(of block: Block) throws(Unfit) -> IPLDValue {
+  static func value(of block: Block) throws(BackupError) -> IPLDValue {
     let value: IPLDValue
     let isFit: Bool
     do {
@@ -105,11 +106,11 @@ package struct RecordRestore {
         try DAGCBOREncoder.encode(value) == block.bytes
         && DataModelJSON.decode(DataModelJSON.encode(value)) == value
     } catch {
-      throw Unfit(what: "it cannot be read: \(error)")
+      throw .malformedDocument("it cannot be read: \(error)")
     }
-    guard isFit else { throw Unfit(what: "it is not in the form that a server would write") }
+    guard isFit else { throw .malformedDocument("it is not in the form that a server would write") }
     guard value["$type"] != nil else {
-      throw Unfit(what: "it has no $type, which a server would add")
+      throw .malformedDocument("it has no $type, which a server would add")
     }
     return value
   }
@@ -209,9 +210,7 @@ extension RecordRestore {
     do throws(IdentifierError) { recordPath = try RecordPath(path) } catch {
       return "\(path) is no path that a server takes"
     }
-    do throws(Unfit) { try Self.value(of: block) } catch {
-      return "\(path): \(error.what)"
-    }
+    do throws(BackupError) { try Self.value(of: block) } catch { return "\(path): \(error)" }
     for ref in refs {
       guard !ref.isLegacy else { return "\(path) refers to it in the form of 2022" }
       guard case .held = archived.state(of: ref.cid) else {

@@ -116,8 +116,8 @@ package enum RestoreError: Error {
   case codeSent(String)
   /// The directory does not say what it was told.
   case identityUnchanged(String)
-  /// The key cannot be used for the account.
-  case strangeKey(String)
+  /// The signing key given is not the one that the DID names.
+  case strangeKey
   /// The new server wants the DID to name another server than the one that was asked for.
   case otherServer(String, asked: String)
   /// The new server does not find the DID's document in order.

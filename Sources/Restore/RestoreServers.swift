@@ -36,10 +36,34 @@ struct DestinationServer: Sendable {
     let identity = try await IdentityResolver(network: network).resolve(
       .did(did), confirmingHandle: false)
     guard let url = identity.pds else { throw BackupError.noServer(did.text) }
-    let client = try await XRPCClient.loggedIn(
-      at: url, network, as: did.text, login, asking: asksForCode
-    ).client
-    return DestinationServer(client: client, did: did, tell: tell)
+    let server = try await loggedIn(
+      at: url, network, as: did.text, login, asking: asksForCode, tell: tell)
+    return DestinationServer(client: server.client, did: did, tell: tell)
+  }
+
+  /// A server, logged in on with the code that came by mail if it wants one.
+  ///
+  /// - Throws: `XRPCError` if the server refuses; `TransportError`.
+  static func loggedIn(
+    at service: String, _ network: Network, as identifier: String, _ login: OwnLogin,
+    asking ask: CodeQuestion, tell: @escaping @Sendable (RestoreEvent) -> Void = { _ in }
+  ) async throws -> DestinationServer {
+    func begun(_ code: Secret?) async throws -> DestinationServer {
+      let session = Session(
+        service: service, network: network, identifier: identifier, password: login.password,
+        authFactorToken: code, allowTakendown: true)
+      let did = try await session.account()
+      let client = XRPCClient(service: service, network: network, session: session)
+      return DestinationServer(client: client, did: did, tell: tell)
+    }
+    do {
+      return try await begun(login.code)
+    } catch let error as XRPCError
+      where error.declared(CreateSession.DeclaredError.self) == .authFactorTokenRequired
+    {
+      guard login.code == nil, let asked = ask(service, "logging in") else { throw error }
+      return try await begun(asked)
+    }
   }
 
   /// Calls a method.
@@ -148,33 +172,6 @@ package typealias OwnLogin = (password: Secret, code: Secret?)
 /// possible.
 package typealias CodeQuestion = (_ server: String, _ purpose: String) -> Secret?
 
-extension XRPCClient {
-  /// Logs in, with the code that came by mail if the server wants one.
-  ///
-  /// - Returns: What asks the server as the owner of an account, and the account.
-  /// - Throws: `XRPCError` if the server refuses; `TransportError`.
-  static func loggedIn(
-    at service: String, _ network: Network, as identifier: String, _ login: OwnLogin,
-    asking ask: CodeQuestion
-  ) async throws -> (client: XRPCClient, did: DID) {
-    func begun(_ code: Secret?) async throws -> (client: XRPCClient, did: DID) {
-      let session = Session(
-        service: service, network: network, identifier: identifier, password: login.password,
-        authFactorToken: code, allowTakendown: true)
-      let did = try await session.account()
-      return (XRPCClient(service: service, network: network, session: session), did)
-    }
-    do {
-      return try await begun(login.code)
-    } catch let error as XRPCError
-      where error.declared(CreateSession.DeclaredError.self) == .authFactorTokenRequired
-    {
-      guard login.code == nil, let asked = ask(service, "logging in") else { throw error }
-      return try await begun(asked)
-    }
-  }
-}
-
 extension RequestBody {
   /// A blob up to this length is held in memory while it is sent.
   private static let maximumInMemory: UInt64 = 512 << 10
@@ -248,7 +245,7 @@ package struct SourceServer: Sendable {
       client = nil
       return
     }
-    client = try await XRPCClient.loggedIn(
+    client = try await DestinationServer.loggedIn(
       at: url, network, as: did.text, (password, options.authFactorToken),
       asking: options.asksForCode
     ).client

@@ -116,7 +116,7 @@ extension RestoreError {
       "blobs would be missing on the new server (\(count)), and that was not agreed to"
     case .codeSent(let server): "\(server) has sent a code by mail, which signs the operation"
     case .identityUnchanged(let why): "the directory does not say what it was told: \(why)"
-    case .strangeKey(let why): why
+    case .strangeKey: "the signing key given is not the one that the DID names"
     case .otherServer(let named, let asked): "\(asked) wants the DID to name \(named) as its server"
     case .notActivated(let why): "the account cannot be activated yet: \(why)"
     }
