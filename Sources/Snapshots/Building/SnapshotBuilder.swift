@@ -66,7 +66,7 @@ package struct SnapshotBuilder: Sendable {
     after base: ArchivedSnapshot?, _ provenance: Provenance
   ) {
     var snapshot = draft
-    snapshot.further = [:]
+    snapshot.further = Snapshot.FurtherFields()
     snapshot.did = base?.snapshot.did ?? draft.did
     (snapshot.handle, snapshot.pds) = (facts.handle, facts.pds)
     (snapshot.createdAt, snapshot.tool) = (provenance.createdAt, provenance.tool)

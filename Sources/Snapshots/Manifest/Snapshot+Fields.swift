@@ -159,7 +159,7 @@ extension Snapshot {
     self.init(did: did, commit: commit)
     var fields = ManifestFields(reading: map)
     try self.fields(&fields)
-    further = fields.map
+    further = FurtherFields(map: fields.map)
   }
 
   /// The manifest's bytes.
@@ -167,7 +167,7 @@ extension Snapshot {
   /// - Throws: `DAGCBORError` never, for a manifest holds nothing that DAG-CBOR cannot say.
   package func encode() throws -> [UInt8] {
     var copy = self
-    var fields = ManifestFields(writing: further)
+    var fields = ManifestFields(writing: further.map)
     try copy.fields(&fields)
     return try DAGCBOREncoder.encode(.map(fields.map))
   }
@@ -197,7 +197,7 @@ extension Snapshot {
   package var furtherLinks: [CID] {
     var links: [CID] = []
     // A stack instead of recursion: a manifest may be nested as deep as its writer liked.
-    var open = [IPLDValue.map(further)]
+    var open = [IPLDValue.map(further.map)]
     while let value = open.popLast() {
       switch value {
       case .link(let cid): links.append(cid)

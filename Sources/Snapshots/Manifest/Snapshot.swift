@@ -57,9 +57,15 @@ public struct Snapshot: Equatable, Sendable {
   /// Whether no footer led to it when it was found in a damaged file, so that it may never have
   /// been committed.
   package var isUnvouched = false
-  /// The fields of its manifest that are not known here, which a later version may have written:
-  /// kept in copies.
-  var further: IPLDMap = [:]
+  /// The fields of its manifest that are not known here.
+  var further = FurtherFields()
+
+  /// Fields that a later version may have written, kept in copies; nothing here depends on them.
+  struct FurtherFields: Equatable, Sendable {
+    var map: IPLDMap = [:]
+
+    static func == (left: Self, right: Self) -> Bool { true }
+  }
 
   /// A snapshot of which nothing else is known.
   package init(did: DID, commit: CID) { (self.did, self.commit) = (did, commit) }
@@ -158,9 +164,7 @@ extension Snapshot {
   /// how and by whom it was made.
   func saysNothingNew(after earlier: Snapshot) -> Bool {
     var same = self
-    (same.previous, same.fetched, same.further) = (
-      earlier.previous, earlier.fetched, earlier.further
-    )
+    (same.previous, same.fetched) = (earlier.previous, earlier.fetched)
     (same.createdAt, same.tool) = (earlier.createdAt, earlier.tool)
     same.hostSystem = earlier.hostSystem
     same.durationMilliseconds = earlier.durationMilliseconds
