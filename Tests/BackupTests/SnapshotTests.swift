@@ -117,6 +117,14 @@ import Testing
     #expect(snapshot.blobs.unaccepted <= 1 << 49)
   }
 
+  @Test func `keeps figures that do not go together, when it is written again`() throws {
+    let value = IPLDValue.map(try map()).replacing(["unreadable", "records"], with: .integer(0))
+      .replacing(["unreadable", "partlySearched"], with: .integer(8))
+    let snapshot = try decode(value.map ?? [:])
+    #expect(snapshot.unreadable.mayHideBlobs)
+    #expect(try self.snapshot(snapshot.encode()) == snapshot)
+  }
+
   @Test func `keeps what a later version says, at every depth, through a change`() throws {
     var value = IPLDValue.map(try map())
     for path in [["zzz"], ["blobs", "later"], ["car", "later"], ["fetched", "later"]] {

@@ -28,7 +28,9 @@ extension Snapshot {
     try fields.group("car", &car) { car, fields throws(SnapshotError) in
       try car.fields(&fields)
     }
-    try fields.group("unreadable", &unreadable, isAbsent: unreadable.count == 0) {
+    try fields.group(
+      "unreadable", &unreadable, isAbsent: unreadable == UnreadableRecords()
+    ) {
       unreadable, fields throws(SnapshotError) in
       try fields.field("records", &unreadable.count, orElse: 0, isOmitted: false)
       try fields.field(
