@@ -83,6 +83,24 @@ public struct RepositoryInspection: Sendable {
   /// Why there is no commit, in words; nil if there is one.
   package var whyNoCommit: String? { commitError.map { "\($0)" } }
 
+  /// What is wrong with the tree so that records that are in it may not have been reached; nil if a
+  /// walk gives out all that there are.
+  ///
+  /// A tree may break other rules, and give them all: one with a key that is no path, for example.
+  package var whyRecordsAreLost: String? {
+    let losing = treeProblems.first { problem in
+      switch problem.kind {
+      case .illegalKey, .wrongLayer, .emptyLeaf, .untrimmedTop: false
+      case .prefixNotMaximal: problem.key == nil
+      case .malformedNode, .missing, .keysNotAscending, .cycle, .repeatedNode, .tooDeep: true
+      }
+    }
+    if let losing { return "\(losing)" }
+    // Those that were not listed may be of any kind.
+    return treeProblemCount > treeProblems.count
+      ? "the tree of records is malformed (problems: \(treeProblemCount))" : nil
+  }
+
   /// Whether everything that was read is what it must be: hashes, commit, tree.
   public var isWellFormed: Bool {
     carError == nil && mismatchedBlocks.isEmpty && commit != nil && treeProblemCount == 0

@@ -1,7 +1,9 @@
 import ATProtocol
 import Archive
 import ArchiveTestSupport
+import Files
 import IPLD
+import Repository
 import Snapshots
 import SystemPackage
 import TestSupport
@@ -73,14 +75,10 @@ import Verification
     #expect(report.verdict == .damaged)
   }
 
-  @Test func `survives a tree that leads back to itself under a hash that nobody can check`() throws
+  /// An archive of a commit whose tree is one block.
+  private func archive(in folder: TemporaryFolder, withTree name: CID, _ node: [UInt8]) throws
+    -> ArchiveReader
   {
-    // CIDs of a hash function that is unknown here need not match, so they can close a circle.
-    let name = CID(
-      codec: .dagCBOR,
-      multihash: Multihash(
-        function: HashFunction(rawValue: 0x1e), digest: [UInt8](repeating: 7, count: 32)))
-    let node = try DAGCBOREncoder.encode(.map(["e": .array([]), "l": .link(name)]))
     let commit = try DAGCBOREncoder.encode(
       .map([
         "did": .string("did:plc:ewvi7nxzyoun6zhxrhs64oiz"), "version": .integer(3),
@@ -88,8 +86,7 @@ import Verification
         "sig": .bytes([UInt8](repeating: 1, count: 64)),
       ]))
     let root = CID(codec: .dagCBOR, hashing: commit.span)
-    let folder = try TemporaryFolder()
-    let path = FilePath(folder.file("circle.car.zst"))
+    let path = FilePath(folder.file("forged.car.zst"))
     var header: [UInt8] = []
     CARWriter.appendHeader(roots: [root], to: &header)
     var car = header
@@ -105,7 +102,31 @@ import Verification
     let cid = CID(codec: .dagCBOR, hashing: bytes.span)
     try writer.append(cid, bytes.span)
     _ = try writer.commit(manifest: cid)
-    let reader = try ArchiveReader(path: path)
+    return try ArchiveReader(path: path)
+  }
+
+  @Test func `is that records are lost where a node of the tree is none, in every look`() throws {
+    let node = try DAGCBOREncoder.encode(.map(["x": .integer(1)]))
+    let folder = try TemporaryFolder()
+    let reader = try archive(in: folder, withTree: CID(codec: .dagCBOR, hashing: node.span), node)
+    #expect(try SnapshotVerifier().verify(reader, .full).verdict == .damaged)
+    let newest = try ArchivedSnapshot.newest(in: reader)
+    let contents = try SnapshotBlocks(newest).contents()
+    #expect(contents.tree.treeProblemCount == 1)
+    #expect(contents.flaw?.contains("is not a tree node") == true)
+    #expect(throws: BackupError.self) { try newest.missingNow() }
+  }
+
+  @Test func `survives a tree that leads back to itself under a hash that nobody can check`() throws
+  {
+    // CIDs of a hash function that is unknown here need not match, so they can close a circle.
+    let name = CID(
+      codec: .dagCBOR,
+      multihash: Multihash(
+        function: HashFunction(rawValue: 0x1e), digest: [UInt8](repeating: 7, count: 32)))
+    let node = try DAGCBOREncoder.encode(.map(["e": .array([]), "l": .link(name)]))
+    let folder = try TemporaryFolder()
+    let reader = try archive(in: folder, withTree: name, node)
     #expect(try SnapshotVerifier().verify(reader, .full).verdict == .damaged)
     #expect(throws: (any Error).self) { try ArchivedSnapshot.newest(in: reader).record("a.b.c/1") }
   }

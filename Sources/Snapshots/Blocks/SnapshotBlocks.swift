@@ -102,7 +102,8 @@ package final class SnapshotBlocks {
       }
     }
     if let failure { throw failure }
-    return LaidOutRepository(archived: archived, tree: tree, flaw: flaw, blocks: blocks)
+    return LaidOutRepository(
+      archived: archived, tree: tree, flaw: flaw ?? tree.whyRecordsAreLost, blocks: blocks)
   }
 
   /// All of them, laid out.
