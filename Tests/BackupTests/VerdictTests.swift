@@ -96,7 +96,11 @@ import Verification
     try writer.append(root, commit.span)
     try writer.append(name, node.span)
     var snapshot = try Snapshot.example()
-    snapshot.commit = root
+    (snapshot.commit, snapshot.previous, snapshot.privateData) = (root, nil, nil)
+    (snapshot.extrasPages, snapshot.missingPages) = ([], [])
+    (snapshot.didDocument, snapshot.plcLog) = (nil, nil)
+    (snapshot.blobs, snapshot.standing) = (Snapshot.BlobCounts(), Standing())
+    (snapshot.unreadable, snapshot.isUnvouched) = (UnreadableRecords(), false)
     snapshot.describe(car, header: header.count, sectionCount: 2, order: [0, 2])
     let bytes = try snapshot.encode()
     let cid = CID(codec: .dagCBOR, hashing: bytes.span)
