@@ -79,15 +79,6 @@ extension FleetDatabase {
     ).isEmpty
   }
 
-  /// Lets go of a host, whose list was not read to its end.
-  ///
-  /// - Throws: ``DatabaseError``.
-  func release(_ lease: HostLease) async throws {
-    try await database.persistently(
-      "UPDATE carpack.host SET holder = NULL, leased_until = NULL WHERE host = $1 AND holder = $2",
-      [lease.host, lease.holder], for: Self.shortPatience)
-  }
-
   /// Says how a list came out.
   ///
   /// - Parameters:

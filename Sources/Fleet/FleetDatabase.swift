@@ -166,14 +166,18 @@ package struct FleetDatabase: Sendable {
     ).isEmpty
   }
 
-  /// Lets go of an account with which nothing was done.
+  /// Lets go of all accounts and hosts that somebody holds: nothing came of them.
   ///
+  /// - Parameter holder: how the names of the leases begin.
   /// - Throws: ``DatabaseError``.
-  func release(_ lease: Lease) async throws {
-    try await database.persistently(
-      """
-      UPDATE carpack.account SET holder = NULL, leased_until = NULL WHERE did = $1 AND holder = $2
-      """, [lease.did.text, lease.holder], for: Self.shortPatience)
+  func release(heldBy holder: String) async throws {
+    for table in ["account", "host"] {
+      try await database.persistently(
+        """
+        UPDATE carpack.\(table) SET holder = NULL, leased_until = NULL
+          WHERE starts_with(holder, $1)
+        """, [holder], for: Self.shortPatience)
+    }
   }
 
   /// Says what came of an account, lets go of it, and sets when it is due again.

@@ -85,9 +85,11 @@ struct `The database of a fleet` {
 
   @Test func `gives what is let go of to the next at once`() async throws {
     try await withFleet(1) { fleet, _ in
-      let first = try #require(try await fleet.take(1, holder: "first", seconds: 60).first)
-      try await fleet.release(first)
-      #expect(try await fleet.take(1, holder: "second", seconds: 60).count == 1)
+      #expect(try await fleet.take(1, holder: "first/1", seconds: 60).count == 1)
+      try await fleet.release(heldBy: "firs_/")
+      #expect(try await fleet.take(1, holder: "second/1", seconds: 60).isEmpty)
+      try await fleet.release(heldBy: "first/")
+      #expect(try await fleet.take(1, holder: "second/1", seconds: 60).count == 1)
     }
   }
 

@@ -64,6 +64,34 @@ struct `A simulated fleet` {
     }
   }
 
+  @Test func `lets go of an account whose end it could not say when it was stopped`() async throws {
+    try await TestDatabase.with { database in
+      let fleet = FleetDatabase(database.url)
+      let settings = FleetSettings(store: try BucketAddress("s3://archives/fleet/"))
+      try await fleet.initialize(settings)
+      _ = try await fleet.add([try DID("did:web:done.example.com")])
+      let (done, isDone) = AsyncStream.makeStream(of: Void.self)
+      let tasks = FleetWorker.Tasks(
+        backUp: { _ in
+          // It comes to its end although the worker was stopped, and the connection broke then.
+          isDone.finish()
+          while !Task.isCancelled { await Task.yield() }
+          try await Task.detached { try await database.cutOff() }.value
+          return FleetOutcome(.complete)
+        }, remove: { _ in }, list: { _, _ in })
+      let worker = FleetWorker(
+        FleetDatabase(database.url), settings, options: FleetWorker.Options(name: "w"), tasks: tasks
+      )
+      await withThrowingTaskGroup { group in
+        group.addTask { try await worker.run() }
+        for await _ in done {}
+        group.cancelAll()
+      }
+      #expect(try await fleet.status().running == 0)
+      #expect(try await fleet.take(1, holder: "next", seconds: 60).count == 1)
+    }
+  }
+
   @Test func `backs every account up, and none twice at a time, while workers die`() async throws {
     try await TestDatabase.with { database in
       let fleet = FleetDatabase(database.url)

@@ -50,8 +50,8 @@ package struct FleetWorker: Sendable {
   private let tasks: Tasks
   private let counters: FleetCounters
   private let observer: @Sendable (DID, FleetOutcome) -> Void
-  /// What leases of this run are called, as no other's.
-  private let identity = "\(UInt64.random(in: 0 ... .max))"
+  /// How the leases of this run begin, as no other's.
+  private let holder: String
 
   /// How long nothing that is due is waited for before the database is asked again, in seconds.
   private static let longestPause = 5.0
@@ -74,22 +74,41 @@ package struct FleetWorker: Sendable {
   ) {
     (self.fleet, self.settings, self.options) = (fleet, settings, options)
     (self.tasks, self.counters, self.observer) = (tasks, counters, observer)
+    holder = "\(options.name)/\(UInt64.random(in: 0 ... .max))/"
   }
 
-  /// Works until it is cancelled, or nothing is due any more.
+  /// Works until it is cancelled, or nothing is due any more; then it lets go of what it holds.
   ///
   /// - Throws: ``DatabaseError`` if the database is gone for longer than a moment;
   ///   `CancellationError`.
   package func run() async throws {
-    try await withThrowingTaskGroup { group in
-      group.addTask { try await report() }
-      group.addTask { try await listHosts() }
-      group.addTask { try await work() }
-      defer { group.cancelAll() }
-      // The others go on for ever.
-      try await group.next()
+    do {
+      try await withThrowingTaskGroup { group in
+        group.addTask { try await report() }
+        group.addTask { try await listHosts() }
+        group.addTask { try await work() }
+        defer { group.cancelAll() }
+        // The others go on for ever.
+        try await group.next()
+      }
+    } catch {
+      try await letGo()
+      throw error
     }
+    try await letGo()
     try await sayOnce()
+  }
+
+  /// Lets go of all that it holds, so that nobody waits for what it does not do: of what it was
+  /// stopped at, and of what it had done and could not say, since the database was away.
+  private func letGo() async throws {
+    try await Task.detached { [fleet, holder] in
+      do {
+        try await fleet.release(heldBy: holder)
+      } catch let error as DatabaseError where error.kind == .connection {
+        // Its leases run out by themselves.
+      }
+    }.value
   }
 
   private func report() async throws {
@@ -137,19 +156,11 @@ package struct FleetWorker: Sendable {
   }
 
   private func taken(_ number: Int) async throws -> [FleetDatabase.Lease] {
-    try await fleet.take(
-      1, holder: "\(options.name)/\(identity)/\(number)", seconds: options.leaseSeconds)
+    try await fleet.take(1, holder: holder + "\(number)", seconds: options.leaseSeconds)
   }
 
   private func work(on lease: FleetDatabase.Lease) async throws {
-    let outcome: FleetOutcome?
-    do {
-      outcome = try await whileHolding(lease) { try await self.outcome(of: lease) }
-    } catch is CancellationError {
-      // So that no other worker waits for what this one does not do.
-      try await Task.detached { [fleet] in try await fleet.release(lease) }.value
-      throw CancellationError()
-    }
+    let outcome = try await whileHolding(lease) { try await self.outcome(of: lease) }
     guard let outcome else {
       counters.change { $0.lost += 1 }
       return
@@ -229,8 +240,9 @@ package struct FleetWorker: Sendable {
 
   private func listHosts() async throws {
     while true {
-      let holder = "\(options.name)/\(identity)/host"
-      if let lease = try await fleet.takeHost(holder: holder, seconds: options.leaseSeconds) {
+      if let lease = try await fleet.takeHost(
+        holder: holder + "host", seconds: options.leaseSeconds)
+      {
         try await list(lease)
       } else {
         try await Task.sleep(for: .seconds(Self.longestPause))
@@ -246,11 +258,7 @@ package struct FleetWorker: Sendable {
         count.withLock { $0 += page.count }
         return try await fleet.note(page, of: lease, seconds: options.leaseSeconds)
       }
-    } catch is CancellationError {
-      // So that another worker lists it at once.
-      try await Task.detached { [fleet] in try await fleet.release(lease) }.value
-      throw CancellationError()
-    } catch let error where !(error is DatabaseError) {
+    } catch let error where !(error is DatabaseError || error is CancellationError) {
       fault = "\(error)"
     }
     try await fleet.end(lease, count: count.withLock { $0 }, fault: fault)
