@@ -1,6 +1,7 @@
 import ATProtocol
 import Archive
 import ArchiveTestSupport
+import Extraction
 import Files
 import IPLD
 import Repository
@@ -119,6 +120,13 @@ import Verification
     #expect(contents.tree.treeProblemCount == 1)
     #expect(contents.flaw?.contains("is not a tree node") == true)
     #expect(throws: BackupError.self) { try newest.missingNow() }
+    var (records, car) = (Selection(), Selection())
+    (records.records, car.car) = (true, true)
+    for (selection, isDamaged) in [(Selection.all, true), (records, true), (car, false)] {
+      let out = try OutputFolder(folder.file("out"), overwriting: true)
+      let report = try SnapshotExtractor.extract(selection, of: newest, into: out)
+      #expect(report.damaged.contains { $0.what == "records" } == isDamaged)
+    }
   }
 
   @Test func `survives a tree that leads back to itself under a hash that nobody can check`() throws

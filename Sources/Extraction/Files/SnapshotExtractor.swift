@@ -238,6 +238,7 @@ package struct SnapshotExtractor {
     if let error = tree.commitError { report.damaged.append(("records", "\(error)")) }
     // What the snapshot never had was missing before any damage.
     if archived.snapshot.isComplete || archived.cid == nil {
+      if takesTree, let why = tree.whyRecordsAreLost { report.damaged.append(("records", why)) }
       for node in tree.missingNodes where takesTree {
         report.damaged.append(("the tree node \(node)", "it is lost, and all records below it"))
       }
