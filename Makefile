@@ -51,7 +51,7 @@ EPOCH = $${SOURCE_DATE_EPOCH:-$$(git log -1 --format=%ct 2>/dev/null || date +%s
 LINTED := Package.swift Sources Tests Benchmarks/Sources Fuzz/Sources Serve/Sources
 DOCC ?= $(shell command -v docc || xcrun --find docc)
 # CarpackKit is for other programs; of the others, what the package uses itself is described, too.
-DOCUMENTED := CarpackKit IPLD ATProtocol Archive XRPC ObjectStore Live Fleet
+DOCUMENTED := CarpackKit IPLD ATProtocol Archive HTTP XRPC ObjectStore Live Fleet
 
 FUZZERS ?=
 FUZZ_SECONDS ?= 600

@@ -64,7 +64,7 @@ let base: [Target.Dependency] = ["Archive", "ATProtocol", "IPLD", "LibC", paths]
 let snapshots: [Target.Dependency] = base + ["Files", "Repository", "Snapshots"]
 let backup: [Target.Dependency] =
   snapshots + [
-    "Copying", "Extraction", "Live", "Packing", "Remote", "Restore", "Verification", "XRPC",
+    "Copying", "Extraction", "HTTP", "Live", "Packing", "Remote", "Restore", "Verification", "XRPC",
   ]
 
 extension Target {
@@ -91,6 +91,7 @@ let package = Package(
     .library(name: "IPLD", targets: ["IPLD"]),
     .library(name: "ATProtocol", targets: ["ATProtocol"]),
     .library(name: "Archive", targets: ["Archive"]),
+    .library(name: "HTTP", targets: ["HTTP"]),
     .library(name: "XRPC", targets: ["XRPC"]),
     .library(name: "ObjectStore", targets: ["ObjectStore"]),
     .library(name: "Fleet", targets: ["Fleet"]),
@@ -140,9 +141,10 @@ let package = Package(
     .room("IPLD", ["CCrypto", "CSHA256", "LibC"]),
     .room("ATProtocol", ["CCrypto", "IPLD", "LibC"]),
     .room("Archive", ["IPLD", "LibC", "CGlibc", "CPager", "CZlib", "CZstd", "CXXHash", paths]),
-    // Servers, and buckets of object stores.
-    .room("XRPC", ["ATProtocol", "CCurl", "CResolv", "IPLD", "LibC"]),
-    .room("ObjectStore", ["ATProtocol", "IPLD", "LibC", "XRPC", paths]),
+    // Servers, the methods that they are asked for, and buckets of object stores.
+    .room("HTTP", ["ATProtocol", "CCurl", "IPLD", "LibC"]),
+    .room("XRPC", ["ATProtocol", "CResolv", "HTTP", "IPLD", "LibC"]),
+    .room("ObjectStore", ["ATProtocol", "HTTP", "IPLD", "LibC", paths]),
 
     // Names and bytes on disk.
     .room("Files", base + ["CGlibc"]),
@@ -151,7 +153,7 @@ let package = Package(
     // What an archive says of its snapshots.
     .room("Snapshots", base + ["Files", "Repository"]),
     // Archives elsewhere: ranges into storage.
-    .room("Remote", base + ["CGlibc", "Files", "ObjectStore", "Snapshots", "XRPC"]),
+    .room("Remote", base + ["CGlibc", "Files", "HTTP", "ObjectStore", "Snapshots"]),
     // Files into an archive.
     .room("Packing", snapshots),
     // Archives checked.
@@ -161,9 +163,9 @@ let package = Package(
     // Archives into files.
     .room("Extraction", snapshots),
     // A live account into its archive.
-    .room("Live", snapshots + ["CGlibc", "ObjectStore", "Remote", "Verification", "XRPC"]),
+    .room("Live", snapshots + ["CGlibc", "HTTP", "ObjectStore", "Remote", "Verification", "XRPC"]),
     // An archive back onto a server.
-    .room("Restore", snapshots + ["XRPC"]),
+    .room("Restore", snapshots + ["HTTP", "XRPC"]),
     // Many accounts on many machines, by way of PostgreSQL, whose client library is opened when it
     // is first used.
     .room("Fleet", backup + ["ObjectStore"]),
@@ -192,7 +194,7 @@ let package = Package(
     .target(
       name: "StandIn",
       dependencies: [
-        "ATProtocol", "CCrypto", "IPLD", "LibC", "ObjectStore", "TestSupport", "XRPC",
+        "ATProtocol", "CCrypto", "HTTP", "IPLD", "LibC", "ObjectStore", "TestSupport", "XRPC",
       ],
       path: "Tests/StandIn", swiftSettings: strict, linkerSettings: [.linkedLibrary("crypto")]),
     .executableTarget(
@@ -208,8 +210,8 @@ let package = Package(
     .suite("ATProtocolTests", ["ATProtocol", "Archive", "IPLD", "LibC", "Repository", "StandIn"]),
     .suite(
       "ArchiveTests", ["Archive", "ArchiveTestSupport", "IPLD", "LibC", paths], isOptimised: true),
-    .suite("XRPCTests", ["ATProtocol", "IPLD", "LibC", "StandIn", "XRPC"]),
-    .suite("ObjectStoreTests", ["ATProtocol", "IPLD", "LibC", "ObjectStore", "StandIn", "XRPC"]),
+    .suite("XRPCTests", ["ATProtocol", "HTTP", "IPLD", "LibC", "StandIn", "XRPC"]),
+    .suite("ObjectStoreTests", ["ATProtocol", "HTTP", "IPLD", "LibC", "ObjectStore", "StandIn"]),
     .suite("TOMLTests", ["TOML"]),
     .suite("BackupTests", backup + ["ArchiveTestSupport", "StandIn"]),
     .suite("KitTests", backup + ["CarpackKit", "KitPrograms", "StandIn"]),
@@ -277,8 +279,8 @@ if Context.environment["CARPACK_BUILD_SERVE"] != nil {
 // `--sanitize=fuzzer` only.
 if Context.environment["CARPACK_BUILD_FUZZ"] != nil {
   let fuzzed: [Target.Dependency] = [
-    "Archive", "ATProtocol", "IPLD", "Repository", "Snapshots", "TOML", "Verification", "XRPC",
-    paths,
+    "Archive", "ATProtocol", "HTTP", "IPLD", "Repository", "Snapshots", "TOML", "Verification",
+    "XRPC", paths,
   ]
   package.targets.append(.room("FuzzSupport", fuzzed, path: "Fuzz/Sources/FuzzSupport"))
   package.targets += [

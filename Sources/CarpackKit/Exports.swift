@@ -3,6 +3,7 @@
 @_exported public import Copying
 @_exported public import Extraction
 @_exported public import Files
+@_exported public import HTTP
 @_exported public import IPLD
 @_exported public import Live
 @_exported public import Packing

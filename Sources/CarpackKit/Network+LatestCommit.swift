@@ -1,6 +1,7 @@
 public import ATProtocol
+public import HTTP
 public import IPLD
-public import XRPC
+internal import XRPC
 
 extension Network {
   /// Where the repository of an account stands.

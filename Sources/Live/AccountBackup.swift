@@ -1,9 +1,10 @@
 public import ATProtocol
 internal import Files
+public import HTTP
 public import IPLD
 internal import Remote
 package import Snapshots
-public import XRPC
+package import XRPC
 
 /// Backs up a live account: who it is, its repository, every blob, into an archive that is there or
 /// a new one.

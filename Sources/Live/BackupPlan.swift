@@ -1,5 +1,6 @@
 package import ATProtocol
 internal import Archive
+internal import HTTP
 internal import IPLD
 internal import Snapshots
 internal import XRPC

@@ -1,4 +1,5 @@
 internal import ATProtocol
+internal import HTTP
 internal import IPLD
 internal import Snapshots
 internal import XRPC

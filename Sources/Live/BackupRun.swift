@@ -1,5 +1,6 @@
 internal import ATProtocol
 internal import Archive
+internal import HTTP
 internal import Snapshots
 internal import XRPC
 

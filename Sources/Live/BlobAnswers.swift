@@ -1,6 +1,7 @@
 internal import ATProtocol
 internal import Archive
 internal import Files
+internal import HTTP
 internal import Snapshots
 internal import SystemPackage
 internal import XRPC

@@ -1,6 +1,7 @@
 internal import ATProtocol
 internal import Archive
 package import Files
+internal import HTTP
 internal import IPLD
 internal import Snapshots
 internal import Synchronization

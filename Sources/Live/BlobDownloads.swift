@@ -1,4 +1,5 @@
 internal import ATProtocol
+internal import HTTP
 internal import IPLD
 package import Snapshots
 internal import Synchronization

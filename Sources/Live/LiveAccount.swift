@@ -1,6 +1,7 @@
 package import ATProtocol
 internal import Archive
 internal import Files
+package import HTTP
 package import IPLD
 internal import Repository
 internal import Snapshots

@@ -1,5 +1,6 @@
 package import ATProtocol
 internal import Files
+package import HTTP
 package import IPLD
 internal import Synchronization
 package import XRPC

@@ -1,5 +1,5 @@
+package import HTTP
 package import IPLD
-package import XRPC
 
 /// Single objects: read, put, copied, removed, listed.
 extension BucketClient {

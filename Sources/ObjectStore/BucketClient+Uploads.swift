@@ -1,5 +1,5 @@
+package import HTTP
 package import IPLD
-package import XRPC
 
 /// Uploads in parts, of which the store makes one object at once when they are complete.
 extension BucketClient {

@@ -1,7 +1,7 @@
 internal import ATProtocol
+package import HTTP
 internal import IPLD
 internal import Synchronization
-package import XRPC
 
 /// One bucket of an object store that speaks as Amazon's S3 does.
 ///

@@ -1,4 +1,4 @@
-internal import XRPC
+internal import HTTP
 
 /// Where the objects of a bucket are asked for.
 struct Endpoint: Sendable {

@@ -1,9 +1,9 @@
 internal import Archive
 package import Files
+package import HTTP
 package import ObjectStore
 internal import Snapshots
 package import SystemPackage
-package import XRPC
 
 /// Brings a file up to date with an archive that lies elsewhere, by fetching what it lacks.
 ///

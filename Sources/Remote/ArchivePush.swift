@@ -1,9 +1,9 @@
 internal import Archive
 package import Files
+internal import HTTP
 internal import IPLD
 internal import ObjectStore
 package import SystemPackage
-internal import XRPC
 
 /// Brings an object in a bucket up to date with an archive that lies here, by sending what it
 /// lacks.

@@ -1,11 +1,11 @@
 package import ATProtocol
 package import Archive
 internal import Files
+package import HTTP
 internal import IPLD
 package import ObjectStore
 internal import Synchronization
 package import SystemPackage
-package import XRPC
 
 /// Where in a bucket the archives lie that backups go to.
 public final class BucketDestination: Sendable {

@@ -1,8 +1,8 @@
 internal import Archive
+internal import HTTP
 internal import IPLD
 internal import ObjectStore
 internal import Synchronization
-internal import XRPC
 
 /// An object in a bucket, to be read, or replaced by one that goes on where it ends, or by another.
 ///

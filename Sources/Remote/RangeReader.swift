@@ -1,6 +1,6 @@
 package import Archive
+internal import HTTP
 package import ObjectStore
-internal import XRPC
 
 /// What one object can be asked for, part by part.
 protocol RangeReader: Sendable {

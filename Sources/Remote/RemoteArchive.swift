@@ -1,10 +1,10 @@
 internal import Archive
 internal import Dispatch
 package import Files
+package import HTTP
 package import ObjectStore
 internal import Synchronization
 package import SystemPackage
-package import XRPC
 
 /// An archive that lies elsewhere: in a bucket, or on a web server.
 package enum RemoteArchive {

@@ -1,8 +1,8 @@
 internal import Archive
 internal import Files
+internal import HTTP
 internal import IPLD
 internal import Synchronization
-internal import XRPC
 
 /// An object that lies on a server, read part by part: its end first, which one request tells, then
 /// what is wanted.

@@ -1,5 +1,6 @@
 internal import ATProtocol
 internal import Files
+internal import HTTP
 internal import IPLD
 internal import Snapshots
 internal import XRPC

@@ -1,10 +1,11 @@
 internal import ATProtocol
 internal import CGlibc
 internal import Files
+package import HTTP
 internal import IPLD
 package import Snapshots
 package import SystemPackage
-package import XRPC
+internal import XRPC
 
 /// Puts an account from an archive onto a server: step by step, each once, going by what servers
 /// and directory say, and stopping before every step that cannot be undone.

@@ -1,7 +1,8 @@
 package import ATProtocol
 internal import Files
+package import HTTP
 internal import IPLD
-package import XRPC
+internal import XRPC
 
 /// An account as the PLC directory has it now, and changes of that, each sent once.
 ///

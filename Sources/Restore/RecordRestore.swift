@@ -1,9 +1,10 @@
 package import ATProtocol
 internal import Files
+package import HTTP
 package import IPLD
 package import Snapshots
 internal import SystemPackage
-package import XRPC
+internal import XRPC
 
 /// Puts single records of a snapshot back, and the blobs that they refer to, into the account that
 /// they are of: with the same keys, the same values and therefore the same CIDs.

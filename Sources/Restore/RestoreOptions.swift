@@ -1,5 +1,6 @@
 package import ATProtocol
-package import XRPC
+package import HTTP
+internal import XRPC
 
 /// How an account is put back.
 package struct RestoreOptions: Sendable {

@@ -1,7 +1,8 @@
 package import ATProtocol
+package import HTTP
 internal import IPLD
 package import Snapshots
-package import XRPC
+internal import XRPC
 
 /// What a restore would do, what would be missing, and what it takes: found out without changing
 /// anything, and without a login.

@@ -1,10 +1,11 @@
 package import ATProtocol
 internal import Archive
 internal import Files
+package import HTTP
 package import IPLD
 internal import Snapshots
 internal import Synchronization
-package import XRPC
+internal import XRPC
 
 /// A server that an account is restored to, asked as its owner.
 ///

@@ -1,6 +1,7 @@
 package import ATProtocol
 internal import Archive
 internal import Files
+internal import HTTP
 package import IPLD
 internal import Repository
 package import Snapshots

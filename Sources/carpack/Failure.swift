@@ -2,6 +2,7 @@ internal import ATProtocol
 internal import Archive
 internal import Files
 internal import Fleet
+internal import HTTP
 internal import IPLD
 internal import LibC
 internal import ObjectStore

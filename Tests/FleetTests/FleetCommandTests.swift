@@ -1,10 +1,10 @@
 import ATProtocol
 import Foundation
+import HTTP
 import IPLD
 import StandIn
 import TestSupport
 import Testing
-import XRPC
 
 @testable import Fleet
 

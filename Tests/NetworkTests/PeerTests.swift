@@ -1,9 +1,9 @@
 import ATProtocol
 import Foundation
+import HTTP
 import IPLD
 import TestSupport
 import Testing
-import XRPC
 
 /// Backing up from a server of another project, and through a proxy that spoils its answers.
 @Suite(

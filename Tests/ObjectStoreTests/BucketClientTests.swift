@@ -1,7 +1,7 @@
+import HTTP
 import IPLD
 import StandIn
 import Testing
-import XRPC
 
 @testable import ObjectStore
 

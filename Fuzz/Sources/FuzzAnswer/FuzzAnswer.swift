@@ -2,6 +2,7 @@ import ATProtocol
 import FuzzSupport
 import IPLD
 
+@testable import HTTP
 @testable import XRPC
 
 /// What servers answer: a body is read by every endpoint or refused, a head gives numbers that can

@@ -2,6 +2,7 @@ import ATProtocol
 import FuzzSupport
 import IPLD
 
+@testable import HTTP
 @testable import XRPC
 
 /// What identities are made of: read or refused, the same when it is written and read again; and a

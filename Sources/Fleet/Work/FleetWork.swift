@@ -1,9 +1,9 @@
 package import ATProtocol
+package import HTTP
 package import Live
 package import ObjectStore
 internal import Remote
 package import SystemPackage
-package import XRPC
 
 /// A worker with all that it needs, put together from what a fleet's settings and its own machine
 /// say.

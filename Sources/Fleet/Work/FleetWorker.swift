@@ -1,6 +1,6 @@
 package import ATProtocol
+internal import HTTP
 internal import Synchronization
-internal import XRPC
 
 /// Takes accounts that are due, and has them backed up, some at a time.
 ///

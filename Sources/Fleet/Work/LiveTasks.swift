@@ -1,7 +1,8 @@
 internal import ATProtocol
+package import HTTP
 package import Live
 package import Remote
-package import XRPC
+internal import XRPC
 
 extension FleetWorker.Tasks {
   /// The real ones: accounts are backed up from their servers into a bucket.

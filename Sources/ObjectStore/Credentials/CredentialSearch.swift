@@ -1,6 +1,6 @@
 internal import ATProtocol
+internal import HTTP
 internal import SystemPackage
-internal import XRPC
 
 /// Looks for credentials where Amazon's tools do: the environment, the files of profiles, the
 /// container, the instance.

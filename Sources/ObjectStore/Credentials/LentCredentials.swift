@@ -1,7 +1,7 @@
 internal import ATProtocol
+internal import HTTP
 internal import IPLD
 internal import SystemPackage
-internal import XRPC
 
 /// Credentials that a machine lends to what runs on it: a container's, or an instance's.
 ///

@@ -1,5 +1,5 @@
 package import ATProtocol
-package import XRPC
+package import HTTP
 
 /// Whose requests a store takes: a key, its secret, and the token of a session that ends.
 package struct StoreCredentials: Equatable, Sendable {

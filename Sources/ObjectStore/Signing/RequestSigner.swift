@@ -1,6 +1,6 @@
 package import ATProtocol
+internal import HTTP
 internal import IPLD
-internal import XRPC
 
 /// Signs requests as Amazon's stores, and those that speak as they do, want it: Signature Version
 /// 4.

@@ -1,4 +1,5 @@
 internal import ATProtocol
+internal import HTTP
 internal import IPLD
 
 /// What a token says of itself (RFC 7519); whether that is true is for the server to say.

@@ -1,4 +1,5 @@
 package import ATProtocol
+package import HTTP
 
 /// An authenticated session: a token that is renewed when it is over, once for all
 /// who use it at the time.

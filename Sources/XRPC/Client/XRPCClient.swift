@@ -1,3 +1,5 @@
+package import HTTP
+
 /// Calls methods of XRPC on one server, in a session or without one.
 package struct XRPCClient: Sendable {
   /// The server's base URL, without a slash at its end.

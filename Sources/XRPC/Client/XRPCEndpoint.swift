@@ -1,4 +1,5 @@
 internal import ATProtocol
+package import HTTP
 
 /// A method of XRPC with its parameters (<https://atproto.com/specs/xrpc>).
 package protocol XRPCEndpoint: Sendable {

@@ -1,4 +1,5 @@
 package import ATProtocol
+package import HTTP
 
 /// Finds the documents of DIDs: in the PLC directory, or on the host that a `did:web` names.
 package struct DIDResolver: Sendable {

@@ -1,4 +1,5 @@
 internal import ATProtocol
+internal import HTTP
 internal import IPLD
 
 /// A DNS resolver that is asked over HTTPS and answers in JSON, `application/dns-json`.

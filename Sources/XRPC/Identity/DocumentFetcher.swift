@@ -1,3 +1,5 @@
+package import HTTP
+
 /// What fetches the small documents that identities are made of.
 ///
 /// ``Network`` is the real one.

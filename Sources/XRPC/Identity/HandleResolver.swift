@@ -1,4 +1,5 @@
 package import ATProtocol
+package import HTTP
 internal import IPLD
 
 /// Finds the account that a handle leads to.

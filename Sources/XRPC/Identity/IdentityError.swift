@@ -1,4 +1,5 @@
 package import ATProtocol
+package import HTTP
 
 /// Why an account could not be found out about.
 package enum IdentityError: Error, Equatable, Sendable, CustomStringConvertible {

@@ -1,4 +1,5 @@
 package import ATProtocol
+package import HTTP
 
 /// Finds out about accounts: from a handle or a DID to the document, the server and the key, and
 /// back to the handle.

@@ -1,4 +1,5 @@
 package import ATProtocol
+package import HTTP
 internal import IPLD
 
 /// The directory of `did:plc`, as one who changes an account needs it.

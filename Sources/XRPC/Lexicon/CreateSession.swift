@@ -1,4 +1,5 @@
 package import ATProtocol
+package import HTTP
 package import IPLD
 
 /// `com.atproto.server.createSession`: logs in.

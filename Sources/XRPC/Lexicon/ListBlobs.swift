@@ -1,4 +1,5 @@
 package import ATProtocol
+internal import HTTP
 package import IPLD
 
 /// `com.atproto.sync.listBlobs`: the blobs that an account's records refer to, page by page.

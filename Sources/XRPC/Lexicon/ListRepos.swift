@@ -1,4 +1,5 @@
 package import ATProtocol
+internal import HTTP
 package import IPLD
 
 /// `com.atproto.sync.listRepos`: the accounts of a server, page by page.

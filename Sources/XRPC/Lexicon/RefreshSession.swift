@@ -1,3 +1,5 @@
+package import HTTP
+
 /// `com.atproto.server.refreshSession`: another token instead of one that is over; the refresh
 /// token goes along as the authorization.
 package struct RefreshSession: XRPCQuery {

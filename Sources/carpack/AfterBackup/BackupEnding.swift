@@ -1,6 +1,6 @@
 internal import ATProtocol
 internal import ArgumentParser
-internal import XRPC
+internal import HTTP
 
 /// What follows a backup: the health check is told the exit status, and a program is run.
 ///

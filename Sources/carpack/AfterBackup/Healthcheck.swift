@@ -1,5 +1,5 @@
 internal import ATProtocol
-internal import XRPC
+internal import HTTP
 
 /// Tells a service that waits for it how a backup ended, as healthchecks.io takes it: by asking for
 /// a URL.

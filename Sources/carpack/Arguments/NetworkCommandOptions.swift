@@ -1,7 +1,7 @@
 internal import ATProtocol
 internal import ArgumentParser
+internal import HTTP
 internal import SystemPackage
-internal import XRPC
 
 /// Which servers a verb asks, how it reaches them and how often.
 ///

@@ -1,4 +1,5 @@
 internal import Files
+internal import HTTP
 internal import IPLD
 internal import XRPC
 

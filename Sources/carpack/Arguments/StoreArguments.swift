@@ -1,6 +1,6 @@
 internal import ArgumentParser
+internal import HTTP
 internal import ObjectStore
-internal import XRPC
 
 /// How object stores are asked, and web servers that have archives.
 struct StoreArguments: ParsableArguments {

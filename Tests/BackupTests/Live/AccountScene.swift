@@ -1,13 +1,13 @@
 import ATProtocol
 import Archive
 import ArchiveTestSupport
+import HTTP
 import IPLD
 import StandIn
 import Synchronization
 import SystemPackage
 import TestSupport
 import Testing
-import XRPC
 
 @testable import Files
 @testable import Live

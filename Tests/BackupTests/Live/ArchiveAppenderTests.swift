@@ -1,6 +1,7 @@
 import ATProtocol
 import Archive
 import ArchiveTestSupport
+import HTTP
 import IPLD
 import Synchronization
 import SystemPackage

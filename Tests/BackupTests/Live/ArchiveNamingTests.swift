@@ -1,5 +1,6 @@
 import ATProtocol
 import Archive
+internal import HTTP
 import IPLD
 import StandIn
 import SystemPackage

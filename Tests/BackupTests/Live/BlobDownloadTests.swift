@@ -1,10 +1,10 @@
 import Archive
+import HTTP
 import IPLD
 import Synchronization
 import SystemPackage
 import TestSupport
 import Testing
-import XRPC
 
 @testable import Files
 @testable import Live

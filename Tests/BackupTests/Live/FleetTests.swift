@@ -1,4 +1,5 @@
 import ATProtocol
+import HTTP
 import IPLD
 internal import Snapshots
 import StandIn

@@ -1,5 +1,6 @@
 import ATProtocol
 import Archive
+import HTTP
 import IPLD
 internal import Snapshots
 import StandIn

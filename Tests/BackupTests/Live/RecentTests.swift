@@ -1,6 +1,7 @@
 import ATProtocol
 import Archive
 internal import Files
+import HTTP
 import IPLD
 import StandIn
 import SystemPackage

@@ -1,5 +1,6 @@
 import ATProtocol
 import Archive
+import HTTP
 import StandIn
 import SystemPackage
 import TestSupport

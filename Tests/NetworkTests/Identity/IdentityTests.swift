@@ -1,4 +1,5 @@
 import ATProtocol
+import HTTP
 import StandIn
 import Testing
 import XRPC

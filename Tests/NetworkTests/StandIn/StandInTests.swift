@@ -1,9 +1,9 @@
 import ATProtocol
+import HTTP
 import IPLD
 import StandIn
 import TestSupport
 import Testing
-import XRPC
 
 /// What the stand-in says has to be true, or what is tested against it means nothing.
 struct `The stand-in for a server` {

@@ -1,4 +1,5 @@
 import Foundation
+import HTTP
 package import IPLD
 import Synchronization
 import XRPC

@@ -1,5 +1,6 @@
 import ATProtocol
 import Foundation
+import HTTP
 import IPLD
 import ObjectStore
 import Synchronization

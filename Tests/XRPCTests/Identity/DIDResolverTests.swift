@@ -1,4 +1,5 @@
 import ATProtocol
+import HTTP
 import Testing
 import XRPC
 

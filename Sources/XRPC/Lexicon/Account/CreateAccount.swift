@@ -1,4 +1,5 @@
 package import ATProtocol
+package import HTTP
 
 /// `com.atproto.server.createAccount`: an account on a server, for a DID that there is or for a new
 /// one.

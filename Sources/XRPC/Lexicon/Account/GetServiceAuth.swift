@@ -1,4 +1,5 @@
 package import ATProtocol
+package import HTTP
 
 /// `com.atproto.server.getServiceAuth`: a token with which the account's server vouches for its
 /// owner to another service.

@@ -1,3 +1,5 @@
+package import HTTP
+
 /// `com.atproto.repo.importRepo`: puts the records of a CAR in the place of those that the account
 /// has.
 package struct ImportRepo: XRPCUpload {

@@ -1,4 +1,5 @@
 package import ATProtocol
+package import HTTP
 package import IPLD
 
 /// `com.atproto.identity.getRecommendedDidCredentials`: what an operation for the account's DID has

@@ -1,4 +1,5 @@
 package import ATProtocol
+package import HTTP
 package import IPLD
 
 /// `com.atproto.repo.createRecord`: a record that was not there.

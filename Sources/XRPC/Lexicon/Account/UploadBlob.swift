@@ -1,4 +1,5 @@
 internal import ATProtocol
+package import HTTP
 package import IPLD
 
 /// `com.atproto.repo.uploadBlob`: a blob for records to refer to.

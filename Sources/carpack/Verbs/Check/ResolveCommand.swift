@@ -1,5 +1,6 @@
 internal import ATProtocol
 internal import ArgumentParser
+internal import HTTP
 internal import XRPC
 
 /// `carpack resolve`: who is this, where, and does it hold.

@@ -1,7 +1,7 @@
 internal import ArgumentParser
+internal import HTTP
 internal import Live
 internal import Snapshots
-internal import XRPC
 
 /// How a live account is backed up: what `backup` and `fill` share.
 struct BackupOptions: ParsableArguments {

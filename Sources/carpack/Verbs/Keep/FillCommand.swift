@@ -1,8 +1,8 @@
 internal import ATProtocol
 internal import ArgumentParser
+internal import HTTP
 internal import Live
 internal import SystemPackage
-internal import XRPC
 
 /// `carpack fill`: the blobs that are missing, asked for once more.
 struct FillCommand: ParsableCommand {

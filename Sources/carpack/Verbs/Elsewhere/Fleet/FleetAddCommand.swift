@@ -1,6 +1,7 @@
 internal import ATProtocol
 internal import ArgumentParser
 internal import Fleet
+internal import HTTP
 internal import XRPC
 
 /// `carpack fleet add`: accounts, hosts, firehoses.

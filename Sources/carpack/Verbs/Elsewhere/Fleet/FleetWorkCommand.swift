@@ -1,6 +1,7 @@
 internal import ATProtocol
 internal import ArgumentParser
 internal import Fleet
+internal import HTTP
 internal import Live
 internal import ObjectStore
 internal import XRPC

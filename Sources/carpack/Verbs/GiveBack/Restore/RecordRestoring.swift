@@ -1,5 +1,6 @@
 internal import ATProtocol
 internal import Extraction
+internal import HTTP
 internal import Restore
 internal import Snapshots
 internal import XRPC

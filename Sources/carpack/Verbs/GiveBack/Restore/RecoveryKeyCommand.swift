@@ -1,6 +1,7 @@
 internal import ATProtocol
 internal import ArgumentParser
 internal import Files
+internal import HTTP
 internal import IPLD
 internal import Restore
 internal import SystemPackage

@@ -1,5 +1,6 @@
 internal import ATProtocol
 internal import ArgumentParser
+internal import HTTP
 internal import IPLD
 internal import Restore
 internal import SystemPackage

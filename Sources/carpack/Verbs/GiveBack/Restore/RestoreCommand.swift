@@ -2,6 +2,7 @@ internal import ATProtocol
 internal import Archive
 internal import ArgumentParser
 internal import Files
+internal import HTTP
 internal import IPLD
 internal import Restore
 internal import Snapshots

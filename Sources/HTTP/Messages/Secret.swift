@@ -18,7 +18,7 @@ package struct Secret: Hashable, Sendable, CustomStringConvertible, CustomDebugS
   package var customMirror: Mirror { Mirror(self, children: [:]) }
 
   /// A text in which it does not occur any more, nor does it with an accent put on its last letter.
-  func removed(from text: String) -> String {
+  package func removed(from text: String) -> String {
     guard !self.text.isEmpty else { return text }
     return String(
       text.unicodeScalars.replacing(self.text.unicodeScalars, with: description.unicodeScalars))

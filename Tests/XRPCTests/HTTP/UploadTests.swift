@@ -1,3 +1,4 @@
+import HTTP
 import StandIn
 import Synchronization
 import Testing

@@ -97,14 +97,6 @@ package struct Authority: Hashable, Sendable {
     self.port = port
   }
 
-  /// The address that the host is, if it is not a name.
-  package var address: IPAddress? { IPAddress(host) }
-
-  /// Whether the host is by its name or address this machine itself (RFC 6761, section 6.3).
-  package var isLoopback: Bool {
-    host == "localhost" || host.hasSuffix(".localhost") || address?.scope == .loopback
-  }
-
   /// As in a URL, the port left out if it is the default.
   func text(defaultPort: UInt16) -> String {
     (host.contains(":") ? "[\(host)]" : host) + (port == defaultPort ? "" : ":\(port)")

@@ -1,6 +1,6 @@
 import Testing
 
-@testable import XRPC
+@testable import HTTP
 
 @Suite struct `a range of content` {
   @Test func `says where it begins and ends, and perhaps how much there is`() {

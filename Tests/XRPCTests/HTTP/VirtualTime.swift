@@ -1,5 +1,5 @@
+import HTTP
 import Synchronization
-import XRPC
 
 /// A clock that jumps to where somebody wants to wait for, so that hours of waiting take no time.
 ///

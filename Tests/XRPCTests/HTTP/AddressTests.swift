@@ -1,5 +1,5 @@
+import HTTP
 import Testing
-import XRPC
 
 @Suite struct `an address` {
   @Test(arguments: [

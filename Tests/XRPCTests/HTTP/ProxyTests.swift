@@ -1,7 +1,7 @@
 import StandIn
 import Testing
 
-@testable import XRPC
+@testable import HTTP
 
 @Suite struct `the proxy of the environment` {
   private func proxy(_ url: String, _ environment: [String: String]) throws -> String? {

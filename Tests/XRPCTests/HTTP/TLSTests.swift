@@ -1,7 +1,7 @@
 import Foundation
+import HTTP
 import TestSupport
 import Testing
-import XRPC
 
 /// OpenSSL's own server on this machine.
 final class TLSServer: @unchecked Sendable {

@@ -1,6 +1,6 @@
+import HTTP
 import StandIn
 import Testing
-import XRPC
 
 @Suite struct `a compressed answer` {
   private func compressed(_ body: [UInt8], encoding: String = "gzip") throws -> Loopback {

@@ -1,7 +1,7 @@
 import Synchronization
 import Testing
 
-@testable import XRPC
+@testable import HTTP
 
 /// A network whose server is a script, and whose time passes by itself.
 struct ScriptedNetwork {

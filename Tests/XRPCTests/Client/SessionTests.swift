@@ -3,6 +3,7 @@ import IPLD
 import Synchronization
 import Testing
 
+@testable import HTTP
 @testable import XRPC
 
 /// A server that gives out tokens with an end, and counts what is asked of it.

@@ -3,6 +3,7 @@ import IPLD
 import Synchronization
 import Testing
 
+@testable import HTTP
 @testable import XRPC
 
 @Suite struct `a call` {

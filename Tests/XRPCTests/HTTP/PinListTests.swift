@@ -1,5 +1,5 @@
+import HTTP
 import Testing
-import XRPC
 
 @Suite struct `a list of pins` {
   @Test(arguments: [

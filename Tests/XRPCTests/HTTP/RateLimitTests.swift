@@ -1,6 +1,6 @@
 import Testing
 
-@testable import XRPC
+@testable import HTTP
 
 @Suite struct `what an answer says of limits` {
   private func read(_ fields: [(name: String, value: String)]) -> RateLimitFields {

@@ -1,7 +1,7 @@
 import Synchronization
 import Testing
 
-@testable import XRPC
+@testable import HTTP
 
 @Suite struct `A host that goes away and comes back` {
   private static let url = "https://pds.test/x"

@@ -1,8 +1,8 @@
 import Foundation
+import HTTP
 import StandIn
 import TestSupport
 import Testing
-import XRPC
 
 /// nginx on this machine, with TLS and HTTP/2, which the stand-in does not speak.
 final class Nginx: @unchecked Sendable {

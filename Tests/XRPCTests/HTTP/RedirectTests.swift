@@ -1,6 +1,6 @@
+import HTTP
 import StandIn
 import Testing
-import XRPC
 
 @Suite struct redirections {
   /// A server whose paths lead on by number, `/3` to `/2`, and `/to` to wherever the query says.

@@ -10,7 +10,7 @@ public final class Network: Sendable {
   /// What the user set.
   package let options: NetworkOptions
 
-  let clock: any NetworkClock
+  package let clock: any NetworkClock
   package let limits: RateLimit
   private let transport: any HTTPTransport
   private let chance: @Sendable () -> Double

@@ -1,7 +1,7 @@
+import HTTP
 import StandIn
 import Synchronization
 import Testing
-import XRPC
 
 /// What every test of the transport needs: a server, and a transport that may speak to it.
 struct Loopback {

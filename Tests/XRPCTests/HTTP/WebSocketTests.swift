@@ -1,6 +1,6 @@
 import Testing
 
-@testable import XRPC
+@testable import HTTP
 
 @Suite struct `Frames of a WebSocket` {
   @Test func `answers the key of the RFC as the RFC does`() {

@@ -1,5 +1,13 @@
 /// What a host's name tells before it is looked up.
 extension Authority {
+  /// The address that the host is, if it is not a name.
+  package var address: IPAddress? { IPAddress(host) }
+
+  /// Whether the host is by its name or address this machine itself (RFC 6761, section 6.3).
+  package var isLoopback: Bool {
+    host == "localhost" || host.hasSuffix(".localhost") || address?.scope == .loopback
+  }
+
   /// Whether the host cannot be on the public internet: an address that is not global, or a name
   /// that only a local network or machine knows.
   ///

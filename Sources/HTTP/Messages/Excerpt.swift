@@ -39,7 +39,7 @@ package enum Excerpt {
   }
 
   /// The beginning of bytes that should be text.
-  static func of(_ bytes: [UInt8]) -> String {
+  package static func of(_ bytes: [UInt8]) -> String {
     of(String(decoding: bytes.prefix(maximumErrorBody), as: UTF8.self))
   }
 }

@@ -59,7 +59,7 @@ package struct Retry: Sendable {
   ///
   /// The reference server answers 500 for ever where it has lost a blob, so attempts are counted
   /// for these.
-  static func isTransient(status: Int) -> Bool {
+  package static func isTransient(status: Int) -> Bool {
     switch status {
     // 52x: a proxy in front had no answer from the server.
     case 408, 425, 429, 500, 502, 503, 504, 520...524, 527, 530: true
