@@ -1,6 +1,7 @@
 package import ATProtocol
 
-/// The address of a stream of events: `wss://host`, or `ws://host` where TLS is not needed.
+/// The address of a stream of events: `wss://host`, or `ws://host` for one that is not on
+/// the public internet.
 package struct FirehoseAddress: Equatable, Sendable {
   /// As it is kept: scheme, host and port.
   package let text: String

@@ -26,19 +26,21 @@ extension FleetDatabase {
       """, [holder, "\(seconds)"]
     ).first
     guard let row, let url = row[0] else { return nil }
-    return FirehoseLease(url: url, holder: holder, cursor: row[1].flatMap { Int64($0) })
+    let cursor = row[1].flatMap { Int64($0) }
+    return FirehoseLease(url: url, holder: holder, cursor: cursor.flatMap { $0 < 0 ? nil : $0 })
   }
 
   /// Lets go of a firehose.
   ///
   /// - Parameters:
   ///   - lease: of which.
-  ///   - fault: why it broke off; nil if it did not.
+  ///   - fault: why it broke off; nil if it did not, and what is known of an earlier time stays.
   /// - Throws: ``DatabaseError``.
   func release(_ lease: FirehoseLease, fault: String?) async throws {
     try await database.persistently(
       """
-      UPDATE carpack.firehose SET holder = NULL, leased_until = NULL, reason = $3
+      UPDATE carpack.firehose SET holder = NULL, leased_until = NULL,
+        reason = coalesce($3, reason)
         WHERE url = $1 AND holder = $2
       """, [lease.url, lease.holder, fault])
   }
@@ -52,11 +54,19 @@ extension FleetDatabase {
       [lease.url, lease.holder])
   }
 
-  /// Notes what events have told, and how far they have been noted.
+  /// Notes what events have told, and how far they have been noted, which is never less far than
+  /// before.
   ///
+  /// - Parameters:
+  ///   - marks: what events have told.
+  ///   - lease: of which firehose.
+  ///   - seconds: how long it is held from now on.
+  ///   - gap: what of it was lost before these events; nil for nothing.
   /// - Throws: ``DatabaseError``.
   /// - Returns: Whether the firehose is still held.
-  func note(_ marks: FirehoseMarks, of lease: FirehoseLease, seconds: Int) async throws -> Bool {
+  func note(_ marks: FirehoseMarks, of lease: FirehoseLease, seconds: Int, gap: String? = nil)
+    async throws -> Bool
+  {
     if !marks.revisions.isEmpty {
       let revisions = marks.revisions.sorted { $0.key.text < $1.key.text }
       try await database.persistently(
@@ -83,11 +93,11 @@ extension FleetDatabase {
     }
     return try await !database.persistently(
       """
-      UPDATE carpack.firehose SET cursor = coalesce($3::bigint, cursor),
-        event_time = clock_timestamp(), reason = NULL,
+      UPDATE carpack.firehose SET cursor = greatest($3::bigint, cursor),
+        event_time = clock_timestamp(), reason = $5,
         leased_until = clock_timestamp() + make_interval(secs => $4::integer)
         WHERE url = $1 AND holder = $2 RETURNING 1
-      """, [lease.url, lease.holder, marks.cursor.map { "\($0)" }, "\(seconds)"]
+      """, [lease.url, lease.holder, marks.cursor.map { "\($0)" }, "\(seconds)", gap]
     ).isEmpty
   }
 }

@@ -46,17 +46,62 @@ import Testing
     #expect(FirehoseEvent(revision) == .other(sequence: 9))
   }
 
-  @Test func `may say that the cursor is of no use`() throws {
-    let message = try StandInFirehose.message(nil, [("error", .string("FutureCursor"))])
-    #expect(FirehoseEvent(message) == .unusableCursor("FutureCursor"))
+  @Test(
+    arguments: [
+      ("FutureCursor", nil, FirehoseEvent.futureCursor("FutureCursor")),
+      ("FutureCursor", "in the\nfuture", .futureCursor("FutureCursor: in the future")),
+      ("ConsumerTooSlow", "read faster", .failure("ConsumerTooSlow: read faster")),
+      ("OutdatedCursor", nil, .failure("OutdatedCursor")),
+      (nil, "?", .failure("an error without a name: ?")),
+    ] as [(String?, String?, FirehoseEvent)])
+  func `may end the stream`(name: String?, words: String?, event: FirehoseEvent) throws {
+    var body: [(String, IPLDValue)] = []
+    if let name { body.append(("error", .string(name))) }
+    if let words { body.append(("message", .string(words))) }
+    #expect(FirehoseEvent(try StandInFirehose.message(nil, body)) == event)
   }
 
-  @Test(arguments: [[], [0xa0], [0xff, 0xff], [UInt8](repeating: 0, count: 2)] as [[UInt8]])
-  func `that is malformed is none`(message: [UInt8]) {
-    let event = FirehoseEvent(message)
-    switch event {
-    case nil, .unusableCursor: break
-    default: Issue.record("\(String(describing: event))")
-    }
+  @Test(arguments: [
+    ("OutdatedCursor", FirehoseEvent.outdatedCursor("OutdatedCursor: it is gone")),
+    ("AnotherWord", .other(sequence: nil)), ("FutureCursor", .other(sequence: nil)),
+  ])
+  func `may say something about the stream`(name: String, event: FirehoseEvent) throws {
+    let message = try StandInFirehose.message(
+      "#info", [("name", .string(name)), ("message", .string("it is gone"))])
+    #expect(FirehoseEvent(message) == event)
+  }
+
+  @Test(arguments: [-5, Int64.min])
+  func `without a number that can be is none to go by`(sequence: Int64) throws {
+    let message = try StandInFirehose.message(
+      "#commit",
+      [
+        ("seq", .integer(Int128(sequence))), ("repo", .string(Self.did)),
+        ("rev", .string("3lkxag2qhdc2a")),
+      ])
+    #expect(FirehoseEvent(message) == .other(sequence: nil))
+  }
+
+  // {"op": 2}{}, {"op": 0}{}, {}{}, {"op": "1"}{}
+  @Test(
+    arguments: [
+      [0xa1, 0x62, 0x6f, 0x70, 0x02, 0xa0], [0xa1, 0x62, 0x6f, 0x70, 0x00, 0xa0], [0xa0, 0xa0],
+      [0xa1, 0x62, 0x6f, 0x70, 0x61, 0x31, 0xa0],
+    ] as [[UInt8]])
+  func `of an unknown kind is ignored`(message: [UInt8]) {
+    #expect(FirehoseEvent(message) == .other(sequence: nil))
+  }
+
+  @Test(arguments: [[], [0xa0], [0xff, 0xff], [0xa1, 0x62]] as [[UInt8]])
+  func `that is malformed is none`(message: [UInt8]) { #expect(FirehoseEvent(message) == nil) }
+
+  @Test(
+    arguments: [
+      ([100, 3], 100), ([1, 2, 3], 3), ([-5], nil), ([7, -5], 7), ([nil, 4, nil], 4), ([], nil),
+    ] as [([Int64?], Int64?)])
+  func `moves the cursor on and never back`(sequences: [Int64?], cursor: Int64?) {
+    var marks = FirehoseMarks()
+    for sequence in sequences { _ = marks.take(.other(sequence: sequence)) }
+    #expect(marks.cursor == cursor)
   }
 }

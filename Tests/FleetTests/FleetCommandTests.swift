@@ -198,4 +198,32 @@ struct `The commands of a fleet` {
       _ = try next.wait()
     }
   }
+
+  @Test(
+    arguments: [
+      .accepts, .opens, .floods(webSocketFrame([1], first: 0x89)),
+      .trickles([UInt8](repeating: 0, count: 100)),
+    ] as [HostileFirehose.Behaviour])
+  func `end at once while a firehose holds them up, and leave it to the next`(
+    behaviour: HostileFirehose.Behaviour
+  ) async throws {
+    try await TestDatabase.with { database in
+      let scene = try Scene(0, database)
+      let firehose = try HostileFirehose(behaviour)
+      defer { firehose.stop() }
+      try scene.expect("init --store s3://\(StandInStore.bucket)/")
+      try scene.expect("add --firehose ws://127.0.0.1:\(firehose.port)")
+      for number in 1...2 {
+        let running = try scene.start("work")
+        let start = ContinuousClock.now
+        try wait { firehose.connectionCount >= number }
+        if number == 2 { #expect(start.duration(to: .now) < .seconds(5)) }
+        usleep(1_500_000)
+        let end = ContinuousClock.now
+        running.signal(SIGTERM)
+        #expect(try running.wait().status == 143)
+        #expect(end.duration(to: .now) < .seconds(2))
+      }
+    }
+  }
 }

@@ -1,4 +1,5 @@
 internal import ATProtocol
+internal import HTTP
 internal import IPLD
 
 /// An event of `com.atproto.sync.subscribeRepos`, as far as a fleet wants to know it.
@@ -14,8 +15,12 @@ enum FirehoseEvent: Equatable {
   case state(DID, FleetOutcome.State, sequence: Int64)
   /// Something that tells a fleet nothing.
   case other(sequence: Int64?)
-  /// The server cannot go on from the cursor: what it says.
-  case unusableCursor(String)
+  /// The server has no more what came behind the cursor, and goes on with what it has: its words.
+  case outdatedCursor(String)
+  /// The server ends the stream, for it has nothing as new as the cursor yet: its words.
+  case futureCursor(String)
+  /// The server ends the stream for another reason, such as `ConsumerTooSlow`: its words.
+  case failure(String)
 
   /// How long a header may be, in bytes.
   private static let longestHeader = 128
@@ -25,12 +30,25 @@ enum FirehoseEvent: Equatable {
     guard let (header, rest) = Self.header(of: message), let body = Self.value(rest[...]) else {
       return nil
     }
-    guard header["op"]?.integer == 1 else {
-      self = .unusableCursor(body["error"]?.string ?? "an error without a name")
+    switch header["op"]?.integer {
+    case 1: break
+    case -1:
+      let name = body["error"]?.string ?? "an error without a name"
+      let words = Self.words(name, of: body)
+      self = name == "FutureCursor" ? .futureCursor(words) : .failure(words)
+      return
+    // What a client does not know, it is to ignore.
+    default:
+      self = .other(sequence: nil)
       return
     }
-    let sequence = body["seq"]?.integer.map { Int64($0) }
+    // They begin at 1.
+    let sequence = body["seq"]?.integer.flatMap { $0 < 0 ? nil : Int64($0) }
     let kind = header["t"]?.string
+    if kind == "#info", let name = body["name"]?.string, name == "OutdatedCursor" {
+      self = .outdatedCursor(Self.words(name, of: body))
+      return
+    }
     guard let sequence, let text = body["repo"]?.string ?? body["did"]?.string,
       let did = Self.did(text)
     else {
@@ -50,6 +68,11 @@ enum FirehoseEvent: Equatable {
       self = .state(did, isActive ? .active : status ?? .deactivated, sequence: sequence)
     default: self = .other(sequence: sequence)
     }
+  }
+
+  /// A name and the message with it, as a person may read them.
+  private static func words(_ name: String, of body: IPLDValue) -> String {
+    Excerpt.of(body["message"]?.string.map { "\(name): \($0)" } ?? name)
   }
 
   private static func header(of message: [UInt8]) -> (IPLDValue, ArraySlice<UInt8>)? {

@@ -15,15 +15,16 @@ struct FirehoseReader: Sendable {
   let network: NetworkOptions
   let counters: FleetCounters
 
+  /// After how many seconds of silence the server is asked whether it is there, and after how many
+  /// the connection is given up.
+  var silence = (ping: 30, end: 90)
+
   /// How often a firehose that no worker follows is looked for.
   private static let interval: Duration = .seconds(5)
   /// How many events are noted at a time, at the most.
   private static let batch = 500
   /// How long events wait to be noted, in seconds.
   private static let patience = 1.0
-  /// After how many seconds of silence the server is asked whether it is there, and after how many
-  /// the connection is given up.
-  private static let silence = (ping: 30.0, end: 90.0)
 
   /// Follows whatever is there to follow, until it is cancelled.
   ///
@@ -33,52 +34,60 @@ struct FirehoseReader: Sendable {
     while true {
       if let lease = try await fleet.takeFirehose(holder: holder, seconds: options.leaseSeconds) {
         // However it ends, it is followed again from the cursor, by this worker or another.
-        let result: Result<Void, any Error>
+        let result: Result<String?, any Error>
         do {
           result = .success(try await follow(lease))
+        } catch let error as TransportError {
+          result = .success("\(error)")
         } catch {
           result = .failure(error)
         }
         var fault: String?
-        if case .failure(let error as TransportError) = result { fault = "\(error)" }
+        if case .success(let why) = result { fault = why }
         try await Task.detached { [fleet, fault] in try await fleet.release(lease, fault: fault) }
           .value
-        if fault == nil { try result.get() }
+        _ = try result.get()
       }
       try await Task.sleep(for: Self.interval)
     }
   }
 
-  private func follow(_ lease: FleetDatabase.FirehoseLease) async throws {
-    let stream = FirehoseStream()
-    let cursor = lease.cursor.map { "?cursor=\($0)" } ?? ""
-    try await stream.open(
-      FirehoseAddress.origin(of: lease.url), "/xrpc/com.atproto.sync.subscribeRepos\(cursor)",
-      network)
+  /// Follows a firehose until it breaks off.
+  ///
+  /// - Throws: ``TransportError`` if it could not be opened; ``DatabaseError``;
+  ///   `CancellationError`.
+  /// - Returns: Why it broke off; nil if another worker has taken it.
+  private func follow(_ lease: FleetDatabase.FirehoseLease) async throws -> String? {
+    let stream = try FirehoseStream(lease, network)
+    try await stream.open()
     var marks = FirehoseMarks()
     var begun = ContinuousClock.now
-    var heard = ContinuousClock.now
-    var isAsked = false
+    var gap: String?
     while true {
       try Task.checkCancellation()
-      if let message = try await stream.next(waiting: Self.patience) {
-        (heard, isAsked) = (.now, false)
-        if case .unusableCursor = marks.take(FirehoseEvent(message)) {
-          try await fleet.forgetCursor(lease)
-          return
+      var fault: String?
+      var isFutureCursor = false
+      do {
+        if let message = try await stream.next(waiting: Self.patience, silence) {
+          counters.change { $0.events += 1 }
+          switch marks.take(FirehoseEvent(message)) {
+          case .outdatedCursor(let words): gap = "events are lost (\(words))"
+          case .futureCursor(let words): (fault, isFutureCursor) = (words, true)
+          case .failure(let words): fault = words
+          default: break
+          }
         }
-        counters.change { $0.events += 1 }
-      } else {
-        let silence = heard.duration(to: .now) / .seconds(1)
-        guard silence < Self.silence.end else { return }
-        if silence > Self.silence.ping, !isAsked {
-          try await stream.ping()
-          isAsked = true
-        }
+      } catch let error as TransportError {
+        fault = "\(error)"
       }
       let isDue = begun.duration(to: .now) > .seconds(Self.patience)
-      guard marks.count >= Self.batch || isDue else { continue }
-      guard try await fleet.note(marks, of: lease, seconds: options.leaseSeconds) else { return }
+      guard fault != nil || marks.count >= Self.batch || isDue else { continue }
+      // What has come before the end is noted, too.
+      guard try await fleet.note(marks, of: lease, seconds: options.leaseSeconds, gap: gap) else {
+        return nil
+      }
+      if isFutureCursor { try await fleet.forgetCursor(lease) }
+      if let fault { return fault }
       marks = FirehoseMarks()
       begun = .now
     }
@@ -98,33 +107,78 @@ struct FirehoseMarks: Sendable {
     count += 1
     switch event {
     case .revision(let did, let rev, let sequence):
-      // They come in order, and revisions only grow.
+      // Revisions only grow.
       revisions[did] = max(revisions[did] ?? "", rev)
-      cursor = sequence
+      move(to: sequence)
     case .state(let did, let state, let sequence):
       states[did] = state
-      cursor = sequence
-    case .other(let sequence): cursor = sequence ?? cursor
-    case .unusableCursor, nil: break
+      move(to: sequence)
+    case .other(let sequence): move(to: sequence)
+    case .outdatedCursor, .futureCursor, .failure, nil: break
     }
     return event
   }
+
+  /// Numbers only grow; one that does not is no place to go on from.
+  private mutating func move(to sequence: Int64?) {
+    guard let sequence, sequence >= 0 else { return }
+    cursor = max(cursor ?? sequence, sequence)
+  }
 }
 
-/// A firehose's WebSocket in a queue of its own, for it blocks.
+/// A firehose's WebSocket in a queue of its own, for it blocks; what waits there ends at once when
+/// the task that waits for it is cancelled.
 private actor FirehoseStream {
   private let queue = OwnQueue("firehose")
-  private var socket: WebSocket?
+  private let url: String
+  private let socket: WebSocket
+  /// Whether the server was asked whether it is there, and has not answered yet.
+  private var isAsked = false
 
   nonisolated var unownedExecutor: UnownedSerialExecutor {
     unsafe queue.asUnownedSerialExecutor()
   }
 
-  func open(_ origin: String, _ path: String, _ network: NetworkOptions) throws {
-    socket = try WebSocket(origin, path: path, network)
+  init(_ lease: FleetDatabase.FirehoseLease, _ network: NetworkOptions) throws(TransportError) {
+    url = lease.url
+    var network = network
+    let origin = FirehoseAddress.origin(of: url)
+    // The user has named it: it may be anywhere.
+    network.plainServers.append(origin)
+    // The worker's other requests tell of a proxy.
+    network.observer = { _ in }
+    let cursor = lease.cursor.map { "?cursor=\($0)" } ?? ""
+    socket = try WebSocket(
+      origin, path: "/xrpc/com.atproto.sync.subscribeRepos\(cursor)", network)
   }
 
-  func next(waiting seconds: Double) throws -> [UInt8]? { try socket?.next(waiting: seconds) }
+  func open() async throws {
+    try await withTaskCancellationHandler {
+      try socket.open()
+    } onCancel: {
+      socket.cancel()
+    }
+  }
 
-  func ping() throws { try socket?.ping() }
+  /// The next message; nil if none came in so many seconds.
+  ///
+  /// A server that is silent for long is asked whether it is there, and has to answer.
+  func next(waiting seconds: Double, _ silence: (ping: Int, end: Int)) async throws -> [UInt8]? {
+    let message = try await withTaskCancellationHandler {
+      try socket.next(waiting: seconds)
+    } onCancel: {
+      socket.cancel()
+    }
+    let silent = socket.heard.duration(to: .now)
+    guard silent < .seconds(silence.end) else {
+      throw TransportError(.stalled(seconds: silence.end), url: url)
+    }
+    if silent < .seconds(silence.ping) {
+      isAsked = false
+    } else if !isAsked {
+      socket.ping()
+      isAsked = true
+    }
+    return message
+  }
 }

@@ -1,8 +1,10 @@
 internal import CCurl
 internal import LibC
 
-/// The functions that libcurl calls, all on the event thread while it performs a transfer, which is
-/// what their context is.
+/// The functions that libcurl calls, all on the thread on which it works.
+///
+/// The context of those that are asked about addresses is an ``AddressCheck``, of the others a
+/// ``CurlTransfer``.
 enum CurlCallbacks {
   /// `CURLOPT_HEADERFUNCTION`: one line.
   static let head: curl_write_callback = { data, size, count, context in
@@ -36,10 +38,10 @@ enum CurlCallbacks {
 
   /// `CURLOPT_OPENSOCKETFUNCTION`: the address is known, and nothing has been sent to it.
   static let openSocket: curl_opensocket_callback = { context, purpose, address in
-    guard let transfer = unsafe transfer(context), let address = unsafe address,
+    guard let check = unsafe check(context), let address = unsafe address,
       let ip = unsafe IPAddress(
         family: address.pointee.family, socketAddress: carpack_socket_address(address)),
-      transfer.permitsConnection(to: ip)
+      check.permits(ip)
     else { return CURL_SOCKET_BAD }
     #if canImport(Darwin)
       let type = unsafe address.pointee.socktype
@@ -56,14 +58,18 @@ enum CurlCallbacks {
   /// `CURLOPT_PREREQFUNCTION`: there is a connection, perhaps one that another request had opened
   /// under another rule.
   static let beforeRequest: curl_prereq_callback = { context, remote, _, _, _ in
-    guard let transfer = unsafe transfer(context), let remote = unsafe remote,
-      let ip = unsafe IPAddress(String(cString: remote)), transfer.permitsConnection(to: ip)
+    guard let check = unsafe check(context), let remote = unsafe remote,
+      let ip = unsafe IPAddress(String(cString: remote)), check.permits(ip)
     else { return CInt(CURL_PREREQFUNC_ABORT) }
     return CInt(CURL_PREREQFUNC_OK)
   }
 
   private static func transfer(_ context: UnsafeMutableRawPointer?) -> CurlTransfer? {
     unsafe context.map { unsafe Unmanaged<CurlTransfer>.fromOpaque($0).takeUnretainedValue() }
+  }
+
+  private static func check(_ context: UnsafeMutableRawPointer?) -> AddressCheck? {
+    unsafe context.map { unsafe Unmanaged<AddressCheck>.fromOpaque($0).takeUnretainedValue() }
   }
 
   private static func bytes(_ data: UnsafeMutablePointer<CChar>?, _ count: Int)

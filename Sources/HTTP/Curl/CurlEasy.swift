@@ -71,22 +71,28 @@ final class CurlEasy {
     return codes.allSatisfy { $0 == CURLE_OK }
   }
 
-  /// Sets the functions that libcurl calls, and what it calls them with; false if it is too old to
-  /// know one of them.
-  func setCallbacks(
-    head: curl_write_callback, body: curl_write_callback, socket: curl_opensocket_callback,
-    beforeRequest: curl_prereq_callback, context: UnsafeMutableRawPointer
+  /// Sets the functions that take an answer, and what they are called with.
+  func setReception(
+    head: curl_write_callback, body: curl_write_callback, context: UnsafeMutableRawPointer
+  ) {
+    let function = unsafe library.easySetOption
+    _ = unsafe carpack_easy_setopt_write(function, handle, CURLOPT_HEADERFUNCTION, head)
+    _ = unsafe carpack_easy_setopt_write(function, handle, CURLOPT_WRITEFUNCTION, body)
+    for option in [CURLOPT_HEADERDATA, CURLOPT_WRITEDATA] { unsafe set(option, context) }
+  }
+
+  /// Sets the functions that are asked about addresses, and what they are called with; false if
+  /// libcurl is too old to ask.
+  func setAddressCheck(
+    socket: curl_opensocket_callback, beforeRequest: curl_prereq_callback,
+    context: UnsafeMutableRawPointer
   ) -> Bool {
     let function = unsafe library.easySetOption
     let codes = unsafe [
-      carpack_easy_setopt_write(function, handle, CURLOPT_HEADERFUNCTION, head),
-      carpack_easy_setopt_write(function, handle, CURLOPT_WRITEFUNCTION, body),
       carpack_easy_setopt_opensocket(function, handle, socket),
       carpack_easy_setopt_prereq(function, handle, beforeRequest),
     ]
-    for option in [
-      CURLOPT_HEADERDATA, CURLOPT_WRITEDATA, CURLOPT_OPENSOCKETDATA, CURLOPT_PREREQDATA,
-    ] { unsafe set(option, context) }
+    for option in [CURLOPT_OPENSOCKETDATA, CURLOPT_PREREQDATA] { unsafe set(option, context) }
     return codes.allSatisfy { $0 == CURLE_OK }
   }
 

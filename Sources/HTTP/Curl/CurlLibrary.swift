@@ -15,7 +15,6 @@ struct CurlLibrary: @unchecked Sendable {
   let easyCleanup: @convention(c) (Easy?) -> Void
   let easyPause: @convention(c) (Easy?, CInt) -> CURLcode
   let easyErrorText: @convention(c) (CURLcode) -> UnsafePointer<CChar>?
-  let easyPerform: @convention(c) (Easy?) -> CURLcode
   let easyReceive:
     @convention(c) (Easy?, UnsafeMutableRawPointer?, Int, UnsafeMutablePointer<Int>?) -> CURLcode
   let easySend:
@@ -99,8 +98,6 @@ extension CurlLibrary {
         "curl_easy_pause", as: (@convention(c) (Easy?, CInt) -> CURLcode).self),
       easyErrorText: try function(
         "curl_easy_strerror", as: (@convention(c) (CURLcode) -> UnsafePointer<CChar>?).self),
-      easyPerform: try function(
-        "curl_easy_perform", as: (@convention(c) (Easy?) -> CURLcode).self),
       easyReceive: try function(
         "curl_easy_recv",
         as: (@convention(c) (
@@ -160,5 +157,14 @@ extension CurlLibrary {
       throw Missing(what: "it has no \(name); 7.80 or newer is needed")
     }
     return unsafe symbol
+  }
+
+  /// TLS may write to a connection that is gone; on this thread that is an error from now on, and
+  /// not a signal.
+  static func ignoreBrokenPipes() {
+    var signals = sigset_t()
+    unsafe sigemptyset(&signals)
+    unsafe sigaddset(&signals, SIGPIPE)
+    unsafe pthread_sigmask(SIG_BLOCK, &signals, nil)
   }
 }

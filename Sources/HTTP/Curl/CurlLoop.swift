@@ -1,6 +1,5 @@
 internal import CCurl
 internal import Dispatch
-internal import LibC
 internal import Synchronization
 
 /// The thread on which all transfers happen: it alone touches libcurl's handles (`CURLM *`,
@@ -66,7 +65,7 @@ final class CurlLoop: @unchecked Sendable {
   func close() { post(.close) }
 
   private func run() {
-    ignoreBrokenPipes()
+    CurlLibrary.ignoreBrokenPipes()
     while true {
       let wishes = inbox.withLock { inbox in
         _ = left.load(ordering: .acquiring)
@@ -155,13 +154,5 @@ final class CurlLoop: @unchecked Sendable {
       transfer.finish(throwing: CancellationError())
     }
     _ = unsafe library.multiCleanup(multi)
-  }
-
-  /// TLS may write to a connection that is gone; on this thread that is an error and not a signal.
-  private func ignoreBrokenPipes() {
-    var signals = sigset_t()
-    unsafe sigemptyset(&signals)
-    unsafe sigaddset(&signals, SIGPIPE)
-    unsafe pthread_sigmask(SIG_BLOCK, &signals, nil)
   }
 }

@@ -42,22 +42,9 @@ struct CurlSettings: Sendable {
 }
 
 extension CurlEasy {
-  /// Sets all options of a transfer, but for the callbacks.
+  /// Sets what a transfer asks, and how long it may take; not the connection, and no callbacks.
   func configure(for order: CurlTransfer.Order) {
-    let settings = order.settings
-    set(CURLOPT_URL, order.url.text)
-    set(CURLOPT_PROTOCOLS_STR, "http,https")
-    // One answer for each connection: the system holds a server up whose body is not read, and none
-    // gets into the way of others, as they do in HTTP/2, where one
-    // server's empty frames have kept the event thread busy for as long as they came.
-    set(CURLOPT_HTTP_VERSION, CURL_HTTP_VERSION_1_1)
-    set(CURLOPT_SSLVERSION, CURL_SSLVERSION_TLSv1_2)
-    set(CURLOPT_USERAGENT, settings.userAgent)
-    // Signals belong to the program, and a name that is being looked up must not hold up what ends
-    // a transfer.
-    set(CURLOPT_NOSIGNAL, 1)
-    set(CURLOPT_QUICK_EXIT, 1)
-    set(CURLOPT_CONNECTTIMEOUT, settings.connectSeconds)
+    let settings = order.target.settings
     if order.request.wantsNewConnection { set(CURLOPT_FRESH_CONNECT, 1) }
     // libcurl does not count the time that a transfer is paused.
     set(CURLOPT_LOW_SPEED_LIMIT, CurlSettings.leastBytesPerSecond)
@@ -65,12 +52,6 @@ extension CurlEasy {
     if let total = settings.totalSeconds {
       set(CURLOPT_TIMEOUT, settings.connectSeconds + total)
     }
-    if let caFile = settings.caFile { set(CURLOPT_CAINFO, caFile) }
-    if !settings.resolve.isEmpty { set(CURLOPT_RESOLVE, settings.resolve) }
-    // Which proxy there is, if any, has been decided: the environment is not asked again.
-    set(CURLOPT_PROXY, order.proxy ?? "")
-    set(CURLOPT_NOPROXY, "")
-    set(CURLOPT_SUPPRESS_CONNECT_HEADERS, 1)
 
     var fields = order.request.fields.map { name, value in
       // An empty value is written with a semicolon; with a colon it would take the field away.

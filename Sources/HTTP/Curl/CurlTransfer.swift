@@ -11,16 +11,14 @@ final class CurlTransfer: Transfer, @unchecked Sendable {
   /// What is asked, and what has been decided about it.
   struct Order: Sendable {
     var request: HTTPRequest
-    var url: HTTPURL
-    var policy: AddressPolicy
-    var isRedirected: Bool
-    var proxy: String?
-    var settings: CurlSettings
+    var target: ConnectionTarget
+    var url: HTTPURL { target.url }
   }
 
   typealias Continuation = CheckedContinuation<HTTPResponse, any Error>
 
   let order: Order
+  private let addresses: AddressCheck
   private let loop: CurlLoop
   /// Where the body goes.
   let pipe = BodyPipe()
@@ -40,10 +38,6 @@ final class CurlTransfer: Transfer, @unchecked Sendable {
   private var bodyOffset: UInt64 = 0
   /// Why what is sent along could not be read.
   private var bodyFailure: (any Error)?
-  /// An address that was refused, while no other was permitted.
-  private var refused: IPAddress?
-  /// Whether some address was permitted: its connection then decides how the transfer ended.
-  private var hasPermittedAddress = false
 
   /// How many bytes of a body are gathered before they are handed on: for each time the reader is
   /// woken.
@@ -52,6 +46,7 @@ final class CurlTransfer: Transfer, @unchecked Sendable {
   init(_ order: Order, loop: CurlLoop) {
     self.order = order
     self.loop = loop
+    addresses = AddressCheck(order.target)
     reception = Reception(of: order.url, hasBody: order.request.method != .head)
   }
 
@@ -76,13 +71,10 @@ final class CurlTransfer: Transfer, @unchecked Sendable {
       return nil
     }
     easy.configure(for: order)
-    // Without what asks about addresses nothing is sent.
-    guard
-      unsafe easy.setCallbacks(
-        head: CurlCallbacks.head, body: CurlCallbacks.body, socket: CurlCallbacks.openSocket,
-        beforeRequest: CurlCallbacks.beforeRequest,
-        context: Unmanaged.passUnretained(self).toOpaque())
-    else {
+    unsafe easy.setReception(
+      head: CurlCallbacks.head, body: CurlCallbacks.body,
+      context: Unmanaged.passUnretained(self).toOpaque())
+    guard easy.configure(for: addresses) else {
       finish(throwing: error(.unavailable("7.80 or newer is needed")))
       return nil
     }
@@ -111,25 +103,16 @@ final class CurlTransfer: Transfer, @unchecked Sendable {
       } catch {
         finish(throwing: error)
       }
-    } else if let refused {
-      finish(throwing: error(refusal(of: refused)))
-    } else if code == CURLE_COULDNT_RESOLVE_HOST, order.isRedirected, !order.url.isSecure {
-      // Wherever the name leads, nothing public is asked over http.
-      finish(throwing: error(.refusedRedirect("\(order.url)")))
+    } else if let refusal = addresses.refusal(code) {
+      finish(throwing: error(refusal))
     } else {
       var error = error(
         CurlFailure.reason(
           code, explanation: easy?.explanation(of: code) ?? "", wasSent: easy?.wasSent ?? false,
-          awaitsHead: reception.progress == nil, settings: order.settings))
+          awaitsHead: reception.progress == nil, settings: order.target.settings))
       error.progress = reception.progress
       finish(throwing: error)
     }
-  }
-
-  /// What a refused address says: of a public one over http it is the scheme that is wrong.
-  private func refusal(of address: IPAddress) -> TransportError.Reason {
-    guard address.scope == .global else { return .refusedAddress("\(address)") }
-    return order.isRedirected ? .refusedRedirect("\(order.url)") : .unusableURL
   }
 
   /// Ends it: what has come is handed on, and then why there is no more of it.
@@ -205,19 +188,5 @@ extension CurlTransfer {
     reception.takeBody(bytes.count)
     if piece.count >= Self.pieceLength, pipe.hasRoom { handOn() }
     return true
-  }
-
-  /// Whether an address may be connected to.
-  func permitsConnection(to address: IPAddress) -> Bool {
-    if order.proxy != nil { return true }
-    let isPermitted = order.policy.permits(
-      address, for: order.url, isRedirected: order.isRedirected)
-    if isPermitted {
-      hasPermittedAddress = true
-      refused = nil
-    } else if !hasPermittedAddress {
-      refused = address
-    }
-    return isPermitted
   }
 }

@@ -8,9 +8,7 @@ package final class CurlTransport: HTTPTransport {
   package static let maximumRedirects = 3
 
   private let loop: CurlLoop
-  private let policy: AddressPolicy
-  private let settings: CurlSettings
-  private let proxies: ProxySettings
+  private let rules: ConnectionRules
 
   /// A transport as the user set it.
   ///
@@ -22,17 +20,11 @@ package final class CurlTransport: HTTPTransport {
   /// A transport with a policy that the options do not have to agree with.
   package init(_ options: NetworkOptions, policy: AddressPolicy) throws(TransportError) {
     let library = try CurlLibrary.forURL("libcurl")
+    rules = try ConnectionRules(options, policy: policy)
     guard let loop = CurlLoop(library) else {
       throw TransportError(.unavailable("no memory"), url: "libcurl")
     }
-    var pins: [HostPin] = []
-    for pin in options.hostPins { pins.append(try HostPin(pin)) }
     self.loop = loop
-    self.policy = policy
-    settings = CurlSettings(
-      userAgent: options.userAgent, caFile: options.caFile, resolve: pins.map(\.resolveEntry),
-      stallSeconds: max(1, options.stallSeconds), connectSeconds: options.connectSeconds)
-    proxies = ProxySettings(pinned: Set(pins.map(\.authority)), observer: options.observer)
   }
 
   deinit { loop.close() }
@@ -50,11 +42,9 @@ package final class CurlTransport: HTTPTransport {
     var redirects = 0
     var isRedirected = false
     while true {
-      try checkTarget(url, isRedirected: isRedirected)
-      var response = try await begin(
-        .init(
-          request: request, url: url, policy: policy, isRedirected: isRedirected,
-          proxy: proxies.proxy(for: url), settings: settings.adapted(to: request)))
+      var target = try rules.target(url, isRedirected: isRedirected)
+      target.settings = target.settings.adapted(to: request)
+      var response = try await begin(.init(request: request, target: target))
       let part = request.asksForPart ? 0 : response.bodyStart(askedFor: request.offset)
       guard let start = part else {
         guard request.offset > 0 else {
@@ -88,17 +78,6 @@ package final class CurlTransport: HTTPTransport {
 
   /// What is for the server that was asked, and for none that it points to.
   private static let confidential: Set<String> = ["authorization", "cookie", "proxy-authorization"]
-
-  /// Refuses what can be seen to be refused before anything is looked up or connected to.
-  private func checkTarget(_ url: HTTPURL, isRedirected: Bool) throws(TransportError) {
-    guard !policy.permits(url, isRedirected: isRedirected) else { return }
-    guard !isRedirected else { throw TransportError(.refusedRedirect("\(url)"), url: "\(url)") }
-    let host = url.authority
-    // Of a public address over http it is the scheme that is wrong.
-    throw TransportError(
-      host.isPrivate ? .refusedAddress(host.address.map { "\($0)" } ?? host.host) : .unusableURL,
-      url: "\(url)")
-  }
 
   /// Begins a transfer, and returns with the head of its answer.
   private func begin(_ order: CurlTransfer.Order) async throws -> HTTPResponse {

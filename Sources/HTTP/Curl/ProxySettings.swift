@@ -32,9 +32,12 @@ struct ProxySettings: Sendable {
     }
   }
 
+  /// The environment of this process.
+  static var environment: [String: String] { ProcessInfo.processInfo.environment }
+
   /// Reads `https_proxy`, `all_proxy` and `no_proxy`, in small letters or capitals.
   init(
-    environment: [String: String] = ProcessInfo.processInfo.environment,
+    environment: [String: String] = environment,
     pinned: Set<Authority> = [],
     observer: @escaping @Sendable (NetworkEvent) -> Void = { _ in }
   ) {

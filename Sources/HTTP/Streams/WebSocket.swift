@@ -1,182 +1,155 @@
-internal import ATProtocol
-internal import CCurl
-internal import LibC
-
 /// A WebSocket that is read from: libcurl makes the connection, with TLS, and the rest is done
 /// here, for the libcurl of many systems knows no WebSockets.
 ///
-/// Its functions block, and are called from one thread.
+/// ``open()`` and ``next(waiting:)`` block, each for a limited time, whatever the server does; all
+/// but ``cancel()`` is called by one thread at a time.
 ///
 /// Source: RFC 6455.
-package final class WebSocket {
-  private let easy: CurlEasy
-  private let library: CurlLibrary
-  private let url: String
-  private let descriptor: CInt
+package final class WebSocket: @unchecked Sendable {
+  private let target: ConnectionTarget
+  private let path: String
+  private let connection: StreamConnection
   private var frames = WebSocketFrames()
-  private var buffer = [UInt8](repeating: 0, count: 64 << 10)
+  /// When the server last showed that it is there: by a whole frame.
+  package private(set) var heard = ContinuousClock.now
 
-  /// How long the server's answer to the opening may be, in bytes.
-  private static let longestHead = 16 << 10
-  /// How long it may take, in seconds.
-  private static let patience = 30
+  // What is to be sent. It is sent when the server reads it, and nothing waits for that: what has
+  // begun to go out, and behind it at most one answer and one question.
+  private var outgoing: [UInt8] = []
+  private var sent = 0
+  private var sendDeadline = ContinuousClock.now
+  private var pong: [UInt8]?
+  private var isPingDue = false
 
-  /// Opens it.
+  /// A WebSocket that is not open yet.
   ///
   /// - Parameters:
-  ///   - origin: the server, as a URL of `https` or `http`, without a path. The user has named it:
-  ///     it may be anywhere.
+  ///   - origin: the server, as a URL of `https` or `http`, without a path.
   ///   - path: what is asked for.
-  ///   - options: what the user set about the network.
-  /// - Throws: ``TransportError``.
-  package init(_ origin: String, path: String, _ options: NetworkOptions) throws(TransportError) {
-    url = origin
-    library = try CurlLibrary.forURL(origin)
-    guard let easy = CurlEasy(library) else {
-      throw TransportError(.unavailable("there is no memory"), url: origin)
-    }
-    self.easy = easy
-    easy.set(CURLOPT_URL, origin)
-    easy.set(CURLOPT_PROTOCOLS_STR, "http,https")
-    easy.set(CURLOPT_CONNECT_ONLY, 1)
-    easy.set(CURLOPT_NOSIGNAL, 1)
-    easy.set(CURLOPT_HTTP_VERSION, CURL_HTTP_VERSION_1_1)
-    easy.set(CURLOPT_SSLVERSION, CURL_SSLVERSION_TLSv1_2)
-    easy.set(CURLOPT_CONNECTTIMEOUT, options.connectSeconds)
-    if let caFile = options.caFile { easy.set(CURLOPT_CAINFO, caFile) }
-    let code = unsafe library.easyPerform(easy.handle)
-    guard code == CURLE_OK, let socket = easy.activeSocket else {
-      throw TransportError(.notConnected(easy.explanation(of: code)), url: origin)
-    }
-    descriptor = socket
-    try open(path, options)
+  ///   - options: what the user set about the network; of a server that is not on the public
+  ///     internet, they have to say that the user has named it.
+  /// - Throws: ``TransportError`` if an option cannot be used, or the server may not be asked.
+  package convenience init(_ origin: String, path: String, _ options: NetworkOptions)
+    throws(TransportError)
+  {
+    try self.init(
+      origin, path: path, ConnectionRules(options, policy: try AddressPolicy(options)))
   }
 
-  private func open(_ path: String, _ options: NetworkOptions) throws(TransportError) {
-    let key = Self.padded((0..<16).map { _ in UInt8.random(in: 0...255) })
-    let host = url.split(separator: "/", maxSplits: 2).last.map(String.init) ?? ""
-    try send(
-      Array(
-        """
-        GET \(path) HTTP/1.1\r
-        Host: \(host)\r
-        User-Agent: \(options.userAgent)\r
-        Upgrade: websocket\r
-        Connection: Upgrade\r
-        Sec-WebSocket-Key: \(key)\r
-        Sec-WebSocket-Version: 13\r
-        \r
+  init(_ origin: String, path: String, _ rules: ConnectionRules) throws(TransportError) {
+    target = try rules.target(try HTTPURL(origin))
+    self.path = path
+    connection = try StreamConnection(target)
+  }
 
-        """.utf8))
-    var head: [UInt8] = []
-    let end = Array("\r\n\r\n".utf8)
-    let deadline = ContinuousClock.now + .seconds(Self.patience)
-    var place: Int?
-    while place == nil {
-      guard ContinuousClock.now < deadline, head.count < Self.longestHead else {
-        throw TransportError(.malformedAnswer("it is no opening of a WebSocket"), url: url)
+  /// Connects, and has the server open it.
+  ///
+  /// - Throws: ``TransportError`` if the server is not reached, does not answer in time, or answers
+  ///   otherwise; `CancellationError`.
+  package func open() throws {
+    try connection.connect()
+    var opening = WebSocketOpening()
+    enqueue(
+      opening.request(
+        path: path, host: target.url.authority.text(defaultPort: target.url.isSecure ? 443 : 80),
+        userAgent: target.settings.userAgent))
+    let seconds = min(target.settings.stallSeconds, CurlSettings.shortTotalSeconds)
+    let deadline = ContinuousClock.now + .seconds(seconds)
+    while true {
+      try flush()
+      if let bytes = try connection.receive() {
+        if let rest = try orMalformed({ () throws(WebSocketError) in try opening.take(bytes) }) {
+          frames.take(rest)
+          heard = .now
+          return
+        }
+      } else {
+        try connection.wait(toSend: isSending, until: deadline)
       }
-      head += try receive(waiting: 1) ?? []
-      place = head.indices.first { head[$0...].starts(with: end) }
+      guard .now < deadline else { throw connection.error(.tooSlow(seconds: seconds)) }
     }
-    let lines = String(decoding: head[..<(place ?? 0)], as: UTF8.self).split(
-      whereSeparator: \.isNewline)
-    guard lines.first?.split(separator: " ").dropFirst().first == "101" else {
-      let status = lines.first.map { Excerpt.of(String($0)) } ?? ""
-      throw TransportError(.malformedAnswer("it opens no WebSocket: \(status)"), url: url)
-    }
-    let accept = lines.dropFirst().first { $0.lowercased().hasPrefix("sec-websocket-accept:") }
-    guard let value = accept?.split(separator: ":").last,
-      value.trimmingBlanks == Self.answer(to: key)
-    else { throw TransportError(.malformedAnswer("it answers another opening"), url: url) }
-    frames.take(head[((place ?? 0) + end.count)...])
   }
 
-  /// What a server answers to a key.
-  package static func answer(to key: String) -> String {
-    padded(SHA1.digest(of: Array("\(key)258EAFA5-E914-47DA-95CA-C5AB0DC85B11".utf8)))
-  }
-
-  /// Base64 with the padding that the AT Protocol leaves out.
-  private static func padded(_ bytes: [UInt8]) -> String {
-    Base64.encode(bytes) + String(repeating: "=", count: (3 - bytes.count % 3) % 3)
-  }
+  /// Ends what is waited for now, and everything that is asked of it later, by
+  /// `CancellationError`; from any thread.
+  package func cancel() { connection.cancel() }
 
   /// The next message; nil if none came in so many seconds.
   ///
-  /// - Throws: ``TransportError`` if the connection has ended, or what came is malformed.
-  package func next(waiting seconds: Double) throws(TransportError) -> [UInt8]? {
+  /// - Throws: ``TransportError`` if the connection has ended, what came is malformed, or the
+  ///   server does not read what it is answered; `CancellationError`.
+  package func next(waiting seconds: Double) throws -> [UInt8]? {
     let deadline = ContinuousClock.now + .seconds(seconds)
     while true {
-      switch try message() {
+      try connection.checkCancellation()
+      let message = try orMalformed { () throws(WebSocketError) in try frames.next() }
+      if message != nil { heard = .now }
+      switch message {
       case .message(let bytes): return bytes
-      case .ping(let payload): try send(WebSocketFrames.control(10, payload))
-      case .close: throw TransportError(.cutOff("the server has closed the stream"), url: url)
+      // The newest is answered, if there are several (section 5.5.3).
+      case .ping(let payload): pong = payload
+      case .pong: break
+      case .close(let why):
+        let reason = why.isEmpty ? "" : ": \(Excerpt.of(why))"
+        throw connection.error(.cutOff("the server has closed the stream\(reason)"))
       case nil:
-        let left = ContinuousClock.now.duration(to: deadline) / .seconds(1)
-        guard left > 0 else { return nil }
-        guard let bytes = try receive(waiting: left) else { return nil }
-        frames.take(bytes)
+        try flush()
+        if let bytes = try connection.receive() {
+          frames.take(bytes)
+        } else {
+          try connection.wait(toSend: isSending, until: deadline)
+        }
       }
-    }
-  }
-
-  private func message() throws(TransportError) -> WebSocketFrames.Message? {
-    do throws(WebSocketFrames.Malformed) {
-      return try frames.next()
-    } catch {
-      throw TransportError(.malformedAnswer(error.why), url: url)
+      guard .now < deadline else { return nil }
     }
   }
 
   /// Asks whether the server is there: it has to answer something.
   ///
-  /// - Throws: ``TransportError`` if the connection has ended.
-  package func ping() throws(TransportError) { try send(WebSocketFrames.control(9)) }
+  /// The question goes out with the next call of ``next(waiting:)``.
+  package func ping() { isPingDue = true }
 
-  // MARK: Bytes
+  private func orMalformed<Value>(_ body: () throws(WebSocketError) -> Value) throws(TransportError)
+    -> Value
+  {
+    do throws(WebSocketError) {
+      return try body()
+    } catch {
+      throw connection.error(.malformedAnswer(error.why))
+    }
+  }
 
-  private func receive(waiting seconds: Double) throws(TransportError) -> [UInt8]? {
-    let deadline = ContinuousClock.now + .seconds(seconds)
+  // MARK: Sending
+
+  private var isSending: Bool { sent < outgoing.count }
+
+  private func enqueue(_ bytes: [UInt8]) {
+    (outgoing, sent) = (bytes, 0)
+    sendDeadline = .now + .seconds(target.settings.stallSeconds)
+  }
+
+  /// Sends what there is room for, without waiting.
+  private func flush() throws(TransportError) {
     while true {
-      var count = 0
-      let code = unsafe library.easyReceive(easy.handle, &buffer, buffer.count, &count)
-      switch code {
-      case CURLE_OK where count > 0: return Array(buffer[..<count])
-      case CURLE_OK: throw TransportError(.cutOff("the server has ended it"), url: url)
-      case CURLE_AGAIN:
-        let left = ContinuousClock.now.duration(to: deadline) / .milliseconds(1)
-        guard left > 0 else { return nil }
-        wait(CInt(POLLIN), milliseconds: CInt(min(left, 60_000)) + 1)
-      default: throw TransportError(.cutOff(easy.explanation(of: code)), url: url)
+      if !isSending {
+        if let payload = pong.take() {
+          enqueue(WebSocketFrames.control(10, payload))
+        } else if isPingDue {
+          isPingDue = false
+          enqueue(WebSocketFrames.control(9))
+        } else {
+          return
+        }
       }
-    }
-  }
-
-  private func send(_ bytes: [UInt8]) throws(TransportError) {
-    var rest = bytes[...]
-    let deadline = ContinuousClock.now + .seconds(Self.patience)
-    while !rest.isEmpty {
-      var count = 0
-      let piece = Array(rest)
-      let code = unsafe library.easySend(easy.handle, piece, piece.count, &count)
-      guard code == CURLE_OK || code == CURLE_AGAIN, ContinuousClock.now < deadline else {
-        throw TransportError(.cutOff(easy.explanation(of: code)), url: url)
+      let count = try connection.send(outgoing, from: sent)
+      sent += count
+      guard count == 0 else { continue }
+      guard .now < sendDeadline else {
+        throw connection.error(
+          .cutOff(
+            "the server has read nothing for \(target.settings.stallSeconds) seconds"))
       }
-      rest = rest.dropFirst(count)
-      if code == CURLE_AGAIN { wait(CInt(POLLOUT), milliseconds: 1000) }
+      return
     }
-  }
-
-  private func wait(_ events: CInt, milliseconds: CInt) {
-    var place = pollfd(fd: descriptor, events: CShort(events), revents: 0)
-    // Whatever ends the wait, the next attempt shows what is there.
-    _ = unsafe poll(&place, 1, milliseconds)
-  }
-}
-
-extension Substring {
-  fileprivate var trimmingBlanks: String {
-    String(drop { $0 == " " }.reversed().drop { $0 == " " }.reversed())
   }
 }

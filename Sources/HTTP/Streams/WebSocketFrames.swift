@@ -13,26 +13,35 @@ struct WebSocketFrames {
     case message([UInt8])
     /// It wants to know whether the client is there.
     case ping([UInt8])
-    /// It closes the connection.
-    case close
-  }
-
-  /// That what came is no frame that a server may send.
-  struct Malformed: Error, Equatable {
-    let why: String
+    /// It says that it is there.
+    case pong
+    /// It closes the connection, and may say why.
+    case close(String)
   }
 
   /// How long a message may be, in bytes.
   static let longestMessage = 16 << 20
+  /// Of how many frames it may consist: each costs more than its bytes.
+  static let maximumFragments = 4096
+  /// How many frames of control may come in ``controlWindow``: servers send one in some seconds.
+  static let maximumControlFrames = 100
+  /// The time in which they are counted.
+  static let controlWindow = Duration.seconds(10)
 
   private var bytes: [UInt8] = []
   private var start = 0
-  /// The parts of a message that has begun; nil if none has.
-  private var parts: [UInt8]?
+  /// What has come of a message that has begun, and in how many frames.
+  private var parts: [UInt8] = []
+  private var partCount = 0
+  /// The frames of control that have come since a time.
+  private var controlCount = 0
+  private var controlStart: ContinuousClock.Instant?
 
   /// Takes bytes that have come.
   mutating func take(_ piece: some Sequence<UInt8>) {
-    if start > 1 << 16 {
+    // What has been read is removed when it is the greater part, so that each byte is moved once or
+    // so.
+    if start > bytes.count / 2 {
       bytes.removeFirst(start)
       start = 0
     }
@@ -41,36 +50,60 @@ struct WebSocketFrames {
 
   /// The next message, if all of it has come.
   ///
-  /// - Throws: ``Malformed``.
-  mutating func next() throws(Malformed) -> Message? {
+  /// - Parameter time: when.
+  /// - Throws: ``WebSocketError``.
+  mutating func next(at time: ContinuousClock.Instant = .now) throws(WebSocketError) -> Message? {
     while let frame = try frame() {
-      switch frame.opcode {
-      case 0, 1, 2:
-        guard (frame.opcode == 0) == (parts != nil) else {
-          throw Malformed(why: "a message begins within another, or goes on and has not begun")
-        }
-        let all = (parts ?? []) + frame.payload
-        guard all.count <= Self.longestMessage else {
-          throw Malformed(why: "a message is too long")
-        }
-        parts = frame.isLast ? nil : all
-        if frame.isLast { return .message(all) }
-      case 8: return .close
-      case 9: return .ping(Array(frame.payload))
-      case 10: continue
-      default: throw Malformed(why: "a frame of the unknown kind \(frame.opcode)")
+      guard frame.opcode < 8 else { return try control(frame.opcode, frame.payload, time) }
+      guard frame.opcode < 3 else {
+        throw WebSocketError(why: "a frame of the unknown kind \(frame.opcode)")
       }
+      guard (frame.opcode == 0) == (partCount > 0) else {
+        throw WebSocketError(why: "a message begins within another, or goes on and has not begun")
+      }
+      guard parts.count + frame.payload.count <= Self.longestMessage else {
+        throw WebSocketError(why: "a message is longer than \(Self.longestMessage) bytes")
+      }
+      partCount += 1
+      guard partCount <= Self.maximumFragments else {
+        throw WebSocketError(why: "a message has more than \(Self.maximumFragments) frames")
+      }
+      parts += frame.payload
+      guard frame.isLast else { continue }
+      partCount = 0
+      defer { parts = [] }
+      return .message(parts)
     }
     return nil
   }
 
-  private mutating func frame() throws(Malformed)
+  private mutating func control(
+    _ opcode: UInt8, _ payload: ArraySlice<UInt8>, _ time: ContinuousClock.Instant
+  ) throws(WebSocketError) -> Message {
+    if controlStart.map({ $0 + Self.controlWindow <= time }) ?? true {
+      (controlStart, controlCount) = (time, 0)
+    }
+    controlCount += 1
+    guard controlCount <= Self.maximumControlFrames else {
+      throw WebSocketError(
+        why: "more than \(Self.maximumControlFrames) frames of control in \(Self.controlWindow)")
+    }
+    switch opcode {
+    // A number comes before the words.
+    case 8: return .close(String(decoding: payload.dropFirst(2), as: UTF8.self))
+    case 9: return .ping(Array(payload))
+    case 10: return .pong
+    default: throw WebSocketError(why: "a frame of the unknown kind \(opcode)")
+    }
+  }
+
+  private mutating func frame() throws(WebSocketError)
     -> (opcode: UInt8, isLast: Bool, payload: ArraySlice<UInt8>)?
   {
     guard bytes.count - start >= 2 else { return nil }
     let (first, second) = (bytes[start], bytes[start + 1])
-    guard first & 0x70 == 0 else { throw Malformed(why: "a frame uses an extension") }
-    guard second & 0x80 == 0 else { throw Malformed(why: "a server's frame is masked") }
+    guard first & 0x70 == 0 else { throw WebSocketError(why: "a frame uses an extension") }
+    guard second & 0x80 == 0 else { throw WebSocketError(why: "a server's frame is masked") }
     var place = start + 2
     var length = Int(second)
     if length > 125 {
@@ -78,7 +111,7 @@ struct WebSocketFrames {
       guard bytes.count - place >= count else { return nil }
       let value = bytes[place..<place + count].reduce(UInt64(0)) { $0 << 8 | UInt64($1) }
       guard value <= UInt64(Self.longestMessage) else {
-        throw Malformed(why: "a frame is too long")
+        throw WebSocketError(why: "a message is longer than \(Self.longestMessage) bytes")
       }
       length = Int(value)
       place += count
@@ -86,7 +119,7 @@ struct WebSocketFrames {
     let opcode = first & 0x0f
     let isLast = first & 0x80 != 0
     guard opcode < 8 || isLast && length <= 125 else {
-      throw Malformed(why: "a frame of control is long, or in parts")
+      throw WebSocketError(why: "a frame of control is long, or in parts")
     }
     guard bytes.count - place >= length else { return nil }
     start = place + length

@@ -1,5 +1,4 @@
 import Foundation
-import HTTP
 package import IPLD
 import Synchronization
 import XRPC
@@ -85,24 +84,9 @@ package final class StandInFirehose: Sendable {
   }
 
   private func greet(_ connection: Socket) {
-    var bytes: [UInt8] = []
-    while !bytes.suffix(4).elementsEqual("\r\n\r\n".utf8) {
-      guard case .bytes = connection.receive(into: &bytes) else { return connection.close() }
-    }
-    let lines = String(decoding: bytes, as: UTF8.self).split(separator: "\r\n")
-    let target = lines.first?.split(separator: " ").dropFirst().first ?? ""
-    let cursor = target.split(separator: "cursor=").dropFirst().first.flatMap { Int64($0) }
-    let key = lines.first { $0.lowercased().hasPrefix("sec-websocket-key: ") }?.dropFirst(19) ?? ""
-    let answer = Array(
-      """
-      HTTP/1.1 101 Switching Protocols\r
-      Upgrade: websocket\r
-      Connection: Upgrade\r
-      Sec-WebSocket-Accept: \(WebSocket.answer(to: String(key)))\r
-      \r
-
-      """.utf8)
-    _ = connection.send(answer.span)
+    guard let opening = connection.awaitOpening() else { return connection.close() }
+    let cursor = opening.target.split(separator: "cursor=").dropFirst().first.flatMap { Int64($0) }
+    _ = connection.send(opening.answer.span)
     state.withLock { state in
       state.cursors.append(cursor)
       state.connections.append(connection)
@@ -115,15 +99,6 @@ package final class StandInFirehose: Sendable {
   }
 
   private static func send(_ message: [UInt8], to connection: Socket) {
-    var frame: [UInt8] = [0x82]
-    switch message.count {
-    case ..<126: frame.append(UInt8(message.count))
-    case ..<65536: frame += [126, UInt8(message.count >> 8), UInt8(message.count & 0xff)]
-    default:
-      frame +=
-        [127] + (0..<8).reversed().map { UInt8(truncatingIfNeeded: message.count >> ($0 * 8)) }
-    }
-    frame += message
-    _ = connection.send(frame.span)
+    _ = connection.send(webSocketFrame(message).span)
   }
 }

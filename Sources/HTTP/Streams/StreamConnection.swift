@@ -1,0 +1,141 @@
+internal import CCurl
+internal import Synchronization
+
+/// A connection to a server, TLS included, over which bytes go both ways; libcurl makes it
+/// (`CURLOPT_CONNECT_ONLY`).
+///
+/// Invariants:
+/// 1. Only ``connect()`` and ``wait(toSend:until:)`` wait, and ``cancel()`` ends both at once.
+/// 2. All but ``cancel()`` is called by one thread at a time.
+/// 3. The handle stays in its multi handle: libcurl closes the connection of one that is taken out.
+@safe
+final class StreamConnection: @unchecked Sendable {
+  private let library: CurlLibrary
+  private let multi: CurlLibrary.Multi
+  private let easy: CurlEasy
+  private let check: AddressCheck
+  private let cancelled = Atomic<Bool>(false)
+  private var descriptor: curl_socket_t = -1
+  private var buffer = [UInt8](repeating: 0, count: 64 << 10)
+
+  /// How long the thread sleeps if nothing happens, in milliseconds.
+  private static let longestSleep = 60_000.0
+
+  /// A connection that is not made yet.
+  ///
+  /// - Throws: ``TransportError`` if libcurl cannot be used.
+  init(_ target: ConnectionTarget) throws(TransportError) {
+    let url = "\(target.url)"
+    library = try CurlLibrary.forURL(url)
+    guard let easy = CurlEasy(library), let multi = unsafe library.multiInit() else {
+      throw TransportError(.unavailable("no memory"), url: url)
+    }
+    self.easy = easy
+    unsafe self.multi = multi
+    check = AddressCheck(target)
+    easy.set(CURLOPT_CONNECT_ONLY, 1)
+    guard easy.configure(for: check), unsafe library.multiAdd(multi, easy.handle) == CURLM_OK else {
+      unsafe _ = library.multiCleanup(multi)
+      throw TransportError(.unavailable("7.80 or newer is needed"), url: url)
+    }
+  }
+
+  deinit {
+    CurlLibrary.ignoreBrokenPipes()
+    _ = unsafe library.multiRemove(multi, easy.handle)
+    _ = unsafe library.multiCleanup(multi)
+  }
+
+  /// Ends what waits now, and everything that is asked of it later, by `CancellationError`; from
+  /// any thread.
+  func cancel() {
+    cancelled.store(true, ordering: .releasing)
+    _ = unsafe library.multiWakeup(multi)
+  }
+
+  /// Connects.
+  ///
+  /// - Throws: ``TransportError`` if no connection comes about in the time that the target's
+  ///   settings give it; `CancellationError`.
+  func connect() throws {
+    CurlLibrary.ignoreBrokenPipes()
+    var running: CInt = 1
+    while true {
+      try checkCancellation()
+      let code = unsafe library.multiPerform(multi, &running)
+      guard code == CURLM_OK else { throw error(.unavailable("error \(code.rawValue)")) }
+      if running == 0 { break }
+      _ = unsafe library.multiPoll(multi, nil, 0, CInt(Self.longestSleep), nil)
+    }
+    var rest: CInt = 0
+    let message = unsafe library.multiInfoRead(multi, &rest)
+    let code = unsafe message.map { unsafe carpack_message_result($0) } ?? CURLE_FAILED_INIT
+    guard code == CURLE_OK, let socket = easy.activeSocket else {
+      throw error(
+        check.refusal(code)
+          ?? CurlFailure.reason(
+            code, explanation: easy.explanation(of: code), wasSent: false, awaitsHead: true,
+            settings: check.target.settings))
+    }
+    descriptor = socket
+  }
+
+  /// What has come; nil if nothing has.
+  ///
+  /// - Throws: ``TransportError`` if the connection has ended.
+  func receive() throws(TransportError) -> ArraySlice<UInt8>? {
+    var count = 0
+    let code = unsafe library.easyReceive(easy.handle, &buffer, buffer.count, &count)
+    switch code {
+    case CURLE_OK where count > 0: return buffer[..<count]
+    case CURLE_OK: throw error(.cutOff("the server has ended it"))
+    case CURLE_AGAIN: return nil
+    default: throw error(.cutOff(Excerpt.of(easy.explanation(of: code))))
+    }
+  }
+
+  /// Sends as much as there is room for.
+  ///
+  /// - Parameters:
+  ///   - bytes: what is to be sent; TLS wants to find what it could not send in the same place.
+  ///   - start: from where on.
+  /// - Throws: ``TransportError`` if the connection has ended.
+  /// - Returns: How many bytes were sent.
+  func send(_ bytes: [UInt8], from start: Int) throws(TransportError) -> Int {
+    CurlLibrary.ignoreBrokenPipes()
+    var count = 0
+    let code = unsafe bytes.span.extracting(start...).withUnsafeBytes { rest in
+      unsafe library.easySend(easy.handle, rest.baseAddress, rest.count, &count)
+    }
+    guard code == CURLE_OK || code == CURLE_AGAIN else {
+      throw error(.cutOff(Excerpt.of(easy.explanation(of: code))))
+    }
+    return count
+  }
+
+  /// Waits until something has come, or, if that is wanted, something can be sent.
+  ///
+  /// - Throws: `CancellationError`; ``TransportError`` if it cannot be waited for.
+  func wait(toSend: Bool, until deadline: ContinuousClock.Instant) throws {
+    try checkCancellation()
+    let left = ContinuousClock.now.duration(to: deadline) / .milliseconds(1)
+    var place = curl_waitfd(
+      fd: descriptor, events: CShort(CURL_WAIT_POLLIN | (toSend ? CURL_WAIT_POLLOUT : 0)),
+      revents: 0)
+    // Rounded up, so that it does not wake before the deadline.
+    let code = unsafe library.multiPoll(
+      multi, &place, 1, CInt(max(0, min(left, Self.longestSleep)).rounded(.up)), nil)
+    guard code == CURLM_OK else { throw error(.unavailable("error \(code.rawValue)")) }
+    try checkCancellation()
+  }
+
+  /// Throws `CancellationError` if it was cancelled.
+  func checkCancellation() throws(CancellationError) {
+    if cancelled.load(ordering: .acquiring) { throw CancellationError() }
+  }
+
+  /// An error about this connection.
+  func error(_ reason: TransportError.Reason) -> TransportError {
+    TransportError(reason, url: "\(check.target.url)")
+  }
+}
