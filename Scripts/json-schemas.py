@@ -627,7 +627,7 @@ add("fleet-status", "`carpack fleet status`.", ("accounts", "int", "all accounts
     ("failures", Array(Object(("did", "did", "the account"), ("reason", "string", "why"), ("nextTry", "time?", "when it is tried again"))),
      "the newest failures, twenty at most"),
     ("sources", Array(Object(("url", "string", "its address"), ("reason", "string", "why"))),
-     "hosts whose list, and firehoses that, broke off last; they are tried again"),
+     "hosts and firehoses that broke off last and are tried again, and firehoses that have lost events"),
     ("workers", Array(Object(("name", "string", "what it is called"), ("since", "time", "since when it works"),
                              ("running", "int", "accounts it works on"), ("ended", "int", "backups it has ended"),
                              ("failed", "int", "those that failed"))), "workers that were seen within a minute"))

@@ -32,7 +32,7 @@ package struct FleetStatus: Equatable, Sendable {
     package let nextTry: String?
   }
 
-  /// A host whose list, or a firehose that, broke off last.
+  /// A host whose list, or a firehose that, broke off last, or a firehose that has lost events.
   package struct Source: Equatable, Sendable {
     /// Its address.
     package let url: String
@@ -60,7 +60,8 @@ package struct FleetStatus: Equatable, Sendable {
   package var bytes: UInt64 = 0
   /// Backups that ended within an hour, and the bytes that came by them.
   package var hourly = 0, hourlyBytes: UInt64 = 0
-  /// Hosts and firehoses that broke off last, and are tried again.
+  /// Hosts and firehoses that broke off last and are tried again, and firehoses that have lost
+  /// events.
   package var sources: [Source] = []
   /// The workers.
   package var workers: [Worker] = []

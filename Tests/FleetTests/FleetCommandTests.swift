@@ -222,7 +222,7 @@ struct `The commands of a fleet` {
         let end = ContinuousClock.now
         running.signal(SIGTERM)
         #expect(try running.wait().status == 143)
-        #expect(end.duration(to: .now) < .seconds(2))
+        #expect(end.duration(to: .now) < .seconds(4))
       }
     }
   }
