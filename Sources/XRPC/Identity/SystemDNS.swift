@@ -21,20 +21,11 @@ package struct SystemDNS: TXTResolver {
 
   /// The TXT records of a name; as ``TXTResolver/records(of:)`` says.
   package func records(of name: String) async throws -> [String] {
-    let answer = LookedUp()
-    return try await withTaskCancellationHandler {
-      try await withCheckedThrowingContinuation { continuation in
-        answer.expect(continuation)
-        DispatchQueue(label: "carpack.dns").async {
-          answer.give(Result { () throws(DNSError) in try Self.query(name) }.mapError { $0 })
-        }
-        let limit = Int(Self.timeLimit.components.seconds)
-        DispatchQueue.global().asyncAfter(deadline: .now() + .seconds(limit)) {
-          answer.give(.failure(DNSError.noAnswer))
-        }
+    let answer = Awaited<[String]>()
+    return try await answer.value(within: Self.timeLimit, else: DNSError.noAnswer) {
+      DispatchQueue(label: "carpack.dns").async {
+        answer.give(Result { () throws(DNSError) in try Self.query(name) }.mapError { $0 })
       }
-    } onCancel: {
-      answer.give(.failure(CancellationError()))
     }
   }
 
@@ -52,42 +43,5 @@ package struct SystemDNS: TXTResolver {
       }
     }
     return try DNSMessage.txtRecords(in: message.span.extracting(first: Int(length)))
-  }
-}
-
-/// An answer that is waited for, and given once: by the resolver, by the clock, or because nobody
-/// waits any more.
-private final class LookedUp: Sendable {
-  private typealias Continuation = CheckedContinuation<[String], any Error>
-
-  private enum State {
-    case idle
-    case expected(Continuation)
-    case given(Result<[String], any Error>)
-  }
-
-  private let state = Mutex(State.idle)
-
-  func expect(_ continuation: CheckedContinuation<[String], any Error>) {
-    let early = state.withLock { state -> Result<[String], any Error>? in
-      if case .given(let result) = state { return result }
-      state = .expected(continuation)
-      return nil
-    }
-    if let early { continuation.resume(with: early) }
-  }
-
-  func give(_ result: Result<[String], any Error>) {
-    let waiting = state.withLock { state -> Continuation? in
-      switch state {
-      case .idle: state = .given(result)
-      case .expected(let continuation):
-        state = .given(result)
-        return continuation
-      case .given: break
-      }
-      return nil
-    }
-    waiting?.resume(with: result)
   }
 }
