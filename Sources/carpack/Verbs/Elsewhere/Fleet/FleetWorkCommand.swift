@@ -37,7 +37,9 @@ struct FleetWorkCommand: ReportingCommand {
   var untilIdle = false
 
   @Option(
-    help: ArgumentHelp("Where to serve metrics: an IPv4 address and a port.", valueName: "place"))
+    help: ArgumentHelp(
+      "Where to serve metrics: an address and a port, 127.0.0.1:9464 or [::]:9464.",
+      valueName: "place"))
   var metrics: String?
 
   @OptionGroup var fleet: FleetArguments
@@ -68,7 +70,7 @@ struct FleetWorkCommand: ReportingCommand {
     let counters = FleetCounters()
     let server = try metrics.map { try Self.serve($0, counters) }
     defer { server?.stop() }
-    if let server { common.say("metrics: http://127.0.0.1:\(server.port)/metrics") }
+    if let server { common.say("metrics: http://\(server.authority)/metrics") }
     var options = FleetWorker.Options(name: "\(Host.name):\(Host.processNumber)")
     (options.jobs, options.leaseSeconds) = (jobs, Int(lease.seconds))
     options.endsWhenIdle = untilIdle
@@ -95,12 +97,13 @@ struct FleetWorkCommand: ReportingCommand {
   }
 
   private static func serve(_ place: String, _ counters: FleetCounters) throws -> MetricsServer {
-    let parts = place.split(separator: ":", omittingEmptySubsequences: false)
-    guard parts.count == 2, let port = UInt16(parts[1]) else {
+    guard let colon = place.lastIndex(of: ":"), let port = UInt16(place[colon...].dropFirst()),
+      let address = MetricsServer.address(in: place[..<colon])
+    else {
       throw Failure(
-        "--metrics takes an IPv4 address and a port, 127.0.0.1:9464", status: .usage)
+        "--metrics takes an address and a port, 127.0.0.1:9464 or [::]:9464", status: .usage)
     }
-    return try MetricsServer(address: String(parts[0]), port: port) { counters.text }
+    return try MetricsServer(address: address, port: port) { counters.text }
   }
 
   private static func show(
