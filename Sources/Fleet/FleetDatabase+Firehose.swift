@@ -35,7 +35,7 @@ extension FleetDatabase {
   /// - Parameters:
   ///   - lease: of which.
   ///   - fault: why it broke off; nil if it did not, and what is known of an earlier time stays.
-  /// - Throws: ``DatabaseError``.
+  /// - Throws: ``DatabaseError``; `CancellationError`.
   func release(_ lease: FirehoseLease, fault: String?) async throws {
     try await database.persistently(
       """
@@ -43,6 +43,15 @@ extension FleetDatabase {
         reason = coalesce($3, reason)
         WHERE url = $1 AND holder = $2
       """, [lease.url, lease.holder, fault])
+  }
+
+  /// Lets go of the firehose that somebody holds, if one does.
+  ///
+  /// - Throws: ``DatabaseError``; `CancellationError`.
+  func releaseFirehose(heldBy holder: String, for patience: Duration) async throws {
+    try await database.persistently(
+      "UPDATE carpack.firehose SET holder = NULL, leased_until = NULL WHERE holder = $1",
+      [holder], for: patience)
   }
 
   /// Begins where the server is, the next time: what it had before it does not have any more.

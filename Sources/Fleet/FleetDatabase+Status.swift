@@ -75,12 +75,15 @@ extension FleetDatabase {
   /// How many failures, and reasons, are named.
   private static let maximumNamed = 20
 
+  /// How long it may take to go over all accounts.
+  private static let countLimit: Duration = .seconds(120)
+
   /// How the fleet stands.
   ///
-  /// - Throws: ``DatabaseError``.
+  /// - Throws: ``DatabaseError``; `CancellationError`.
   package func status() async throws -> FleetStatus {
     var status = FleetStatus()
-    let all = try await database.persistently(
+    let all = try await count(
       """
       SELECT count(*),
         count(*) FILTER (WHERE leased_until > now()),
@@ -108,7 +111,7 @@ extension FleetDatabase {
     status.reasons = try await counts(
       "coalesce(kind, outcome)", where: "outcome IN ('incomplete', 'failed')",
       limit: Self.maximumNamed)
-    status.failures = try await database.persistently(
+    status.failures = try await count(
       """
       SELECT did, coalesce(reason, ''), CASE WHEN due < 'infinity' THEN \(Self.time("due")) END
         FROM carpack.account WHERE outcome = 'failed' ORDER BY tried DESC LIMIT \(Self.maximumNamed)
@@ -133,10 +136,15 @@ extension FleetDatabase {
     return status
   }
 
+  /// Asks what goes over all accounts.
+  private func count(_ statement: String) async throws -> [Database.Row] {
+    try await database.persistently(statement, each: Self.countLimit)
+  }
+
   private func counts(_ column: String, where condition: String, limit: Int) async throws
     -> [FleetStatus.Count]
   {
-    try await database.persistently(
+    try await count(
       """
       SELECT \(column), count(*),
         \(Self.time("min(due) FILTER (WHERE due < 'infinity')"))

@@ -44,6 +44,8 @@ package struct FleetDatabase: Sendable {
 
   /// How long a database that is away is waited for where a person waits, too.
   static let shortPatience: Duration = .seconds(5)
+  /// How long a worker that was told to end takes to let go of what it holds.
+  private static let farewell: Duration = .seconds(1)
 
   /// The settings.
   ///
@@ -154,30 +156,58 @@ package struct FleetDatabase: Sendable {
 
   /// Holds an account for longer.
   ///
-  /// - Throws: ``DatabaseError``.
+  /// - Parameters:
+  ///   - lease: which.
+  ///   - seconds: for how long.
+  ///   - limit: how long the answer is waited for.
+  /// - Throws: ``DatabaseError``; `CancellationError`.
   /// - Returns: Whether it is still held.
-  func renew(_ lease: Lease, seconds: Int) async throws -> Bool {
+  func renew(_ lease: Lease, seconds: Int, within limit: Duration = Database.answerLimit)
+    async throws -> Bool
+  {
     try await !database.ask(
       """
       UPDATE carpack.account
         SET leased_until = clock_timestamp() + make_interval(secs => $3::integer)
         WHERE did = $1 AND holder = $2 RETURNING 1
-      """, [lease.did.text, lease.holder, "\(seconds)"]
+      """, [lease.did.text, lease.holder, "\(seconds)"], within: limit
     ).isEmpty
   }
 
   /// Lets go of all accounts and hosts that somebody holds: nothing came of them.
   ///
-  /// - Parameter holder: how the names of the leases begin.
-  /// - Throws: ``DatabaseError``.
-  func release(heldBy holder: String) async throws {
-    for table in ["account", "host"] {
-      try await database.persistently(
-        """
-        UPDATE carpack.\(table) SET holder = NULL, leased_until = NULL
-          WHERE starts_with(holder, $1)
-        """, [holder], for: Self.shortPatience)
-    }
+  /// - Parameters:
+  ///   - holder: how the names of the leases begin.
+  ///   - patience: how long it may take.
+  /// - Throws: ``DatabaseError``; `CancellationError`.
+  func release(heldBy holder: String, for patience: Duration = shortPatience) async throws {
+    try await database.persistently(
+      """
+      WITH accounts AS (
+        UPDATE carpack.account SET holder = NULL, leased_until = NULL
+          WHERE starts_with(holder, $1))
+      UPDATE carpack.host SET holder = NULL, leased_until = NULL
+        WHERE starts_with(holder, $1)
+      """, [holder], for: patience)
+  }
+
+  /// Lets go of leases when the work is over, also if that is because its task was cancelled.
+  ///
+  /// It is not insisted on: leases run out by themselves.
+  ///
+  /// - Parameter release: does it, within the time that it is given.
+  /// - Throws: What `release` throws, but for a database that is not to be had.
+  func letGo(_ release: @escaping @Sendable (FleetDatabase, Duration) async throws -> Void)
+    async throws
+  {
+    do {
+      do {
+        try Task.checkCancellation()
+        try await release(self, Self.shortPatience)
+      } catch is CancellationError {
+        try await Task.detached { try await release(self, Self.farewell) }.value
+      }
+    } catch let error as DatabaseError where error.kind == .connection {}
   }
 
   /// Says what came of an account, lets go of it, and sets when it is due again.

@@ -9,6 +9,7 @@ import Testing
 @testable import Fleet
 
 @Suite(
+  .ownThread,
   .enabled(
     if: Command.path != nil && TestDatabase.server != nil,
     "\(Command.absence), or \(TestDatabase.absence)"))
@@ -31,9 +32,9 @@ struct `The commands of a fleet` {
       self.database = database
     }
 
-    func start(_ line: String) throws -> RunningCommand {
+    func start(_ line: String, through url: String? = nil) throws -> RunningCommand {
       var variables = store.environment
-      variables["CARPACK_DATABASE"] = database.url
+      variables["CARPACK_DATABASE"] = url ?? database.url
       variables["XDG_CACHE_HOME"] = command.folder.file("cache")
       variables["CARPACK_PLC_URL"] = server.url
       variables["CARPACK_HANDLE_RESOLVER"] = server.url
@@ -224,6 +225,59 @@ struct `The commands of a fleet` {
         #expect(try running.wait().status == 143)
         #expect(end.duration(to: .now) < .seconds(4))
       }
+    }
+  }
+
+  /// How long a command may take to end after a signal.
+  private static let farewell: Duration = .seconds(2)
+
+  /// Ends a command by SIGTERM, which is once.
+  private func expectEnd(of running: RunningCommand, location: SourceLocation = #_sourceLocation)
+    throws
+  {
+    let begin = ContinuousClock.now
+    running.signal(SIGTERM)
+    while running.isRunning, begin.duration(to: .now) < Self.farewell * 5 { usleep(10_000) }
+    let time = begin.duration(to: .now)
+    running.signal(SIGKILL)
+    let result = try running.wait()
+    #expect(result.status == 143, "\(result.text)\(result.errors)", sourceLocation: location)
+    #expect(time < Self.farewell, sourceLocation: location)
+  }
+
+  @Test(arguments: ["work", "status", "add did:web:account.example.com"])
+  func `end when told to while the database says nothing`(line: String) async throws {
+    let relay = try LoopbackRelay(to: nil)
+    defer { relay.stop() }
+    let command = try Command(in: TemporaryFolder())
+    let running = try command.start(
+      "carpack fleet \(line) --database postgres://x@127.0.0.1:\(relay.port)/x")
+    try wait { relay.connectionCount > 0 }
+    usleep(200_000)
+    try expectEnd(of: running)
+  }
+
+  @Test func `end when told to in the middle of work while the database has fallen silent`()
+    async throws
+  {
+    try await SilentDatabase.withRelay { database, url, relay in
+      let scene = try Scene(12, database)
+      let firehose = try StandInFirehose()
+      defer { firehose.stop() }
+      try scene.expect("init --store s3://\(StandInStore.bucket)/ --host-rate 20")
+      try scene.expect("add --host \(scene.server.url) --firehose \(firehose.url)")
+      let running = try scene.start("work --lease 3s --jobs 2", through: url)
+      try wait { scene.store.keys.count >= 2 && !firehose.cursors.isEmpty }
+      relay.isSilent = true
+      usleep(300_000)
+      try expectEnd(of: running)
+      // What it could not let go of comes free by itself.
+      let fleet = FleetDatabase(database.url)
+      let end = ContinuousClock.now + Self.patience
+      while try await fleet.status().running > 0, .now < end { usleep(50_000) }
+      try scene.expect("work --until-idle")
+      #expect(try scene.expect("status").text.contains("12 accounts: 12 complete"))
+      #expect(scene.store.keys == scene.accounts.map { "\($0.did).car.zst" }.sorted())
     }
   }
 }

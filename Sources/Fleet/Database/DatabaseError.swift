@@ -18,4 +18,8 @@ package struct DatabaseError: Error, Equatable, Sendable, CustomStringConvertibl
   package let description: String
 
   init(_ kind: Kind, _ description: String) { (self.kind, self.description) = (kind, description) }
+
+  /// It was waited for long enough.
+  static let noAnswer = DatabaseError(
+    .connection, "the database is not to be had: it does not answer")
 }

@@ -12,15 +12,21 @@ struct PostgresLibrary: @unchecked Sendable {
   typealias Answer = OpaquePointer
   typealias Text = UnsafePointer<CChar>
 
-  let connect: @convention(c) (Text?) -> Connection?
+  let connect: @convention(c) (UnsafePointer<Text?>?, UnsafePointer<Text?>?, CInt) -> Connection?
   let status: @convention(c) (Connection?) -> CInt
   let errorMessage: @convention(c) (Connection?) -> UnsafeMutablePointer<CChar>?
   let finish: @convention(c) (Connection?) -> Void
-  let execute:
+  let setNonBlocking: @convention(c) (Connection?, CInt) -> CInt
+  let socket: @convention(c) (Connection?) -> CInt
+  let sendQuery:
     @convention(c) (
       Connection?, Text?, CInt, UnsafeRawPointer?, UnsafePointer<Text?>?, UnsafePointer<CInt>?,
       UnsafePointer<CInt>?, CInt
-    ) -> Answer?
+    ) -> CInt
+  let flush: @convention(c) (Connection?) -> CInt
+  let consumeInput: @convention(c) (Connection?) -> CInt
+  let isBusy: @convention(c) (Connection?) -> CInt
+  let result: @convention(c) (Connection?) -> Answer?
   let resultStatus: @convention(c) (Answer?) -> CInt
   let errorField: @convention(c) (Answer?, CInt) -> UnsafeMutablePointer<CChar>?
   let rowCount: @convention(c) (Answer?) -> CInt
@@ -69,18 +75,27 @@ struct PostgresLibrary: @unchecked Sendable {
     }
     return unsafe PostgresLibrary(
       connect: try function(
-        "PQconnectdb", as: (@convention(c) (Text?) -> Connection?).self),
+        "PQconnectdbParams",
+        as: (@convention(c) (UnsafePointer<Text?>?, UnsafePointer<Text?>?, CInt) -> Connection?)
+          .self),
       status: try function("PQstatus", as: (@convention(c) (Connection?) -> CInt).self),
       errorMessage: try function(
         "PQerrorMessage",
         as: (@convention(c) (Connection?) -> UnsafeMutablePointer<CChar>?).self),
       finish: try function("PQfinish", as: (@convention(c) (Connection?) -> Void).self),
-      execute: try function(
-        "PQexecParams",
+      setNonBlocking: try function(
+        "PQsetnonblocking", as: (@convention(c) (Connection?, CInt) -> CInt).self),
+      socket: try function("PQsocket", as: (@convention(c) (Connection?) -> CInt).self),
+      sendQuery: try function(
+        "PQsendQueryParams",
         as: (@convention(c) (
           Connection?, Text?, CInt, UnsafeRawPointer?, UnsafePointer<Text?>?, UnsafePointer<CInt>?,
           UnsafePointer<CInt>?, CInt
-        ) -> Answer?).self),
+        ) -> CInt).self),
+      flush: try function("PQflush", as: (@convention(c) (Connection?) -> CInt).self),
+      consumeInput: try function("PQconsumeInput", as: (@convention(c) (Connection?) -> CInt).self),
+      isBusy: try function("PQisBusy", as: (@convention(c) (Connection?) -> CInt).self),
+      result: try function("PQgetResult", as: (@convention(c) (Connection?) -> Answer?).self),
       resultStatus: try function("PQresultStatus", as: (@convention(c) (Answer?) -> CInt).self),
       errorField: try function(
         "PQresultErrorField",

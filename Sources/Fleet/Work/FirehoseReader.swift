@@ -31,24 +31,23 @@ struct FirehoseReader: Sendable {
   /// - Throws: `CancellationError`; ``DatabaseError`` if the database is gone for long.
   func run() async throws {
     let holder = "\(options.name)/\(UInt64.random(in: 0 ... .max))"
-    while true {
-      if let lease = try await fleet.takeFirehose(holder: holder, seconds: options.leaseSeconds) {
-        // However it ends, it is followed again from the cursor, by this worker or another.
-        let result: Result<String?, any Error>
-        do {
-          result = .success(try await follow(lease))
-        } catch let error as TransportError {
-          result = .success("\(error)")
-        } catch {
-          result = .failure(error)
+    do {
+      while true {
+        if let lease = try await fleet.takeFirehose(holder: holder, seconds: options.leaseSeconds) {
+          // However it ends, it is followed again from the cursor, by this worker or another.
+          var fault: String?
+          do {
+            fault = try await follow(lease)
+          } catch let error as TransportError {
+            fault = "\(error)"
+          }
+          try await fleet.release(lease, fault: fault)
         }
-        var fault: String?
-        if case .success(let why) = result { fault = why }
-        try await Task.detached { [fleet, fault] in try await fleet.release(lease, fault: fault) }
-          .value
-        _ = try result.get()
+        try await Task.sleep(for: Self.interval)
       }
-      try await Task.sleep(for: Self.interval)
+    } catch {
+      try await fleet.letGo { try await $0.releaseFirehose(heldBy: holder, for: $1) }
+      throw error
     }
   }
 

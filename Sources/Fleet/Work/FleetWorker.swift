@@ -102,13 +102,7 @@ package struct FleetWorker: Sendable {
   /// Lets go of all that it holds, so that nobody waits for what it does not do: of what it was
   /// stopped at, and of what it had done and could not say, since the database was away.
   private func letGo() async throws {
-    try await Task.detached { [fleet, holder] in
-      do {
-        try await fleet.release(heldBy: holder)
-      } catch let error as DatabaseError where error.kind == .connection {
-        // Its leases run out by themselves.
-      }
-    }.value
+    try await fleet.letGo { [holder] in try await $0.release(heldBy: holder, for: $1) }
   }
 
   private func report() async throws {
@@ -219,19 +213,25 @@ package struct FleetWorker: Sendable {
     }
   }
 
-  /// Renews a lease until it is lost, or was not renewed in time.
+  /// Renews a lease until it is lost, or was not renewed in time, by this machine's clock: whether
+  /// the database answers or not.
   private func holds(_ lease: FleetDatabase.Lease) async throws {
     let length = Duration.seconds(options.leaseSeconds)
     var end = ContinuousClock.now + length
-    while ContinuousClock.now < end {
-      try await Task.sleep(for: min(length / 3, ContinuousClock.now.duration(to: end)))
+    var pause = length / 3
+    while true {
+      try await Task.sleep(for: min(pause, ContinuousClock.now.duration(to: end)))
       let asked = ContinuousClock.now
+      guard asked < end else { return }
       do {
-        guard try await fleet.renew(lease, seconds: options.leaseSeconds) else { return }
-        end = asked + length
+        let limit = min(Database.answerLimit, asked.duration(to: end))
+        guard try await fleet.renew(lease, seconds: options.leaseSeconds, within: limit) else {
+          return
+        }
+        (end, pause) = (asked + length, length / 3)
       } catch let error as DatabaseError where error.kind == .connection {
         // It is asked again for as long as the lease runs.
-        try await Task.sleep(for: min(.seconds(1), length / 10))
+        pause = min(.seconds(1), length / 10)
       }
     }
   }

@@ -1,3 +1,5 @@
+internal import HTTP
+
 /// Has requests of this worker wait until the budget of their host allows them, which all workers
 /// share.
 ///
@@ -12,9 +14,8 @@ actor HostBudgets {
     var granted = 0
     /// Until when that counts.
     var end = ContinuousClock.now
-    /// Whether some are being taken now.
-    var isAsking = false
-    var waiting: [CheckedContinuation<Void, Never>] = []
+    /// One request at a time is let through, or has some taken.
+    let turns = Places(1)
   }
 
   /// Requests for how long are taken at a time, in seconds.
@@ -32,28 +33,20 @@ actor HostBudgets {
   ///
   /// - Throws: ``DatabaseError``; `CancellationError`.
   func admit(_ host: String) async throws {
+    let known = hosts[host] ?? Host()
+    hosts[host] = known
+    let turn = try await known.turns.take()
+    defer { turn.giveBack() }
     while true {
-      try Task.checkCancellation()
       if let known = hosts[host], known.granted > 0, .now < known.end {
         hosts[host]?.granted -= 1
         return
-      }
-      if hosts[host]?.isAsking == true {
-        await withCheckedContinuation { hosts[host]?.waiting.append($0) }
-        continue
       }
       try await fill(host)
     }
   }
 
   private func fill(_ host: String) async throws {
-    hosts[host, default: Host()].isAsking = true
-    defer {
-      let waiting = hosts[host]?.waiting ?? []
-      hosts[host]?.waiting = []
-      hosts[host]?.isAsking = false
-      for waiter in waiting { waiter.resume() }
-    }
     let wanted = max(1, Int(rate * Self.portion))
     let (granted, rate) = try await fleet.takeRequests(wanted, of: host, rate: rate)
     hosts[host]?.granted = granted

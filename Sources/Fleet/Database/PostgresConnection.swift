@@ -1,0 +1,147 @@
+internal import LibC
+
+/// A connection of libpq, which one thread uses at a time; closed with the object.
+///
+/// Connecting blocks, within limits; statements do so for as long as they are told to.
+@safe
+final class PostgresConnection: @unchecked Sendable {
+  private let library: PostgresLibrary
+  private let pointer: OpaquePointer?
+  /// Whether more can be asked: it is open, and nothing is under way.
+  private(set) var isUsable = true
+
+  /// How often is looked whether a statement is still waited for, in milliseconds.
+  private static let slice: CInt = 20
+
+  /// After how many seconds of silence the system asks whether the server is there, how often, and
+  /// after how many times it gives the connection up.
+  private static let keepAlive = [
+    "keepalives_idle": "30", "keepalives_interval": "10", "keepalives_count": "3",
+  ]
+
+  /// Connects.
+  ///
+  /// The C function is `PQconnectdbParams`. It goes on from one host, and one address, to the next,
+  /// and keeps the limit with each of them; the resolver of names knows its own limits.
+  ///
+  /// - Parameters:
+  ///   - url: where; what it says counts before what is said here.
+  ///   - limit: how long a server may take, in whole seconds.
+  /// - Throws: ``DatabaseError``.
+  init(_ url: String, connectingWithin limit: Duration) throws(DatabaseError) {
+    library = try PostgresLibrary.shared.get()
+    var options = Self.keepAlive
+    // What stands here would count before the variable.
+    if unsafe getenv("PGCONNECT_TIMEOUT") == nil {
+      options["connect_timeout"] = "\(limit.components.seconds)"
+    }
+    // The last, for what comes later counts.
+    let pairs = options.map { ($0.key, $0.value) } + [("dbname", url)]
+    unsafe pointer = withCTexts(pairs.map(\.0)) { [library] names in
+      unsafe withCTexts(pairs.map(\.1)) { values in unsafe library.connect(names, values, 1) }
+    }
+    guard unsafe library.status(pointer) == PostgresLibrary.connectionIsOpen,
+      unsafe library.setNonBlocking(pointer, 1) == 0
+    else { throw lost(message) }
+  }
+
+  deinit { unsafe library.finish(pointer) }
+
+  /// Asks, and waits for the answer.
+  ///
+  /// - Parameters:
+  ///   - statement: one statement of SQL.
+  ///   - values: what stands for `$1`, `$2` and so on, as text; nil for NULL.
+  ///   - mayWait: whether to wait on.
+  /// - Throws: ``DatabaseError``.
+  func ask(_ statement: String, _ values: [String?], while mayWait: () -> Bool)
+    throws(DatabaseError) -> [Database.Row]
+  {
+    // Until the answer has come to its end.
+    isUsable = false
+    let isSent = unsafe withCTexts(values) { texts in
+      unsafe library.sendQuery(
+        pointer, statement, CInt(values.count), nil, texts, nil, nil, 0) == 1
+    }
+    guard isSent else { throw lost(message) }
+    // One statement has one answer, and then none.
+    var answer: OpaquePointer?
+    defer { unsafe library.clear(answer) }
+    while let next = unsafe try next(while: mayWait) {
+      unsafe library.clear(answer)
+      unsafe answer = next
+    }
+    guard PostgresLibrary.good.contains(unsafe library.resultStatus(answer)) else {
+      throw unsafe failure(answer)
+    }
+    isUsable = true
+    return unsafe rows(answer)
+  }
+
+  /// The next answer; nil if there is no more.
+  private func next(while mayWait: () -> Bool) throws(DatabaseError) -> OpaquePointer? {
+    while true {
+      let unsent = unsafe library.flush(pointer)
+      guard unsent >= 0 else { throw lost(message) }
+      if unsent == 0, unsafe library.isBusy(pointer) == 0 { return unsafe library.result(pointer) }
+      guard mayWait() else { throw .noAnswer }
+      let events = CShort(unsent == 0 ? POLLIN : POLLIN | POLLOUT)
+      var place = pollfd(fd: unsafe library.socket(pointer), events: events, revents: 0)
+      // Whatever ends the wait, the next attempt shows what is there.
+      guard unsafe poll(&place, 1, Self.slice) > 0 else { continue }
+      guard unsafe library.consumeInput(pointer) == 1 else { throw lost(message) }
+    }
+  }
+
+  private func rows(_ answer: OpaquePointer?) -> [Database.Row] {
+    let columns = unsafe library.columnCount(answer)
+    let rows = unsafe library.rowCount(answer)
+    return (0..<rows).map { row in
+      (0..<columns).map { column in
+        guard unsafe library.isNull(answer, row, column) == 0,
+          let text = unsafe library.value(answer, row, column)
+        else { return nil }
+        return unsafe String(cString: text)
+      }
+    }
+  }
+
+  private func failure(_ answer: OpaquePointer?) -> DatabaseError {
+    let state = unsafe firstLine(library.errorField(answer, PostgresLibrary.state))
+    let message = unsafe firstLine(library.errorField(answer, PostgresLibrary.message))
+    let isOpen = unsafe library.status(pointer) == PostgresLibrary.connectionIsOpen
+    // 08: connection exceptions. 57P: it is shut down, or not up yet. 53: it lacks something now.
+    // 40: two statements were in each other's way.
+    let mayPass = ["08", "57P", "53", "40"].contains(where: state.hasPrefix)
+    isUsable = isOpen && (!mayPass || state.hasPrefix("40"))
+    guard isOpen, !mayPass else { return lost(message.isEmpty ? self.message : message) }
+    // 42P01, 3F000: there is no such table, no such schema.
+    if state == "42P01" || state == "3F000" {
+      return DatabaseError(.noFleet, "there is no fleet in this database")
+    }
+    return DatabaseError(.statement, "the database refuses: \(message) (\(state))")
+  }
+
+  private func lost(_ why: String) -> DatabaseError {
+    DatabaseError(.connection, "the database is not to be had: \(why)")
+  }
+
+  /// What went wrong with it last.
+  private var message: String { unsafe firstLine(library.errorMessage(pointer)) }
+}
+
+/// The first line of a text of the library.
+private func firstLine(_ pointer: UnsafeMutablePointer<CChar>?) -> String {
+  let text = unsafe pointer.map { unsafe String(cString: $0) } ?? ""
+  return text.split(separator: "\n").first.map(String.init) ?? ""
+}
+
+/// Lends texts as C has them, in an array that ends in NULL.
+private func withCTexts<Result>(
+  _ texts: [String?], _ body: (UnsafePointer<UnsafePointer<CChar>?>?) -> Result
+) -> Result {
+  let copies = unsafe (texts + [nil]).map { text in unsafe text.flatMap { unsafe strdup($0) } }
+  defer { unsafe copies.forEach { copy in unsafe free(copy) } }
+  let pointers = unsafe copies.map { copy in unsafe copy.map { unsafe UnsafePointer($0) } }
+  return unsafe pointers.withUnsafeBufferPointer { unsafe body($0.baseAddress) }
+}
