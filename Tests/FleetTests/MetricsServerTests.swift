@@ -59,7 +59,7 @@ import Testing
     }
     #expect(MetricsServer.address(in: "127.0.0.1") == "127.0.0.1")
     #expect(MetricsServer.address(in: "[::1]") == "::1")
-    for text in ["::1", "[127.0.0.1]", "[", "[::1", "::1]"] {
+    for text in ["localhost", "", "::1", "[127.0.0.1]", "[", "[::1", "::1]"] {
       #expect(MetricsServer.address(in: text) == nil, "\(text)")
     }
   }

@@ -1,5 +1,6 @@
 internal import Dispatch
 internal import Files
+internal import HTTP
 internal import LibC
 internal import Synchronization
 
@@ -51,13 +52,12 @@ package final class MetricsServer: Sendable {
     }
   }
 
-  /// The address in what a URL has before the colon and the port; nil if an IPv6 address has no
-  /// brackets, or something else has some.
+  /// The address in what a URL has before the colon and the port, an IPv6 address in brackets; nil
+  /// if it is none.
   package static func address(in host: some StringProtocol) -> String? {
-    guard host.hasPrefix("["), host.hasSuffix("]") else {
-      return host.contains { "[:]".contains($0) } ? nil : String(host)
-    }
-    return host.contains(":") ? String(host.dropFirst().dropLast()) : nil
+    let isBracketed = host.hasPrefix("[") && host.hasSuffix("]")
+    let text = isBracketed ? String(host.dropFirst().dropLast()) : String(host)
+    return IPAddress(text) != nil && isBracketed == text.contains(":") ? text : nil
   }
 
   /// Listens no longer, and has closed everything when it returns.
