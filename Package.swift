@@ -131,16 +131,13 @@ let package = Package(
     // SHA-256 of many messages, two at a time, where the processor has instructions for that.
     .target(name: "CSHA256"),
 
-    // Has a thread that touches a page of an archive elsewhere wait until the page is there.
-    .target(name: "CPager"),
-
     // The system's C library by one name, whichever it is.
     .room("LibC"),
 
     // bytes → blocks → repository; blocks ⇄ one file.
     .room("IPLD", ["CCrypto", "CSHA256", "LibC"]),
     .room("ATProtocol", ["CCrypto", "IPLD", "LibC"]),
-    .room("Archive", ["IPLD", "LibC", "CGlibc", "CPager", "CZlib", "CZstd", "CXXHash", paths]),
+    .room("Archive", ["IPLD", "LibC", "CGlibc", "CZlib", "CZstd", "CXXHash", paths]),
     // Servers, the methods that they are asked for, and buckets of object stores.
     .room("HTTP", ["ATProtocol", "CCurl", "IPLD", "LibC"]),
     .room("XRPC", ["ATProtocol", "CResolv", "HTTP", "IPLD", "LibC"]),

@@ -109,6 +109,16 @@ package final class InputFile {
   /// How many bytes it has.
   package var count: Int { mapped.count }
 
+  /// Calls `body` with its bytes, of which it reads the first ones only.
+  package func withBeginning<Value>(_ body: (Span<UInt8>) -> Value) -> Value {
+    mapped.withBytes(reading: [0..<min(count, Self.beginningLength)]) {
+      body($0.extracting(first: Self.beginningLength))
+    }
+  }
+
+  /// How many bytes tell what a file is.
+  private static let beginningLength = 64 << 10
+
   /// Calls `body` with all of its bytes.
   package func withBytes<Value: ~Copyable, Failure: Error>(
     _ body: (Span<UInt8>) throws(Failure) -> Value

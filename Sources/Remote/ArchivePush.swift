@@ -222,7 +222,7 @@ extension MappedFile {
   /// - Throws: `FetchFailure` if they lie elsewhere and could not be fetched.
   func read(_ offset: UInt64, _ count: Int) throws -> [UInt8] {
     let range = Int(offset)..<Int(offset) + count
-    let bytes = withBytes { $0.extracting(range).array }
+    let bytes = withBytes(reading: [range]) { $0.extracting(range).array }
     try checkFetched()
     if range.lowerBound / Self.releaseInterval != range.upperBound / Self.releaseInterval {
       releasePages()

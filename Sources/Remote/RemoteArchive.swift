@@ -2,6 +2,7 @@ internal import Archive
 internal import Dispatch
 package import Files
 package import HTTP
+internal import IPLD
 package import ObjectStore
 internal import Synchronization
 package import SystemPackage
@@ -85,20 +86,32 @@ final class BlockingBridge: TaskExecutor {
     queue.async { unsafe job.runSynchronously(on: self.asUnownedTaskExecutor()) }
   }
 
-  /// Does something there, and waits for it.
+  /// How soon it is seen that nobody waits any more, in milliseconds.
+  private static let attention = 50
+
+  /// Does something there, and waits for it, or until this work is told to stop (`Stopping`): then
+  /// it is given up, and not waited for.
   ///
-  /// - Throws: what `work` throws.
+  /// - Throws: what `work` throws; `CancellationError`.
   func wait<Value: Sendable>(for work: @escaping @Sendable () async throws -> Value) throws -> Value
   {
     let done = DispatchSemaphore(value: 0)
-    let outcome = Mutex<Result<Value, any Error>>(.failure(CancellationError()))
-    Task(executorPreference: self) {
+    let outcome = Mutex<Result<Value, any Error>?>(nil)
+    let task = Task(executorPreference: self) {
       let result: Result<Value, any Error>
       do { result = .success(try await work()) } catch { result = .failure(error) }
       outcome.withLock { $0 = result }
       done.signal()
     }
-    done.wait()
-    return try outcome.withLock { $0 }.get()
+    while done.wait(timeout: .now() + .milliseconds(Self.attention)) == .timedOut {
+      do {
+        try Stopping.check()
+      } catch {
+        task.cancel()
+        throw error
+      }
+    }
+    guard let result = outcome.withLock({ $0 }) else { throw CancellationError() }
+    return try result.get()
   }
 }

@@ -11,10 +11,11 @@ import Testing
 /// Bytes in memory that are fetched as if they lay elsewhere.
 private final class MemorySource: ByteSource {
   private let bytes: [UInt8]
+  private let isStopping: Bool
   private let state = Mutex<(fetched: [Range<UInt64>], rest: Int)>(([], .max))
 
-  init(_ bytes: [UInt8], failingAfter count: Int = .max) {
-    self.bytes = bytes
+  init(_ bytes: [UInt8], failingAfter count: Int = .max, stopping isStopping: Bool = false) {
+    (self.bytes, self.isStopping) = (bytes, isStopping)
     state.withLock { $0.rest = count }
   }
 
@@ -24,6 +25,7 @@ private final class MemorySource: ByteSource {
   func fetch(
     _ ranges: [Range<UInt64>], _ take: @escaping @Sendable (UInt64, [UInt8]) throws -> Void
   ) throws {
+    if isStopping { throw CancellationError() }
     for range in ranges {
       let mayFetch = state.withLock { state in
         state.rest -= 1
@@ -56,7 +58,8 @@ struct `A file that is fetched` {
   }
 
   @Test(arguments: [0, 1, 16_383, 16_384, 16_385, 3_000_001])
-  func `has the bytes of its source wherever it is touched`(_ count: Int) throws {
+  func `has the bytes of its source for whoever says nothing of what it reads`(_ count: Int) throws
+  {
     let bytes = noise(count)
     let file = try file(MemorySource(bytes), count)
     #expect(file.count == count)
@@ -65,15 +68,18 @@ struct `A file that is fetched` {
     try file.checkFetched()
   }
 
-  @Test func `is fetched where it is touched, and nowhere else`() throws {
+  @Test func `is fetched where it is read, and nowhere else`() throws {
     let bytes = noise(1 << 20)
     let source = MemorySource(bytes)
     let file = try file(source, bytes.count)
-    let byte = file.withBytes { $0[500_000] }
+    let byte = file.withBytes(reading: [500_000..<500_001]) { $0[500_000] }
     #expect(byte == bytes[500_000])
     #expect(source.fetched.count == 1)
     #expect(source.fetched.allSatisfy { $0.contains(500_000) && $0.count <= 64 << 10 })
-    let again = file.withBytes { $0[500_001] }
+    let again = file.withBytes(reading: []) { all in
+      file.willRead([500_001..<500_002])
+      return all[500_001]
+    }
     #expect(again == bytes[500_001])
     #expect(source.fetched.count == 1)
   }
@@ -84,22 +90,28 @@ struct `A file that is fetched` {
     let file = try file(source, bytes.count)
     file.willRead([0..<100_000, 110_000..<200_000, 3_000_000..<3_000_001])
     #expect(source.fetched.count == 2)
-    let read = file.withBytes { $0.array(0..<200_000) }
+    let read = file.withBytes(reading: [0..<200_000]) { $0.array(0..<200_000) }
     #expect(read == Array(bytes[..<200_000]))
     #expect(source.fetched.count == 2)
     #expect(!file.lacks(0..<200_000))
     #expect(file.lacks(0..<1_000_000))
   }
 
-  @Test func `is touched by several threads at a time`() throws {
+  @Test(arguments: [1 << 30, 1 << 20])
+  func `is read by several threads at a time, also where little is kept`(_ capacity: Int) throws {
     let bytes = noise(8 << 20)
-    let file = try file(MemorySource(bytes), bytes.count)
+    let file = try file(MemorySource(bytes), bytes.count, capacity: capacity)
     let wrong = Mutex(0)
     Parallel.perform(64, workers: 8) { number in
       for step in 0..<64 {
-        let place = (number * 131_071 + step * 524_287) % bytes.count
-        let byte = file.withBytes { $0[place] }
-        if byte != bytes[place] { wrong.withLock { $0 += 1 } }
+        let place = (number * 131_071 + step * 524_287) % (bytes.count - 1)
+        let other = (place + 3_000_000) % bytes.count
+        // What was read first is there still when more has come.
+        let read = file.withBytes(reading: [place..<place + 1]) { all in
+          file.willRead([other..<other + 1])
+          return (all[place], all[other])
+        }
+        if read != (bytes[place], bytes[other]) { wrong.withLock { $0 += 1 } }
       }
     }
     #expect(wrong.withLock { $0 } == 0)
@@ -112,7 +124,9 @@ struct `A file that is fetched` {
     for _ in 0..<2 {
       for start in stride(from: 0, to: bytes.count, by: 1 << 20) {
         file.willRead([start..<start + 1 << 20])
-        let read = file.withBytes { $0.array(start..<start + 1000) }
+        let read = file.withBytes(reading: [start..<start + 1000]) {
+          $0.array(start..<start + 1000)
+        }
         #expect(read == Array(bytes[start..<start + 1000]))
       }
     }
@@ -123,15 +137,23 @@ struct `A file that is fetched` {
   @Test func `says that it could not be fetched, whatever was read`() throws {
     let bytes = noise(1 << 20)
     let file = try file(MemorySource(bytes, failingAfter: 1), bytes.count)
-    let first = file.withBytes { $0[0] }
+    let first = file.withBytes(reading: [0..<1]) { $0[0] }
     #expect(first == bytes[0])
     try file.checkFetched()
-    let lost = file.withBytes { $0[900_000] }
+    let lost = file.withBytes(reading: [900_000..<900_001]) { $0[900_000] }
     #expect(lost == 0)
     #expect(throws: FetchFailure.self) { try file.checkFetched() }
   }
 
-  @Test func `is an archive like any other`() throws {
+  @Test func `is given up by who is told to stop, and not called damaged`() throws {
+    let file = try file(MemorySource([], stopping: true), 1 << 20)
+    #expect(throws: CancellationError.self) {
+      _ = try ArchiveReader(file)
+    }
+  }
+
+  @Test(arguments: [1 << 30, 2 << 20])
+  func `is an archive like any other`(_ capacity: Int) throws {
     var random = SeededGenerator(printing: 0xfa2)
     let bodies =
       (0..<3000).map { _ in random.text(20 + Int(random.next() % 900)) }
@@ -139,7 +161,7 @@ struct `A file that is fetched` {
     let sample = try SampleArchive(in: folder, bodies: bodies, manifest: random.text(50))
     let bytes = try folder.read(FilePath(sample.path.string).lastComponent?.string ?? "")
     let source = MemorySource(bytes)
-    let reader = try ArchiveReader(file(source, bytes.count))
+    let reader = try ArchiveReader(file(source, bytes.count, capacity: capacity))
     // The end, and what is read of the index.
     #expect(source.fetched.count <= 2)
     for (cid, body) in sample.sections {

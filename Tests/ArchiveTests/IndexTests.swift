@@ -75,6 +75,30 @@ private struct Keys {
   }
 
   @Test(arguments: [IndexForm.wide, .packed])
+  func `is searched for a key in a few bytes, which it names before`(_ form: IndexForm) throws {
+    var random = SeededGenerator(printing: 0x1de5)
+    for (count, base) in Self.shapes {
+      let keys = Keys(count, base: base) { _ in random.next() }
+      let file = try keys.bytes(form)
+      let segment = try IndexSegment(file.span, at: 0)
+      for number in 0..<min(count, 200) {
+        let key = number % 4 == 0 ? random.next() : keys.keys[number]
+        guard let places = segment.places(of: key, in: file.span) else {
+          Issue.record("no places are told of \(count) keys")
+          continue
+        }
+        var sparse = [UInt8](repeating: 0, count: file.count)
+        let header = 0..<segment.layout.marksOffset
+        for range in [header, places.marks, places.entries] { sparse[range] = file[range] }
+        #expect(places.entries.count <= 16_000)
+        let expected = try segment.candidates(key, in: file.span)
+        let found = try segment.candidates(key, in: sparse.span)
+        #expect(found == expected)
+      }
+    }
+  }
+
+  @Test(arguments: [IndexForm.wide, .packed])
   func `that is merged of others is the one that all their sections make`(_ form: IndexForm) throws
   {
     var random = SeededGenerator(printing: 0x3e49)

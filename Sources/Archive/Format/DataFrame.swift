@@ -82,6 +82,9 @@ package struct DataFrame: Equatable, Sendable {
     isRaw = onlyRaw
   }
 
+  /// The most bytes that any frame may take.
+  static let longest = maximumLength(contentSize: ArchiveLimits.frameContent)
+
   /// The most bytes that a frame with so much content may take.
   package static func maximumLength(contentSize: Int) -> Int {
     9 + contentSize + 3 * (contentSize / blockContent + contentSize / ArchiveMagic.length + 2) + 4

@@ -95,14 +95,17 @@ package enum Footer {
     return rest == 0 && (0...ArchiveLimits.liveSegments).contains(count) ? count : nil
   }
 
+  /// Where a footer lies if it is the last thing in a file of so many bytes.
+  static func place(atEndOf count: Int) -> Range<Int> { max(0, count - maximumLength)..<count }
+
   /// The last footer that holds and begins before `end`.
   ///
-  /// `letGo` is called now and then while a long tail is searched.
+  /// - Parameter willSearch: Called with what is going to be read, from the end on.
   package static func last(
-    in file: Span<UInt8>, before end: Int, letGo: @escaping () -> Void = {}
+    in file: Span<UInt8>, before end: Int, willSearch: @escaping (Range<Int>) -> Void = { _ in }
   ) -> SkippableFrame? {
     ArchiveMagic.last(before: end, of: file.count) { range in
-      if range.lowerBound % (4 << 20) < range.count { letGo() }
+      willSearch(range)
       return file.array(range)
     } _: {
       frame(file, at: $0 - 8)

@@ -32,6 +32,9 @@ package struct SkippableFrame: Equatable, Sendable {
 
   /// Where it ends.
   package var end: Int { offset + length }
+  /// Where it lies.
+  package var range: Range<Int> { offset..<end }
+
   /// Reads the frame that begins at `offset`, without testing its checksum.
   ///
   /// - Throws: ``ArchiveError`` if its first bytes are others, or the file ends inside it.

@@ -68,7 +68,7 @@ package struct ArchiveIndex: Sendable {
   /// What is read of the segments that a footer names when they are opened: all of short ones, else
   /// their headers.
   static func openedRanges(_ generation: Generation) -> [Range<Int>] {
-    generation.segments.map { named in
+    generation.segments.flatMap { named in
       let start = Int(clamping: named.offset)
       let isPossible =
         named.sectionCount > 0 && named.sectionCount <= IndexSegment.maximumCount
@@ -79,9 +79,17 @@ package struct ArchiveIndex: Sendable {
           generation.features.indexForm, base: named.base, count: Int(named.sectionCount),
           frameCount: Int(named.frameCount)
         ).length : 0
-      let read = length <= maximumFetched ? length : SegmentLayout.fanOutOffset
-      return start..<max(start, start.addingReportingOverflow(read).partialValue)
+      let end = max(start, start.addingReportingOverflow(length).partialValue)
+      // The checksum is the last of it.
+      return length <= maximumFetched
+        ? [start..<end]
+        : [start..<start + SegmentLayout.fanOutOffset, end - SkippableFrame.checksumLength..<end]
     }
+  }
+
+  /// What is read of long segments to find a key, beside what is read of every segment.
+  func searchedRanges(for key: UInt64, in file: Span<UInt8>) -> [Range<Int>] {
+    segments.flatMap { $0.searchedRanges(for: key, in: file) }
   }
 
   /// This index, and behind it a segment that was made in memory; itself if there are no bytes.

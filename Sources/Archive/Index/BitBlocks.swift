@@ -17,6 +17,11 @@ struct BitBlocks {
     (bits + bitsPerBlock - 1) / bitsPerBlock * blockLength
   }
 
+  /// In which bytes of the blocks some bits are.
+  static func place(of bits: Range<Int>) -> Range<Int> {
+    bits.lowerBound / bitsPerBlock * blockLength..<length(bits: bits.upperBound)
+  }
+
   /// The `count` bits from `place` on, the first the lowest, in blocks that begin at `start`.
   ///
   /// - Precondition: they lie within the blocks, and are between 1 and 63.

@@ -41,6 +41,29 @@ extension IndexSegment {
     ArchiveError(.damagedIndex("its fan-out decreases"), at: frame.offset)
   }
 
+  /// Where in the frame the marks and entries are that have the leading bits of a key; nil if they
+  /// cannot be told.
+  func places(of key: UInt64, in file: Span<UInt8>) -> (marks: Range<Int>, entries: Range<Int>)? {
+    let leading = key.leading(layout.fanOutBits)
+    let start = leading == 0 ? 0 : fanOut(leading - 1, in: file)
+    let end = fanOut(leading, in: file)
+    guard start <= end, end <= count else { return nil }
+    let bits = layout.bucketBits - layout.fanOutBits
+    let marks =
+      form == .packed
+      ? BitBlocks.place(of: start + leading << bits..<end + (leading + 1) << bits + 63) : 0..<0
+    let entries =
+      form == .packed
+      ? BitBlocks.place(of: start * layout.entryBits..<end * layout.entryBits)
+      : start * SegmentLayout.wideEntryLength..<end * SegmentLayout.wideEntryLength
+    func within(_ range: Range<Int>, from start: Int) -> Range<Int> {
+      (start + range.lowerBound..<start + range.upperBound).clamped(to: 0..<frame.length)
+    }
+    return (
+      within(marks, from: layout.marksOffset), within(entries, from: layout.entriesOffset)
+    )
+  }
+
   /// The numbers of the entries among which those with this key are.
   @inline(__always)
   private func bucket(of key: UInt64, in file: Span<UInt8>) throws(ArchiveError) -> Range<Int> {

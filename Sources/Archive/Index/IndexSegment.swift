@@ -71,14 +71,21 @@ package struct IndexSegment: Equatable, Sendable {
   /// Segments up to this length are fetched whole when they are searched, where they are not here.
   private static let maximumFetched = 16 << 20
 
-  /// What is read of it to find sections, as far as that is known before: all of it, or what leads
+  /// What is read of it to find sections, whichever they are: all of it, or of a long one what leads
   /// to the entries and the frames.
   var searchedRanges: [Range<Int>] {
-    guard frame.length > Self.maximumFetched else { return [frame.offset..<frame.end] }
+    guard frame.length > Self.maximumFetched else { return [frame.range] }
     return [
       frame.offset..<frame.offset + layout.marksOffset,
       framesOffset..<framesOffset + frameCount * FrameEntry.length,
     ]
+  }
+
+  /// What is read besides to find those with a key.
+  func searchedRanges(for key: UInt64, in file: Span<UInt8>) -> [Range<Int>] {
+    guard frame.length > Self.maximumFetched, let (marks, entries) = places(of: key, in: file)
+    else { return [] }
+    return [marks, entries].map { frame.offset + $0.lowerBound..<frame.offset + $0.upperBound }
   }
 
   /// Entry number `index` of the frame table.

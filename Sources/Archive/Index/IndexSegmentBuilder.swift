@@ -135,7 +135,9 @@ package struct IndexSegmentBuilder {
       throw ArchiveError(.damagedIndex("it has another form than the file"), at: other.frame.offset)
     }
     guard !older.isEmpty, let file else { return try encode(in: Span(), to: sink) }
-    return try file.withBytes { (bytes) throws in try encode(in: bytes, to: sink) }
+    return try file.withBytes(reading: older.map(\.frame.range)) { (bytes) throws in
+      try encode(in: bytes, to: sink)
+    }
   }
 
   private func encode(in file: Span<UInt8>, to sink: (Span<UInt8>) throws -> Void) throws

@@ -1,19 +1,16 @@
-internal import CPager
 internal import LibC
 internal import Synchronization
 package import SystemPackage
 
-/// A file that lies elsewhere, read as if it were here: each page is fetched when it is first
-/// touched.
+/// A file that lies elsewhere, of which what is going to be read is fetched before.
 ///
-/// What was fetched lies in a scratch file, at the place that it has in the real one. The scratch
-/// file is mapped; a thread that touches a page which is not there waits until it is (`Pager`).
-/// What is going to be read can be said first (`need(_:)`), so that it comes in few requests.
+/// What was fetched lies in a scratch file, at the place that it has in the real one, and the
+/// scratch file is mapped. Who reads says first what (`need(_:)`), so that it comes in few requests.
 ///
-/// 1. A page that can be read holds the bytes of the source, or nothing can be concluded from it:
-///    then ``failure`` says why it could not be fetched.
+/// 1. What was needed and is here holds the bytes of the source, or nothing can be concluded from
+///    it: then ``failure`` says why it could not be fetched, and all of the file reads as zeros.
 /// 2. No more than its capacity are kept, unless all were asked for; what was needed longest
-///    ago goes first.
+///    ago goes first, and nothing that was needed since the oldest reader began.
 /// 3. After a failure nothing is fetched any more.
 /// 4. What was appended here (`append(_:at:)`) is never let go of, and never asked for.
 package final class FetchedFile: Sendable {
@@ -44,7 +41,9 @@ package final class FetchedFile: Sendable {
     /// How many times something was needed.
     var clock = 0
     var keepsAll = false
-    var failure: FetchFailure?
+    var failure: (any Error)?
+    /// When each of those that read began.
+    var readers: [Int] = []
     /// How many bytes the file has.
     var count: Int
     /// The first page that holds bytes that were appended here; beyond all pages if none does.
@@ -70,7 +69,7 @@ package final class FetchedFile: Sendable {
   fileprivate typealias Group = (present: UInt64, lastUse: Int)
 
   /// A mapping of the scratch file.
-  fileprivate typealias Window = (start: UInt, length: Int, number: CInt)
+  fileprivate typealias Window = (start: UInt, length: Int)
 
   /// A file of which nothing is here yet.
   ///
@@ -118,7 +117,7 @@ package final class FetchedFile: Sendable {
   package var count: Int { table.withLock { $0.count } }
 
   /// Why something could not be fetched; nil while all that was needed came.
-  package var failure: FetchFailure? { table.withLock { $0.failure } }
+  package var failure: (any Error)? { table.withLock { $0.failure } }
 
   /// Keeps bytes that are known already.
   ///
@@ -149,9 +148,26 @@ package final class FetchedFile: Sendable {
           try write(bytes, at: offset)
         }
         for run in missing { markPresent(run) }
+      } catch let error where error is FetchFailure || error is CancellationError {
+        fail(error)
       } catch {
-        fail(error as? FetchFailure ?? FetchFailure(.noRoom, "\(error)"))
+        fail(FetchFailure(.noRoom, "\(error)"))
       }
+    }
+  }
+
+  /// Says that somebody begins to read; answers what to say at the end.
+  func beginReading() -> Int {
+    table.withLock { table in
+      table.readers.append(table.clock)
+      return table.clock
+    }
+  }
+
+  /// Says that somebody who began then has ended: what it had needed may be let go of.
+  func endReading(_ start: Int) {
+    table.withLock { table in
+      if let place = table.readers.firstIndex(of: start) { table.readers.remove(at: place) }
     }
   }
 
@@ -218,7 +234,6 @@ package final class FetchedFile: Sendable {
         }
         table.groups[number, default: (0, 0)].lastUse = table.clock
       }
-      for window in table.windows { permit(pages, in: window, PROT_READ) }
       evict(&table)
     }
   }
@@ -226,13 +241,13 @@ package final class FetchedFile: Sendable {
   /// Lets go of what was needed longest ago, if there is too much.
   private func evict(_ table: inout Table) {
     guard !table.keepsAll, table.failure == nil, table.held * pageSize > capacity else { return }
+    let limit = min(table.clock, table.readers.min().map { $0 + 1 } ?? .max)
     let oldest = table.groups.sorted { $0.value.lastUse < $1.value.lastUse }
-    for (number, group) in oldest where group.lastUse < table.clock {
+    for (number, group) in oldest where group.lastUse < limit {
       guard table.held * pageSize > capacity / 4 * 3 else { return }
       let end = min((table.count + pageSize - 1) / pageSize, (number + 1) * Self.pagesPerGroup)
       guard end <= table.firstOwnPage else { continue }
       let pages = number * Self.pagesPerGroup..<end
-      for window in table.windows { permit(pages, in: window, PROT_NONE) }
       let range = bytes(of: pages)
       SystemCalls.punchHole(scratch, range)
       table.held -= group.present.nonzeroBitCount
@@ -240,27 +255,15 @@ package final class FetchedFile: Sendable {
     }
   }
 
-  /// Lets pages of a window be read, or not.
-  private func permit(_ pages: Range<Int>, in window: Window, _ protection: CInt) {
-    let start = pages.lowerBound * pageSize
-    let end = min(window.length, pages.upperBound * pageSize)
-    guard start < end else { return }
-    let address = unsafe UnsafeMutableRawPointer(bitPattern: window.start + UInt(start))
-    // It fails only for what is no mapping, or for want of memory: then the page is asked for
-    // again.
-    _ = unsafe mprotect(address, end - start, protection)
-  }
-
-  /// Gives up: all pages can be read, so that no thread waits, and none of them counts.
-  private func fail(_ failure: FetchFailure) {
+  /// Gives up: what is mapped reads as zeros, also where the scratch file has holes and there is no
+  /// room for them, and none of it counts.
+  private func fail(_ failure: any Error) {
     table.withLock { table in
       table.failure = table.failure ?? failure
-      for window in table.windows { permitAll(window) }
+      for window in table.windows {
+        SystemCalls.mapZeros(over: window.start, length: window.length)
+      }
     }
-  }
-
-  private func permitAll(_ window: Window) {
-    permit(0..<(window.length + pageSize - 1) / pageSize, in: window, PROT_READ)
   }
 
   // MARK: Appending
@@ -320,53 +323,30 @@ package final class FetchedFile: Sendable {
     }
   }
 
-  // MARK: Windows
+  // MARK: Mapping
 
-  /// Maps the file.
+  /// Maps the file as long as it is now; nil if it is empty.
   ///
   /// - Throws: ``FetchFailure`` if there is no room in the address space.
-  func makeWindow() throws -> (address: UnsafeRawPointer?, number: CInt, length: Int) {
-    let count = count
-    guard count > 0 else { return (nil, -1, 0) }
-    try Pager.open()
-    let address = unsafe mmap(nil, count, PROT_NONE, MAP_SHARED, scratch.rawValue, 0)
-    guard let address = unsafe address, unsafe address != MAP_FAILED else {
-      throw FetchFailure(.noRoom, "could not map \(count) bytes: \(Errno(rawValue: errno))")
-    }
-    let start = UInt(bitPattern: address)
-    let number = carpack_pager_add(start, count)
-    guard number >= 0 else {
-      unsafe munmap(address, count)
-      throw FetchFailure(.noRoom, "too many archives are open")
-    }
-    let window: Window = (start, count, number)
-    Pager.add(self, number, start..<start + UInt(count))
-    table.withLock { table in
+  func map() throws -> (address: UnsafeRawPointer?, length: Int) {
+    try unsafe table.withLock { table in
+      guard table.count > 0 else { return (nil, 0) }
+      let address: UnsafeRawPointer
+      do {
+        unsafe address = try SystemCalls.map(scratch, length: table.count, isShared: true)
+      } catch let error as Errno {
+        throw FetchFailure(.noRoom, "could not map \(table.count) bytes: \(error)")
+      }
+      let window: Window = (UInt(bitPattern: address), table.count)
+      if table.failure != nil { SystemCalls.mapZeros(over: window.start, length: window.length) }
       table.windows.append(window)
-      if table.failure != nil { permitAll(window) }
-      var runs: [Range<Int>] = []
-      for page in table.presentPages { runs.extend(by: page) }
-      for run in runs { permit(run, in: window, PROT_READ) }
+      return unsafe (address, table.count)
     }
-    return (UnsafeRawPointer(address), number, count)
   }
 
-  /// Takes a window away.
-  func removeWindow(_ address: UnsafeRawPointer, _ number: CInt, length: Int) {
-    table.withLock { $0.windows.removeAll { $0.number == number } }
-    Pager.remove(number)
+  /// Takes a mapping away.
+  func unmap(_ address: UnsafeRawPointer, length: Int) {
+    table.withLock { $0.windows.removeAll { $0.start == UInt(bitPattern: address) } }
     unsafe SystemCalls.unmap(address, length: length)
-  }
-
-  /// Brings the page of a window that a thread has touched.
-  func bring(_ address: UInt, in window: Range<UInt>) {
-    let offset = Int(address - window.lowerBound)
-    need([offset..<offset + 1])
-    // It may have come for another thread, and the window may not know yet.
-    let page = offset / pageSize
-    table.withLock { table in
-      guard table.isPresent(page) else { return }
-      for window in table.windows { permit(page..<page + 1, in: window, PROT_READ) }
-    }
   }
 }

@@ -10,9 +10,8 @@ package final class MappedFile: @unchecked Sendable {
   // Immutable after init, and the mapping is private to this object.
   @usableFromInline let address: UnsafeRawPointer?
   private let isMapping: Bool
-  /// What the bytes are fetched by when they are touched, and the number of the window; nil for
-  /// what is here.
-  private let fetched: (file: FetchedFile, window: CInt)?
+  /// What bytes that lie elsewhere are fetched by; nil for what is here.
+  @usableFromInline let fetched: FetchedFile?
   /// How many bytes there are.
   package let count: Int
   /// Whether a writer had the file when it was opened.
@@ -69,33 +68,34 @@ package final class MappedFile: @unchecked Sendable {
   ///
   /// - Throws: ``FetchFailure`` if there is no room for it.
   package init(_ file: FetchedFile) throws {
-    let (address, number, length) = try unsafe file.makeWindow()
+    let (address, length) = try unsafe file.map()
     unsafe self.address = address
-    fetched = (file, number)
+    fetched = file
     count = length
     isMapping = true
     isBeingWritten = false
     fileSize = UInt64(length)
   }
 
-  /// Says what is going to be read, so that it is fetched in few requests where it is not here.
-  package func willRead(_ ranges: [Range<Int>]) { fetched?.file.need(ranges) }
+  /// Says what is going to be read, which is fetched where it is not here: within
+  /// ``withBytes(reading:_:)``, and before it, so that it comes in few requests.
+  package func willRead(_ ranges: [Range<Int>]) { fetched?.need(ranges) }
 
   /// Whether some of these bytes are not here.
-  package func lacks(_ range: Range<Int>) -> Bool { fetched?.file.lacks(range) ?? false }
+  package func lacks(_ range: Range<Int>) -> Bool { fetched?.lacks(range) ?? false }
 
   /// Says that everything is going to be read.
-  package func willReadAll() { fetched?.file.needAll() }
+  @usableFromInline package func willReadAll() { fetched?.needAll() }
 
   /// Whether the bytes lie elsewhere.
   package var isFetched: Bool { fetched != nil }
 
   /// Makes sure that what was read is what the file holds.
   ///
-  /// - Throws: ``FetchFailure`` if some of it could not be fetched, so that nothing can be
-  ///   concluded from what was read.
+  /// - Throws: ``FetchFailure`` or `CancellationError` if some of it could not be fetched, so that
+  ///   nothing can be concluded from what was read.
   package func checkFetched() throws {
-    if let failure = fetched?.file.failure { throw failure }
+    if let failure = fetched?.failure { throw failure }
   }
 
   /// Lets go of the pages that have been read; they are read again when they are wanted.
@@ -106,6 +106,16 @@ package final class MappedFile: @unchecked Sendable {
     guard isMapping, let address = unsafe address else { return }
     unsafe SystemCalls.release(address, length: count)
   }
+
+  /// Says that bytes are going to be searched, window by window, from the end on.
+  func willSearch(_ window: Range<Int>) {
+    if window.lowerBound % Self.searchedAtOnce < window.count { releasePages() }
+    guard lacks(window) else { return }
+    willRead([max(0, window.lowerBound - Self.searchedAtOnce)..<window.upperBound])
+  }
+
+  /// How much is fetched at a time of what is searched.
+  private static let searchedAtOnce = 4 << 20
 
   /// Lets go of the pages of a file that is too large to stay in memory as it is read.
   func releasePagesIfLarge() {
@@ -134,7 +144,7 @@ package final class MappedFile: @unchecked Sendable {
   deinit {
     guard let address = unsafe address else { return }
     if let fetched {
-      unsafe fetched.file.removeWindow(address, fetched.window, length: count)
+      unsafe fetched.unmap(address, length: count)
     } else if isMapping {
       unsafe SystemCalls.unmap(address, length: count)
     } else {
@@ -142,9 +152,31 @@ package final class MappedFile: @unchecked Sendable {
     }
   }
 
-  /// Calls `body` with the bytes.
+  /// Calls `body` with the bytes; where they lie elsewhere, all of them are fetched before.
   @inlinable
   package func withBytes<Value: ~Copyable, Failure: Error>(
+    _ body: (Span<UInt8>) throws(Failure) -> Value
+  ) throws(Failure) -> Value {
+    if fetched != nil { willReadAll() }
+    return try withMapped(body)
+  }
+
+  /// Calls `body` with the bytes, of which it reads these, and what it names itself before.
+  ///
+  /// By ``willRead(_:)``. Where they lie elsewhere, others are zeros.
+  package func withBytes<Value: ~Copyable, Failure: Error>(
+    reading ranges: @autoclosure () -> [Range<Int>],
+    _ body: (Span<UInt8>) throws(Failure) -> Value
+  ) throws(Failure) -> Value {
+    guard let fetched else { return try withMapped(body) }
+    let start = fetched.beginReading()
+    defer { fetched.endReading(start) }
+    fetched.need(ranges())
+    return try withMapped(body)
+  }
+
+  @inlinable
+  func withMapped<Value: ~Copyable, Failure: Error>(
     _ body: (Span<UInt8>) throws(Failure) -> Value
   ) throws(Failure) -> Value {
     let buffer = unsafe UnsafeRawBufferPointer(start: address, count: count)

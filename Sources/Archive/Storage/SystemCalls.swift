@@ -119,12 +119,25 @@ enum SystemCalls {
   }
 
   /// Maps `length` bytes of a file for reading: `mmap`.
-  static func map(_ descriptor: FileDescriptor, length: Int) throws -> UnsafeRawPointer {
-    let address = unsafe mmap(nil, length, PROT_READ, MAP_PRIVATE, descriptor.rawValue, 0)
+  ///
+  /// - Parameter isShared: Whether what is written to the file later has to be seen.
+  static func map(_ descriptor: FileDescriptor, length: Int, isShared: Bool = false) throws
+    -> UnsafeRawPointer
+  {
+    let kind = isShared ? MAP_SHARED : MAP_PRIVATE
+    let address = unsafe mmap(nil, length, PROT_READ, kind, descriptor.rawValue, 0)
     guard let address = unsafe address, unsafe address != MAP_FAILED else {
       throw Errno(rawValue: errno)
     }
     return UnsafeRawPointer(address)
+  }
+
+  /// Maps zeros in the place of a mapping.
+  static func mapZeros(over address: UInt, length: Int) {
+    let place = unsafe UnsafeMutableRawPointer(bitPattern: address)
+    let kind = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED
+    // It fails only for want of room for the mapping itself, and then what was there stays.
+    _ = unsafe mmap(place, length, PROT_READ, kind, -1, 0)
   }
 
   /// Brings a mapping's pages in at once, which costs less than one by one as they are touched:

@@ -72,8 +72,11 @@ struct FrameScan {
   mutating func run(
     _ mapped: MappedFile, into survey: inout Survey, progress: (UInt64, UInt64) -> Void
   ) throws {
+    walk.willSearchAll = mapped.willReadAll
     while true {
-      let batch = try mapped.withBytes { (bytes) throws(ArchiveError) in try collect(in: bytes) }
+      let batch = try mapped.withBytes(reading: []) { (bytes) throws(ArchiveError) in
+        try collect(in: bytes)
+      }
       guard !batch.isEmpty else { break }
       try examine(batch, mapped)
       for item in batch {
@@ -84,7 +87,8 @@ struct FrameScan {
         guard case .data(let frame, _) = item.unit, item.report.failure != nil else { continue }
         // Where this frame ends is only what it says itself, so what seemed to come after it may be
         // nothing.
-        guard mapped.withBytes({ bytes in walk.resume(after: frame, in: bytes) }) else { continue }
+        let isAnother = mapped.withBytes(reading: []) { walk.resume(after: frame, in: $0) }
+        guard isAnother else { continue }
         if let part = item.part, !part.isLast { survey.noteCutShort(part.section.cid) }
         large = nil
         break
@@ -168,7 +172,7 @@ struct FrameScan {
     Parallel.perform(work.count + batch.count, workers: workers) {
       delivered = Result { for delivery in deliveries { try delivery() } }
     } _: { index in
-      mapped.withBytes { file in
+      mapped.withBytes(reading: []) { file in
         guard index >= work.count else {
           let (large, frames) = work[index]
           for (frame, number) in frames {

@@ -30,6 +30,9 @@ struct FrameWalk {
   /// An honest file needs a few times its size; one made of frame headers would take forever.
   private var budget: Int
 
+  /// Called before something is looked for all over the file.
+  var willSearchAll: () -> Void = {}
+
   /// A walk through a file of so many bytes.
   init(from start: Int, of count: Int, decoder: FrameDecoder) {
     place = start
@@ -91,6 +94,7 @@ struct FrameWalk {
   private mutating func resumption(
     after start: Int, seemingEnd: Int? = nil, in file: Span<UInt8>
   ) -> Int {
+    willSearchAll()
     if tables == nil { tables = FrameTables(in: file) }
     let end = tables?.end(ofFrameAt: start, in: file) { Self.isBoundary($0, in: file) }
     if let end {

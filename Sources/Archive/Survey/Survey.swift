@@ -170,16 +170,18 @@ package struct Survey: Sendable {
   ) throws {
     start = Int(generation?.committedLength ?? 0)
     limit = file.count
-    // Where something does not hold, places in it are read again.
-    if generation == nil { file.willReadAll() } else { file.willRead([start..<limit]) }
     firstOrdinal = generation?.sectionCount ?? 0
     var scan = FrameScan(
       from: start, of: limit, depth: depth, limits: limits, workers: workers, intake: intake)
-    try scan.run(file, into: &self, progress: progress)
+    // Where something does not hold, places in it are read again.
+    if generation == nil { file.willReadAll() }
+    try file.withBytes(reading: [start..<limit]) { (_) throws in
+      try scan.run(file, into: &self, progress: progress)
+    }
     endDamaged(at: limit)
     tables = scan.tables
     guard depth == .full else { return }
-    file.withBytes { bytes in number(in: bytes, limits) }
+    file.withBytes(reading: [start..<limit]) { bytes in number(in: bytes, limits) }
     try file.checkFetched()
   }
 

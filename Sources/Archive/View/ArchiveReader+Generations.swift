@@ -21,7 +21,9 @@ extension ArchiveReader {
   private func generation(at offset: UInt64, before newer: Generation) throws(ArchiveError)
     -> Generation
   {
-    try file.withBytes { (bytes) throws(ArchiveError) in
+    let start = Int(clamping: offset)
+    let place = start..<max(start, min(file.count, start + Footer.maximumLength))
+    return try file.withBytes(reading: [place]) { (bytes) throws(ArchiveError) in
       let committed = bytes.extracting(first: Int(generation.committedLength))
       guard let offset = Int(exactly: offset), let frame = Footer.frame(committed, at: offset)
       else {

@@ -3,13 +3,15 @@ internal import Synchronization
 
 /// Finding sections: through the index, which is never believed.
 extension ArchiveReader {
-  /// Calls `body` with the bytes in which sections are read.
+  /// Calls `body` with the bytes in which sections are read; it says what it reads before it does.
   ///
   /// - Throws: what `body` throws; ``FetchFailure`` in its place if not all that was read came, for
   ///   then neither what it answers nor what it throws means anything.
   package func withFile<Value>(_ body: (Span<UInt8>) throws -> Value) throws -> Value {
     let outcome = Result {
-      try file.withBytes { (bytes) throws in try body(bytes.extracting(first: readableLength)) }
+      try file.withBytes(reading: []) { (bytes) throws in
+        try body(bytes.extracting(first: readableLength))
+      }
     }
     try file.checkFetched()
     return try outcome.get()
@@ -84,7 +86,7 @@ extension ArchiveReader {
     guard file.isFetched else { return }
     willSearch()
     var (ranges, length) = ([Range<Int>](), 0)
-    file.withBytes { bytes in
+    file.withBytes(reading: []) { bytes in
       body(bytes) { entry in
         ranges.append(entry.range)
         length += entry.range.count
@@ -137,6 +139,7 @@ extension ArchiveReader {
   /// Whether a data frame begins at a place, and does not hold.
   func mayBeDamaged(at place: UInt64, in file: Span<UInt8>) -> Bool {
     guard place < UInt64(file.count) else { return false }
+    self.file.willRead([Int(place)..<min(file.count, Int(place) + DataFrame.longest)])
     switch file.firstWord(at: Int(place)) {
     case SkippableFrame.voidMagic: return true
     case DataFrame.zstdMagic: break
@@ -155,7 +158,7 @@ extension ArchiveReader {
   func successor(of ordinal: UInt64) throws -> SectionLocation? {
     try asking { reader, file in
       guard let kept = reader.keptKey(of: ordinal, in: file) else { return nil }
-      let candidates = try reader.index.candidates(kept.key, knownBits: kept.bits, in: file)
+      let candidates = try reader.candidates(kept.key, knownBits: kept.bits, in: file)
       for candidate in candidates.sorted(by: >) where candidate > ordinal {
         // One that is damaged as well is passed over.
         guard var location = try? reader.locate(candidate, in: file),
@@ -168,9 +171,18 @@ extension ArchiveReader {
     }
   }
 
+  /// The ordinals of the sections that may have this key, or one of which so many bits are alike.
+  func candidates(_ key: UInt64, knownBits: Int = 64, in file: Span<UInt8>) throws(ArchiveError)
+    -> [UInt64]
+  {
+    if self.file.isFetched { self.file.willRead(index.searchedRanges(for: key, in: file)) }
+    return try index.candidates(key, knownBits: knownBits, in: file)
+  }
+
   /// What the index keeps of the key of a section, and how many bits that are; nil if it has none.
   func keptKey(of ordinal: UInt64, in file: Span<UInt8>) -> (key: UInt64, bits: Int)? {
     let known = findings.withLock { $0.keptKeys }
+    if known == nil { self.file.willRead(index.segments.map(\.frame.range)) }
     let keys = known ?? index.keptKeys(in: file)
     if known == nil { findings.withLock { $0.keptKeys = keys } }
     let bits = index.keptBits(of: ordinal)
@@ -185,7 +197,7 @@ extension ArchiveReader {
   {
     var failure: ArchiveError?
     let key = cid.sectionKey
-    for ordinal in try index.candidates(key, in: file) {
+    for ordinal in try candidates(key, in: file) {
       do throws(ArchiveError) {
         let location = try locate(ordinal, in: file)
         guard location.prefix.cid == cid else { continue }
@@ -236,6 +248,7 @@ extension ArchiveReader {
   func open(_ entry: FrameEntry, isChecking: Bool = true, in file: Span<UInt8>)
     throws(ArchiveError) -> DecodedFrame
   {
+    if !isChecking { self.file.willRead([entry.range]) }
     let frame =
       isChecking
       ? try load(entry, in: file)
@@ -254,6 +267,7 @@ extension ArchiveReader {
 
   private func salvage(_ entry: FrameEntry, in file: Span<UInt8>) -> [UInt8] {
     guard entry.offset <= UInt64(file.count) else { return [] }
+    self.file.willRead([Int(entry.offset)..<Int(min(entry.end, UInt64(file.count)))])
     // If not even its blocks can be told apart, nothing is left.
     guard
       let frame = try? DataFrame(
@@ -276,7 +290,7 @@ extension ArchiveReader {
         // A length that is wrong may have led past a section; then another would answer to this
         // number.
         let key = try frame.prefix(number).cid.sectionKey
-        guard try index.candidates(key, in: file).contains(ordinal) else { throw failure }
+        guard try candidates(key, in: file).contains(ordinal) else { throw failure }
       } catch _ {
         throw failure
       }
@@ -311,5 +325,19 @@ extension ArchiveReader {
       throw ArchiveError(.damagedIndex("a frame has another length"), offset: entry.offset)
     }
     return frame
+  }
+}
+
+extension MappedFile {
+  /// Says that frame 0 is going to be read, of which only its own first bytes tell how long it is.
+  func willReadHeader(in bytes: Span<UInt8>) {
+    // Nearly all name one root.
+    for length in [1 << 10, DataFrame.maximumLength(contentSize: ArchiveLimits.carHeader + 10)]
+    where isFetched {
+      let end = min(count, length)
+      willRead([0..<end])
+      // An error here says that it is not all there.
+      if (try? DataFrame(bytes, at: 0, limit: min(end, bytes.count))) != nil { return }
+    }
   }
 }

@@ -14,7 +14,7 @@ extension ArchiveReader {
   package var manifestCandidates: [Generation.Head] {
     get throws {
       guard let survey = survey ?? tail else { return [] }
-      let found = file.withBytes { bytes in
+      let found = file.withBytes(reading: [survey.start..<file.count]) { bytes in
         survey.unlinkedManifests(index, withSalvaged: true, in: bytes)
       }
       return try found.compactMap { manifest in
@@ -37,11 +37,10 @@ extension ArchiveReader {
 
   /// Whether a footer may have stood behind the last that holds.
   package var mayHaveLostFooter: Bool {
-    !laterHeads.isEmpty
-      || file.withBytes { bytes in
-        !Footer.remains(
-          in: bytes, from: Int(clamping: generation.committedLength), after: generation
-        ).isEmpty
+    let behind = Int(clamping: generation.committedLength)..<file.count
+    return !laterHeads.isEmpty
+      || file.withBytes(reading: [behind]) { bytes in
+        !Footer.remains(in: bytes, from: behind.lowerBound, after: generation).isEmpty
       }
   }
 

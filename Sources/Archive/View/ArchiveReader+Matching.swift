@@ -38,7 +38,7 @@ extension ArchiveReader {
   /// The ordinals of the sections that may have this key, or one of which so many bits are alike.
   func candidates(_ key: UInt64, knownBits: Int = 64) throws -> [UInt64] {
     try asking { reader, file in
-      try reader.index.candidates(key, knownBits: knownBits, in: file)
+      try reader.candidates(key, knownBits: knownBits, in: file)
     }
   }
 
@@ -145,6 +145,8 @@ extension ArchiveReader {
 
   /// What the index says of each CID, the largest segment asked first.
   private func hints(_ count: Int, workers: Int, _ cid: @Sendable (Int) -> CID) throws -> Hints {
+    // They are all over the index.
+    file.willRead(index.segments.map(\.frame.range))
     let chunk = 1 << 13
     let chunks = try Parallel.map((count + chunk - 1) / chunk, workers: workers) { number in
       try withFile { (file) throws in
@@ -192,7 +194,7 @@ extension ArchiveReader {
 
   /// The ranges of `order` whose sections lie in one frame each.
   private func groups(_ order: [UInt32], _ hints: [UInt64]) -> [Range<Int>] {
-    file.withBytes { bytes in
+    file.withBytes(reading: []) { bytes in
       var groups: [Range<Int>] = []
       var start = 0
       while start < order.count {

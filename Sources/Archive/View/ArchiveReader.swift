@@ -110,11 +110,12 @@ public final class ArchiveReader: Sendable {
         rebuild: committed == nil ? .noFooter : nil,
         isDamaged: !tail.movedFooters(after: generation.number).isEmpty)
     }
-    if let committed { file.willRead(ArchiveIndex.openedRanges(committed)) }
+    var opened = committed.map(ArchiveIndex.openedRanges) ?? []
+    if hasTail { opened.append(Int(committed?.committedLength ?? 0)..<file.count) }
     var index = ArchiveIndex.empty
     var survey: Survey?
     do {
-      index = try file.withBytes { (bytes) throws in
+      index = try file.withBytes(reading: opened) { (bytes) throws in
         let index = try committed.map { try ArchiveIndex($0, in: bytes) } ?? .empty
         return try index.appending(tail?.segment(in: bytes) ?? [])
       }
@@ -135,7 +136,8 @@ public final class ArchiveReader: Sendable {
   ///
   /// - Throws: ``ArchiveError`` if an index segment is not there.
   convenience init(_ file: MappedFile, committed: Generation) throws {
-    let index = try file.withBytes { (bytes) throws(ArchiveError) in
+    let index = try file.withBytes(reading: ArchiveIndex.openedRanges(committed)) {
+      (bytes) throws(ArchiveError) in
       try ArchiveIndex(committed, in: bytes)
     }
     self.init(
@@ -196,15 +198,14 @@ public final class ArchiveReader: Sendable {
     guard maySurvey else { return nil }
     if try !isIndexIntact(after: failure) { return try surveyed() }
     guard let place = failure?.offset,
-      try withFile({ (file) in !mayBeDamaged(at: place, in: file) })
+      try withFile({ (bytes) in !mayBeDamaged(at: place, in: bytes) })
     else { return nil }
     return try surveyed()
   }
 
   private func isIndexIntact(after failure: ArchiveError?) throws -> Bool {
     if let known = findings.withLock({ $0.isIntact }) { return known }
-    var place = try withFile { (file) in index.firstDamaged(in: file) }
-      .map { UInt64($0.frame.offset) }
+    var place = try firstDamagedSegment.map { UInt64($0.frame.offset) }
     if place == nil, case .damagedIndex = failure?.reason {
       // Its checksums hold and what it says cannot be: made like that.
       place = failure?.offset ?? 0
@@ -214,11 +215,21 @@ public final class ArchiveReader: Sendable {
     return place == nil
   }
 
+  /// The first segment of the index whose checksum does not hold; nil if all do.
+  var firstDamagedSegment: IndexSegment? {
+    get throws {
+      try withFile { (bytes) in
+        file.willRead(index.segments.map(\.frame.range))
+        return index.firstDamaged(in: bytes)
+      }
+    }
+  }
+
   /// What the last footer that holds says; nil if there is none.
   package static func lastGeneration(of file: MappedFile) throws -> Generation? {
-    try file.withBytes { (bytes) throws in
+    try file.withBytes(reading: [Footer.place(atEndOf: file.count)]) { (bytes) throws in
       let atEnd = Footer.frame(bytes, endingAt: bytes.count)
-      return try (atEnd ?? Footer.last(in: bytes, before: bytes.count, letGo: file.releasePages))
+      return try (atEnd ?? Footer.last(in: bytes, before: bytes.count, willSearch: file.willSearch))
         .map {
           (frame) throws in try Footer.read(bytes, frame)
         }
@@ -227,7 +238,9 @@ public final class ArchiveReader: Sendable {
 
   /// Whether the last bytes of a file are a footer, as far as its form goes.
   package static func hasFooter(atEndOf file: MappedFile) -> Bool {
-    file.withBytes { bytes in Footer.frame(bytes, endingAt: bytes.count) != nil }
+    file.withBytes(reading: [Footer.place(atEndOf: file.count)]) { bytes in
+      Footer.frame(bytes, endingAt: bytes.count) != nil
+    }
   }
 
   /// Whether a file begins as an archive does, or holds the magic of its index and footers (FORMAT
@@ -286,7 +299,10 @@ public final class ArchiveReader: Sendable {
   /// - Throws: ``ArchiveError`` if frame 0 is damaged.
   package var carHeader: [UInt8] {
     get throws {
-      try withFile { (file) throws in try DataFrame.carHeader(in: file).1 }
+      try withFile { (bytes) throws in
+        file.willReadHeader(in: bytes)
+        return try DataFrame.carHeader(in: bytes).1
+      }
     }
   }
 

@@ -63,6 +63,7 @@ package struct BodyCursor {
       frame = (number, part, (part.offset + part.headerLength, 0))
     }
     guard var open = frame else { preconditionFailure("it was opened just now") }
+    reader.file.willRead([open.frame.range])
     defer { frame = open }
     guard open.frame.isRaw else {
       let content =

@@ -39,8 +39,7 @@ extension ArchiveWriter {
   static func committed(of file: MappedFile) throws -> ArchiveReader? {
     guard let generation = try ArchiveReader.lastGeneration(of: file) else { return nil }
     let reader = try ArchiveReader(file, committed: generation)
-    let segment = try reader.withFile { (bytes) in reader.index.firstDamaged(in: bytes) }
-    if let segment {
+    if let segment = try reader.firstDamagedSegment {
       throw ArchiveError(
         .damagedIndex("nothing is appended to the archive"), at: segment.frame.offset)
     }
@@ -52,8 +51,9 @@ extension ArchiveWriter {
     guard try storage.size > 0 else { return }
     let file = try storage.map()
     do {
-      let frame = try file.withBytes { (bytes) throws in
-        try beginning(of: bytes, carHeader: carHeader)
+      let frame = try file.withBytes(reading: []) { (bytes) throws in
+        file.willReadHeader(in: bytes)
+        return try beginning(of: bytes, carHeader: carHeader)
       }
       let reader = try committed(of: file)
       if reader == nil, try storage.size > frame.end {

@@ -33,7 +33,8 @@ struct TailAdoption {
     let start = generation?.committedLength ?? 0
     guard UInt64(file.count) > start else { return 0 }
     var survey = try Survey(file, after: generation, limits: ArchiveLimits(allowsLarge: true))
-    return try file.withBytes { (bytes) throws in
+    let older = (committed?.index.segments ?? []).map(\.frame.range)
+    return try file.withBytes(reading: older + [survey.start..<file.count]) { (bytes) throws in
       let footers = Footer.remains(in: bytes, from: survey.start, after: generation)
         .filter(\.isNext).map(\.offset)
       let (dropped, supersedesDamage) = try dropped(of: survey)
@@ -135,7 +136,8 @@ struct TailAdoption {
   }
 
   private func cid(ofSection index: Int, in frame: Survey.Frame) throws -> CID {
-    try file.withBytes { (bytes) throws(ArchiveError) in
+    let range = Int(frame.offset)..<Int(frame.end)
+    return try file.withBytes(reading: [range]) { (bytes) throws(ArchiveError) in
       let stored = try DataFrame(bytes, at: Int(frame.offset), limit: Int(frame.end))
       return try FrameDecoder().sections(of: stored, in: bytes).prefix(index).cid
     }

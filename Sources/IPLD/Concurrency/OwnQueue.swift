@@ -1,4 +1,5 @@
 internal import Dispatch
+internal import Synchronization
 
 /// A serial dispatch queue that an actor runs on: its work may block without holding up the tasks
 /// of others.
@@ -22,10 +23,19 @@ package final class OwnQueue: SerialExecutor {
 ///
 /// There are as few threads for tasks as there are processor cores, and one that blocks keeps
 /// everything else waiting. Queues have more, though not without limit (see ``OwnQueue``).
+/// Whether the task is cancelled meanwhile, `work` learns from ``Stopping``.
 package func onOwnQueue<Value: Sendable>(
   _ work: @escaping @Sendable () throws -> Value
 ) async throws -> Value {
-  try await withCheckedThrowingContinuation { continuation in
-    DispatchQueue(label: "work").async { continuation.resume(with: Result(catching: work)) }
+  let isCancelled = Atomic(false)
+  let stopping = Stopping { isCancelled.load(ordering: .relaxed) }
+  return try await withTaskCancellationHandler {
+    try await withCheckedThrowingContinuation { continuation in
+      DispatchQueue(label: "work").async {
+        continuation.resume(with: Result { try Stopping.passing(stopping, to: work) })
+      }
+    }
+  } onCancel: {
+    isCancelled.store(true, ordering: .relaxed)
   }
 }

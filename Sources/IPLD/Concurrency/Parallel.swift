@@ -54,6 +54,7 @@ package enum Parallel {
     // Each worker takes the next number when it is done with one, so that items of unequal size do
     // not leave a core idle.
     let next = Counter()
+    let stopping = Stopping.current
     // The check behind withoutActuallyEscaping holds the length of this file's path, also where the
     // path itself is left out of the build (-file-prefix-map). Under a name without a folder, the
     // same source gives the same bytes wherever it is built.
@@ -62,8 +63,10 @@ package enum Parallel {
       // One thread calls it, while this one waits: nothing that it touches is touched by two.
       nonisolated(unsafe) let own = own
       DispatchQueue.concurrentPerform(iterations: threads) { thread in
-        if thread == 0 { unsafe own() }
-        while let index = next.take(below: count) { work(index) }
+        Stopping.passing(stopping) {
+          if thread == 0 { unsafe own() }
+          while let index = next.take(below: count) { work(index) }
+        }
       }
     }
     #sourceLocation()

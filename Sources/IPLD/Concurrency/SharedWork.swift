@@ -48,8 +48,9 @@ package final class Meanwhile<Value: Sendable>: Sendable {
 
   /// Begins the work.
   package init(_ work: @escaping @Sendable () -> Value) {
+    let stopping = Stopping.current
     DispatchQueue.global().async(group: group) { [self] in
-      let value = work()
+      let value = Stopping.passing(stopping, to: work)
       result.withLock { $0 = value }
     }
   }

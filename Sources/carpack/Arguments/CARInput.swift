@@ -14,7 +14,7 @@ enum CARInput {
   ///   decompressed.
   static func open(_ file: InputFile) throws -> InputFile {
     if let failure = OtherInput.noCAR(file) { throw failure }
-    guard let form = file.withBytes({ CompressedStream($0) }) else { return file }
+    guard let form = file.withBeginning({ CompressedStream($0) }) else { return file }
     if form == .zstd { try refuseArchive(file) }
     do {
       return try InputFile(decompressing: file, form, limit: maximumContent)
@@ -31,7 +31,7 @@ enum CARInput {
   ///
   /// - Throws: ``Failure`` for a CAR.
   static func refuse(_ input: InputFile) throws {
-    let isCAR = input.withBytes { bytes in
+    let isCAR = input.withBeginning { bytes in
       do throws(CARError) {
         let payload = try CARVersion2.payload(of: bytes)
         _ = try CARHeader(bytes, at: payload.lowerBound)

@@ -21,7 +21,7 @@ enum OtherInput {
   /// That a file is no archive: with what it seems to be.
   static func noArchive(_ file: InputFile) -> Failure {
     let made = "archives are made by \"carpack backup\" and \"carpack pack\""
-    let (what, hint) = file.withBytes { bytes -> (String, String) in
+    let (what, hint) = file.withBeginning { bytes -> (String, String) in
       if bytes.isEmpty { return ("is empty", "\(made), and never empty") }
       if CompressedStream(bytes) != nil {
         return (
@@ -36,7 +36,7 @@ enum OtherInput {
 
   /// That a file is no CAR, if it is empty or a text; nil if it may be one.
   static func noCAR(_ file: InputFile) -> Failure? {
-    let what = file.withBytes { bytes in
+    let what = file.withBeginning { bytes in
       bytes.isEmpty ? "is empty" : isText(bytes) ? "is a text, not a CAR" : nil
     }
     return what.map {

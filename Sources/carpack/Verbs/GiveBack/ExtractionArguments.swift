@@ -1,6 +1,7 @@
 internal import ArgumentParser
 internal import Extraction
 internal import Files
+internal import IPLD
 internal import Snapshots
 
 /// What blobs are called, as it is asked for.
@@ -80,7 +81,10 @@ struct InterruptibleExtraction {
     _ = try Interruption.beginNotifying()
     defer { Interruption.endNotifying() }
     do {
-      return try extract(snapshots, into: folder)
+      // What waits for an archive elsewhere ends then, too.
+      return try Stopping.passing(Stopping { Interruption.received != nil }) {
+        try extract(snapshots, into: folder)
+      }
     } catch is CancellationError {
       throw sayInterrupted(folder.tally)
     }
