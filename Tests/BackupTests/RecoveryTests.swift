@@ -218,7 +218,7 @@ struct `What an independent walker finds intact in a damaged archive` {
     let missing: [ArchivedSnapshot.MissingBlob]
     do {
       newest = try ArchivedSnapshot.newest(in: reader)
-      missing = try newest.missingNow()
+      missing = try newest.missingNow().blobs
     } catch is SnapshotError {
       return
     } catch is BackupError {

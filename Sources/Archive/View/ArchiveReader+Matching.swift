@@ -35,6 +35,21 @@ extension ArchiveReader {
   /// - Throws: ``ArchiveError`` if the index cannot be read.
   package func mayHold(_ cid: CID) throws -> Bool { try !candidates(cid.sectionKey).isEmpty }
 
+  /// Which of many CIDs the archive has, by its index alone; nil if that does not hold.
+  ///
+  /// The key of another section is taken for one once in 2^28 times, at the most, for each section.
+  ///
+  /// - Parameters:
+  ///   - count: How many CIDs there are.
+  ///   - cid: The CID with a number, whichever thread asks.
+  /// - Throws: ``ArchiveError`` if the index cannot be read.
+  package func isIndexed(_ count: Int, cid: @escaping @Sendable (Int) -> CID) throws -> [Bool]? {
+    guard try standIn == nil, try isIndexIntact(after: nil) else { return nil }
+    willSearch()
+    let hints = try hints(count, workers: Parallel.processorCount, cid).ordinals
+    return hints.prefix(count).map { $0 != .max }
+  }
+
   /// The ordinals of the sections that may have this key, or one of which so many bits are alike.
   func candidates(_ key: UInt64, knownBits: Int = 64) throws -> [UInt64] {
     try asking { reader, file in

@@ -203,7 +203,7 @@ public final class ArchiveReader: Sendable {
     return try surveyed()
   }
 
-  private func isIndexIntact(after failure: ArchiveError?) throws -> Bool {
+  func isIndexIntact(after failure: ArchiveError?) throws -> Bool {
     if let known = findings.withLock({ $0.isIntact }) { return known }
     var place = try firstDamagedSegment.map { UInt64($0.frame.offset) }
     if place == nil, case .damagedIndex = failure?.reason {

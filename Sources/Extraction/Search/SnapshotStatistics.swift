@@ -38,6 +38,9 @@ package struct SnapshotStatistics: Sendable {
   package private(set) var types: [String: Amount] = [:]
   /// Why the repository is not as it was; nil if it is.
   package private(set) var flaw: String?
+  /// Whether the archive's index alone was asked for blobs, so that their sizes are those that
+  /// records declare.
+  package private(set) var isByIndex = false
   /// Whether all records are in the archive.
   package private(set) var isComplete = true
 
@@ -71,7 +74,8 @@ package struct SnapshotStatistics: Sendable {
     }
     close()
     let entries = contents.blobs.entries
-    let states = try archived.states(of: entries.map(\.cid), sizes: entries.map(\.size))
+    let states: [BlobState]
+    (states, isByIndex) = try archived.states(of: entries)
     for (entry, state) in zip(entries, states) {
       var size = UInt64(max(0, entry.size ?? 0))
       if case .held(let length) = state { size = length } else { missing.add(size) }

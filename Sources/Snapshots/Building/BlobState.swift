@@ -1,4 +1,4 @@
-internal import ATProtocol
+package import ATProtocol
 internal import Archive
 internal import Files
 package import IPLD
@@ -54,6 +54,39 @@ extension ArchivedSnapshot {
     }
   }
 
+  /// How blobs that records refer to stand in the archive.
+  ///
+  /// - Parameters:
+  ///   - entries: All to which records of the snapshot refer.
+  ///   - isChecking: As in ``states(of:isChecking:sizes:)``.
+  /// - Throws: As that does.
+  /// - Returns: The state of each, and whether the index alone was asked: of an archive that lies
+  ///   elsewhere, if it has as many of them as the manifest says are held. Sizes are then those that
+  ///   records declare.
+  package func states(of entries: BlobTable.Entries, isChecking: Bool = false) throws
+    -> (states: [BlobState], isByIndex: Bool)
+  {
+    if reader.liesElsewhere, let states = try statesByIndex(of: entries) { return (states, true) }
+    let states = try states(
+      of: entries.map(\.cid), isChecking: isChecking, sizes: entries.map(\.size))
+    return (states, false)
+  }
+
+  private func statesByIndex(of entries: BlobTable.Entries) throws -> [BlobState]? {
+    let cids = entries.map(\.cid)
+    guard let isHeld = try reader.isIndexed(cids.count, cid: { cids[$0] }),
+      isHeld.count(where: \.self) == snapshot.blobs.held
+    else { return nil }
+    let sizes = entries.map { $0.size.flatMap { UInt64(exactly: $0) } }
+    // Records of old times declare none.
+    let unknown = cids.indices.filter { isHeld[$0] && sizes[$0] == nil }
+    var lookedAt = try states(of: unknown.map { cids[$0] })[...]
+    return cids.indices.map { place in
+      guard isHeld[place] else { return .missing }
+      return sizes[place].map { .held($0) } ?? lookedAt.removeFirst()
+    }
+  }
+
   /// How a blob stands in the archive.
   package func state(of blob: CID) -> BlobState {
     do {
@@ -105,11 +138,13 @@ extension ArchivedSnapshot {
   /// now.
   ///
   /// What is stored of each is compared with its checksum, so this takes as long as to read the
-  /// blobs once.
+  /// blobs once; but for an archive that lies elsewhere, of which the index may be enough.
   ///
   /// - Throws: ``BackupError``, ``SnapshotError`` and `ArchiveError` for a snapshot that is
   ///   damaged.
-  package func missingNow() throws -> [MissingBlob] {
+  /// - Returns: The blobs; and whether the index alone was asked, so that nothing is known of what is
+  ///   stored.
+  package func missingNow() throws -> (blobs: [MissingBlob], isByIndex: Bool) {
     let contents = try SnapshotBlocks(self).contents()
     if let flaw = contents.flaw { throw BackupError.carNotExact(flaw) }
     let referenced = contents.blobs.entries
@@ -121,8 +156,9 @@ extension ArchivedSnapshot {
       return blob
     }
     let others = noted.filter { !$0.isReferenced && !contents.blobs.contains($0.cid) } + extras
-    let cids = referenced.map(\.cid) + others.map(\.cid)
-    return zip(cids.indices, try states(of: cids, isChecking: true)).compactMap { place, state in
+    let (found, isByIndex) = try states(of: referenced, isChecking: true)
+    let states = found + (try states(of: others.map(\.cid), isChecking: !isByIndex))
+    let blobs = states.enumerated().compactMap { place, state -> MissingBlob? in
       let damage: String?
       switch state {
       case .held: return nil
@@ -139,5 +175,6 @@ extension ArchivedSnapshot {
           cid: entry.cid, reason: damage == nil ? .notProvided : .lost, size: entry.size)
       return (blob, entry.firstRecord, entry.mimeType, damage)
     }
+    return (blobs, isByIndex)
   }
 }

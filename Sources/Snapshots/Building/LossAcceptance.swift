@@ -70,7 +70,7 @@ package struct LossAcceptance: Sendable {
     for entry in archive.history.newestOfAccounts where account == nil || account == entry.did {
       let archived = try ArchivedSnapshot(entry.cid, in: archive.reader)
       var ledger = BlobLedger(
-        missing: try archived.missingNow().lazy.filter { $0.damage == nil }.map(\.blob))
+        missing: try archived.missingNow().blobs.lazy.filter { $0.damage == nil }.map(\.blob))
       // More than the manifest knows of is damage, which is not for accepting.
       guard ledger.counts.missing <= archived.snapshot.blobs.missing,
         ledger.counts.listedMissing <= archived.snapshot.blobs.listedMissing

@@ -135,8 +135,8 @@ extension ItemFilter {
       else { return }
       items.append(.record(String(decoding: record.key, as: UTF8.self)))
     }
-    let entries = blobs ? Array(contents.blobs.entries) : []
-    let states = try archived.states(of: entries.map(\.cid), sizes: entries.map(\.size))
+    let entries = contents.blobs.entries
+    let states = blobs ? try archived.states(of: entries).states : []
     for (entry, state) in zip(entries, states) {
       var size = entry.size.map { UInt64($0) }
       if case .held(let length) = state { size = length }

@@ -17,6 +17,10 @@ final class OpenedArchive {
 
   init(reader: ArchiveReader, input: InputFile) { (self.reader, self.input) = (reader, input) }
 
+  /// That blobs were not looked at, for that would fetch them.
+  static let byIndex =
+    "the blobs are those of the archive's index, with the sizes that records declare; \"carpack verify\" reads them"
+
   /// What a message calls it.
   var name: String { input.name }
 

@@ -256,7 +256,7 @@ import Testing
         missing(5, .refused, isReferenced: false),
         missing(6, .refused, isReferenced: false, status: 403),
       ])
-    let entries = try base.missingNow()
+    let entries = try base.missingNow().blobs
     #expect(entries.map(\.blob.cid) == [2, 3, 6].map(cid))
     #expect(
       entries.map(\.blob) == [

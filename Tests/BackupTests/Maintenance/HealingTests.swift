@@ -188,7 +188,7 @@ import Testing
     for (range, _) in lost { damaged[range.upperBound - 9] ^= 1 }
     try write(damaged)
     let snapshot = try ArchivedSnapshot.newest(in: series.reader)
-    let missing = try snapshot.missingNow()
+    let missing = try snapshot.missingNow().blobs
     #expect(missing.map(\.blob.cid) == [CID.blob(large)])
     #expect(missing.first?.damage != nil && missing.first?.blob.reason == .lost)
     var series = series

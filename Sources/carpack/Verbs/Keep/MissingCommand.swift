@@ -15,7 +15,7 @@ struct MissingCommand: ReportingCommand {
     usage: "carpack missing [<options>] <archive> ...",
     discussion: Help.discussion(
       """
-      What was missing when the newest snapshot of each account was made, and is not in the archive now either; and what is damaged: the stored bytes of each blob are compared with their checksum, which takes as long as to read them once. "carpack fill" tries again, and so does "carpack backup". When "carpack verify" last looked at all of the file is said as well, and whether the server's list of blobs broke off, so that nobody knows all that is missing.
+      What was missing when the newest snapshot of each account was made, and is not in the archive now either; and what is damaged: the stored bytes of each blob are compared with their checksum, which takes as long as to read them once (of an archive elsewhere, its index is asked instead, where that agrees with the manifest). "carpack fill" tries again, and so does "carpack backup". When "carpack verify" last looked at all of the file is said as well, and whether the server's list of blobs broke off, so that nobody knows all that is missing.
 
       --accept CID says that a blob is lost for good, and --accept all that every missing one is; --reason says why. Accepted losses are listed and counted in every report, but not asked for any more, and no reason to end with 10. --reconsider takes it back. Both append a new manifest for the newest snapshot, or with several accounts that of each or of --account, and list nothing; a blob that is not missing is an error (66) and changes nothing. If an accepted blob is packed later, it is simply held.
 
@@ -55,13 +55,15 @@ struct MissingCommand: ReportingCommand {
     let mark = opened.path.flatMap { VerificationMark(of: $0) }
     let place = argument.archives.isOne ? "" : "\(opened.name): "
     var (count, damagedCount, faultCount, acceptedCount) = (0, 0, 0, 0)
-    var mayHideBlobs = false
+    var (mayHideBlobs, isByIndex) = (false, false)
     for archived in try opened.snapshots(snapshot) {
       if let fault = archived.snapshot.blobs.listFault {
         faultCount += 1
         show(fault, of: archived.snapshot, in: opened.name)
       }
-      for entry in try archived.missingNow() {
+      let missing = try archived.missingNow()
+      isByIndex = isByIndex || missing.isByIndex
+      for entry in missing.blobs {
         if entry.blob.accepted != nil, entry.damage == nil {
           acceptedCount += 1
         } else {
@@ -84,9 +86,10 @@ struct MissingCommand: ReportingCommand {
     }
     if count + faultCount == 0, !mayHideBlobs {
       common.say(
-        "\(place)nothing \(acceptedCount > 0 ? "else " : "")is missing, and what is stored of the blobs is not damaged"
+        "\(place)nothing \(acceptedCount > 0 ? "else " : "")is missing\(isByIndex ? "" : ", and what is stored of the blobs is not damaged")"
       )
     }
+    if isByIndex { common.say(place + OpenedArchive.byIndex) }
     if !json { common.say(place + Self.sentence(mark, opened.reader.generation)) }
     return .worst(
       opened.status, count + faultCount == 0 && !mayHideBlobs ? .success : .incomplete,

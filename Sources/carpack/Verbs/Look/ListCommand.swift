@@ -126,11 +126,9 @@ struct ListCommand: ReportingCommand {
     if blobs || all {
       let entries = contents.blobs.entries
       let accepted = try archived.acceptances()
-      for (entry, state) in zip(
-        entries,
-        try archived.states(
-          of: entries.map(\.cid), isChecking: missing, sizes: entries.map(\.size)))
-      {
+      let (states, isByIndex) = try archived.states(of: entries, isChecking: missing)
+      if isByIndex { common.say(OpenedArchive.byIndex) }
+      for (entry, state) in zip(entries, states) {
         listing.add(
           Listing.Row(
             path: Array(entry.firstRecord.utf8), cid: entry.cid, kind: .blob,
@@ -139,7 +137,9 @@ struct ListCommand: ReportingCommand {
             time: try dates?.time(of: entry.cid, record: Array(entry.firstRecord.utf8))))
       }
       let extras = try archived.extras()
-      for (extra, state) in zip(extras, try archived.states(of: extras, isChecking: missing)) {
+      for (extra, state) in zip(
+        extras, try archived.states(of: extras, isChecking: missing && !isByIndex))
+      {
         listing.add(
           Listing.Row(path: nil, cid: extra, kind: .extra, state: state))
       }

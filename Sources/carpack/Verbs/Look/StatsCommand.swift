@@ -41,6 +41,7 @@ struct StatsCommand: ReportingCommand {
         } else {
           printText(statistics, snapshot.snapshot)
         }
+        if statistics.isByIndex { common.say(OpenedArchive.byIndex) }
         if let flaw = statistics.flaw {
           Console.say(.damaged, "\(opened.name): \(flaw)")
           status = .damaged
