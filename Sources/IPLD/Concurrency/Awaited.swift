@@ -53,7 +53,14 @@ package final class Awaited<Value: Sendable>: Sendable {
     timer.schedule(deadline: .now() + max(0, limit / .seconds(1)))
     timer.activate()
     defer { timer.cancel() }
-    return try await withTaskCancellationHandler {
+    return try await value(begin)
+  }
+
+  /// Begins the work and waits for the result, as long as it takes.
+  ///
+  /// - Throws: What was given; `CancellationError` as soon as the task is cancelled.
+  package func value(_ begin: () -> Void) async throws -> Value {
+    try await withTaskCancellationHandler {
       try await withCheckedThrowingContinuation { continuation in
         expect(continuation)
         begin()
@@ -70,6 +77,16 @@ package final class Awaited<Value: Sendable>: Sendable {
       return nil
     }
     if let early { continuation.resume(with: early) }
+  }
+}
+
+extension Task where Failure == any Error {
+  /// What it comes to; the one that waits for it may be cancelled, and it goes on.
+  package var valueUnlessCancelled: Success {
+    get async throws {
+      let result = Awaited<Success>()
+      return try await result.value { Task<Void, Never> { result.give(await self.result) } }
+    }
   }
 }
 

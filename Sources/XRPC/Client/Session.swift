@@ -1,5 +1,6 @@
 package import ATProtocol
 package import HTTP
+internal import IPLD
 
 /// An authenticated session: a token that is renewed when it is over, once for all
 /// who use it at the time.
@@ -19,7 +20,8 @@ package actor Session {
 
   /// The tokens of the present, and when they came.
   private var tokens: (value: CreateSession.Output, at: Double)?
-  private var renewal: Task<CreateSession.Output, any Error>?
+  private var renewal: (task: Renewal, waiting: Int)?
+  private typealias Renewal = Task<CreateSession.Output, any Error>
   /// Whether the server has answered something to the token of the present, so that it was good
   /// once.
   private var hasServed = false
@@ -134,20 +136,31 @@ extension Session {
     return try await shared { try await $0.refresh(tokens.value) }
   }
 
-  /// Does it once for all who want it at the time; who is cancelled does not cancel it for the
-  /// others.
+  /// Does it once for all who want it at the time; who is cancelled waits no longer, and does not
+  /// cancel it for the others.
   private func shared(
     _ work: @escaping @Sendable (Session) async throws -> CreateSession.Output
   ) async throws -> CreateSession.Output {
-    let task = renewal ?? Task { try await work(self) }
-    renewal = task
-    defer { if renewal == task { renewal = nil } }
-    let result = try await task.value
+    let task = renewal?.task ?? Task { try await work(self) }
+    renewal = (task, (renewal?.waiting ?? 0) + 1)
+    defer { leave(task) }
+    let result = try await task.valueUnlessCancelled
     if tokens?.value.accessJwt != result.accessJwt {
       tokens = (result, network.clock.now)
       hasServed = false
     }
     return result
+  }
+
+  /// Waits for it no longer; what nobody waits for is given up.
+  private func leave(_ task: Renewal) {
+    guard let renewal, renewal.task == task else { return }
+    if Task.isCancelled, renewal.waiting > 1 {
+      self.renewal = (task, renewal.waiting - 1)
+    } else {
+      self.renewal = nil
+      task.cancel()
+    }
   }
 
   private func logIn() async throws -> CreateSession.Output {

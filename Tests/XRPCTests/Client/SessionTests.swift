@@ -116,6 +116,46 @@ final class TokenServer: Sendable {
 
   private var counts: [Int] { server.state.withLock { [$0.logins, $0.refreshes] } }
 
+  @Test func `is waited for no longer by who is cancelled, and goes on for the others`()
+    async throws
+  {
+    let gate = Awaited<Void>()
+    let state = Mutex((asked: 0, isGivenUp: false))
+    let transport = ScriptedTransport { [server, clock] request, _ in
+      let isFirst = state.withLock { state in
+        state.asked += 1
+        return state.asked == 1
+      }
+      do {
+        if isFirst { try await Task.sleep(for: .seconds(60)) } else { try await gate.value {} }
+      } catch {
+        state.withLock { $0.isGivenUp = true }
+        throw error
+      }
+      return await server.answer(request, unixTime: clock.unixTime)
+    }
+    let session = Session(
+      service: "https://pds.test",
+      network: Network(
+        NetworkOptions(userAgent: "test"), transport: transport, clock: clock, chance: { 1 }),
+      identifier: "alice.test", password: Secret(TokenServer.password))
+    let alone = Task { try await session.account() }
+    while state.withLock({ $0.asked }) < 1 { await Task.yield() }
+    alone.cancel()
+    await #expect(throws: CancellationError.self) { try await alone.value }
+    while !state.withLock({ $0.isGivenUp }) { await Task.yield() }
+
+    let both = (0..<2).map { _ in Task { try await session.account() } }
+    while state.withLock({ $0.asked }) < 2 { await Task.yield() }
+    // Both wait for one login by the time that the first is cancelled.
+    try await Task.sleep(for: .milliseconds(50))
+    both[0].cancel()
+    await #expect(throws: CancellationError.self) { try await both[0].value }
+    gate.give(.success(()))
+    #expect(try await both[1].value.text == "did:plc:abcdefghijklmnopqrstuvwx")
+    #expect(counts == [1, 0])
+  }
+
   @Test func `begins once for all who need it`() async throws {
     try await callTwentyTimes()
     #expect(counts == [1, 0])
