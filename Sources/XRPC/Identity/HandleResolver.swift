@@ -165,9 +165,10 @@ package struct HandleResolver: Sendable {
   /// Asks DNS and the website, at the same time.
   private func askDomain(of handle: Handle, _ attempts: inout [Attempt]) async throws -> Answer? {
     let website = try pinnedWebsite(of: handle) ?? "https://\(handle)"
-    // The names that Bluesky gives away are not in DNS.
+    // The names that Bluesky gives away have no records in DNS, and all lead to an address: where one
+    // does not, nobody could be asked.
     if handle.text.hasSuffix(".bsky.social") {
-      attempts.append(try await file(on: website))
+      attempts.append(try await file(on: website, isThere: true))
       return try Self.answer(handle, attempts)
     }
     enum Event: Sendable {
@@ -273,13 +274,13 @@ package struct HandleResolver: Sendable {
     }
   }
 
-  /// Asks a website.
-  private func file(on website: String) async throws -> Attempt {
+  /// Asks a website; one that is there has a name that leads to an address.
+  private func file(on website: String, isThere: Bool = false) async throws -> Attempt {
     let url = "\(website)/.well-known/atproto-did"
-    return Attempt(source: url, outcome: try await file(url))
+    return Attempt(source: url, outcome: try await file(url, isThere: isThere))
   }
 
-  private func file(_ url: String) async throws -> Outcome {
+  private func file(_ url: String, isThere: Bool) async throws -> Outcome {
     let response: HTTPResponse
     let body: [UInt8]
     do {
@@ -288,6 +289,7 @@ package struct HandleResolver: Sendable {
         url, limit: Self.maximumFile, accept: "text/plain, */*;q=0.5", retries: false)
     } catch let error as TransportError {
       switch error.reason {
+      case .unknownHost where isThere: return Outcome(error)
       // DNS knows the name or does not; there is no website to ask.
       case .unknownHost, .tooLong, .unusableURL, .tooManyRedirects: return .none("\(error)")
       default: return Outcome(error)

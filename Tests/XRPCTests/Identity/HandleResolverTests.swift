@@ -177,6 +177,16 @@ import XRPC
     #expect(dns.asked.isEmpty)
   }
 
+  @Test
+  func `takes a name that Bluesky gives away, and leads to no address, for a network that is away`()
+    async throws
+  {
+    let error = await #expect(throws: IdentityError.self) {
+      try await resolve("alice.bsky.social", FakeFetcher(), dns: FakeDNS([:]))
+    }
+    #expect(error?.kind == .temporary)
+  }
+
   @Test(arguments: [
     "handle.invalid", "alice.example", "alice.local", "alice.internal", "alice.onion", "alice.test",
     "alice.localhost",
