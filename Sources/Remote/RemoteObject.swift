@@ -9,8 +9,8 @@ internal import Synchronization
 ///
 /// 1. Every part is of the same content: of the one that was there when it was opened, or of one
 ///    that goes on where that ended (``regain()``).
-/// 2. What the server says of a part is checked before its bytes are taken; an answer that is
-///    shorter than it says is asked for again.
+/// 2. What the server says of a part is checked before its bytes are taken; an answer that breaks off
+///    is gone on with from where it broke.
 final class RemoteObject: ByteSource {
   private let server: any RangeReader
   /// How many bytes it has.
@@ -28,6 +28,11 @@ final class RemoteObject: ByteSource {
   private static let firstPart = 256 << 10
   /// How many parts are asked for at a time.
   private static let parallelParts = 8
+  /// How long a part is at the most.
+  private static let longestPart: UInt64 = 16 << 20
+  /// How much has to have come of an answer that breaks off, so that it is gone on with: else it
+  /// counts as a failure, of which there may not be many.
+  private static let leastProgress: UInt64 = 64 << 10
 
   /// An object of which this is known; with nothing known, one that is not there.
   init(
@@ -132,9 +137,14 @@ final class RemoteObject: ByteSource {
   func fetch(
     _ ranges: [Range<UInt64>], _ take: @escaping @Sendable (UInt64, [UInt8]) throws -> Void
   ) throws {
+    let parts = ranges.flatMap { range in
+      stride(from: range.lowerBound, to: range.upperBound, by: Int(Self.longestPart)).map {
+        $0..<min(range.upperBound, $0 + Self.longestPart)
+      }
+    }
     try BlockingBridge.shared.wait { [self] in
-      try await forEachConcurrently(ranges, atATime: Self.parallelParts) { range in
-        try await self.fetch(range, take)
+      try await forEachConcurrently(parts, atATime: Self.parallelParts) { part in
+        try await self.fetch(part, take)
       }
     }
   }
@@ -142,11 +152,15 @@ final class RemoteObject: ByteSource {
   private func fetch(
     _ range: Range<UInt64>, _ take: @Sendable (UInt64, [UInt8]) throws -> Void
   ) async throws {
-    do {
-      _ = try await read(range, of: version.withLock { $0 }, take)
-    } catch let failure as FetchFailure where failure.kind == .replaced {
-      guard try await regain() else { throw failure }
-      _ = try await read(range, of: version.withLock { $0 }, take)
+    var (place, isRegained) = (range.lowerBound, false)
+    while place < range.upperBound {
+      do {
+        let rest = place..<range.upperBound
+        place = try await read(rest, of: version.withLock { $0 }, take).end
+      } catch let failure as FetchFailure where failure.kind == .replaced && !isRegained {
+        guard try await regain() else { throw failure }
+        isRegained = true
+      }
     }
   }
 
@@ -156,10 +170,11 @@ final class RemoteObject: ByteSource {
   ///   - range: which.
   ///   - known: of which content it has to be; nil for any.
   ///   - take: called with an offset and the bytes from there on.
-  /// - Returns: Of which content it is.
+  /// - Returns: Of which content it is; and up to where it came before the answer broke off, which is
+  ///   beyond the beginning.
   private func read(
     _ range: Range<UInt64>, of known: ContentVersion?, _ take: (UInt64, [UInt8]) throws -> Void
-  ) async throws -> ContentVersion {
+  ) async throws -> (version: ContentVersion, end: UInt64) {
     let text = "bytes=\(range.lowerBound)-\(range.upperBound - 1)"
     return try await server.get(text, tag: known?.tag) { response in
       let version = ContentVersion(response)
@@ -177,18 +192,25 @@ final class RemoteObject: ByteSource {
       let start = part?.first ?? 0
       // What comes before is passed over; what comes behind is not waited for.
       var place = start
-      for try await piece in response.body {
-        let end = place + UInt64(piece.count)
-        let wanted = range.clamped(to: place..<end)
-        if !wanted.isEmpty {
-          let part = piece[Int(wanted.lowerBound - place)..<Int(wanted.upperBound - place)]
-          try take(wanted.lowerBound, part.count == piece.count ? piece : Array(part))
+      func hasProgress() -> Bool { place >= range.lowerBound + Self.leastProgress }
+      do {
+        for try await piece in response.body {
+          let end = place + UInt64(piece.count)
+          let wanted = range.clamped(to: place..<end)
+          if !wanted.isEmpty {
+            let part = piece[Int(wanted.lowerBound - place)..<Int(wanted.upperBound - place)]
+            try take(wanted.lowerBound, part.count == piece.count ? piece : Array(part))
+          }
+          place = end
+          if place >= range.upperBound { break }
         }
-        place = end
-        if place >= range.upperBound { break }
+      } catch let error as TransportError where error.isTransient && hasProgress() {
+        // It is gone on with.
       }
-      guard place >= range.upperBound else { throw server.cutOff(Int(place - start), range.count) }
-      return version
+      guard place >= range.upperBound || hasProgress() else {
+        throw server.cutOff(Int(place - start), range.count)
+      }
+      return (version, min(place, range.upperBound))
     }
   }
 
@@ -206,6 +228,7 @@ final class RemoteObject: ByteSource {
     do {
       var found: [UInt8] = []
       let now = try await read(count - UInt64(ending.count)..<count, of: nil) { found += $1 }
+        .version
       guard found == ending else { return false }
       version.withLock { $0 = now }
       return true

@@ -21,9 +21,18 @@ struct `An archive that lies elsewhere` {
         there.text.replacing(address, with: "FILE")
           == here.text.replacing(StoreScene.file, with: "FILE"), "\(verb)")
       #expect(
-        there.errors.replacing(address, with: "FILE")
-          == here.errors.replacing(StoreScene.file, with: "FILE"), "\(verb)")
+        Self.said(there, address) == Self.said(here, StoreScene.file, isHere: true), "\(verb)")
     }
+  }
+
+  /// What a verb says besides, but for what is not looked at of an archive elsewhere.
+  private static func said(
+    _ result: Command.Result, _ name: String, isHere: Bool = false
+  ) -> [String] {
+    result.errors.replacing(name, with: "FILE")
+      .replacing(isHere ? ", and what is stored of the blobs is not damaged" : "", with: "")
+      .split(separator: "\n").map(String.init)
+      .filter { !$0.contains("the blobs are those of the archive's index") }
   }
 
   @Test func `gives every verb what the file gives`() throws {
@@ -87,6 +96,47 @@ struct `An archive that lies elsewhere` {
     #expect(verifying.count <= 6)
     let fetched = verifying.reduce(0) { $0 + $1.bytesSent }
     #expect(fetched < scene.newest.count + 100_000)
+  }
+
+  @Test func `tells which blobs it has without its packs`() throws {
+    // Small blobs lie in packs, many of them in one.
+    let scene = try StoreScene(posts: 1000, blobs: 600, blobSize: 8000, times: 1)
+    scene.store[StoreScene.key] = scene.newest
+    for verb in ["ls --blobs", "stats", "missing"] {
+      _ = scene.requests()
+      try scene.expect("carpack \(verb) \(StoreScene.address)", 0, "the archive's index")
+      let requests = scene.requests()
+      #expect(requests.count <= 8, "\(verb)")
+      #expect(requests.reduce(0) { $0 + $1.bytesSent } < 1 << 20, "\(verb)")
+    }
+  }
+
+  @Test func `is gone on with from where an answer broke off`() throws {
+    let scene = try StoreScene(posts: 100, blobs: 40, blobSize: 200_000, times: 1)
+    scene.store[StoreScene.key] = scene.newest
+    scene.store.behaviour.bytesBeforeCut = 300_000
+    for verb in ["verify \(StoreScene.address)", "pull \(StoreScene.address) pulled.car.zst"] {
+      _ = scene.requests()
+      try scene.expect("carpack \(verb)")
+      let sent = scene.requests().reduce(0) { $0 + $1.bytesSent }
+      #expect(sent < scene.newest.count + 400_000, "\(verb)")
+    }
+    #expect(try scene.folder.read("pulled.car.zst") == scene.newest)
+  }
+
+  @Test func `is given up at once by who is told to end, and what was written stays`() throws {
+    let scene = try StoreScene(posts: 50, blobs: 40, blobSize: 200_000, times: 1)
+    scene.store[StoreScene.key] = scene.newest
+    scene.store.behaviour.bytesBeforeStall = 2_000_000
+    let running = try scene.start("carpack extract --all -d out \(StoreScene.address)")
+    // By then it waits for bytes that do not come.
+    pause(2)
+    let begin = ContinuousClock.now
+    running.signal(SIGTERM)
+    #expect(try running.wait().status == 143)
+    #expect(begin.duration(to: .now) < .seconds(2))
+    scene.store.behaviour.bytesBeforeStall = nil
+    try scene.expect("carpack extract --all -d out \(StoreScene.address)")
   }
 
   @Test func `may be gone on with while it is read`() throws {

@@ -23,6 +23,12 @@ extension StandInStore {
           "bytes \(range.lowerBound)-\(range.upperBound - 1)/\(object.bytes.count)"
         ))
     }
+    if let cut = behaviour.bytesBeforeCut, cut < range.count {
+      response.distortion = .cut(at: Double(cut) / Double(range.count))
+    }
+    if let stall = behaviour.bytesBeforeStall, stall < range.count {
+      response.distortion = .stalled(at: Double(stall) / Double(range.count))
+    }
     try response.begin(length: range.count)
     let bytes = object.bytes
     try response.write(bytes.span.extracting(range))

@@ -28,6 +28,10 @@ package final class StandInStore: Sendable {
     package var clockOffset: Double = 0
     /// How likely a request is to be answered with a fault, 0 to 1.
     package var faultRate = 0.0
+    /// After how many bytes of an object the connection ends; nil for never.
+    package var bytesBeforeCut: Int?
+    /// After how many bytes of an object nothing more comes; nil for never.
+    package var bytesBeforeStall: Int?
     /// How many seconds each answer takes at the least.
     package var latency = 0.0
     /// How many seconds each answer to a write takes more.
