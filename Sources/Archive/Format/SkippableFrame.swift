@@ -35,6 +35,11 @@ package struct SkippableFrame: Equatable, Sendable {
   /// Where it lies.
   package var range: Range<Int> { offset..<end }
 
+  /// A frame of which this is known.
+  init(kind: UInt32, offset: Int, length: Int, checksum: UInt64) {
+    (self.kind, self.offset, self.length, self.checksum) = (kind, offset, length, checksum)
+  }
+
   /// Reads the frame that begins at `offset`, without testing its checksum.
   ///
   /// - Throws: ``ArchiveError`` if its first bytes are others, or the file ends inside it.

@@ -1,3 +1,5 @@
+internal import Synchronization
+
 /// The index of an archive: from a key to ordinals, and from an ordinal to the frame it lies in.
 ///
 /// It consists of the live segments that the footer names, which are read where they lie in the
@@ -20,14 +22,36 @@ package struct ArchiveIndex: Sendable {
   private struct Part: Sendable {
     let segment: IndexSegment
     /// The bytes; nil for the file's.
-    let memory: MappedFile?
+    var memory: MappedFile?
+    /// What the segment is fetched by when it is first searched; nil where it is here.
+    var elsewhere: Elsewhere?
 
     @inline(__always)
     func read<Value, Failure: Error>(
       _ file: Span<UInt8>, _ body: (IndexSegment, Span<UInt8>) throws(Failure) -> Value
     ) throws(Failure) -> Value {
+      elsewhere?.fetch(segment)
       guard let memory else { return try body(segment, file) }
       return try memory.withBytes { (bytes) throws(Failure) in try body(segment, bytes) }
+    }
+  }
+
+  /// A file that lies elsewhere, and whether what is searched of a segment has come.
+  private final class Elsewhere: Sendable {
+    private let file: MappedFile
+    private let isFetched = Atomic(false)
+
+    init(_ file: MappedFile) { self.file = file }
+
+    /// Whether nothing has to be fetched to search a segment.
+    func has(_ segment: IndexSegment) -> Bool {
+      isFetched.load(ordering: .relaxed) || !segment.searchedRanges.contains(where: file.lacks)
+    }
+
+    func fetch(_ segment: IndexSegment) {
+      guard !isFetched.load(ordering: .relaxed) else { return }
+      file.willReadOften(segment.searchedRanges)
+      isFetched.store(true, ordering: .relaxed)
     }
   }
 
@@ -42,10 +66,22 @@ package struct ArchiveIndex: Sendable {
 
   /// Opens the segments that a footer names.
   ///
+  /// - Parameters:
+  ///   - generation: What the footer says.
+  ///   - file: Where the segments lie.
+  ///   - mapped: The file, if it lies elsewhere: a segment of the packed form is then fetched when it
+  ///     is first searched, and believed to be the one that the footer names until it is found
+  ///     damaged.
   /// - Throws: ``ArchiveError`` if one is not there, or not the one the footer means.
-  package init(_ generation: Generation, in file: Span<UInt8>) throws(ArchiveError) {
+  package init(
+    _ generation: Generation, in file: Span<UInt8>, elsewhere mapped: MappedFile? = nil
+  ) throws(ArchiveError) {
     var parts: [Part] = []
     for named in generation.segments {
+      if let mapped, let segment = IndexSegment(named, generation, fileLength: file.count) {
+        parts.append(Part(segment: segment, elsewhere: Elsewhere(mapped)))
+        continue
+      }
       guard let segment = try? IndexSegment(file, at: Int(clamping: named.offset)) else {
         throw ArchiveError(.damagedIndex("no segment is there"), offset: named.offset)
       }
@@ -56,40 +92,36 @@ package struct ArchiveIndex: Sendable {
         throw ArchiveError(
           .damagedIndex("it is not the one the footer names"), offset: named.offset)
       }
-      parts.append(Part(segment: segment, memory: nil))
+      parts.append(Part(segment: segment, elsewhere: mapped.map { Elsewhere($0) }))
     }
     self.init(parts)
   }
 
-  /// Segments up to this length are fetched whole when an archive is opened, where they are not
-  /// here.
-  private static let maximumFetched = 2 << 20
-
-  /// What is read of the segments that a footer names when they are opened: all of short ones, else
-  /// their headers.
+  /// What is read of the segments that a footer names when they are opened, where they lie elsewhere
+  /// and are not only fetched later: their headers and checksums.
   static func openedRanges(_ generation: Generation) -> [Range<Int>] {
-    generation.segments.flatMap { named in
+    generation.segments.flatMap { named -> [Range<Int>] in
       let start = Int(clamping: named.offset)
-      let isPossible =
-        named.sectionCount > 0 && named.sectionCount <= IndexSegment.maximumCount
-        && named.base < 1 << 62
+      guard generation.features.indexForm == .wide, named.sectionCount > 0,
+        named.sectionCount <= IndexSegment.maximumCount, named.base < 1 << 62
+      else { return [] }
       let length =
-        isPossible
-        ? SegmentLayout(
-          generation.features.indexForm, base: named.base, count: Int(named.sectionCount),
-          frameCount: Int(named.frameCount)
-        ).length : 0
+        SegmentLayout(
+          .wide, base: named.base, count: Int(named.sectionCount), frameCount: Int(named.frameCount)
+        ).length
       let end = max(start, start.addingReportingOverflow(length).partialValue)
-      // The checksum is the last of it.
-      return length <= maximumFetched
-        ? [start..<end]
-        : [start..<start + SegmentLayout.fanOutOffset, end - SkippableFrame.checksumLength..<end]
+      return [
+        start..<min(end, start + SegmentLayout.fanOutOffset),
+        max(start, end - SkippableFrame.checksumLength)..<end,
+      ]
     }
   }
 
   /// What is read of long segments to find a key, beside what is read of every segment.
-  func searchedRanges(for key: UInt64, in file: Span<UInt8>) -> [Range<Int>] {
-    segments.flatMap { $0.searchedRanges(for: key, in: file) }
+  func searchedRanges(for key: UInt64, part: Int?, in file: Span<UInt8>) -> [Range<Int>] {
+    (part.map { [parts[$0]] } ?? parts).flatMap { part in
+      part.read(file) { segment, bytes in segment.searchedRanges(for: key, in: bytes) }
+    }
   }
 
   /// This index, and behind it a segment that was made in memory; itself if there are no bytes.
@@ -100,6 +132,14 @@ package struct ArchiveIndex: Sendable {
     let memory = MappedFile(copying: bytes)
     let segment = try IndexSegment(bytes.span, at: 0)
     return ArchiveIndex(parts + [Part(segment: segment, memory: memory)])
+  }
+
+  /// The numbers of the parts in the order in which a key is looked for in one after the other: that
+  /// of ordinals, or where some have to be fetched first those that are here, and then the largest.
+  var searchOrder: [Int] {
+    let isHere = parts.map { part in part.elsewhere?.has(part.segment) ?? true }
+    guard isHere.contains(false) else { return Array(parts.indices) }
+    return bySize.filter { isHere[$0] } + bySize.filter { !isHere[$0] }
   }
 
   /// The segments that lie in the file, in order of ordinals.
@@ -121,14 +161,15 @@ package struct ArchiveIndex: Sendable {
   /// - Parameters:
   ///   - key: The key, or as many bits of it as are known.
   ///   - knownBits: How many that are.
+  ///   - part: The number of the part that is asked; nil for all.
   ///   - file: Where the segments lie.
   /// - Throws: ``ArchiveError`` if a segment's numbers cannot be.
   /// - Returns: The ordinals.
-  package func candidates(_ key: UInt64, knownBits: Int = 64, in file: Span<UInt8>)
-    throws(ArchiveError) -> [UInt64]
-  {
+  package func candidates(
+    _ key: UInt64, knownBits: Int = 64, part: Int? = nil, in file: Span<UInt8>
+  ) throws(ArchiveError) -> [UInt64] {
     var found: [UInt64] = []
-    for part in parts {
+    for part in part.map({ [parts[$0]] }) ?? parts {
       try part.read(file) { (segment, bytes) throws(ArchiveError) in
         try segment.forEachCandidate(key, knownBits: knownBits, in: bytes) { found.append($0) }
       }

@@ -61,6 +61,21 @@ package struct IndexSegment: Equatable, Sendable {
     guard layout.fanOutBits == fanOutBits, layout.length == frame.length else { throw impossible }
   }
 
+  /// The segment that a footer names, by what that says; nil if it has to be read to know where
+  /// things lie in it, or cannot be.
+  init?(_ named: Generation.Segment, _ generation: Generation, fileLength: Int) {
+    guard generation.features.indexForm == .packed, let offset = Int(exactly: named.offset),
+      named.sectionCount > 0, named.sectionCount <= Self.maximumCount, named.frameCount > 0,
+      named.base < 1 << 62
+    else { return nil }
+    layout = SegmentLayout(
+      .packed, base: named.base, count: Int(named.sectionCount), frameCount: Int(named.frameCount))
+    guard offset <= fileLength - layout.length else { return nil }
+    frame = SkippableFrame(
+      kind: SkippableFrame.indexSegment, offset: offset, length: layout.length,
+      checksum: named.checksum)
+  }
+
   /// Whether the length of a segment's frame goes into 32 bits, in either form.
   package static func fits(count: Int, frameCount: Int) -> Bool {
     count <= maximumCount

@@ -54,6 +54,12 @@ package final class FetchedFile: Sendable {
       return (groups[number]?.present ?? 0) >> UInt64(place) & 1 == 1
     }
 
+    /// Notes that a group is needed now.
+    mutating func use(_ number: Int, isKept: Bool = false) {
+      let group = groups[number, default: (0, 0)]
+      groups[number] = (group.present, isKept ? .max : max(group.lastUse, clock))
+    }
+
     /// The pages that are there, ascending.
     var presentPages: [Int] {
       groups.keys.sorted().flatMap { number in
@@ -65,7 +71,7 @@ package final class FetchedFile: Sendable {
     }
   }
 
-  /// A one for each page that is there, and when one was needed last.
+  /// A one for each page that is there; and when one was needed last, `Int.max` if it is kept.
   fileprivate typealias Group = (present: UInt64, lastUse: Int)
 
   /// A mapping of the scratch file.
@@ -139,9 +145,13 @@ package final class FetchedFile: Sendable {
   private var pageCount: Int { (count + pageSize - 1) / pageSize }
 
   /// Fetches what is not there of some ranges, joined where they lie close together.
-  package func need(_ ranges: [Range<Int>]) {
+  ///
+  /// - Parameters:
+  ///   - ranges: Which.
+  ///   - isKept: Whether it is never let go of.
+  package func need(_ ranges: [Range<Int>], isKept: Bool = false) {
     turn.withLock { _ in
-      let missing = missing(in: ranges)
+      let missing = missing(in: ranges, isKept: isKept)
       guard !missing.isEmpty else { return }
       do {
         try source.fetch(missing.map { bytes(of: $0) }) { [self] offset, bytes in
@@ -195,7 +205,7 @@ package final class FetchedFile: Sendable {
   }
 
   /// The runs of pages that are not there, ascending.
-  private func missing(in ranges: [Range<Int>]) -> [Range<Int>] {
+  private func missing(in ranges: [Range<Int>], isKept: Bool) -> [Range<Int>] {
     var runs: [Range<Int>] = []
     table.withLock { table in
       guard table.failure == nil else { return }
@@ -205,7 +215,7 @@ package final class FetchedFile: Sendable {
       for range in sorted {
         var page = max(range.lowerBound / pageSize, runs.last?.upperBound ?? 0)
         while page * pageSize < range.upperBound {
-          table.groups[page / Self.pagesPerGroup, default: (0, 0)].lastUse = table.clock
+          table.use(page / Self.pagesPerGroup, isKept: isKept)
           if !table.isPresent(page) { runs.extend(by: page, across: Self.widestGap / pageSize) }
           page += 1
         }
@@ -232,7 +242,7 @@ package final class FetchedFile: Sendable {
           table.groups[number, default: (0, 0)].present |= bit
           if page < table.firstOwnPage { table.held += 1 }
         }
-        table.groups[number, default: (0, 0)].lastUse = table.clock
+        table.use(number)
       }
       evict(&table)
     }

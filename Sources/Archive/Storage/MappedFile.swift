@@ -81,6 +81,9 @@ package final class MappedFile: @unchecked Sendable {
   /// ``withBytes(reading:_:)``, and before it, so that it comes in few requests.
   package func willRead(_ ranges: [Range<Int>]) { fetched?.need(ranges) }
 
+  /// Says what is going to be read again and again, which is kept once it is here.
+  func willReadOften(_ ranges: [Range<Int>]) { fetched?.need(ranges, isKept: true) }
+
   /// Whether some of these bytes are not here.
   package func lacks(_ range: Range<Int>) -> Bool { fetched?.lacks(range) ?? false }
 

@@ -1,3 +1,6 @@
+internal import IPLD
+internal import Synchronization
+
 extension ArchiveReader {
   /// Calls `body` with what was committed, write by write, from the newest back to the first, until
   /// it answers false; in a file without a footer with nothing.
@@ -11,9 +14,43 @@ extension ArchiveReader {
     // Without a footer there is no generation, only what was counted.
     guard generation.number > 0 else { return }
     var newest = generation
+    note(newest)
     while body(newest), let offset = newest.previousFooterOffset {
       newest = try generation(at: offset, before: newest)
+      note(newest)
       if newest.number % 128 == 0 { releasePages() }
+    }
+  }
+
+  /// How much is fetched of what lies before a footer.
+  private static let longestBeforeFooter = 48 << 10
+
+  private func note(_ generation: Generation) {
+    guard file.isFetched, let head = generation.head else { return }
+    findings.withLock { $0.heads[head.cid] = head.frameOffset }
+  }
+
+  /// The body of a manifest that a footer named which was read, of a file that lies elsewhere: the
+  /// footer tells where it lies, and no index is fetched to find it; nil if it is not there.
+  func headBody(_ cid: CID) throws -> [UInt8]? {
+    let known = cid == generation.head?.cid ? generation.head?.frameOffset : nil
+    guard cid.multihash.sha256 != nil,
+      let start = (known ?? findings.withLock { $0.heads[cid] }).flatMap({ Int(exactly: $0) })
+    else { return nil }
+    return try withFile { (bytes) throws in
+      for length in [Self.longestBeforeFooter, DataFrame.longest] where start < bytes.count {
+        let end = min(bytes.count, start + length)
+        file.willRead([start..<end])
+        // What is not there, or does not hold, is looked for through the index.
+        guard let frame = try? DataFrame(bytes, at: start, limit: end),
+          let sections = try? decoder.sections(of: frame, firstOrdinal: 0, in: bytes),
+          sections.large == nil, let prefix = try? sections.prefix(0), prefix.cid == cid,
+          (try? check(sections, 0)) != nil
+        else { continue }
+        let content = sections.bytes
+        return content.span.array(sections.range(0).dropFirst(prefix.length))
+      }
+      return nil
     }
   }
 
@@ -22,7 +59,11 @@ extension ArchiveReader {
     -> Generation
   {
     let start = Int(clamping: offset)
-    let place = start..<max(start, min(file.count, start + Footer.maximumLength))
+    // The manifest that it names lies before it, behind no more than an index segment.
+    let place =
+      max(
+        0, start - Self.longestBeforeFooter)..<max(
+        start, min(file.count, start + Footer.maximumLength))
     return try file.withBytes(reading: [place]) { (bytes) throws(ArchiveError) in
       let committed = bytes.extracting(first: Int(generation.committedLength))
       guard let offset = Int(exactly: offset), let frame = Footer.frame(committed, at: offset)

@@ -21,7 +21,6 @@ extension ArchiveReader {
   /// damaged, and the bytes.
   func asking<Value>(_ body: (ArchiveReader, Span<UInt8>) throws -> Value) throws -> Value {
     let reader = try standIn ?? self
-    reader.willSearch()
     return try reader.withFile { (file) throws in try body(reader, file) }
   }
 
@@ -31,7 +30,6 @@ extension ArchiveReader {
   ///   begins.
   func locate(_ cid: CID, isChecking: Bool = false) throws -> SectionLocation? {
     if let standIn = try standIn { return try standIn.locate(cid, isChecking: isChecking) }
-    willSearch()
     var failure: ArchiveError?
     do {
       let found = try withFile { (file) throws in
@@ -51,7 +49,6 @@ extension ArchiveReader {
   /// Where the section with this number is, or one that supersedes it.
   func locate(_ ordinal: UInt64) throws -> SectionLocation {
     if let standIn = try standIn { return try standIn.locate(ordinal) }
-    willSearch()
     do {
       return try withFile { (file) throws in try locate(ordinal, in: file) }
     } catch let error as ArchiveError {
@@ -70,11 +67,9 @@ extension ArchiveReader {
     }
   }
 
-  /// Says once that the index is going to be searched.
+  /// Says that all of the index is going to be searched.
   func willSearch() {
-    guard file.isFetched, findings.withLock({ !$0.isFetched }) else { return }
-    file.willRead(index.segments.flatMap(\.searchedRanges))
-    findings.withLock { $0.isFetched = true }
+    if file.isFetched { file.willReadOften(index.segments.flatMap(\.searchedRanges)) }
   }
 
   /// Says that frames are going to be read, the first of them, where they are not here.
@@ -84,7 +79,6 @@ extension ArchiveReader {
   ///   - body: Hands over the frames, until it is told that they are enough.
   func willRead(upTo limit: Int, _ body: (Span<UInt8>, (FrameEntry) -> Bool) -> Void) {
     guard file.isFetched else { return }
-    willSearch()
     var (ranges, length) = ([Range<Int>](), 0)
     file.withBytes(reading: []) { bytes in
       body(bytes) { entry in
@@ -172,11 +166,13 @@ extension ArchiveReader {
   }
 
   /// The ordinals of the sections that may have this key, or one of which so many bits are alike.
-  func candidates(_ key: UInt64, knownBits: Int = 64, in file: Span<UInt8>) throws(ArchiveError)
-    -> [UInt64]
-  {
-    if self.file.isFetched { self.file.willRead(index.searchedRanges(for: key, in: file)) }
-    return try index.candidates(key, knownBits: knownBits, in: file)
+  func candidates(
+    _ key: UInt64, knownBits: Int = 64, part: Int? = nil, in file: Span<UInt8>
+  ) throws(ArchiveError) -> [UInt64] {
+    if self.file.isFetched {
+      self.file.willRead(index.searchedRanges(for: key, part: part, in: file))
+    }
+    return try index.candidates(key, knownBits: knownBits, part: part, in: file)
   }
 
   /// What the index keeps of the key of a section, and how many bits that are; nil if it has none.
@@ -197,21 +193,23 @@ extension ArchiveReader {
   {
     var failure: ArchiveError?
     let key = cid.sectionKey
-    for ordinal in try candidates(key, in: file) {
-      do throws(ArchiveError) {
-        let location = try locate(ordinal, in: file)
-        guard location.prefix.cid == cid else { continue }
-        if isChecking, let damage = firstDamage(of: location, in: file) { throw damage }
-        return location
-      } catch {
-        // Another section with the same key may be the one. A lost section whose key is not known
-        // has any CID.
-        if case .lostSection = error.reason,
-          (~key).leadingZeroBitCount >= index.keptBits(of: ordinal)
-        {
-          continue
+    for part in index.searchOrder {
+      for ordinal in try candidates(key, part: part, in: file) {
+        do throws(ArchiveError) {
+          let location = try locate(ordinal, in: file)
+          guard location.prefix.cid == cid else { continue }
+          if isChecking, let damage = firstDamage(of: location, in: file) { throw damage }
+          return location
+        } catch {
+          // Another section with the same key may be the one. A lost section whose key is not known
+          // has any CID.
+          if case .lostSection = error.reason,
+            (~key).leadingZeroBitCount >= index.keptBits(of: ordinal)
+          {
+            continue
+          }
+          failure = failure ?? error
         }
-        failure = failure ?? error
       }
     }
     if let failure { throw failure }

@@ -45,7 +45,6 @@ extension ArchiveReader {
   /// - Throws: ``ArchiveError`` if the index cannot be read.
   package func isIndexed(_ count: Int, cid: @escaping @Sendable (Int) -> CID) throws -> [Bool]? {
     guard try standIn == nil, try isIndexIntact(after: nil) else { return nil }
-    willSearch()
     let hints = try hints(count, workers: Parallel.processorCount, cid).ordinals
     return hints.prefix(count).map { $0 != .max }
   }
@@ -101,7 +100,6 @@ extension ArchiveReader {
   /// something else are looked for one by one.
   private func find(_ count: Int, workers: Int?, _ asked: Asked) throws -> Found {
     if let standIn = try standIn { return try standIn.find(count, workers: workers, asked) }
-    willSearch()
     let workers = workers ?? Parallel.processorCount
     let (hints, others): Hints
     do {
@@ -161,6 +159,7 @@ extension ArchiveReader {
   /// What the index says of each CID, the largest segment asked first.
   private func hints(_ count: Int, workers: Int, _ cid: @Sendable (Int) -> CID) throws -> Hints {
     // They are all over the index.
+    willSearch()
     file.willRead(index.segments.map(\.frame.range))
     let chunk = 1 << 13
     let chunks = try Parallel.map((count + chunk - 1) / chunk, workers: workers) { number in

@@ -48,10 +48,11 @@ public final class ArchiveReader: Sendable {
   private let replacement = Mutex<Result<ArchiveReader, any Error>?>(nil)
   /// What was found out about the index; nothing that is read depends on when.
   ///
-  /// Whether its checksums hold, nil if they have not been compared; whether what is searched of it
-  /// has been asked for, where it is not here; and what it keeps of the key of every ordinal, to find
-  /// what supersedes a damaged section, read when first needed.
-  let findings = Mutex<(isIntact: Bool?, isFetched: Bool, keptKeys: [UInt64]?)>((nil, false, nil))
+  /// Whether its checksums hold, nil if they have not been compared; what it keeps of the key of
+  /// every ordinal, to find what supersedes a damaged section, read when first needed; and where the
+  /// newest manifests lie of the footers that were read.
+  let findings = Mutex<(isIntact: Bool?, keptKeys: [UInt64]?, heads: [CID: UInt64])>(
+    (nil, nil, [:]))
 
   private init(
     _ file: MappedFile, _ limits: ArchiveLimits, _ generation: Generation, readableLength: Int,
@@ -116,7 +117,9 @@ public final class ArchiveReader: Sendable {
     var survey: Survey?
     do {
       index = try file.withBytes(reading: opened) { (bytes) throws in
-        let index = try committed.map { try ArchiveIndex($0, in: bytes) } ?? .empty
+        let elsewhere = file.isFetched ? file : nil
+        let index =
+          try committed.map { try ArchiveIndex($0, in: bytes, elsewhere: elsewhere) } ?? .empty
         return try index.appending(tail?.segment(in: bytes) ?? [])
       }
       try file.checkFetched()
@@ -138,7 +141,7 @@ public final class ArchiveReader: Sendable {
   convenience init(_ file: MappedFile, committed: Generation) throws {
     let index = try file.withBytes(reading: ArchiveIndex.openedRanges(committed)) {
       (bytes) throws(ArchiveError) in
-      try ArchiveIndex(committed, in: bytes)
+      try ArchiveIndex(committed, in: bytes, elsewhere: file.isFetched ? file : nil)
     }
     self.init(
       file, ArchiveLimits(), committed, readableLength: Int(committed.committedLength),
@@ -331,6 +334,7 @@ public final class ArchiveReader: Sendable {
   /// - Throws: ``ArchiveError`` if it is longer, or damaged.
   /// - Returns: The body.
   package func body(of cid: CID, limit: Int = 64 << 20) throws -> [UInt8]? {
+    if file.isFetched, let head = try headBody(cid) { return head }
     guard let location = try locate(cid) else { return nil }
     let length = location.prefix.bodyLength
     guard length <= UInt64(limit) else {

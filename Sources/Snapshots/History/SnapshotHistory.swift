@@ -364,7 +364,8 @@ struct GrowthLog {
   init(of reader: ArchiveReader, limit: Int) {
     do throws(ArchiveError) {
       try reader.forEachGeneration { generation in
-        guard let cid = generation.head?.cid else { return true }
+        // Before the first manifest no footer names one.
+        guard let cid = generation.head?.cid else { return false }
         if heads.last?.cid == cid {
           heads[heads.count - 1].offset = generation.committedLength
         } else if positions[cid] == nil {
