@@ -25,7 +25,7 @@ final class RemoteObject: ByteSource {
   static let endingLength = 4 << 10
   /// How many bytes of the end are asked for first: the footer, and with it the index of an archive
   /// that is not large.
-  private static let firstPart = 256 << 10
+  private static let firstPart = 128 << 10
   /// How many parts are asked for at a time.
   private static let parallelParts = 8
   /// How long a part is at the most.

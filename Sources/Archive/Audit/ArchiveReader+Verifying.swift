@@ -23,7 +23,9 @@ extension ArchiveReader {
       file, depth: depth, limits: limits, workers: max(1, workers ?? Parallel.processorCount),
       intake: intake, progress: progress)
     var audit = SurveyAudit(survey, self, isComplete: depth == .full)
-    try file.withBytes { (bytes) throws in try audit.run(in: bytes) }
+    // Where something does not hold, places all over the file are read.
+    if !(survey.isWhole && survey.isTiled) { file.willReadAll() }
+    try file.withBytes(reading: survey.readAgain) { (bytes) throws in try audit.run(in: bytes) }
     return audit.verification
   }
 }

@@ -19,7 +19,7 @@ package final class FetchedFile: Sendable {
   /// How many bytes are kept.
   private let capacity: Int
   /// How many bytes are kept if nothing else is said.
-  package static let usualCapacity = 256 << 20
+  package static let usualCapacity = 64 << 20
   /// Gaps up to this length are fetched with what lies on both sides of them.
   private static let widestGap = 64 << 10
   /// Pages in a group; groups come and go, so that few numbers tell what is there.

@@ -10,6 +10,7 @@ internal import IPLD
 struct FrameScan {
   private static let batchBytes = 32 << 20
   private static let batchUnits = 1024
+  private static let fetchedAtOnce = 16 << 20
   /// How much content of packs a batch may have if something of it is to be delivered.
   private static let batchContent = 8 << 20
 
@@ -72,32 +73,53 @@ struct FrameScan {
   mutating func run(
     _ mapped: MappedFile, into survey: inout Survey, progress: (UInt64, UInt64) -> Void
   ) throws {
+    // Places all over the file are read where something does not hold.
     walk.willSearchAll = mapped.willReadAll
-    while true {
-      let batch = try mapped.withBytes(reading: []) { (bytes) throws(ArchiveError) in
-        try collect(in: bytes)
-      }
-      guard !batch.isEmpty else { break }
-      try examine(batch, mapped)
-      for item in batch {
-        tell(item, &survey)
-        guard survey.frames.count + survey.landmarks.count <= maximumFrames else {
-          throw ArchiveError(.tooManyFrames(limit: maximumFrames))
-        }
-        guard case .data(let frame, _) = item.unit, item.report.failure != nil else { continue }
-        // Where this frame ends is only what it says itself, so what seemed to come after it may be
-        // nothing.
-        let isAnother = mapped.withBytes(reading: []) { walk.resume(after: frame, in: $0) }
-        guard isAnother else { continue }
-        if let part = item.part, !part.isLast { survey.noteCutShort(part.section.cid) }
-        large = nil
-        break
+    walk.willRead = { mapped.willRead([$0]) }
+    var isAtEnd = false
+    while !isAtEnd {
+      isAtEnd = try mapped.withBytes(reading: [window(of: mapped.count)]) { (bytes) throws in
+        try !nextBatch(mapped, bytes, &survey)
       }
       mapped.releasePagesIfLarge()
       progress(UInt64(walk.place), UInt64(mapped.count))
     }
     for delivery in deliveries { try delivery() }
     if let large { survey.noteCutShort(large.cid) }
+  }
+
+  /// What is fetched for the next batch, where the file lies elsewhere: whole parts of
+  /// ``fetchedAtOnce`` bytes.
+  private func window(of count: Int) -> Range<Int> {
+    let end = walk.place + Self.batchBytes + 2 * DataFrame.longest
+    let parts = (end + Self.fetchedAtOnce - 1) / Self.fetchedAtOnce
+    return walk.place..<max(walk.place, min(count, parts * Self.fetchedAtOnce))
+  }
+
+  /// Examines the next frames; answers false if there are none.
+  private mutating func nextBatch(
+    _ mapped: MappedFile, _ bytes: Span<UInt8>, _ survey: inout Survey
+  ) throws -> Bool {
+    let batch = try collect(in: bytes)
+    guard !batch.isEmpty else { return false }
+    try examine(batch, mapped)
+    for item in batch {
+      tell(item, &survey)
+      if case .landmark(let landmark) = item.unit, landmark.isRead {
+        mapped.willReadOften([landmark.range])
+      }
+      guard survey.frames.count + survey.landmarks.count <= maximumFrames else {
+        throw ArchiveError(.tooManyFrames(limit: maximumFrames))
+      }
+      guard case .data(let frame, _) = item.unit, item.report.failure != nil else { continue }
+      // Where this frame ends is only what it says itself, so what seemed to come after it may be
+      // nothing.
+      guard walk.resume(after: frame, in: bytes) else { continue }
+      if let part = item.part, !part.isLast { survey.noteCutShort(part.section.cid) }
+      large = nil
+      break
+    }
+    return true
   }
 
   private mutating func collect(in file: Span<UInt8>) throws(ArchiveError) -> [Item] {

@@ -32,6 +32,8 @@ struct FrameWalk {
 
   /// Called before something is looked for all over the file.
   var willSearchAll: () -> Void = {}
+  /// Called with where a skippable frame lies by its own first bytes, before it is read.
+  var willRead: (Range<Int>) -> Void = { _ in }
 
   /// A walk through a file of so many bytes.
   init(from start: Int, of count: Int, decoder: FrameDecoder) {
@@ -61,6 +63,8 @@ struct FrameWalk {
     let start = place
     switch file.firstWord(at: start) {
     case SkippableFrame.zstdMagic:
+      let length = start <= file.count - 8 ? 8 + Int(file.u32(start + 4)) : 0
+      willRead(start..<min(file.count, start + length))
       let frame = try SkippableFrame(file, at: start)
       guard holds(frame, in: file) else {
         throw ArchiveError(

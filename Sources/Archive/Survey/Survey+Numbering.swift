@@ -6,12 +6,16 @@
 /// gap between frames may have been only an index, so if nothing tells, the count goes on as if it
 /// were.
 extension Survey {
-  mutating func number(in file: Span<UInt8>, _ limits: ArchiveLimits) {
-    if isTiled, landmarks.allSatisfy({ $0.landmark.isPlausible }), agreesWithSegments(in: file) {
+  mutating func number(in file: MappedFile, _ limits: ArchiveLimits) {
+    if isTiled, landmarks.allSatisfy({ $0.landmark.isPlausible }),
+      file.withBytes(reading: readAgain, { agreesWithSegments(in: $0) })
+    {
       countForward(known: firstOrdinal)
     } else {
-      if tables == nil { tables = FrameTables(in: file) }
-      identify(in: file)
+      file.withBytes { bytes in
+        if tables == nil { tables = FrameTables(in: bytes) }
+        identify(in: bytes)
+      }
       countForward(known: firstOrdinal)
       countBackward()
       guess()

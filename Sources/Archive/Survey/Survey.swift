@@ -86,6 +86,14 @@ package struct Survey: Sendable {
       }
     }
 
+    /// Whether it is read again when all that there is is known: an index segment, or a footer.
+    var isRead: Bool {
+      switch self {
+      case .segment, .footer: true
+      case .other, .void, .gap: false
+      }
+    }
+
     /// What is wrong with it, unless the file was repaired.
     var flaw: ArchiveError? {
       switch self {
@@ -173,16 +181,17 @@ package struct Survey: Sendable {
     firstOrdinal = generation?.sectionCount ?? 0
     var scan = FrameScan(
       from: start, of: limit, depth: depth, limits: limits, workers: workers, intake: intake)
-    // Where something does not hold, places in it are read again.
-    if generation == nil { file.willReadAll() }
-    try file.withBytes(reading: [start..<limit]) { (_) throws in
-      try scan.run(file, into: &self, progress: progress)
-    }
+    try scan.run(file, into: &self, progress: progress)
     endDamaged(at: limit)
     tables = scan.tables
     guard depth == .full else { return }
-    file.withBytes(reading: [start..<limit]) { bytes in number(in: bytes, limits) }
+    number(in: file, limits)
     try file.checkFetched()
+  }
+
+  /// Where the index segments and footers lie.
+  var readAgain: [Range<Int>] {
+    landmarks.lazy.map(\.landmark).filter(\.isRead).map(\.range)
   }
 
   /// The keys of the sections that begin in a frame that holds.
