@@ -31,7 +31,8 @@ extension FoundRepository {
     reconcile = { listing, archive, schedule in
       try BlobReconciliation(
         repository.inspection.blobs, inCAR: repository.lengthOfBlock, listing: listing,
-        archive: archive, base: base, schedule: schedule)
+        archive: archive, base: base, schedule: schedule,
+        ofNewRecords: archive.liesElsewhere ? repository.blobsOfNewRecords() : nil)
     }
   }
 

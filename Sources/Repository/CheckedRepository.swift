@@ -133,6 +133,23 @@ package struct CheckedRepository: Sendable {
   /// Where in the file a section begins that is taken from it.
   package func start(_ index: Int) -> Int { selection?[index] ?? file?.start(at: index) ?? 0 }
 
+  /// The blobs to which those of its records refer that the archive does not have; nil if that is not
+  /// known.
+  package func blobsOfNewRecords() -> Set<CID>? {
+    guard let file, case .success(let ordinals) = ordinals, ordinals.count == newCount else {
+      return nil
+    }
+    var scanner = RecordScanner()
+    var found: Set<CID> = []
+    for index in ordinals.indices where ordinals[index] == .max {
+      file.withSection(at: start(index)) { bytes, section in
+        // What is no record refers to no blob.
+        _ = scanner.scan(bytes.extracting(section.bodyRange)) { found.insert($0.cid) }
+      }
+    }
+    return found
+  }
+
   private static func ordinals(
     of file: CARFile, _ selection: [Int]?, in archive: ArchiveReader?, workers: Int? = nil
   ) -> Result<[UInt64], any Error> {

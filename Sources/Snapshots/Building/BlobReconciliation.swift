@@ -68,10 +68,14 @@ package struct BlobReconciliation: Sendable {
   ///   - base: the snapshot before this one of the same account.
   ///   - schedule: which of those that were asked for in vain are asked for again; nil if there is
   ///     nobody to ask.
+  ///   - newOnes: of an archive that lies elsewhere, the blobs to which records refer that it does
+  ///     not have; nil if that is not known. Others were looked up when their records came: the base
+  ///     holds those that it does not say are missing, if the index has them.
   /// - Throws: `ArchiveError` and ``SnapshotError`` if the archive cannot be read.
   package init(
     _ blobs: BlobTable, inCAR: (CID) -> UInt64?, listing: BlobListing?, archive: ArchiveReader?,
-    base: ArchivedSnapshot?, schedule: RetrySchedule? = .always
+    base: ArchivedSnapshot?, schedule: RetrySchedule? = .always,
+    ofNewRecords newOnes: Set<CID>? = nil
   ) throws {
     let lists = try base?.readableLists()
     var others = IndexedCIDs()
@@ -97,14 +101,25 @@ package struct BlobReconciliation: Sendable {
     }
     if let archive {
       // Of an archive that lies elsewhere no blob is fetched to be looked at.
-      let states = try archive.states(
-        count, isChecking: !archive.liesElsewhere,
-        expectedLength: { position in
-          guard position < blobs.entries.count else { return nil }
-          return blobs.entries[position].size.flatMap { UInt64(exactly: $0) }
+      @Sendable func declared(_ position: Int) -> UInt64? {
+        guard position < blobs.entries.count else { return nil }
+        return blobs.entries[position].size.flatMap { UInt64(exactly: $0) }
+      }
+      if let newOnes, base != nil,
+        let isIndexed = try archive.isIndexed(count, cid: { [self] in cid(at: $0) })
+      {
+        for position in 0..<count
+        where isIndexed[position] && places[position] == 0 && lengths[position] == Self.absent {
+          if let length = declared(position), !newOnes.contains(cid(at: position)) {
+            lengths[position] = length
+          }
         }
-      ) { [self] in cid(at: $0) }
-      for (position, state) in states.enumerated() {
+      }
+      let others = (0..<count).filter { !archive.liesElsewhere || lengths[$0] == Self.absent }
+      let states = try archive.states(
+        others.count, isChecking: !archive.liesElsewhere, expectedLength: { declared(others[$0]) }
+      ) { [self] in cid(at: others[$0]) }
+      for (position, state) in zip(others, states) {
         if let length = state.bodyLength { lengths[position] = length }
         guard lengths[position] == Self.absent else { continue }
         // An extra was in the archive, so one that is not there is lost, too.

@@ -58,6 +58,23 @@ struct `Backing up into a bucket` {
     #expect(requests.count < 6, "\(requests.map(\.path))")
   }
 
+  @Test(arguments: [true, false])
+  func `looks into no packs of blobs that it has`(_ knowsChanges: Bool) throws {
+    var behaviour = Behaviour()
+    behaviour.since = knowsChanges ? .exact : .ignored
+    // Long enough for the store to keep it as a part of the new object.
+    let scene = try StoreScene(posts: 1000, blobs: 900, blobSize: 8000, times: 1, behaviour)
+    try scene.expect(backUp(scene))
+    try post(scene, 1)
+    _ = scene.requests()
+    try scene.expect(backUp(scene))
+    let requests = scene.requests()
+    let received = requests.filter { $0.method == "GET" }
+    #expect(received.count <= 20)
+    #expect(received.reduce(0) { $0 + $1.bytesSent } < 1 << 20)
+    try expectWhole(scene)
+  }
+
   @Test func `sends what is new, and has the store keep the rest`() throws {
     let scene = try StoreScene(posts: 10, blobs: 2, large: [7 << 20], times: 1)
     try scene.expect(backUp(scene))

@@ -19,11 +19,13 @@ struct StoreScene {
   static let address = "s3://\(StandInStore.bucket)/\(key)"
 
   /// An archive of one account that has been backed up so often, with more in it each time.
-  init(posts: Int = 30, blobs: Int = 4, blobSize: Int = 90_000, large: [Int] = [], times: Int = 2)
-    throws
-  {
+  init(
+    posts: Int = 30, blobs: Int = 4, blobSize: Int = 90_000, large: [Int] = [], times: Int = 2,
+    _ behaviour: Behaviour = Behaviour()
+  ) throws {
     store = try StandInStore()
-    scene = try NetworkScene(posts: posts, blobs: blobs, blobSize: blobSize, large: large)
+    scene = try NetworkScene(
+      posts: posts, blobs: blobs, blobSize: blobSize, large: large, behaviour)
     var generations: [[UInt8]] = []
     for number in 0..<times {
       if number > 0 {
