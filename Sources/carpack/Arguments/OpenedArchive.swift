@@ -34,6 +34,9 @@ final class OpenedArchive {
       let value = try body()
       try reader.checkFetched()
       return value
+    } catch let status as ExitStatus where Interruption.received != nil {
+      // It was told to end, and has said what is there.
+      throw status
     } catch {
       try reader.checkFetched()
       throw error
