@@ -16,11 +16,36 @@ const SMALL = 4096;
 /** How much is brought with the end of the file, and with other small reads; and how much so altogether. */
 const [WITH_END, WITH_SMALL, ALTOGETHER] = [64 << 10, 32 << 10, 96 << 10];
 
-/** A file on a web server that answers requests for ranges. Invariant: what is kept is at most `ALTOGETHER` and small reads. */
+const REPLACED = "the archive was replaced while it was being read: open it again";
+
+/** A name as people read it; one with a stray % stays as it is. */
+function decoded(text) {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
+}
+
+/** What tells which state of the file an answer is of: its ETag, when it was changed, its length. Each is null if the server does not say. */
+function version(answer) {
+  const size = /\/(\d+)$/.exec(answer.headers.get("Content-Range") ?? "")?.[1];
+  return { tag: answer.headers.get("ETag"), modified: answer.headers.get("Last-Modified"), size: size === undefined ? null : Number(size) };
+}
+
+/** Whether a request may have headers of its own: to another origin they need its leave, which buckets seldom give. */
+const isOwn = (url) => !globalThis.location || new URL(url).origin === globalThis.location.origin;
+
+/**
+ * A file on a web server that answers requests for ranges. Invariants: what is kept is at most `ALTOGETHER` and small reads; all that is
+ * read is of the version that was opened.
+ */
 export class URLSource {
-  constructor(url, size) {
-    [this.url, this.size] = [url, size];
-    this.name = decodeURIComponent(new URL(url).pathname.split("/").pop() || url);
+  constructor(url, version) {
+    [this.url, this.version, this.size] = [url, version, version.size];
+    this.name = decoded(new URL(url).pathname.split("/").pop() || url);
+    // A weak tag never matches (RFC 9110, section 13.1.1).
+    this.condition = version.tag?.startsWith('"') && isOwn(url) ? { "If-Match": version.tag } : {};
     [this.requests, this.bytes] = [0, 0];
     [this.kept, this.allowance] = [[], ALTOGETHER];
   }
@@ -29,11 +54,11 @@ export class URLSource {
   static async open(url) {
     const answer = await fetch(url, { headers: { Range: "bytes=0-0" } });
     await answer.arrayBuffer();
-    const size = Number(/\/(\d+)$/.exec(answer.headers.get("Content-Range") ?? "")?.[1]);
-    if (answer.status !== 206 || !Number.isSafeInteger(size)) {
+    const found = version(answer);
+    if (answer.status !== 206 || !Number.isSafeInteger(found.size)) {
       throw new Error(answer.ok ? "the server does not answer requests for a part of the file" : `the server answered ${answer.status}`);
     }
-    return new URLSource(url, size);
+    return new URLSource(url, found);
   }
 
   async read(start, end) {
@@ -53,8 +78,14 @@ export class URLSource {
   async fetch(start, end) {
     this.requests++;
     this.bytes += end - start;
-    const answer = await fetch(this.url, { headers: { Range: `bytes=${start}-${end - 1}` } });
+    const answer = await fetch(this.url, { headers: { Range: `bytes=${start}-${end - 1}`, ...this.condition } });
+    // A file that has no such bytes any more is another one, too.
+    if (answer.status === 412 || answer.status === 416) throw new Error(REPLACED);
     if (answer.status !== 206) throw new Error(`the server answered ${answer.status}`);
+    const found = version(answer);
+    const differs = (name) => this.version[name] !== null && found[name] !== null && this.version[name] !== found[name];
+    // A tag says all, where both answers have one; without, the time and the length have to do.
+    if (differs("tag") || differs("size") || ((this.version.tag ?? found.tag) === null && differs("modified"))) throw new Error(REPLACED);
     return new Uint8Array(await answer.arrayBuffer());
   }
 }
