@@ -93,21 +93,28 @@ extension ArchiveReader {
   /// A frame that is no shorter and has one section holds a blob, most likely.
   private static let shortestBlob = 16 << 10
 
-  /// Says that the packs of a run of sections are going to be read, from the first on, if that is
-  /// not here; frames of blobs are passed over.
-  func willReadPacks(_ run: Range<UInt64>) {
-    willRead(upTo: 8 << 20) { bytes, add in
-      guard var row = index.row(of: run.lowerBound, in: bytes), file.lacks(row.entry.range),
-        add(row.entry)
-      else { return }
-      while let next = index.row(1, after: row, in: bytes) {
-        row = next
-        let (first, range) = (row.entry.firstOrdinal, row.entry.range)
-        guard first < run.upperBound else { return }
-        let behind = index.row(1, after: row, in: bytes)?.entry.firstOrdinal
-        let isAlone = behind ?? first <= first + 1
-        if isAlone, range.count >= Self.shortestBlob { continue }
-        guard add(row.entry) else { return }
+  /// Says that the packs of runs of sections are going to be read, from the first on, if that is not
+  /// here; frames of blobs are passed over.
+  package func willReadPacks(of runs: some Sequence<Range<UInt64>>) {
+    willRead(upTo: 16 << 20) { bytes, add in
+      var last: FrameEntry?
+      for run in runs {
+        guard var row = index.row(of: run.lowerBound, in: bytes) else { continue }
+        if last == nil, !file.lacks(row.entry.range) { return }
+        if row.entry != last {
+          guard add(row.entry) else { return }
+        }
+        last = row.entry
+        while let next = index.row(1, after: row, in: bytes) {
+          row = next
+          let first = row.entry.firstOrdinal
+          guard first < run.upperBound else { break }
+          let behind = index.row(1, after: row, in: bytes)?.entry.firstOrdinal
+          let isAlone = behind ?? first <= first + 1
+          if isAlone, row.entry.range.count >= Self.shortestBlob { continue }
+          guard add(row.entry) else { return }
+          last = row.entry
+        }
       }
     }
   }

@@ -400,7 +400,7 @@ public final class ArchiveReader: Sendable {
     for run in runs {
       var ordinal = run.lowerBound
       while ordinal < run.upperBound {
-        willReadPacks(ordinal..<run.upperBound)
+        willReadPacks(of: CollectionOfOne(ordinal..<run.upperBound))
         let location = try locate(ordinal)
         let (frame, index) = (location.frame, location.number)
         guard frame.large == nil else {

@@ -160,7 +160,9 @@ extension ArchivedSnapshot {
     guard cid != nil else { throw SnapshotError.noSnapshot }
     let (car, runs) = (snapshot.car, try order().runs)
     var intake = try BlockIntake(isHashing: true, keepsRecords: keepsRecords)
-    for run in (runs + others).united {
+    let united = (runs + others).united
+    for (number, run) in united.enumerated() {
+      reader.willReadPacks(of: united[number...])
       try intake.read(run, reader, total: car.byteCount, observer)
     }
     if let failure = intake.failure { throw failure }
