@@ -35,7 +35,9 @@ package final class CircuitBreaker: HTTPTransport {
     while true {
       let isTry = try await admit(url, waits: request.attempts != 1)
       let result = await attempt(request)
-      let outcome = HostState.Outcome(result, of: url)
+      var outcome = HostState.Outcome(result, of: url)
+      // The service behind the host failed, which the host itself need not have.
+      if request.isForwarded, outcome == .failed { outcome = .unknown }
       let isWaitedFor = change(url) { $0.note(outcome, isTry: isTry, now: clock.now) }
       guard isWaitedFor, request.attempts != 1 else { return try result.get() }
     }

@@ -67,9 +67,11 @@ package final class RateLimit: HTTPTransport {
       }
       // What is said of a method's own limit says nothing of other requests.
       let fields =
-        request.hasOwnLimit
+        request.hasOwnLimit || request.isForwarded
         ? RateLimitFields() : RateLimitFields(response, unixTime: clock.unixTime)
-      if request.hasOwnLimit, response.status == 429 {
+      if request.hasOwnLimit && response.status == 429
+        || request.isForwarded && !response.isSuccess
+      {
         response.body.whenEnded { _ in limits.release(permission) }
         return response
       }

@@ -47,6 +47,11 @@ package struct HTTPRequest: Sendable {
   /// What an answer says of that limit is not applied to other requests, and a refusal (429) is
   /// handed to the caller, who waits.
   package var hasOwnLimit = false
+  /// Whether the server passes the request on to another service.
+  ///
+  /// How that service fails, and which limits it has, says nothing of what else the server is asked
+  /// for.
+  package var isForwarded = false
   /// Whether a redirection is followed; a request that carries a secret is not sent to where a
   /// server points.
   package var followsRedirects: Bool

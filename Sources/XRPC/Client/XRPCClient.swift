@@ -105,6 +105,7 @@ package struct XRPCClient: Sendable {
     request.acceptsCompression = isCompressed
     request.isStreamed = true
     request.isPrepared = S.isPrepared
+    request.isForwarded = S.isForwarded
     request.attempts = attempts
     return try await deliver(request, for: stream, from: offset, receive: receive).1
   }

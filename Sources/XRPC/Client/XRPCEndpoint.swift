@@ -90,6 +90,13 @@ extension XRPCQuery {
 package protocol XRPCStream: XRPCEndpoint {
   /// Whether the server may have to prepare the answer, so that nothing may come for a while.
   static var isPrepared: Bool { get }
+  /// Whether the server passes the call on to another service, whose failures are not its own.
+  static var isForwarded: Bool { get }
+}
+
+extension XRPCStream {
+  /// It answers itself.
+  package static var isForwarded: Bool { false }
 }
 
 /// A method that has something done and answers with nothing.

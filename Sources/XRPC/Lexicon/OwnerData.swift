@@ -45,6 +45,8 @@ package struct OwnerData: XRPCStream {
   private static let pageLength = 100
   /// The server may have to ask another.
   package static let isPrepared = true
+  /// The app's server answers most of it, and another the conversations.
+  package static let isForwarded = true
 
   /// What is asked for.
   package var kind: Kind

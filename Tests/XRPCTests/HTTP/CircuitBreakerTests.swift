@@ -82,6 +82,41 @@ import Testing
     #expect(clock.now == 0)
   }
 
+  @Test(arguments: [502, 503, 504])
+  func `is not away because a service behind it fails`(_ status: Int) async throws {
+    let clock = VirtualClock()
+    let transport = ScriptedTransport { request, _ in
+      request.isForwarded ? (status, [("Retry-After", "3600")], []) : (200, [], [])
+    }
+    var options = NetworkOptions(userAgent: "test")
+    options.attempts = 1
+    let network = Network(options, transport: transport, clock: clock, chance: { 1 })
+    #expect(await !isRefused(network))
+    for _ in 0..<40 {
+      var request = HTTPRequest(.get, Self.url)
+      request.isForwarded = true
+      #expect(try await network.send(request) { _ in }.0.response.status == status)
+    }
+    #expect(await failures(network) == 0)
+    #expect(clock.now == 0)
+    #expect(network.limits.limits(of: try HTTPURL(Self.url).authority).concurrency == 16)
+  }
+
+  @Test func `allows other requests while a service behind it allows none`() async throws {
+    let clock = VirtualClock()
+    let transport = ScriptedTransport { request, _ in
+      request.isForwarded ? (429, [("Retry-After", "300")], []) : (200, [], [])
+    }
+    let network = Network(
+      NetworkOptions(userAgent: "test"), transport: transport, clock: clock, chance: { 1 })
+    var request = HTTPRequest(.get, Self.url)
+    request.isForwarded = true
+    #expect(try await network.send(request) { _ in }.0.response.status == 429)
+    #expect(await !isRefused(network))
+    #expect(clock.now == 0)
+    #expect(transport.count == 2)
+  }
+
   @Test func `is not away because a redirection of its leads to one that is`() async throws {
     let clock = VirtualClock()
     let transport = ScriptedTransport { _, number in
