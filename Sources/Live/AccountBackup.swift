@@ -47,6 +47,9 @@ public struct AccountBackup: Sendable {
     /// Whether what the server keeps for the account's owner alone is asked for, too; it takes a
     /// ``session``.
     package var keepsPrivateData = false
+    /// How long private data may take, all of it together; what has not come by then is noted as
+    /// not fetched.
+    package var privateDataLimit = Self.longestPrivateData
     /// What is not taken for evidence against the account, and noted as accepted.
     package var accepted: Set<Standing.Doubt> = []
     /// Name and version of the program.
@@ -62,6 +65,8 @@ public struct AccountBackup: Sendable {
     package static let largestBlob = 300_000_000
     /// How long a repository's CAR may be by default, in bytes, decompressed.
     package static let largestRepository = 2 << 30
+    /// How long private data may take by default.
+    package static let longestPrivateData: Duration = .seconds(2400)
 
     /// Options with these facts.
     public init(

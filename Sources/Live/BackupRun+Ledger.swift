@@ -31,6 +31,7 @@ extension BackupRun {
       adding: BlobTable(), to: missing, of: base, listing: nil, archive: base.reader,
       schedule: schedule)
     let standing = try standingOfBase(base)
+    if reconciliation.wantedCount == 0 { try await takePrivateData() }
     let isNews =
       privateData?.isNews == true || !standing.saysNothingNew(after: base.snapshot.standing)
       || identity.isNews(after: base.snapshot)
@@ -62,7 +63,6 @@ extension BackupRun {
   ) async throws -> BackupReport {
     observer(.progress(BackupProgress(.blobs)))
     let storage = try target.storage()
-    if privateData?.isNews == true { try storage.restrictToOwner() }
     var archiveOptions = ArchiveOptions(level: options.level)
     // What is committed to a file that has no name yet is continued, and the repository has been
     // compared with it.
@@ -83,7 +83,7 @@ extension BackupRun {
       var facts = AccountFacts()
       (facts.handle, facts.pds) = (identity.handle, identity.server)
       (facts.didDocument, facts.plcLog) = (identity.document, plcLog)
-      let report = try await end(draft, facts, reconciliation, archive, with: appender)
+      let report = try await end(draft, facts, reconciliation, archive, storage, with: appender)
       try await target.publish()
       return report
     } catch {
@@ -96,13 +96,15 @@ extension BackupRun {
   /// does not say.
   private func end(
     _ draft: Snapshot, _ facts: AccountFacts, _ reconciliation: BlobReconciliation,
-    _ archive: ArchiveReader, with appender: ArchiveAppender
+    _ archive: ArchiveReader, _ storage: any ArchiveStorage, with appender: ArchiveAppender
   ) async throws -> BackupReport {
     let moment = options.now()
     let downloads = BlobDownloads(
       reconciliation, of: identity.did, into: appender, folder: target.folder, options: options,
       loggedInAt: loggedInAt, tellsArrivals: isFill, observer: observer)
     try await downloads.fetch(from: [client] + (earlierServers ?? []))
+    // All that is public has been written by now.
+    try await takePrivateData()
     observer(.progress(BackupProgress(.committing)))
     var ledger = downloads.ledger(at: moment)
     // A fill does not ask which blobs the server lists.
@@ -112,7 +114,10 @@ extension BackupRun {
       SnapshotBuilder.Provenance(
         tool: options.tool, createdAt: moment, hostSystem: options.hostSystem,
         milliseconds: { [options, begin] in options.milliseconds() - begin }))
-    if let privateData { try builder.add(privateData) }
+    if let privateData {
+      if privateData.isNews { try storage.restrictToOwner() }
+      try builder.add(privateData)
+    }
     let ending = try await appender.perform { [builder] writer in try builder.end(&writer) }
     let snapshot = ending.snapshot
     noteIdentity(snapshot)

@@ -28,7 +28,7 @@ final class BackupRun {
   let begin: Int
   /// What a person should know, from all steps.
   private(set) var warnings: [String] = []
-  /// The owner's private data, if it was requested.
+  /// The owner's private data, once it has been asked for.
   private(set) var privateData: ReceivedPrivateData?
   /// The blobs that the server lists, if it was asked.
   var listing: BlobListing?
@@ -62,7 +62,6 @@ final class BackupRun {
   /// snapshot of what there is.
   func run() async throws -> BackupReport {
     identity.warnings.forEach(warn)
-    if options.keepsPrivateData { privateData = try await fetchPrivateData() }
     // A fill does not ask whether the repository has changed.
     let newest = isFill ? nil : try await client.latestCommit(of: identity.did)
     let kept = base.flatMap {
@@ -171,6 +170,14 @@ final class BackupRun {
       warn("the PLC audit log could not be had: \(error)")
       return nil
     }
+  }
+
+  /// Asks for the owner's private data, if it is wanted and has not been asked for.
+  ///
+  /// It comes last: other services answer most of it, and they may be slow or away.
+  func takePrivateData() async throws {
+    guard options.keepsPrivateData, privateData == nil else { return }
+    privateData = try await fetchPrivateData()
   }
 
   func warn(_ text: String) {

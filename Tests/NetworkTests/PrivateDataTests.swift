@@ -55,12 +55,12 @@ struct `Backing up what is the owner's alone` {
   }
 
   /// The private files of the account, by their names.
-  private func extracted(_ scene: NetworkScene, _ archive: String = NetworkScene.archive) throws
-    -> [String: [UInt8]]
-  {
+  private func extracted(
+    _ scene: NetworkScene, _ archive: String = NetworkScene.archive, status: Int32 = 0
+  ) throws -> [String: [UInt8]] {
     let name = "private-\(UUID().uuidString)"
     let result = try scene.command.run("carpack extract --private -d \(name) \(archive)")
-    #expect(result.status == 0, "\(result.errors)")
+    #expect(result.status == status, "\(result.errors)")
     var files: [String: [UInt8]] = [:]
     for file in scene.folder.names(under: name) where file.contains("/private/") {
       #expect(try mode(scene, "\(name)/\(file)") == 0o600)
@@ -240,6 +240,55 @@ struct `Backing up what is the owner's alone` {
     #expect(try scene.command.run("carpack verify \(NetworkScene.archive)").status == 0)
     scene.server.clearFaults()
     #expect(try backUp(scene).status == 0)
+  }
+
+  @Test(arguments: [
+    Fault.status(502), .status(500), .tooManyRequests(retryAfter: 3600), .silent, .captivePortal,
+    .garbage, .dropped,
+  ])
+  func `costs no repository and no blob when it does not come`(_ fault: Fault) throws {
+    let scene = try Self.scene()
+    scene.server.play(FaultRule(fault, on: "getMutes"))
+    let clock = ContinuousClock()
+    let begin = clock.now
+    let result = try backUp(scene, "--private --timeout 2")
+    #expect(clock.now - begin < .seconds(30))
+    #expect(result.status == 10, "\(result.text)\(result.errors)")
+    #expect(result.errors.contains(Self.mutes), "\(result.errors)")
+    try scene.expectWhole()
+    let info = try scene.command.run("carpack info \(NetworkScene.archive)")
+    #expect(info.text.contains("\(Self.mutes): nothing, it could not be fetched"), "\(info.text)")
+    var pages = Self.pages()
+    pages[Self.mutes] = nil
+    #expect(try extracted(scene, status: 10) == Self.files(pages))
+    // Private data is asked for when all else has come.
+    let paths = scene.server.server.log.map(\.path)
+    let last = try #require(paths.lastIndex { $0.hasSuffix("getBlob") })
+    let first = try #require(paths.firstIndex { $0.hasSuffix(Self.preferences) })
+    #expect(last < first)
+    scene.server.clearFaults()
+    #expect(try backUp(scene).status == 0)
+    #expect(try extracted(scene) == Self.files())
+  }
+
+  @Test func `keeps what was saved when it is stopped meanwhile, and at once`() throws {
+    let scene = try Self.scene()
+    scene.server.play(FaultRule(.silent, on: "getMutes"))
+    let running = try scene.command.start(
+      scene.line("--login --password-file password --private"))
+    while running.isRunning, scene.requestCount(of: Self.mutes) == 0 { pause(0.01) }
+    let clock = ContinuousClock()
+    let begin = clock.now
+    running.signal(15)
+    let result = try running.wait()
+    #expect(clock.now - begin < .seconds(2))
+    #expect(result.status == 143, "\(result.text)\(result.errors)")
+    scene.server.clearFaults()
+    #expect(try backUp(scene).status == 0)
+    #expect(scene.requestCount(of: "getRepo") == 1)
+    #expect(scene.server.blobRequests.values.allSatisfy { $0 == 1 })
+    try scene.expectWhole()
+    #expect(try extracted(scene) == Self.files())
   }
 
   @Test(arguments: [0, 1])

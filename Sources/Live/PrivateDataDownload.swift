@@ -1,0 +1,152 @@
+internal import ATProtocol
+internal import Files
+internal import HTTP
+internal import IPLD
+internal import Snapshots
+internal import XRPC
+
+/// One kind of private data on its way from the server.
+struct PrivateDataDownload: Sendable {
+  let client: XRPCClient
+  /// What has come of all kinds.
+  var received: ReceivedPrivateData
+  /// What has come of this kind.
+  var entry: PrivateData.Entry
+
+  /// How long an answer in JSON may be, in bytes.
+  private static let maximumObject = 4 << 20
+  /// How long an answer in lines may be, in bytes.
+  private static let maximumLines = 1 << 30
+  /// How many pages of a kind are asked for at most.
+  private static let maximumPages = 2000
+
+  /// Asks for a kind, and gives up after some time.
+  ///
+  /// - Returns: all that has come, and what went wrong with this kind.
+  /// - Throws: `CancellationError`; ``BackupError`` if there is no room for what comes.
+  func fetched(_ kind: OwnerData.Kind, within limit: Duration) async throws -> ReceivedPrivateData {
+    let fetching = Task {
+      var download = self
+      try await download.fetch(kind)
+      return download.received
+    }
+    let timer = Task {
+      try await Task.sleep(for: limit)
+      fetching.cancel()
+    }
+    defer { timer.cancel() }
+    let received = try await withTaskCancellationHandler {
+      try await fetching.value
+    } onCancel: {
+      fetching.cancel()
+    }
+    try Task.checkCancellation()
+    return received
+  }
+
+  /// Asks for a kind; only that there is no room is an error.
+  private mutating func fetch(_ kind: OwnerData.Kind) async throws {
+    do {
+      if kind.isObject { try await fetchPages(kind) } else { try await fetchLines(kind) }
+    } catch let error as BackupError {
+      throw error
+    } catch {
+      let (fault, why) = Self.fault(kind, error)
+      entry.fault = PrivateData.Fault(entry.answers.isEmpty ? fault : .notWhole, why)
+    }
+    received.take(entry)
+  }
+
+  /// What an error means for a kind, and why, in words.
+  private static func fault(_ kind: OwnerData.Kind, _ error: any Error) -> (
+    PrivateData.Fault.Kind, String
+  ) {
+    switch error {
+    case let error as XRPCError where error.endpoint == kind.rawValue:
+      let isRefused = error.fault == nil && !error.isTransient
+      return (isRefused ? .notGiven : .notFetched, "\(error)")
+    case let error as AnswerFault:
+      return (
+        .notFetched, "\(kind.rawValue): the answer is not what it should be (\(error.what))"
+      )
+    case is CancellationError:
+      return (.notFetched, "\(kind.rawValue): it took too long")
+    default: return (.notFetched, "\(kind.rawValue): \(error)")
+    }
+  }
+
+  private mutating func fetchPages(_ kind: OwnerData.Kind) async throws {
+    var cursor: String?
+    var seen: Set<String> = []
+    repeat {
+      let call = OwnerData(kind, cursor: cursor)
+      let (body, contentType) = try await client.stream(call) { response in
+        (
+          try await response.body.collect(
+            upTo: Self.maximumObject, of: client.service + "/xrpc/" + call.nsid),
+          response["content-type"]
+        )
+      }
+      let page = kind.isPaged ? try Self.page(body) : nil
+      if page == nil { try Self.checkObject(body) }
+      // A list ends with an empty page, or one without a cursor.
+      if cursor != nil, page?.isEmpty == true { return }
+      entry.contentType = contentType
+      entry.byteCount += UInt64(body.count)
+      entry.answers.append(try await received.spool(body))
+      cursor = page?.cursor
+      if let cursor {
+        guard seen.insert(cursor).inserted, entry.answers.count < Self.maximumPages else {
+          throw AnswerFault("its pages have no end")
+        }
+      }
+    } while cursor != nil
+  }
+
+  /// What of a page tells how the list goes on, and whether it lists nothing.
+  private static func page(_ body: [UInt8]) throws -> (cursor: String?, isEmpty: Bool) {
+    let answer: Answer
+    do throws(JSONError) { answer = Answer(try DataModelJSON.decode(body)) } catch {
+      throw AnswerFault("it is not JSON: \(error)")
+    }
+    guard let fields = answer.json.map?.entries else { throw AnswerFault("it is no JSON object") }
+    let lists = fields.compactMap(\.value.array)
+    let cursor = try answer.cursor().flatMap { $0.isEmpty ? nil : $0 }
+    return (cursor, !lists.isEmpty && lists.allSatisfy(\.isEmpty))
+  }
+
+  /// Refuses the page of a proxy; what an object says is the owner's, whatever it is.
+  private static func checkObject(_ body: [UInt8]) throws {
+    let blanks: Set<UInt8> = [0x20, 0x09, 0x0a, 0x0d]
+    guard body.first(where: { !blanks.contains($0) }) == UInt8(ascii: "{"),
+      body.last(where: { !blanks.contains($0) }) == UInt8(ascii: "}")
+    else { throw AnswerFault("it is no JSON object") }
+  }
+
+  private mutating func fetchLines(_ kind: OwnerData.Kind) async throws {
+    let begin = received
+    var received = received
+    let (answer, count, contentType) = try await client.stream(OwnerData(kind)) { response in
+      // An answer that broke off comes again from its beginning.
+      try received.goBack(to: begin)
+      guard response["content-type"]?.lowercased().hasPrefix("text/html") != true else {
+        throw AnswerFault("it is a page")
+      }
+      var (answer, piece, count): ([CID], [UInt8], UInt64) = ([], [], 0)
+      for try await bytes in response.body {
+        count += UInt64(bytes.count)
+        guard count <= Self.maximumLines else {
+          throw AnswerFault("it is longer than \(Self.maximumLines) bytes")
+        }
+        piece += bytes
+        guard piece.count >= PrivateData.maximumPiece else { continue }
+        let end = piece.count / PrivateData.maximumPiece * PrivateData.maximumPiece
+        answer += try await received.spool(Array(piece[..<end]))
+        piece.removeFirst(end)
+      }
+      return (answer + (try await received.spool(piece)), count, response["content-type"])
+    }
+    self.received = received
+    (entry.contentType, entry.byteCount, entry.answers) = (contentType, count, [answer])
+  }
+}
