@@ -485,6 +485,143 @@ def five_hundred_connections_at_once_are_served_in_a_hundred_mebibytes():
                 one.close()
 
 
+@contextlib.contextmanager
+def serving_one_blob(size, *options):
+    """A server of an account with one large blob; its archive, the path of the blob and its content."""
+    content = os.urandom(size)
+    link = repositories.blob(content, "video/mp4")
+    with tempfile.TemporaryDirectory() as folder:
+        folder = pathlib.Path(folder)
+        (folder / "blobs").mkdir()
+        (folder / "blobs/video").write_bytes(content)
+        (folder / "r.car").write_bytes(repositories.repository({"app.bsky.feed.post/3lkxag2qhdc22": {"video": link}}, did=ALICE))
+        carpack("pack", folder / "r.car", "--blobs", folder / "blobs", "-o", folder / "a.car.zst", "-q")
+        with Server(folder / "a.car.zst", *options) as server:
+            yield server, folder / "a.car.zst", f"/xrpc/com.atproto.sync.getBlob?did={ALICE}&cid={repositories.text(link['ref'])}", content
+
+
+def asking(server, path):
+    """A connection that has asked, and has read nothing."""
+    one = socket.socket()
+    one.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+    one.connect((server.host, server.port))
+    one.settimeout(60)
+    one.sendall(f"GET {path} HTTP/1.1\r\nHost: 127.0.0.1:{server.port}\r\n\r\n".encode())
+    return one
+
+
+@test
+def a_reader_that_takes_nothing_keeps_it_for_two_seconds_at_most():
+    for number in (signal.SIGTERM, signal.SIGINT):
+        with serving_one_blob(10 << 20) as (server, _, path, _), asking(server, path) as reader:
+            assert reader.recv(12) == b"HTTP/1.1 200"
+            start = time.monotonic()
+            server.process.send_signal(number)
+            assert server.process.wait(20) == 0
+            assert time.monotonic() - start < 2, time.monotonic() - start
+
+
+@test
+def a_second_signal_ends_it_at_once():
+    with serving_one_blob(10 << 20) as (server, _, path, _), asking(server, path) as reader:
+        assert reader.recv(12) == b"HTTP/1.1 200"
+        server.process.send_signal(signal.SIGINT)
+        time.sleep(0.3)
+        assert server.process.poll() is None
+        start = time.monotonic()
+        server.process.send_signal(signal.SIGINT)
+        assert server.process.wait(20) == 0
+        assert time.monotonic() - start < 0.5, time.monotonic() - start
+
+
+@test
+def a_file_that_is_cut_off_costs_the_requests_for_it_and_not_the_server():
+    with serving_one_blob(40 << 20) as (server, archive, path, content):
+        page = server.archive_path(archive.name)
+        with asking(server, path) as blob, asking(server, page) as file:
+            assert blob.recv(12) == file.recv(12) == b"HTTP/1.1 200"
+            time.sleep(0.5)
+            os.truncate(archive, 4096)
+            for one in (blob, file):
+                length = 0
+                with contextlib.suppress(ConnectionError):
+                    while piece := one.recv(1 << 20):
+                        length += len(piece)
+                assert length < 40 << 20, length
+        assert server.process.poll() is None
+        assert server.ask("/xrpc/_health")[0] == 200
+        with contextlib.suppress(http.client.IncompleteRead, ConnectionError):
+            assert server.ask(path)[0] != 200
+        assert server.ask(page)[0] == 503
+        assert server.process.poll() is None
+
+
+@test
+def ranges_are_given_on_condition_that_nothing_has_changed():
+    with serving(names=("alice",)) as server:
+        archive = server.folder / "alice.example.com.car.zst"
+        page = server.archive_path(archive.name)
+        blob = server.xrpc("com.atproto.sync.listBlobs", did=ALICE)["cids"][0]
+        for path in (page, f"/xrpc/com.atproto.sync.getRepo?did={ALICE}", f"/xrpc/com.atproto.sync.getBlob?did={ALICE}&cid={blob}"):
+            tag = server.ask(path)[1]["etag"]
+            assert tag.startswith('"'), tag
+            for condition in (tag, "*", f'"other", {tag}'):
+                assert server.ask(path, Range="bytes=0-9", If_Match=condition)[0] == 206, condition
+            for condition in ('"other"', f"W/{tag}"):
+                status, headers, body = server.ask(path, Range="bytes=0-9", If_Match=condition)
+                assert (status, body) == (412, b""), condition
+        tag, content = server.ask(page)[1]["etag"], archive.read_bytes()
+        # Another archive of the same length in the same file.
+        other = server.folder.parent / f"{server.folder.name}.other"
+        carpack("pack", FIXTURES / "alice/alice-later.car", "-o", other, "-q", status=10)
+        with archive.open("r+b") as file:
+            file.truncate(0)
+            file.write(other.read_bytes())
+        other.unlink()
+        for _ in range(100):
+            if server.ask(page, Range="bytes=0-9", If_Match=tag)[0] == 412:
+                break
+            time.sleep(0.1)
+        else:
+            raise AssertionError("the tag stayed the same")
+
+
+@test
+def what_takes_long_is_bounded_and_holds_nobody_else_up():
+    with serving_one_blob(192 << 20, "--metrics") as (server, _, path, _):
+        def counter(name):
+            return int(re.search(rf"^{name} (\d+)$", server.ask("/metrics")[2].decode(), re.M)[1])
+        server.xrpc("com.atproto.sync.listBlobs", did=ALICE)
+        # Nobody waits for what these asked.
+        gone = [asking(server, path) for _ in range(40)]
+        start = time.monotonic()
+        assert server.ask("/xrpc/_health")[0] == 200
+        assert time.monotonic() - start < 1
+        assert counter("carpack_work_running") <= max(2, os.cpu_count())
+        for one in gone:
+            one.close()
+        for _ in range(200):
+            if counter("carpack_work_waiting") == counter("carpack_work_running") == 0:
+                break
+            time.sleep(0.1)
+        assert counter("carpack_work_abandoned_total") > 0
+        assert counter("carpack_work_refused_total") == 0
+
+
+@test
+def more_than_can_wait_is_answered_with_503():
+    with serving_one_blob(192 << 20, "--metrics") as (server, _, path, _):
+        server.xrpc("com.atproto.sync.listBlobs", did=ALICE)
+        sockets = [asking(server, path) for _ in range(200)]
+        beginnings = [one.recv(4096) for one in sockets]
+        statuses = {one[9:12] for one in beginnings}
+        assert statuses == {b"200", b"503"}, statuses
+        assert all(b"retry-after: 5" in one.lower() for one in beginnings if one[9:12] == b"503")
+        for one in sockets:
+            one.close()
+        assert server.ask(path, Range="bytes=0-9")[0] == 206
+
+
 @test
 def a_reader_that_stands_still_costs_little_memory():
     content = os.urandom(40 << 20)
