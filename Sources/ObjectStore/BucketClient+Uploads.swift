@@ -1,3 +1,4 @@
+package import ATProtocol
 package import HTTP
 package import IPLD
 
@@ -16,6 +17,13 @@ extension BucketClient {
     package let key: String
     /// What the store calls it.
     package let id: String
+    /// When it was begun, by the store's clock; nil if the store did not say.
+    package let begun: UnixTime?
+
+    /// An upload.
+    package init(key: String, id: String, begun: UnixTime? = nil) {
+      (self.key, self.id, self.begun) = (key, id, begun)
+    }
   }
 
   /// A part that the store has.
@@ -152,7 +160,8 @@ extension BucketClient {
       }
       for entry in answer.all("Upload") {
         if let key = entry["Key"]?.text, key.hasPrefix(prefix), let id = entry["UploadId"]?.text {
-          found.append(Upload(key: key, id: id))
+          let begun = entry["Initiated"].flatMap { UnixTime($0.text) }
+          found.append(Upload(key: key, id: id, begun: begun))
         }
       }
       guard answer["IsTruncated"]?.text == "true", let key = answer["NextKeyMarker"]?.text,

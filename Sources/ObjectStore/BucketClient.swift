@@ -1,4 +1,4 @@
-internal import ATProtocol
+package import ATProtocol
 package import HTTP
 internal import IPLD
 internal import Synchronization
@@ -138,12 +138,11 @@ package final class BucketClient: Sendable {
     var fields = call.fields
     if !options.isUnsigned {
       let signer = RequestSigner(try await credentials(), region: region)
-      let time = Self.now.advanced(by: state.withLock { $0.clockOffset })
       fields = signer.fields(
         signing: .init(
           method: call.method.rawValue, path: path, query: call.query,
           fields: call.fields + [("Host", endpoint.host)], payload: call.digest.hexadecimal),
-        at: time)
+        at: now)
       // The transport names the host itself, in the same way.
       fields.removeAll { $0.name == "Host" }
     }
@@ -155,6 +154,12 @@ package final class BucketClient: Sendable {
     request.patience = call.patience
     return request
   }
+
+  /// The time by the store's clock, as far as that is known.
+  package var now: UnixTime { Self.now.advanced(by: state.withLock { $0.clockOffset }) }
+
+  /// Where the bucket is asked: it tells the buckets of one name in several stores apart.
+  package var location: String { "\(endpoint.origin)\(endpoint.prefix)/ \(bucket)" }
 
   private static var now: UnixTime { UnixTime(microseconds: Int64(SystemClock().unixTime * 1e6)) }
 

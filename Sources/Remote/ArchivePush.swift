@@ -46,40 +46,40 @@ package struct ArchivePush: Sendable {
     guard let mark = try UploadLock(place, of: destination) else {
       throw PushError.busy("\(place)")
     }
-    if mark.wasLeft { try await object.giveUpLeftovers() }
+    defer { mark.release() }
+    try await destination.object(place.key, mark).giveUpLeftovers()
     // What another writer has put there may be gone on with, or not.
-    let report = try await BucketDestination.retryingLostRaces { try await push() }
-    mark.remove()
-    return report
+    return try await BucketDestination.retryingLostRaces { try await push(mark) }
   }
 
   private var place: BucketAddress { destination.place }
   private var object: BucketObject { destination.object(place.key) }
 
-  private func push() async throws -> TransferReport {
+  private func push(_ mark: UploadLock) async throws -> TransferReport {
     guard let found = try await RemoteObject.find(object) else {
-      return try await checked(.created, sent: write(nil))
+      return try await checked(.created, sent: write(nil, mark), mark)
     }
     if try await found.isState(of: file, count) {
       if found.count > count {
         return TransferReport(outcome: .ahead, count: found.count, transferred: 0)
       }
-      if found.count == count { return try await checked(.unchanged, sent: 0) }
+      if found.count == count { return try await checked(.unchanged, sent: 0, mark) }
       if found.count > 0, let tag = found.tag {
-        return try await checked(.appended, sent: write(tag, kept: (place.key, tag, found.count)))
+        return try await checked(
+          .appended, sent: write(tag, kept: (place.key, tag, found.count), mark), mark)
       }
     }
     guard replaces else { throw PushError.otherObject("\(place)") }
     return TransferReport(
-      outcome: .replaced, count: count, transferred: try await replace(found.tag),
+      outcome: .replaced, count: count, transferred: try await replace(found.tag, mark),
       isVerified: true)
   }
 
   /// Puts the new object in the place of the old; returns how many bytes were sent.
   private func write(
-    _ tag: String?, kept: (key: String, tag: String, count: UInt64)? = nil
+    _ tag: String?, kept: (key: String, tag: String, count: UInt64)? = nil, _ mark: UploadLock
   ) async throws -> UInt64 {
-    try await destination.replace(place.key, tag, by: content(kept: kept)).sent
+    try await destination.replace(place.key, tag, by: content(kept: kept), mark).sent
   }
 
   private func content(
@@ -92,34 +92,56 @@ package struct ArchivePush: Sendable {
 
   /// Sends everything under another key, reads it back, and has the store put it in the place of
   /// the object with a tag; returns how many bytes were sent.
-  private func replace(_ old: String?) async throws -> UInt64 {
-    try await destination.requireConditionalWrites(for: place.key)
+  private func replace(_ old: String?, _ mark: UploadLock) async throws -> UInt64 {
+    try await destination.requireConditionalWrites(for: place.key, mark)
     let client = destination.client
     let key = BucketObject.temporaryKey(place.key)
-    let temporary = BucketObject(client: client, key: key, isExclusive: true)
+    try mark.note(.copy(key))
+    do {
+      let sent = try await replace(old, from: key, mark)
+      try await finishing { try await client.remove(key) }
+      try mark.drop(.copy(key))
+      return sent
+    } catch {
+      do {
+        try await finishing { try await client.remove(key) }
+        // A request without an answer may still be done; then the next writer removes what it made.
+        if error is StoreError || error is PushError { try mark.drop(.copy(key)) }
+      } catch _ {
+        // That it cannot be removed now is no other error: the next writer does it.
+      }
+      throw error
+    }
+  }
+
+  private func replace(
+    _ old: String?, from key: String, _ mark: UploadLock
+  ) async throws -> UInt64 {
+    let temporary = BucketObject(
+      client: destination.client, key: key, isExclusive: true, mark: mark)
     let sent = try await temporary.replace(nil, by: content()).sent
-    guard let new = try await client.head(of: key) else { throw PushError.notKept("\(place)") }
-    guard try await isSame(temporary, new.tag) else {
-      try await client.remove(key)
+    guard let new = try await temporary.client.head(of: key) else {
       throw PushError.notKept("\(place)")
     }
-    _ = try await write(old, kept: (key, new.tag, count))
-    try await client.remove(key)
+    guard try await isSame(temporary, new.tag) else {
+      throw PushError.notKept("\(place)")
+    }
+    _ = try await write(old, kept: (key, new.tag, count), mark)
     return sent
   }
 
   // MARK: Reading back
 
-  private func checked(_ outcome: TransferReport.Outcome, sent: UInt64) async throws
-    -> TransferReport
-  {
+  private func checked(
+    _ outcome: TransferReport.Outcome, sent: UInt64, _ mark: UploadLock
+  ) async throws -> TransferReport {
     var report = TransferReport(outcome: outcome, count: count, transferred: sent)
     guard isVerifying else { return report }
     if try await !isSame(object, nil) {
       guard let found = try await RemoteObject.find(object) else {
         throw PushError.notKept("\(place)")
       }
-      report.transferred += try await replace(found.tag)
+      report.transferred += try await replace(found.tag, mark)
       report.outcome = .healed
     }
     report.isVerified = true

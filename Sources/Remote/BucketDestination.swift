@@ -79,9 +79,9 @@ public final class BucketDestination: Sendable {
   package func leftover(of object: BucketAddress) throws -> MappedFile? {
     let note = try AtomicFile.read(file("upload", of: object))
     let scratch = file("tail", of: object)
-    guard note == Array(BucketStorage.note(0, nil).utf8), AtomicFile.isTaken(scratch) else {
-      return nil
-    }
+    guard let note, UploadLock.note(in: note) == BucketStorage.note(0, nil),
+      AtomicFile.isTaken(scratch)
+    else { return nil }
     return try MappedFile(scratch)
   }
 
@@ -89,7 +89,15 @@ public final class BucketDestination: Sendable {
   ///
   /// - Throws: ``PushError`` if it knows no conditions, and they are wanted; `StoreError`,
   ///   `TransportError`.
-  package func check() async throws { try await requireConditionalWrites(for: "\(place.key)fleet") }
+  package func check() async throws {
+    guard !isExclusive else { return }
+    let address = BucketAddress(bucket: place.bucket, key: "\(place.key)fleet")
+    // Another worker on this machine that tries the store now keeps no mark for this one.
+    let mark = try UploadLock(address, of: self)
+    defer { mark?.release() }
+    try await object(address.key, mark).giveUpLeftovers()
+    try await probe(address.key, mark)
+  }
 
   /// How many times another writer to an object may be faster.
   private static let maximumRaces = 5
@@ -111,29 +119,42 @@ public final class BucketDestination: Sendable {
   }
 
   /// An object there.
-  func object(_ key: String) -> BucketObject {
-    BucketObject(client: client, key: key, isExclusive: isExclusive)
+  ///
+  /// - Parameters:
+  ///   - key: its key.
+  ///   - mark: where what is begun for it is noted; nil if nothing is written.
+  func object(_ key: String, _ mark: UploadLock? = nil) -> BucketObject {
+    BucketObject(client: client, key: key, isExclusive: isExclusive, mark: mark)
   }
 
   /// Puts a new object in the place of the one with a tag, or of none.
   ///
-  /// - Throws: as ``requireConditionalWrites(for:)`` and ``BucketObject/replace(_:by:)`` do.
+  /// - Throws: as ``requireConditionalWrites(for:_:)`` and ``BucketObject/replace(_:by:)`` do.
   func replace(
-    _ key: String, _ tag: String?, by content: BucketObject.Content
+    _ key: String, _ tag: String?, by content: BucketObject.Content, _ mark: UploadLock
   ) async throws -> BucketObject.Written {
-    try await requireConditionalWrites(for: key)
-    return try await object(key).replace(tag, by: content)
+    try await requireConditionalWrites(for: key, mark)
+    return try await object(key, mark).replace(tag, by: content)
   }
 
   /// Refuses to write to a store that knows no conditions, unless nothing else writes there.
   ///
   /// - Throws: ``PushError``; `StoreError`, `TransportError`.
-  func requireConditionalWrites(for key: String) async throws {
+  func requireConditionalWrites(for key: String, _ mark: UploadLock) async throws {
     guard !isExclusive, !isProbed.withLock({ $0 }) else { return }
-    let object = object(key)
+    if ProbeNote(of: self).isFresh {
+      isProbed.withLock { $0 = true }
+    } else {
+      try await probe(key, mark)
+    }
+  }
+
+  private func probe(_ key: String, _ mark: UploadLock?) async throws {
+    let object = object(key, mark)
     guard try await object.obeysConditions() else {
       throw PushError.knowsNoConditions(object.name)
     }
     isProbed.withLock { $0 = true }
+    ProbeNote(of: self).write()
   }
 }

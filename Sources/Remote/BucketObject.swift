@@ -54,6 +54,8 @@ struct BucketObject: RangeReader {
   let key: String
   /// Whether nothing else writes there, so that a store that knows no conditions is good enough.
   var isExclusive = false
+  /// Where what is begun in the store is noted, so that the next writer finds it.
+  var mark: UploadLock?
 
   var address: BucketAddress { BucketAddress(bucket: client.bucket, key: key) }
 
@@ -73,6 +75,8 @@ struct BucketObject: RangeReader {
   private static let partLength: UInt64 = 16 << 20
   /// How many parts are sent at a time.
   private static let parallelParts = 4
+  /// How many times an upload that something else has given up is begun at most.
+  private static let maximumUploads = 3
 
   /// How many bytes were sent, and what names the new object, if the store said.
   typealias Written = (sent: UInt64, tag: String?)
@@ -82,7 +86,8 @@ struct BucketObject: RangeReader {
   /// - Parameters:
   ///   - tag: what names the object that is there; nil for none.
   ///   - content: what the new one holds.
-  /// - Throws: ``StoreError`` of the kind `conditionFailed` if another writer was faster;
+  /// - Throws: ``StoreError`` of the kind `conditionFailed` if another writer was faster, of the kind
+  ///   `noSuchUpload` if its uploads were given up by something else again and again;
   ///   `TransportError`; what reading the content throws.
   func replace(_ tag: String?, by content: Content) async throws -> Written {
     let condition: BucketClient.Condition =
@@ -91,21 +96,24 @@ struct BucketObject: RangeReader {
     if let kept = content.kept, kept.count < BucketClient.leastPart {
       try await content.sendAll()
     }
-    do {
+    var begun = 0
+    while true {
       do {
+        begun += 1
         return try await write(content, condition)
       } catch let error as StoreError where error.kind == .cannotCopy && content.kept != nil {
         try await content.sendAll()
-        return try await write(content, condition)
+      } catch let error as StoreError
+        where error.kind == .conditionFailed || error.kind == .noSuchUpload
+      {
+        // The answer to a write that was done may have been lost, and the write sent again.
+        if let found = try await RemoteObject.find(self), found.count == content.count,
+          found.ending == (try content.file.ending(at: content.count))
+        {
+          return (sent: content.count - (content.kept?.count ?? 0), tag: found.tag)
+        }
+        guard error.kind == .noSuchUpload, begun < Self.maximumUploads else { throw error }
       }
-    } catch let error as StoreError
-      where error.kind == .conditionFailed || error.kind == .noSuchUpload
-    {
-      // The answer to a write that was done may have been lost, and the write sent again.
-      guard let found = try await RemoteObject.find(self), found.count == content.count,
-        found.ending == (try content.file.ending(at: content.count))
-      else { throw error }
-      return (sent: content.count - (content.kept?.count ?? 0), tag: found.tag)
     }
   }
 
@@ -127,8 +135,12 @@ struct BucketObject: RangeReader {
   private func upload(_ content: Content, _ condition: BucketClient.Condition) async throws
     -> Written
   {
-    let upload = try await client.beginUpload(of: key)
+    // The answer is waited for even if the task is cancelled: it alone tells the upload's name.
+    let upload = try await finishing { [client, key] in try await client.beginUpload(of: key) }
+    let work = UploadLock.Work.upload(key: key, id: upload.id)
     do {
+      try mark?.note(work)
+      try Task.checkCancellation()
       let kept = content.kept
       let parts = Mutex<[BucketClient.Part]>([])
       let sources = Array(Self.parts(content).enumerated())
@@ -144,10 +156,16 @@ struct BucketObject: RangeReader {
         parts.withLock { $0.append(part) }
       }
       let tag = try await client.complete(upload, parts.withLock { $0 }, if: condition)
+      try mark?.drop(work)
       return (sent: content.count - (kept?.count ?? 0), tag: tag)
     } catch {
-      // That it cannot be given up now is no other error: the next writer does it.
-      do { try await client.abandon(upload) } catch _ {}
+      do {
+        try await finishing { [client] in try await client.abandon(upload) }
+        // A part without an answer may still come in; then the next writer gives it up once more.
+        if error is StoreError { try mark?.drop(work) }
+      } catch _ {
+        // That it cannot be given up now is no other error: the next writer does it.
+      }
       throw error
     }
   }
@@ -190,77 +208,5 @@ struct BucketObject: RangeReader {
       offset += UInt64(count)
     }
     return hash.finish()
-  }
-}
-
-/// Finding out whether a store obeys conditions, before the first write to a bucket: one that does
-/// not would let two writers overwrite each other. The probe lies beside the object.
-extension BucketObject {
-  /// How the keys of probes begin.
-  static func probePrefix(_ key: String) -> String { "\(key).carpack-probe-" }
-
-  private static let otherTag = "\"00000000000000000000000000000000\""
-
-  /// Whether the store obeys.
-  ///
-  /// - Throws: ``StoreError``; `TransportError`.
-  func obeysConditions() async throws -> Bool {
-    let probe = Self.probePrefix(key) + "\(UInt64.random(in: 0 ... .max))"
-    let answer: Bool
-    do {
-      answer = try await obeysConditions(at: probe)
-    } catch {
-      do { try await client.remove(probe) } catch _ {}
-      throw error
-    }
-    try await client.remove(probe)
-    return answer
-  }
-
-  private func obeysConditions(at probe: String) async throws -> Bool {
-    let bytes = Array("This object was made by carpack to see how the store behaves.\n".utf8)
-    let (body, digest) = (RequestBody(bytes), SHA256.digest(of: bytes.span))
-    try await client.put(body, digest: digest, at: probe)
-    for condition: BucketClient.Condition in [.isAbsent, .isTagged(Self.otherTag)] {
-      let isRefused = try await isRefused {
-        try await client.put(body, digest: digest, at: probe, if: condition)
-      }
-      guard isRefused else { return false }
-    }
-    let upload = try await client.beginUpload(of: probe)
-    let part = try await client.send(body, digest: digest, asPart: 1, of: upload)
-    let isRefused = try await isRefused {
-      try await client.complete(upload, [part], if: .isTagged(Self.otherTag))
-    }
-    if isRefused { try await client.abandon(upload) }
-    return isRefused
-  }
-
-  private func isRefused(_ write: () async throws -> String?) async throws -> Bool {
-    do {
-      _ = try await write()
-      return false
-    } catch let error as StoreError where error.kind == .conditionFailed {
-      return true
-    }
-  }
-
-  /// Where what is to take an object's place lies until it has been read back.
-  static func temporaryKey(_ key: String) -> String { "\(key).carpack-new" }
-
-  /// Gives up what an interrupted writer has left beside the object: parts of uploads that were not
-  /// ended, probes, and a copy that was to take the object's place.
-  ///
-  /// - Throws: `StoreError`; `TransportError`.
-  func giveUpLeftovers() async throws {
-    let (temporary, probes) = (Self.temporaryKey(key), Self.probePrefix(key))
-    for upload in try await client.uploads(to: key)
-    where [key, temporary].contains(upload.key) || upload.key.hasPrefix(probes) {
-      try await client.abandon(upload)
-    }
-    try await client.remove(temporary)
-    try await client.list(probes) { page in
-      for object in page { try await client.remove(object.key) }
-    }
   }
 }

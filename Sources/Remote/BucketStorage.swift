@@ -33,9 +33,16 @@ package final class BucketStorage: ArchiveStorage {
     guard let mark = try UploadLock(address, of: destination) else {
       throw ArchiveError(.locked)
     }
-    let server = destination.object(address.key)
-    if mark.wasLeft { try await server.giveUpLeftovers() }
-    let object = try await RemoteObject.find(server)
+    let server = destination.object(address.key, mark)
+    let object: RemoteObject?
+    do {
+      try await server.giveUpLeftovers()
+      object = try await RemoteObject.find(server)
+    } catch {
+      // What a killed backup has appended is still wanted.
+      if mark.note.isEmpty { mark.release() }
+      throw error
+    }
     if let object, object.tag == nil {
       throw FetchFailure(.refused, "\(address): the store gives the object no ETag")
     }
@@ -61,6 +68,8 @@ package final class BucketStorage: ArchiveStorage {
       } else {
         try file.adopt(upTo: end)
       }
+      // The end that came with the first answer has the footer.
+      if let ending = object?.ending { try file.keep(ending, at: Int(count) - ending.count) }
     } catch let error as Errno {
       throw BackupError.system("make \(scratch)", error.rawValue)
     }
@@ -106,7 +115,7 @@ package final class BucketStorage: ArchiveStorage {
     guard base.withLock({ $0.count == UInt64(file.count) && $0.kept == $0.count }) else { return }
     // One that stays is emptied.
     _ = unsafe unlink(destination.file("tail", of: address).string)
-    mark.remove()
+    mark.release()
   }
 
   func map() throws -> MappedFile { try MappedFile(file) }
@@ -117,7 +126,7 @@ package final class BucketStorage: ArchiveStorage {
   ///
   /// - Throws: as ``commit()`` does.
   package func check() async throws {
-    try await destination.requireConditionalWrites(for: address.key)
+    try await destination.requireConditionalWrites(for: address.key, mark)
   }
 
   /// Makes an object of what there was and what is new, up to the last footer.
@@ -132,53 +141,9 @@ package final class BucketStorage: ArchiveStorage {
     guard end != base.count || base.kept < base.count else { return }
     let content = BucketObject.Content(
       map, end, kept: base.tag.map { (address.key, $0, min(base.kept, end)) })
-    var tag = try await destination.replace(address.key, base.tag, by: content).tag
+    var tag = try await destination.replace(address.key, base.tag, by: content, mark).tag
     if tag == nil { tag = try await destination.client.head(of: address.key)?.tag }
     try file.cut(to: Int(end))
     self.base.withLock { [tag] in $0 = (tag, end, end) }
   }
-}
-
-/// Says on this machine that something is being written to an object.
-///
-/// It is a locked file in the user's cache. One that is not locked was left by a process that
-/// was ended: what that had begun in the store is given up, so that no part of it is kept, and paid
-/// for, for ever.
-final class UploadLock: Sendable {
-  private let mark: FileStorage
-  /// Whether a process that was ended has left it.
-  let wasLeft: Bool
-  /// What was written into it last, when it was made.
-  let note: String
-  /// How long a note may be.
-  private static let longestNote: UInt64 = 1 << 10
-
-  /// Marks an object; nil if another process on this machine is writing to it.
-  ///
-  /// - Throws: ``BackupError`` or `ArchiveError` if the mark cannot be made.
-  init?(_ address: BucketAddress, of destination: BucketDestination) throws {
-    try BlobFolder.make(destination.cache.string)
-    let path = destination.file("upload", of: address)
-    wasLeft = AtomicFile.isTaken(path)
-    do {
-      mark = try FileStorage.openOrCreate(path, permissions: .ownerReadWrite)
-    } catch let error as ArchiveError where error.reason == .locked {
-      return nil
-    }
-    let bytes = try mark.read(Int(min(mark.size, Self.longestNote)), at: 0)
-    note = String(decoding: bytes, as: UTF8.self)
-  }
-
-  /// Writes a note into it, in place of the one before.
-  ///
-  /// - Throws: `ArchiveError`.
-  func write(_ note: String) throws {
-    try mark.truncate(to: 0)
-    try mark.write(Array(note.utf8).span, at: 0)
-  }
-
-  /// Takes the mark away: what was begun is done, or given up.
-  ///
-  /// One that stays costs the next writer a question.
-  func remove() { _ = unsafe unlink(mark.path.string) }
 }

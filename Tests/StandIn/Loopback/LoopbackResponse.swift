@@ -22,6 +22,8 @@ package final class LoopbackResponse {
   package var fields: [(name: String, value: String)] = []
   /// What happens to the body on its way.
   package var distortion: Distortion?
+  /// Is called in the answer's stead, which does not come, when the handler has done its work.
+  package var withheld: (() -> Void)?
   /// What the log says about the answer.
   package var fault: String?
 
@@ -81,6 +83,10 @@ package final class LoopbackResponse {
   ///   - framing: how the client is told where they end.
   package func begin(length: Int, framing: Framing = .length) throws {
     precondition(!hasBegun, "an answer has one head")
+    if let withheld {
+      withheld()
+      try pauseForEver()
+    }
     hasBegun = true
     self.framing = framing
     self.length = length

@@ -82,11 +82,11 @@ extension StandInStore {
       let after = request.parameter("upload-id-marker") ?? ""
       let open = state.withLock { state in
         state.uploads.filter { $0.key > after && $0.value.key.hasPrefix(prefix) }
-          .map { (id: $0.key, key: $0.value.key) }
+          .map { (id: $0.key, key: $0.value.key, begun: $0.value.begun) }
       }.sorted { $0.id < $1.id }
       let page = open.prefix(2)
       let items = page.map {
-        "<Upload><Key>\(Self.escaped($0.key))</Key><UploadId>\($0.id)</UploadId></Upload>"
+        "<Upload><Key>\(Self.escaped($0.key))</Key><UploadId>\($0.id)</UploadId><Initiated>\($0.begun.formatted(.iso8601))</Initiated></Upload>"
       }
       let more =
         open.count > page.count

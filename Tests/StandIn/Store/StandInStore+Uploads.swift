@@ -49,6 +49,7 @@ extension StandInStore {
 
   private func keep(_ bytes: [UInt8], _ number: Int, _ id: String) -> String? {
     state.withLock { state in
+      if state.aborts > 0, state.uploads.removeValue(forKey: id) != nil { state.aborts -= 1 }
       guard state.uploads[id] != nil else { return nil }
       let tag = state.nextTag()
       state.uploads[id]?.parts[number] = Object(bytes: bytes, tag: tag)

@@ -49,8 +49,24 @@ package final class StandInStore: Sendable {
     package var tag: String
   }
 
+  /// When a store stops answering.
+  package struct Freeze: Sendable {
+    /// How many requests are answered before.
+    package var count: Int
+    /// Whether what is asked is done, and only its answer does not come.
+    package var isDone: Bool
+    /// Whether the requests after that are answered again.
+    package var isOnce: Bool
+
+    /// A freeze.
+    package init(after count: Int, isDone: Bool = false, isOnce: Bool = false) {
+      (self.count, self.isDone, self.isOnce) = (count, isDone, isOnce)
+    }
+  }
+
   struct Upload {
     var key: String
+    var begun = Date()
     var parts: [Int: Object] = [:]
   }
 
@@ -71,6 +87,11 @@ package final class StandInStore: Sendable {
 
   struct State {
     var replacement: Replacement?
+    var freeze: Freeze?
+    /// Whether a request has met the freeze.
+    var isFrozen = false
+    /// How many times another program gives up an upload when its next part comes.
+    var aborts = 0
     var objects: [String: Object] = [:]
     var uploads: [String: Upload] = [:]
     var count = 0
@@ -114,6 +135,26 @@ package final class StandInStore: Sendable {
     state.withLock { $0.replacement = replacement }
   }
 
+  /// Has it stop answering after some more requests; nil to have it answer again.
+  package func freeze(_ freeze: Freeze?) {
+    state.withLock { ($0.freeze, $0.isFrozen) = (freeze, false) }
+  }
+
+  /// Whether a request has not been answered since it was told to freeze.
+  package var isFrozen: Bool { state.withLock { $0.isFrozen } }
+
+  /// Begins an upload as another machine's writer does, so many days ago.
+  package func beginUpload(of key: String, daysAgo: Double = 0) {
+    let begun = Date(timeIntervalSinceNow: -daysAgo * 86_400)
+    state.withLock { state in
+      state.count += 1
+      state.uploads["upload-\(state.count)"] = Upload(key: key, begun: begun)
+    }
+  }
+
+  /// Has another program give up the upload of the next parts, so many times.
+  package func abortUploads(_ times: Int) { state.withLock { $0.aborts = times } }
+
   /// An object of the bucket.
   package subscript(key: String) -> [UInt8]? {
     get { state.withLock { $0.objects[key]?.bytes } }
@@ -136,7 +177,16 @@ package final class StandInStore: Sendable {
 
   private func answer(_ request: LoopbackRequest, _ response: LoopbackResponse) throws {
     let behaviour = behaviour
-    state.withLock { $0.replaceIfDue() }
+    switch state.withLock({ state in
+      state.replaceIfDue()
+      return state.freezesNow()
+    }) {
+    case .some(true): response.withheld = { self.state.withLock { $0.isFrozen = true } }
+    case .some(false):
+      state.withLock { $0.isFrozen = true }
+      try response.pauseForEver()
+    case nil: break
+    }
     let latency = behaviour.latency + (request.method == "GET" ? 0 : behaviour.writeLatency)
     if latency > 0 { try response.pause(latency) }
     if behaviour.faultRate > 0, Double.random(in: 0..<1) < behaviour.faultRate {
@@ -235,6 +285,18 @@ extension StandInStore.State {
       return put(due.bytes, at: due.key)
     }
     replacement?.count -= 1
+  }
+
+  /// Whether the next request is not answered: whether it is done all the same; nil if it is
+  /// answered.
+  mutating func freezesNow() -> Bool? {
+    guard let due = freeze else { return nil }
+    guard due.count <= 0 else {
+      freeze?.count -= 1
+      return nil
+    }
+    if due.isOnce { freeze = nil } else { freeze?.isDone = false }
+    return due.isDone
   }
 
   /// A tag that no object has had.

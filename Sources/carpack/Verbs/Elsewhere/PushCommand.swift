@@ -16,7 +16,7 @@ struct PushCommand: ReportingCommand {
 
       What is no earlier state, such as the archive before it was compacted, is replaced with --replace only: the archive is sent under another name, NAME.carpack-new, read back, and then put in place by the store. With --verify the object is read back in any case, all of it, and what is damaged is replaced.
 
-      Before something is written, the store is tried with an object of its own beside the archive: one that takes no notice of conditions would let two writers overwrite each other. It is refused unless --exclusive says that nothing else writes there.
+      Before something is written, the store is tried with an object of its own beside the archive: one that takes no notice of conditions would let two writers overwrite each other. It is refused unless --exclusive says that nothing else writes there. That a bucket's store obeys is remembered for a day.
 
       Keys are looked for as Amazon's tools do: in the environment, in ~/.aws/credentials and ~/.aws/config, in the container, on the instance. No program is started for them. "s3://bucket/folder/" keeps the file's name.
 

@@ -1,0 +1,151 @@
+internal import ATProtocol
+internal import Archive
+internal import HTTP
+internal import IPLD
+internal import ObjectStore
+internal import Synchronization
+
+/// Finding out whether a store obeys conditions, before the first write to a bucket: one that does
+/// not would let two writers overwrite each other.
+///
+/// The probe is an object of its own beside the archive, and uploads to it. Whatever comes of it,
+/// they are removed; if the process is killed, the next writer on this machine does it.
+extension BucketObject {
+  /// How the keys of probes begin.
+  static func probePrefix(_ key: String) -> String { "\(key).carpack-probe-" }
+
+  private static let otherTag = "\"00000000000000000000000000000000\""
+
+  /// The conditions that are written under.
+  private static let conditions: [BucketClient.Condition] = [.isAbsent, .isTagged(otherTag)]
+
+  /// Whether the store obeys.
+  ///
+  /// - Throws: ``StoreError``; `TransportError`; `ArchiveError` if the probe cannot be noted.
+  func obeysConditions() async throws -> Bool {
+    let probe = Self.probePrefix(key) + "\(UInt64.random(in: 0 ... .max))"
+    try mark?.note(.probe(probe))
+    let answer: Bool
+    do {
+      answer = try await obeysConditions(at: probe)
+    } catch {
+      do {
+        try await finishing { try await removeProbe(probe) }
+        // A request without an answer may still be done; then the next writer removes what it made.
+        if error is StoreError { try mark?.drop(.probe(probe)) }
+      } catch _ {
+        // That it cannot be removed now is no other error: the next writer does it.
+      }
+      throw error
+    }
+    try await finishing { [client] in try await client.remove(probe) }
+    try mark?.drop(.probe(probe))
+    return answer
+  }
+
+  private func obeysConditions(at probe: String) async throws -> Bool {
+    let bytes = Array("This object was made by carpack to see how the store behaves.\n".utf8)
+    let (body, digest) = (RequestBody(bytes), SHA256.digest(of: bytes.span))
+    try await client.put(body, digest: digest, at: probe)
+    for condition in Self.conditions {
+      let isRefused = try await isRefused {
+        try await client.put(body, digest: digest, at: probe, if: condition)
+      }
+      guard isRefused else { return false }
+    }
+    for condition in Self.conditions {
+      // A store may give up an upload that it refuses to complete: each condition has its own.
+      let upload = try await client.beginUpload(of: probe)
+      let part = try await client.send(body, digest: digest, asPart: 1, of: upload)
+      let isRefused = try await isRefused {
+        try await client.complete(upload, [part], if: condition)
+      }
+      guard isRefused else { return false }
+      try await client.abandon(upload)
+    }
+    return true
+  }
+
+  private func isRefused(_ write: () async throws -> String?) async throws -> Bool {
+    do {
+      _ = try await write()
+      return false
+    } catch let error as StoreError where error.kind == .conditionFailed {
+      return true
+    }
+  }
+
+  /// Removes a probe, and what was uploaded to it.
+  private func removeProbe(_ probe: String) async throws {
+    try await client.remove(probe)
+    for upload in try await uploads(to: probe) { try await client.abandon(upload) }
+  }
+
+  // MARK: Leftovers
+
+  /// Where what is to take an object's place lies until it has been read back.
+  static func temporaryKey(_ key: String) -> String { "\(key).carpack-new" }
+
+  /// How old an upload is that belongs to no writer any more, in microseconds: seven days.
+  private static let abandonedAge: Int64 = 7 * 86_400 * 1_000_000
+
+  /// Gives up what an ended process on this machine has left beside the object, as its mark says;
+  /// and uploads so old that no writer has them any more.
+  ///
+  /// What another machine has begun is not touched: it may be at work.
+  ///
+  /// - Throws: `StoreError`; `TransportError`; `ArchiveError` if the mark cannot be written.
+  func giveUpLeftovers() async throws {
+    guard let mark, mark.wasLeft else { return }
+    let (temporary, probes) = (Self.temporaryKey(key), Self.probePrefix(key))
+    func isOwn(_ other: String) -> Bool {
+      [key, temporary].contains(other) || other.hasPrefix(probes)
+    }
+    for work in mark.begun {
+      switch work {
+      case .upload(let key, let id) where isOwn(key):
+        try await client.abandon(BucketClient.Upload(key: key, id: id))
+      case .probe(let probe) where probe.hasPrefix(probes): try await removeProbe(probe)
+      case .copy(temporary): try await client.remove(temporary)
+      case .upload, .probe, .copy: break
+      }
+      try mark.drop(work)
+    }
+    let oldest = client.now.advanced(by: -Self.abandonedAge)
+    for upload in try await uploads(to: key) where isOwn(upload.key) {
+      if let begun = upload.begun, begun < oldest { try await client.abandon(upload) }
+    }
+  }
+
+  /// The uploads to keys that begin so; none if the store does not let this user list them.
+  private func uploads(to prefix: String) async throws -> [BucketClient.Upload] {
+    do {
+      return try await client.uploads(to: prefix)
+    } catch let error as StoreError where error.kind == .denied {
+      // They are left to the bucket's rule for incomplete uploads.
+      return []
+    }
+  }
+}
+
+/// How long what has to be finished in the store may take once the task is cancelled: a signal
+/// allows two seconds for everything.
+private let cancelledRest: Duration = .milliseconds(500)
+
+/// Does something to its end, even if the task that waits for it is cancelled; but then not for
+/// long.
+///
+/// - Throws: what `body` throws; `CancellationError` if it took too long.
+func finishing<Value: Sendable>(_ body: @escaping @Sendable () async throws -> Value)
+  async throws -> Value
+{
+  let work = Task.detached { try await body() }
+  return try await withTaskCancellationHandler {
+    try await work.value
+  } onCancel: {
+    Task.detached {
+      try await Task.sleep(for: cancelledRest)
+      work.cancel()
+    }
+  }
+}
