@@ -50,6 +50,7 @@ package struct ArchiveCopier {
       let (generation, leftOutCount) = try write(
         links, of: archives, into: new, keepsPrivateData: keepsPrivateData)
       try verify(new, against: archives, links, keepsPrivateData: keepsPrivateData)
+      for archive in archives { try archive.reader.checkFetched() }
       return try publish(generation, leftOutCount)
     } catch {
       target.discard()
@@ -112,30 +113,49 @@ extension ArchiveCopier {
   package func compact(
     _ path: FilePath, to other: AtomicFile? = nil, willWrite: (FilePath) -> Void = { _ in }
   ) throws -> CompactReport {
-    let old = try other == nil ? FileStorage.open(path) : nil
+    if let other {
+      let reader = try ArchiveReader(path: path, limits: limits)
+      return try compact(
+        SourceArchive(reader, name: path.string), to: other, willWrite: willWrite)
+    }
+    let old = try FileStorage.open(path)
     return try withExtendedLifetime(old) {
-      let size = try old?.size ?? 0
-      let reader = try old.map { try ArchiveReader($0.map(), limits: limits) }
+      let size = try old.size
       let archive = try SourceArchive(
-        reader ?? ArchiveReader(path: path, limits: limits), name: path.string)
-      let target = try other ?? AtomicFile(AtomicFile.resolved(path), replacing: true)
-      let links = archive.history.entries.map { ChainLink($0) }
-      return try copy(links, of: [archive], to: target, willWrite) { generation, leftOutCount in
-        var isReplaced = true
-        if let old {
-          guard try old.size == size, try old.isInPlace else {
-            throw ArchiveError(.changedMeanwhile)
-          }
-          // Unneeded sections go, even if the others, in another order, do not compress as well.
-          isReplaced = leftOutCount > 0 || generation.committedLength < size
-          if isReplaced { try target.takeMode(of: path) }
+        ArchiveReader(old.map(), limits: limits), name: path.string)
+      let target = try AtomicFile(AtomicFile.resolved(path), replacing: true)
+      return try compact(archive, to: target, willWrite: willWrite) { generation, leftOutCount in
+        guard try old.size == size, try old.isInPlace else {
+          throw ArchiveError(.changedMeanwhile)
         }
-        if isReplaced { try target.publishArchive() } else { target.discard() }
-        return (
-          links.count, archive.reader.fileSize, archive.reader.generation.sectionCount,
-          leftOutCount, generation, isReplaced
-        )
+        // Unneeded sections go, even if the others, in another order, do not compress as well.
+        guard leftOutCount > 0 || generation.committedLength < size else { return false }
+        try target.takeMode(of: path)
+        return true
       }
+    }
+  }
+
+  /// Compacts an archive that is only read, into a file.
+  ///
+  /// - Parameters:
+  ///   - archive: the archive.
+  ///   - target: the file.
+  ///   - willWrite: receives the name of the temporary file once it is there.
+  ///   - isWanted: whether the file gets its name, once it is known what is in it.
+  /// - Throws: as the other does.
+  package func compact(
+    _ archive: SourceArchive, to target: AtomicFile, willWrite: (FilePath) -> Void = { _ in },
+    ifWanted isWanted: (Generation, Int) throws -> Bool = { _, _ in true }
+  ) throws -> CompactReport {
+    let links = archive.history.entries.map { ChainLink($0) }
+    return try copy(links, of: [archive], to: target, willWrite) { generation, leftOutCount in
+      let isReplaced = try isWanted(generation, leftOutCount)
+      if isReplaced { try target.publishArchive() } else { target.discard() }
+      return (
+        links.count, archive.reader.fileSize, archive.reader.generation.sectionCount,
+        leftOutCount, generation, isReplaced
+      )
     }
   }
 }

@@ -1,4 +1,5 @@
 internal import ATProtocol
+internal import Archive
 internal import CGlibc
 internal import Files
 package import HTTP
@@ -87,6 +88,8 @@ package struct AccountRestore {
     do {
       try await readSource()
       for step in steps {
+        // What could not be fetched is not missing, and no step is to conclude so.
+        try archived.reader.checkFetched()
         guard let outcome = try await outcome(of: step) else { continue }
         try finish(step, outcome)
       }

@@ -34,6 +34,8 @@ package struct ArchiveStatus: Sendable {
     }
   }
 
+  /// Whether it lies elsewhere, so that nothing is noted on a file.
+  package let isFar: Bool
   /// The size of the file, in bytes.
   package let byteCount: UInt64
   /// Its accounts, the one with the newest snapshot first.
@@ -46,9 +48,15 @@ package struct ArchiveStatus: Sendable {
 
   /// Looks at an archive.
   ///
+  /// - Parameters:
+  ///   - reader: the archive.
+  ///   - history: its snapshots.
+  ///   - path: its file, on which backups and verifications note when they were; nil if it lies
+  ///     elsewhere.
   /// - Throws: ``SnapshotError`` for an archive without a snapshot; `ArchiveError` for one that
   ///   cannot be read.
-  package init(of reader: ArchiveReader, history: SnapshotHistory, path: FilePath) throws {
+  package init(of reader: ArchiveReader, history: SnapshotHistory, path: FilePath?) throws {
+    isFar = path == nil
     byteCount = reader.fileSize
     let newest = history.newestOfAccounts
     guard !newest.isEmpty else { throw SnapshotError.noSnapshot }
@@ -62,7 +70,7 @@ package struct ArchiveStatus: Sendable {
         lastCurrent: lastCurrent ?? Moment(last.createdAt), snapshot: archived.snapshot,
         standing: last.standing)
     }
-    verification = VerificationMark(of: path)
+    verification = path.flatMap { VerificationMark(of: $0) }
     let committed = reader.generation.committedLength
     bytesSinceVerification = committed - min(committed, verification?.committedLength ?? 0)
   }

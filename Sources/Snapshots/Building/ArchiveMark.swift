@@ -51,8 +51,8 @@ extension ArchivedSnapshot {
   /// ask for the repository. Neither records how many blobs the server lists.
   ///
   /// - Parameter path: the archive.
-  package func lastCurrent(in path: FilePath) -> Moment? {
-    let mark = ArchiveMark.current.time(of: snapshot.did, about: cid, on: path)
+  package func lastCurrent(in path: FilePath?) -> Moment? {
+    let mark = path.flatMap { ArchiveMark.current.time(of: snapshot.did, about: cid, on: $0) }
       .flatMap { Moment($0) }
     let isFetched = snapshot.fetched != nil && snapshot.blobs.listed != nil
     let made = isFetched ? Moment(snapshot.createdAt) : nil

@@ -1,6 +1,7 @@
 internal import Archive
 internal import ArgumentParser
 internal import Files
+internal import HTTP
 internal import IPLD
 internal import Remote
 
@@ -29,10 +30,16 @@ struct ArchiveArgument: ParsableArguments {
   @OptionGroup var store: StoreArguments
 
   /// Opens it, and does something with it.
-  func read<Value>(_ body: (OpenedArchive) throws -> Value) throws -> Value {
+  ///
+  /// - Parameters:
+  ///   - network: how it is fetched if it lies elsewhere; nil for what the environment sets.
+  ///   - body: what is done with it.
+  func read<Value>(
+    over network: NetworkOptions? = nil, _ body: (OpenedArchive) throws -> Value
+  ) throws -> Value {
     let name = file == "-" ? InputFile.standardInputName : RemoteArchive.shown(file)
     return try Failure.naming(name) {
-      let opened = try OpenedArchive(file, limits.limits, store)
+      let opened = try OpenedArchive(file, limits.limits, store, over: network)
       return try opened.checkingFetched { try body(opened) }
     }
   }
@@ -42,7 +49,7 @@ struct ArchiveArgument: ParsableArguments {
 struct ArchivesArgument: ParsableArguments {
   @Argument(
     help: ArgumentHelp(
-      "The archives: files, folders to look for archives in, https:// or s3:// addresses; \"-\" for standard input.",
+      "The archives: files, folders to look for archives in, https:// or s3:// addresses, s3://bucket/prefix/ for all under it; \"-\" for standard input.",
       valueName: "archive"),
     completion: .file(extensions: ["zst"]))
   var paths: [String]
@@ -64,12 +71,16 @@ extension OpenedArchive {
   ///   - file: its name, or the address it has elsewhere.
   ///   - limits: how much it may hold.
   ///   - store: how it is asked for elsewhere; nil if only archives that lie here are read.
+  ///   - network: how it is fetched from there; nil for what the environment sets.
   /// - Throws: ``Failure`` for a CAR, a folder and other files that are no archive; `BackupError`
   ///   and `ArchiveError` for a file that cannot be read as an archive.
-  convenience init(_ file: String, _ limits: ArchiveLimits, _ store: StoreArguments? = nil) throws {
+  convenience init(
+    _ file: String, _ limits: ArchiveLimits, _ store: StoreArguments? = nil,
+    over network: NetworkOptions? = nil
+  ) throws {
     let isFar = RemoteArchive.isAddress(file)
     if !isFar, BlobFolder.isFolder(file) { throw try OtherInput.folder(file) }
-    let input = isFar ? try Self.fetching(file, store) : try InputFile(file)
+    let input = isFar ? try Self.fetching(file, store, network) : try InputFile(file)
     // Of what lies elsewhere, the beginning is asked for only if the end is not an archive's.
     if !isFar || !ArchiveReader.hasFooter(atEndOf: input.mapped) { try CARInput.refuse(input) }
     let reader: ArchiveReader
@@ -82,12 +93,15 @@ extension OpenedArchive {
     self.init(reader: reader, input: input)
   }
 
-  private static func fetching(_ address: String, _ store: StoreArguments?) throws -> InputFile {
-    guard let store else {
-      throw Failure(
-        "\(RemoteArchive.shown(address)) lies elsewhere, and this reads archives that lie here",
-        hint: "\"carpack pull\" fetches it", status: .usage)
+  private static func fetching(
+    _ address: String, _ store: StoreArguments?, _ network: NetworkOptions?
+  ) throws -> InputFile {
+    guard let store else { throw Elsewhere.refusal(of: address, "this verb reads files") }
+    let network = try network ?? StoreArguments.network()
+    guard !BucketFolder.isFolder(address) else {
+      throw OtherInput.folder(
+        address, with: try BucketFolder.archives(in: address, store.options, network: network))
     }
-    return try InputFile(remote: address, store.options, network: StoreArguments.network())
+    return try InputFile(remote: address, store.options, network: network)
   }
 }

@@ -27,6 +27,15 @@ enum CARInput {
     }
   }
 
+  /// Refuses an address: a CAR has no index to be read by from elsewhere.
+  ///
+  /// - Throws: ``Failure`` for an address.
+  static func refuseAddress(_ name: String) throws {
+    try Elsewhere.refuse(
+      name, "CARs are read from files and standard input",
+      hint: "download it first; \"carpack verify\" reads archives that lie elsewhere")
+  }
+
   /// Refuses a CAR where an archive is wanted, and says which verbs read it.
   ///
   /// - Throws: ``Failure`` for a CAR.

@@ -1,6 +1,7 @@
 internal import Archive
 internal import ArgumentParser
 internal import Files
+internal import Remote
 internal import SystemPackage
 
 /// The archives that a verb changes, each of which is named: a folder might hold one that was not
@@ -11,13 +12,21 @@ struct ChangedArchives: ParsableArguments {
     completion: .file(extensions: ["zst"]))
   var files: [String]
 
-  /// Changes one after the other.
+  /// Changes one after the other, or makes a new one of each.
   ///
   /// What goes wrong with one of several is said, and does not keep the others from being changed.
   ///
-  /// - Throws: ``Failure`` for a folder, before anything is changed; the worst status.
-  func each(_ common: CommonOptions, _ change: (String) throws -> Void) throws {
+  /// - Parameters:
+  ///   - common: how it talks.
+  ///   - onlyReading: whether they are left as they are, so that they may lie elsewhere.
+  ///   - change: what is done with each.
+  /// - Throws: ``Failure`` for a folder, and for an address of what would be changed, before
+  ///   anything is changed; the worst status.
+  func each(
+    _ common: CommonOptions, onlyReading: Bool = false, _ change: (String) throws -> Void
+  ) throws {
     for file in files {
+      if !onlyReading { try Elsewhere.refuse(file, "archives are changed in files only") }
       if BlobFolder.isFolder(file) {
         throw Failure(
           "\(file) is a folder",
@@ -28,6 +37,10 @@ struct ChangedArchives: ParsableArguments {
     }
     let named = NamedArchives(paths: files, limits: ArchiveLimits())
     try named.each(files: files) { file in
+      if RemoteArchive.isAddress(file) {
+        try change(file)
+        return .success
+      }
       let input = try InputFile(file)
       try CARInput.refuse(input)
       do {
@@ -55,6 +68,9 @@ struct NewArchiveOptions: ParsableArguments {
 
   func validate() throws {
     if output == "-" { throw ValidationError("-o takes a file: what is written is read back") }
+    if let output, RemoteArchive.isAddress(output) {
+      throw ValidationError("-o takes a file; \"carpack push\" puts that elsewhere")
+    }
     if force && output == nil { throw ValidationError("--force is for the output that -o names") }
   }
 
@@ -75,6 +91,6 @@ struct NewArchiveOptions: ParsableArguments {
 
   /// Where the new archive of an old one goes; nil if none is asked for.
   func path(for file: String) -> String? {
-    output.map { OutputPath.archive($0, for: file) ?? $0 }
+    output.map { OutputPath.archive($0, for: RemoteArchive.shown(file)) ?? $0 }
   }
 }

@@ -3,7 +3,7 @@ internal import Files
 internal import Remote
 internal import Snapshots
 
-/// Archives that were named: files, and folders to look for archives in.
+/// Archives that were named: files and addresses, and folders and prefixes to look for archives in.
 struct NamedArchives {
   let paths: [String]
   let limits: ArchiveLimits
@@ -11,10 +11,12 @@ struct NamedArchives {
   var store: StoreArguments?
 
   /// Whether one archive was named, so that it needs no name in what is said.
-  var isOne: Bool { paths.count == 1 && !BlobFolder.isFolder(paths[0]) }
+  var isOne: Bool {
+    paths.count == 1 && !BlobFolder.isFolder(paths[0]) && !BucketFolder.isFolder(paths[0])
+  }
 
   /// The files: those that are named, and those in folders whose names end in `.car.zst`, in the
-  /// order of their paths.
+  /// order of their paths; so it is with objects under a prefix.
   ///
   /// A folder that cannot be read is said, and does not keep the others from being searched.
   ///
@@ -23,21 +25,38 @@ struct NamedArchives {
   func files() throws -> ([String], Outcomes) {
     var outcomes = Outcomes()
     let files = try paths.flatMap { path in
-      guard BlobFolder.isFolder(path) else { return [path] }
-      let folder = path.count > 1 && path.hasSuffix("/") ? String(path.dropLast()) : path
+      let isFar = BucketFolder.isFolder(path)
+      guard isFar || BlobFolder.isFolder(path) else { return [path] }
       var isRead = true
-      let found = try ArchiveFolder.archives(in: folder) { error in
+      func note(_ error: any Error) {
         let failure = Failure(error)
         failure.say()
         outcomes.add(failure.status)
         isRead = false
       }
+      let found = try isFar ? objects(under: path, note) : archives(in: path, note)
       guard !found.isEmpty || !isRead else {
         throw Failure("\(path) holds no archive (*.car.zst)", status: .noInput, at: path)
       }
       return found
     }
     return (files, outcomes)
+  }
+
+  private func archives(in path: String, _ note: (any Error) -> Void) throws -> [String] {
+    let folder = path.count > 1 && path.hasSuffix("/") ? String(path.dropLast()) : path
+    return try ArchiveFolder.archives(in: folder) { note($0) }
+  }
+
+  private func objects(under prefix: String, _ note: (any Error) -> Void) throws -> [String] {
+    guard let store else { throw Elsewhere.refusal(of: prefix, "this verb reads files") }
+    do {
+      return try BucketFolder.archives(
+        in: prefix, store.options, network: StoreArguments.network())
+    } catch let error where Failure.isOurs(error) {
+      note(error)
+      return []
+    }
   }
 
   /// Looks at each of them.

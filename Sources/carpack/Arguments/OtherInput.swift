@@ -7,7 +7,11 @@ internal import Snapshots
 enum OtherInput {
   /// That a folder was given where a verb reads one archive: with the archives that are in it.
   static func folder(_ path: String) throws -> Failure {
-    let archives = try ArchiveFolder.archives(in: path)
+    folder(path, with: try ArchiveFolder.archives(in: path))
+  }
+
+  /// The same, of a folder whose archives are known.
+  static func folder(_ path: String, with archives: [String]) -> Failure {
     let hint =
       switch archives.count {
       case 0: "there is no archive (*.car.zst) in it"

@@ -171,7 +171,7 @@ struct `An archive that lies elsewhere` {
 
   @Test(
     arguments: [
-      ("s3://archives/none", 66), ("s3://nonesuch/none", 66), ("s3://archives/", 13),
+      ("s3://archives/none", 66), ("s3://nonesuch/none", 66), ("s3://archives/", 66),
       ("https://user@example.com/x", 13),
     ] as [(String, Int32)])
   func `is not read where there is none`(_ address: String, _ status: Int32) throws {

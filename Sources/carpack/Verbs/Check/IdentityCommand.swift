@@ -3,6 +3,7 @@ internal import Archive
 internal import ArgumentParser
 internal import Files
 internal import HTTP
+internal import Remote
 internal import Snapshots
 internal import SystemPackage
 internal import Verification
@@ -31,19 +32,21 @@ struct IdentityCommand: ReportingCommand {
 
   @Argument(
     help: ArgumentHelp(
-      "An archive, or a handle, a DID or an at:// URI.", valueName: "file|account"),
+      "An archive, in a file or at an s3:// or https:// address; or a handle, a DID or an at:// URI.",
+      valueName: "archive|account"),
     completion: .file(extensions: ["zst"]))
   var subject: String
 
   @OptionGroup var accountOption: AccountOption
+
+  @OptionGroup var store: StoreArguments
 
   @OptionGroup(title: "Network options") var network: NetworkCommandOptions
 
   @OptionGroup var reporting: ReportOptions
 
   func run() throws {
-    let isFile = AtomicFile.isTaken(FilePath(subject)) || subject.hasSuffix(".car.zst")
-    let found = try isFile ? Failure.naming(subject, ofArchive) : [ofAccount()]
+    let found = try isArchive ? Failure.naming(shown, ofArchive) : [ofAccount()]
     for evidence in found {
       if json { writeJSON(evidence) } else { write(evidence) }
       for fault in evidence.faults { Console.say(.notGenuine, "\(evidence.did): \(fault)") }
@@ -52,12 +55,21 @@ struct IdentityCommand: ReportingCommand {
     if found.contains(where: { !$0.faults.isEmpty }) { throw ExitStatus.notGenuine }
   }
 
+  private var shown: String { RemoteArchive.shown(subject) }
+
+  private var isArchive: Bool {
+    AtomicFile.isTaken(FilePath(subject)) || shown.hasSuffix(".car.zst")
+      || RemoteArchive.isAddress(subject)
+  }
+
   private func ofArchive() throws -> [IdentityEvidence] {
-    let opened = try OpenedArchive(subject, ArchiveLimits())
-    let history = try opened.usableHistory()
-    let account = try history.account(accountOption.account)
-    return try history.newestOfAccounts.map(\.did).filter { account == nil || $0 == account }
-      .map { did in try IdentityEvidence(of: did, history, in: opened.reader) }
+    let opened = try OpenedArchive(subject, ArchiveLimits(), store, over: network.options())
+    return try opened.checkingFetched {
+      let history = try opened.usableHistory()
+      let account = try history.account(accountOption.account)
+      return try history.newestOfAccounts.map(\.did).filter { account == nil || $0 == account }
+        .map { did in try IdentityEvidence(of: did, history, in: opened.reader) }
+    }
   }
 
   private func ofAccount() throws -> IdentityEvidence {

@@ -46,6 +46,7 @@ struct InspectCommand: ReportingCommand {
   @OptionGroup var reporting: ReportOptions
 
   func run() throws {
+    try CARInput.refuseAddress(input)
     let file = try CARInput.open(InputFile(input, isReadAtOnce: true))
     let observer = ProgressLine.observer(quiet: common.quiet)
     var report = InspectReport(listsRecords: records, listsBlobs: blobs, isJSON: json)

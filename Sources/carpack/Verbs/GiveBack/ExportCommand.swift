@@ -72,6 +72,7 @@ struct ExportCommand: ReportingCommand {
   }
 
   func run() throws {
+    if sqlite != nil { try Elsewhere.refuse(archive.file, "--sqlite reads a file") }
     try archive.read { opened in
       if let sqlite { return try writeDatabase(sqlite, opened) }
       if let csv { return try writeTables(csv, opened) }

@@ -34,6 +34,13 @@ struct FillCommand: ParsableCommand {
       throw Failure(
         "what arrives is added to the archive, so it has to be a file", hint: nil, status: .usage)
     }
+    for path in argument.paths {
+      try Elsewhere.refuse(
+        path, "what arrives is added to a file",
+        hint:
+          "pull it first, and push it afterwards; \"carpack backup -o\" also asks again for what an archive in a bucket lacks"
+      )
+    }
     let (files, searched) = try argument.archives.files()
     for file in files { try CARInput.refuse(file) }
     let display = BackupDisplay(options.style, namesAccounts: files.count > 1)

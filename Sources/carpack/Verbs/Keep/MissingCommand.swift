@@ -44,6 +44,7 @@ struct MissingCommand: ReportingCommand {
 
   func run() throws {
     if let change = try acceptance.change {
+      try Elsewhere.refuse(argument.paths[0], "acceptances are noted in a file")
       return try acceptance.apply(
         change, to: argument.paths[0], account: snapshot.accountOption.account, json: json, common)
     }

@@ -112,6 +112,10 @@ struct PackCommand: ReportingCommand {
   }
 
   func run() throws {
+    try Elsewhere.refuse(
+      given ?? into ?? "-", "archives are packed into files",
+      hint: "pack into a file, and \"carpack push\" that")
+    try CARInput.refuseAddress(input)
     if output == "-" {
       try terminal.check()
       try packToStandardOutput()

@@ -1,6 +1,7 @@
 internal import ArgumentParser
 internal import Extraction
 internal import Files
+internal import Remote
 internal import SystemPackage
 
 /// `carpack log`: every snapshot that an archive holds.
@@ -37,9 +38,11 @@ struct LogCommand: ReportingCommand {
 
   func run() throws {
     if let (file, selector) = try selectedRecord() {
-      let status = try Failure.naming(file) {
+      let status = try Failure.naming(RemoteArchive.shown(file)) {
         let opened = try OpenedArchive(file, argument.limits.limits, argument.store)
-        return try RecordLog(opened, accountOption).show(selector, json: json)
+        return try opened.checkingFetched {
+          try RecordLog(opened, accountOption).show(selector, json: json)
+        }
       }
       if status != .success { throw status }
       return
@@ -58,7 +61,8 @@ struct LogCommand: ReportingCommand {
   /// The last argument names a record if it is no file, and reads like one.
   private func selectedRecord() throws -> (file: String, selector: String)? {
     guard argument.paths.count == 2, let word = argument.paths.last,
-      !AtomicFile.isTaken(FilePath(word)), !word.hasSuffix(".zst"),
+      !AtomicFile.isTaken(FilePath(word)), !RemoteArchive.shown(word).hasSuffix(".zst"),
+      !BucketFolder.isFolder(word),
       case .records(let pattern, _) = try Selector(word)
     else { return nil }
     guard pattern.exactPath != nil || pattern.isKeyAlone else {

@@ -99,6 +99,7 @@ extension ServeProgram {
     _ reporting: ReportOptions, _ writeFields: (inout JSONWriter) -> Void
   ) throws {
     // What is wrong with one of them is said as by every verb.
+    for path in paths { try Elsewhere.refuse(path, "only files are shown and served") }
     for path in paths where !BlobFolder.isFolder(path) {
       try Failure.naming(path) { _ = try OpenedArchive(path, limits.limits) }
     }

@@ -3,6 +3,7 @@ internal import Archive
 internal import ArgumentParser
 internal import Files
 internal import Live
+internal import Remote
 internal import SystemPackage
 internal import Verification
 
@@ -15,7 +16,7 @@ struct StatusCommand: ReportingCommand {
     usage: "carpack status [<options>] [<folder> ...]",
     discussion: Help.discussion(
       """
-      Looks at every archive (*.car.zst) in FOLDER and the folders within, or at the archives named. Reads footers and newest manifests only: "carpack verify" checks the content. The age is the time since a backup last found that the server has nothing newer, or since the newest snapshot was made.
+      Looks at every archive (*.car.zst) in FOLDER and the folders within, or at the archives named. Reads footers and newest manifests only: "carpack verify" checks the content. The age is the time since a backup last found that the server has nothing newer, or since the newest snapshot was made. Of an archive elsewhere only the snapshot counts, and when it was verified is not known: both are noted on files.
 
       With --max-age an account whose backup is older is overdue. With --prometheus the same is written as metrics, for the text folder of a node exporter; the file is replaced in one step.
 
@@ -24,7 +25,9 @@ struct StatusCommand: ReportingCommand {
         10  something is missing, or a backup is overdue
         11  an archive is damaged, or was when it was last verified
         12  an account was put back or forked, or its handle leads elsewhere, and nobody has accepted that
-        66  there is no such file or folder
+        66  there is no such file, object or folder
+        69  an archive elsewhere cannot be reached now
+        77  a store, or a web server, does not let it be read
       """,
       examples: [
         "carpack status",
@@ -34,7 +37,8 @@ struct StatusCommand: ReportingCommand {
 
   @Argument(
     help: ArgumentHelp(
-      "Folders of archives, or archives (default: this folder).", valueName: "folder"),
+      "Folders of archives, or archives; also s3://bucket/prefix/, s3:// and https:// addresses (default: this folder).",
+      valueName: "folder"),
     completion: .directory)
   var folders: [String] = []
 
@@ -47,6 +51,8 @@ struct StatusCommand: ReportingCommand {
     completion: .file())
   var prometheus: String?
 
+  @OptionGroup var store: StoreArguments
+
   @OptionGroup var reporting: ReportOptions
 
   func validate() throws {
@@ -57,18 +63,19 @@ struct StatusCommand: ReportingCommand {
 
   func run() throws {
     let archives = NamedArchives(
-      paths: folders.isEmpty ? ["."] : folders, limits: ArchiveLimits())
+      paths: folders.isEmpty ? ["."] : folders, limits: ArchiveLimits(), store: store)
     let now = Moment(Host.now)
     var report = StatusReport(now: now, maximumAge: maxAge?.seconds)
     let outcomes = try archives.each(opening: { file in
       do {
-        let opened = try OpenedArchive(file, ArchiveLimits())
-        let status = try ArchiveStatus(
-          of: opened.reader, history: opened.history, path: FilePath(file))
-        report.add(file, status)
+        let opened = try OpenedArchive(file, ArchiveLimits(), store)
+        let status = try opened.checkingFetched {
+          try ArchiveStatus(of: opened.reader, history: opened.history, path: opened.path)
+        }
+        report.add(opened.name, status)
         return .worst(report.verdict(of: status), opened.status)
       } catch {
-        report.add(unreadable: file, Failure(error))
+        report.add(unreadable: RemoteArchive.shown(file), Failure(error))
         throw error
       }
     })

@@ -79,7 +79,7 @@ struct StatusReport {
   }
 
   private func verified(_ status: ArchiveStatus) -> String {
-    guard let mark = status.verification else { return "never" }
+    guard let mark = status.verification else { return status.isFar ? "?" : "never" }
     let since = status.bytesSinceVerification
     let age = now.flatMap { now in
       Moment(mark.time).map { Quantity.age(seconds: max(0, now.seconds - $0.seconds)) + " ago" }
@@ -141,7 +141,8 @@ struct StatusReport {
         json.field("verified", row.status?.verification?.time)
         json.field("verdict", row.status?.verification?.verdict.rawValue)
         json.field(
-          "bytesSinceVerified", row.status.map { Int(clamping: $0.bytesSinceVerification) })
+          "bytesSinceVerified",
+          row.status.flatMap { $0.isFar ? nil : Int(clamping: $0.bytesSinceVerification) })
         json.beginArray("accounts")
         for account in row.status?.accounts ?? [] {
           json.beginObject()

@@ -2,7 +2,10 @@ internal import ATProtocol
 internal import Archive
 internal import ArgumentParser
 internal import Copying
+internal import Files
 internal import IPLD
+internal import Remote
+internal import Snapshots
 internal import SystemPackage
 
 /// `carpack compact`: an archive without what no snapshot needs.
@@ -18,7 +21,7 @@ struct CompactCommand: ReportingCommand {
 
       The new archive is written into the same folder, without a name until it is whole, which takes as much room again as is kept. It is read back and verified completely, and only then takes the old one's name, in one step; until then the old file is as it was, and locked against other writers. Where everything is needed and nothing would be saved the old file stays.
 
-      With -o the result is another file, and the archive is only read. A damaged archive is refused: repair it first. What "carpack log" says that each snapshot added is not known any more afterwards.
+      With -o the result is another file, and the archive is only read: it may lie elsewhere, at an https:// or s3:// address. A damaged archive is refused: repair it first. What "carpack log" says that each snapshot added is not known any more afterwards.
 
       Exit status: 0 done, or nothing to save; 11 the archive is damaged (nothing was changed), 73 another process writes to it, or the output exists, 74 the disk is full or failed (nothing was changed).
       """,
@@ -36,21 +39,35 @@ struct CompactCommand: ReportingCommand {
 
   @OptionGroup var limits: LimitOptions
 
+  @OptionGroup var store: StoreArguments
+
   @OptionGroup var reporting: ReportOptions
 
   func validate() throws { try destination.check(archives) }
 
   func run() throws {
-    try archives.each(common) { file in
+    try archives.each(common, onlyReading: destination.output != nil) { file in
       let copier = ArchiveCopier(
         level: compression.level, limits: limits.limits,
         observer: ProgressLine.observer(quiet: common.quiet))
-      let report = try copier.compact(FilePath(file), to: destination.target(for: file)) {
-        Interruption.removeIfInterrupted($0.string)
-      }
+      let report = try compact(file, to: destination.target(for: file), with: copier)
       Interruption.removeIfInterrupted(nil)
       Console.endProgress()
       if json { printJSON(report, file) } else { printSummary(report, file) }
+    }
+  }
+
+  private func compact(_ file: String, to target: AtomicFile?, with copier: ArchiveCopier) throws
+    -> ArchiveCopier.CompactReport
+  {
+    func note(_ path: FilePath) { Interruption.removeIfInterrupted(path.string) }
+    guard let target, RemoteArchive.isAddress(file) else {
+      return try copier.compact(FilePath(file), to: target, willWrite: note)
+    }
+    let reader = try ArchiveReader.opening(file, limits.limits, store)
+    return try ArchiveReader.checkingFetched([reader]) {
+      let archive = try SourceArchive(reader, name: RemoteArchive.shown(file))
+      return try copier.compact(archive, to: target, willWrite: note)
     }
   }
 

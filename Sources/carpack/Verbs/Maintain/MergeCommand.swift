@@ -4,6 +4,7 @@ internal import ArgumentParser
 internal import Copying
 internal import Files
 internal import IPLD
+internal import Remote
 internal import Snapshots
 internal import SystemPackage
 
@@ -31,7 +32,9 @@ struct MergeCommand: ReportingCommand {
       ]))
 
   @Argument(
-    help: ArgumentHelp("The archives.", valueName: "file"), completion: .file(extensions: ["zst"]))
+    help: ArgumentHelp(
+      "The archives: files, https:// or s3:// addresses.", valueName: "archive"),
+    completion: .file(extensions: ["zst"]))
   var files: [String]
 
   @Option(
@@ -51,25 +54,32 @@ struct MergeCommand: ReportingCommand {
 
   @OptionGroup var limits: LimitOptions
 
+  @OptionGroup var store: StoreArguments
+
   @OptionGroup var reporting: ReportOptions
 
   func validate() throws {
     if OutputPath.isFolder(output) {
       throw ValidationError("\(output) is a folder: name the file")
     }
+    if RemoteArchive.isAddress(output) {
+      throw ValidationError("-o takes a file; \"carpack push\" puts that elsewhere")
+    }
     if output == "-" { throw ValidationError("-o takes a file: what is written is read back") }
   }
 
   func run() throws {
-    for file in files { try CARInput.refuse(file) }
+    for file in files where !RemoteArchive.isAddress(file) { try CARInput.refuse(file) }
     try Self.refuseInput(output, among: files)
     let target = try AtomicFile(
       FilePath(output), replacing: force, from: files.map { FilePath($0) })
     let archives = try files.map(open)
     let copier = ArchiveCopier(
       level: compression.level, observer: ProgressLine.observer(quiet: common.quiet))
-    let report = try copier.merge(archives, to: target, keepsPrivateData: keepsPrivateData) {
-      Interruption.removeIfInterrupted($0.string)
+    let report = try ArchiveReader.checkingFetched(archives.map(\.reader)) {
+      try copier.merge(archives, to: target, keepsPrivateData: keepsPrivateData) {
+        Interruption.removeIfInterrupted($0.string)
+      }
     }
     Interruption.removeIfInterrupted(nil)
     Console.endProgress()
@@ -79,14 +89,15 @@ struct MergeCommand: ReportingCommand {
 
   /// Opens an archive; what is wrong with it is said with its name, for there are several.
   private func open(_ file: String) throws -> SourceArchive {
+    let name = RemoteArchive.shown(file)
     do {
-      return try SourceArchive(
-        try ArchiveReader(path: FilePath(file), limits: limits.limits), name: file)
+      let reader = try ArchiveReader.opening(file, limits.limits, store)
+      return try ArchiveReader.checkingFetched([reader]) { try SourceArchive(reader, name: name) }
     } catch let error where error is ArchiveError || error is SnapshotError {
       let failure = Failure(error)
-      let isNamed = failure.message.contains(file)
+      let isNamed = failure.message.contains(name)
       throw Failure(
-        isNamed ? failure.message : "\(file): \(failure.message)", hint: failure.hint,
+        isNamed ? failure.message : "\(name): \(failure.message)", hint: failure.hint,
         status: failure.status)
     }
   }

@@ -18,8 +18,10 @@ extension RepairCommand {
       Interruption.removeIfInterrupted(target.temporaryPath.string)
       let copier = ArchiveCopier(
         level: compression.level, observer: ProgressLine.observer(quiet: common.quiet))
-      report = try copier.salvage(
-        ArchiveReader(path: FilePath(file), limits: limits.limits), into: storage, by: provenance)
+      let reader = try ArchiveReader.opening(file, limits.limits, store)
+      report = try ArchiveReader.checkingFetched([reader]) {
+        try copier.salvage(reader, into: storage, by: provenance)
+      }
       try target.publishArchive()
       Interruption.removeIfInterrupted(nil)
     } catch {

@@ -3,6 +3,7 @@ internal import Archive
 internal import ArgumentParser
 internal import Copying
 internal import Files
+internal import Remote
 internal import SystemPackage
 
 /// `carpack repair`: what can be made right again is, and nothing else is touched.
@@ -17,7 +18,7 @@ struct RepairCommand: ReportingCommand {
       """
       Indexes and footers say nothing that the data does not. Damaged ones are made again, byte for byte, where they lay; where that is not possible, new ones are appended over everything that is there. Snapshots that are whole and that no footer leads to any more are put into the history, marked as found. What is whole of an unfinished write is kept. Bytes that are in order are never written to.
 
-      Damaged data is taken from the archives that --from names, as far as they have it. Otherwise it cannot be made again: "carpack verify" says what is lost with it, and everything else can still be read. With -o the archive is only read, and a new one is made of everything that is left: every section that still hashes to its CID, and every snapshot. A snapshot that lost nothing is what it was; of the others, what is gone is named, and noted in the new archive.
+      Damaged data is taken from the archives that --from names, as far as they have it. Otherwise it cannot be made again: "carpack verify" says what is lost with it, and everything else can still be read. With -o the archive is only read, wherever it lies, and a new one is made of everything that is left: every section that still hashes to its CID, and every snapshot. A snapshot that lost nothing is what it was; of the others, what is gone is named, and noted in the new archive.
 
       Exit status: 0 everything is in order now; 10 with -o: something is lost, and the new archive says what; 11 data is damaged (nothing of it was changed); 73 the file cannot be written to, or the output exists.
       """,
@@ -33,14 +34,16 @@ struct RepairCommand: ReportingCommand {
 
   @Option(
     help: ArgumentHelp(
-      "Another archive that may have what is lost, such as an older copy (repeatable).",
-      valueName: "file"),
+      "Another archive that may have what is lost, such as an older copy: a file, an https:// or s3:// address (repeatable).",
+      valueName: "archive"),
     completion: .file(extensions: ["zst"]))
   var from: [String] = []
 
   @OptionGroup var compression: CompressionOptions
 
   @OptionGroup var limits: LimitOptions
+
+  @OptionGroup var store: StoreArguments
 
   @OptionGroup var reporting: ReportOptions
 
@@ -53,8 +56,8 @@ struct RepairCommand: ReportingCommand {
   }
 
   func run() throws {
-    for file in from { try CARInput.refuse(file) }
-    try archives.each(common) { file in
+    for file in from where !RemoteArchive.isAddress(file) { try CARInput.refuse(file) }
+    try archives.each(common, onlyReading: destination.output != nil) { file in
       if let target = try destination.target(for: file) {
         try salvage(file, to: target)
       } else {
@@ -69,8 +72,14 @@ struct RepairCommand: ReportingCommand {
       guard !AtomicFile.areSame(FilePath(name), FilePath(file)) else {
         throw Failure("--from: \(name) is the archive itself", status: .usage)
       }
-      return try ArchiveReader(path: FilePath(name), limits: limits.limits)
+      return try ArchiveReader.opening(name, limits.limits, store)
     }
+    try ArchiveReader.checkingFetched(sources) { try repair(file, storage, from: sources) }
+  }
+
+  private func repair(
+    _ file: String, _ storage: FileStorage, from sources: [ArchiveReader]
+  ) throws {
     let report: ArchiveRepair.Outcome
     do {
       report = try ArchiveRepair.repair(
@@ -82,6 +91,8 @@ struct RepairCommand: ReportingCommand {
         hint: try copyInPlace(of: file, sources) ?? Self.newArchive, status: .damaged)
     }
     Console.endProgress()
+    // What could not be fetched is not lost.
+    for source in sources { try source.checkFetched() }
     if json { printJSON(report, file) } else { printText(report, file) }
     guard let damage = report.damage else { return try pointToMerge(file, sources) }
     Failure("\(file): \(damage)", hint: try hint(on: file, sources), status: .damaged).say()
@@ -102,7 +113,7 @@ struct RepairCommand: ReportingCommand {
   /// What to do if a snapshot that is damaged or lost is in a copy; nil if that is in none.
   private func copyInPlace(of file: String, _ sources: [ArchiveReader]) throws -> String? {
     let left = try ArchiveReader(path: FilePath(file), limits: limits.limits)
-    for (name, copy) in zip(from, sources)
+    for (name, copy) in zip(from.map(RemoteArchive.shown), sources)
     where try copy.surplus(over: left).snapshots > 0 {
       guard try left.surplus(over: copy) != (0, 0, 0) else {
         return "\(name) has all that is left of \(file), and more: put a copy of it in its place"
@@ -115,7 +126,7 @@ struct RepairCommand: ReportingCommand {
 
   /// Says what the other archives have beside what was damaged.
   private func pointToMerge(_ file: String, _ sources: [ArchiveReader]) throws {
-    for (name, copy) in zip(from, sources) {
+    for (name, copy) in zip(from.map(RemoteArchive.shown), sources) {
       let repaired = try ArchiveReader(path: FilePath(file), limits: limits.limits)
       let (snapshots, blobs, _) = try copy.surplus(over: repaired)
       guard snapshots + blobs > 0 else { continue }

@@ -48,7 +48,7 @@ struct RehearseCommand: ParsableCommand {
 
   func run() throws {
     try RestoreCommand.refuseStandardInput(argument.file)
-    try argument.read { opened in
+    try argument.read(over: network.options()) { opened in
       let snapshot = try opened.snapshot(choice)
       _ = opened.status
       reporting.common.say(
@@ -64,7 +64,7 @@ struct RehearseCommand: ParsableCommand {
       options.isRehearsal = true
       var networkOptions = try network.options()
       networkOptions.namedServers.append(to)
-      try RestoreRun(archive: FilePath(argument.file), snapshot: snapshot, reporting: reporting)
+      try RestoreRun(argument.file, snapshot: snapshot, reporting: reporting)
         .run(options, networkOptions)
     }
   }

@@ -4,6 +4,7 @@ internal import ArgumentParser
 internal import Files
 internal import HTTP
 internal import IPLD
+internal import Remote
 internal import Restore
 internal import Snapshots
 internal import Synchronization
@@ -19,7 +20,7 @@ struct RestoreCommand: ParsableCommand {
     usage: "carpack restore [<options>] <archive> --to <url>",
     discussion: Help.discussion(
       """
-      --to SERVER moves the account there, from its old server or, if that is gone, from the archive and a rotation key of your own (--recovery-key). The steps: an account is made on the new server, deactivated; the repository is imported; every blob that the server says it misses is sent; all of it is read back and compared; the preferences follow, if the archive has them. Only then, and only when you agree, is the identity moved, the account activated, and, with --deactivate-old, deactivated on the old server. Each step is done by what servers and the directory say, so that the same command goes on after an interruption; NAME.restore.json beside the archive says what was done, and holds no secret.
+      --to SERVER moves the account there, from its old server or, if that is gone, from the archive and a rotation key of your own (--recovery-key). The steps: an account is made on the new server, deactivated; the repository is imported; every blob that the server says it misses is sent; all of it is read back and compared; the preferences follow, if the archive has them. Only then, and only when you agree, is the identity moved, the account activated, and, with --deactivate-old, deactivated on the old server. Each step is done by what servers and the directory say, so that the same command goes on after an interruption; NAME.restore.json beside the archive, or in this folder for one elsewhere, says what was done, and holds no secret.
 
       --plan says what would be done, and what is needed, and changes nothing. --dry-run FILE writes the operation to FILE instead of sending it.
 
@@ -141,14 +142,13 @@ struct RestoreCommand: ParsableCommand {
 
   func run() throws {
     try Self.refuseStandardInput(argument.file)
-    try argument.read { opened in
+    try argument.read(over: network.options()) { opened in
       let snapshot = try opened.snapshot(choice, naming: records)
       if opened.status != .success {
         Console.say(
           .warning, "the archive is not in order; what is restored is checked all the same")
       }
-      let run = RestoreRun(
-        archive: FilePath(argument.file), snapshot: snapshot, reporting: reporting)
+      let run = RestoreRun(argument.file, snapshot: snapshot, reporting: reporting)
       let networkOptions = try networkOptions()
       if !records.isEmpty {
         try RecordRestoring(command: self).run(snapshot, networkOptions)
@@ -220,9 +220,18 @@ struct RestoreCommand: ParsableCommand {
 
 /// Runs a restore, and says what came of it.
 struct RestoreRun {
-  let archive: FilePath
-  let snapshot: ArchivedSnapshot
-  let reporting: ReportOptions
+  /// The file beside whose name it is noted what was done.
+  private let archive: FilePath
+  private let snapshot: ArchivedSnapshot
+  private let reporting: ReportOptions
+
+  /// The restore of a snapshot in an archive: a file, or an address, whose last part is the name of
+  /// the note in the current folder.
+  init(_ archive: String, snapshot: ArchivedSnapshot, reporting: ReportOptions) {
+    self.archive = FilePath(
+      RemoteArchive.isAddress(archive) ? Elsewhere.fileName(archive) : archive)
+    (self.snapshot, self.reporting) = (snapshot, reporting)
+  }
 
   /// Restores an account to a server.
   func run(_ options: RestoreOptions, _ networkOptions: NetworkOptions) throws {
