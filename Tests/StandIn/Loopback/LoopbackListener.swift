@@ -13,6 +13,7 @@ final class LoopbackListener: Sendable {
     var connections = 0
     var isStopped = false
     var log: [LoopbackExchange] = []
+    var freeze: PlannedFreeze?
   }
 
   let port: UInt16
@@ -46,6 +47,26 @@ final class LoopbackListener: Sendable {
   var log: [LoopbackExchange] { state.withLock { $0.log } }
 
   func forgetLog() { state.withLock { $0.log.removeAll() } }
+
+  func freeze(_ number: Int, _ manner: Freeze) {
+    state.withLock { $0.freeze = PlannedFreeze(manner: manner, left: number) }
+  }
+
+  var frozenRequest: String? { state.withLock { $0.freeze?.request } }
+
+  /// How the answer to a request is frozen; nil if it is not.
+  private func freeze(of request: LoopbackRequest) -> Freeze? {
+    state.withLock { state in
+      guard let freeze = state.freeze, freeze.request == nil else { return nil }
+      guard freeze.left == 0 else {
+        state.freeze?.left -= 1
+        return nil
+      }
+      state.freeze?.request = "\(request.method) \(request.path)"
+      // An answer to HEAD has no body that could be late.
+      return request.method == "HEAD" ? .silent : freeze.manner
+    }
+  }
 
   var connectionCount: Int { state.withLock { $0.connections } }
 
@@ -93,6 +114,10 @@ final class LoopbackListener: Sendable {
       }
       let exchange = begin(request)
       do {
+        if let freeze = freeze(of: request) {
+          response.distortion = freeze.distortion
+          if freeze == .silent { try response.pauseForEver() }
+        }
         try handler(request, response)
         if !response.hasBegun && !response.hasEnded { try response.send() }
       } catch is LoopbackResponse.Gone {
