@@ -4,7 +4,8 @@ internal import HTTP
 
 /// What follows a backup: the health check is told the exit status, and a program is run.
 ///
-/// Neither changes the status of the backup.
+/// Neither changes the status of the backup; a signal that comes while the health check is told ends
+/// the command with its own.
 struct BackupEnding {
   private let healthcheck: Healthcheck?
   private let hooks: Hooks?
@@ -45,7 +46,8 @@ struct BackupEnding {
       throw error
     }
     Console.flush()
-    healthcheck?.send(status, options)
+    // The backup is whole; who wants the command to end wants no program to be started.
+    if let ended = healthcheck?.send(status, options) { throw ended }
     if let hooks, let record { hooks.run(after: status, report: record) }
     if status != .success { throw status }
   }

@@ -47,7 +47,9 @@ struct Healthcheck {
   }
 
   /// Sends the status, and says so if it does not arrive.
-  func send(_ status: ExitStatus, _ options: NetworkOptions) {
+  ///
+  /// - Returns: The exit status of the signal that ended it; nil if none did.
+  func send(_ status: ExitStatus, _ options: NetworkOptions) -> ExitStatus? {
     do {
       let target = url(for: status)
       let given = options
@@ -57,13 +59,15 @@ struct Healthcheck {
       Self.warn(Self.words(error))
     } catch is CancellationError {
       Self.warn("it was interrupted")
-    } catch let status as ExitStatus {
-      Self.warn(
-        status == .temporary
-          ? "no answer within \(Self.maximumSeconds) seconds" : "it was interrupted")
+    } catch let late as ExitStatus where late == .temporary {
+      Self.warn("no answer within \(Self.maximumSeconds) seconds")
+    } catch let signal as ExitStatus {
+      Self.warn("it was interrupted")
+      return signal
     } catch {
       Self.warn("it failed")
     }
+    return nil
   }
 
   private static func warn(_ why: String) {
