@@ -15,6 +15,8 @@ package struct ArchiveServer {
   private static let maximumConnections = 1024
   private static let maximumHeader = 32 << 10
   private static let idleSeconds: Int64 = 60
+  /// How long answers that are being sent have to end, once the process is told to.
+  static let grace: Duration = .seconds(10)
 
   private let options: ServerOptions
   private let shelf: Shelf
@@ -41,8 +43,7 @@ package struct ArchiveServer {
   /// There is no archive that can be read.
   package struct Nothing: Error {}
 
-  /// Serves until the process is told to end, and then ends what is being answered, as far as
-  /// ``PromptEnd`` lets it.
+  /// Serves until the process is told to end, and then ends what is being answered.
   ///
   /// - Throws: if the address cannot be bound to.
   package func run() async throws {
@@ -50,9 +51,8 @@ package struct ArchiveServer {
     let budget = SendBudget()
     let pages = Pages(
       shelf: shelf, budget: budget, page: try ViewerPage.html(), token: token)
-    let work = WorkThreads()
     let endpoints = Endpoints(
-      shelf: shelf, work: work, repositories: Repositories(on: work), budget: budget,
+      shelf: shelf, repositories: Repositories(), budget: budget,
       directory: Directory(shelf: shelf, impersonates: options.impersonates), options: options)
     var logger = Logger(label: "carpack")
     logger.logLevel = .critical
@@ -77,15 +77,13 @@ package struct ArchiveServer {
         address: .hostname(options.host, port: options.port),
         availableConnectionsDelegate: MaximumAvailableConnections(
           Self.maximumConnections, logger: logger)),
-      services: [Watch(shelf: shelf, work: work)],
+      services: [Watch(shelf: shelf)],
       onServerRunning: { channel in
         let port = channel.localAddress?.port ?? options.port
         hosts.bind(HostRule(host: options.host, port: port, names: options.hostnames))
         Announcement(options, shelf, port: port, token: token).say()
       },
       logger: logger)
-    let end = PromptEnd()
-    defer { end.cancel() }
     try await application.runService(gracefulShutdownSignals: [.sigterm, .sigint])
   }
 }
@@ -93,20 +91,22 @@ package struct ArchiveServer {
 /// Looks at the archives again, every second.
 private struct Watch: Service {
   let shelf: Shelf
-  let work: WorkThreads
 
   func run() async throws {
     await cancelWhenGracefulShutdown {
       while !Task.isCancelled {
         do {
           try await Task.sleep(for: .seconds(1))
-          try await work.run { _ = shelf.refresh() }
-        } catch is WorkThreads.Busy {
-          // Files are looked at when there is time.
         } catch {
           return
         }
+        shelf.refresh()
       }
+    }
+    // A reader that takes nothing must not keep the process from ending.
+    Task.detached {
+      try await Task.sleep(for: ArchiveServer.grace)
+      exit(0)
     }
   }
 }

@@ -26,7 +26,7 @@ final class Metrics: Sendable {
   }
 
   /// What is given at `/metrics`.
-  func text(archives: Int, accounts: Int, work: WorkThreads.Counts) -> String {
+  func text(archives: Int, accounts: Int) -> String {
     let counts = counts.withLock { $0 }
     var lines = [
       "# HELP carpack_requests_total Requests that were answered.",
@@ -49,16 +49,6 @@ final class Metrics: Sendable {
       "\(counts.seconds)")
     add("carpack_archives", "gauge", "Archives that are served.", "\(archives)")
     add("carpack_accounts", "gauge", "Accounts that are served.", "\(accounts)")
-    add(
-      "carpack_work_running", "gauge", "Repositories being laid out, blobs being hashed.",
-      "\(work.running)")
-    add("carpack_work_waiting", "gauge", "Such work that waits.", "\(work.waiting)")
-    add(
-      "carpack_work_refused_total", "counter", "Such work that was answered with 503.",
-      "\(work.refused)")
-    add(
-      "carpack_work_abandoned_total", "counter", "Such work whose client left before it began.",
-      "\(work.abandoned)")
     return lines.joined(separator: "\n") + "\n"
   }
 }

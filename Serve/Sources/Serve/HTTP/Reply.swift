@@ -17,33 +17,12 @@ struct XRPCFault: Error {
     (self.name, self.message, self.status) = (name, message, status)
   }
 
-  /// More is being done already than can be; asked for again, it may be there.
-  static let busy = XRPCFault(
-    "NotEnoughResources", "the server has too much to do: ask again in a few seconds",
-    status: .serviceUnavailable)
-
   static func invalid(_ message: String) -> XRPCFault { XRPCFault("InvalidRequest", message) }
 
   var response: Response {
-    var response = Response.json(status: status) { json in
+    .json(status: status) { json in
       json.field("error", name)
       json.field("message", message)
-    }
-    if status == .serviceUnavailable { response.headers[.retryAfter] = "5" }
-    return response
-  }
-}
-
-extension XRPCFault {
-  /// What is said of an error.
-  init(of error: any Error) {
-    switch error {
-    case let fault as XRPCFault: self = fault
-    case is WorkThreads.Busy, is WorkThreads.Abandoned: self = .busy
-    default:
-      self = XRPCFault(
-        "InternalServerError", "the archive cannot be read: \(error)",
-        status: .internalServerError)
     }
   }
 }

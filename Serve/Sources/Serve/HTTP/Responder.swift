@@ -3,7 +3,6 @@ import HTTPTypes
 import Hummingbird
 import Logging
 import NIOCore
-import Synchronization
 
 /// What is known of a request beside what it says.
 struct ClientContext: RequestContext {
@@ -20,19 +19,6 @@ struct ClientContext: RequestContext {
   }
 }
 
-extension ClientContext {
-  /// Who asked, for work that may have to wait.
-  fileprivate func asker() async -> Asker {
-    do {
-      let connection = try await channel.pipeline.handler(type: StalledConnections.self).get()
-      return Asker(channel) { connection.isEnded.load(ordering: .relaxed) }
-    } catch {
-      // A connection that is closed has no handlers any more.
-      return Asker(channel) { true }
-    }
-  }
-}
-
 /// Leads every request to what answers it, and counts it.
 struct Responder: HTTPResponder {
   let endpoints: Endpoints
@@ -45,9 +31,7 @@ struct Responder: HTTPResponder {
   func respond(to request: Request, context: ClientContext) async throws -> Response {
     let start = ContinuousClock.now
     let path = request.uri.path
-    var (response, endpoint) = await Asker.$current.withValue(await context.asker()) {
-      await answer(path, request)
-    }
+    var (response, endpoint) = await answer(path, request)
     response =
       request.method == .head ? response.createHeadResponse() : response.paced(on: context.channel)
     if metrics != nil || log != nil {
@@ -76,8 +60,13 @@ struct Responder: HTTPResponder {
     }
     do {
       return try await dispatch(path, request, origin: origin(authority))
+    } catch let fault as XRPCFault {
+      return (fault.response, "error")
     } catch {
-      return (XRPCFault(of: error).response, "error")
+      let fault = XRPCFault(
+        "InternalServerError", "the archive cannot be read: \(error)",
+        status: .internalServerError)
+      return (fault.response, "error")
     }
   }
 
@@ -94,8 +83,7 @@ struct Responder: HTTPResponder {
     }
     if path == "/metrics", let metrics, request.isReading {
       let text = metrics.text(
-        archives: endpoints.shelf.archives.count, accounts: endpoints.shelf.accounts.count,
-        work: endpoints.work.counts)
+        archives: endpoints.shelf.archives.count, accounts: endpoints.shelf.accounts.count)
       return (.bytes(Array(text.utf8), type: "text/plain; version=0.0.4"), "metrics")
     }
     guard options.offer == .everything else { return (.nothing, "other") }
@@ -127,8 +115,14 @@ struct Responder: HTTPResponder {
       do {
         guard request.isReading else { throw Endpoints.notHere(method) }
         response = try await endpoints.answer(method, request, origin: origin)
+      } catch let fault as XRPCFault {
+        response = fault.response
       } catch {
-        response = XRPCFault(of: error).response
+        response =
+          XRPCFault(
+            "InternalServerError", "the archive cannot be read: \(error)",
+            status: .internalServerError
+          ).response
       }
     }
     response.headers[.accessControlAllowOrigin] = "*"

@@ -1,5 +1,4 @@
 import NIOCore
-import Synchronization
 
 /// Keeps what waits to go out on a connection short, and closes one on which nothing moves: a
 /// client that asked, and reads no answer, would hold one for as long as it likes.
@@ -16,9 +15,6 @@ final class StalledConnections: ChannelInboundHandler, RemovableChannelHandler, 
   private static let waterMark = ChannelOptions.Types.WriteBufferWaterMark(
     low: 4 << 10, high: 8 << 10)
 
-  /// Whether the client has said that it sends nothing more, as one does that goes away.
-  let isEnded = Atomic<Bool>(false)
-
   func handlerAdded(context: ChannelHandlerContext) {
     // A connection that cannot have it keeps what is usual, 64 KiB.
     context.channel.setOption(.writeBufferWaterMark, value: Self.waterMark).whenFailure { _ in }
@@ -28,9 +24,6 @@ final class StalledConnections: ChannelInboundHandler, RemovableChannelHandler, 
     if event is IdleStateHandler.IdleStateEvent {
       context.close(promise: nil)
     } else {
-      if case .inputClosed? = event as? ChannelEvent {
-        isEnded.store(true, ordering: .relaxed)
-      }
       context.fireUserInboundEventTriggered(event)
     }
   }

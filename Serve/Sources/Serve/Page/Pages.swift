@@ -2,7 +2,10 @@ import Archive
 import Foundation
 import HTTPTypes
 import Hummingbird
+import IPLD
+import NIOCore
 import Snapshots
+import SystemPackage
 import Viewer
 
 /// The page that shows archives, and the archives for it, under a path that only who was told it
@@ -51,13 +54,11 @@ struct Pages: Sendable {
     var headers = HTTPFields()
     headers[.contentType] = "application/zstd"
     headers[.xContentTypeOptions] = "nosniff"
-    headers[.eTag] = archive.tag
-    let length = archive.servedLength
+    let generation = archive.reader.generation
+    let file = archive.identity.inode
+    headers[.eTag] = "\"\(file)-\(generation.number)-\(generation.committedLength)\""
+    let length = generation.number > 0 ? generation.committedLength : archive.reader.fileSize
     let descriptor = try OpenFile(archive.path)
-    // The name may lead to another file already, which the server looks at within a second.
-    guard try descriptor.inode == archive.identity.inode, try descriptor.length >= length else {
-      throw XRPCFault.busy
-    }
     let budget = budget
     return keptPrivate(
       .ranged(length, request, headers) { range, writer in
@@ -110,5 +111,36 @@ struct Pages: Sendable {
         ? String(UnicodeScalar(byte))
         : "%" + String(byte >> 4, radix: 16) + String(byte & 15, radix: 16)
     }.joined()
+  }
+}
+
+/// A file that is read at any place, and closed when nobody reads it any more.
+private final class OpenFile: Sendable {
+  private let descriptor: SystemPackage.FileDescriptor
+
+  init(_ path: String) throws {
+    descriptor = try SystemPackage.FileDescriptor.open(
+      SystemPackage.FilePath(path), .readOnly, options: [.closeOnExec])
+  }
+
+  deinit {
+    // It was only read.
+    _ = try? descriptor.close()
+  }
+
+  /// Appends bytes of the file.
+  func append(_ range: Range<Int>, to buffer: inout ByteBuffer) throws {
+    var place = range.lowerBound
+    while place < range.upperBound {
+      let count = try unsafe buffer.writeWithUnsafeMutableBytes(
+        minimumWritableBytes: range.upperBound - place
+      ) { space in
+        let wanted = unsafe UnsafeMutableRawBufferPointer(
+          rebasing: space[0..<range.upperBound - place])
+        return try unsafe descriptor.read(fromAbsoluteOffset: Int64(place), into: wanted)
+      }
+      guard count > 0 else { throw ArchiveError(.truncated, offset: UInt64(place)) }
+      place += count
+    }
   }
 }

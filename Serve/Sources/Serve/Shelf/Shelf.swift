@@ -159,12 +159,8 @@ struct ServedAccount: Sendable {
   var rev: String { entry.rev?.text ?? "" }
   /// The snapshot.
   ///
-  /// - Throws: `SnapshotError` and `ArchiveError` for a manifest that is damaged, or a file
-  ///   that was cut off.
-  func snapshot() throws -> ArchivedSnapshot {
-    try archive.checkLength()
-    return try ArchivedSnapshot(entry.cid, in: archive.reader)
-  }
+  /// - Throws: `SnapshotError` and `ArchiveError` for a manifest that is damaged.
+  func snapshot() throws -> ArchivedSnapshot { try ArchivedSnapshot(entry.cid, in: archive.reader) }
 
   /// Whether its revision is later, or, where that is the same, it was made later.
   func isNewer(than other: ServedAccount) -> Bool {

@@ -79,57 +79,13 @@ final class ShelvedArchive: Sendable {
     hashed = isSame ? earlier?.hashed ?? HashedBlobs() : HashedBlobs()
   }
 
-  /// What tells its bytes from those of any other archive: a strong ETag (RFC 9110, section 8.8.1).
-  ///
-  /// The newest manifest proves all content, and the checksum of the last index segment how it lies
-  /// in the file. Bytes behind the last footer are not given out; a file that has none is told from
-  /// others by when it was changed.
-  var tag: String {
-    let generation = reader.generation
-    var parts = ["\(identity.inode)", "\(generation.number)", "\(servedLength)"]
-    if let head = generation.head { parts.append("\(head.cid)") }
-    if let segment = generation.segments.last {
-      parts.append(String(segment.checksum, radix: 16))
-    }
-    if generation.number == 0, let modified = identity.modified {
-      parts.append(String(modified.timeIntervalSince1970.bitPattern, radix: 16))
-    }
-    return "\"\(parts.joined(separator: "-"))\""
-  }
-
-  /// How much of the file is given out: what is committed, or all, if nothing is.
-  var servedLength: UInt64 {
-    reader.generation.number > 0 ? reader.generation.committedLength : reader.fileSize
-  }
-
-  /// Makes sure that the file has not been cut off.
-  ///
-  /// The system stops a process that touches a part of a mapping that its file does not have any
-  /// more. So the length is looked at before each piece; what is cut off between the look and the
-  /// reading of that one piece still ends the process. It is looked at by the file's name: an open
-  /// descriptor for each archive would be more than a process may have.
-  ///
-  /// - Throws: `ArchiveError` if it was.
-  func checkLength() throws {
-    var found = stat()
-    // If the name leads to another file, or to none, nobody can cut this one off by it.
-    guard unsafe stat(path, &found) == 0, UInt64(found.st_ino) == identity.inode else { return }
-    guard UInt64(found.st_size) >= servedLength else {
-      throw ArchiveError(.truncated, offset: UInt64(found.st_size))
-    }
-  }
-
-  /// Whether a blob has been hashed.
-  func hasHashed(_ blob: CID) -> Bool { hashed.contains(blob) }
-
   /// Makes sure, once in the life of the process, that a blob hashes to its CID.
   ///
   /// - Returns: whether it was hashed now.
-  /// - Throws: `ArchiveError` if it does not, or the file was cut off.
+  /// - Throws: `ArchiveError` if it does not.
   func hashOnce(_ blob: CID) throws -> Bool {
     guard !hashed.contains(blob) else { return false }
-    try checkLength()
-    try reader.read(blob) { _ in try checkLength() }
+    try reader.read(blob) { _ in }
     hashed.insert(blob)
     return true
   }

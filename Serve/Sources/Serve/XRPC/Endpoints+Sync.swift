@@ -67,10 +67,7 @@ extension Endpoints {
     }
     let length = car.withBytes { $0.count }
     let budget = budget
-    var headers = headers(Self.carType, account)
-    // The same manifest gives the same CAR, bit for bit.
-    headers[.eTag] = "\"\(account.entry.cid)\""
-    return .ranged(UInt64(length), request, headers) { range, writer in
+    return .ranged(UInt64(length), request, headers(Self.carType, account)) { range, writer in
       try await budget.send(Int(range.lowerBound)..<Int(range.upperBound), to: &writer) {
         part, buffer in
         car.withBytes { buffer.append($0.extracting(part)) }
@@ -102,8 +99,7 @@ extension Endpoints {
         "InternalServerError", "what changed since then is not known: the archive is damaged",
         status: .internalServerError)
     }
-    let cids = try await work.run(isWanted: Asker.currentIsPresent) { new.blocks(notIn: old) }
-    return blocks(cids, of: new, account)
+    return blocks(new.blocks(notIn: old), of: new, account)
   }
 
   /// A CAR with the commit as its root, and these blocks.
@@ -210,9 +206,7 @@ extension Endpoints {
       throw XRPCFault(
         "BlobNotFound", "Blob not found: a record refers to it, and the archive lacks it")
     }
-    if !archive.hasHashed(cid),
-      try await work.run(isWanted: Asker.currentIsPresent, { try archive.hashOnce(cid) })
-    {
+    if try archive.hashOnce(cid) {
       budget.hasRead(Int(section.bodyLength), release: archive.reader.releasePages)
     }
     var headers = HTTPFields()
@@ -222,9 +216,9 @@ extension Endpoints {
     headers[.contentSecurityPolicy] = "default-src 'none'; sandbox"
     headers[.eTag] = "\"\(cid)\""
     headers[.cacheControl] = "public, max-age=31536000, immutable"
-    let budget = budget
+    let (budget, reader) = (budget, archive.reader)
     return .ranged(section.bodyLength, request, headers) { range, writer in
-      try await budget.send(cid, range, of: archive, to: &writer)
+      try await budget.send(cid, range, of: reader, to: &writer)
     }
   }
 

@@ -10,7 +10,6 @@ import Snapshots
 /// The answers are those of the reference server, as far as an archive can give them.
 struct Endpoints: Sendable {
   let shelf: Shelf
-  let work: WorkThreads
   let repositories: Repositories
   let budget: SendBudget
   let directory: Directory
