@@ -79,7 +79,7 @@ struct DiffCommand: ReportingCommand {
       throw Failure(
         "\(error)", hint: "its CAR was incomplete when it was packed", status: .incomplete)
     }
-    listing.add(diff, old: old, new: new)
+    try listing.add(diff, old: old, new: new)
     for gap in diff.gaps {
       let side = gap.side == .old ? "old" : "new"
       Console.say(

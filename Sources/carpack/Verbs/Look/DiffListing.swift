@@ -35,13 +35,22 @@ struct DiffListing {
   }
 
   /// Prints the blobs that came and went, in one order, and the sum.
-  mutating func add(_ diff: SnapshotDiff, old: ArchivedSnapshot, new: ArchivedSnapshot) {
+  ///
+  /// - Throws: `ArchiveError` and `SnapshotError` if an archive cannot be read.
+  mutating func add(_ diff: SnapshotDiff, old: ArchivedSnapshot, new: ArchivedSnapshot) throws {
     var (added, gone) = (diff.addedBlobs[...], diff.goneBlobs[...])
+    // All at once, and by their sizes, so that none is fetched for it from elsewhere.
+    func states(_ blobs: ArraySlice<BlobTable.Entry>, _ archived: ArchivedSnapshot) throws
+      -> ArraySlice<BlobState>
+    {
+      try archived.states(of: blobs.map(\.cid), sizes: blobs.map(\.size))[...]
+    }
+    var (statesOfAdded, statesOfGone) = (try states(added, new), try states(gone, old))
     while let next = added.first ?? gone.first {
       if let other = gone.first, added.isEmpty || "\(other.cid)" < "\(next.cid)" {
-        add(gone.removeFirst(), isAdded: false, state: old.state(of: other.cid))
+        add(gone.removeFirst(), isAdded: false, state: statesOfGone.removeFirst())
       } else {
-        add(added.removeFirst(), isAdded: true, state: new.state(of: next.cid))
+        add(added.removeFirst(), isAdded: true, state: statesOfAdded.removeFirst())
       }
     }
     if isJSON { printSummary(diff, complete: diff.gapCount == 0) } else { Console.print(sum(diff)) }
