@@ -57,7 +57,7 @@ import Testing
     let start = ContinuousClock.now
     let found = try messages(bytes, pieces: 64 << 10)
     // 16 MiB; if each frame copied what came before it, 32 GiB.
-    #expect(start.duration(to: .now) < .seconds(4))
+    #expect(start.duration(to: .now) < .seconds(15))
     #expect(found == [.message([UInt8](repeating: 1, count: count * length))])
   }
 
