@@ -13,6 +13,8 @@ struct CurlSettings: Sendable {
   /// In how many seconds all of a short answer has to be here, the connection not counted; nil for
   /// a long one.
   var totalSeconds: Int?
+  /// In how many seconds everything has to be over, whatever else is allowed; nil for no such limit.
+  var secondsLeft: Int?
 
   /// A transfer that brings less than this in a second, over the time of a stall, stands still: on
   /// the slowest of lines sixteen at a time bring more.
@@ -37,6 +39,11 @@ struct CurlSettings: Sendable {
     if !request.isPrepared { settings.stallSeconds = min(stallSeconds, Self.shortStallSeconds) }
     if let patience = request.patience { settings.stallSeconds = max(stallSeconds, patience) }
     if !request.isStreamed { settings.totalSeconds = Self.shortTotalSeconds }
+    if let left = request.secondsLeft {
+      settings.secondsLeft = left
+      settings.connectSeconds = min(connectSeconds, left)
+      settings.totalSeconds = min(settings.totalSeconds ?? left, left)
+    }
     return settings
   }
 }
@@ -50,7 +57,7 @@ extension CurlEasy {
     set(CURLOPT_LOW_SPEED_LIMIT, CurlSettings.leastBytesPerSecond)
     set(CURLOPT_LOW_SPEED_TIME, settings.stallSeconds)
     if let total = settings.totalSeconds {
-      set(CURLOPT_TIMEOUT, settings.connectSeconds + total)
+      set(CURLOPT_TIMEOUT, min(settings.connectSeconds + total, settings.secondsLeft ?? .max))
     }
 
     var fields = order.request.fields.map { name, value in

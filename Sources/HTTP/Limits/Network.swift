@@ -3,20 +3,24 @@ internal import Synchronization
 /// The way to servers that everything in a run shares: connections, the limits of each host, what
 /// the user set.
 ///
-/// A request goes through `Retry` (again, if it fails for a reason that may pass),
-/// `CircuitBreaker` (waits for a host that is away), `RateLimit` (no more than
-/// its host allows) and the transport.
+/// A request is sent when the gate before its host lets it through (``HostGate``), and again if it
+/// fails for a reason that may pass.
 public final class Network: Sendable {
   /// What the user set.
   package let options: NetworkOptions
 
   package let clock: any NetworkClock
-  package let limits: RateLimit
   private let transport: any HTTPTransport
   private let chance: @Sendable () -> Double
+  private let gates = Mutex<[Authority: HostGate]>([:])
+  /// The places for transfers to all hosts together: each takes a descriptor or two.
+  private let transfers: Places
+  private let slowTransfers = SlowTransfers()
 
   /// How often something is tried that stands still each time, for each of these takes long.
   private static let maximumStalls = 2
+  /// How often a host's naming a time is obeyed for one request.
+  private static let maximumRefusals = 30
 
   /// The way to servers under these options.
   ///
@@ -34,12 +38,20 @@ public final class Network: Sendable {
     chance: @escaping @Sendable () -> Double = { .random(in: 0...1) }
   ) {
     self.options = options
+    self.transport = transport
     self.clock = clock
     self.chance = chance
-    limits = RateLimit(
-      RequestLog(transport, clock: clock, observer: options.observer), options: options,
-      maximumTransfers: maximumTransfers, clock: clock, chance: chance)
-    self.transport = CircuitBreaker(limits, clock: clock, observer: options.observer)
+    transfers = Places(maximumTransfers)
+  }
+
+  /// The gate before a host.
+  package func gate(to authority: Authority) -> HostGate {
+    gates.withLock { gates in
+      if let gate = gates[authority] { return gate }
+      let gate = HostGate(to: authority, options: options, clock: clock, chance: chance)
+      gates[authority] = gate
+      return gate
+    }
   }
 
   /// How a request came out in the end.
@@ -83,49 +95,99 @@ public final class Network: Sendable {
   ///   - request: what is asked.
   ///   - offset: how much of the body need not be sent again, asked before each attempt.
   ///   - receive: reads an answer of success. What fails on the way there, and may pass, is asked
-  ///   for once more, and received by another call.
+  ///     for once more, and received by another call.
   /// - Returns: The last answer, whatever its status is, and what was received of one of success.
-  /// - Throws: ``TransportError`` of the last attempt, or because the host has refused everything
-  ///   for a while; what `receive` throws otherwise, which is not tried
-  ///   again; `CancellationError`.
+  /// - Throws: ``TransportError`` of the last attempt, because the host has refused everything for a
+  ///   while, or because it could not be asked within the request's time; what `receive` throws
+  ///   otherwise, which is not tried again; `CancellationError`.
   package func send<Value>(
     _ request: HTTPRequest, from offset: () -> UInt64 = { 0 },
     receive: (HTTPResponse) async throws -> Value
   ) async throws -> (Delivery, Value?) {
     var request = request
     try request.resolveTarget()
-    let host = try request.target().authority.host
-    let attempts = request.attempts ?? options.attempts
+    let attempts = max(1, request.attempts ?? options.attempts)
     request.attempts = attempts
-    let retry = Retry(attempts: attempts, clock: clock, chance: chance)
-    var stalls = 0
-    let (result, made) = try await retry.run(
-      {
-        request.offset = offset()
-        let result = await attempt(request, receive)
-        if case .failure = result { request.wantsNewConnection = true }
-        return result
-      },
-      mayPass: { result in
-        if Self.isStall(result) { stalls += 1 }
-        return stalls < Self.maximumStalls ? Self.whyTransient(result) : nil
-      },
-      waiting: { options.observer(.retry(host: host, seconds: $0, why: $1)) })
+    request.deadline = request.seconds.map { clock.now + $0 }
+    let url = try request.target()
+    let gate = gate(to: url.authority)
+    var moment = clock.now
+    var (made, stalls, refusals) = (0, 0, 0)
     do {
-      var (delivery, value) = try result.get()
-      delivery.attempts = made
-      return (delivery, value)
+      while true {
+        let permission = try await gate.enter(request, notBefore: moment)
+        request.offset = offset()
+        request.secondsLeft = request.deadline.map { max(1, Int(($0 - clock.now).rounded(.up))) }
+        let (answer, advice) = await begin(request, at: url.origin, gate, permission)
+        if case .failure = answer { request.wantsNewConnection = true }
+        // What the gate makes wait is no attempt.
+        switch advice {
+        case .whenThere where attempts > 1: continue
+        case .whenAllowed(let namesTime)
+        where refusals < (namesTime && attempts > 1 ? Self.maximumRefusals : attempts - 1):
+          refusals += 1
+          continue
+        case .none, .whenThere, .whenAllowed: break
+        }
+        let result = await finish(answer, receive)
+        made += 1
+        if Self.isStall(result) { stalls += 1 }
+        guard made < attempts, stalls < Self.maximumStalls, let why = Self.whyAgain(result) else {
+          var (delivery, value) = try result.get()
+          delivery.attempts = made
+          return (delivery, value)
+        }
+        let delay = Backoff.delay(made, chance)
+        options.observer(.retry(host: url.authority.host, seconds: delay, why: why))
+        moment = clock.now + delay
+      }
     } catch var error as TransportError {
-      error.attempts = made
+      error.attempts = max(1, made)
       throw error
     }
   }
 
-  private func attempt<Value>(
-    _ request: HTTPRequest, _ receive: (HTTPResponse) async throws -> Value
+  /// Sends a request once; the gate learns how it came out, and has its permission back when the
+  /// transfer has ended.
+  private func begin(
+    _ request: HTTPRequest, at origin: String, _ gate: HostGate, _ permission: HostGate.Permission
+  ) async -> (Result<HTTPResponse, any Error>, HostState.Advice) {
+    let start = clock.now
+    let ended = { @Sendable [self] (outcome: String) in
+      gate.leave(permission)
+      options.observer(
+        .request(
+          method: request.method.rawValue, url: request.url, outcome: outcome,
+          seconds: clock.now - start))
+    }
+    do {
+      let seat = try await transfers.take()
+      let response: HTTPResponse
+      do {
+        response = try await transport.send(request)
+      } catch {
+        seat.giveBack()
+        throw error
+      }
+      let advice = gate.note(response, to: request, permission)
+      if request.isStreamed { slowTransfers.watch(response.body.pipe, permission.seat) }
+      response.body.whenEnded { error in
+        seat.giveBack()
+        ended(error.map(Self.words) ?? "status \(response.status)")
+      }
+      return (.success(response), advice)
+    } catch {
+      ended(Self.words(error))
+      return (.failure(error), gate.note(error, to: request, at: origin, permission))
+    }
+  }
+
+  /// Reads the body of an answer.
+  private func finish<Value>(
+    _ answer: Result<HTTPResponse, any Error>, _ receive: (HTTPResponse) async throws -> Value
   ) async -> Result<(Delivery, Value?), any Error> {
     do {
-      let response = try await transport.send(request)
+      let response = try answer.get()
       guard response.isSuccess else {
         let body = try await response.body.beginning(maximumErrorBody)
         let wait = RateLimitFields(
@@ -142,14 +204,14 @@ public final class Network: Sendable {
   }
 
   /// Why an attempt may come out otherwise the next time; nil if it stays.
-  private static func whyTransient<Value>(
+  private static func whyAgain<Value>(
     _ result: Result<(Delivery, Value?), any Error>
   ) -> String? {
     switch result {
     case .success((let delivery, _)):
       let status = delivery.response.status
       // One that says that there are too many requests has been waited for.
-      return status != 429 && Retry.isTransient(status: status) ? "status \(status)" : nil
+      return status != 429 && Backoff.mayHelp(afterStatus: status) ? "status \(status)" : nil
     case .failure(let error as TransportError): return error.isTransient ? error.what : nil
     case .failure: return nil
     }
@@ -160,6 +222,14 @@ public final class Network: Sendable {
     switch error.reason {
     case .stalled, .tooSlow: return true
     default: return false
+    }
+  }
+
+  private static func words(_ error: any Error) -> String {
+    switch error {
+    case let error as TransportError: error.what
+    case is CancellationError: "cancelled"
+    default: "\(error)"
     }
   }
 }

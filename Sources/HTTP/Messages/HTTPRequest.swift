@@ -65,6 +65,14 @@ package struct HTTPRequest: Sendable {
   /// If this is 1, its host is not waited for either if that is away.
   package var attempts: Int?
 
+  /// How long all of it may take in seconds, with every wait and every attempt; nil for as long as
+  /// the host is waited for.
+  package var seconds: Double?
+  /// The moment of that, by the network's clock.
+  var deadline: Double?
+  /// How much of it is left for the attempt.
+  var secondsLeft: Int?
+
   /// The URL, taken apart once for all that the request goes through.
   private var parsed: HTTPURL?
 
@@ -89,6 +97,14 @@ package struct HTTPRequest: Sendable {
   /// - Throws: ``TransportError`` if it is not one of `http` or `https`, or carries a user name.
   func target() throws(TransportError) -> HTTPURL {
     if let parsed { parsed } else { try HTTPURL(url) }
+  }
+
+  /// Checks that it may still be sent then.
+  ///
+  /// - Throws: ``TransportError`` if that is too late.
+  func checkDeadline(_ moment: Double) throws(TransportError) {
+    guard let deadline, let seconds, moment >= deadline else { return }
+    throw TransportError(.late(seconds: seconds), url: "\(try target())")
   }
 
   /// Takes the URL apart, for all that the request goes through.

@@ -1,6 +1,6 @@
 /// What carries requests to servers and answers back.
 ///
-/// ``CurlTransport`` is the real one. `RateLimit` and `CircuitBreaker` wrap another.
+/// ``CurlTransport`` is the real one.
 package protocol HTTPTransport: Sendable {
   /// Sends a request, and returns when the head of the answer is there.
   ///

@@ -16,6 +16,8 @@ public struct TransportError: Error, Equatable, Sendable, CustomStringConvertibl
     case stalled(seconds: Int)
     /// A short answer was not whole after this many seconds.
     case tooSlow(seconds: Int)
+    /// It could not be asked within this many seconds.
+    case late(seconds: Double)
     /// The connection ended before the answer did.
     case cutOff(String)
     /// The answer is not HTTP, or its head is too long.
@@ -63,7 +65,7 @@ public struct TransportError: Error, Equatable, Sendable, CustomStringConvertibl
   /// Whether trying again may help.
   package var isTransient: Bool {
     switch reason {
-    case .unknownHost, .notConnected, .stalled, .tooSlow, .cutOff: true
+    case .unknownHost, .notConnected, .stalled, .tooSlow, .late, .cutOff: true
     default: false
     }
   }
@@ -86,6 +88,7 @@ public struct TransportError: Error, Equatable, Sendable, CustomStringConvertibl
         ?? "nothing arrived for \(seconds) seconds"
     case .tooSlow(let seconds):
       "the answer was not whole after \(seconds) seconds" + (progress.map { ": \($0)" } ?? "")
+    case .late(let seconds): "it was not to be asked within \(Int(seconds)) seconds"
     case .cutOff(let why): "the answer was cut off: \(why)"
     case .malformedAnswer(let why): "the answer is malformed: \(why)"
     case .refusedAddress(let address):

@@ -88,6 +88,14 @@ extension Task where Failure == any Error {
       return try await result.value { Task<Void, Never> { result.give(await self.result) } }
     }
   }
+
+  /// What it comes to, or `failure` after so long; it goes on.
+  package func value(within limit: Duration, else failure: any Error) async throws -> Success {
+    let result = Awaited<Success>()
+    return try await result.value(within: limit, else: failure) {
+      Task<Void, Never> { result.give(await self.result) }
+    }
+  }
 }
 
 /// A queue of its own: the threads of the global one may all be blocked.

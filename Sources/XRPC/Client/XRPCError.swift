@@ -31,7 +31,7 @@ public struct XRPCError: Error, Equatable, Sendable, CustomStringConvertible {
   }
 
   /// Whether another attempt may come out otherwise.
-  package var isTransient: Bool { fault == nil && Retry.isTransient(status: status) }
+  package var isTransient: Bool { fault == nil && Backoff.mayHelp(afterStatus: status) }
 
   /// What a person reads.
   public var description: String {

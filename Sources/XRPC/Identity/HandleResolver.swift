@@ -24,7 +24,7 @@ package struct HandleResolver: Sendable {
 
   /// How long is waited.
   package struct Limits: Sendable {
-    /// For a website, beside the transport's own patience.
+    /// For a website when DNS knows nothing, beside the transport's own patience.
     package var website: Duration = .seconds(15)
     /// For the website when DNS has answered: long enough to see a conflict, short enough not to be
     /// noticed.
@@ -171,42 +171,31 @@ package struct HandleResolver: Sendable {
       attempts.append(try await file(on: website, isThere: true))
       return try Self.answer(handle, attempts)
     }
-    enum Event: Sendable {
-      case dns(Attempt)
-      case website(Attempt)
-      case timeIsUp
+    let record = Task { try await txtRecord(of: handle) }
+    let file = Task { try await self.file(on: website) }
+    defer {
+      record.cancel()
+      file.cancel()
     }
-    let (inDNS, onWebsite) = try await withThrowingTaskGroup(of: Event.self) { group in
-      group.addTask { .dns(try await txtRecord(of: handle)) }
-      group.addTask { .website(try await file(on: website)) }
-      group.addTask {
-        try await Task.sleep(for: limits.website)
-        return .timeIsUp
+    func attempt(
+      _ task: Task<Attempt, any Error>, _ limit: Duration, _ source: String, _ why: String
+    )
+      async throws -> Attempt
+    {
+      do {
+        return try await task.value(within: limit, else: TimeIsUp())
+      } catch is TimeIsUp {
+        return Attempt(source: source, outcome: .failed(why))
       }
-      var answers: (dns: Attempt?, website: Attempt?) = (nil, nil)
-      defer { group.cancelAll() }
-      while answers.dns == nil || answers.website == nil, let event = try await group.next() {
-        switch event {
-        case .dns(let attempt): answers.dns = attempt
-        case .website(let attempt): answers.website = attempt
-        case .timeIsUp: return answers
-        }
-        // DNS has a limit of its own, so it is the website that may be waited for in vain.
-        if let attempt = answers.dns, case .found = attempt.outcome {
-          group.addTask {
-            try await Task.sleep(for: limits.conflict)
-            return .timeIsUp
-          }
-        }
-      }
-      return answers
     }
-    attempts.append(
-      inDNS ?? Attempt(source: "DNS", outcome: .failed("\(DNSError.noAnswer)")))
-    attempts.append(
-      onWebsite ?? Attempt(source: website, outcome: .failed("\(website) did not answer in time")))
+    let inDNS = try await attempt(record, limits.website, "DNS", "\(DNSError.noAnswer)")
+    let limit = if case .found = inDNS.outcome { limits.conflict } else { limits.website }
+    let onWebsite = try await attempt(file, limit, website, "\(website) did not answer in time")
+    attempts += [inDNS, onWebsite]
     return try Self.answer(handle, attempts)
   }
+
+  private struct TimeIsUp: Error {}
 
   /// What attempts come to, the first that found something first.
   private static func answer(_ handle: Handle, _ attempts: [Attempt]) throws -> Answer? {

@@ -21,7 +21,7 @@ package struct PLCDirectory: Sendable {
     package var message: String
 
     /// Whether another attempt may come out otherwise.
-    package var isTransient: Bool { Retry.isTransient(status: status) }
+    package var isTransient: Bool { Backoff.mayHelp(afterStatus: status) }
 
     /// What a person reads.
     package var description: String {

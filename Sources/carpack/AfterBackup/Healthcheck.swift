@@ -12,7 +12,7 @@ struct Healthcheck {
   private let query: Substring
 
   /// How long all attempts together take at most, in seconds.
-  private static let maximumSeconds = 30
+  private static let maximumSeconds = 30.0
   private static let attempts = 3
   /// After how many seconds without a byte an attempt is given up.
   private static let stallSeconds = 10
@@ -59,8 +59,6 @@ struct Healthcheck {
       Self.warn(Self.words(error))
     } catch is CancellationError {
       Self.warn("it was interrupted")
-    } catch let late as ExitStatus where late == .temporary {
-      Self.warn("no answer within \(Self.maximumSeconds) seconds")
     } catch let signal as ExitStatus {
       Self.warn("it was interrupted")
       return signal
@@ -77,7 +75,7 @@ struct Healthcheck {
   /// Asks for a URL.
   ///
   /// - Returns: Why the service did not take it; nil if it did.
-  /// - Throws: ``TransportError``; ``ExitStatus`` if the time is over; `CancellationError`.
+  /// - Throws: ``TransportError``; `CancellationError`.
   private static func ask(_ url: String, _ given: NetworkOptions) async throws -> String? {
     var options = NetworkOptions(userAgent: given.userAgent)
     options.caFile = given.caFile
@@ -87,24 +85,13 @@ struct Healthcheck {
     options.attempts = attempts
     let network = try Network(options)
     // Where it points to is not what the user named.
-    let request = HTTPRequest(.get, url, followsRedirects: false)
-    return try await withThrowingTaskGroup(of: String?.self) { group in
-      group.addTask {
-        let (delivery, body) = try await network.send(request) {
-          try await $0.body.beginning(maximumAnswer)
-        }
-        guard let body else {
-          return "the service answered with status \(delivery.response.status)"
-        }
-        return refusal(String(decoding: body, as: UTF8.self))
-      }
-      group.addTask {
-        try await Task.sleep(for: .seconds(maximumSeconds))
-        throw ExitStatus.temporary
-      }
-      defer { group.cancelAll() }
-      return try await group.next() ?? nil
+    var request = HTTPRequest(.get, url, followsRedirects: false)
+    request.seconds = maximumSeconds
+    let (delivery, body) = try await network.send(request) {
+      try await $0.body.beginning(maximumAnswer)
     }
+    guard let body else { return "the service answered with status \(delivery.response.status)" }
+    return refusal(String(decoding: body, as: UTF8.self))
   }
 
   /// What healthchecks.io says with status 200, and does not mean as success.
@@ -120,7 +107,7 @@ struct Healthcheck {
     case .unknownHost: "the name of its host leads to no address"
     case .notConnected: "no connection"
     case .notSecure: "no secure connection"
-    case .stalled, .tooSlow, .silent: "no answer"
+    case .stalled, .tooSlow, .late, .silent: "no answer"
     case .cutOff, .malformedAnswer, .tooLong: "no answer of HTTP"
     case .refusedAddress, .unusableURL, .unusablePin, .refusedRedirect, .tooManyRedirects:
       "its address is refused"

@@ -315,20 +315,20 @@ struct ScriptedNetwork {
         try await group.waitForAll()
       }
     }
-    let limits = scripted.network.limits.limits(of: Authority(host: "pds.test", port: 443))
+    let gate = scripted.network.gate(to: Authority(host: "pds.test", port: 443))
     try await run(50)
     #expect(underWay.withLock { $0.most } <= 8)
-    #expect(limits.concurrency == 8)
+    #expect(gate.concurrency == 8)
     underWay.withLock { $0.overload = true }
     try await run(1)
-    #expect(limits.concurrency == 4)
+    #expect(gate.concurrency == 4)
     try await run(2)
-    #expect(limits.concurrency <= 2)
+    #expect(gate.concurrency <= 2)
     underWay.withLock { $0 = (0, 0, false) }
     try await run(2)
     #expect(underWay.withLock { $0.most } <= 2)
     try await run(100)
-    #expect(limits.concurrency == 8)
+    #expect(gate.concurrency == 8)
   }
 
   @Test func `stays wide for a host that fails now and then`() async throws {
@@ -344,8 +344,8 @@ struct ScriptedNetwork {
       }
       try await group.waitForAll()
     }
-    let limits = scripted.network.limits.limits(of: Authority(host: "pds.test", port: 443))
-    #expect(limits.concurrency >= 4)
+    let gate = scripted.network.gate(to: Authority(host: "pds.test", port: 443))
+    #expect(gate.concurrency >= 4)
     #expect(scripted.transport.count == 1249)
   }
 

@@ -95,51 +95,24 @@ import Testing
 }
 
 @Suite struct `trying again` {
-  private func retry(attempts: Int = 6, chance: Double) -> Retry {
-    Retry(attempts: attempts, clock: VirtualClock(), chance: { chance })
-  }
-
   @Test func `waits twice as long each time, and up to a cap`() {
-    let retry = retry(chance: 1)
-    let longest = (1...10).map { retry.delay(failures: $0) }
+    let longest = (1...10).map { Backoff.delay($0) { 1 } }
     #expect(longest == [0.5, 1, 2, 4, 8, 16, 32, 60, 60, 60])
-    #expect(self.retry(chance: 0.25).delay(failures: 5) == 2)
-    #expect(retry.delay(failures: 1_000_000) == 60)
+    #expect(Backoff.delay(5) { 0.25 } == 2)
+    #expect(Backoff.delay(1_000_000) { 1 } == 60)
   }
 
   @Test func `never waits for nothing at all`() {
-    for failures in 0..<40 { #expect(retry(chance: 0).delay(failures: failures) > 0) }
-  }
-
-  @Test func `ends when it comes out well, when it stays, or often enough`() async throws {
-    struct Fault: Error {}
-    for (attempts, wellAt, staysAt, expected) in [
-      (6, 3, 9, 3), (6, 9, 2, 2), (4, 9, 9, 4), (0, 9, 9, 1),
-    ] {
-      var count = 0
-      var waits: [String] = []
-      let (result, made) = try await retry(attempts: attempts, chance: 1).run(
-        { () -> Result<Int, any Error> in
-          count += 1
-          return count >= wellAt ? .success(7) : .failure(Fault())
-        },
-        mayPass: { result in
-          if case .success = result { return nil }
-          return count >= staysAt ? nil : "odd"
-        }, waiting: { waits.append($1) })
-      #expect(made == expected && count == expected)
-      #expect(waits.count == expected - 1)
-      if case .success(let value) = result { #expect(value == 7 && expected == wellAt) }
-    }
+    for failures in 0..<40 { #expect(Backoff.delay(failures) { 0 } > 0) }
   }
 
   @Test(arguments: [408, 429, 500, 502, 503, 504, 524])
   func `helps against what passes`(status: Int) {
-    #expect(Retry.isTransient(status: status))
+    #expect(Backoff.mayHelp(afterStatus: status))
   }
 
   @Test(arguments: [200, 301, 400, 401, 403, 404, 405, 410, 416, 451, 501, 505])
   func `does not help against what stays`(status: Int) {
-    #expect(!Retry.isTransient(status: status))
+    #expect(!Backoff.mayHelp(afterStatus: status))
   }
 }

@@ -11,10 +11,11 @@ import XRPC
   private func resolve(
     _ handle: String = "alice.bar", _ fetcher: FakeFetcher = FakeFetcher(),
     dns: FakeDNS = FakeDNS(), options: NetworkOptions = Sample.options(),
-    limit: Duration? = nil
+    conflict: Duration? = nil, website: Duration? = nil
   ) async throws -> HandleResolver.Answer {
     var limits = HandleResolver.Limits()
-    if let limit { (limits.website, limits.conflict) = (limit, limit) }
+    if let conflict { limits.conflict = conflict }
+    if let website { limits.website = website }
     return try await HandleResolver(options, fetcher: fetcher, dns: dns, limits: limits)
       .resolve(Handle(handle))
   }
@@ -55,7 +56,7 @@ import XRPC
   @Test func `does not wait for a website that does not answer`() async throws {
     let fetcher = FakeFetcher([Self.file: .never])
     let answer = try await resolve(
-      "alice.bar", fetcher, dns: FakeDNS(["alice.bar": Self.did]), limit: .milliseconds(50))
+      "alice.bar", fetcher, dns: FakeDNS(["alice.bar": Self.did]), conflict: .milliseconds(50))
     #expect(answer.did.text == Self.did)
     #expect(answer.conflict == nil)
   }
@@ -64,7 +65,7 @@ import XRPC
     let fetcher = FakeFetcher([Self.file: .never])
     let error = await #expect(throws: IdentityError.self) {
       try await resolve(
-        "alice.bar", fetcher, dns: FakeDNS([:], isSilent: true), limit: .milliseconds(50))
+        "alice.bar", fetcher, dns: FakeDNS([:], isSilent: true), website: .milliseconds(50))
     }
     #expect(error?.kind == .temporary)
   }

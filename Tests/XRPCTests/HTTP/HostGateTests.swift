@@ -63,7 +63,7 @@ import Testing
     let (network, transport, clock, _) = scripted(awayFor: 10_000) { throw Self.refusal() }
     #expect(await !isRefused(network))
     #expect(await isRefused(network))
-    #expect(clock.now >= CircuitBreaker.patience)
+    #expect(clock.now >= HostState.patience)
     let (count, moment) = (transport.count, clock.now)
     await #expect(throws: TransportError(.silent, url: Self.url)) {
       _ = try await network.get(Self.url, limit: 5)
@@ -99,7 +99,7 @@ import Testing
     }
     #expect(await failures(network) == 0)
     #expect(clock.now == 0)
-    #expect(network.limits.limits(of: try HTTPURL(Self.url).authority).concurrency == 16)
+    #expect(network.gate(to: try HTTPURL(Self.url).authority).concurrency == 16)
   }
 
   @Test func `allows other requests while a service behind it allows none`() async throws {
