@@ -1,75 +1,109 @@
-/* Types and constants, and no function of libcurl: it is opened when the network is first used (CurlLibrary.swift), for loading
-   it and what it brings along costs every start of a program some 8 ms. */
+/* Types and constants; libcurl itself is opened when the network is first used (CurlLibrary.swift), for loading it and what it
+   brings along costs every start of a program some 8 ms. */
 #define CURL_DISABLE_TYPECHECK
 #include <curl/curl.h>
+#include <dlfcn.h>
 
-/* What is variadic in C cannot be called from Swift. Each wrapper takes the function, as dlsym gave it, and calls it as what it
-   is: variadic, for on some systems (macOS on arm64) such functions get their arguments by another way. */
+/* The functions of libcurl that are used, each under its own name and of its own type. */
+#define CARPACK_CURL_FUNCTIONS(ONE) \
+  ONE(curl_global_init) \
+  ONE(curl_free) \
+  ONE(curl_slist_append) \
+  ONE(curl_slist_free_all) \
+  ONE(curl_easy_init) \
+  ONE(curl_easy_cleanup) \
+  ONE(curl_easy_pause) \
+  ONE(curl_easy_recv) \
+  ONE(curl_easy_send) \
+  ONE(curl_easy_strerror) \
+  ONE(curl_easy_setopt) \
+  ONE(curl_easy_getinfo) \
+  ONE(curl_multi_init) \
+  ONE(curl_multi_cleanup) \
+  ONE(curl_multi_add_handle) \
+  ONE(curl_multi_remove_handle) \
+  ONE(curl_multi_perform) \
+  ONE(curl_multi_poll) \
+  ONE(curl_multi_wakeup) \
+  ONE(curl_multi_info_read) \
+  ONE(curl_multi_setopt) \
+  ONE(curl_url) \
+  ONE(curl_url_cleanup) \
+  ONE(curl_url_set) \
+  ONE(curl_url_get)
 
-typedef CURLcode (*carpack_easy_function)(CURL *, CURLoption, ...);
-typedef CURLcode (*carpack_info_function)(CURL *, CURLINFO, ...);
-typedef CURLMcode (*carpack_multi_function)(CURLM *, CURLMoption, ...);
+struct carpack_curl {
+#define ONE(name) __typeof__(name) *name;
+  CARPACK_CURL_FUNCTIONS(ONE)
+#undef ONE
+};
+
+/* Looks the functions up in an opened library; gives the name of one that is missing, or NULL. */
+static inline const char *carpack_curl_look_up(struct carpack_curl *curl, void *library) {
+#define ONE(function) \
+  if (!(curl->function = (__typeof__(function) *)dlsym(library, #function))) return #function;
+  CARPACK_CURL_FUNCTIONS(ONE)
+#undef ONE
+  return NULL;
+}
+
+/* What is variadic in C cannot be called from Swift: each type of argument has a wrapper. */
 
 static inline CURLcode carpack_easy_setopt_long(
-    void *function, CURL *handle, CURLoption option, long value) {
-  return ((carpack_easy_function)function)(handle, option, value);
+    struct carpack_curl curl, CURL *handle, CURLoption option, long value) {
+  return curl.curl_easy_setopt(handle, option, value);
 }
 
 static inline CURLcode carpack_easy_setopt_offset(
-    void *function, CURL *handle, CURLoption option, curl_off_t value) {
-  return ((carpack_easy_function)function)(handle, option, value);
+    struct carpack_curl curl, CURL *handle, CURLoption option, curl_off_t value) {
+  return curl.curl_easy_setopt(handle, option, value);
 }
 
 /* Strings, lists, contexts. */
 static inline CURLcode carpack_easy_setopt_pointer(
-    void *function, CURL *handle, CURLoption option, const void *value) {
-  return ((carpack_easy_function)function)(handle, option, value);
+    struct carpack_curl curl, CURL *handle, CURLoption option, const void *value) {
+  return curl.curl_easy_setopt(handle, option, value);
 }
 
 /* CURLOPT_WRITEFUNCTION, and CURLOPT_HEADERFUNCTION, whose prototype is the same. */
 static inline CURLcode carpack_easy_setopt_write(
-    void *function, CURL *handle, CURLoption option, curl_write_callback value) {
-  return ((carpack_easy_function)function)(handle, option, value);
+    struct carpack_curl curl, CURL *handle, CURLoption option, curl_write_callback value) {
+  return curl.curl_easy_setopt(handle, option, value);
 }
 
 static inline CURLcode carpack_easy_setopt_read(
-    void *function, CURL *handle, curl_read_callback value) {
-  return ((carpack_easy_function)function)(handle, CURLOPT_READFUNCTION, value);
+    struct carpack_curl curl, CURL *handle, curl_read_callback value) {
+  return curl.curl_easy_setopt(handle, CURLOPT_READFUNCTION, value);
 }
 
 static inline CURLcode carpack_easy_setopt_seek(
-    void *function, CURL *handle, curl_seek_callback value) {
-  return ((carpack_easy_function)function)(handle, CURLOPT_SEEKFUNCTION, value);
+    struct carpack_curl curl, CURL *handle, curl_seek_callback value) {
+  return curl.curl_easy_setopt(handle, CURLOPT_SEEKFUNCTION, value);
 }
 
 static inline CURLcode carpack_easy_setopt_opensocket(
-    void *function, CURL *handle, curl_opensocket_callback value) {
-  return ((carpack_easy_function)function)(handle, CURLOPT_OPENSOCKETFUNCTION, value);
+    struct carpack_curl curl, CURL *handle, curl_opensocket_callback value) {
+  return curl.curl_easy_setopt(handle, CURLOPT_OPENSOCKETFUNCTION, value);
 }
 
 static inline CURLcode carpack_easy_setopt_prereq(
-    void *function, CURL *handle, curl_prereq_callback value) {
-  return ((carpack_easy_function)function)(handle, CURLOPT_PREREQFUNCTION, value);
-}
-
-static inline CURLcode carpack_easy_getinfo_pointer(
-    void *function, CURL *handle, CURLINFO info, void **value) {
-  return ((carpack_info_function)function)(handle, info, value);
+    struct carpack_curl curl, CURL *handle, curl_prereq_callback value) {
+  return curl.curl_easy_setopt(handle, CURLOPT_PREREQFUNCTION, value);
 }
 
 static inline CURLcode carpack_easy_getinfo_socket(
-    void *function, CURL *handle, curl_socket_t *value) {
-  return ((carpack_info_function)function)(handle, CURLINFO_ACTIVESOCKET, value);
+    struct carpack_curl curl, CURL *handle, curl_socket_t *value) {
+  return curl.curl_easy_getinfo(handle, CURLINFO_ACTIVESOCKET, value);
 }
 
 static inline CURLcode carpack_easy_getinfo_offset(
-    void *function, CURL *handle, CURLINFO info, curl_off_t *value) {
-  return ((carpack_info_function)function)(handle, info, value);
+    struct carpack_curl curl, CURL *handle, CURLINFO info, curl_off_t *value) {
+  return curl.curl_easy_getinfo(handle, info, value);
 }
 
 static inline CURLMcode carpack_multi_setopt_long(
-    void *function, CURLM *handle, CURLMoption option, long value) {
-  return ((carpack_multi_function)function)(handle, option, value);
+    struct carpack_curl curl, CURLM *handle, CURLMoption option, long value) {
+  return curl.curl_multi_setopt(handle, option, value);
 }
 
 /* Unions do not show in Swift. */

@@ -12,7 +12,7 @@ final class CurlEasy {
 
   /// A handle with libcurl's defaults; nil if there is no memory.
   init?(_ library: CurlLibrary) {
-    guard let handle = unsafe library.easyInit() else { return nil }
+    guard let handle = library.functions.curl_easy_init() else { return nil }
     unsafe self.handle = handle
     self.library = library
     unsafe lists = []
@@ -22,27 +22,27 @@ final class CurlEasy {
   }
 
   deinit {
-    unsafe library.easyCleanup(handle)
-    unsafe lists.forEach { unsafe library.listFree($0) }
+    unsafe library.functions.curl_easy_cleanup(handle)
+    unsafe lists.forEach { unsafe library.functions.curl_slist_free_all($0) }
     unsafe errorText.deallocate()
   }
 
   /// Sets an option that is a number or a switch.
   func set(_ option: CURLoption, _ value: Int) {
-    _ = unsafe carpack_easy_setopt_long(library.easySetOption, handle, option, value)
+    _ = unsafe carpack_easy_setopt_long(library.functions, handle, option, value)
   }
 
   /// Sets an option that is text, which libcurl copies.
   func set(_ option: CURLoption, _ value: String) {
     _ = unsafe value.withCString {
-      unsafe carpack_easy_setopt_pointer(library.easySetOption, handle, option, $0)
+      unsafe carpack_easy_setopt_pointer(library.functions, handle, option, $0)
     }
   }
 
   /// Sets an option that is a list of text, kept until the handle is freed.
   func set(_ option: CURLoption, _ values: [String]) {
     var list: CurlLibrary.List?
-    for value in values { unsafe list = library.listAppend(list, value) ?? list }
+    for value in values { unsafe list = library.functions.curl_slist_append(list, value) ?? list }
     guard let list = unsafe list else { return }
     unsafe lists.append(list)
     unsafe set(option, UnsafeRawPointer(list))
@@ -51,7 +51,7 @@ final class CurlEasy {
   /// Sets the body that is sent along, which libcurl copies.
   func setBody(_ body: [UInt8]) {
     _ = unsafe carpack_easy_setopt_offset(
-      library.easySetOption, handle, CURLOPT_POSTFIELDSIZE_LARGE, curl_off_t(body.count))
+      library.functions, handle, CURLOPT_POSTFIELDSIZE_LARGE, curl_off_t(body.count))
     unsafe body.withUnsafeBytes { unsafe set(CURLOPT_COPYPOSTFIELDS, $0.baseAddress) }
   }
 
@@ -60,12 +60,12 @@ final class CurlEasy {
     byteCount: UInt64, read: curl_read_callback, seek: curl_seek_callback,
     context: UnsafeMutableRawPointer
   ) -> Bool {
-    let function = unsafe library.easySetOption
+    let library = library.functions
     let codes = unsafe [
       carpack_easy_setopt_offset(
-        function, handle, CURLOPT_POSTFIELDSIZE_LARGE, curl_off_t(clamping: byteCount)),
-      carpack_easy_setopt_read(function, handle, read),
-      carpack_easy_setopt_seek(function, handle, seek),
+        library, handle, CURLOPT_POSTFIELDSIZE_LARGE, curl_off_t(clamping: byteCount)),
+      carpack_easy_setopt_read(library, handle, read),
+      carpack_easy_setopt_seek(library, handle, seek),
     ]
     for option in [CURLOPT_READDATA, CURLOPT_SEEKDATA] { unsafe set(option, context) }
     return codes.allSatisfy { $0 == CURLE_OK }
@@ -75,9 +75,9 @@ final class CurlEasy {
   func setReception(
     head: curl_write_callback, body: curl_write_callback, context: UnsafeMutableRawPointer
   ) {
-    let function = unsafe library.easySetOption
-    _ = unsafe carpack_easy_setopt_write(function, handle, CURLOPT_HEADERFUNCTION, head)
-    _ = unsafe carpack_easy_setopt_write(function, handle, CURLOPT_WRITEFUNCTION, body)
+    let library = library.functions
+    _ = unsafe carpack_easy_setopt_write(library, handle, CURLOPT_HEADERFUNCTION, head)
+    _ = unsafe carpack_easy_setopt_write(library, handle, CURLOPT_WRITEFUNCTION, body)
     for option in [CURLOPT_HEADERDATA, CURLOPT_WRITEDATA] { unsafe set(option, context) }
   }
 
@@ -87,10 +87,10 @@ final class CurlEasy {
     socket: curl_opensocket_callback, beforeRequest: curl_prereq_callback,
     context: UnsafeMutableRawPointer
   ) -> Bool {
-    let function = unsafe library.easySetOption
+    let library = library.functions
     let codes = unsafe [
-      carpack_easy_setopt_opensocket(function, handle, socket),
-      carpack_easy_setopt_prereq(function, handle, beforeRequest),
+      carpack_easy_setopt_opensocket(library, handle, socket),
+      carpack_easy_setopt_prereq(library, handle, beforeRequest),
     ]
     for option in [CURLOPT_OPENSOCKETDATA, CURLOPT_PREREQDATA] { unsafe set(option, context) }
     return codes.allSatisfy { $0 == CURLE_OK }
@@ -100,7 +100,7 @@ final class CurlEasy {
   var wasSent: Bool {
     var microseconds: curl_off_t = 0
     _ = unsafe carpack_easy_getinfo_offset(
-      library.easyGetInfo, handle, CURLINFO_PRETRANSFER_TIME_T, &microseconds)
+      library.functions, handle, CURLINFO_PRETRANSFER_TIME_T, &microseconds)
     return microseconds > 0
   }
 
@@ -108,7 +108,7 @@ final class CurlEasy {
   /// none.
   var activeSocket: CInt? {
     var socket: curl_socket_t = -1
-    let code = unsafe carpack_easy_getinfo_socket(library.easyGetInfo, handle, &socket)
+    let code = unsafe carpack_easy_getinfo_socket(library.functions, handle, &socket)
     return code == CURLE_OK && socket >= 0 ? socket : nil
   }
 
@@ -116,11 +116,11 @@ final class CurlEasy {
   func explanation(of code: CURLcode) -> String {
     let text = unsafe String(cString: errorText)
     if !text.isEmpty { return text }
-    return unsafe library.easyErrorText(code).map { unsafe String(cString: $0) }
+    return unsafe library.functions.curl_easy_strerror(code).map { unsafe String(cString: $0) }
       ?? "error \(code.rawValue)"
   }
 
   private func set(_ option: CURLoption, _ value: UnsafeRawPointer?) {
-    _ = unsafe carpack_easy_setopt_pointer(library.easySetOption, handle, option, value)
+    _ = unsafe carpack_easy_setopt_pointer(library.functions, handle, option, value)
   }
 }

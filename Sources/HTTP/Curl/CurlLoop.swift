@@ -31,12 +31,12 @@ final class CurlLoop: @unchecked Sendable {
 
   /// Starts the thread; nil if there is no memory.
   init?(_ library: CurlLibrary) {
-    guard let multi = unsafe library.multiInit() else { return nil }
+    guard let multi = library.functions.curl_multi_init() else { return nil }
     self.library = library
     unsafe self.multi = multi
     unsafe transfers = [:]
     _ = unsafe carpack_multi_setopt_long(
-      library.multiSetOption, multi, CURLMOPT_MAXCONNECTS, Self.idleConnections)
+      library.functions, multi, CURLMOPT_MAXCONNECTS, Self.idleConnections)
     // A queue of its own, on which one thing happens that lasts, is a thread of its own.
     DispatchQueue(label: "carpack.network").async { [self] in run() }
   }
@@ -53,7 +53,7 @@ final class CurlLoop: @unchecked Sendable {
       inbox.wishes.append(wish)
       left.add(1, ordering: .releasing)
       // Under the lock, so that the multi handle is there as long as it is woken by.
-      _ = unsafe library.multiWakeup(multi)
+      _ = unsafe library.functions.curl_multi_wakeup(multi)
       return false
     }
     if isLate, case .begin(_, let continuation) = wish {
@@ -77,7 +77,7 @@ final class CurlLoop: @unchecked Sendable {
         fulfil(wish)
       }
       perform()
-      _ = unsafe library.multiPoll(multi, nil, 0, Self.longestSleep, nil)
+      _ = unsafe library.functions.curl_multi_poll(multi, nil, 0, Self.longestSleep, nil)
     }
   }
 
@@ -86,11 +86,11 @@ final class CurlLoop: @unchecked Sendable {
     case .begin(let transfer, let continuation):
       guard let easy = transfer.begin(library, continuation) else { return }
       unsafe transfers[easy.handle] = transfer
-      let code = unsafe library.multiAdd(multi, easy.handle)
+      let code = unsafe library.functions.curl_multi_add_handle(multi, easy.handle)
       if code != CURLM_OK { remove(transfer, CURLE_FAILED_INIT) }
     case .resume(let transfer):
       guard let handle = unsafe handle(of: transfer) else { return }
-      let code = unsafe library.easyPause(handle, CURLPAUSE_CONT)
+      let code = unsafe library.functions.curl_easy_pause(handle, CURLPAUSE_CONT)
       if code != CURLE_OK { remove(transfer, code) }
     case .cancel(let transfer):
       guard let handle = unsafe handle(of: transfer) else { return }
@@ -102,13 +102,13 @@ final class CurlLoop: @unchecked Sendable {
 
   private func perform() {
     var running: CInt = 0
-    _ = unsafe library.multiPerform(multi, &running)
+    _ = unsafe library.functions.curl_multi_perform(multi, &running)
     defer {
       for transfer in heads { transfer.handOnHead() }
       heads.removeAll(keepingCapacity: true)
     }
     var rest: CInt = 0
-    while let message = unsafe library.multiInfoRead(multi, &rest) {
+    while let message = unsafe library.functions.curl_multi_info_read(multi, &rest) {
       guard unsafe message.pointee.msg == CURLMSG_DONE,
         let handle = unsafe message.pointee.easy_handle,
         let transfer = unsafe transfers[handle]
@@ -130,7 +130,7 @@ final class CurlLoop: @unchecked Sendable {
   }
 
   private func takeOut(_ handle: CurlLibrary.Easy) {
-    _ = unsafe library.multiRemove(multi, handle)
+    _ = unsafe library.functions.curl_multi_remove_handle(multi, handle)
     unsafe transfers[handle] = nil
   }
 
@@ -153,6 +153,6 @@ final class CurlLoop: @unchecked Sendable {
       if let handle = unsafe handle(of: transfer) { unsafe takeOut(handle) }
       transfer.finish(throwing: CancellationError())
     }
-    _ = unsafe library.multiCleanup(multi)
+    _ = unsafe library.functions.curl_multi_cleanup(multi)
   }
 }

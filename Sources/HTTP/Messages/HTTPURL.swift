@@ -48,23 +48,26 @@ package struct HTTPURL: Hashable, Sendable, CustomStringConvertible {
       TransportError(reason, url: Excerpt.of(String(text.prefix { $0 != "?" })))
     }
     let library = try CurlLibrary.forURL(String(text.prefix { $0 != "?" }))
-    guard let handle = unsafe library.urlInit() else { throw error(.unavailable("no memory")) }
-    defer { unsafe library.urlCleanup(handle) }
+    guard let handle = library.functions.curl_url() else {
+      throw error(.unavailable("no memory"))
+    }
+    defer { unsafe library.functions.curl_url_cleanup(handle) }
     let flags = CUnsignedInt(CURLU_DISALLOW_USER) | CUnsignedInt(CURLU_URLENCODE)
     for part in [base?.text, text] {
       guard let part else { continue }
-      guard unsafe library.urlSet(handle, CURLUPART_URL, part, flags) == CURLUE_OK else {
+      guard unsafe library.functions.curl_url_set(handle, CURLUPART_URL, part, flags) == CURLUE_OK
+      else {
         throw error(.unusableURL)
       }
     }
-    _ = unsafe library.urlSet(handle, CURLUPART_FRAGMENT, nil, 0)
+    _ = unsafe library.functions.curl_url_set(handle, CURLUPART_FRAGMENT, nil, 0)
 
     func part(_ part: CURLUPart, _ flags: CUnsignedInt = 0) -> String? {
       var value: UnsafeMutablePointer<CChar>?
-      guard unsafe library.urlGet(handle, part, &value, flags) == CURLUE_OK,
+      guard unsafe library.functions.curl_url_get(handle, part, &value, flags) == CURLUE_OK,
         let value = unsafe value
       else { return nil }
-      defer { unsafe library.free(value) }
+      defer { unsafe library.functions.curl_free(value) }
       return unsafe String(cString: value)
     }
     guard let whole = part(CURLUPART_URL), let scheme = part(CURLUPART_SCHEME),

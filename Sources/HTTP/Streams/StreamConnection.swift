@@ -27,30 +27,33 @@ final class StreamConnection: @unchecked Sendable {
   init(_ target: ConnectionTarget) throws(TransportError) {
     let url = "\(target.url)"
     library = try CurlLibrary.forURL(url)
-    guard let easy = CurlEasy(library), let multi = unsafe library.multiInit() else {
+    guard let easy = CurlEasy(library), let multi = library.functions.curl_multi_init()
+    else {
       throw TransportError(.unavailable("no memory"), url: url)
     }
     self.easy = easy
     unsafe self.multi = multi
     check = AddressCheck(target)
     easy.set(CURLOPT_CONNECT_ONLY, 1)
-    guard easy.configure(for: check), unsafe library.multiAdd(multi, easy.handle) == CURLM_OK else {
-      unsafe _ = library.multiCleanup(multi)
+    guard easy.configure(for: check),
+      unsafe library.functions.curl_multi_add_handle(multi, easy.handle) == CURLM_OK
+    else {
+      unsafe _ = library.functions.curl_multi_cleanup(multi)
       throw TransportError(.unavailable("7.80 or newer is needed"), url: url)
     }
   }
 
   deinit {
     CurlLibrary.ignoreBrokenPipes()
-    _ = unsafe library.multiRemove(multi, easy.handle)
-    _ = unsafe library.multiCleanup(multi)
+    _ = unsafe library.functions.curl_multi_remove_handle(multi, easy.handle)
+    _ = unsafe library.functions.curl_multi_cleanup(multi)
   }
 
   /// Ends what waits now, and everything that is asked of it later, by `CancellationError`; from
   /// any thread.
   func cancel() {
     cancelled.store(true, ordering: .releasing)
-    _ = unsafe library.multiWakeup(multi)
+    _ = unsafe library.functions.curl_multi_wakeup(multi)
   }
 
   /// Connects.
@@ -62,13 +65,13 @@ final class StreamConnection: @unchecked Sendable {
     var running: CInt = 1
     while true {
       try checkCancellation()
-      let code = unsafe library.multiPerform(multi, &running)
+      let code = unsafe library.functions.curl_multi_perform(multi, &running)
       guard code == CURLM_OK else { throw error(.unavailable("error \(code.rawValue)")) }
       if running == 0 { break }
-      _ = unsafe library.multiPoll(multi, nil, 0, CInt(Self.longestSleep), nil)
+      _ = unsafe library.functions.curl_multi_poll(multi, nil, 0, CInt(Self.longestSleep), nil)
     }
     var rest: CInt = 0
-    let message = unsafe library.multiInfoRead(multi, &rest)
+    let message = unsafe library.functions.curl_multi_info_read(multi, &rest)
     let code = unsafe message.map { unsafe carpack_message_result($0) } ?? CURLE_FAILED_INIT
     guard code == CURLE_OK, let socket = easy.activeSocket else {
       throw error(
@@ -85,7 +88,7 @@ final class StreamConnection: @unchecked Sendable {
   /// - Throws: ``TransportError`` if the connection has ended.
   func receive() throws(TransportError) -> ArraySlice<UInt8>? {
     var count = 0
-    let code = unsafe library.easyReceive(easy.handle, &buffer, buffer.count, &count)
+    let code = unsafe library.functions.curl_easy_recv(easy.handle, &buffer, buffer.count, &count)
     switch code {
     case CURLE_OK where count > 0: return buffer[..<count]
     case CURLE_OK: throw error(.cutOff("the server has ended it"))
@@ -105,7 +108,7 @@ final class StreamConnection: @unchecked Sendable {
     CurlLibrary.ignoreBrokenPipes()
     var count = 0
     let code = unsafe bytes.span.extracting(start...).withUnsafeBytes { rest in
-      unsafe library.easySend(easy.handle, rest.baseAddress, rest.count, &count)
+      unsafe library.functions.curl_easy_send(easy.handle, rest.baseAddress, rest.count, &count)
     }
     guard code == CURLE_OK || code == CURLE_AGAIN else {
       throw error(.cutOff(Excerpt.of(easy.explanation(of: code))))
@@ -123,7 +126,7 @@ final class StreamConnection: @unchecked Sendable {
       fd: descriptor, events: CShort(CURL_WAIT_POLLIN | (toSend ? CURL_WAIT_POLLOUT : 0)),
       revents: 0)
     // Rounded up, so that it does not wake before the deadline.
-    let code = unsafe library.multiPoll(
+    let code = unsafe library.functions.curl_multi_poll(
       multi, &place, 1, CInt(max(0, min(left, Self.longestSleep)).rounded(.up)), nil)
     guard code == CURLM_OK else { throw error(.unavailable("error \(code.rawValue)")) }
     try checkCancellation()
