@@ -13,7 +13,7 @@ extension Network {
   /// - Throws: `XRPCError` if the server refuses; `TransportError` if no whole answer came.
   public func latestCommit(of did: DID, at service: String) async throws -> (cid: CID, rev: TID) {
     let client = XRPCClient(service: service, network: self)
-    let commit = try await client.call(GetLatestCommit(did: did))
+    let commit = try await client.call(.getLatestCommit(did))
     return (commit.cid, commit.rev)
   }
 }

@@ -22,7 +22,7 @@ extension BackupRun {
     let earlier = try base?.readable { try $0.privateData() }
     var received = try ReceivedPrivateData(of: identity.did, in: target.folder, after: earlier)
     let end = ContinuousClock.now + options.privateDataLimit
-    for kind in OwnerData.Kind.allCases {
+    for kind in OwnerData.allCases {
       observer(.progress(BackupProgress(.privateData)))
       var limit = ContinuousClock.now.duration(to: end)
       if kind.isObject { limit = min(limit, options.privateDataLimit * Self.shareOfKind) }

@@ -128,7 +128,7 @@ extension BackupRun {
       if pace.isDue() { observer(.progress(BackupProgress(.repository, bytes: UInt64(count)))) }
     }
     let repoRev = try await client.stream(
-      GetRepo(did: identity.did, since: since), isCompressed: options.isCompressed
+      .getRepo(identity.did, since: since), isCompressed: options.isCompressed
     ) { response in
       try await received.receive(response.body)
       return response["atproto-repo-rev"]
@@ -194,9 +194,9 @@ extension XRPCClient {
   /// The newest commit of an account; nil if the server does not say.
   ///
   /// - Throws: ``BackupError/accountUnavailable(_:_:)``; what the client throws, if it may pass.
-  func latestCommit(of did: DID) async throws -> GetLatestCommit.Output? {
+  func latestCommit(of did: DID) async throws -> LatestCommit? {
     do {
-      return try await call(GetLatestCommit(did: did))
+      return try await call(.getLatestCommit(did))
     } catch let error as XRPCError {
       if let unavailable = error.unavailability(of: did) { throw unavailable }
       // Whether the server is of use, the repository tells; a failure that may pass has been waited
@@ -211,6 +211,6 @@ extension XRPCError {
   /// That an account is not available, in words of one's own; nil if that is not what the server
   /// says.
   func unavailability(of did: DID) -> BackupError? {
-    declared(GetRepo.DeclaredError.self).map { .accountUnavailable(did.text, $0.sentence) }
+    declared(RepoError.self).map { .accountUnavailable(did.text, $0.sentence) }
   }
 }

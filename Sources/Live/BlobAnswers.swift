@@ -35,9 +35,9 @@ extension BlobListing {
     var cursor: String?
     let maximumCount = referenced.map { 2 * $0 + maximumSurplus } ?? 20_000_000
     while true {
-      let output: ListBlobs.Output
+      let output: BlobPage
       do {
-        output = try await client.call(ListBlobs(did: did, limit: pageLength, cursor: cursor))
+        output = try await client.call(.listBlobs(did, limit: pageLength, cursor: cursor))
       } catch {
         guard let kind = ListFault(error) else { throw error }
         (listing.fault, listing.failure) = (kind, ("\(error)", error))
@@ -71,7 +71,7 @@ extension BlobListing {
   }
 
   /// What of a page is more than it may be; nil if nothing is.
-  private static func excess(of page: ListBlobs.Output) -> String? {
+  private static func excess(of page: BlobPage) -> String? {
     let count = page.cids.count + page.malformed.count
     if count > maximumPage {
       return "a page has \(count) entries, and at most \(pageLength) were asked for"

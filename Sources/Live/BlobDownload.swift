@@ -66,7 +66,7 @@ final class BlobDownload {
     -> DownloadedFile
   {
     try await client.stream(
-      GetBlob(did: did, cid: cid), attempts: attempts, from: { offset }, receive: receive)
+      .getBlob(cid, of: did), attempts: attempts, from: { offset }, receive: receive)
     return try content()
   }
 

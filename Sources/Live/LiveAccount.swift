@@ -50,7 +50,7 @@ package struct LiveAccount: Sendable {
   ) async throws -> (DownloadedFile, missing: Int) {
     let received = ReceivedRepository(
       in: TemporaryFile.defaultFolder, limit: limit, arrived: { _ in })
-    try await client.stream(GetRepo(did: did, since: since)) { response in
+    try await client.stream(.getRepo(did, since: since)) { response in
       try await received.receive(response.body)
     }
     let file = try await received.received()
@@ -101,8 +101,8 @@ package struct LiveAccount: Sendable {
   /// The newest commit.
   ///
   /// - Throws: `XRPCError`, `TransportError`.
-  package func latestCommit() async throws -> GetLatestCommit.Output {
-    try await client.call(GetLatestCommit(did: did))
+  package func latestCommit() async throws -> LatestCommit {
+    try await client.call(.getLatestCommit(did))
   }
 
   /// The DID document.

@@ -248,7 +248,7 @@ package struct ServerAccounts: AsyncSequence, AsyncIteratorProtocol, Sendable {
   private let inactive: @Sendable (DID, String) -> Void
   private let malformed: @Sendable ([String]) -> Void
 
-  private var page: ArraySlice<ListRepos.Repo> = []
+  private var page: ArraySlice<ListedRepo> = []
   private var cursor: String?
   /// The hashes of the cursors so far: a list that returns to one is circular.
   private var cursors: Set<Int> = []
@@ -293,9 +293,9 @@ package struct ServerAccounts: AsyncSequence, AsyncIteratorProtocol, Sendable {
   /// All accounts of the next page; nil behind the last.
   ///
   /// - Throws: what the client throws; `BackupError.endlessList(_:)`.
-  package mutating func nextPage() async throws -> [ListRepos.Repo]? {
+  package mutating func nextPage() async throws -> [ListedRepo]? {
     guard !isAtEnd else { return nil }
-    let output = try await client.call(ListRepos(limit: ListRepos.maximumLimit, cursor: cursor))
+    let output = try await client.call(.listRepos(limit: RepoPage.maximumLimit, cursor: cursor))
     if !output.malformed.isEmpty { malformed(output.malformed) }
     // A list that brings nothing, or begins again, has come to its end.
     let next = output.cursor ?? ""

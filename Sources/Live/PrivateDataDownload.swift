@@ -24,7 +24,7 @@ struct PrivateDataDownload: Sendable {
   ///
   /// - Returns: all that has come, and what went wrong with this kind.
   /// - Throws: `CancellationError`; ``BackupError`` if there is no room for what comes.
-  func fetched(_ kind: OwnerData.Kind, within limit: Duration) async throws -> ReceivedPrivateData {
+  func fetched(_ kind: OwnerData, within limit: Duration) async throws -> ReceivedPrivateData {
     let fetching = Task {
       var download = self
       try await download.fetch(kind)
@@ -45,7 +45,7 @@ struct PrivateDataDownload: Sendable {
   }
 
   /// Asks for a kind; only that there is no room is an error.
-  private mutating func fetch(_ kind: OwnerData.Kind) async throws {
+  private mutating func fetch(_ kind: OwnerData) async throws {
     do {
       if kind.isObject { try await fetchPages(kind) } else { try await fetchLines(kind) }
     } catch let error as BackupError {
@@ -58,7 +58,7 @@ struct PrivateDataDownload: Sendable {
   }
 
   /// What an error means for a kind, and why, in words.
-  private static func fault(_ kind: OwnerData.Kind, _ error: any Error) -> (
+  private static func fault(_ kind: OwnerData, _ error: any Error) -> (
     PrivateData.Fault.Kind, String
   ) {
     switch error {
@@ -75,11 +75,11 @@ struct PrivateDataDownload: Sendable {
     }
   }
 
-  private mutating func fetchPages(_ kind: OwnerData.Kind) async throws {
+  private mutating func fetchPages(_ kind: OwnerData) async throws {
     var cursor: String?
     var seen: Set<String> = []
     repeat {
-      let call = OwnerData(kind, cursor: cursor)
+      let call = XRPCCall.ownerData(kind, cursor: cursor)
       let (body, contentType) = try await client.stream(call) { response in
         (
           try await response.body.collect(
@@ -123,10 +123,10 @@ struct PrivateDataDownload: Sendable {
     else { throw AnswerFault("it is no JSON object") }
   }
 
-  private mutating func fetchLines(_ kind: OwnerData.Kind) async throws {
+  private mutating func fetchLines(_ kind: OwnerData) async throws {
     let begin = received
     var received = received
-    let (answer, count, contentType) = try await client.stream(OwnerData(kind)) { response in
+    let (answer, count, contentType) = try await client.stream(.ownerData(kind)) { response in
       // An answer that broke off comes again from its beginning.
       try received.goBack(to: begin)
       guard response["content-type"]?.lowercased().hasPrefix("text/html") != true else {

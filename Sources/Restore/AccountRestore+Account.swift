@@ -29,7 +29,7 @@ extension AccountRestore {
         throw RestoreError.cannotVouch(.otherAccountMade(made.did))
       }
     } catch let error as XRPCError
-      where error.declared(CreateAccount.DeclaredError.self) == .alreadyExists
+      where error.name == "AlreadyExists"
     {
       tell(.warning("\(server.url) has an account of this DID already"))
       (failure, wasDone) = (RestoreError.otherPassword(server.url), true)
@@ -51,15 +51,14 @@ extension AccountRestore {
 
   /// Requests an account, once that is noted: from then on it may be there, whatever comes back.
   mutating func create(_ did: DID?, _ handle: Handle, email: String, as token: Secret?)
-    async throws -> CreateAccount.Output
+    async throws -> NewAccount
   {
     journal.handle = handle
     journal.hasAskedForAccount = true
     try journal.save()
     return try await XRPCClient(service: options.target, network: network).call(
-      CreateAccount(
-        did: did, handle: handle, email: email, password: options.password,
-        inviteCode: options.inviteCode), as: token)
+      .createAccount(
+        did, handle, email: email, options.password, inviteCode: options.inviteCode), as: token)
   }
 
   static func isUncertain(_ error: any Error) -> Bool {
@@ -132,7 +131,7 @@ extension AccountRestore {
   private mutating func voucher(for server: RestoreServer) async throws -> Secret {
     if let client = old?.client {
       return try await client.call(
-        GetServiceAuth(audience: server.facts.did, method: Self.createAccount))
+        .getServiceAuth(for: server.facts.did, method: Self.createAccount))
     }
     let key = try await ownSigningKey()
     let now = Int((UnixTime(options.now())?.microseconds ?? 0) / 1_000_000)

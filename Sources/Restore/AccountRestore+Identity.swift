@@ -10,7 +10,7 @@ extension AccountRestore {
 
   /// Has the DID name the new server.
   mutating func moveIdentity(_ target: DestinationServer) async throws -> Outcome {
-    let credentials = try await target.call(GetRecommendedDIDCredentials())
+    let credentials = try await target.call(.getRecommendedDIDCredentials())
     guard Self.isSame(credentials.pds.endpoint, options.target) else {
       throw RestoreError.otherServer(credentials.pds.endpoint, asked: options.target)
     }
@@ -37,7 +37,7 @@ extension AccountRestore {
   private func owners(in state: PLCState) async throws -> Set<String> {
     let keys = state.rotationKeys
     if let client = old?.client {
-      let servers = try await client.call(GetRecommendedDIDCredentials()).rotationKeys
+      let servers = try await client.call(.getRecommendedDIDCredentials()).rotationKeys
       return Set(keys).subtracting(servers)
     }
     guard let key = options.recoveryKey?.verificationKey.didKey,
@@ -147,7 +147,7 @@ extension AccountRestore {
 
   /// Has the new server speak for the account.
   func activate(_ target: DestinationServer) async throws -> Outcome {
-    let status = try await target.call(CheckAccountStatus())
+    let status = try await target.call(.checkAccountStatus())
     let isActive = status.isActivated == true
     if !isActive {
       guard status.isDIDValid != false else {
@@ -155,8 +155,8 @@ extension AccountRestore {
           "the new server does not find the DID's document in order")
       }
       try ask(.activation)
-      try await target.perform(ActivateAccount())
-      guard try await target.call(CheckAccountStatus()).isActivated != false else {
+      try await target.perform(.activateAccount())
+      guard try await target.call(.checkAccountStatus()).isActivated != false else {
         throw RestoreError.notActivated("the new server says that the account is not active")
       }
     }
@@ -174,7 +174,7 @@ extension AccountRestore {
     }
     try ask(.deactivation)
     if let time = options.deleteOldAfter { try ask(.deletion(after: time)) }
-    try await client.perform(DeactivateAccount(deleteAfter: options.deleteOldAfter))
+    try await client.perform(.deactivateAccount(deleteAfter: options.deleteOldAfter))
     if let old, case .active = try await SourceServer.standing(of: did, at: old.url, network) {
       tell(.warning("\(old.url) goes on showing the account, though it was told not to"))
       return nil

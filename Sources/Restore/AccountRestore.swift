@@ -153,7 +153,7 @@ package struct AccountRestore {
   /// - Throws: ``RestoreError/livesThere(_:)`` for one that is there for another reason, and may
   ///   have more than the archive: nothing of it is replaced.
   private func isActive(on target: DestinationServer) async throws -> Bool {
-    let status = try await target.call(CheckAccountStatus())
+    let status = try await target.call(.checkAccountStatus())
     let isActive = status.isActivated == true
     let isOurs = journal.has(.repository) || status.commit == archived.snapshot.commit
     guard isOurs || !isActive && !hasMoved, !isActive || !options.isRehearsal else {
@@ -237,7 +237,7 @@ package struct AccountRestore {
       try await findOldServer()
     }
     let client = XRPCClient(service: target?.client.service ?? options.target, network: network)
-    let server = (url: client.service, facts: try await client.call(DescribeServer()))
+    let server = (url: client.service, facts: try await client.call(.describeServer()))
     report.server = server
     tell(.server(server))
     // It changes nothing, and is not noted: a restore that does not begin leaves no journal.
@@ -285,7 +285,7 @@ package struct AccountRestore {
   /// Reads back what the server has; of blobs, from where an interrupted run had come to.
   private mutating func compare(_ target: DestinationServer) async throws -> Outcome {
     let source = try have(report.source)
-    let status = try await target.call(CheckAccountStatus())
+    let status = try await target.call(.checkAccountStatus())
     if let count = status.records, count != source.recordCount {
       tell(
         .warning(
@@ -325,7 +325,7 @@ package struct AccountRestore {
     var json: [UInt8] = []
     try archived.readPrivate(answer) { json.append(contentsOf: $0) }
     do {
-      try await target.perform(PutPreferences(json))
+      try await target.perform(.putPreferences(json))
       return ("\(json.count) bytes", false)
     } catch let error as XRPCError where !error.isTransient && error.status != 401 {
       tell(.warning("the preferences were refused: \(error)"))
@@ -380,7 +380,7 @@ package struct AccountRestore {
 extension ArchivedSnapshot {
   /// The settings of the app as the server gave them, as JSON; nil if not all of them are there.
   func preferences() throws -> [CID]? {
-    let name = OwnerData.Kind.preferences.rawValue
+    let name = OwnerData.preferences.rawValue
     guard let entry = try privateData()?.entries.first(where: { $0.endpoint == name }),
       entry.isWhole
     else { return nil }

@@ -91,7 +91,7 @@ struct BlobTransfer: Sendable {
     var cursor: String?
     var count = 0
     while true {
-      let page = try await server.call(ListMissingBlobs(limit: Self.pageLength, cursor: cursor))
+      let page = try await server.call(.listMissingBlobs(limit: Self.pageLength, cursor: cursor))
       guard !page.cids.isEmpty else { return }
       count += page.cids.count
       guard count <= 2 * source.blobs.entries.count + Self.maximumOthers else {
@@ -179,7 +179,7 @@ struct BlobTransfer: Sendable {
     do {
       // What was corrupted on the way arrives intact the next time.
       for _ in 0..<Self.attempts {
-        let digest = try await server.client.stream(GetBlob(did: source.did, cid: cid)) {
+        let digest = try await server.client.stream(.getBlob(cid, of: source.did)) {
           response in
           var hash = SHA256()
           for try await piece in response.body { hash.update(piece.span) }

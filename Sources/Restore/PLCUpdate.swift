@@ -71,11 +71,11 @@ package struct PLCUpdate: Sendable {
   ) async throws -> PLCSuccessor {
     var code = mailCode
     if code == nil {
-      try await client.perform(RequestPLCOperationSignature())
+      try await client.perform(.requestPLCOperationSignature())
       code = asksForCode(client.service, "signing the operation")
     }
     guard let code else { throw RestoreError.codeSent(client.service) }
-    let operation = try await client.call(SignPLCOperation(token: code, state: state), as: nil)
+    let operation = try await client.call(.signPLCOperation(state, code: code))
     return try check(operation, says: state)
   }
 
@@ -97,7 +97,7 @@ package struct PLCUpdate: Sendable {
     var failure: (any Error)?
     do {
       if let server {
-        try await server.perform(SubmitPLCOperation(operation.operation))
+        try await server.perform(.submitPLCOperation(operation.operation))
       } else {
         try await directory.submit(operation, of: did)
       }

@@ -81,9 +81,9 @@ package struct RecordRestore {
       let written =
         if let present {
           try await server.call(
-            PutRecord(did: did, path: path, record: value, replacing: present))
+            .writeRecord(value, at: path, of: did, replacing: present))
         } else {
-          try await server.call(CreateRecord(did: did, path: path, record: value))
+          try await server.call(.writeRecord(value, at: path, of: did))
         }
       return written == block.cid
         ? .written : .refused("the server made another record of it, \(written)")
@@ -126,10 +126,10 @@ package struct RecordRestore {
   /// The CID of the record that the server has there.
   func cid(at path: RecordPath) async throws -> CID? {
     do {
-      return try await server.call(GetRecordCID(did: server.did, path: path))
+      return try await server.call(.getRecord(path, of: server.did))
     } catch let error as XRPCError
       where error.status == 404
-      || error.declared(GetRecordCID.DeclaredError.self) == .recordNotFound
+      || error.name == "RecordNotFound"
       || (error.status == 400 && error.name == "InvalidRequest")
     {
       return nil
@@ -255,7 +255,7 @@ extension RecordRestore {
     let text = DataModelJSON.encode(.map(names))
     try AtomicFile.save(to: pending, replacing: true, isPrivate: true) { try $0(text.span) }
     for (path, cid) in records {
-      try await server.perform(DeleteRecord(did: did, path: path, expecting: cid))
+      try await server.perform(.deleteRecord(path, of: did, expecting: cid))
     }
     _ = try await finish(records.map(\.path), in: pending)
   }

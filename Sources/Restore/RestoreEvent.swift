@@ -27,7 +27,7 @@ package enum RestoreEvent: Sendable {
 }
 
 /// A server's URL, and what it says of itself.
-package typealias RestoreServer = (url: String, facts: DescribeServer.Output)
+package typealias RestoreServer = (url: String, facts: ServerDescription)
 
 /// Something that is not done before it was agreed to; thrown where it is not.
 package enum RestoreQuestion: Error {

@@ -36,7 +36,7 @@ package struct RestorePlan: Sendable {
   package init(_ archived: ArchivedSnapshot, to target: String, network: Network) async throws {
     source = try await onOwnQueue { try RestoreSource(archived) { _ in } }
     let client = XRPCClient(service: target, network: network)
-    server = (client.service, try await client.call(DescribeServer()))
+    server = (client.service, try await client.call(.describeServer()))
     hasPreferences = try archived.preferences() != nil
     let did = archived.snapshot.did
     let document = try await IdentityResolver(network: network).dids.document(of: did).document

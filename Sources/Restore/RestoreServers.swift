@@ -60,7 +60,7 @@ struct DestinationServer: Sendable {
     do {
       return try await begun(login.code)
     } catch let error as XRPCError
-      where error.declared(CreateSession.DeclaredError.self) == .authFactorTokenRequired
+      where error.name == "AuthFactorTokenRequired"
     {
       guard login.code == nil, let asked = ask(service, "logging in") else { throw error }
       return try await begun(asked)
@@ -70,24 +70,17 @@ struct DestinationServer: Sendable {
   /// Calls a method.
   ///
   /// - Throws: what the client throws; `CancellationError`.
-  func call<Q: XRPCQuery>(_ query: Q) async throws -> Q.Output {
-    try await waiting { try await client.call(query) }
+  func call<Output>(
+    _ query: XRPCQuery<Output>, _ gate: WaitGate = WaitGate()
+  ) async throws -> Output {
+    try await waiting(gate) { try await client.call(query) }
   }
 
   /// Calls a method that answers with nothing.
   ///
   /// - Throws: what the client throws; `CancellationError`.
-  func perform(_ procedure: some XRPCProcedure) async throws {
-    try await waiting { try await client.perform(procedure) }
-  }
-
-  /// Sends bytes.
-  ///
-  /// - Throws: what the client throws; `CancellationError`.
-  func upload(_ upload: some XRPCUpload, attempts: Int? = nil, _ gate: WaitGate = WaitGate())
-    async throws -> [UInt8]
-  {
-    try await waiting(gate) { try await client.upload(upload, attempts: attempts) }
+  func perform(_ call: XRPCCall, attempts: Int? = nil) async throws {
+    try await waiting { try await client.perform(call, attempts: attempts) }
   }
 
   /// Sends a blob of an archive.
@@ -112,8 +105,7 @@ struct DestinationServer: Sendable {
     do {
       let body = try await RequestBody.blob(blob, state, in: archived)
       let type = RestoreSource.mediaType(mimeType)
-      let named = try UploadBlob.cid(
-        in: try await upload(UploadBlob(body, contentType: type), gate))
+      let named = try await call(.uploadBlob(body, contentType: type), gate)
       return named == blob ? .success(body.byteCount) : .failure(.otherCID(named))
     } catch let error as ArchiveError where error.isDamage {
       return .failure(.damaged("\(error)"))
@@ -260,7 +252,7 @@ package struct SourceServer: Sendable {
     guard let server, server.standing.isThere else {
       return try await IdentityResolver(network: network).confirm(handle, of: did).source == nil
     }
-    let said = try await XRPCClient(service: server.url, network: network).call(DescribeServer())
+    let said = try await XRPCClient(service: server.url, network: network).call(.describeServer())
     return said.userDomains.contains(where: handle.text.hasSuffix)
   }
 
@@ -268,7 +260,7 @@ package struct SourceServer: Sendable {
   static func standing(of did: DID, at url: String, _ network: Network) async throws -> Standing {
     do {
       let latest = try await XRPCClient(service: url, network: network).call(
-        GetLatestCommit(did: did), as: nil, attempts: min(Self.attempts, network.options.attempts))
+        .getLatestCommit(did), attempts: min(Self.attempts, network.options.attempts))
       return .active(rev: latest.rev, head: latest.cid)
     } catch let error as XRPCError {
       guard !error.isTransient else { return .silent("\(error)") }

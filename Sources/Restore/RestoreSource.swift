@@ -238,7 +238,7 @@ extension RestoreSource {
     var attempt = 1
     while true {
       do {
-        _ = try await target.upload(ImportRepo(body), attempts: 1)
+        try await target.perform(.importRepo(body), attempts: 1)
         return true
       } catch let error {
         guard let patience = Self.patience(after: error), attempt < Self.attempts else {
@@ -258,7 +258,7 @@ extension RestoreSource {
 
   /// Whether the head of the repository is the one of the archive.
   private func isThere(on target: DestinationServer) async throws -> Bool {
-    try await target.call(CheckAccountStatus()).commit == head
+    try await target.call(.checkAccountStatus()).commit == head
   }
 
   /// How long to ask whether a repository was taken after an error, in seconds; nil if it was not.
@@ -303,7 +303,7 @@ extension RestoreSource {
         if missing.found % Self.releaseCount == 0 { releasePages() }
       }
     }
-    try await target.client.stream(GetRepo(did: did)) { response in
+    try await target.client.stream(.getRepo(did)) { response in
       missing.withLock { $0.blocks = tree.reached }
       try await passing.receive(response.body)
     }
@@ -311,7 +311,7 @@ extension RestoreSource {
     if await passing.roots == [head], missing.withLock({ $0.blocks.count }) == 0 { return }
     let received = ReceivedRepository(
       in: TemporaryFile.defaultFolder, limit: limit, arrived: arrived)
-    try await target.client.stream(GetRepo(did: did)) { response in
+    try await target.client.stream(.getRepo(did)) { response in
       try await received.receive(response.body)
     }
     let file = try await received.received()

@@ -30,7 +30,7 @@ extension FleetWorker.Tasks {
 }
 
 extension FleetListed {
-  fileprivate init(_ repo: ListRepos.Repo) {
+  fileprivate init(_ repo: ListedRepo) {
     self.init(did: repo.did, rev: repo.rev?.text, state: .active)
     // What the server does not say more of, only a backup finds out.
     if !repo.active, let status = repo.status {

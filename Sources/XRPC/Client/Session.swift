@@ -19,9 +19,9 @@ package actor Session {
   private nonisolated let origin: HTTPURL?
 
   /// The tokens of the present, and when they came.
-  private var tokens: (value: CreateSession.Output, at: Double)?
+  private var tokens: (value: SessionTokens, at: Double)?
   private var renewal: (task: Renewal, waiting: Int)?
-  private typealias Renewal = Task<CreateSession.Output, any Error>
+  private typealias Renewal = Task<SessionTokens, any Error>
   /// Whether the server has answered something to the token of the present, so that it was good
   /// once.
   private var hasServed = false
@@ -126,12 +126,12 @@ extension Session {
     tokens.map { network.clock.now - $0.at >= seconds } ?? true
   }
 
-  private func current() async throws -> CreateSession.Output {
+  private func current() async throws -> SessionTokens {
     if let tokens { return tokens.value }
     return try await shared { try await $0.logIn() }
   }
 
-  private func renewed() async throws -> CreateSession.Output {
+  private func renewed() async throws -> SessionTokens {
     guard let tokens else { return try await current() }
     return try await shared { try await $0.refresh(tokens.value) }
   }
@@ -139,8 +139,8 @@ extension Session {
   /// Does it once for all who want it at the time; who is cancelled waits no longer, and does not
   /// cancel it for the others.
   private func shared(
-    _ work: @escaping @Sendable (Session) async throws -> CreateSession.Output
-  ) async throws -> CreateSession.Output {
+    _ work: @escaping @Sendable (Session) async throws -> SessionTokens
+  ) async throws -> SessionTokens {
     let task = renewal?.task ?? Task { try await work(self) }
     renewal = (task, (renewal?.waiting ?? 0) + 1)
     defer { leave(task) }
@@ -163,40 +163,26 @@ extension Session {
     }
   }
 
-  private func logIn() async throws -> CreateSession.Output {
+  private func logIn() async throws -> SessionTokens {
     if let refusal { throw refusal }
     do {
-      return try await call(
-        CreateSession(
-          identifier: identifier, password: password, authFactorToken: authFactorToken,
-          allowTakendown: allowTakendown), hiding: [password] + [authFactorToken].compactMap { $0 })
+      return try await client.call(
+        .createSession(
+          identifier, password, code: authFactorToken, allowTakendown: allowTakendown))
     } catch let error as XRPCError where !error.isTransient {
       refusal = error
       throw error
     }
   }
 
-  private func refresh(_ tokens: CreateSession.Output) async throws -> CreateSession.Output {
+  private func refresh(_ tokens: SessionTokens) async throws -> SessionTokens {
     do {
-      return try await call(
-        RefreshSession(), hiding: [tokens.refreshJwt], bearer: tokens.refreshJwt)
+      return try await client.call(.refreshSession(), as: tokens.refreshJwt)
     } catch let error as XRPCError where !error.isTransient {
       return try await logIn()
     }
   }
 
-  private func call<Q: XRPCQuery>(_ query: Q, hiding secrets: [Secret], bearer: Secret? = nil)
-    async throws -> Q.Output
-  {
-    var request = XRPCClient.request(query, service)
-    if let bearer { request.fields.append(("Authorization", "Bearer \(bearer.text)")) }
-    let (delivery, body) = try await network.send(request) { response in
-      try await response.body.collect(
-        upTo: Q.maximumBytes, of: service + "/xrpc/" + query.nsid)
-    }
-    guard let body else {
-      throw XRPCError(query.nsid, delivery, hiding: secrets, quotesBody: !Q.answersWithSecrets)
-    }
-    return try query.read(body, delivery, hiding: secrets)
-  }
+  /// In no session, for it makes one.
+  private var client: XRPCClient { XRPCClient(service: service, network: network) }
 }

@@ -280,7 +280,7 @@ import XRPC
     let server = ScriptedServer { _ in .error(status, name) }
     let client = XRPCClient(
       service: "https://pds.test", network: server.network { $0.attempts = 1 })
-    let query = GetBlob(did: try DID("did:plc:ewvi7nxzyoun6zhxrhs64oiz"), cid: .blob([1]))
+    let query = XRPCCall.getBlob(.blob([1]), of: try DID("did:plc:ewvi7nxzyoun6zhxrhs64oiz"))
     let error = await #expect(throws: (any Error).self) {
       try await client.bytes(query, limit: 100)
     }

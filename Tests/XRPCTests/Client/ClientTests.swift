@@ -26,7 +26,7 @@ import Testing
   @Test func `asks as the lexicon says`() async throws {
     let (client, scripted) = client { _, _ in (200, [], Array("{\"cids\":[]}".utf8)) }
     _ = try await client.call(
-      ListBlobs(did: did, since: try TID("2222222223d22"), limit: 500, cursor: "a b&c=é"))
+      .listBlobs(did, since: try TID("2222222223d22"), limit: 500, cursor: "a b&c=é"))
     #expect(
       scripted.transport.log.first?.url
         == "https://pds.test/xrpc/com.atproto.sync.listBlobs?did=did%3Aplc%3Aabcdefghijklmnopqrstuvwx&since=2222222223d22&limit=500&cursor=a%20b%26c%3D%C3%A9"
@@ -35,7 +35,7 @@ import Testing
 
   @Test func `reads a commit`() async throws {
     let output = try await answering(200, "{\"cid\":\"\(cid)\",\"rev\":\"3jzfcijpj2z2a\"}").call(
-      GetLatestCommit(did: did))
+      .getLatestCommit(did))
     #expect(output.cid == cid)
     #expect(output.rev.text == "3jzfcijpj2z2a")
   }
@@ -43,18 +43,18 @@ import Testing
   @Test(arguments: [("\"12\"", "12"), ("12", "12"), ("null", nil), ("\"\"", "")])
   func `reads cursors that are text or numbers`(json: String, cursor: String?) async throws {
     let output = try await answering(200, "{\"cids\":[\"\(cid)\"],\"cursor\":\(json)}").call(
-      ListBlobs(did: did))
+      .listBlobs(did))
     #expect(output == .init(cids: [cid], malformed: [], cursor: cursor))
   }
 
   @Test func `keeps the good of a list that has something else in it`() async throws {
     let output = try await answering(200, "{\"cids\":[\"odd\",\"\(cid)\",7]}").call(
-      ListBlobs(did: did))
+      .listBlobs(did))
     #expect(output == .init(cids: [cid], malformed: ["odd", ""], cursor: nil))
     let repos = try await answering(
       200,
       "{\"repos\":[{\"did\":\"\(did)\",\"head\":\"\(cid)\",\"rev\":\"3jzfcijpj2z2a\"},{\"did\":\"x\"}],\"cursor\":5}"
-    ).call(ListRepos())
+    ).call(.listRepos())
     #expect(repos.repos.map(\.did) == [did])
     #expect(repos.repos.first?.active == true)
     #expect(repos.malformed == ["x"])
@@ -66,7 +66,7 @@ import Testing
       _ = try await answering(
         400, "{\"error\":\"RepoDeactivated\",\"message\":\"Repo has been deactivated\"}"
       )
-      .call(GetLatestCommit(did: did))
+      .call(.getLatestCommit(did))
     }
     #expect(error?.declared(RepoError.self) == .deactivated)
     #expect(
@@ -79,9 +79,9 @@ import Testing
   @Test func `keeps an error that is not declared`() async throws {
     let error = await #expect(throws: XRPCError.self) {
       _ = try await answering(400, "{\"error\":\"InvalidRequest\",\"message\":\"Blob not found\"}")
-        .bytes(GetBlob(did: did, cid: cid), limit: 100)
+        .bytes(.getBlob(cid, of: did), limit: 100)
     }
-    #expect(error?.declared(GetBlob.DeclaredError.self) == nil)
+    #expect(error?.declared(RepoError.self) == nil)
     #expect(error?.name == "InvalidRequest")
     #expect(error?.message == "Blob not found")
   }
@@ -94,7 +94,7 @@ import Testing
   ])
   func `shows an error that is not JSON as it came`(status: Int, body: String) async throws {
     let error = await #expect(throws: XRPCError.self) {
-      _ = try await answering(status, body).call(GetLatestCommit(did: did))
+      _ = try await answering(status, body).call(.getLatestCommit(did))
     }
     #expect(error?.status == status)
     #expect(error?.name == nil)
@@ -107,7 +107,7 @@ import Testing
       "<!DOCTYPE html>\n<html>\n  <title>Welcome to the café</title>\u{1b}[2J\u{202e}"
       + String(repeating: "x", count: 9000)
     let error = await #expect(throws: XRPCError.self) {
-      _ = try await answering(200, page).call(GetLatestCommit(did: did))
+      _ = try await answering(200, page).call(.getLatestCommit(did))
     }
     let text = try #require(error?.description)
     #expect(
@@ -126,7 +126,7 @@ import Testing
   ])
   func `refuses an answer that lacks what it is about`(body: String) async throws {
     let error = await #expect(throws: XRPCError.self) {
-      _ = try await answering(200, body).call(GetLatestCommit(did: did))
+      _ = try await answering(200, body).call(.getLatestCommit(did))
     }
     #expect(error?.fault != nil)
     #expect(error?.isTransient == false)
@@ -136,12 +136,12 @@ import Testing
     let (client, scripted) = client { _, _ in
       (200, [(name: "content-type", value: "text/html")], [1, 2, 3])
     }
-    let (type, bytes) = try await client.stream(GetRepo(did: did), isCompressed: true) { response in
+    let (type, bytes) = try await client.stream(.getRepo(did), isCompressed: true) { response in
       (response["content-type"], try await response.read())
     }
     #expect(type == "text/html")
     #expect(bytes == [1, 2, 3])
-    #expect(try await client.bytes(GetBlob(did: did, cid: cid), limit: 3) == [1, 2, 3])
+    #expect(try await client.bytes(.getBlob(cid, of: did), limit: 3) == [1, 2, 3])
     #expect(scripted.transport.log.map(\.acceptsCompression) == [true, false])
   }
 
@@ -150,7 +150,7 @@ import Testing
       _ = try await answering(
         200, "{\"cids\":[\"" + String(repeating: "x", count: 2 << 20) + "\"]}"
       ).call(
-        ListBlobs(did: did))
+        .listBlobs(did))
     }
   }
 }

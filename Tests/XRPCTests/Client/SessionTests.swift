@@ -91,7 +91,7 @@ final class TokenServer: Sendable {
   let network: Network
   let session: Session
   let client: XRPCClient
-  let query: ListBlobs
+  let query: XRPCQuery<BlobPage>
 
   init() throws {
     var options = NetworkOptions(userAgent: "test")
@@ -104,7 +104,7 @@ final class TokenServer: Sendable {
       service: "https://pds.test", network: network, identifier: "alice.test",
       password: Secret(TokenServer.password))
     client = XRPCClient(service: "https://pds.test/", network: network, session: session)
-    query = ListBlobs(did: try DID("did:plc:abcdefghijklmnopqrstuvwx"))
+    query = .listBlobs(try DID("did:plc:abcdefghijklmnopqrstuvwx"))
   }
 
   private func callTwentyTimes() async throws {
@@ -262,7 +262,7 @@ final class TokenServer: Sendable {
     let secret = Secret(TokenServer.password)
     var dumped = ""
     dump(secret, to: &dumped)
-    dump(CreateSession(identifier: "a", password: secret), to: &dumped)
+    dump(XRPCQuery.createSession("a", secret), to: &dumped)
     shown += [dumped, "\(secret)", String(reflecting: secret), "\([secret])", "\(events.all)"]
     for text in shown {
       #expect(!text.contains("SECRETSIGNATURE"))

@@ -107,16 +107,16 @@ import XRPC
     var options = NetworkOptions(userAgent: "carpack-tests")
     options.allowsLoopback = true
     let client = XRPCClient(service: loopback.server.url, network: try Network(options))
-    let upload = UploadBlob(RequestBody([1, 2, 3]), contentType: "image/x-any")
+    let upload = XRPCQuery.uploadBlob(RequestBody([1, 2, 3]), contentType: "image/x-any")
     do {
-      try await client.upload(upload)
+      _ = try await client.call(upload)
       Issue.record("it was taken")
     } catch let error as XRPCError {
       #expect(error.status == 429)
       // A day's limit is told as what it is.
       #expect(error.wait.map { 79_000...80_000 ~= $0 } == true, "\(error.wait ?? -1)")
     }
-    _ = try await client.call(CheckAccountStatus())
+    _ = try await client.call(.checkAccountStatus())
     #expect(loopback.server.log.count == 2)
   }
 
@@ -129,7 +129,7 @@ import XRPC
     options.allowsLoopback = true
     let client = XRPCClient(service: loopback.server.url, network: try Network(options))
     await #expect(throws: XRPCError.self) {
-      try await client.perform(RequestPLCOperationSignature())
+      try await client.perform(.requestPLCOperationSignature())
     }
     #expect(loopback.server.log.count == 1)
     let request = try #require(loopback.server.log.first)

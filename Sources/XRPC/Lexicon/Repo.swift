@@ -1,0 +1,100 @@
+package import ATProtocol
+package import HTTP
+package import IPLD
+
+// Methods of `com.atproto.repo`: what an account's owner has.
+
+extension XRPCCall {
+  /// `com.atproto.repo.importRepo`: puts the records of a CAR in the place of those that the account
+  /// has.
+  ///
+  /// The reference server takes 400 µs a record, and says nothing before it is done: half an hour is
+  /// waited.
+  package static func importRepo(_ car: RequestBody) -> XRPCCall {
+    XRPCCall(post: "com.atproto.repo.importRepo", isRepeatable: true)
+      .with { $0.upload = (car, "application/vnd.ipld.car", 1800) }
+  }
+
+  /// `com.atproto.repo.deleteRecord`: takes a record away, if it is the one that is meant.
+  ///
+  /// - Parameter cid: the record's.
+  package static func deleteRecord(_ path: RecordPath, of did: DID, expecting cid: CID)
+    -> XRPCCall
+  {
+    XRPCCall(
+      post: "com.atproto.repo.deleteRecord",
+      json([
+        "repo": .string(did.text), "collection": .string(path.collection.text),
+        "rkey": .string(path.recordKey.text), "swapRecord": .string("\(cid)"),
+      ]))
+  }
+}
+
+extension XRPCQuery<CID> {
+  /// `com.atproto.repo.uploadBlob`: a blob for records to refer to; the CID that the server gives
+  /// it.
+  ///
+  /// The server keeps the media type of the first upload of the same bytes. It may have to hand a
+  /// video on to where it keeps them: five minutes are waited.
+  ///
+  /// - Parameters:
+  ///   - body: the bytes.
+  ///   - contentType: the media type that records name.
+  package static func uploadBlob(_ body: RequestBody, contentType: String) -> XRPCQuery {
+    let call = XRPCCall(post: "com.atproto.repo.uploadBlob", isRepeatable: true)
+      .with { $0.upload = (body, contentType, 300) }
+    return XRPCQuery(call) { answer throws(AnswerFault) in
+      guard case .link(let cid)? = answer.json["blob"]?["ref"] else {
+        throw AnswerFault("it names no blob")
+      }
+      return cid
+    }
+  }
+
+  /// `com.atproto.repo.createRecord` or, with the CID of one that is replaced, `putRecord`; the CID
+  /// of what was written.
+  ///
+  /// The server is not asked to know the record's lexicon.
+  package static func writeRecord(
+    _ record: IPLDValue, at path: RecordPath, of did: DID, replacing cid: CID? = nil
+  ) -> XRPCQuery {
+    let call = XRPCCall(
+      post: "com.atproto.repo." + (cid == nil ? "createRecord" : "putRecord"),
+      XRPCCall.json([
+        "repo": .string(did.text), "collection": .string(path.collection.text),
+        "rkey": .string(path.recordKey.text), "validate": .boolean(false), "record": record,
+        "swapRecord": cid.map { .string("\($0)") },
+      ]))
+    return XRPCQuery(call) { answer throws(AnswerFault) in try answer.cid("cid") }
+  }
+
+  /// `com.atproto.repo.getRecord`: a record as JSON; of it, only its CID.
+  package static func getRecord(_ path: RecordPath, of did: DID) -> XRPCQuery {
+    let call = XRPCCall(
+      get: "com.atproto.repo.getRecord",
+      [
+        ("repo", did.text), ("collection", path.collection.text), ("rkey", path.recordKey.text),
+      ])
+    return XRPCQuery(call) { answer throws(AnswerFault) in try answer.cid("cid") }
+  }
+}
+
+extension XRPCQuery<(cids: [CID], cursor: String?)> {
+  /// `com.atproto.repo.listMissingBlobs`: blobs that the account's records refer to and that the
+  /// server has no row for, page by page; the end is a page without blobs.
+  ///
+  /// The files are not looked at: a blob whose bytes are gone, or are others, is not listed.
+  ///
+  /// - Parameters:
+  ///   - limit: how many to a page, 1 to 1,000.
+  ///   - cursor: where to go on.
+  package static func listMissingBlobs(limit: Int, cursor: String?) -> XRPCQuery {
+    let call = XRPCCall(
+      get: "com.atproto.repo.listMissingBlobs", [("limit", "\(limit)"), ("cursor", cursor)])
+    return XRPCQuery(call) { answer throws(AnswerFault) in
+      var cids: [CID] = []
+      for item in try answer.items("blobs") { cids.append(try Answer(item).cid("cid")) }
+      return (cids, try answer.cursor())
+    }
+  }
+}

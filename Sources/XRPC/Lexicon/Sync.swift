@@ -1,0 +1,148 @@
+package import ATProtocol
+internal import HTTP
+package import IPLD
+
+// Methods of `com.atproto.sync`, which everybody may call.
+
+extension XRPCCall {
+  /// `com.atproto.sync.getRepo`: a repository as a CAR, or what is new in it.
+  ///
+  /// - Parameter revision: from which on blocks are wanted; servers may send more, or refuse it.
+  package static func getRepo(_ did: DID, since revision: TID? = nil) -> XRPCCall {
+    XRPCCall(get: "com.atproto.sync.getRepo", [("did", did.text), ("since", revision?.text)])
+      // A server puts it together when it is asked.
+      .with { $0.isPrepared = true }
+  }
+
+  /// `com.atproto.sync.getBlob`: the bytes of a blob.
+  ///
+  /// It lies there, as a file does. The reference server says `InvalidRequest` where it should say
+  /// `BlobNotFound`.
+  package static func getBlob(_ cid: CID, of did: DID) -> XRPCCall {
+    XRPCCall(get: "com.atproto.sync.getBlob", [("did", did.text), ("cid", "\(cid)")])
+  }
+}
+
+/// Where a repository stands.
+package struct LatestCommit: Sendable, Equatable {
+  /// The commit.
+  package var cid: CID
+  /// Its revision.
+  package var rev: TID
+}
+
+extension XRPCQuery<LatestCommit> {
+  /// `com.atproto.sync.getLatestCommit`: where a repository stands.
+  package static func getLatestCommit(_ did: DID) -> XRPCQuery {
+    XRPCQuery(XRPCCall(get: "com.atproto.sync.getLatestCommit", [("did", did.text)])) {
+      answer throws(AnswerFault) in
+      LatestCommit(cid: try answer.cid("cid"), rev: try answer.identifier("rev", TID.self))
+    }
+  }
+}
+
+/// A page of the blobs that an account's records refer to.
+package struct BlobPage: Sendable, Equatable {
+  /// The blobs.
+  package var cids: [CID]
+  /// What stands among them and is no CID.
+  package var malformed: [String]
+  /// Where to go on; text, also where a server writes a number.
+  package var cursor: String?
+}
+
+extension XRPCQuery<BlobPage> {
+  /// `com.atproto.sync.listBlobs`: the blobs that an account's records refer to, page by page.
+  ///
+  /// The reference server gives a cursor with every page that is not empty: the end is an empty page
+  /// or one without a cursor, never a short one.
+  ///
+  /// - Parameters:
+  ///   - did: the account.
+  ///   - revision: after which records have to be.
+  ///   - limit: how many to a page, 1 to 1,000; nil for what the server likes.
+  ///   - cursor: where to go on.
+  package static func listBlobs(
+    _ did: DID, since revision: TID? = nil, limit: Int? = nil, cursor: String? = nil
+  ) -> XRPCQuery {
+    let call = XRPCCall(
+      get: "com.atproto.sync.listBlobs",
+      [
+        ("did", did.text), ("since", revision?.text), ("limit", limit.map { "\($0)" }),
+        ("cursor", cursor),
+      ])
+    return XRPCQuery(call) { answer throws(AnswerFault) in
+      var page = BlobPage(cids: [], malformed: [], cursor: answer.optionalText("cursor"))
+      for item in try answer.items("cids") {
+        let text = item.string ?? ""
+        do throws(CIDError) {
+          page.cids.append(try CID(text))
+        } catch {
+          page.malformed.append(Excerpt.of(text))
+        }
+      }
+      return page
+    }
+  }
+}
+
+/// An account as a server lists it.
+package struct ListedRepo: Sendable, Equatable {
+  /// Who.
+  package var did: DID
+  /// The commit.
+  package var head: CID?
+  /// The revision.
+  package var rev: TID?
+  /// Whether it is active; so it is if the server does not say.
+  package var active: Bool
+  /// Why it is not.
+  package var status: String?
+}
+
+/// A page of a server's accounts.
+package struct RepoPage: Sendable, Equatable {
+  /// The accounts.
+  package var repos: [ListedRepo]
+  /// Of the items without a valid DID, what stands in its place; empty where nothing does.
+  package var malformed: [String]
+  /// Where to go on.
+  package var cursor: String?
+
+  /// The longest page that the lexicon allows.
+  package static let maximumLimit = 1000
+  /// How many times longer than that a page may be.
+  fileprivate static let tolerance = 2
+}
+
+extension XRPCQuery<RepoPage> {
+  /// `com.atproto.sync.listRepos`: the accounts of a server, page by page.
+  ///
+  /// - Parameters:
+  ///   - limit: how many to a page; nil for what the server likes.
+  ///   - cursor: where to go on.
+  package static func listRepos(limit: Int? = nil, cursor: String? = nil) -> XRPCQuery {
+    let call = XRPCCall(
+      get: "com.atproto.sync.listRepos",
+      [("limit", limit.map { "\($0)" }), ("cursor", cursor)])
+    return XRPCQuery(call) { answer throws(AnswerFault) in
+      let items = try answer.items("repos")
+      guard items.count <= RepoPage.tolerance * RepoPage.maximumLimit else {
+        throw AnswerFault("it lists \(items.count) accounts on one page")
+      }
+      var page = RepoPage(repos: [], malformed: [], cursor: try answer.cursor())
+      for item in items {
+        let item = Answer(item)
+        guard let did = item.optionalIdentifier("did", DID.self) else {
+          page.malformed.append(Excerpt.of(item.optionalText("did") ?? ""))
+          continue
+        }
+        page.repos.append(
+          ListedRepo(
+            did: did, head: item.optionalCID("head"), rev: item.optionalIdentifier("rev", TID.self),
+            active: item.flag("active") ?? true, status: item.optionalText("status")))
+      }
+      return page
+    }
+  }
+}
