@@ -55,7 +55,7 @@ class Page:
     def open(self, archive):
         self.tab.goto(f"file://{PAGE}")
         self.tab.set_input_files("input[type=file]", str(archive))
-        self.tab.wait_for_selector("aside nav a, [role=alert]", timeout=20_000)
+        self.tab.wait_for_selector("aside nav a, [role=alert]", timeout=60_000)
         return self
 
     def show(self, address):
@@ -66,7 +66,7 @@ class Page:
     def settle(self, address):
         """Waits until a view is on the page, with the rows that are seen."""
         begins = address.split("/")[0]
-        self.tab.wait_for_selector(f"main[data-at^='{begins}']" if begins else "main[data-at='']", timeout=20_000)
+        self.tab.wait_for_selector(f"main[data-at^='{begins}']" if begins else "main[data-at='']", timeout=60_000)
         for _ in range(100):
             self.tab.wait_for_timeout(50)
             if self.tab.locator("main [aria-busy=true]").count() == 0:
@@ -192,7 +192,7 @@ def many_posts_are_scrolled_through_with_few_elements(browser, folder):
 
     def key(number):
         return "3l" + "".join(digits[number >> 5 * i & 31] for i in reversed(range(10))) + "2"
-    count = 20_000
+    count = 60_000
     records = {f"app.bsky.feed.post/{key(i)}": {"$type": "app.bsky.feed.post", "text": f"number {i} " + "words " * (i % 60), "createdAt": "2025-01-01T00:00:00Z"} for i in range(count)}
     page = Page(browser).open(pack(folder, "many", records))
     page.show("")
@@ -337,7 +337,7 @@ def from_a_web_server_only_what_is_looked_at_is_fetched(browser, folder):
     page = Page(browser)
     origin = f"http://127.0.0.1:{server.server_port}"
     page.tab.goto(f"{origin}/viewer.html#url={origin}/web.car.zst")
-    page.tab.wait_for_selector("main img", timeout=20_000)
+    page.tab.wait_for_selector("main img", timeout=60_000)
     page.tab.wait_for_timeout(500)
     shown = page.tab.locator("main img").count()
     assert 0 < shown < 15, shown
@@ -347,7 +347,7 @@ def from_a_web_server_only_what_is_looked_at_is_fetched(browser, folder):
     # A reload comes back to the same place.
     page.show("at/app.bsky.feed.post/3lkxag2qhdc22")
     page.tab.reload()
-    page.tab.wait_for_selector(".facts", timeout=20_000)
+    page.tab.wait_for_selector(".facts", timeout=60_000)
     assert "picture 0" in page.tab.inner_text("main")
     # Nothing else is let through, whoever asks.
     refused = page.tab.evaluate("fetch('http://127.0.0.1:9/').then(() => 'let through', () => 'refused')")

@@ -92,9 +92,13 @@ extension Task where Failure == any Error {
   /// What it comes to, or `failure` after so long; it goes on.
   package func value(within limit: Duration, else failure: any Error) async throws -> Success {
     let result = Awaited<Success>()
-    return try await result.value(within: limit, else: failure) {
-      Task<Void, Never> { result.give(await self.result) }
+    // By the clock of tasks: where these have to wait for a thread, so does the limit.
+    let timer = Task<Void, any Error> {
+      try await Task<Never, Never>.sleep(for: limit)
+      result.give(.failure(failure))
     }
+    defer { timer.cancel() }
+    return try await result.value { Task<Void, Never> { result.give(await self.result) } }
   }
 }
 
