@@ -139,7 +139,7 @@ let package = Package(
     .room("ATProtocol", ["CCrypto", "IPLD", "LibC"]),
     .room("Archive", ["IPLD", "LibC", "CGlibc", "CZlib", "CZstd", "CXXHash", paths]),
     // Servers, the methods that they are asked for, and buckets of object stores.
-    .room("HTTP", ["ATProtocol", "CCurl", "IPLD", "LibC"]),
+    .room("HTTP", ["ATProtocol", "CCrypto", "CCurl", "IPLD", "LibC"]),
     .room("XRPC", ["ATProtocol", "CResolv", "HTTP", "IPLD", "LibC"]),
     .room("ObjectStore", ["ATProtocol", "HTTP", "IPLD", "LibC", paths]),
 

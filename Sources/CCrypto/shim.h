@@ -40,6 +40,16 @@ static inline int carpack_find_digest_functions(void *library, carpack_digest_fu
   return CARPACK_FIND(found, SHA256_Init) && CARPACK_FIND(found, SHA256_Update) && CARPACK_FIND(found, SHA256_Final);
 }
 
+/* SHA-1, by which a WebSocket is opened. */
+typedef struct {
+  __typeof__(&SHA1) SHA1;
+} carpack_sha1_functions;
+
+/* Whether it was found. */
+static inline int carpack_find_sha1_functions(void *library, carpack_sha1_functions *found) {
+  return CARPACK_FIND(found, SHA1);
+}
+
 /* Keys on curves, and signatures. */
 typedef struct {
   __typeof__(&ERR_clear_error) ERR_clear_error;
