@@ -1,3 +1,4 @@
+import StandIn
 import Synchronization
 import Testing
 
@@ -138,6 +139,78 @@ import Testing
     await #expect(throws: CancellationError.self) { _ = try await task.value }
     // Whoever tries next is not kept from it.
     #expect(await isRefused(network))
+  }
+}
+
+@Suite struct `The deadline of a request` {
+  private static let url = "https://pds.test/x"
+
+  /// Asks with so many seconds for all of it; answers how it ended.
+  private func ask(_ scripted: ScriptedNetwork, within seconds: Double) async throws
+    -> TransportError.Reason?
+  {
+    var request = HTTPRequest(.get, Self.url)
+    request.seconds = seconds
+    do {
+      _ = try await scripted.network.send(request) { _ in }
+      return nil
+    } catch let error as TransportError {
+      return error.reason
+    }
+  }
+
+  @Test(
+    arguments: [
+      (429, "20", 2), (503, "20", 2), (429, "31", 1), (503, "5", 6), (500, nil, 5),
+    ] as [(Int, String?, Int)])
+  func `ends waits and attempts, and nothing is waited for in vain`(
+    status: Int, retryAfter: String?, count: Int
+  ) async throws {
+    let scripted = ScriptedNetwork { _, _ in
+      (status, retryAfter.map { [(name: "retry-after", value: $0)] } ?? [], [])
+    }
+    let seconds = status == 500 ? 10.0 : 30
+    #expect(try await ask(scripted, within: seconds) == .late(seconds: seconds))
+    #expect(scripted.transport.count == count)
+    #expect(scripted.clock.now < seconds)
+  }
+
+  @Test func `ends the wait for a host that is away`() async throws {
+    let url = Self.url
+    let scripted = ScriptedNetwork { _, number in
+      if number > 1 { throw TransportError(.notConnected("refused"), url: url) }
+      return (200, [], [])
+    }
+    #expect(try await ask(scripted, within: 60) == nil)
+    #expect(try await ask(scripted, within: 60) == .late(seconds: 60))
+    #expect(scripted.clock.now < 60)
+    #expect(scripted.clock.now > 40)
+  }
+
+  @Test func `is none of others, who go on waiting`() async throws {
+    let scripted = ScriptedNetwork { _, number in
+      number < 3 ? (429, [(name: "retry-after", value: "20")], []) : (200, [], [])
+    }
+    #expect(try await ask(scripted, within: 5) == .late(seconds: 5))
+    #expect(try await scripted.network.get(Self.url, limit: 1).0.status == 200)
+  }
+
+  @Test func `ends a transfer`() async throws {
+    let loopback = try Loopback { _, response in
+      response.distortion = .stalled(at: 0.5)
+      try response.send([UInt8](repeating: 1, count: 1000))
+    }
+    var options = NetworkOptions(userAgent: "carpack-tests")
+    options.allowsLoopback = true
+    let network = try Network(options)
+    var request = HTTPRequest(.get, loopback.server.url)
+    request.seconds = 1
+    let start = ContinuousClock.now
+    let error = await #expect(throws: TransportError.self) {
+      _ = try await network.send(request) { try await $0.read() }
+    }
+    #expect(error?.isTransient == true)
+    #expect(ContinuousClock.now - start < .seconds(15))
   }
 }
 
