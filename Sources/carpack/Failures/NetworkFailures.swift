@@ -1,0 +1,96 @@
+internal import ATProtocol
+internal import Archive
+internal import Fleet
+internal import HTTP
+internal import ObjectStore
+internal import Remote
+internal import XRPC
+
+extension TransportError: Explained {
+  var explanation: Explanation {
+    let status: ExitStatus =
+      switch reason {
+      case _ where isTransient: .temporary
+      case .unusableURL, .unusablePin: .usage
+      case .refusedAddress, .refusedRedirect, .tooManyRedirects, .tooLong: .refused
+      case .unavailable: .failure
+      default: .unavailable
+      }
+    return (status, hint)
+  }
+
+  fileprivate static let certificateHint =
+    "if the server has a certificate authority of its own, name its file with --ca-file"
+
+  fileprivate var hint: String? {
+    switch reason {
+    case .notSecure: Self.certificateHint
+    case .refusedAddress:
+      "a server of your own can be named with --pds, or given an address with --pin"
+    case .unavailable: "the network needs libcurl: on Debian and Ubuntu, apt-get install libcurl4"
+    default: nil
+    }
+  }
+}
+
+extension XRPCError: Explained {
+  var explanation: Explanation {
+    let isLogin = Self.logins.contains(endpoint)
+    let status: ExitStatus
+    var hint: String?
+    switch self.status {
+    case 400..<500 where name == "AuthFactorTokenRequired":
+      status = .loginRefused
+      hint = "give the code that came by mail with --auth-factor-token"
+    case 401, 403:
+      status = .loginRefused
+      if !isLogin { hint = "--login asks as the account's owner" }
+    case 400 where endpoint == "com.atproto.identity.signPlcOperation":
+      status = .loginRefused
+      hint =
+        "a code is good once, and for a quarter of an hour; without --mail-code another is sent"
+    case 400 where name == "InvalidToken":
+      status = .loginRefused
+      hint = "this takes the account's own password, and no app password"
+    case 400 where isLogin:
+      status = .loginRefused
+      hint = "app passwords are made in the settings of the account"
+    case 400..<500 where endpoint == "com.atproto.server.createAccount": status = .refused
+    default: status = isTransient ? .temporary : .unavailable
+    }
+    return (status, hint)
+  }
+
+  /// The methods with which a session begins.
+  private static let logins: Set<String> = [
+    "com.atproto.server.createSession", "com.atproto.server.refreshSession",
+    "com.atproto.server.getSession",
+  ]
+}
+
+extension IdentityError: Explained {
+  var explanation: Explanation {
+    var hint: String?
+    switch self {
+    case .unresolvableHandle(let handle) where handle.topLevel != "invalid":
+      hint = "where a server on this machine knows it, name that with --resolver, --pds or --plc"
+    case .handleNotFound, .handleUnreachable:
+      hint = "an account that is known by its DID can be named by it"
+    case .handleUntrusted: hint = TransportError.certificateHint
+    case .noAnswer(_, let cause): hint = cause.hint
+    default: break
+    }
+    let status: ExitStatus =
+      switch kind {
+      case .unavailable: .unavailable
+      case .temporary: .temporary
+      case .notGenuine: .notGenuine
+      case .refused: .refused
+      }
+    return (status, hint)
+  }
+}
+
+extension PLCDirectory.Refusal: Explained {
+  var explanation: Explanation { (isTransient ? .temporary : .refused, nil) }
+}

@@ -1,0 +1,58 @@
+internal import Archive
+internal import Fleet
+internal import ObjectStore
+internal import Remote
+
+extension FetchFailure: Explained {
+  var explanation: Explanation {
+    var hint: String?
+    let status: ExitStatus
+    switch kind {
+    case .unavailable: status = .unavailable
+    case .absent: status = .noInput
+    case .forbidden:
+      status = .loginRefused
+      hint = "keys are looked for in the environment, in Amazon's files, and on the machine"
+    case .replaced:
+      status = .temporary
+      hint = "run the same command again"
+    case .refused: status = .refused
+    case .noRoom: status = .ioError
+    }
+    return (status, hint)
+  }
+}
+
+extension StoreError: Explained {
+  var explanation: Explanation { FetchFailure(self).explanation }
+  var sentence: String { "\(FetchFailure(self))" }
+}
+
+extension PushError: Explained {
+  var explanation: Explanation {
+    let (status, hint): (ExitStatus, String?) =
+      switch self {
+      case .busy: (.cannotCreate, nil)
+      case .otherObject:
+        (.refused, "--replace puts the one in the place of the other")
+      case .knowsNoConditions: (.refused, "if nothing else writes there, say so with --exclusive")
+      case .notKept: (.ioError, "nothing was replaced; try again, or another store")
+      case .unfinished:
+        (.incomplete, "the next backup takes up what is whole, or \"carpack repair\"")
+      }
+    return (status, hint)
+  }
+}
+
+extension DatabaseError: Explained {
+  var explanation: Explanation {
+    let (status, hint): (ExitStatus, String?) =
+      switch kind {
+      case .library: (.unavailable, "the package with it is called libpq5, or libpq")
+      case .connection: (.unavailable, nil)
+      case .statement: (.refused, nil)
+      case .noFleet: (.noInput, "\"carpack fleet init\" makes one")
+      }
+    return (status, hint)
+  }
+}
