@@ -76,6 +76,11 @@ package enum Selector: Equatable, Sendable {
     if case .records(_, let account) = self { account } else { nil }
   }
 
+  /// The path of the record that it names in full; nil if it does not.
+  package var exactPath: String? {
+    if case .records(let pattern, _) = self { pattern.exactPath } else { nil }
+  }
+
   /// Whether it means one record.
   package var meansOneRecord: Bool {
     guard case .records(let pattern, _) = self else { return false }

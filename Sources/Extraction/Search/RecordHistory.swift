@@ -24,7 +24,7 @@ package struct RecordHistory {
     for entry in entries {
       let cid: CID?
       do {
-        cid = try ArchivedSnapshot(entry.cid, in: reader).record(path)?.cid
+        cid = try ArchivedSnapshot(entry.cid, in: reader).recordCID(path)
       } catch {
         gaps.append("snapshot \(entry.number): \(error)")
         continue

@@ -213,8 +213,14 @@ public struct ArchivedSnapshot: Sendable {
   ///
   /// - Throws: ``SnapshotError`` if a block on the way is not in the archive; `ArchiveError` if it
   ///   is damaged.
-  public func record(_ path: String) throws -> Block? {
-    try MSTDescent.find(path.utf8, below: try treeRoot) { try block($0).bytes }.map(block)
+  public func record(_ path: String) throws -> Block? { try recordCID(path).map(block) }
+
+  /// The CID that the tree has for the record with this path, be its block there or not; nil if
+  /// there is no such record.
+  ///
+  /// - Throws: as ``record(_:)`` does.
+  package func recordCID(_ path: String) throws -> CID? {
+    try MSTDescent.find(path.utf8, below: try treeRoot) { try block($0).bytes }
   }
 
   /// The root of the tree of records, as the commit has it.

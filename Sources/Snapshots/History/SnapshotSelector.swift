@@ -11,7 +11,7 @@ internal import IPLD
 /// | `-1`, `-2` | the one that was added last, the one before it |
 /// | `2026-11-21`, `2026-11-21T10:00Z` | the newest that was made by the end of that day, minute or second |
 /// | `3loie2xwbae2b` | the revision, or the beginning of it, four characters at least |
-/// | `bafyrei…` | the manifest or the commit, or the beginning of its CID, fourteen characters at least |
+/// | `bafyrei…` | the manifest or the commit, or the beginning of its CID, eight characters at least |
 package enum SnapshotSelector: Equatable, Sendable {
   /// The one with the latest revision.
   case latest
@@ -26,11 +26,10 @@ package enum SnapshotSelector: Equatable, Sendable {
 
   /// How much of a revision has to be given.
   static let minimumRevision = 4
-  /// How much of a CID has to be given: beyond the seven characters that all of them begin with, as
-  /// much as identifies commits elsewhere.
+  /// What all CIDs of manifests and commits begin with.
   ///
-  /// It is more than a revision has, so that the two are told apart.
-  static let minimumCID = 14
+  /// A revision that begins so would be from the year 2226.
+  static let beginningOfCID = "bafyrei"
 
   /// Reads a selector.
   ///
@@ -38,6 +37,10 @@ package enum SnapshotSelector: Equatable, Sendable {
   package init(_ text: String) throws(SelectionError) {
     if text == "latest" {
       self = .latest
+    } else if text.utf8.count > Self.beginningOfCID.utf8.count,
+      text.hasPrefix(Self.beginningOfCID), text.utf8.allSatisfy(Self.isDigit)
+    {
+      self = .cid(text)
     } else if text.utf8.count == TID.maximumLength, TID.isValid(text.utf8.span) {
       self = .revision(text)
     } else if let number = Self.number(text) {
@@ -50,10 +53,6 @@ package enum SnapshotSelector: Equatable, Sendable {
     } else if let cid = try? CID(text) {
       // It may be given in any form.
       self = .cid("\(cid)")
-    } else if text.utf8.count >= Self.minimumCID, text.hasPrefix("bafyrei"),
-      text.utf8.allSatisfy(Self.isDigit)
-    {
-      self = .cid(text)
     } else {
       throw .malformedSelector(text)
     }

@@ -19,12 +19,15 @@ struct RecordLog {
     let history = try opened.usableHistory()
     let did = try account(selector, history)
     let entries = history.entries.filter { $0.did == did }
-    guard let path = try opened.recordPath(selector, in: entries) else {
-      throw BackupError.notFound(selector)
-    }
+    // A path that no snapshot has may be in one that cannot be read.
+    guard
+      let path = try opened.recordPath(selector, in: entries) ?? Selector(selector).exactPath
+    else { throw BackupError.notFound(selector) }
     let record = RecordHistory(of: path, in: entries, opened.reader)
     for gap in record.gaps { Console.say(.damaged, "\(opened.name): \(gap)") }
-    guard !record.changes.isEmpty else { throw BackupError.notFound(selector) }
+    guard !record.changes.isEmpty || !record.gaps.isEmpty else {
+      throw BackupError.notFound(selector)
+    }
     if json { printJSON(record, path) } else { printTable(record) }
     return .worst(record.gaps.isEmpty ? .success : .damaged, opened.status)
   }
