@@ -118,7 +118,10 @@ extension Selection {
         try checkOne(found[index], words[index])
         continue
       }
-      if pattern.isKeyAlone { try checkOne(found[index], words[index]) }
+      if pattern.isKeyAlone {
+        found[index] = withoutGates(found[index])
+        try checkOne(found[index], words[index])
+      }
       if takesBlobs, let path = pattern.exactPath {
         found[index] += try Self.blobs(of: path, in: archived)
       }
@@ -142,6 +145,18 @@ extension Selection {
     var found: [Item] = []
     _ = scanner.scan(record) { found.append(.cid($0.cid)) }
     return found
+  }
+
+  /// The records with one key without those that have it from a post among them, which is what is
+  /// meant: who may answer it, and who may quote it.
+  private static func withoutGates(_ items: [Item]) -> [Item] {
+    func isIn(_ collection: String) -> (Item) -> Bool {
+      { if case .record(let path) = $0 { path.hasPrefix(collection + "/") } else { false } }
+    }
+    guard items.contains(where: isIn("app.bsky.feed.post")) else { return items }
+    return items.filter {
+      !isIn("app.bsky.feed.threadgate")($0) && !isIn("app.bsky.feed.postgate")($0)
+    }
   }
 
   /// Makes sure that a word means one thing: a block or blob, or a record, whatever blobs that has.
