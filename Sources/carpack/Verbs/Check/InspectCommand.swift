@@ -20,7 +20,7 @@ struct InspectCommand: ReportingCommand {
 
       Who signed is judged by --key, or by --identity: the PLC log of the account (as "carpack fetch plc-log" writes it) or its DID document. Without either the signature is not looked at.
 
-      Exit status: 0 complete and well-formed, 12 not signed by a key that may have, 10 blocks are missing, or a record that cannot be read may refer to blobs that are not known, 11 damaged or malformed.
+      Exit status: 0 complete and well-formed, 12 not signed by a key that may have, 10 blocks are missing, or a record that cannot be read may refer to blobs that are not known, 11 damaged or malformed, 64 an address is given (fetch the CAR first).
       """,
       examples: [
         "carpack inspect alice.car",

@@ -25,7 +25,7 @@ struct ExportCommand: ReportingCommand {
 
       --html writes pages that need no script and no network, by month, with the media files beside them.
 
-      Exit status: 0; 10 if records or media are missing, which are named in their place; 11 if the repository is damaged; 73 if a file exists and --force is not given, or the database is another program's.
+      Exit status: 0; 10 if records or media are missing, which are named in their place; 11 if the repository is damaged; 64 if --sqlite is given an address ("carpack pull" it first); 73 if a file exists and --force is not given, or the database is another program's.
       """,
       examples: [
         "carpack export alice.example.com.car.zst --csv tables/",

@@ -16,7 +16,7 @@ struct FillCommand: ParsableCommand {
 
       What comes is compared with its CID and appended, with a new snapshot whose ledger says what is missing still. If nothing comes and nothing else has changed, nothing is written. Losses that are accepted ("carpack missing --accept") are not asked for. A list of blobs that broke off is asked for again.
 
-      Exit status: 0 nothing is missing any more but what is accepted as lost, 10 something is, 75 the list of blobs may come next time, and as "carpack backup".
+      Exit status: 0 nothing is missing any more but what is accepted as lost, 10 something is, 64 an address is given ("carpack pull" it first), 75 the list of blobs may come next time, and as "carpack backup".
       """,
       examples: [
         "carpack fill alice.example.com.car.zst",

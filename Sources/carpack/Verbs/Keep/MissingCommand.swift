@@ -19,7 +19,7 @@ struct MissingCommand: ReportingCommand {
 
       --accept CID says that a blob is lost for good, and --accept all that every missing one is; --reason says why. Accepted losses are listed and counted in every report, but not asked for any more, and no reason to end with 10. --reconsider takes it back. Both append a new manifest for the newest snapshot, or with several accounts that of each or of --account, and list nothing; a blob that is not missing is an error (66) and changes nothing. If an accepted blob is packed later, it is simply held.
 
-      Exit status: 0 nothing is missing but what is accepted as lost, or the acceptance was noted; 10 something is missing, or a record that is missing or cannot be read may refer to blobs that are not known, 11 something is damaged.
+      Exit status: 0 nothing is missing but what is accepted as lost, or the acceptance was noted; 10 something is missing, or a record that is missing or cannot be read may refer to blobs that are not known, 11 something is damaged, 64 --accept is given an address ("carpack pull" it first).
       """,
       examples: [
         "carpack missing alice.example.com.car.zst",

@@ -24,7 +24,7 @@ struct PackCommand: ReportingCommand {
 
       --force replaces a plain file only: never a folder, a symbolic link, a named pipe or a device.
 
-      Exit status: 0 complete, 10 blobs or blocks are missing, or a record that cannot be read may refer to blobs that are not known (the archive is written), 11 the CAR is malformed, 13 a file was refused (the archive is written), 73 the output is something else than an archive, or being written to, or another run has left its .NAME.partial. 11 is also for an output that is a damaged archive, and could not be mended.
+      Exit status: 0 complete, 10 blobs or blocks are missing, or a record that cannot be read may refer to blobs that are not known (the archive is written), 11 the CAR is malformed, 13 a file was refused (the archive is written), 64 the input or the output is an address, 73 the output is something else than an archive, or being written to, or another run has left its .NAME.partial. 11 is also for an output that is a damaged archive, and could not be mended.
       """,
       examples: [
         "carpack pack alice.car --blobs blobs/ -o alice.car.zst",

@@ -23,7 +23,7 @@ struct CompactCommand: ReportingCommand {
 
       With -o the result is another file, and the archive is only read: it may lie elsewhere, at an https:// or s3:// address. A damaged archive is refused: repair it first. What "carpack log" says that each snapshot added is not known any more afterwards.
 
-      Exit status: 0 done, or nothing to save; 11 the archive is damaged (nothing was changed), 73 another process writes to it, or the output exists, 74 the disk is full or failed (nothing was changed).
+      Exit status: 0 done, or nothing to save; 11 the archive is damaged (nothing was changed), 64 an address is given without -o ("carpack pull" it first), 73 another process writes to it, or the output exists, 74 the disk is full or failed (nothing was changed).
       """,
       examples: [
         "carpack compact alice.example.com.car.zst",

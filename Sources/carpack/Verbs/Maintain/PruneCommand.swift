@@ -20,7 +20,7 @@ struct PruneCommand: ReportingCommand {
 
       --dry-run shows what would be kept, and by which rules, and changes nothing.
 
-      Exit status: 0 done; 11 the archive is damaged (nothing was changed), 73 another process writes to it, 74 the disk is full or failed.
+      Exit status: 0 done; 11 the archive is damaged (nothing was changed), 64 an address is given ("carpack pull" it first), 73 another process writes to it, 74 the disk is full or failed.
       """,
       examples: [
         "carpack prune --dry-run --keep-last 7 --keep-monthly 12 a.car.zst",

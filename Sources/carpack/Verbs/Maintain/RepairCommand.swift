@@ -20,7 +20,7 @@ struct RepairCommand: ReportingCommand {
 
       Damaged data is taken from the archives that --from names, as far as they have it. Otherwise it cannot be made again: "carpack verify" says what is lost with it, and everything else can still be read. With -o the archive is only read, wherever it lies, and a new one is made of everything that is left: every section that still hashes to its CID, and every snapshot. A snapshot that lost nothing is what it was; of the others, what is gone is named, and noted in the new archive.
 
-      Exit status: 0 everything is in order now; 10 with -o: something is lost, and the new archive says what; 11 data is damaged (nothing of it was changed); 73 the file cannot be written to, or the output exists.
+      Exit status: 0 everything is in order now; 10 with -o: something is lost, and the new archive says what; 11 data is damaged (nothing of it was changed); 64 an address is given without -o ("carpack pull" it first); 73 the file cannot be written to, or the output exists.
       """,
       examples: [
         "carpack repair alice.example.com.car.zst",
