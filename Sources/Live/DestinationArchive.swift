@@ -63,9 +63,10 @@ final class DestinationArchive {
       // The writer begins again: no caller has been told of this object.
     }
     let isCommitted = !isNew || left.map { $0.generation.number > 0 } ?? false
+    // Of an object that is there nothing is fetched to see whose repository it begins with.
     return DestinationArchive(
       bucket.file("notes", of: address), name: name, isNew: isNew,
-      reader: isCommitted ? left : nil, left: left, opened: object,
+      reader: isCommitted ? left : nil, left: isNew ? left : nil, opened: object,
       leftover: bucket.file("tail", of: address))
   }
 

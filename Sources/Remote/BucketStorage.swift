@@ -37,7 +37,7 @@ package final class BucketStorage: ArchiveStorage {
     let object: RemoteObject?
     do {
       try await server.giveUpLeftovers()
-      object = try await RemoteObject.find(server)
+      object = try await RemoteObject.find(server, length: RemoteObject.firstPart)
     } catch {
       // What a killed backup has appended is still wanted.
       if mark.note.isEmpty { mark.release() }
@@ -69,7 +69,7 @@ package final class BucketStorage: ArchiveStorage {
         try file.adopt(upTo: end)
       }
       // The end that came with the first answer has the footer.
-      if let ending = object?.ending { try file.keep(ending, at: Int(count) - ending.count) }
+      if let end = object?.received { try file.keep(end, at: Int(count) - end.count) }
     } catch let error as Errno {
       throw BackupError.system("make \(scratch)", error.rawValue)
     }

@@ -16,7 +16,7 @@ final class RemoteObject: ByteSource {
   /// How many bytes it has.
   let count: UInt64
   /// The bytes of the end that came first.
-  private let received: [UInt8]
+  let received: [UInt8]
   /// Whether the server knows no parts, so that all of it came.
   private let isWhole: Bool
   private let version: Mutex<ContentVersion>
@@ -25,7 +25,7 @@ final class RemoteObject: ByteSource {
   static let endingLength = 4 << 10
   /// How many bytes of the end are asked for first: the footer, and with it the index of an archive
   /// that is not large.
-  private static let firstPart = 128 << 10
+  static let firstPart = 128 << 10
   /// How many parts are asked for at a time.
   private static let parallelParts = 8
   /// How long a part is at the most.
@@ -50,13 +50,13 @@ final class RemoteObject: ByteSource {
   /// What names its content; nil if the server does not say.
   var tag: String? { version.withLock { $0.tag } }
 
-  /// Asks for the end of an object; nil if there is none.
+  /// Asks for the end of an object, so many bytes; nil if there is none.
   ///
   /// - Throws: `FetchFailure`.
-  static func find(_ server: any RangeReader) async throws -> RemoteObject? {
-    try await FetchFailure.unlessAbsent {
-      try await find(server, length: endingLength, spool: nil)
-    }
+  static func find(_ server: any RangeReader, length: Int = endingLength) async throws
+    -> RemoteObject?
+  {
+    try await FetchFailure.unlessAbsent { try await find(server, length: length, spool: nil) }
   }
 
   /// Opens an object: asks for its end, which says how long it is.

@@ -135,11 +135,13 @@ package struct ArchiveIndex: Sendable {
   }
 
   /// The numbers of the parts in the order in which a key is looked for in one after the other: that
-  /// of ordinals, or where some have to be fetched first those that are here, and then the largest.
-  var searchOrder: [Int] {
+  /// of ordinals, or where some have to be fetched first those that are here, and then the largest,
+  /// or the newest.
+  func searchOrder(newestFirst: Bool) -> [Int] {
     let isHere = parts.map { part in part.elsewhere?.has(part.segment) ?? true }
     guard isHere.contains(false) else { return Array(parts.indices) }
-    return bySize.filter { isHere[$0] } + bySize.filter { !isHere[$0] }
+    let order = newestFirst ? parts.indices.reversed() : bySize
+    return order.filter { isHere[$0] } + order.filter { !isHere[$0] }
   }
 
   /// The segments that lie in the file, in order of ordinals.

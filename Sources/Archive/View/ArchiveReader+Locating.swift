@@ -26,14 +26,17 @@ extension ArchiveReader {
 
   /// Where the section with this CID is; nil if it is not there.
   ///
-  /// - Parameter isChecking: Whether all frames of it have to hold, and not only that in which it
-  ///   begins.
-  func locate(_ cid: CID, isChecking: Bool = false) throws -> SectionLocation? {
+  /// - Parameters:
+  ///   - isChecking: Whether all frames of it have to hold, and not only that in which it begins.
+  ///   - isRecent: Whether it was written lately, most likely.
+  func locate(_ cid: CID, isChecking: Bool = false, isRecent: Bool = false) throws
+    -> SectionLocation?
+  {
     if let standIn = try standIn { return try standIn.locate(cid, isChecking: isChecking) }
     var failure: ArchiveError?
     do {
       let found = try withFile { (file) throws in
-        try locate(cid, isChecking: isChecking, in: file)
+        try locate(cid, isChecking: isChecking, isRecent: isRecent, in: file)
       }
       if let found { return found }
     } catch let error as ArchiveError {
@@ -195,12 +198,12 @@ extension ArchiveReader {
     return (keys[Int(ordinal)], bits)
   }
 
-  private func locate(_ cid: CID, isChecking: Bool, in file: Span<UInt8>) throws(ArchiveError)
-    -> SectionLocation?
+  private func locate(_ cid: CID, isChecking: Bool, isRecent: Bool, in file: Span<UInt8>)
+    throws(ArchiveError) -> SectionLocation?
   {
     var failure: ArchiveError?
     let key = cid.sectionKey
-    for part in index.searchOrder {
+    for part in index.searchOrder(newestFirst: isRecent) {
       for ordinal in try candidates(key, part: part, in: file) {
         do throws(ArchiveError) {
           let location = try locate(ordinal, in: file)

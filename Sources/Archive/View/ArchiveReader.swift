@@ -331,11 +331,12 @@ public final class ArchiveReader: Sendable {
   /// - Parameters:
   ///   - cid: Its CID.
   ///   - limit: The longest body that is read into memory.
+  ///   - isRecent: Whether it was written lately, most likely: where it is fetched by.
   /// - Throws: ``ArchiveError`` if it is longer, or damaged.
   /// - Returns: The body.
-  package func body(of cid: CID, limit: Int = 64 << 20) throws -> [UInt8]? {
+  package func body(of cid: CID, limit: Int = 64 << 20, isRecent: Bool = false) throws -> [UInt8]? {
     if file.isFetched, let head = try headBody(cid) { return head }
-    guard let location = try locate(cid) else { return nil }
+    guard let location = try locate(cid, isRecent: isRecent) else { return nil }
     let length = location.prefix.bodyLength
     guard length <= UInt64(limit) else {
       throw ArchiveError(.bodyTooLarge(cid, length: length, limit: UInt64(limit)))

@@ -86,14 +86,22 @@ public struct ArchivedSnapshot: Sendable {
   }
 
   /// The block with this CID.
-  package func block(_ cid: CID) throws -> Block { try Self.block(cid, in: reader) }
+  package func block(_ cid: CID, isRecent: Bool = true) throws -> Block {
+    try Self.block(cid, in: reader, isRecent: isRecent)
+  }
 
-  /// A block of bookkeeping.
+  /// A block of bookkeeping, or another.
   ///
+  /// - Parameters:
+  ///   - cid: Its CID.
+  ///   - reader: The archive.
+  ///   - isRecent: Whether it was written with a late snapshot, most likely, as bookkeeping is.
   /// - Throws: ``SnapshotError`` if the archive does not hold it; `ArchiveError` if it is damaged
   ///   or too long.
-  package static func block(_ cid: CID, in reader: ArchiveReader) throws -> Block {
-    guard let bytes = try reader.body(of: cid, limit: maximumBlock) else {
+  package static func block(_ cid: CID, in reader: ArchiveReader, isRecent: Bool = true) throws
+    -> Block
+  {
+    guard let bytes = try reader.body(of: cid, limit: maximumBlock, isRecent: isRecent) else {
       throw SnapshotError.blockMissing(cid)
     }
     return Block(cid: cid, bytes: bytes)
@@ -213,14 +221,16 @@ public struct ArchivedSnapshot: Sendable {
   ///
   /// - Throws: ``SnapshotError`` if a block on the way is not in the archive; `ArchiveError` if it
   ///   is damaged.
-  public func record(_ path: String) throws -> Block? { try recordCID(path).map(block) }
+  public func record(_ path: String) throws -> Block? {
+    try recordCID(path).map { try block($0, isRecent: false) }
+  }
 
   /// The CID that the tree has for the record with this path, be its block there or not; nil if
   /// there is no such record.
   ///
   /// - Throws: as ``record(_:)`` does.
   package func recordCID(_ path: String) throws -> CID? {
-    try MSTDescent.find(path.utf8, below: try treeRoot) { try block($0).bytes }
+    try MSTDescent.find(path.utf8, below: try treeRoot) { try block($0, isRecent: false).bytes }
   }
 
   /// The root of the tree of records, as the commit has it.
