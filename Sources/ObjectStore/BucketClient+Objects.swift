@@ -3,14 +3,6 @@ package import IPLD
 
 /// Single objects: read, put, copied, removed, listed.
 extension BucketClient {
-  /// What a store says of an object.
-  package struct ObjectHead: Equatable, Sendable {
-    /// How many bytes it has.
-    package let size: UInt64
-    /// What names this content of it, with its quotation marks.
-    package let tag: String
-  }
-
   /// On what a write depends.
   package enum Condition: Equatable, Sendable {
     /// Nothing.
@@ -26,21 +18,6 @@ extension BucketClient {
       case .isAbsent: [("If-None-Match", "*")]
       case .isTagged(let tag): [("If-Match", tag)]
       }
-    }
-  }
-
-  /// What a store says of an object; nil if there is none.
-  ///
-  /// - Throws: ``StoreError``; `TransportError`.
-  package func head(of key: String) async throws -> ObjectHead? {
-    do {
-      let response = try await send(Call(.head, key)) { $0 }
-      guard let size = response["content-length"].flatMap({ UInt64($0) }),
-        let tag = response["etag"]
-      else { throw malformed("neither a length nor a tag came with \(key)") }
-      return ObjectHead(size: size, tag: tag)
-    } catch let error as StoreError where error.kind == .noSuchObject {
-      return nil
     }
   }
 
@@ -86,30 +63,6 @@ extension BucketClient {
   /// The media type of archives.
   static let contentType = "application/zstd"
 
-  /// Copies an object within the bucket, on the store's side; up to 5 GiB.
-  ///
-  /// - Parameters:
-  ///   - source: The key of the object.
-  ///   - tag: The content that is meant.
-  ///   - key: Where to.
-  /// - Throws: ``StoreError``; `TransportError`.
-  package func copy(_ source: String, tag: String, to key: String) async throws {
-    var call = Call(.put, key)
-    call.fields = [
-      ("x-amz-copy-source", copySource(source)), ("x-amz-copy-source-if-match", tag),
-    ]
-    call.patience = Self.longWork
-    let (_, body) = try await send(call)
-    try refuseErrorIn(body, of: key)
-  }
-
-  /// For how many seconds a store may be at work without a word.
-  static let longWork = 600
-
-  func copySource(_ key: String) -> String {
-    RequestSigner.escaped("/\(bucket)/\(key)", isPath: true)
-  }
-
   /// Removes an object; that there is none is as good.
   ///
   /// - Throws: ``StoreError``; `TransportError`.
@@ -121,64 +74,46 @@ extension BucketClient {
     }
   }
 
-  /// An object in a list.
-  package struct ListedObject: Equatable, Sendable {
-    /// Its key.
-    package let key: String
-    /// How many bytes it has.
-    package let size: UInt64
-    /// What names its content.
-    package let tag: String
-  }
-
-  /// The objects whose keys begin with some text, a page at a time, in the order of their keys.
+  /// The keys of objects that begin with some text, a page at a time, in their order.
   ///
   /// - Parameters:
   ///   - prefix: How the keys begin.
   ///   - page: Called with each page.
-  /// - Throws: ``StoreError``; `TransportError`; what `page` throws.
-  package func list(_ prefix: String, page: ([ListedObject]) async throws -> Void) async throws {
-    var token: String?
-    repeat {
+  /// - Throws: ``StoreError``; `TransportError`.
+  package func list(_ prefix: String, page: ([String]) -> Void) async throws {
+    try await forEachPage(
+      of: "ListBucketResult", [("list-type", "2"), ("prefix", prefix)],
+      next: ["continuation-token": "NextContinuationToken"]
+    ) { answer in page(answer.all("Contents").compactMap { $0["Key"]?.text }) }
+  }
+
+  /// Asks for a list of the bucket, page by page.
+  ///
+  /// - Parameters:
+  ///   - name: What answers are called.
+  ///   - query: What is asked for.
+  ///   - marks: What names the next page in a query, and what gives that in an answer.
+  ///   - body: Called with each answer.
+  func forEachPage(
+    of name: String, _ query: [(name: String, value: String)],
+    next marks: KeyValuePairs<String, String>, _ body: (XMLElement) -> Void
+  ) async throws {
+    var place: [(name: String, value: String)] = []
+    while true {
       var call = Call(.get, nil)
-      call.query = [("list-type", "2"), ("prefix", prefix)]
-      if let token { call.query.append(("continuation-token", token)) }
-      let (_, body) = try await send(call)
-      guard let answer = XMLElement(body), answer.name == "ListBucketResult" else {
-        throw malformed("the list of objects cannot be read")
+      call.query = query + place
+      guard let answer = XMLElement(try await send(call).1), answer.name == name else {
+        throw malformed("the list (\(name)) cannot be read")
       }
-      try await page(
-        answer.all("Contents").compactMap { entry in
-          guard let key = entry["Key"]?.text, let size = UInt64(entry["Size"]?.text ?? "") else {
-            return nil
-          }
-          return ListedObject(key: key, size: size, tag: entry["ETag"]?.text ?? "")
-        })
-      let next = answer["IsTruncated"]?.text == "true" ? answer["NextContinuationToken"]?.text : nil
-      guard next == nil || next != token else {
-        throw malformed("the list of objects does not go on")
+      body(answer)
+      let next = marks.compactMap { query, element in
+        answer[element].map { (name: query, value: $0.text) }
       }
-      token = next
-    } while token != nil
-  }
-
-  /// An error of success's status: stores answer 200 before they are done, and may fail then.
-  func refuseErrorIn(_ body: [UInt8], of key: String) throws {
-    guard let answer = XMLElement(body), answer.name == "Error" else { return }
-    let code = answer["Code"]?.text
-    let kind: StoreError.Kind =
-      switch code {
-      case "PreconditionFailed", "ConditionalRequestConflict": .conditionFailed
-      case "InternalError", "SlowDown", "ServiceUnavailable": .unavailable
-      default: .refused
+      guard answer["IsTruncated"]?.text == "true", next.count == marks.count else { return }
+      guard !next.elementsEqual(place, by: ==) else {
+        throw malformed("the list (\(name)) does not go on")
       }
-    throw StoreError(
-      kind,
-      "\(BucketAddress.scheme)\(bucket)/\(key): \(code ?? "an error"), said after the answer had begun",
-      status: 200, code: code)
-  }
-
-  func malformed(_ what: String) -> StoreError {
-    StoreError(.malformed, "\(BucketAddress.scheme)\(bucket): \(what)")
+      place = next
+    }
   }
 }

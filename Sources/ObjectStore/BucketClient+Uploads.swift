@@ -11,6 +11,9 @@ extension BucketClient {
   /// How many parts an upload may have.
   package static let maximumParts = 10_000
 
+  /// For how many seconds a store may be at work without a word.
+  private static let longWork = 600
+
   /// An upload that was begun.
   package struct Upload: Equatable, Sendable {
     /// The key of the object that it is to become.
@@ -79,22 +82,19 @@ extension BucketClient {
     var call = Call(.put, upload.key)
     call.query = [("partNumber", "\(number)"), ("uploadId", upload.id)]
     call.fields = [
-      ("x-amz-copy-source", copySource(source)),
+      ("x-amz-copy-source", RequestSigner.escaped("/\(bucket)/\(source)", isPath: true)),
       ("x-amz-copy-source-range", "bytes=\(range.lowerBound)-\(range.upperBound - 1)"),
       ("x-amz-copy-source-if-match", tag),
     ]
     call.patience = Self.longWork
-    let body: [UInt8]
+    let answer: XMLElement?
     do {
-      body = try await send(call).1
+      answer = try refuseError(await send(call), of: upload.key)
     } catch let error as StoreError where error.status == 501 {
       throw StoreError(.cannotCopy, error.description, status: error.status, code: error.code)
     }
-    try refuseErrorIn(body, of: upload.key)
-    guard let tag = XMLElement(body)?["ETag"]?.text, !tag.isEmpty else {
-      throw StoreError(
-        .cannotCopy, "\(BucketAddress.scheme)\(bucket): the store does not copy parts of objects",
-        status: 200)
+    guard let tag = answer?["ETag"]?.text, !tag.isEmpty else {
+      throw error(.cannotCopy, "the store does not copy parts of objects", status: 200)
     }
     return Part(number: number, tag: tag)
   }
@@ -123,9 +123,8 @@ extension BucketClient {
     call.fields = [("Content-Type", "application/xml")] + condition.fields
     (call.body, call.digest) = (RequestBody(bytes), SHA256.digest(of: bytes.span))
     call.patience = Self.longWork
-    let (response, body) = try await send(call)
-    try refuseErrorIn(body, of: upload.key)
-    return XMLElement(body)?["ETag"]?.text ?? response["etag"]
+    let answer = try await send(call)
+    return try refuseError(answer, of: upload.key)?["ETag"]?.text ?? answer.0["etag"]
   }
 
   /// Gives an upload up; that it is gone is as good.
@@ -147,27 +146,17 @@ extension BucketClient {
   /// - Throws: ``StoreError``; `TransportError`.
   package func uploads(to prefix: String) async throws -> [Upload] {
     var found: [Upload] = []
-    var marker: (key: String, id: String)?
-    while true {
-      var call = Call(.get, nil)
-      call.query = [("uploads", ""), ("prefix", prefix)]
-      if let marker {
-        call.query += [("key-marker", marker.key), ("upload-id-marker", marker.id)]
-      }
-      let (_, body) = try await send(call)
-      guard let answer = XMLElement(body), answer.name == "ListMultipartUploadsResult" else {
-        throw malformed("the list of uploads cannot be read")
-      }
+    try await forEachPage(
+      of: "ListMultipartUploadsResult", [("uploads", ""), ("prefix", prefix)],
+      next: ["key-marker": "NextKeyMarker", "upload-id-marker": "NextUploadIdMarker"]
+    ) { answer in
       for entry in answer.all("Upload") {
         if let key = entry["Key"]?.text, key.hasPrefix(prefix), let id = entry["UploadId"]?.text {
           let begun = entry["Initiated"].flatMap { UnixTime($0.text) }
           found.append(Upload(key: key, id: id, begun: begun))
         }
       }
-      guard answer["IsTruncated"]?.text == "true", let key = answer["NextKeyMarker"]?.text,
-        let id = answer["NextUploadIdMarker"]?.text, marker.map({ $0 != (key, id) }) ?? true
-      else { return found }
-      marker = (key, id)
     }
+    return found
   }
 }

@@ -43,20 +43,13 @@ package final class BucketClient: Sendable {
     self.bucket = bucket
     self.options = options
     search = CredentialSearch(options: options, userAgent: network.userAgent)
-    let url: String?
-    if let given = options.endpoint ?? options.environment("AWS_ENDPOINT_URL_S3")
-      ?? options.environment("AWS_ENDPOINT_URL")
-    {
-      url = given
-    } else {
-      url = try search.setting("endpoint_url")
-    }
-    var region =
-      options.region ?? options.environment("AWS_REGION")
-      ?? options.environment("AWS_DEFAULT_REGION")
-    if region == nil { region = try search.setting("region") }
-    self.region = region ?? "us-east-1"
-    endpoint = try Endpoint(of: bucket, region: self.region, options, endpoint: url)
+    let url =
+      try options.endpoint ?? options.environment("AWS_ENDPOINT_URL_S3")
+      ?? options.environment("AWS_ENDPOINT_URL") ?? search.setting("endpoint_url")
+    region =
+      try options.region ?? options.environment("AWS_REGION")
+      ?? options.environment("AWS_DEFAULT_REGION") ?? search.setting("region") ?? "us-east-1"
+    endpoint = try Endpoint(of: bucket, region: region, options, endpoint: url)
     var network = network
     if url != nil { network.plainServers.append(endpoint.origin) }
     network.requestsPerSecond = Self.requestsPerSecond
@@ -77,8 +70,6 @@ package final class BucketClient: Sendable {
     var asksForPart = false
     /// For how many seconds the store may say nothing.
     var patience: Int?
-    /// How often it is sent at most; nil for as often as the user set.
-    var attempts: Int?
 
     init(_ method: HTTPRequest.Method, _ key: String?) { (self.method, self.key) = (method, key) }
   }
@@ -94,8 +85,8 @@ package final class BucketClient: Sendable {
       let request = try await signed(call)
       let (delivery, value) = try await network.send(request, receive: receive)
       if let value { return value }
-      let error = StoreError(delivery, of: call.key.map { "\(bucket)/\($0)" } ?? bucket)
-      guard mends < 2, try mend(after: error, delivery) else { throw error }
+      let error = refusal(delivery.response, delivery.errorBody, of: call.key)
+      guard mends < 2, mend(after: error, delivery.response) else { throw error }
       mends += 1
     }
   }
@@ -113,12 +104,10 @@ package final class BucketClient: Sendable {
   private static let longestAnswer = 8 << 20
 
   /// Puts right what a refusal says is wrong here; answers whether there is anything.
-  private func mend(after error: StoreError, _ delivery: Network.Delivery) throws -> Bool {
+  private func mend(after error: StoreError, _ response: HTTPResponse) -> Bool {
     switch error.code {
     case "RequestTimeTooSkewed":
-      guard let date = delivery.response["date"], let theirs = HTTPDate.unixTime(date) else {
-        return false
-      }
+      guard let date = response["date"], let theirs = HTTPDate.unixTime(date) else { return false }
       let offset = Int64(theirs * 1e6) - Self.now.microseconds
       state.withLock { $0.clockOffset = offset }
       return true
@@ -141,14 +130,14 @@ package final class BucketClient: Sendable {
       fields = signer.fields(
         signing: .init(
           method: call.method.rawValue, path: path, query: call.query,
-          fields: call.fields + [("Host", endpoint.host)], payload: call.digest.hexadecimal),
+          fields: call.fields + [("Host", endpoint.host)], payload: "\(call.digest)"),
         at: now)
       // The transport names the host itself, in the same way.
       fields.removeAll { $0.name == "Host" }
     }
     var request = HTTPRequest(
       call.method, url, fields: fields, acceptsCompression: false, isStreamed: true,
-      followsRedirects: false, attempts: call.attempts)
+      followsRedirects: false)
     request.body = call.body
     request.asksForPart = call.asksForPart
     request.patience = call.patience
@@ -179,40 +168,52 @@ package final class BucketClient: Sendable {
   }
 }
 
-extension StoreError {
-  /// What an answer says that is none of success.
-  init(_ delivery: Network.Delivery, of subject: String) {
-    let response = delivery.response
-    let answer = XMLElement(delivery.errorBody)
+/// What answers say that are none of success.
+extension BucketClient {
+  /// What an answer refuses.
+  private func refusal(_ response: HTTPResponse, _ body: [UInt8], of key: String?) -> StoreError {
+    let answer = XMLElement(body)
     let code = answer?["Code"]?.text
-    let said = answer?["Message"]?.text
-    let kind: Kind =
+    let (kind, what): (StoreError.Kind, String) =
       switch (response.status, code) {
-      case (_, "NoSuchBucket"): .noSuchBucket
-      case (_, "NoSuchUpload"): .noSuchUpload
-      case (404, _): .noSuchObject
-      case (412, _), (409, "ConditionalRequestConflict"), (304, _): .conditionFailed
-      case (401, _), (403, _): .denied
-      case (500..., _), (429, _): .unavailable
-      default: .refused
+      case (_, "NoSuchBucket"): (.noSuchBucket, "there is no such bucket")
+      case (_, "NoSuchUpload"): (.noSuchUpload, "there is no such upload any more")
+      case (404, _): (.noSuchObject, "there is no such object")
+      case (412, _), (304, _), (_, "ConditionalRequestConflict"), (200, "PreconditionFailed"):
+        (.conditionFailed, "the object is another one by now")
+      case (401, _), (403, _): (.denied, "the store does not let this user do it")
+      case (500..., _), (429, _), (200, "InternalError"), (200, "SlowDown"),
+        (200, "ServiceUnavailable"):
+        (.unavailable, "the store cannot do it now")
+      default: (.refused, "the store refuses")
       }
-    let what =
-      switch kind {
-      case .noSuchObject: "there is no such object"
-      case .noSuchBucket: "there is no such bucket"
-      case .noSuchUpload: "there is no such upload any more"
-      case .conditionFailed: "the object is another one by now"
-      case .denied: "the store does not let this user do it"
-      case .unavailable: "the store cannot do it now"
-      default: "the store refuses"
-      }
-    let words = [code, said].compactMap { $0 }.filter { !$0.isEmpty }
-    var text = "\(BucketAddress.scheme)\(subject): \(what) (status \(response.status)"
+    let words = [code, answer?["Message"]?.text].compactMap { $0 }.filter { !$0.isEmpty }
+    var text = "\(what) (status \(response.status)"
     if !words.isEmpty { text += ", \(Excerpt.of(words.joined(separator: ": ")))" }
     text += ")"
     if let region = response["x-amz-bucket-region"], 300..<500 ~= response.status {
       text += "; the bucket is in the region \(Excerpt.of(region))"
     }
-    self.init(kind, text, status: response.status, code: code)
+    return error(kind, text, of: key, status: response.status, code: code)
   }
+
+  /// An answer of success, unless it is an error: stores answer 200 before they are done, and may
+  /// fail then.
+  func refuseError(_ answer: (HTTPResponse, [UInt8]), of key: String) throws -> XMLElement? {
+    let element = XMLElement(answer.1)
+    if element?.name == "Error" { throw refusal(answer.0, answer.1, of: key) }
+    return element
+  }
+
+  /// What went wrong with an object, or with the bucket.
+  func error(
+    _ kind: StoreError.Kind, _ what: String, of key: String? = nil, status: Int? = nil,
+    code: String? = nil
+  ) -> StoreError {
+    let place = key.map { "\(bucket)/\($0)" } ?? bucket
+    return StoreError(
+      kind, "\(BucketAddress.scheme)\(place): \(what)", status: status, code: code)
+  }
+
+  func malformed(_ what: String) -> StoreError { error(.malformed, what) }
 }

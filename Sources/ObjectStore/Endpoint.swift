@@ -21,15 +21,8 @@ struct Endpoint: Sendable {
       throw StoreError(
         .refused, "the bucket \(bucket) cannot be part of a host's name: use --path-style")
     }
-    guard let endpoint else {
-      let base =
-        region.hasPrefix("cn-")
-        ? "s3.\(region).amazonaws.com.cn" : "s3.\(region).amazonaws.com"
-      host = inPath ? base : "\(bucket).\(base)"
-      origin = "https://\(host)"
-      prefix = inPath ? "/\(bucket)" : ""
-      return
-    }
+    let amazon = "https://s3.\(region).amazonaws.com\(region.hasPrefix("cn-") ? ".cn" : "")"
+    let endpoint = endpoint ?? amazon
     let url: HTTPURL
     do throws(TransportError) {
       url = try HTTPURL(endpoint)

@@ -85,7 +85,7 @@ package struct ArchivePush: Sendable {
   private func content(
     kept: (key: String, tag: String, count: UInt64)? = nil
   ) -> BucketObject.Content {
-    BucketObject.Content(file, count, kept: kept) { [count, observer] offset in
+    BucketObject.Content(file: file, count: count, kept: kept) { [count, observer] offset in
       observer(Progress(stage: "sending", done: offset, total: count))
     }
   }
@@ -94,40 +94,17 @@ package struct ArchivePush: Sendable {
   /// the object with a tag; returns how many bytes were sent.
   private func replace(_ old: String?, _ mark: UploadLock) async throws -> UInt64 {
     try await destination.requireConditionalWrites(for: place.key, mark)
-    let client = destination.client
     let key = BucketObject.temporaryKey(place.key)
-    try mark.note(.copy(key))
-    do {
-      let sent = try await replace(old, from: key, mark)
-      try await finishing { try await client.remove(key) }
-      try mark.drop(.copy(key))
-      return sent
-    } catch {
-      do {
-        try await finishing { try await client.remove(key) }
-        // A request without an answer may still be done; then the next writer removes what it made.
-        if error is StoreError || error is PushError { try mark.drop(.copy(key)) }
-      } catch _ {
-        // That it cannot be removed now is no other error: the next writer does it.
-      }
-      throw error
-    }
-  }
-
-  private func replace(
-    _ old: String?, from key: String, _ mark: UploadLock
-  ) async throws -> UInt64 {
     let temporary = BucketObject(
       client: destination.client, key: key, isExclusive: true, mark: mark)
-    let sent = try await temporary.replace(nil, by: content()).sent
-    guard let new = try await temporary.client.head(of: key) else {
-      throw PushError.notKept("\(place)")
+    return try await temporary.ending(.init(kind: .copy, key: key)) {
+      let sent = try await temporary.replace(nil, by: content()).sent
+      guard let tag = try await RemoteObject.find(temporary)?.tag,
+        try await isSame(temporary, tag)
+      else { throw PushError.notKept("\(place)") }
+      _ = try await write(old, kept: (key, tag, count), mark)
+      return sent
     }
-    guard try await isSame(temporary, new.tag) else {
-      throw PushError.notKept("\(place)")
-    }
-    _ = try await write(old, kept: (key, new.tag, count), mark)
-    return sent
   }
 
   // MARK: Reading back

@@ -4,7 +4,6 @@ internal import Files
 package import HTTP
 internal import IPLD
 package import ObjectStore
-internal import Synchronization
 package import SystemPackage
 
 /// Where in a bucket the archives lie that backups go to.
@@ -16,8 +15,6 @@ public final class BucketDestination: Sendable {
   private let isExclusive: Bool
   /// The folder for what is kept between runs.
   let cache: FilePath
-  /// Whether the store was found to obey conditions, which is found out once.
-  private let isProbed = Mutex(false)
 
   /// A destination.
   ///
@@ -51,11 +48,12 @@ public final class BucketDestination: Sendable {
     return BucketAddress(bucket: place.bucket, key: place.key + name)
   }
 
-  /// A file here for something about an object: what is appended to it (`tail`), the mark that it is
-  /// written to (`upload`), or one that stands for it where something is noted (`notes`).
-  package func file(_ ending: String, of object: BucketAddress) -> FilePath {
-    let digest = SHA256.digest(of: Array("\(object)".utf8).span)
-    return cache.appending("\(digest.hexadecimal.prefix(32)).\(ending)")
+  /// A file here for something about an object, or the bucket: what is appended to it (`tail`), the
+  /// mark that it is written to (`upload`), one that stands for it where something is noted
+  /// (`notes`), or that it obeys conditions (`obeys`).
+  package func file(_ ending: String, of place: some CustomStringConvertible) -> FilePath {
+    let digest = SHA256.digest(of: Array("\(place)".utf8).span)
+    return cache.appending("\("\(digest)".prefix(32)).\(ending)")
   }
 
   /// Removes the archive of an account.
@@ -141,12 +139,7 @@ public final class BucketDestination: Sendable {
   ///
   /// - Throws: ``PushError``; `StoreError`, `TransportError`.
   func requireConditionalWrites(for key: String, _ mark: UploadLock) async throws {
-    guard !isExclusive, !isProbed.withLock({ $0 }) else { return }
-    if ProbeNote(of: self).isFresh {
-      isProbed.withLock { $0 = true }
-    } else {
-      try await probe(key, mark)
-    }
+    if !isExclusive, !hasObeyed { try await probe(key, mark) }
   }
 
   private func probe(_ key: String, _ mark: UploadLock?) async throws {
@@ -154,7 +147,6 @@ public final class BucketDestination: Sendable {
     guard try await object.obeysConditions() else {
       throw PushError.knowsNoConditions(object.name)
     }
-    isProbed.withLock { $0 = true }
-    ProbeNote(of: self).write()
+    noteObedience()
   }
 }

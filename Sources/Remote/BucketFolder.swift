@@ -28,8 +28,8 @@ package enum BucketFolder {
         let place = try BucketAddress(address)
         var found: [String] = []
         try await BucketClient(place.bucket, store, network: network).list(place.key) { page in
-          for object in page where object.key.hasSuffix(".car.zst") {
-            found.append("\(BucketAddress(bucket: place.bucket, key: object.key))")
+          found += page.filter { $0.hasSuffix(".car.zst") }.map {
+            "\(BucketAddress(bucket: place.bucket, key: $0))"
           }
         }
         return found

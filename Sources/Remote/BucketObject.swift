@@ -23,20 +23,26 @@ struct BucketObject: RangeReader {
     /// How many bytes it has.
     let count: UInt64
     /// An object of the bucket that begins as the new one does, and for how many bytes.
-    private(set) var kept: (key: String, tag: String, count: UInt64)?
-    /// Is told from which offset on bytes are read.
-    let observer: @Sendable (UInt64) -> Void
+    var kept: (key: String, tag: String, count: UInt64)?
+    /// Called with the offset from which on bytes are read.
+    var observer: @Sendable (UInt64) -> Void = { _ in }
 
-    init(
-      _ file: MappedFile, _ count: UInt64, kept: (key: String, tag: String, count: UInt64)? = nil,
-      observer: @escaping @Sendable (UInt64) -> Void = { _ in }
-    ) {
-      (self.file, self.count, self.kept, self.observer) = (file, count, kept, observer)
-    }
-
-    fileprivate func read(_ offset: UInt64, _ count: Int) throws -> [UInt8] {
+    private func read(_ offset: UInt64, _ count: Int) throws -> [UInt8] {
       observer(offset)
       return try file.read(offset, count)
+    }
+
+    /// A part of it as it is sent, and its digest.
+    fileprivate func part(_ range: Range<UInt64>) throws -> (RequestBody, SHA256Digest) {
+      var hash = SHA256()
+      for start in stride(from: range.lowerBound, to: range.upperBound, by: 1 << 20) {
+        let bytes = try read(start, Int(min(1 << 20, range.upperBound - start)))
+        hash.update(bytes.span)
+      }
+      let body = RequestBody(byteCount: UInt64(range.count)) { offset, count in
+        try read(range.lowerBound + offset, count)
+      }
+      return (body, hash.finish())
     }
 
     /// Has what is kept sent, too; it is fetched first, for reading must not wait for what itself is
@@ -123,10 +129,8 @@ struct BucketObject: RangeReader {
     guard content.kept == nil, content.count <= Self.largestPut else {
       return try await upload(content, condition)
     }
-    let all = 0..<content.count
-    let tag = try await client.put(
-      Self.body(of: content, all), digest: try Self.digest(of: content, all), at: key, if: condition
-    )
+    let (body, digest) = try content.part(0..<content.count)
+    let tag = try await client.put(body, digest: digest, at: key, if: condition)
     return (sent: content.count, tag: tag)
   }
 
@@ -137,76 +141,38 @@ struct BucketObject: RangeReader {
   {
     // The answer is waited for even if the task is cancelled: it alone tells the upload's name.
     let upload = try await finishing { [client, key] in try await client.beginUpload(of: key) }
-    let work = UploadLock.Work.upload(key: key, id: upload.id)
-    do {
-      try mark?.note(work)
+    return try await ending(.init(kind: .upload, key: key, id: upload.id)) {
       try Task.checkCancellation()
-      let kept = content.kept
       let parts = Mutex<[BucketClient.Part]>([])
-      let sources = Array(Self.parts(content).enumerated())
-      try await forEachConcurrently(sources, atATime: Self.parallelParts) { [content] source in
-        let (number, range) = (source.offset + 1, source.element.range)
-        let part =
-          source.element.isCopied
-          ? try await client.copy(
-            kept?.key ?? key, tag: kept?.tag ?? "", range, asPart: number, of: upload)
-          : try await client.send(
-            Self.body(of: content, range), digest: try Self.digest(of: content, range),
-            asPart: number, of: upload)
+      let ranges = Array(Self.parts(content).enumerated())
+      try await forEachConcurrently(ranges, atATime: Self.parallelParts) { number, range in
+        let part: BucketClient.Part
+        if let kept = content.kept, range.upperBound <= kept.count {
+          part = try await client.copy(
+            kept.key, tag: kept.tag, range, asPart: number + 1, of: upload)
+        } else {
+          let (body, digest) = try content.part(range)
+          part = try await client.send(body, digest: digest, asPart: number + 1, of: upload)
+        }
         parts.withLock { $0.append(part) }
       }
       let tag = try await client.complete(upload, parts.withLock { $0 }, if: condition)
-      try mark?.drop(work)
-      return (sent: content.count - (kept?.count ?? 0), tag: tag)
-    } catch {
-      do {
-        try await finishing { [client] in try await client.abandon(upload) }
-        // A part without an answer may still come in; then the next writer gives it up once more.
-        if error is StoreError { try mark?.drop(work) }
-      } catch _ {
-        // That it cannot be given up now is no other error: the next writer does it.
-      }
-      throw error
+      return (sent: content.count - (content.kept?.count ?? 0), tag: tag)
     }
   }
 
   /// The parts of a new object: those that the store has, of 5 GiB at most, and those that are
   /// sent.
-  private static func parts(_ content: Content) -> [(range: Range<UInt64>, isCopied: Bool)] {
-    var sources: [(range: Range<UInt64>, isCopied: Bool)] = []
+  private static func parts(_ content: Content) -> [Range<UInt64>] {
     let kept = content.kept?.count ?? 0
     // Equal parts, so that none is shorter than the store allows.
     let copies = (kept + BucketClient.largestPart - 1) / BucketClient.largestPart
-    for number in 0..<copies {
-      sources.append((kept * number / copies..<kept * (number + 1) / copies, true))
-    }
     let rest = content.count - kept
     let room = UInt64(BucketClient.maximumParts) - copies
     let length = max(partLength, (rest + room - 1) / room)
-    var start = kept
-    while start < content.count {
-      let end = min(content.count, start + length)
-      sources.append((start..<end, false))
-      start = end
-    }
-    return sources
-  }
-
-  private static func body(of content: Content, _ range: Range<UInt64>) -> RequestBody {
-    RequestBody(byteCount: UInt64(range.count)) { offset, count in
-      try content.read(range.lowerBound + offset, count)
-    }
-  }
-
-  private static func digest(of content: Content, _ range: Range<UInt64>) throws -> SHA256Digest {
-    var hash = SHA256()
-    var offset = range.lowerBound
-    while offset < range.upperBound {
-      let count = Int(min(1 << 20, range.upperBound - offset))
-      let bytes = try content.read(offset, count)
-      hash.update(bytes.span)
-      offset += UInt64(count)
-    }
-    return hash.finish()
+    return (0..<copies).map { kept * $0 / copies..<kept * ($0 + 1) / copies }
+      + stride(from: kept, to: content.count, by: Int(length)).map {
+        $0..<min(content.count, $0 + length)
+      }
   }
 }

@@ -140,9 +140,9 @@ package final class BucketStorage: ArchiveStorage {
     let end = generation.committedLength
     guard end != base.count || base.kept < base.count else { return }
     let content = BucketObject.Content(
-      map, end, kept: base.tag.map { (address.key, $0, min(base.kept, end)) })
+      file: map, count: end, kept: base.tag.map { (address.key, $0, min(base.kept, end)) })
     var tag = try await destination.replace(address.key, base.tag, by: content, mark).tag
-    if tag == nil { tag = try await destination.client.head(of: address.key)?.tag }
+    if tag == nil { tag = try await RemoteObject.find(destination.object(address.key))?.tag }
     try file.cut(to: Int(end))
     self.base.withLock { [tag] in $0 = (tag, end, end) }
   }

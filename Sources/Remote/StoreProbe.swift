@@ -24,23 +24,9 @@ extension BucketObject {
   /// - Throws: ``StoreError``; `TransportError`; `ArchiveError` if the probe cannot be noted.
   func obeysConditions() async throws -> Bool {
     let probe = Self.probePrefix(key) + "\(UInt64.random(in: 0 ... .max))"
-    try mark?.note(.probe(probe))
-    let answer: Bool
-    do {
-      answer = try await obeysConditions(at: probe)
-    } catch {
-      do {
-        try await finishing { try await removeProbe(probe) }
-        // A request without an answer may still be done; then the next writer removes what it made.
-        if error is StoreError { try mark?.drop(.probe(probe)) }
-      } catch _ {
-        // That it cannot be removed now is no other error: the next writer does it.
-      }
-      throw error
+    return try await ending(.init(kind: .probe, key: probe)) {
+      try await obeysConditions(at: probe)
     }
-    try await finishing { [client] in try await client.remove(probe) }
-    try mark?.drop(.probe(probe))
-    return answer
   }
 
   private func obeysConditions(at probe: String) async throws -> Bool {
@@ -75,13 +61,45 @@ extension BucketObject {
     }
   }
 
-  /// Removes a probe, and what was uploaded to it.
-  private func removeProbe(_ probe: String) async throws {
-    try await client.remove(probe)
-    for upload in try await uploads(to: probe) { try await client.abandon(upload) }
+  // MARK: Leftovers
+
+  /// Does something for which work is begun in the store, and ends that, whatever comes of it; an
+  /// upload that is done has ended.
+  ///
+  /// - Throws: what `body` throws; `ArchiveError` if the work cannot be noted.
+  func ending<Value>(_ work: UploadLock.Work, _ body: () async throws -> Value) async throws
+    -> Value
+  {
+    let value: Value
+    do {
+      try mark?.note(work)
+      value = try await body()
+    } catch {
+      do {
+        try await finishing { try await end(work) }
+        // A request without an answer may still be done; then the next writer ends what it began.
+        if error is StoreError || error is PushError { try mark?.drop(work) }
+      } catch _ {
+        // That it cannot be ended now is no other error: the next writer does it.
+      }
+      throw error
+    }
+    if work.kind != .upload {
+      try await finishing { [client] in try await client.remove(work.key) }
+    }
+    try mark?.drop(work)
+    return value
   }
 
-  // MARK: Leftovers
+  /// Removes from the store what was begun in it.
+  private func end(_ work: UploadLock.Work) async throws {
+    guard work.kind != .upload else {
+      return try await client.abandon(BucketClient.Upload(key: work.key, id: work.id))
+    }
+    try await client.remove(work.key)
+    guard work.kind == .probe else { return }
+    for upload in try await uploads(to: work.key) { try await client.abandon(upload) }
+  }
 
   /// Where what is to take an object's place lies until it has been read back.
   static func temporaryKey(_ key: String) -> String { "\(key).carpack-new" }
@@ -97,22 +115,15 @@ extension BucketObject {
   /// - Throws: `StoreError`; `TransportError`; `ArchiveError` if the mark cannot be written.
   func giveUpLeftovers() async throws {
     guard let mark, mark.wasLeft else { return }
-    let (temporary, probes) = (Self.temporaryKey(key), Self.probePrefix(key))
-    func isOwn(_ other: String) -> Bool {
-      [key, temporary].contains(other) || other.hasPrefix(probes)
+    func isBeside(_ other: String) -> Bool {
+      other == Self.temporaryKey(key) || other.hasPrefix(Self.probePrefix(key))
     }
     for work in mark.begun {
-      switch work {
-      case .upload(let key, let id) where isOwn(key):
-        try await client.abandon(BucketClient.Upload(key: key, id: id))
-      case .probe(let probe) where probe.hasPrefix(probes): try await removeProbe(probe)
-      case .copy(temporary): try await client.remove(temporary)
-      case .upload, .probe, .copy: break
-      }
+      if isBeside(work.key) || work.kind == .upload && work.key == key { try await end(work) }
       try mark.drop(work)
     }
     let oldest = client.now.advanced(by: -Self.abandonedAge)
-    for upload in try await uploads(to: key) where isOwn(upload.key) {
+    for upload in try await uploads(to: key) where upload.key == key || isBeside(upload.key) {
       if let begun = upload.begun, begun < oldest { try await client.abandon(upload) }
     }
   }

@@ -17,14 +17,14 @@ internal import SystemPackage
 ///     probe⇥⇥KEY
 ///     copy⇥⇥KEY
 final class UploadLock: Sendable {
-  /// Something in the store that has to be ended.
-  enum Work: Equatable, Sendable {
-    /// An upload to a key.
-    case upload(key: String, id: String)
-    /// A probe, and uploads to its key.
-    case probe(String)
-    /// A copy that is to take the object's place.
-    case copy(String)
+  /// Something in the store that has to be ended: an upload to a key; a probe, and uploads to its
+  /// key; or a copy that is to take the object's place.
+  struct Work: Equatable, Sendable {
+    enum Kind: String { case upload, probe, copy }
+    let kind: Kind
+    let key: String
+    /// What the store calls an upload.
+    var id = ""
   }
 
   private let mark: FileStorage
@@ -75,7 +75,8 @@ final class UploadLock: Sendable {
   private func change(_ body: (inout (note: String, begun: [Work])) -> Void) throws {
     try state.withLock { state in
       body(&state)
-      let lines = [state.note] + state.begun.map(Self.line)
+      let lines =
+        [state.note] + state.begun.map { "\($0.kind.rawValue)\t\($0.id)\t\($0.key)" }
       let bytes = Array(lines.map { $0 + "\n" }.joined().utf8)
       // It is cut off last: a process killed in between leaves a line too many, and none too few.
       try mark.write(bytes.span, at: 0)
@@ -106,21 +107,10 @@ final class UploadLock: Sendable {
     return lines.dropFirst().compactMap { line in
       let words = line.split(separator: "\t", maxSplits: 2, omittingEmptySubsequences: false)
         .map(String.init)
-      guard words.count == 3 else { return nil }
-      switch words[0] {
-      case "upload" where !words[1].isEmpty: return .upload(key: words[2], id: words[1])
-      case "probe": return .probe(words[2])
-      case "copy": return .copy(words[2])
-      default: return nil
-      }
-    }
-  }
-
-  private static func line(_ work: Work) -> String {
-    switch work {
-    case .upload(let key, let id): "upload\t\(id)\t\(key)"
-    case .probe(let key): "probe\t\t\(key)"
-    case .copy(let key): "copy\t\t\(key)"
+      guard words.count == 3, let kind = Work.Kind(rawValue: words[0]),
+        words[1].isEmpty == (kind != .upload)
+      else { return nil }
+      return Work(kind: kind, key: words[2], id: words[1])
     }
   }
 }

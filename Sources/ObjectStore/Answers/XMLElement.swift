@@ -38,28 +38,19 @@ struct XMLElement {
       guard !rest.hasPrefix("!"), let end = rest.firstIndex(of: ">") else { return nil }
       let tag = rest[..<end]
       rest = rest[rest.index(after: end)...]
-      if tag.hasPrefix("/") {
-        guard let closed = open.popLast(), Self.name(tag.dropFirst()) == closed.name else {
-          return nil
-        }
-        guard !open.isEmpty else {
-          self = closed
-          return
-        }
-        open[open.count - 1].children.append(closed)
-      } else {
-        let isEmpty = tag.hasSuffix("/")
-        let element = XMLElement(named: Self.name(isEmpty ? tag.dropLast() : tag))
-        if !isEmpty {
-          guard open.count < Self.maximumDepth else { return nil }
-          open.append(element)
-        } else if open.isEmpty {
-          self = element
-          return
-        } else {
-          open[open.count - 1].children.append(element)
-        }
+      let (isEnd, isEmpty) = (tag.hasPrefix("/"), tag.hasSuffix("/"))
+      let name = Self.name(tag.dropFirst(isEnd ? 1 : 0).dropLast(isEmpty ? 1 : 0))
+      if !isEnd {
+        guard open.count < Self.maximumDepth else { return nil }
+        open.append(XMLElement(named: name))
       }
+      guard isEnd || isEmpty else { continue }
+      guard let closed = open.popLast(), name == closed.name else { return nil }
+      guard !open.isEmpty else {
+        self = closed
+        return
+      }
+      open[open.count - 1].children.append(closed)
     }
     return nil
   }

@@ -12,7 +12,7 @@ struct CredentialSearch: Sendable {
   /// Who asks the container's or the instance's service.
   let userAgent: String
 
-  /// How much of a file of profiles is read.
+  /// How much of a file is read.
   private static let longestFile = 1 << 20
 
   /// What was found.
@@ -23,8 +23,8 @@ struct CredentialSearch: Sendable {
     // A profile that was named goes before the environment, as with Amazon's tools.
     if options.profile == nil, let found = try fromEnvironment() { return found }
     if let found = try fromProfile() { return found }
-    if let found = try await LentCredentials(options, userAgent: userAgent).find() { return found }
-    return nil
+    if let found = try await fromContainer() { return found }
+    return try await fromInstance()
   }
 
   /// A setting of the profile, from either file.
@@ -91,17 +91,21 @@ struct CredentialSearch: Sendable {
 
   private func settings(in path: String) throws(StoreError) -> [String: String]? {
     do {
-      let file = try FileDescriptor.open(FilePath(path), .readOnly, options: [.closeOnExec])
-      let text = try file.closeAfter {
-        try unsafe String(unsafeUninitializedCapacity: Self.longestFile) { buffer in
-          try unsafe file.read(into: UnsafeMutableRawBufferPointer(buffer))
-        }
-      }
-      return ProfileFile(text)[profileName]
+      return ProfileFile(try Self.text(of: path))[profileName]
     } catch Errno.noSuchFileOrDirectory {
       return nil
     } catch {
       throw StoreError(.noCredentials, "could not read \(path): \(error)")
+    }
+  }
+
+  /// The text of a file, as far as it is read.
+  static func text(of path: String) throws -> String {
+    let file = try FileDescriptor.open(FilePath(path), .readOnly, options: [.closeOnExec])
+    return try file.closeAfter {
+      try unsafe String(unsafeUninitializedCapacity: longestFile) { buffer in
+        try unsafe file.read(into: UnsafeMutableRawBufferPointer(buffer))
+      }
     }
   }
 }

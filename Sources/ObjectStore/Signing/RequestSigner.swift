@@ -70,12 +70,11 @@ package struct RequestSigner: Sendable {
     var signed = subject
     signed.fields = fields
     let (request, names) = Self.canonicalRequest(signed)
-    let text = [
-      Self.algorithm, stamp, scope, SHA256.digest(of: Array(request.utf8).span).hexadecimal,
-    ].joined(separator: "\n")
+    let digest = SHA256.digest(of: Array(request.utf8).span)
+    let text = [Self.algorithm, stamp, scope, "\(digest)"].joined(separator: "\n")
     var key = Array("AWS4\(credentials.secret.text)".utf8)
     for part in scope.split(separator: "/") { key = HMAC.code(of: Array(part.utf8), key: key) }
-    let signature = HMAC.code(of: Array(text.utf8), key: key).hexadecimal
+    let signature = Hex.encode(HMAC.code(of: Array(text.utf8), key: key))
     fields.append(
       (
         "Authorization",
@@ -133,18 +132,5 @@ package struct RequestSigner: Sendable {
   /// A time as signatures have it, `20130524T000000Z`.
   private static func stamp(_ time: UnixTime) -> String {
     "\(time)".filter { $0 != "-" && $0 != ":" }
-  }
-}
-
-extension SHA256Digest {
-  /// The digest in hexadecimal digits, in lower case.
-  package var hexadecimal: String { bytes.hexadecimal }
-}
-
-extension [UInt8] {
-  var hexadecimal: String {
-    let digits = Array("0123456789abcdef".utf8)
-    return String(
-      decoding: flatMap { [digits[Int($0 >> 4)], digits[Int($0 & 15)]] }, as: UTF8.self)
   }
 }

@@ -1,35 +1,22 @@
 internal import ATProtocol
 internal import HTTP
 internal import IPLD
-internal import SystemPackage
 
 /// Credentials that a machine lends to what runs on it: a container's, or an instance's.
 ///
 /// These services are the one place where link-local addresses are asked, and only at the addresses
 /// that Amazon documents.
-struct LentCredentials {
-  private let options: StoreOptions
-  private let userAgent: String
-
+extension CredentialSearch {
   /// The addresses that a container's service may have, beside this machine's own.
   private static let containerHosts = ["169.254.170.2", "169.254.170.23", "fd00:ec2::23"]
   /// The addresses that an instance's service may have.
   private static let instanceHosts = ["169.254.169.254", "fd00:ec2::254"]
   private static let longestAnswer = 64 << 10
 
-  init(_ options: StoreOptions, userAgent: String) {
-    (self.options, self.userAgent) = (options, userAgent)
-  }
-
-  /// What the container or the instance lends; nil if there is none to be asked.
+  /// What the container lends; nil if there is none.
   ///
-  /// - Throws: ``StoreError`` if a container's service cannot be used.
-  func find() async throws -> StoreCredentials? {
-    if let found = try await fromContainer() { return found }
-    return try await fromInstance()
-  }
-
-  private func fromContainer() async throws -> StoreCredentials? {
+  /// - Throws: ``StoreError`` if its service cannot be used.
+  func fromContainer() async throws -> StoreCredentials? {
     let url: String
     if let path = options.environment("AWS_CONTAINER_CREDENTIALS_RELATIVE_URI") {
       url = "http://\(Self.containerHosts[0])\(path)"
@@ -41,7 +28,7 @@ struct LentCredentials {
     try permit(url, Self.containerHosts, "AWS_CONTAINER_CREDENTIALS_FULL_URI")
     var fields = [(name: "Accept", value: "application/json")]
     if let token = try containerToken() { fields.append(("Authorization", token)) }
-    let (status, body) = try await ask(.get, url, fields, seconds: 5, of: "the container's service")
+    let (status, body) = try await ask(.get, url, fields, seconds: 5)
     guard status == 200, let found = Self.credentials(in: body) else {
       throw StoreError(
         .noCredentials, "the container's service has no credentials (status \(status))")
@@ -54,13 +41,7 @@ struct LentCredentials {
       return options.environment("AWS_CONTAINER_AUTHORIZATION_TOKEN")
     }
     do {
-      let file = try FileDescriptor.open(FilePath(path), .readOnly, options: [.closeOnExec])
-      let text = try file.closeAfter {
-        try unsafe String(unsafeUninitializedCapacity: Self.longestAnswer) { buffer in
-          try unsafe file.read(into: UnsafeMutableRawBufferPointer(buffer))
-        }
-      }
-      return text.split(whereSeparator: \.isNewline).first.map(String.init)
+      return try Self.text(of: path).split(whereSeparator: \.isNewline).first.map(String.init)
     } catch {
       throw StoreError(
         .noCredentials, "could not read \(path) (AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE): \(error)")
@@ -68,7 +49,7 @@ struct LentCredentials {
   }
 
   /// Asks the instance's service, in its second version only; nil if there is none.
-  private func fromInstance() async throws -> StoreCredentials? {
+  func fromInstance() async throws -> StoreCredentials? {
     guard options.environment("AWS_EC2_METADATA_DISABLED")?.lowercased() != "true" else {
       return nil
     }
@@ -79,19 +60,17 @@ struct LentCredentials {
     do {
       let (status, token) = try await ask(
         .put, "\(base)/latest/api/token", [("X-aws-ec2-metadata-token-ttl-seconds", "300")],
-        seconds: 1, of: "the instance's service")
+        seconds: 1)
       guard status == 200 else { return nil }
       let fields = [
         (name: "X-aws-ec2-metadata-token", value: String(decoding: token, as: UTF8.self))
       ]
       let roles = "\(base)/latest/meta-data/iam/security-credentials/"
-      let (found, names) = try await ask(
-        .get, roles, fields, seconds: 5, of: "the instance's service")
+      let (found, names) = try await ask(.get, roles, fields, seconds: 5)
       let role = String(decoding: names, as: UTF8.self).split(whereSeparator: \.isNewline).first
       guard found == 200, let role else { return nil }
       let (last, body) = try await ask(
-        .get, roles + RequestSigner.escaped(String(role)), fields, seconds: 5,
-        of: "the instance's service")
+        .get, roles + RequestSigner.escaped(String(role)), fields, seconds: 5)
       return last == 200 ? Self.credentials(in: body) : nil
     } catch let error as StoreError where error.kind == .unavailable {
       // No such service: this is no instance.
@@ -115,7 +94,7 @@ struct LentCredentials {
 
   private func ask(
     _ method: HTTPRequest.Method, _ url: String, _ fields: [(name: String, value: String)],
-    seconds: Int, of whom: String
+    seconds: Int
   ) async throws -> (Int, [UInt8]) {
     var network = NetworkOptions(userAgent: userAgent)
     network.plainServers = [url]
@@ -130,7 +109,7 @@ struct LentCredentials {
       }
       return (delivery.response.status, body ?? [])
     } catch let error as TransportError {
-      throw StoreError(.unavailable, "\(whom): \(error)")
+      throw StoreError(.unavailable, "the service that lends credentials: \(error)")
     }
   }
 
