@@ -98,9 +98,9 @@ extension OpenedArchive {
   ) throws -> InputFile {
     guard let store else { throw Elsewhere.refusal(of: address, "this verb reads files") }
     let network = try network ?? StoreArguments.network()
-    guard !BucketFolder.isFolder(address) else {
+    guard !RemoteArchive.isFolder(address) else {
       throw OtherInput.folder(
-        address, with: try BucketFolder.archives(in: address, store.options, network: network))
+        address, with: try RemoteArchive.archives(in: address, store.options, network: network))
     }
     return try InputFile(remote: address, store.options, network: network)
   }

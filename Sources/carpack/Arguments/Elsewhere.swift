@@ -26,7 +26,7 @@ enum Elsewhere {
   /// How an archive is fetched.
   private static func pulling(_ address: String) -> String {
     let shown = RemoteArchive.shown(address)
-    if BucketFolder.isFolder(address) {
+    if RemoteArchive.isFolder(address) {
       let folder = shown.hasSuffix("/") ? shown : shown + "/"
       return
         "pull what is needed of it first: carpack pull \(folder)NAME.car.zst NAME.car.zst"

@@ -12,7 +12,7 @@ struct NamedArchives {
 
   /// Whether one archive was named, so that it needs no name in what is said.
   var isOne: Bool {
-    paths.count == 1 && !BlobFolder.isFolder(paths[0]) && !BucketFolder.isFolder(paths[0])
+    paths.count == 1 && !BlobFolder.isFolder(paths[0]) && !RemoteArchive.isFolder(paths[0])
   }
 
   /// The files: those that are named, and those in folders whose names end in `.car.zst`, in the
@@ -25,7 +25,7 @@ struct NamedArchives {
   func files() throws -> ([String], Outcomes) {
     var outcomes = Outcomes()
     let files = try paths.flatMap { path in
-      let isFar = BucketFolder.isFolder(path)
+      let isFar = RemoteArchive.isFolder(path)
       guard isFar || BlobFolder.isFolder(path) else { return [path] }
       var isRead = true
       func note(_ error: any Error) {
@@ -51,7 +51,7 @@ struct NamedArchives {
   private func objects(under prefix: String, _ note: (any Error) -> Void) throws -> [String] {
     guard let store else { throw Elsewhere.refusal(of: prefix, "this verb reads files") }
     do {
-      return try BucketFolder.archives(
+      return try RemoteArchive.archives(
         in: prefix, store.options, network: StoreArguments.network())
     } catch let error where Failure.isOurs(error) {
       note(error)

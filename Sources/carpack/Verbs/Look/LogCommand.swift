@@ -62,7 +62,7 @@ struct LogCommand: ReportingCommand {
   private func selectedRecord() throws -> (file: String, selector: String)? {
     guard argument.paths.count == 2, let word = argument.paths.last,
       !AtomicFile.isTaken(FilePath(word)), !RemoteArchive.shown(word).hasSuffix(".zst"),
-      !BucketFolder.isFolder(word),
+      !RemoteArchive.isFolder(word),
       case .records(let pattern, _) = try Selector(word)
     else { return nil }
     guard pattern.exactPath != nil || pattern.isKeyAlone else {
