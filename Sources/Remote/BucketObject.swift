@@ -63,9 +63,7 @@ struct BucketObject: RangeReader {
   /// Where what is begun in the store is noted, so that the next writer finds it.
   var mark: UploadLock?
 
-  var address: BucketAddress { BucketAddress(bucket: client.bucket, key: key) }
-
-  var name: String { "\(address)" }
+  var name: String { "\(BucketAddress(bucket: client.bucket, key: key))" }
 
   func get<Value>(
     _ range: String?, tag: String?, receive: (HTTPResponse) async throws -> Value

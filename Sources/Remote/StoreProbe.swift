@@ -24,32 +24,25 @@ extension BucketObject {
   /// - Throws: ``StoreError``; `TransportError`; `ArchiveError` if the probe cannot be noted.
   func obeysConditions() async throws -> Bool {
     let probe = Self.probePrefix(key) + "\(UInt64.random(in: 0 ... .max))"
-    return try await ending(.init(kind: .probe, key: probe)) {
-      try await obeysConditions(at: probe)
-    }
-  }
-
-  private func obeysConditions(at probe: String) async throws -> Bool {
     let bytes = Array("This object was made by carpack to see how the store behaves.\n".utf8)
     let (body, digest) = (RequestBody(bytes), SHA256.digest(of: bytes.span))
-    try await client.put(body, digest: digest, at: probe)
-    for condition in Self.conditions {
-      let isRefused = try await isRefused {
-        try await client.put(body, digest: digest, at: probe, if: condition)
+    return try await ending(.init(kind: .probe, key: probe)) {
+      try await client.put(body, digest: digest, at: probe)
+      for condition in Self.conditions {
+        guard
+          try await isRefused({
+            try await client.put(body, digest: digest, at: probe, if: condition)
+          })
+        else { return false }
+        // A store may give up an upload that it refuses to complete: each condition has its own.
+        let upload = try await client.beginUpload(of: probe)
+        let part = try await client.send(body, digest: digest, asPart: 1, of: upload)
+        guard try await isRefused({ try await client.complete(upload, [part], if: condition) })
+        else { return false }
+        try await client.abandon(upload)
       }
-      guard isRefused else { return false }
+      return true
     }
-    for condition in Self.conditions {
-      // A store may give up an upload that it refuses to complete: each condition has its own.
-      let upload = try await client.beginUpload(of: probe)
-      let part = try await client.send(body, digest: digest, asPart: 1, of: upload)
-      let isRefused = try await isRefused {
-        try await client.complete(upload, [part], if: condition)
-      }
-      guard isRefused else { return false }
-      try await client.abandon(upload)
-    }
-    return true
   }
 
   private func isRefused(_ write: () async throws -> String?) async throws -> Bool {

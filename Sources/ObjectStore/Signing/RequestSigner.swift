@@ -59,40 +59,31 @@ package struct RequestSigner: Sendable {
   package func fields(signing subject: Subject, at time: UnixTime) -> [(
     name: String, value: String
   )] {
-    let stamp = Self.stamp(time)
+    let stamp = "\(time)".filter { $0 != "-" && $0 != ":" }
     let scope = "\(stamp.prefix(8))/\(region)/\(Self.service)/aws4_request"
-    var fields = subject.fields
-    fields.append(("x-amz-content-sha256", subject.payload))
-    fields.append(("x-amz-date", stamp))
+    var fields =
+      subject.fields + [("x-amz-content-sha256", subject.payload), ("x-amz-date", stamp)]
     if let token = credentials.sessionToken {
       fields.append(("x-amz-security-token", token.text))
     }
-    var signed = subject
-    signed.fields = fields
-    let (request, names) = Self.canonicalRequest(signed)
+    // The one form in which both sides sign them: a value has no blanks around it, and one where
+    // there were several.
+    let signed = fields.map {
+      (name: $0.name.lowercased(), value: $0.value.split(separator: " ").joined(separator: " "))
+    }.sorted { $0.name.utf8.lexicographicallyPrecedes($1.name.utf8) }
+    let names = signed.map(\.name).joined(separator: ";")
+    let request = [
+      subject.method, subject.path, Self.queryText(subject.query),
+      signed.map { "\($0.name):\($0.value)\n" }.joined(), names, subject.payload,
+    ].joined(separator: "\n")
     let digest = SHA256.digest(of: Array(request.utf8).span)
     let text = [Self.algorithm, stamp, scope, "\(digest)"].joined(separator: "\n")
     var key = Array("AWS4\(credentials.secret.text)".utf8)
     for part in scope.split(separator: "/") { key = HMAC.code(of: Array(part.utf8), key: key) }
     let signature = Hex.encode(HMAC.code(of: Array(text.utf8), key: key))
-    fields.append(
-      (
-        "Authorization",
-        "\(Self.algorithm) Credential=\(credentials.key)/\(scope), SignedHeaders=\(names), Signature=\(signature)"
-      ))
-    return fields
-  }
-
-  /// The request in the one form in which both sides sign it, and the names of the fields in it.
-  static func canonicalRequest(_ subject: Subject) -> (text: String, names: String) {
-    let query = queryText(subject.query)
-    let fields = subject.fields.map { (name: $0.name.lowercased(), value: trimmed($0.value)) }
-      .sorted { Array($0.name.utf8).lexicographicallyPrecedes(Array($1.name.utf8)) }
-    let names = fields.map(\.name).joined(separator: ";")
-    let lines = fields.map { "\($0.name):\($0.value)\n" }.joined()
-    let text = [subject.method, subject.path, query, lines, names, subject.payload]
-      .joined(separator: "\n")
-    return (text, names)
+    let authorization =
+      "\(Self.algorithm) Credential=\(credentials.key)/\(scope), SignedHeaders=\(names), Signature=\(signature)"
+    return fields + [("Authorization", authorization)]
   }
 
   /// A query, its names sorted and everything escaped, as it is signed and as it is sent.
@@ -122,15 +113,5 @@ package struct RequestSigner: Sendable {
       }
     }
     return String(decoding: bytes, as: UTF8.self)
-  }
-
-  /// A value without blanks around it, and with one where there were several.
-  private static func trimmed(_ value: String) -> String {
-    value.split(separator: " ").joined(separator: " ")
-  }
-
-  /// A time as signatures have it, `20130524T000000Z`.
-  private static func stamp(_ time: UnixTime) -> String {
-    "\(time)".filter { $0 != "-" && $0 != ":" }
   }
 }

@@ -165,7 +165,10 @@ package final class StandInStore: Sendable {
   package var keys: [String] { state.withLock { $0.objects.keys.sorted() } }
 
   /// How many uploads were begun and neither completed nor given up.
-  package var openUploads: Int { state.withLock { $0.uploads.count } }
+  package var openUploads: Int { uploadKeys.count }
+
+  /// The keys of those by what it calls the uploads.
+  package var uploadKeys: [String: String] { state.withLock { $0.uploads.mapValues(\.key) } }
 
   /// What the environment of a command has to hold.
   package var environment: [String: String] {
