@@ -82,7 +82,7 @@ extension BucketClient {
     var call = Call(.put, upload.key)
     call.query = [("partNumber", "\(number)"), ("uploadId", upload.id)]
     call.fields = [
-      ("x-amz-copy-source", RequestSigner.escaped("/\(bucket)/\(source)", isPath: true)),
+      ("x-amz-copy-source", HTTPURL.escaped("/\(bucket)/\(source)", isPath: true)),
       ("x-amz-copy-source-range", "bytes=\(range.lowerBound)-\(range.upperBound - 1)"),
       ("x-amz-copy-source-if-match", tag),
     ]

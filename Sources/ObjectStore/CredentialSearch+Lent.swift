@@ -70,7 +70,7 @@ extension CredentialSearch {
       let role = String(decoding: names, as: UTF8.self).split(whereSeparator: \.isNewline).first
       guard found == 200, let role else { return nil }
       let (last, body) = try await ask(
-        .get, roles + RequestSigner.escaped(String(role)), fields, seconds: 5)
+        .get, roles + HTTPURL.escaped(String(role)), fields, seconds: 5)
       return last == 200 ? Self.credentials(in: body) : nil
     } catch let error as StoreError where error.kind == .unavailable {
       // No such service: this is no instance.

@@ -40,7 +40,7 @@ struct Endpoint: Sendable {
 
   /// The path of a key, escaped as it is signed and sent.
   func path(of key: String) -> String {
-    "\(prefix)/\(RequestSigner.escaped(key, isPath: true))"
+    "\(prefix)/\(HTTPURL.escaped(key, isPath: true))"
   }
 
   /// Whether a certificate for all names below a host fits a bucket's.

@@ -88,30 +88,9 @@ package struct RequestSigner: Sendable {
 
   /// A query, its names sorted and everything escaped, as it is signed and as it is sent.
   package static func queryText(_ query: [(name: String, value: String)]) -> String {
-    query.map { (escaped($0.name), escaped($0.value)) }
+    query.map { (HTTPURL.escaped($0.name), HTTPURL.escaped($0.value)) }
       .sorted { ($0.0, $0.1) < ($1.0, $1.1) }
       .map { "\($0)=\($1)" }
       .joined(separator: "&")
-  }
-
-  /// The bytes of a text, all but letters, digits and `-._~` as `%XX`.
-  ///
-  /// - Parameters:
-  ///   - text: The text.
-  ///   - isPath: Whether slashes stay.
-  package static func escaped(_ text: String, isPath: Bool = false) -> String {
-    let digits = Array("0123456789ABCDEF".utf8)
-    var bytes: [UInt8] = []
-    for byte in text.utf8 {
-      switch byte {
-      case UInt8(ascii: "A")...UInt8(ascii: "Z"), UInt8(ascii: "a")...UInt8(ascii: "z"),
-        UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "-"), UInt8(ascii: "."),
-        UInt8(ascii: "_"), UInt8(ascii: "~"):
-        bytes.append(byte)
-      case UInt8(ascii: "/") where isPath: bytes.append(byte)
-      default: bytes += [UInt8(ascii: "%"), digits[Int(byte >> 4)], digits[Int(byte & 15)]]
-      }
-    }
-    return String(decoding: bytes, as: UTF8.self)
   }
 }

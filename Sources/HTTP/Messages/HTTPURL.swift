@@ -43,6 +43,26 @@ package struct HTTPURL: Hashable, Sendable, CustomStringConvertible {
     (isSecure ? "https://" : "http://") + authority.text(defaultPort: isSecure ? 443 : 80)
   }
 
+  /// A text as it stands in a path or a query: everything but unreserved characters (RFC 3986,
+  /// section 2.3) is written in hexadecimal digits.
+  ///
+  /// - Parameter isPath: whether a slash stays what it is.
+  package static func escaped(_ text: String, isPath: Bool = false) -> String {
+    let digits = Array("0123456789ABCDEF".utf8)
+    var bytes: [UInt8] = []
+    for byte in text.utf8 {
+      switch byte {
+      case UInt8(ascii: "A")...UInt8(ascii: "Z"), UInt8(ascii: "a")...UInt8(ascii: "z"),
+        UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "-"), UInt8(ascii: "."),
+        UInt8(ascii: "_"), UInt8(ascii: "~"):
+        bytes.append(byte)
+      case UInt8(ascii: "/") where isPath: bytes.append(byte)
+      default: bytes += [UInt8(ascii: "%"), digits[Int(byte >> 4)], digits[Int(byte & 15)]]
+      }
+    }
+    return String(decoding: bytes, as: UTF8.self)
+  }
+
   private init(_ text: String, relativeTo base: HTTPURL?) throws(TransportError) {
     func error(_ reason: TransportError.Reason) -> TransportError {
       TransportError(reason, url: Excerpt.of(String(text.prefix { $0 != "?" })))

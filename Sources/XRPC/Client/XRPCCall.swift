@@ -81,7 +81,7 @@ package struct XRPCCall: Sendable {
   func request(to service: String) -> HTTPRequest {
     var url = url(on: service)
     for (index, parameter) in parameters.enumerated() {
-      url += (index == 0 ? "?" : "&") + parameter.name + "=" + Self.percentEncoded(parameter.value)
+      url += (index == 0 ? "?" : "&") + parameter.name + "=" + HTTPURL.escaped(parameter.value)
     }
     var request = HTTPRequest(method, url, fields: fields, body: input())
     request.followsRedirects = method == .get
@@ -99,23 +99,6 @@ package struct XRPCCall: Sendable {
       request.fields.append(("Content-Type", "application/json"))
     }
     return request
-  }
-
-  /// A text as it stands in a query: everything but unreserved characters (RFC 3986, section 2.3)
-  /// is written in hexadecimal digits.
-  static func percentEncoded(_ text: String) -> String {
-    var encoded: [UInt8] = []
-    let digits = Array("0123456789ABCDEF".utf8)
-    for byte in text.utf8 {
-      switch byte {
-      case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
-        UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "-"), UInt8(ascii: "."),
-        UInt8(ascii: "_"), UInt8(ascii: "~"):
-        encoded.append(byte)
-      default: encoded += [UInt8(ascii: "%"), digits[Int(byte >> 4)], digits[Int(byte & 15)]]
-      }
-    }
-    return String(decoding: encoded, as: UTF8.self)
   }
 
   /// An object of JSON without the fields that have no value.
