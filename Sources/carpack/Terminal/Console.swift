@@ -160,11 +160,44 @@ enum Console {
   static func write(_ bytes: Span<UInt8>) throws {
     flush()
     do {
-      _ = try unsafe bytes.withUnsafeBytes {
-        try unsafe FileDescriptor.standardOutput.writeAll($0)
-      }
+      try deliver(bytes, to: .standardOutput)
     } catch let error as Errno {
       throw Failure("could not write to standard output: \(error)", status: .ioError)
+    }
+  }
+
+  /// How long a reader may take nothing after a signal has asked for an end, in milliseconds.
+  private static let patience: CInt = 500
+  /// Whether a reader has taken nothing for so long.
+  private static let isAbandoned = Atomic<Bool>(false)
+
+  /// Writes all of it.
+  ///
+  /// - Throws: `Errno`; ``ExitStatus`` of a signal that ends a task, and not the process, where
+  ///   nobody takes it: a pipe that is full would keep the task from ending.
+  private static func deliver(_ bytes: Span<UInt8>, to stream: FileDescriptor) throws {
+    try unsafe bytes.withUnsafeBytes { bytes in
+      var rest = unsafe bytes[...]
+      while unsafe !rest.isEmpty, Interruption.isDeferred {
+        try awaitReader(of: stream)
+        // What is no longer than this fits into a pipe that has room.
+        let piece = unsafe UnsafeRawBufferPointer(rebasing: rest.prefix(Int(PIPE_BUF)))
+        unsafe rest = rest.dropFirst(try stream.write(piece))
+      }
+      _ = try unsafe stream.writeAll(rest)
+    }
+  }
+
+  /// Waits until a stream takes something.
+  private static func awaitReader(of stream: FileDescriptor) throws(ExitStatus) {
+    while true {
+      let status = Interruption.received
+      let isHopeless = isAbandoned.load(ordering: .relaxed)
+      var entry = pollfd(fd: stream.rawValue, events: CShort(POLLOUT), revents: 0)
+      if unsafe poll(&entry, 1, isHopeless ? 0 : status == nil ? 100 : patience) > 0 { return }
+      guard let status else { continue }
+      isAbandoned.store(true, ordering: .relaxed)
+      throw status
     }
   }
 
@@ -224,7 +257,8 @@ enum Console {
     guard isTerminal, isatty(0) == 1 else { return nil }
     endProgress()
     put(visible(prompt, keepingLines: false))
-    let typed = readLine()?.split(separator: " ").joined(separator: " ") ?? ""
+    let line = Interruption.endingAtOnce { readLine() }
+    let typed = line?.split(separator: " ").joined(separator: " ") ?? ""
     return typed.isEmpty ? nil : typed
   }
 
@@ -237,7 +271,7 @@ enum Console {
   private static func put(_ text: String) {
     let bytes = Array(text.utf8)
     do {
-      _ = try unsafe bytes.withUnsafeBytes { try unsafe FileDescriptor.standardError.writeAll($0) }
+      try deliver(bytes.span, to: .standardError)
     } catch {
       // There is nowhere left to say so; results and exit status still speak.
     }
@@ -252,9 +286,9 @@ enum Console {
     }
     guard !bytes.isEmpty else { return }
     do {
-      _ = try unsafe bytes.withUnsafeBytes {
-        try unsafe FileDescriptor.standardOutput.writeAll($0)
-      }
+      try deliver(bytes.span, to: .standardOutput)
+    } catch is ExitStatus {
+      // Nobody reads it, and the signal's status is what the command ends with.
     } catch {
       put("carpack: error: could not write to standard output: \(error)\n")
       ExitStatus.ioError.leave()

@@ -29,7 +29,7 @@ enum Interruption {
     signal(SIGBUS) { _ in
       let text: StaticString =
         "carpack: error: a file was cut off by another program while it was being read\n"
-      _ = unsafe write(2, text.utf8Start, text.utf8CodeUnitCount)
+      Interruption.say(text)
       Interruption.leave(74)
     }
   }
@@ -67,6 +67,19 @@ enum Interruption {
     return number == 0 ? nil : ExitStatus(number: number)
   }
 
+  /// Whether a signal ends a task, or has, and not the process.
+  static var isDeferred: Bool {
+    notified.load(ordering: .sequentiallyConsistent) >= 0 || received != nil
+  }
+
+  /// Waits for a person: a signal ends the process at once meanwhile, for nothing else is under way.
+  static func endingAtOnce<Value>(_ body: () -> Value) -> Value {
+    let descriptor = notified.exchange(-1, ordering: .sequentiallyConsistent)
+    defer { notified.store(descriptor, ordering: .sequentiallyConsistent) }
+    if let status = received { leave(status.number) }
+    return body()
+  }
+
   /// From now on the first signal sends its exit status here instead of ending the process.
   ///
   /// - Throws: ``Failure`` if there can be no pipe.
@@ -86,7 +99,7 @@ enum Interruption {
   private static func stop(_ number: CInt) {
     let descriptor = notified.exchange(-1, ordering: .sequentiallyConsistent)
     guard descriptor >= 0 else {
-      sayStopped()
+      say(farewell)
       leave(number)
     }
     status.store(number, ordering: .sequentiallyConsistent)
@@ -103,8 +116,10 @@ enum Interruption {
     ? "{\"schema\":\"carpack.message\",\"version\":1,\"kind\":\"interrupted\",\"file\":null,\"text\":\"a signal\"}\n"
     : Console.canRedraw ? "\r\u{1b}[Kcarpack: interrupted\n" : "carpack: interrupted\n"
 
-  private static func sayStopped() {
-    let text = farewell
+  /// Puts text on standard error, unless that is a pipe that is full: it would hold the end up.
+  private static func say(_ text: StaticString) {
+    var entry = pollfd(fd: 2, events: CShort(POLLOUT), revents: 0)
+    guard unsafe poll(&entry, 1, 0) > 0 else { return }
     _ = unsafe write(2, text.utf8Start, text.utf8CodeUnitCount)
   }
 
