@@ -22,7 +22,7 @@ package struct FleetDatabase: Sendable {
   ///
   /// - Throws: ``DatabaseError``.
   package func initialize(_ settings: FleetSettings) async throws {
-    for statement in FleetTables.creation { try await database.ask(statement) }
+    try await database.ask(FleetTables.creation)
     // Hosts that have a rate of their own keep it.
     try await database.ask(
       """

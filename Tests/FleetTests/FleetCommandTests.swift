@@ -114,6 +114,18 @@ struct `The commands of a fleet` {
     }
   }
 
+  @Test func `make their tables though several do so at once`() async throws {
+    try await TestDatabase.with { database in
+      let scene = try Scene(0, database)
+      let line = "init --store s3://\(StandInStore.bucket)/"
+      let all = try (0..<6).map { _ in try scene.start(line) }
+      for running in all {
+        let result = try running.wait()
+        #expect(result.status == 0, "\(result.errors)")
+      }
+    }
+  }
+
   @Test func `end when nothing is due, and name what failed`() async throws {
     try await TestDatabase.with { database in
       let scene = try Scene(2, database)

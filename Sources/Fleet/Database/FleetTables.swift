@@ -5,8 +5,19 @@ enum FleetTables {
   /// What this program can work with.
   static let version = "1"
 
-  /// The statements that make them.
-  static var creation: [String] { text.split(separator: ";\n").map(String.init) }
+  /// The statement that makes them.
+  ///
+  /// It takes a lock: two that make what is not there come into each other's way, and the second may
+  /// be what an interrupted command had sent.
+  static let creation = """
+    DO $tables$ BEGIN
+    PERFORM pg_advisory_xact_lock(\(lock));
+    \(text)
+    END $tables$
+    """
+
+  /// The number of the lock, which means nothing to other programs: "carpack".
+  private static let lock = 0x63_6172_7061_636b
 
   private static let text = """
     CREATE SCHEMA IF NOT EXISTS carpack;
