@@ -200,14 +200,7 @@ struct `An archive that lies elsewhere` {
         response.status = 403
         return try response.send()
       }
-      response.fields.append(("Last-Modified", "Sun, 06 Nov 1994 08:49:37 GMT"))
-      guard let text = request["range"], let part = StandInStore.part(text, of: bytes.count) else {
-        return try response.send(bytes)
-      }
-      response.status = 206
-      response.fields.append(
-        ("Content-Range", "bytes \(part.lowerBound)-\(part.upperBound - 1)/\(bytes.count)"))
-      try response.send(Array(bytes[part]))
+      try StandInStore.give(bytes, to: request, response)
     }
     let verified = try scene.run("carpack verify '\(server.url)/a.car.zst?token=hush-hush'")
     #expect(verified.status == 0, "\(verified.errors)")

@@ -17,7 +17,10 @@ struct LoopbackConnection {
   }
 
   /// Waits for the next request; nil when there is none, or none that can be read.
-  mutating func next() -> LoopbackRequest? {
+  ///
+  /// - Parameter takesBody: is told of the head, and says whether the body is read, too; if not, the
+  ///   client is waited for until it goes.
+  mutating func next(_ takesBody: (LoopbackRequest) -> Bool) -> LoopbackRequest? {
     var searched = 0
     while true {
       if let end = endOfHead(from: searched) {
@@ -27,6 +30,10 @@ struct LoopbackConnection {
         }
         let length = bare["content-length"].flatMap { Int($0) } ?? 0
         guard 0...Self.maximumBody ~= length else { return nil }
+        guard takesBody(bare) else {
+          while !socket.hasHungUp(within: 1000) {}
+          return nil
+        }
         if bare["expect"]?.lowercased() == "100-continue" {
           let proceed = Array("HTTP/1.1 100 Continue\r\n\r\n".utf8)
           guard socket.send(proceed.span) == proceed.count else { return nil }

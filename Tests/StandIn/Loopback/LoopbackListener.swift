@@ -48,23 +48,17 @@ final class LoopbackListener: Sendable {
 
   func forgetLog() { state.withLock { $0.log.removeAll() } }
 
-  func freeze(_ number: Int, _ manner: Freeze) {
-    state.withLock { $0.freeze = PlannedFreeze(manner: manner, left: number) }
+  func freeze(_ place: FrozenPlace) {
+    state.withLock { $0.freeze = PlannedFreeze(manner: place.manner, left: place.number) }
   }
 
-  var frozenRequest: String? { state.withLock { $0.freeze?.request } }
+  var frozenCall: String? { state.withLock { $0.freeze?.call } }
 
   /// How the answer to a request is frozen; nil if it is not.
   private func freeze(of request: LoopbackRequest) -> Freeze? {
     state.withLock { state in
-      guard let freeze = state.freeze, freeze.request == nil else { return nil }
-      guard freeze.left == 0 else {
-        state.freeze?.left -= 1
-        return nil
-      }
-      state.freeze?.request = "\(request.method) \(request.path)"
-      // An answer to HEAD has no body that could be late.
-      return request.method == "HEAD" ? .silent : freeze.manner
+      guard state.freeze?.meets("\(request.method) \(request.path)") == true else { return nil }
+      return state.freeze?.manner
     }
   }
 
@@ -106,7 +100,11 @@ final class LoopbackListener: Sendable {
     var connection = LoopbackConnection(socket: socket, number: number)
     var previous: LoopbackExchange?
     var wasReadToTheEnd: Bool?
-    while let request = connection.next() {
+    var freeze: Freeze?
+    while let request = connection.next({ head in
+      freeze = self.freeze(of: head)
+      return freeze != .bodyUnread
+    }) {
       settle(previous, wasRead: true)
       previous = nil
       let response = LoopbackResponse(socket: socket, request: request) { [weak self] in
@@ -114,10 +112,8 @@ final class LoopbackListener: Sendable {
       }
       let exchange = begin(request)
       do {
-        if let freeze = freeze(of: request) {
-          response.distortion = freeze.distortion
-          if freeze == .silent { try response.pauseForEver() }
-        }
+        response.distortion = freeze?.distortion
+        if freeze == .silent { try response.pauseForEver() }
         try handler(request, response)
         if !response.hasBegun && !response.hasEnded { try response.send() }
       } catch is LoopbackResponse.Gone {

@@ -9,6 +9,15 @@ package final class LoopbackRelay: Sendable {
     var connections = 0
     var isSilent = false
     var isStopped = false
+    var calls = 0
+    var freeze: PlannedFreeze?
+    /// Connections on which a call was frozen.
+    var frozen: Set<Socket> = []
+
+    /// Whether what comes from a socket, or goes to it, has to wait.
+    func holds(_ sockets: [Socket]) -> Bool {
+      !isStopped && (isSilent || sockets.contains(where: frozen.contains))
+    }
   }
 
   private let listener: Socket
@@ -36,6 +45,36 @@ package final class LoopbackRelay: Sendable {
   package var isSilent: Bool {
     get { state.withLock { $0.isSilent } }
     set { state.withLock { $0.isSilent = newValue } }
+  }
+
+  /// How many pieces have come from clients since they were forgotten.
+  var callCount: Int { state.withLock { $0.calls } }
+
+  /// Forgets the pieces so far.
+  package func forgetCalls() { state.withLock { $0.calls = 0 } }
+
+  /// Has the connection fall silent on which one of the next pieces comes from a client; that piece
+  /// does not get through.
+  package func freeze(_ place: FrozenPlace) {
+    state.withLock { $0.freeze = PlannedFreeze(manner: place.manner, left: place.number) }
+  }
+
+  /// Letters of the piece with which a connection fell silent; nil if none has.
+  package var frozenCall: String? { state.withLock { $0.freeze?.call } }
+
+  /// Lets everything through again.
+  package func thaw() { state.withLock { ($0.freeze, $0.frozen) = (nil, []) } }
+
+  /// Counts a piece that came from a client.
+  private func count(_ bytes: [UInt8], from client: Socket) {
+    let letters = bytes.prefix(200).split { !(0x20..<0x7f).contains($0) }.map {
+      String(decoding: $0, as: UTF8.self)
+    }
+    state.withLock { state in
+      state.calls += 1
+      let call = letters.max { $0.count < $1.count } ?? ""
+      if state.freeze?.meets(String(call.prefix(60))) == true { state.frozen.insert(client) }
+    }
   }
 
   /// Ends it, and all connections.
@@ -82,7 +121,7 @@ package final class LoopbackRelay: Sendable {
         pass(from: server, to: client)
         isDone.signal()
       }
-      pass(from: client, to: server)
+      pass(from: client, to: server, counting: true)
       isDone.wait()
     } else if destination == nil {
       pass(from: client, to: nil)
@@ -90,17 +129,20 @@ package final class LoopbackRelay: Sendable {
     state.withLock { state in
       for socket in [client, server].compactMap(\.self) {
         state.open.remove(socket)
+        state.frozen.remove(socket)
         socket.close()
       }
     }
   }
 
   /// Passes bytes on until one side has ended, and then ends both.
-  private func pass(from source: Socket, to destination: Socket?) {
+  private func pass(from source: Socket, to destination: Socket?, counting: Bool = false) {
     while true {
       var bytes: [UInt8] = []
       let arrival = source.receive(into: &bytes)
-      while state.withLock({ $0.isSilent && !$0.isStopped }) { usleep(10_000) }
+      if counting, case .bytes = arrival { count(bytes, from: source) }
+      let sockets = [source] + (destination.map { [$0] } ?? [])
+      while state.withLock({ $0.holds(sockets) }) { usleep(10_000) }
       guard case .bytes = arrival else { break }
       guard let destination else { continue }
       guard destination.send(bytes.span) == bytes.count else { break }

@@ -52,11 +52,11 @@ package final class LoopbackServer: Sendable {
   /// Exchanges that are under way are forgotten, too.
   package func forgetLog() { listener.forgetLog() }
 
-  /// Freezes one of the next requests, counted from 0; those behind it are answered.
-  package func freeze(_ number: Int, _ manner: Freeze) { listener.freeze(number, manner) }
+  /// Freezes one of the next requests; those behind it are answered.
+  package func freeze(_ place: FrozenPlace) { listener.freeze(place) }
 
   /// What was asked with the request that is frozen, or was; nil if it has not come.
-  package var frozenRequest: String? { listener.frozenRequest }
+  package var frozenCall: String? { listener.frozenCall }
 
   /// How many connections there have been.
   package var connectionCount: Int { listener.connectionCount }

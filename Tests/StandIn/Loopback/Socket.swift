@@ -32,8 +32,10 @@ struct Socket: Hashable, Sendable {
 
   /// A socket that listens on 127.0.0.1: `socket`, `bind`, `listen`.
   ///
-  /// - Parameter port: the port; 0 for any that is free.
-  static func listening(port: UInt16) throws(Failure) -> Socket {
+  /// - Parameters:
+  ///   - port: the port; 0 for any that is free.
+  ///   - backlog: how many connections may wait to be accepted: a client's whole crowd at once.
+  static func listening(port: UInt16, backlog: CInt = 512) throws(Failure) -> Socket {
     let socket = Socket(descriptor: socket(AF_INET, stream, 0))
     guard socket.descriptor >= 0 else { throw Failure(call: "socket", code: errno) }
     // A server that was killed leaves its port in TIME_WAIT, and is started again on the same one.
@@ -45,8 +47,7 @@ struct Socket: Hashable, Sendable {
         unsafe bind(socket.descriptor, $0, length)
       }
     }
-    // The queue has to hold a client's whole crowd of connections at once.
-    guard bound == 0, listen(socket.descriptor, 512) == 0 else {
+    guard bound == 0, listen(socket.descriptor, backlog) == 0 else {
       let failure = Failure(call: bound == 0 ? "listen" : "bind", code: errno)
       socket.close()
       throw failure
@@ -102,6 +103,23 @@ struct Socket: Hashable, Sendable {
       throw failure
     }
     return socket
+  }
+
+  /// A socket that is connected to a port of 127.0.0.1, if that comes about in so many
+  /// milliseconds: `fcntl`, `connect`, `poll`.
+  static func connecting(to port: UInt16, within milliseconds: CInt) -> Socket? {
+    let socket = Socket(descriptor: socket(AF_INET, stream, 0))
+    _ = fcntl(socket.descriptor, F_SETFL, O_NONBLOCK)
+    var address = loopback(port)
+    _ = unsafe withUnsafeMutablePointer(to: &address) {
+      unsafe $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+        unsafe connect(socket.descriptor, $0, socklen_t(MemoryLayout<sockaddr_in>.size))
+      }
+    }
+    var entry = pollfd(fd: socket.descriptor, events: CShort(POLLOUT), revents: 0)
+    if unsafe poll(&entry, 1, milliseconds) == 1, entry.revents == CShort(POLLOUT) { return socket }
+    socket.close()
+    return nil
   }
 
   /// Waits for bytes and appends them: `recv`.

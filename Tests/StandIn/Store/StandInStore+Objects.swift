@@ -35,6 +35,20 @@ extension StandInStore {
     try response.end()
   }
 
+  /// Gives bytes, or the part of them that is asked for, as a web server does.
+  package static func give(
+    _ bytes: [UInt8], to request: LoopbackRequest, _ response: LoopbackResponse
+  ) throws {
+    response.fields.append(("Last-Modified", "Sun, 06 Nov 1994 08:49:37 GMT"))
+    guard let text = request["range"], let part = part(text, of: bytes.count) else {
+      return try response.send(bytes)
+    }
+    response.status = 206
+    response.fields.append(
+      ("Content-Range", "bytes \(part.lowerBound)-\(part.upperBound - 1)/\(bytes.count)"))
+    try response.send(Array(bytes[part]))
+  }
+
   /// The bytes that a `Range` field means; nil if there are none.
   package static func part(_ text: String, of count: Int) -> Range<Int>? {
     let parts = text.dropFirst("bytes=".count).split(

@@ -15,6 +15,7 @@ extension StandInStore {
     try response.send(
       "<InitiateMultipartUploadResult><UploadId>\(id)</UploadId></InitiateMultipartUploadResult>",
       type: "application/xml")
+    state.withLock { $0.uploads[id]?.isTold = true }
   }
 
   /// Takes a part: what is sent, or bytes of an object.

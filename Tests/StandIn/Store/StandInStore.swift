@@ -68,6 +68,8 @@ package final class StandInStore: Sendable {
     var key: String
     var begun = Date()
     var parts: [Int: Object] = [:]
+    /// Whether all of the answer was sent that has its name.
+    var isTold = false
   }
 
   /// That another writer is at work.
@@ -169,6 +171,9 @@ package final class StandInStore: Sendable {
 
   /// The keys of those by what it calls the uploads.
   package var uploadKeys: [String: String] { state.withLock { $0.uploads.mapValues(\.key) } }
+
+  /// How many of them have a name that a client was told: others it cannot give up.
+  package var toldUploads: Int { state.withLock { $0.uploads.values.count(where: \.isTold) } }
 
   /// What the environment of a command has to hold.
   package var environment: [String: String] {
