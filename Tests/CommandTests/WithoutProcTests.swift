@@ -1,18 +1,9 @@
-import Foundation
 import TestSupport
 import Testing
 
-/// Whether this system lets a process have its own view of the file system.
-private let canHideProc: Bool = {
-  guard let folder = try? TemporaryFolder(), let command = try? Command(in: folder) else {
-    return false
-  }
-  return (try? command.run("unshare -rm mount -t tmpfs none /proc").status) == 0
-}()
-
 @Suite(.enabled(if: Command.path != nil, Comment(rawValue: Command.absence)))
 struct `The command without /proc` {
-  @Test(.enabled(if: canHideProc, "unshare is not allowed here"))
+  @Test(.enabled(if: Command.canMount, "unshare is not allowed here"))
   func `has its arguments`() throws {
     let command = try Command(in: TemporaryFolder())
     let hidden = "unshare -rm sh -c 'mount -t tmpfs none /proc; exec carpack"

@@ -30,6 +30,12 @@ package struct Command: Sendable {
   package static let absence =
     "the command has not been built, and CARPACK_BIN does not name it"
 
+  /// Whether this system lets a process have its own view of the file system, by `unshare -rm`.
+  package static let canMount: Bool = {
+    guard let command = try? Command(in: TemporaryFolder()) else { return false }
+    return (try? command.run("unshare -rm mount -t tmpfs none /proc").status) == 0
+  }()
+
   /// Where commands are run.
   package let folder: TemporaryFolder
   private let binaries: TemporaryFolder
