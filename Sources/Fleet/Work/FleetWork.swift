@@ -94,5 +94,7 @@ package struct FleetWork: Sendable {
       try await group.next()
       group.cancelAll()
     }
+    // A database that says nothing may have kept leases from being given back.
+    try Task.checkCancellation()
   }
 }

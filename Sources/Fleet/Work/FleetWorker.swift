@@ -97,8 +97,6 @@ package struct FleetWorker: Sendable {
     }
     try await letGo()
     try await sayOnce()
-    // A database that says nothing may have kept one of them from being done.
-    try Task.checkCancellation()
   }
 
   /// Lets go of all that it holds, so that nobody waits for what it does not do: of what it was
