@@ -35,42 +35,55 @@ struct `A signal while a partner of a fleet says nothing` {
     return try result.get()
   }
 
-  /// A verb of a fleet with two accounts.
-  ///
-  /// - Parameter before: what is run before, with a database that answers.
-  private static func verb(
-    _ name: String, after before: [String] = [],
-    _ line: @escaping @Sendable (StandInPDS) -> String
-  ) -> FrozenVerb {
+  /// The verbs, and what is run before each; SERVER and FIREHOSE stand for addresses.
+  private static let lines: [(name: String, before: [String], line: String)] = [
+    ("fleet init", [], made), ("fleet add", [made], add),
+    ("fleet add --host", [made], "add --host SERVER"), ("fleet status", [made], "status"),
+    ("fleet work", [made, "\(add) --firehose FIREHOSE"], "work --lease 3s --jobs 1"),
+  ]
+  private static let made = "init --store s3://\(StandInStore.bucket)/"
+  private static let add = "add --accounts list.txt"
+
+  /// A verb of a fleet that has two accounts, or is to have them.
+  private static func verb(_ name: String, _ before: [String], _ line: String) -> FrozenVerb {
     FrozenVerb(name) {
       let accounts = try (0..<2).map { try StandInAccount("account-\($0)", posts: 2, blobs: 1) }
       let (server, store) = (try StandInPDS(accounts: accounts), try StandInStore())
+      let firehose = try HostileFirehose(.opens)
       let database = try waiting { try await TestDatabase() }
       var address = try #require(URLComponents(string: database.url))
       let relay = try LoopbackRelay(to: UInt16(address.port ?? 5432))
       (address.host, address.port) = ("127.0.0.1", Int(relay.port))
-      let (command, url) = (try Command(in: TemporaryFolder()), try #require(address.string))
+      let door = try FrozenDoor(to: try #require(address.string))
+      let command = try Command(in: TemporaryFolder())
       let list = accounts.map { $0.did + "\n" }.joined()
       try command.folder.write("list.txt", Array(list.utf8))
       @Sendable func start(_ line: String) throws -> RunningCommand {
         var variables = store.environment
-        variables["CARPACK_DATABASE"] = url
+        variables["CARPACK_DATABASE"] = door.url
         variables["XDG_CACHE_HOME"] = command.folder.file("cache")
         variables["CARPACK_PLC_URL"] = server.url
         variables["CARPACK_HANDLE_RESOLVER"] = server.url
-        return try command.start("carpack fleet \(line)", environment: variables)
+        // Nothing but a firehose is waited for when all is done.
+        let end = line.hasPrefix("work") && !firehose.isFrozen ? " --until-idle" : ""
+        let line = line.replacing("SERVER", with: server.url)
+          .replacing("FIREHOSE", with: "ws://127.0.0.1:\(firehose.port)")
+        return try command.start("carpack fleet \(line)\(end)", environment: variables)
       }
       for line in before {
         let result = try start(line).wait()
         #expect(result.status == 0, "\(line): \(result.text)\(result.errors)")
       }
       var stage = FrozenStage(
-        [("database", relay), ("server", server.server), ("store", store.server)],
-        state: { store.keys + ["\(store.toldUploads) uploads"] },
-        start: { try start(line(server)) })
-      if name == "fleet work" { stage.rest = 4 }
+        [
+          ("way to the database", door), ("database", relay), ("server", server.server),
+          ("store", store.server),
+        ] + (line.hasPrefix("work") ? [("firehose", firehose)] : []),
+        state: { store.keys + ["\(store.toldUploads) uploads"] }, start: { try start(line) })
+      if line.hasPrefix("work") { stage.rest = 4 }
       stage.finish = {
         relay.stop()
+        firehose.stop()
         do {
           try waiting { try await database.remove() }
         } catch {
@@ -81,19 +94,8 @@ struct `A signal while a partner of a fleet says nothing` {
     }
   }
 
-  private static let made = "init --store s3://\(StandInStore.bucket)/"
-
-  private static let verbs = [
-    verb("fleet init") { _ in made },
-    verb("fleet add", after: [made]) { _ in "add --accounts list.txt" },
-    verb("fleet add --host", after: [made]) { "add --host \($0.url)" },
-    verb("fleet status", after: [made]) { _ in "status" },
-    verb("fleet work", after: [made, "add --accounts list.txt"]) { _ in
-      "work --until-idle --lease 3s --jobs 1"
-    },
-  ]
-
   @Test func `ends each command at once, and the next one completes`() throws {
-    for fault in try FrozenMatrix(Self.verbs, choosing: 15).run() { Issue.record("\(fault)") }
+    let verbs = Self.lines.map(Self.verb)
+    for fault in try FrozenMatrix(verbs, choosing: 15).run() { Issue.record("\(fault)") }
   }
 }

@@ -4,7 +4,8 @@ import TestSupport
 
 /// The verbs that wait for servers, programs, pipes and terminals, each in a scene of its own.
 enum FrozenVerbs {
-  static let all = servers + archivesElsewhere + pipes + programs
+  static let all =
+    servers + (FrozenNames.arePossible ? names : []) + archivesElsewhere + pipes + programs
 
   // MARK: Servers
 
@@ -148,6 +149,29 @@ enum FrozenVerbs {
           terminal.isFrozen
             ? "\(line) < \(terminal.path) 2> \(terminal.path)" : "\(line) \(RestoreScene.agreed)")
       }
+    },
+  ]
+
+  /// Verbs that ask for names, where the tests may answer for these.
+  private static let names: [FrozenVerb] = [
+    FrozenVerb("resolve of a handle") {
+      let scene = try account()
+      let names = try FrozenNames("did=\(scene.account.did)")
+      let line = "carpack resolve \(scene.account.handle) --plc \(scene.server.url)"
+      var stage = FrozenStage([("DNS", names)]) { try scene.command.start(names.line(line)) }
+      stage.finish = { names.stop() }
+      return stage
+    },
+    FrozenVerb("resolve of a directory's name") {
+      let scene = try account()
+      let names = try FrozenNames("")
+      var stage = FrozenStage([("DNS", names)]) {
+        let directory = names.isFrozen ? "https://plc.example.com" : scene.server.url
+        let line = "carpack resolve \(scene.account.did) --resolver \(scene.server.url)"
+        return try scene.command.start(names.line("\(line) --plc \(directory)"))
+      }
+      stage.finish = { names.stop() }
+      return stage
     },
   ]
 

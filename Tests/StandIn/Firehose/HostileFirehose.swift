@@ -18,14 +18,15 @@ package final class HostileFirehose: Sendable {
   }
 
   private struct State {
+    var behaviour: Behaviour
+    var isFrozen = false
     var connections: [Socket] = []
     var count = 0
     var isStopped = false
   }
 
   private let socket: Socket
-  private let behaviour: Behaviour
-  private let state = Mutex(State())
+  private let state: Mutex<State>
   /// Its port.
   package let port: UInt16
 
@@ -33,9 +34,21 @@ package final class HostileFirehose: Sendable {
   package init(_ behaviour: Behaviour) throws {
     socket = try Socket.listening(port: 0)
     port = socket.port
-    self.behaviour = behaviour
+    state = Mutex(State(behaviour: behaviour))
     let thread = Thread { [self] in serve() }
     thread.start()
+  }
+
+  /// How it holds up the clients that come.
+  package var behaviour: Behaviour {
+    get { state.withLock { $0.behaviour } }
+    set { state.withLock { $0.behaviour = newValue } }
+  }
+
+  /// Whether a test says how it holds them up, at present.
+  package internal(set) var isFrozen: Bool {
+    get { state.withLock { $0.isFrozen } }
+    set { state.withLock { $0.isFrozen = newValue } }
   }
 
   /// How many connections there have been.
@@ -79,6 +92,7 @@ package final class HostileFirehose: Sendable {
   }
 
   private func talk(_ connection: Socket) {
+    let behaviour = behaviour
     if case .accepts = behaviour { return }
     guard let opening = connection.awaitOpening() else { return }
     if case .opensSlowly = behaviour { return trickle(opening.answer, to: connection) }

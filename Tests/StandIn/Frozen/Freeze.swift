@@ -12,6 +12,8 @@ package enum Freeze: String, Sendable, CaseIterable {
   case headAlone = "head alone"
   /// It sends the body of an answer, a byte a second.
   case byteASecond = "a byte/s"
+  /// It sends pings without an end, and reads nothing.
+  case flood = "pings"
 
   /// What becomes of the body of an answer; nil if there is no answer.
   var distortion: Distortion? {

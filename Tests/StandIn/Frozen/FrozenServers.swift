@@ -25,6 +25,28 @@ extension LoopbackRelay: FrozenPartner {
   package var places: [FrozenPlace] { (0..<callCount).map { FrozenPlace($0, .silent) } }
 }
 
+extension HostileFirehose: FrozenPartner {
+  private static let places: [(manner: Freeze, behaviour: Behaviour)] = [
+    (.silent, .accepts), (.headAlone, .opens), (.byteASecond, .opensSlowly),
+    (.byteASecond, .trickles([UInt8](repeating: 0, count: 100))),
+    (.flood, .floods(webSocketFrame([1], first: 0x89))),
+  ]
+
+  package var places: [FrozenPlace] {
+    Self.places.enumerated().map { FrozenPlace($0.offset, $0.element.manner) }
+  }
+
+  package func forgetCalls() {}
+
+  package func freeze(_ place: FrozenPlace) {
+    (behaviour, isFrozen) = (Self.places[place.number].behaviour, true)
+  }
+
+  package var frozenCall: String? { isFrozen && connectionCount > 0 ? "a WebSocket" : nil }
+
+  package func thaw() { isFrozen = false }
+}
+
 /// An address at which there is a server, or, while it is frozen, nobody with whom a connection or
 /// TLS comes about.
 package final class FrozenDoor: FrozenPartner {
@@ -53,19 +75,20 @@ package final class FrozenDoor: FrozenPartner {
 
   /// The URL to ask at present.
   package var url: String {
-    switch state.withLock({ $0.place?.manner }) {
-    case nil: open
-    case .connecting: "http://127.0.0.1:\(full.port)"
-    default: "https://127.0.0.1:\(silent.port)"
-    }
+    guard let manner = state.withLock({ $0.place?.manner }), var url = URLComponents(string: open)
+    else { return open }
+    if manner == .handshake { url.scheme = "https" }
+    url.port = Int(manner == .connecting ? full.port : silent.port)
+    return url.string ?? open
   }
 
   package var places: [FrozenPlace] {
+    let manners: [Freeze] = open.hasPrefix("http") ? [.connecting, .handshake] : [.connecting]
     // Only Linux has connections wait that are more than a server wants to have wait.
     #if os(Linux)
-      [FrozenPlace(0, .connecting), FrozenPlace(0, .handshake)]
+      return manners.map { FrozenPlace(0, $0) }
     #else
-      [FrozenPlace(0, .handshake)]
+      return manners.filter { $0 != .connecting }.map { FrozenPlace(0, $0) }
     #endif
   }
 

@@ -55,6 +55,44 @@ struct Socket: Hashable, Sendable {
     return socket
   }
 
+  /// A socket that receives datagrams at an address of this machine: `socket`, `bind`.
+  static func receivingDatagrams(at host: UInt32, port: UInt16) throws(Failure) -> Socket {
+    #if canImport(Darwin) || canImport(Musl)
+      let kind = SOCK_DGRAM
+    #else
+      let kind = CInt(SOCK_DGRAM.rawValue)
+    #endif
+    let socket = Socket(descriptor: socket(AF_INET, kind, 0))
+    var address = loopback(port)
+    address.sin_addr.s_addr = host.bigEndian
+    let bound = unsafe withUnsafePointer(to: &address) {
+      unsafe $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+        unsafe bind(socket.descriptor, $0, socklen_t(MemoryLayout<sockaddr_in>.size))
+      }
+    }
+    guard bound == 0 else {
+      let failure = Failure(call: "bind", code: errno)
+      socket.close()
+      throw failure
+    }
+    return socket
+  }
+
+  /// Waits for a datagram and answers it, if there is an answer: `poll`, `recvfrom`, `sendto`.
+  func answerDatagram(within milliseconds: CInt, _ answer: ([UInt8]) -> [UInt8]?) {
+    var entry = pollfd(fd: descriptor, events: CShort(POLLIN), revents: 0)
+    guard unsafe poll(&entry, 1, milliseconds) > 0 else { return }
+    var (bytes, address) = ([UInt8](repeating: 0, count: 4096), sockaddr_in())
+    var length = socklen_t(MemoryLayout<sockaddr_in>.size)
+    _ = unsafe withUnsafeMutablePointer(to: &address) {
+      unsafe $0.withMemoryRebound(to: sockaddr.self, capacity: 1) { address in
+        let count = unsafe recvfrom(descriptor, &bytes, bytes.count, 0, address, &length)
+        guard count > 0, let reply = answer(Array(bytes[..<count])) else { return }
+        _ = unsafe sendto(descriptor, reply, reply.count, 0, address, length)
+      }
+    }
+  }
+
   /// The port that a listening socket was given: `getsockname`.
   var port: UInt16 {
     var address = sockaddr_in()
