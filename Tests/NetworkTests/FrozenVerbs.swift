@@ -179,7 +179,7 @@ enum FrozenVerbs {
 
   /// An archive so large that it is sent and fetched in parts.
   private static let large = Result {
-    try StoreScene(posts: 4, blobs: 1, large: [18_000_000, 5_000_000], times: 2).generations
+    try StoreScene(posts: 4, blobs: 1, large: [17_000_000], times: 2).generations
   }
 
   /// A verb that asks a store.
@@ -261,7 +261,7 @@ enum FrozenVerbs {
     _ name: String, _ stream: String, _ line: @escaping @Sendable (NetworkScene) -> String
   ) -> FrozenVerb {
     FrozenVerb(name) {
-      let scene = try NetworkScene(posts: 300, blobs: 0)
+      let scene = try NetworkScene(posts: 4, blobs: 0)
       _ = try scene.backUp()
       try scene.folder.write("repo.car", scene.account.car())
       try scene.folder.write("list.txt", Array("\(scene.account.did)\n".utf8))

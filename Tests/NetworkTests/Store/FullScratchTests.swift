@@ -24,6 +24,12 @@ private enum Shortage: CaseIterable {
 
 @Suite(.enabled(if: Command.path != nil, Comment(rawValue: Command.absence)))
 struct `An archive elsewhere for which there is no room here` {
+  private static let archive = Result {
+    let scene = try NetworkScene(posts: 1000, blobs: 30, blobSize: 40_000)
+    _ = try scene.backUp()
+    return try scene.folder.read(NetworkScene.archive)
+  }
+
   @Test(
     arguments: Shortage.possible,
     [
@@ -31,12 +37,10 @@ struct `An archive elsewhere for which there is no room here` {
       "pull ADDRESS pulled.car.zst",
     ])
   fileprivate func `ends a verb with one error, at once`(shortage: Shortage, verb: String) throws {
+    let bytes = try Self.archive.get()
+    try #require(bytes.count > 1 << 20)
     // Without ranges all of it is fetched; with them, what the verb reads.
     for knowsRanges in [true, false] {
-      let scene = try NetworkScene(posts: 2000, blobs: 30, blobSize: 40_000)
-      _ = try scene.backUp()
-      let bytes = try scene.folder.read(NetworkScene.archive)
-      try #require(bytes.count > 1 << 20)
       let server = try LoopbackServer { request, response in
         guard knowsRanges else { return try response.send(bytes) }
         try StandInStore.give(bytes, to: request, response)
