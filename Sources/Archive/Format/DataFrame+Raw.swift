@@ -59,6 +59,8 @@ extension DataFrame {
   /// Calls `body` with where the content of each block lies in the file, in order, less the first
   /// `skipped` bytes of all.
   ///
+  /// Another program may write to the file meanwhile; what lies behind the frame is not read.
+  ///
   /// - Precondition: the frame was read from `file` and is raw.
   package func forEachBlock<Failure: Error>(
     droppingFirst skipped: Int = 0, in file: Span<UInt8>,
@@ -66,9 +68,8 @@ extension DataFrame {
   ) throws(Failure) {
     var place = offset + headerLength
     var (rest, isLast) = (skipped, false)
-    while !isLast {
+    while !isLast, let block = block(at: place, in: file) {
       isLast = file[place] & 1 == 1
-      let block = Self.block(at: place, in: file)
       let part = block.dropFirst(rest)
       rest -= block.count - part.count
       try body(part)
@@ -76,9 +77,11 @@ extension DataFrame {
     }
   }
 
-  /// Where the content of the block lies whose header is at `place`.
-  static func block(at place: Int, in file: Span<UInt8>) -> Range<Int> {
-    place + 3..<place + 3 + Int(blockHeader(at: place, in: file) >> 3)
+  /// Where the content of the block lies whose header is at `place`; nil at the end of the frame,
+  /// where there is none unless the file has changed.
+  func block(at place: Int, in file: Span<UInt8>) -> Range<Int>? {
+    guard place <= end - 3 else { return nil }
+    return place + 3..<min(end, place + 3 + Int(Self.blockHeader(at: place, in: file) >> 3))
   }
 
   /// The three bytes in front of a block, as a number.

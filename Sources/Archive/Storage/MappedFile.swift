@@ -1,10 +1,11 @@
+internal import Synchronization
 package import SystemPackage
 
 /// A file's bytes, mapped for reading, as many as there were when it was opened.
 ///
 /// Archives only grow, so bytes that were there stay as they are. Should another program cut the
-/// file off meanwhile, the system stops a reader that touches what is gone; nothing short of
-/// copying the file could prevent that.
+/// file off meanwhile, the system stops a reader that touches what is gone, unless ``CutOffGuard``
+/// is installed.
 @safe
 package final class MappedFile: @unchecked Sendable {
   // Immutable after init, and the mapping is private to this object.
@@ -12,6 +13,8 @@ package final class MappedFile: @unchecked Sendable {
   private let isMapping: Bool
   /// What bytes that lie elsewhere are fetched by; nil for what is here.
   @usableFromInline let fetched: FetchedFile?
+  /// What tells that the file was cut off; nil if it is not guarded.
+  private let guarding: CutOffGuard.Pointer?
   /// How many bytes there are.
   package let count: Int
   /// Whether a writer had the file when it was opened.
@@ -52,6 +55,7 @@ package final class MappedFile: @unchecked Sendable {
       // A mapping of nothing is an error to the system, and a file like any other here.
       unsafe address = length > 0 ? try SystemCalls.map(descriptor, length: length) : nil
       count = length
+      unsafe guarding = watchesWriter ? CutOffGuard.add(address, length: length) : nil
       isMapping = true
       fetched = nil
       if isReadAtOnce, length <= Self.maximumReadAtOnce, let address = unsafe address {
@@ -70,6 +74,7 @@ package final class MappedFile: @unchecked Sendable {
   package init(_ file: FetchedFile) throws {
     let (address, length) = try unsafe file.map()
     unsafe self.address = address
+    unsafe guarding = nil
     fetched = file
     count = length
     isMapping = true
@@ -95,10 +100,24 @@ package final class MappedFile: @unchecked Sendable {
 
   /// Makes sure that what was read is what the file holds.
   ///
-  /// - Throws: ``FetchFailure`` or `CancellationError` if some of it could not be fetched, so that
-  ///   nothing can be concluded from what was read.
+  /// - Throws: ``FetchFailure`` or `CancellationError` if some of it could not be fetched, or was
+  ///   cut off, so that nothing can be concluded from what was read.
   package func checkFetched() throws {
     if let failure = fetched?.failure { throw failure }
+    if isCutOff {
+      throw FetchFailure(.replaced, "the file was cut off while it was being read")
+    }
+  }
+
+  /// Whether bytes are not there any more that were, which ``CutOffGuard`` tells.
+  package var isCutOff: Bool { unsafe guarding.map(CutOffGuard.isCutOff) ?? false }
+
+  /// Says up to where bytes have to stay; what follows may be cut off as long as it is not read.
+  func keep(upTo end: Int) {
+    guard let guarding = unsafe guarding, let address = unsafe address, (8...count) ~= end else {
+      return
+    }
+    unsafe CutOffGuard.keep(guarding, address + end - 8)
   }
 
   /// Lets go of the pages that have been read; they are read again when they are wanted.
@@ -133,6 +152,7 @@ package final class MappedFile: @unchecked Sendable {
     count = bytes.count
     isMapping = false
     fetched = nil
+    unsafe guarding = nil
     isBeingWritten = false
     fileSize = UInt64(bytes.count)
     guard !bytes.isEmpty else {
@@ -146,6 +166,7 @@ package final class MappedFile: @unchecked Sendable {
 
   deinit {
     guard let address = unsafe address else { return }
+    unsafe guarding?.pointee.start.store(0, ordering: .releasing)
     if let fetched {
       unsafe fetched.unmap(address, length: count)
     } else if isMapping {

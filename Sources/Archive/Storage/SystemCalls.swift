@@ -133,11 +133,14 @@ enum SystemCalls {
   }
 
   /// Maps zeros in the place of a mapping.
-  static func mapZeros(over address: UInt, length: Int) {
+  ///
+  /// - Returns: Whether they are there; for want of room for the mapping itself, what was there
+  /// stays.
+  @discardableResult
+  static func mapZeros(over address: UInt, length: Int) -> Bool {
     let place = unsafe UnsafeMutableRawPointer(bitPattern: address)
     let kind = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED
-    // It fails only for want of room for the mapping itself, and then what was there stays.
-    _ = unsafe mmap(place, length, PROT_READ, kind, -1, 0)
+    return unsafe mmap(place, length, PROT_READ, kind, -1, 0) != MAP_FAILED
   }
 
   /// Brings a mapping's pages in at once, which costs less than one by one as they are touched:

@@ -64,6 +64,7 @@ public final class ArchiveReader: Sendable {
     self.readableLength = readableLength
     self.maySurvey = maySurvey && survey == nil && generation.number > 0
     fileSize = UInt64(file.count)
+    file.keep(upTo: generation.number > 0 ? Int(generation.committedLength) : file.count)
     sectionCount = survey?.sectionCount ?? tail?.sectionCount ?? generation.sectionCount
   }
 
@@ -275,10 +276,13 @@ public final class ArchiveReader: Sendable {
   /// Whether the archive lies elsewhere, so that what is read of it is fetched.
   package var liesElsewhere: Bool { file.isFetched }
 
-  /// Makes sure that what was read of an archive that lies elsewhere is what it holds.
+  /// Makes sure that what was read is what the archive holds.
   ///
-  /// - Throws: ``FetchFailure`` if some of it could not be fetched.
+  /// - Throws: ``FetchFailure`` if some of it could not be fetched, or was cut off.
   package func checkFetched() throws { try file.checkFetched() }
+
+  /// Whether the file was cut off while it was read: then nothing more is read with this reader.
+  package var isCutOff: Bool { file.isCutOff }
 
   /// Lets go of the file's pages, for a caller that looks at many places far from one another; they
   /// are brought in again when they are wanted.

@@ -72,10 +72,13 @@ package struct BodyCursor {
       offset += UInt64(piece.count)
       return try use(content.span.extracting(piece))
     }
-    var block = DataFrame.block(at: open.block.place, in: file)
-    while open.block.start + block.count <= start {
+    var found = open.frame.block(at: open.block.place, in: file)
+    while let block = found, open.block.start + block.count <= start {
       open.block = (block.upperBound, open.block.start + block.count)
-      block = DataFrame.block(at: open.block.place, in: file)
+      found = open.frame.block(at: open.block.place, in: file)
+    }
+    guard let block = found else {
+      throw ArchiveError(.damagedFrame("it changed while it was read"), at: open.frame.offset)
     }
     let piece = block.dropFirst(start - open.block.start).prefix(limit)
     offset += UInt64(piece.count)
