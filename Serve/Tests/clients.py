@@ -10,6 +10,7 @@ import json
 import os
 import pathlib
 import re
+import select
 import shutil
 import signal
 import socket
@@ -286,7 +287,7 @@ def writing_and_logging_in_are_refused_and_nothing_of_it_is_kept():
                 assert status == 501 and json.loads(body)["error"] == "MethodNotImplemented"
             assert server.ask("/xrpc/app.bsky.feed.getTimeline")[0] == 501
             assert server.ask(server.page.path)[0] == 200
-            assert server.stop() == 0
+            assert server.stop() == 143
             lines = log.read_text()
             assert "hunter2" not in lines and "hunter2" not in server.talk
             assert server.page.path.strip("/") not in lines and "/TOKEN/" in lines
@@ -485,32 +486,296 @@ def five_hundred_connections_at_once_are_served_in_a_hundred_mebibytes():
                 one.close()
 
 
-@test
-def a_reader_that_stands_still_costs_little_memory():
-    content = os.urandom(40 << 20)
-    link = repositories.blob(content, "video/mp4")
+@contextlib.contextmanager
+def serving_blobs(*contents):
+    """A server of an account with these blobs, its archive, and the path of each blob."""
+    links = [repositories.blob(content, "video/mp4") for content in contents]
     with tempfile.TemporaryDirectory() as folder:
         folder = pathlib.Path(folder)
         (folder / "blobs").mkdir()
-        (folder / "blobs/video").write_bytes(content)
-        (folder / "r.car").write_bytes(repositories.repository({"app.bsky.feed.post/3lkxag2qhdc22": {"video": link}}, did=ALICE))
-        carpack("pack", folder / "r.car", "--blobs", folder / "blobs", "-o", folder / "a.car.zst", "-q")
-        with Server(folder / "a.car.zst") as server:
-            path = f"/xrpc/com.atproto.sync.getBlob?did={ALICE}&cid={repositories.text(link['ref'])}"
-            request = f"GET {path} HTTP/1.1\r\nHost: 127.0.0.1:{server.port}\r\n\r\n".encode()
-            sockets = []
-            for _ in range(500):
-                one = socket.socket()
-                one.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-                one.connect((server.host, server.port))
-                one.sendall(request)
-                sockets.append(one)
-            time.sleep(3)
-            assert server.memory() < 100 << 20, server.memory()
-            assert all(one.recv(12) == b"HTTP/1.1 200" for one in sockets)
-            assert server.ask(path, Range="bytes=41000000-41000009")[2] == content[41000000:41000010]
-            for one in sockets:
+        for number, content in enumerate(contents):
+            with (folder / f"blobs/{number}").open("wb") as file:
+                # Zeros take no room.
+                file.write(content.rstrip(b"\0"))
+                file.truncate(len(content))
+        pack(folder / "a.car.zst", {f"app.bsky.feed.post/{number}": {"video": link} for number, link in enumerate(links)}, ALICE,
+             "--blobs", folder / "blobs")
+        with Server(folder, "--metrics", "--allow-large") as server:
+            yield server, folder / "a.car.zst", [
+                f"/xrpc/com.atproto.sync.getBlob?did={ALICE}&cid={repositories.text(link['ref'])}" for link in links]
+
+
+def pack(path, records, did, *options):
+    car = path.with_suffix(".car")
+    car.write_bytes(repositories.repository(records, did=did))
+    carpack("pack", car, "-o", path, "-q", *options)
+    content = car.read_bytes()
+    car.unlink()
+    return content
+
+
+def large_accounts(folder, count, content):
+    """Archives of accounts that take a while to lay out: the paths of their repositories, and these."""
+    found = {}
+    for number in range(count):
+        did = f"did:plc:{'abcdefgh'[number] * 24}"
+        records = {f"app.bsky.feed.post/{key}": {"text": content(number, key)} for key in range(80)}
+        found[f"/xrpc/com.atproto.sync.getRepo?did={did}"] = pack(pathlib.Path(folder) / f"{number}.car.zst", records, did)
+    return found
+
+
+def asking(server, path, window=4096, **headers):
+    """A connection that has asked, and has read nothing; no more than the window is on its way."""
+    one = socket.socket()
+    one.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, window)
+    one.settimeout(120)
+    one.connect((server.host, server.port))
+    more = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
+    one.sendall(f"GET {path} HTTP/1.1\r\nHost: 127.0.0.1:{server.port}\r\n{more}\r\n".encode())
+    return one
+
+
+def answer(one):
+    """The status, the headers and the body of the answer that comes on a connection."""
+    found = http.client.HTTPResponse(one)
+    found.begin()
+    return found.status, dict((name.lower(), value) for name, value in found.getheaders()), found.read()
+
+
+def jobs(server):
+    """What the counters say of jobs: running, waiting, refused_total, abandoned_total."""
+    return {name: int(value) for name, value in re.findall(r"^carpack_jobs_(\w+) (\d+)$", server.ask("/metrics")[2].decode(), re.M)}
+
+
+def wait_for(server, condition):
+    """The first counters of jobs for which a condition holds."""
+    for _ in range(6000):
+        found = jobs(server)
+        if condition(found):
+            return found
+        time.sleep(0.01)
+    raise AssertionError(found)
+
+
+JOBS_AT_A_TIME = min(8, max(2, os.cpu_count()))
+
+
+@test
+def five_hundred_readers_of_a_cold_blob_share_one_job():
+    content = bytes(256 << 20) + b"end"
+    with serving_blobs(content) as (server, _, [path]):
+        sockets = [asking(server, path, Range="bytes=-4") for _ in range(500)]
+        for one in sockets:
+            status, _, body = answer(one)
+            assert (status, body) == (206, b"\0end"), (status, body)
+            one.close()
+        assert jobs(server)["refused_total"] == 0
+
+
+@test
+def while_repositories_are_laid_out_small_requests_are_answered():
+    with tempfile.TemporaryDirectory() as folder:
+        cars = large_accounts(folder, 8, lambda number, key: f"{number} {key} " + "x" * 300_000)
+        for count in (2, 8):
+            archives = [pathlib.Path(folder) / f"{number}.car.zst" for number in range(count)]
+            with Server(*archives, "--metrics") as server:
+                sockets = [asking(server, path, 1 << 20) for path in list(cars)[:count]]
+                seen = [0]
+                while not select.select(sockets, [], [], 0)[0]:
+                    seen.append(jobs(server)["running"])
+                    assert server.ask("/xrpc/_health")[0] == 200
+                assert max(seen) == min(count, JOBS_AT_A_TIME), seen
+                with concurrent.futures.ThreadPoolExecutor(count) as pool:
+                    for (status, _, body), wanted in zip(pool.map(answer, sockets), cars.values()):
+                        assert status == 200 and body == wanted
+                for one in sockets:
+                    one.close()
+
+
+@test
+def no_more_jobs_wait_than_may_and_none_is_done_for_nobody():
+    small = [os.urandom(1000) for _ in range(80)]
+    slow = [bytes((512 << 20) + number) for number in range(JOBS_AT_A_TIME)]
+
+    @contextlib.contextmanager
+    def busy(server):
+        """While as many slow jobs run as may, which end well."""
+        server.xrpc("com.atproto.sync.listBlobs", did=ALICE)
+        sockets = [asking(server, path, Range="bytes=0-9") for path in paths[len(small):]]
+        wait_for(server, lambda jobs: jobs["running"] == JOBS_AT_A_TIME)
+        yield
+        assert [answer(one)[0] for one in sockets] == [206] * len(slow)
+        for one in sockets:
+            one.close()
+
+    with serving_blobs(*small, *slow) as (server, archive, paths):
+        with busy(server):
+            sockets = [asking(server, path) for path in paths[:len(small)]]
+            # One of those that wait may be a look at the files.
+            found = wait_for(server, lambda jobs: jobs["waiting"] + jobs["refused_total"] >= len(small))
+            assert found["waiting"] == 64 and found["refused_total"] >= 16, found
+            refused = 0
+            for one, content in zip(sockets, small):
+                status, headers, body = answer(one)
+                assert (status, body) == (200, content) or (status, headers["retry-after"]) == (503, "5"), (status, headers)
+                refused += status == 503
                 one.close()
+            assert refused in (16, 17), refused
+        for path, content in zip(paths, small):
+            assert server.ask(path)[2] == content
+
+        with Server(archive, "--metrics", "--allow-large") as server:
+            with busy(server):
+                gone = [asking(server, path) for path in paths[:21]]
+                # Of two who wait for the same, one goes.
+                stays = asking(server, paths[20])
+                wait_for(server, lambda jobs: jobs["waiting"] >= 21)
+                for one in gone:
+                    one.close()
+                status, _, body = answer(stays)
+                assert (status, body) == (200, small[20])
+                stays.close()
+            found = wait_for(server, lambda jobs: jobs["running"] == jobs["waiting"] == 0)
+            assert 0 < found["abandoned_total"] <= 20, found
+
+
+@test
+def a_file_that_is_cut_off_under_readers_costs_them_and_not_the_server():
+    content = os.urandom(40 << 20)
+    with serving_blobs(content) as (server, path, [blob]):
+        archive(path.parent, "bob")
+        for _ in range(600):
+            if len(server.xrpc("com.atproto.sync.listRepos")["repos"]) == 2:
+                break
+            time.sleep(0.1)
+        bob = server.xrpc("com.atproto.identity.resolveHandle", handle="bob.example.com")["did"]
+        page, whole, times = server.archive_path(path.name), path.read_bytes(), path.stat()
+        with asking(server, blob) as one, asking(server, page) as other:
+            assert one.recv(12) == other.recv(12) == b"HTTP/1.1 200"
+            os.truncate(path, 1 << 20)
+            for reader in (one, other):
+                length = 0
+                with contextlib.suppress(ConnectionError):
+                    while piece := reader.recv(1 << 20):
+                        length += len(piece)
+                assert length < len(content), length
+        # Whatever is answered of what is left: the server is there.
+        for path_of_request in (blob, page):
+            with contextlib.suppress(http.client.IncompleteRead, ConnectionError):
+                status, _, body = server.ask(path_of_request)
+                assert status != 200 or body in (content, whole[:1 << 20])
+        assert server.xrpc("com.atproto.sync.getRepo", did=bob) == (FIXTURES / "bob/bob.car").read_bytes()
+        # The same file again, as old as before.
+        with path.open("r+b") as file:
+            file.write(whole)
+        os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
+        for _ in range(600):
+            with contextlib.suppress(http.client.IncompleteRead, ConnectionError):
+                if server.ask(blob)[2] == content:
+                    break
+            time.sleep(0.1)
+        else:
+            raise AssertionError("the file is not read again")
+        assert len(server.xrpc("com.atproto.sync.listBlobs", did=ALICE)["cids"]) == 1
+        assert server.process.poll() is None
+
+
+@test
+def a_file_that_is_cut_off_while_it_is_laid_out_costs_that_request():
+    statuses = set()
+    with tempfile.TemporaryDirectory() as folder:
+        archive(folder)
+        (request, car), = large_accounts(folder, 1, lambda number, key: os.urandom(500_000)).items()
+        path = pathlib.Path(folder) / "0.car.zst"
+        whole = path.read_bytes()
+        for milliseconds in (0, 5, 10, 20, 30, 40, 60, 80, 120):
+            with Server(folder) as server, asking(server, request, 1 << 20) as one:
+                time.sleep(milliseconds / 1000)
+                os.truncate(path, 1000)
+                try:
+                    status, _, body = answer(one)
+                except (http.client.HTTPException, ConnectionError):
+                    status = None
+                assert status == 200 and body == car or status in (None, 500, 503), status
+                statuses.add(status)
+                assert server.xrpc("com.atproto.sync.getRepo", did=ALICE) == (FIXTURES / "alice/alice-later.car").read_bytes()
+                assert server.process.poll() is None
+            path.write_bytes(whole)
+    assert 500 in statuses, statuses
+
+
+@test
+def a_reader_that_takes_nothing_does_not_keep_it():
+    for number in (signal.SIGTERM, signal.SIGINT):
+        with serving_blobs(os.urandom(10 << 20)) as (server, _, [path]), asking(server, path) as reader:
+            assert reader.recv(12) == b"HTTP/1.1 200"
+            start = time.monotonic()
+            server.process.send_signal(number)
+            assert server.process.wait(15) == 128 + number
+            notes.append(f"{number.name} and a reader that takes nothing: {time.monotonic() - start:.2f} s")
+
+
+@test
+def a_second_signal_ends_it_at_once():
+    for _ in range(10):
+        with serving_blobs(os.urandom(10 << 20)) as (server, _, [path]), asking(server, path) as reader:
+            assert reader.recv(12) == b"HTTP/1.1 200"
+            server.process.send_signal(signal.SIGTERM)
+            time.sleep(0.2)
+            if server.process.poll() is not None:
+                continue  # This machine was too busy to send a second one in time.
+            start = time.monotonic()
+            server.process.send_signal(signal.SIGINT)
+            # After the first alone it would be 143.
+            if server.process.wait(15) == 130:
+                notes.append(f"a second signal: {time.monotonic() - start:.2f} s")
+                return
+    raise AssertionError("the second signal did not end it")
+
+
+@test
+def ranges_are_given_on_condition_that_nothing_has_changed():
+    with serving(names=("alice",)) as server:
+        path = server.folder / "alice.example.com.car.zst"
+        page = server.archive_path(path.name)
+        blob = server.xrpc("com.atproto.sync.listBlobs", did=ALICE)["cids"][0]
+        for asked in (page, f"/xrpc/com.atproto.sync.getRepo?did={ALICE}", f"/xrpc/com.atproto.sync.getBlob?did={ALICE}&cid={blob}"):
+            tag = server.ask(asked)[1]["etag"]
+            assert re.fullmatch('"[^"]+"', tag), tag
+            for condition in (tag, "*", f'"other", {tag}'):
+                assert server.ask(asked, Range="bytes=0-9", If_Match=condition)[0] == 206, condition
+            for condition in ('"other"', f"W/{tag}"):
+                status, _, body = server.ask(asked, Range="bytes=0-9", If_Match=condition)
+                assert (status, body) == (412, b""), condition
+            for condition in (tag, f"W/{tag}", f'"other", {tag}', "*"):
+                assert server.ask(asked, If_None_Match=condition)[0] == 304, condition
+        # Another archive in the same file.
+        tag = server.ask(page)[1]["etag"]
+        other = server.folder.parent / f"{server.folder.name}.other"
+        carpack("pack", FIXTURES / "alice/alice-later.car", "-o", other, "-q", status=10)
+        with path.open("r+b") as file:
+            file.truncate(0)
+            file.write(other.read_bytes())
+        other.unlink()
+        for _ in range(600):
+            if server.ask(page, Range="bytes=0-9", If_Match=tag)[0] == 412:
+                break
+            time.sleep(0.1)
+        else:
+            raise AssertionError("the tag stayed the same")
+
+
+@test
+def a_reader_that_stands_still_costs_little_memory():
+    content = os.urandom(40 << 20)
+    with serving_blobs(content) as (server, _, [path]):
+        sockets = [asking(server, path) for _ in range(500)]
+        time.sleep(3)
+        assert server.memory() < 100 << 20, server.memory()
+        assert all(one.recv(12) == b"HTTP/1.1 200" for one in sockets)
+        assert server.ask(path, Range="bytes=41000000-41000009")[2] == content[41000000:41000010]
+        for one in sockets:
+            one.close()
 
 
 @test

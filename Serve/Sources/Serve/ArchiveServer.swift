@@ -15,8 +15,6 @@ package struct ArchiveServer {
   private static let maximumConnections = 1024
   private static let maximumHeader = 32 << 10
   private static let idleSeconds: Int64 = 60
-  /// How long answers that are being sent have to end, once the process is told to.
-  static let grace: Duration = .seconds(10)
 
   private let options: ServerOptions
   private let shelf: Shelf
@@ -27,6 +25,7 @@ package struct ArchiveServer {
   /// - Throws: `SelectionError` for a selector that is none; an error of the system if the access
   ///   log cannot be opened; ``Nothing`` if there is no archive that can be read.
   package init(_ options: ServerOptions) throws {
+    CutOffGuard.install()
     self.options = options
     let selector = try options.snapshot.map { try SnapshotSelector($0) } ?? .latest
     shelf = Shelf(
@@ -43,16 +42,19 @@ package struct ArchiveServer {
   /// There is no archive that can be read.
   package struct Nothing: Error {}
 
-  /// Serves until the process is told to end, and then ends what is being answered.
+  /// Serves until the process is told to end, and then ends what is being answered, as far as
+  /// ``PromptEnd`` lets it.
   ///
+  /// - Returns: the exit status: that of the signal.
   /// - Throws: if the address cannot be bound to.
-  package func run() async throws {
+  package func run() async throws -> CInt {
     let token = Announcement.newToken()
-    let budget = SendBudget()
+    let threads = WorkThreads()
+    let budget = SendBudget(threads)
     let pages = Pages(
       shelf: shelf, budget: budget, page: try ViewerPage.html(), token: token)
     let endpoints = Endpoints(
-      shelf: shelf, repositories: Repositories(), budget: budget,
+      shelf: shelf, threads: threads, repositories: Repositories(on: threads), budget: budget,
       directory: Directory(shelf: shelf, impersonates: options.impersonates), options: options)
     var logger = Logger(label: "carpack")
     logger.logLevel = .critical
@@ -70,43 +72,43 @@ package struct ArchiveServer {
       server: .http1(
         configuration: .init(
           additionalChannelHandlers: [
-            IdleStateHandler(allTimeout: StalledConnections.limit), StalledConnections(),
+            IdleStateHandler(allTimeout: ClientConnection.limit), ClientConnection(),
           ],
           idleTimeout: .seconds(Self.idleSeconds), httpDecoderConfiguration: decoder)),
       configuration: ApplicationConfiguration(
         address: .hostname(options.host, port: options.port),
         availableConnectionsDelegate: MaximumAvailableConnections(
           Self.maximumConnections, logger: logger)),
-      services: [Watch(shelf: shelf)],
+      services: [Watch(shelf: shelf, threads: threads)],
       onServerRunning: { channel in
         let port = channel.localAddress?.port ?? options.port
         hosts.bind(HostRule(host: options.host, port: port, names: options.hostnames))
         Announcement(options, shelf, port: port, token: token).say()
       },
       logger: logger)
+    let end = PromptEnd()
     try await application.runService(gracefulShutdownSignals: [.sigterm, .sigint])
+    return end.cancel()
   }
 }
 
 /// Looks at the archives again, every second.
 private struct Watch: Service {
   let shelf: Shelf
+  let threads: WorkThreads
 
   func run() async throws {
     await cancelWhenGracefulShutdown {
       while !Task.isCancelled {
         do {
           try await Task.sleep(for: .seconds(1))
+          try await threads.run("refresh") { _ = shelf.refresh() }
+        } catch is WorkThreads.Busy {
+          // Files are looked at when there is time.
         } catch {
           return
         }
-        shelf.refresh()
       }
-    }
-    // A reader that takes nothing must not keep the process from ending.
-    Task.detached {
-      try await Task.sleep(for: ArchiveServer.grace)
-      exit(0)
     }
   }
 }

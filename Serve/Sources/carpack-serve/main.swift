@@ -23,7 +23,7 @@ func options<Options: Decodable>(_ text: String) -> Options {
 
 func serve(_ options: ServerOptions) async {
   do {
-    try await ArchiveServer(options).run()
+    exit(try await ArchiveServer(options).run())
   } catch is ArchiveServer.Nothing {
     fail("there is no archive that can be read", 66)
   } catch let error as POSIXError {

@@ -26,7 +26,7 @@ final class Metrics: Sendable {
   }
 
   /// What is given at `/metrics`.
-  func text(archives: Int, accounts: Int) -> String {
+  func text(archives: Int, accounts: Int, jobs: WorkThreads.Counts) -> String {
     let counts = counts.withLock { $0 }
     var lines = [
       "# HELP carpack_requests_total Requests that were answered.",
@@ -49,6 +49,16 @@ final class Metrics: Sendable {
       "\(counts.seconds)")
     add("carpack_archives", "gauge", "Archives that are served.", "\(archives)")
     add("carpack_accounts", "gauge", "Accounts that are served.", "\(accounts)")
+    add(
+      "carpack_jobs_running", "gauge", "Repositories being laid out, blobs being hashed.",
+      "\(jobs.running)")
+    add("carpack_jobs_waiting", "gauge", "Such jobs that wait.", "\(jobs.waiting)")
+    add(
+      "carpack_jobs_refused_total", "counter", "Such jobs that were refused with 503.",
+      "\(jobs.refused)")
+    add(
+      "carpack_jobs_abandoned_total", "counter", "Such jobs whose clients left before they began.",
+      "\(jobs.abandoned)")
     return lines.joined(separator: "\n") + "\n"
   }
 }

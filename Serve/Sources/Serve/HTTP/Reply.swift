@@ -17,13 +17,31 @@ struct XRPCFault: Error {
     (self.name, self.message, self.status) = (name, message, status)
   }
 
+  /// What is said of any error.
+  init(_ error: any Error) {
+    switch error {
+    case let fault as XRPCFault: self = fault
+    case is WorkThreads.Busy: self = .busy
+    default:
+      self.init(
+        "InternalServerError", "the archive cannot be read: \(error)",
+        status: .internalServerError)
+    }
+  }
+
+  static let busy = XRPCFault(
+    "NotEnoughResources", "the server has too much to do: ask again in a few seconds",
+    status: .serviceUnavailable)
+
   static func invalid(_ message: String) -> XRPCFault { XRPCFault("InvalidRequest", message) }
 
   var response: Response {
-    .json(status: status) { json in
+    var response = Response.json(status: status) { json in
       json.field("error", name)
       json.field("message", message)
     }
+    if status == .serviceUnavailable { response.headers[.retryAfter] = "5" }
+    return response
   }
 }
 

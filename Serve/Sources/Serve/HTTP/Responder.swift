@@ -31,7 +31,9 @@ struct Responder: HTTPResponder {
   func respond(to request: Request, context: ClientContext) async throws -> Response {
     let start = ContinuousClock.now
     let path = request.uri.path
-    var (response, endpoint) = await answer(path, request)
+    var (response, endpoint) = await ClientConnection.$channel.withValue(context.channel) {
+      await answer(path, request)
+    }
     response =
       request.method == .head ? response.createHeadResponse() : response.paced(on: context.channel)
     if metrics != nil || log != nil {
@@ -60,13 +62,8 @@ struct Responder: HTTPResponder {
     }
     do {
       return try await dispatch(path, request, origin: origin(authority))
-    } catch let fault as XRPCFault {
-      return (fault.response, "error")
     } catch {
-      let fault = XRPCFault(
-        "InternalServerError", "the archive cannot be read: \(error)",
-        status: .internalServerError)
-      return (fault.response, "error")
+      return (XRPCFault(error).response, "error")
     }
   }
 
@@ -76,14 +73,17 @@ struct Responder: HTTPResponder {
     let secret = "/\(pages.token)/"
     if path.hasPrefix(secret) {
       guard request.isReading else { return (.notAllowed, "page") }
-      return (try pages.answer(path.dropFirst(secret.count), request), "page")
+      return try await withTaskExecutorPreference(endpoints.threads) {
+        (try pages.answer(path.dropFirst(secret.count), request), "page")
+      }
     }
     if path == secret.dropLast() {
       return (Response(status: .seeOther, headers: [.location: secret]), "page")
     }
     if path == "/metrics", let metrics, request.isReading {
       let text = metrics.text(
-        archives: endpoints.shelf.archives.count, accounts: endpoints.shelf.accounts.count)
+        archives: endpoints.shelf.archives.count, accounts: endpoints.shelf.accounts.count,
+        jobs: endpoints.threads.counts)
       return (.bytes(Array(text.utf8), type: "text/plain; version=0.0.4"), "metrics")
     }
     guard options.offer == .everything else { return (.nothing, "other") }
@@ -91,7 +91,9 @@ struct Responder: HTTPResponder {
       return await xrpc(String(path.dropFirst(6)), request, origin: origin)
     }
     if path.hasPrefix("/did/"), request.isReading {
-      return (try endpoints.directory.answer(path.dropFirst(5), origin: origin), "did")
+      return try await withTaskExecutorPreference(endpoints.threads) {
+        (try endpoints.directory.answer(path.dropFirst(5), origin: origin), "did")
+      }
     }
     if path == "/", request.isReading {
       let text =
@@ -115,14 +117,8 @@ struct Responder: HTTPResponder {
       do {
         guard request.isReading else { throw Endpoints.notHere(method) }
         response = try await endpoints.answer(method, request, origin: origin)
-      } catch let fault as XRPCFault {
-        response = fault.response
       } catch {
-        response =
-          XRPCFault(
-            "InternalServerError", "the archive cannot be read: \(error)",
-            status: .internalServerError
-          ).response
+        response = XRPCFault(error).response
       }
     }
     response.headers[.accessControlAllowOrigin] = "*"

@@ -15,6 +15,10 @@ final class SendBudget: Sendable {
 
   /// How many answers are being sent.
   fileprivate let count = Atomic<Int>(0)
+  /// What reads the pieces.
+  private let threads: WorkThreads
+
+  init(_ threads: WorkThreads) { self.threads = threads }
 
   /// After how many bytes from mapped files their pages are let go of, for they count as memory,
   /// while few answers are sent, and while many are.
@@ -95,7 +99,8 @@ extension Response {
   /// - Parameters:
   ///   - length: how many bytes it has.
   ///   - request: what was asked for.
-  ///   - headers: what is said of it; an ETag is compared with `If-None-Match` and `If-Range`.
+  ///   - headers: what is said of it; an ETag, a strong one, is compared with `If-Match`,
+  ///     `If-None-Match` and `If-Range`.
   ///   - write: writes these bytes of it.
   static func ranged(
     _ length: UInt64, _ request: Request, _ headers: HTTPFields,
@@ -105,16 +110,25 @@ extension Response {
   ) -> Response {
     var headers = headers
     headers[.acceptRanges] = "bytes"
-    if let tag = headers[.eTag], let known = request.headers[.ifNoneMatch],
-      known == "*"
-        || known.split(separator: ",").contains(where: {
+    func names(_ list: String, isWeak: Bool) -> Bool {
+      list == "*"
+        || list.split(separator: ",").contains {
           var text = $0.drop { $0 == " " }
-          if text.hasPrefix("W/") { text = text.dropFirst(2) }
-          return text.prefix { $0 != " " } == tag
-        })
-    {
+          if isWeak, text.hasPrefix("W/") { text = text.dropFirst(2) }
+          return text.prefix { $0 != " " } == headers[.eTag] ?? ""
+        }
+    }
+    let unmet: HTTPResponse.Status? =
+      if let wanted = request.headers[.ifMatch], !names(wanted, isWeak: false) {
+        .preconditionFailed
+      } else if let known = request.headers[.ifNoneMatch], names(known, isWeak: true) {
+        .notModified
+      } else {
+        nil
+      }
+    if let unmet {
       headers[.contentType] = nil
-      return Response(status: .notModified, headers: headers)
+      return Response(status: unmet, headers: headers)
     }
     var range = ByteRange(request.headers[.range], of: length)
     if let condition = request.headers[.ifRange], condition != headers[.eTag] { range = .all }
@@ -149,33 +163,28 @@ extension ByteBuffer {
   }
 }
 
-/// Sending from what can be read at any place.
+/// Sending from what can be read at any place, on threads that may wait for a disk.
 extension SendBudget {
   /// Sends bytes of a section's body.
   ///
-  /// - Throws: `ArchiveError` if it is damaged, and then the answer ends short.
+  /// - Throws: `ArchiveError` if it is damaged, `FetchFailure` if the file was cut off, and then the
+  ///   answer ends short.
   @concurrent func send(
     _ cid: CID, _ range: Range<UInt64>, of reader: ArchiveReader,
     to writer: inout any ResponseBodyWriter
   ) async throws {
-    guard var cursor = try reader.body(of: cid, from: range.lowerBound) else {
-      throw ArchiveError(.damagedSection(cid))
-    }
-    var rest = range.upperBound - range.lowerBound
-    count.add(1, ordering: .relaxed)
-    defer { count.subtract(1, ordering: .relaxed) }
-    while rest > 0 {
-      if rest < range.upperBound - range.lowerBound { try await writer.write(ByteBuffer()) }
-      let limit = Int(min(rest, UInt64(pieceLength)))
-      var buffer = ByteBufferAllocator().buffer(capacity: limit)
-      while buffer.readableBytes < limit {
-        let missing = limit - buffer.readableBytes
-        let given: Void? = try cursor.next(upTo: missing) { buffer.append($0) }
-        guard given != nil else { throw ArchiveError(.damagedSection(cid)) }
+    try await withTaskExecutorPreference(threads) {
+      guard var cursor = try reader.body(of: cid, from: range.lowerBound) else {
+        throw ArchiveError(.damagedSection(cid))
       }
-      rest -= UInt64(limit)
-      hasRead(limit, release: reader.releasePages)
-      try await writer.write(buffer)
+      try await send(Int(range.lowerBound)..<Int(range.upperBound), to: &writer) { part, buffer in
+        while buffer.readableBytes < part.count {
+          let missing = part.count - buffer.readableBytes
+          let given: Void? = try cursor.next(upTo: missing) { buffer.append($0) }
+          guard given != nil else { throw ArchiveError(.damagedSection(cid)) }
+        }
+        hasRead(part.count, release: reader.releasePages)
+      }
     }
   }
 
@@ -186,14 +195,16 @@ extension SendBudget {
   ) async throws {
     count.add(1, ordering: .relaxed)
     defer { count.subtract(1, ordering: .relaxed) }
-    var place = range.lowerBound
-    while place < range.upperBound {
-      if place > range.lowerBound { try await writer.write(ByteBuffer()) }
-      let end = min(range.upperBound, place + pieceLength)
-      var buffer = ByteBufferAllocator().buffer(capacity: end - place)
-      try append(place..<end, &buffer)
-      place = end
-      try await writer.write(buffer)
+    try await withTaskExecutorPreference(threads) {
+      var place = range.lowerBound
+      while place < range.upperBound {
+        if place > range.lowerBound { try await writer.write(ByteBuffer()) }
+        let end = min(range.upperBound, place + pieceLength)
+        var buffer = ByteBufferAllocator().buffer(capacity: end - place)
+        try append(place..<end, &buffer)
+        place = end
+        try await writer.write(buffer)
+      }
     }
   }
 }

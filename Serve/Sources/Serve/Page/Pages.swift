@@ -54,14 +54,16 @@ struct Pages: Sendable {
     var headers = HTTPFields()
     headers[.contentType] = "application/zstd"
     headers[.xContentTypeOptions] = "nosniff"
-    let generation = archive.reader.generation
-    let file = archive.identity.inode
-    headers[.eTag] = "\"\(file)-\(generation.number)-\(generation.committedLength)\""
-    let length = generation.number > 0 ? generation.committedLength : archive.reader.fileSize
+    headers[.eTag] = archive.tag
     let descriptor = try OpenFile(archive.path)
+    // Another file may have the name already, or this one other bytes: the server finds out within a
+    // second.
+    guard let found = ShelvedArchive.Identity(path: archive.path),
+      archive.identity.isContinued(by: found), !archive.reader.isCutOff
+    else { throw XRPCFault.busy }
     let budget = budget
     return keptPrivate(
-      .ranged(length, request, headers) { range, writer in
+      .ranged(archive.length, request, headers) { range, writer in
         try await budget.send(Int(range.lowerBound)..<Int(range.upperBound), to: &writer) {
           part, buffer in
           try descriptor.append(part, to: &buffer)

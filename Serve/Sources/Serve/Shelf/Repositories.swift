@@ -5,37 +5,27 @@ import Snapshots
 import Synchronization
 
 /// What has been laid out of snapshots to answer requests, the last used of it.
-///
-/// A request for what is being laid out waits for it.
-final class Repositories: Sendable {
-  /// How many blocks may be laid out together; one repository may have more.
-  private static let maximumBlocks = 4 << 20
-  /// How many names of blobs may be kept together; one repository may have more.
-  private static let maximumBlobs = 1 << 18
-  /// How many CARs are kept put together.
-  private static let maximumCARs = 4
+struct Repositories {
+  private let threads: WorkThreads
+  /// By their blocks.
+  private let laidOut = Recent<LaidOutRepository>(limit: 4 << 20)
+  private let restored = Recent<RestoredRepository>(limit: 4)
+  /// By the names of their blobs.
+  private let held = Recent<[CID]>(limit: 1 << 18)
 
-  private struct Slot<Value: Sendable> {
-    let manifest: CID
-    let size: Int
-    let value: Task<Value, any Error>
-  }
-
-  /// The last used first.
-  private let laidOut = Mutex<[Slot<LaidOutRepository>]>([])
-  private let restored = Mutex<[Slot<RestoredRepository>]>([])
-  private let held = Mutex<[Slot<[CID]>]>([])
+  init(on threads: WorkThreads) { self.threads = threads }
 
   /// A snapshot's repository, laid out.
   func laidOut(_ snapshot: ArchivedSnapshot, _ manifest: CID) async throws -> LaidOutRepository {
-    try await Self.value(
-      manifest, size: snapshot.snapshot.counts.blocks, limit: Self.maximumBlocks, in: laidOut
+    try await value(
+      "laid out \(manifest)", manifest, of: snapshot, in: laidOut,
+      size: snapshot.snapshot.counts.blocks
     ) { try LaidOutRepository(of: snapshot) }
   }
 
   /// A snapshot's CAR, put together.
   func restored(_ snapshot: ArchivedSnapshot, _ manifest: CID) async throws -> RestoredRepository {
-    try await Self.value(manifest, size: 1, limit: Self.maximumCARs, in: restored) {
+    try await value("restored \(manifest)", manifest, of: snapshot, in: restored, size: 1) {
       let car = try RestoredRepository(snapshot, exporting: true)
       car.releasePages()
       snapshot.reader.releasePages()
@@ -46,33 +36,53 @@ final class Repositories: Sendable {
   /// The blobs of a snapshot that the archive holds, in the order of their digests.
   func held(_ snapshot: ArchivedSnapshot, _ manifest: CID) async throws -> [CID] {
     let repository = try await laidOut(snapshot, manifest)
-    return try await Self.value(
-      manifest, size: repository.blobs.entries.count, limit: Self.maximumBlobs, in: held
+    return try await value(
+      "held \(manifest)", manifest, of: snapshot, in: held, size: repository.blobs.entries.count
     ) { try repository.heldBlobs() }
   }
 
-  private static func value<Value: Sendable>(
-    _ manifest: CID, size: Int, limit: Int, in slots: borrowing Mutex<[Slot<Value>]>,
-    make: @escaping @Sendable () throws -> Value
+  private func value<Value: Sendable>(
+    _ key: String, _ manifest: CID, of snapshot: ArchivedSnapshot, in recent: Recent<Value>,
+    size: Int, make: @escaping @Sendable () throws -> Value
   ) async throws -> Value {
-    let task = slots.withLock { slots in
-      if let index = slots.firstIndex(where: { $0.manifest == manifest }) {
-        let slot = slots[index]
-        if index > 0 { slots.insert(slots.remove(at: index), at: 0) }
-        return slot.value
-      }
-      let slot = Slot(manifest: manifest, size: size, value: Task.detached { try make() })
+    if let known = recent[manifest] { return known }
+    return try await threads.run(key) {
+      // Another request may have had it made meanwhile.
+      if let known = recent[manifest] { return known }
+      let value = try make()
+      // Of a file that was cut off meanwhile it would be what seemed to be left.
+      try snapshot.reader.checkFetched()
+      recent.insert((manifest, snapshot.reader, size, value))
+      return value
+    }
+  }
+}
+
+/// Values that were made of snapshots, the last used first.
+private final class Recent<Value: Sendable>: Sendable {
+  typealias Slot = (manifest: CID, reader: ArchiveReader, size: Int, value: Value)
+
+  private let limit: Int
+  private let slots = Mutex<[Slot]>([])
+
+  /// - Parameter limit: how large they may be together; one may be larger.
+  init(limit: Int) { self.limit = limit }
+
+  /// What was made of a snapshot; it may read more of the archive, which must not be cut off.
+  subscript(manifest: CID) -> Value? {
+    slots.withLock { slots in
+      slots.removeAll { $0.reader.isCutOff }
+      guard let index = slots.firstIndex(where: { $0.manifest == manifest }) else { return nil }
+      if index > 0 { slots.insert(slots.remove(at: index), at: 0) }
+      return slots[0].value
+    }
+  }
+
+  func insert(_ slot: Slot) {
+    slots.withLock { slots in
       slots.insert(slot, at: 0)
       var held = slots.reduce(0) { $0 + $1.size }
       while held > limit, slots.count > 1 { held -= slots.removeLast().size }
-      return slot.value
-    }
-    do {
-      return try await task.value
-    } catch {
-      // What could not be read may be readable the next time.
-      slots.withLock { $0.removeAll { $0.manifest == manifest } }
-      throw error
     }
   }
 }

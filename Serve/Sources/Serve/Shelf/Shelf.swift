@@ -79,7 +79,9 @@ final class Shelf: Sendable {
     for path in files() {
       let identity = ShelvedArchive.Identity(path: path)
       let earlier = known[path]
-      if let earlier, earlier.identity == identity || identity == nil && !isGone(path) {
+      if let earlier, !earlier.reader.isCutOff,
+        earlier.identity == identity || identity == nil && !isGone(path)
+      {
         found.append(earlier)
         continue
       }

@@ -50,7 +50,8 @@ final class ShelvedArchive: Sendable {
   let history: SnapshotHistory
   /// Of each account the one that is served.
   let served: [SnapshotHistory.Entry]
-  private let hashed: HashedBlobs
+  /// Its blobs that hash to their CIDs.
+  let hashed: HashedBlobs
 
   /// The name of its file.
   var name: String { FilePath(path).lastComponent?.string ?? path }
@@ -77,16 +78,32 @@ final class ShelvedArchive: Sendable {
     served = history.entries.isEmpty ? [] : try history.select(selector)
     let isSame = earlier?.identity.isContinued(by: identity) ?? false
     hashed = isSame ? earlier?.hashed ?? HashedBlobs() : HashedBlobs()
+    try reader.checkFetched()
   }
 
-  /// Makes sure, once in the life of the process, that a blob hashes to its CID.
+  /// How much of the file is given out: what is committed, or all, if nothing is.
+  var length: UInt64 {
+    reader.generation.number > 0 ? reader.generation.committedLength : reader.fileSize
+  }
+
+  /// A strong ETag (RFC 9110, section 8.8.1) of what is given out of the file.
   ///
-  /// - Returns: whether it was hashed now.
-  /// - Throws: `ArchiveError` if it does not.
-  func hashOnce(_ blob: CID) throws -> Bool {
-    guard !hashed.contains(blob) else { return false }
-    try reader.read(blob) { _ in }
+  /// The newest manifest proves all content, and the checksums of the index how it lies in the file.
+  /// What has no manifest is told from others by when it was changed.
+  var tag: String {
+    let generation = reader.generation
+    let changed = identity.modified?.timeIntervalSince1970 ?? 0
+    let content = generation.head.map { "\($0.cid)" } ?? "\(changed)"
+    let index = generation.segments.reduce(0) { $0 &* 31 &+ $1.checksum }
+    return "\"\(identity.inode)-\(length)-\(content)-\(String(index, radix: 16))\""
+  }
+
+  /// Makes sure that a blob hashes to its CID.
+  ///
+  /// - Parameter hasRead: called with the number of bytes after each piece.
+  /// - Throws: `ArchiveError` if it does not; `FetchFailure` if the file was cut off.
+  func hash(_ blob: CID, hasRead: (Int) -> Void) throws {
+    try reader.read(blob) { hasRead($0.count) }
     hashed.insert(blob)
-    return true
   }
 }

@@ -67,7 +67,10 @@ extension Endpoints {
     }
     let length = car.withBytes { $0.count }
     let budget = budget
-    return .ranged(UInt64(length), request, headers(Self.carType, account)) { range, writer in
+    var headers = headers(Self.carType, account)
+    // The same manifest gives the same CAR, bit for bit.
+    headers[.eTag] = "\"\(account.entry.cid)\""
+    return .ranged(UInt64(length), request, headers) { range, writer in
       try await budget.send(Int(range.lowerBound)..<Int(range.upperBound), to: &writer) {
         part, buffer in
         car.withBytes { buffer.append($0.extracting(part)) }
@@ -99,37 +102,41 @@ extension Endpoints {
         "InternalServerError", "what changed since then is not known: the archive is damaged",
         status: .internalServerError)
     }
-    return blocks(new.blocks(notIn: old), of: new, account)
+    let key = "changed in \(account.entry.cid) since \(base.cid ?? account.entry.cid)"
+    let cids = try await threads.run(key) { new.blocks(notIn: old) }
+    return blocks(cids, of: new, account)
   }
 
   /// A CAR with the commit as its root, and these blocks.
   private func blocks(
     _ cids: [CID], of repository: LaidOutRepository, _ account: ServedAccount
   ) -> Response {
-    let budget = budget
+    let (budget, threads) = (budget, threads)
     let commit = account.entry.commit
     return Response(
       status: .ok, headers: headers(Self.carType, account),
       body: ResponseBody { writer in
-        var header: [UInt8] = []
-        CARWriter.appendHeader(roots: [commit], to: &header)
-        var buffer = ByteBuffer(bytes: header)
-        for cid in cids {
-          _ = repository.withBlock(cid) { body in
-            var prefix: [UInt8] = []
-            CARWriter.appendPrefix(cid, bodyLength: UInt64(body.count), to: &prefix)
-            buffer.writeBytes(prefix)
-            buffer.append(body)
+        try await withTaskExecutorPreference(threads) {
+          var header: [UInt8] = []
+          CARWriter.appendHeader(roots: [commit], to: &header)
+          var buffer = ByteBuffer(bytes: header)
+          for cid in cids {
+            _ = repository.withBlock(cid) { body in
+              var prefix: [UInt8] = []
+              CARWriter.appendPrefix(cid, bodyLength: UInt64(body.count), to: &prefix)
+              buffer.writeBytes(prefix)
+              buffer.append(body)
+            }
+            if buffer.readableBytes >= budget.pieceLength {
+              budget.hasRead(buffer.readableBytes, release: repository.releasePages)
+              try await writer.write(buffer)
+              buffer = ByteBuffer()
+              // Waits until more goes out.
+              try await writer.write(buffer)
+            }
           }
-          if buffer.readableBytes >= budget.pieceLength {
-            budget.hasRead(buffer.readableBytes, release: repository.releasePages)
-            try await writer.write(buffer)
-            buffer = ByteBuffer()
-            // Waits until more goes out.
-            try await writer.write(buffer)
-          }
+          try await writer.write(buffer)
         }
-        try await writer.write(buffer)
         try await writer.finish(nil)
       })
   }
@@ -206,8 +213,11 @@ extension Endpoints {
       throw XRPCFault(
         "BlobNotFound", "Blob not found: a record refers to it, and the archive lacks it")
     }
-    if try archive.hashOnce(cid) {
-      budget.hasRead(Int(section.bodyLength), release: archive.reader.releasePages)
+    let budget = budget
+    if !archive.hashed.contains(cid) {
+      try await threads.run("hash \(cid) in \(ObjectIdentifier(archive))") {
+        try archive.hash(cid) { budget.hasRead($0, release: archive.reader.releasePages) }
+      }
     }
     var headers = HTTPFields()
     headers[.contentType] = Self.mediaType(repository.blobs[cid]?.mimeType)
@@ -216,7 +226,7 @@ extension Endpoints {
     headers[.contentSecurityPolicy] = "default-src 'none'; sandbox"
     headers[.eTag] = "\"\(cid)\""
     headers[.cacheControl] = "public, max-age=31536000, immutable"
-    let (budget, reader) = (budget, archive.reader)
+    let reader = archive.reader
     return .ranged(section.bodyLength, request, headers) { range, writer in
       try await budget.send(cid, range, of: reader, to: &writer)
     }

@@ -10,6 +10,7 @@ import Snapshots
 /// The answers are those of the reference server, as far as an archive can give them.
 struct Endpoints: Sendable {
   let shelf: Shelf
+  let threads: WorkThreads
   let repositories: Repositories
   let budget: SendBudget
   let directory: Directory
@@ -28,13 +29,25 @@ struct Endpoints: Sendable {
     case "_health": return .json { $0.field("version", options.tool) }
     case "com.atproto.server.describeServer": return describeServer(origin)
     case "com.atproto.identity.resolveHandle": return try resolveHandle(parameters)
+    case "com.atproto.sync.getLatestCommit": return try latestCommit(parameters)
+    case "com.atproto.sync.getRepoStatus": return try repoStatus(parameters)
+    case "com.atproto.sync.listRepos": return try listRepos(parameters)
+    default:
+      return try await withTaskExecutorPreference(threads) {
+        try await read(method, parameters, request, origin)
+      }
+    }
+  }
+
+  /// Answers what is read from an archive, or from what was laid out of one.
+  private func read(
+    _ method: String, _ parameters: Parameters, _ request: Request, _ origin: String
+  ) async throws -> Response {
+    switch method {
     case "com.atproto.repo.describeRepo": return try await describeRepo(parameters, origin)
     case "com.atproto.repo.listRecords": return try await listRecords(parameters)
     case "com.atproto.repo.getRecord": return try await getRecord(parameters)
     case "com.atproto.sync.getRepo": return try await getRepo(parameters, request)
-    case "com.atproto.sync.getLatestCommit": return try latestCommit(parameters)
-    case "com.atproto.sync.getRepoStatus": return try repoStatus(parameters)
-    case "com.atproto.sync.listRepos": return try listRepos(parameters)
     case "com.atproto.sync.listBlobs": return try await listBlobs(parameters)
     case "com.atproto.sync.getBlob": return try await getBlob(parameters, request)
     case "com.atproto.sync.getBlocks": return try await getBlocks(parameters)

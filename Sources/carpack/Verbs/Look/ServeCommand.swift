@@ -18,7 +18,7 @@ struct ServeCommand: ReportingCommand {
 
       With --impersonate, programs that look an account up find this server: they take ADDRESS/did for the PLC directory.
 
-      Exit status: 0 when it is told to end (SIGTERM, Control-C); 1 if it cannot listen there; 64 if an address is given ("carpack pull" it first); 66 if there is no archive that can be read; 73 if the log cannot be written.
+      Exit status: 143 or 130 when it is told to end (SIGTERM, Control-C); 1 if it cannot listen there; 64 if an address is given ("carpack pull" it first); 66 if there is no archive that can be read; 73 if the log cannot be written.
       """,
       examples: [
         "carpack serve alice.example.com.car.zst",

@@ -17,7 +17,7 @@ struct ViewCommand: ReportingCommand {
 
       --page writes the page itself, one HTML file that needs no server and no network: open it in a browser and drop an archive onto it. On a web server that answers requests for ranges, page.html#url=ADDRESS shows the archive at an address; only what is looked at is fetched. Nothing is sent anywhere.
 
-      Exit status: 0; 64 if an address is given ("carpack pull" it first); 66 if there is no such archive; 73 if the file exists and --force is not given.
+      Exit status: 0; 130 after Control-C; 64 if an address is given ("carpack pull" it first); 66 if there is no such archive; 73 if the file exists and --force is not given.
       """,
       examples: [
         "carpack view alice.example.com.car.zst",

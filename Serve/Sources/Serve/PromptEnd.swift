@@ -1,0 +1,41 @@
+import Dispatch
+import Foundation
+import Synchronization
+
+/// Ends the process a second after SIGTERM or SIGINT, and at once on a second signal, whatever
+/// clients do.
+///
+/// The first signal also has the server end by itself, after the answers that are being sent; a
+/// reader that takes nothing would keep it for minutes. This stands on a queue of its own and
+/// depends on no task and no connection.
+struct PromptEnd {
+  private static let grace = DispatchTimeInterval.seconds(1)
+  /// The exit status of the last signal; 0 before the first.
+  private static let status = Atomic<CInt>(0)
+
+  private let sources: [any DispatchSourceSignal]
+
+  /// Listens for the signals, beside all others who do.
+  init() {
+    let queue = DispatchQueue(label: "signals")
+    sources = [SIGTERM, SIGINT].map { number in
+      // Those who listen are told nevertheless.
+      signal(number, SIG_IGN)
+      let source = DispatchSource.makeSignalSource(signal: number, queue: queue)
+      source.setEventHandler {
+        let before = Self.status.exchange(128 + number, ordering: .relaxed)
+        // Files without a name go by themselves, and logs are written line by line.
+        guard before == 0 else { _exit(128 + number) }
+        queue.asyncAfter(deadline: .now() + Self.grace) { _exit(128 + number) }
+      }
+      source.resume()
+      return source
+    }
+  }
+
+  /// Stops listening; returns the exit status of a process that has ended by itself.
+  func cancel() -> CInt {
+    for source in sources { source.cancel() }
+    return Self.status.load(ordering: .relaxed)
+  }
+}

@@ -1,0 +1,54 @@
+import NIOCore
+import Synchronization
+
+/// Keeps what waits to go out on a connection short, closes one on which nothing moves, and tells
+/// whether its client is gone: one that asked, and reads no answer, would hold a connection for as
+/// long as it likes.
+///
+/// It stands behind an `IdleStateHandler`, which says that nothing moves. What is being written
+/// counts as moving each time a piece of it has gone out.
+final class ClientConnection: ChannelInboundHandler, RemovableChannelHandler, Sendable {
+  typealias InboundIn = NIOAny
+
+  /// How long nothing may move.
+  static let limit = TimeAmount.minutes(5)
+
+  /// How many bytes wait to go out before a writer has to wait.
+  private static let waterMark = ChannelOptions.Types.WriteBufferWaterMark(
+    low: 4 << 10, high: 8 << 10)
+
+  /// The channel on which the request came that a task answers.
+  @TaskLocal static var channel: (any Channel)?
+
+  private let isEnded = Atomic<Bool>(false)
+
+  /// Whether the client has closed the connection, or its half of it: the two look the same until
+  /// something is sent.
+  var isGone: Bool { isEnded.load(ordering: .relaxed) }
+
+  /// The connection on which the request came that this task answers; nil if it answers none.
+  ///
+  /// - Throws: `ChannelPipelineError` if it is closed.
+  static func ofTask() async throws -> ClientConnection? {
+    try await channel?.pipeline.handler(type: ClientConnection.self).get()
+  }
+
+  func handlerAdded(context: ChannelHandlerContext) {
+    // A connection that cannot have it keeps what is usual, 64 KiB.
+    context.channel.setOption(.writeBufferWaterMark, value: Self.waterMark).whenFailure { _ in }
+  }
+
+  func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
+    if event is IdleStateHandler.IdleStateEvent {
+      context.close(promise: nil)
+      return
+    }
+    if case .inputClosed? = event as? ChannelEvent { isEnded.store(true, ordering: .relaxed) }
+    context.fireUserInboundEventTriggered(event)
+  }
+
+  func channelInactive(context: ChannelHandlerContext) {
+    isEnded.store(true, ordering: .relaxed)
+    context.fireChannelInactive()
+  }
+}
