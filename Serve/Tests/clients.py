@@ -309,7 +309,8 @@ def other_websites_cannot_read_the_archive():
             status, headers, _ = server.ask(server.page.path + name)
             assert status == 200 and "access-control-allow-origin" not in headers and headers["cache-control"] == "no-store"
             assert server.ask("/" + name)[0] in (200, 404) if not name else server.ask("/" + name)[0] == 404
-            assert server.ask("/0" + server.page.path[2:] + name)[0] == 404
+            other = "1" if server.page.path[1] == "0" else "0"
+            assert server.ask(f"/{other}" + server.page.path[2:] + name)[0] == 404
         for name in ("archives/..%2f..%2fetc%2fpasswd", "archives/../../etc/passwd", "archives/", "archives/x.car.zst"):
             assert server.ask(server.page.path + name)[0] == 404, name
 
