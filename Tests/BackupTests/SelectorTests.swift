@@ -195,7 +195,8 @@ import Testing
     for (text, selector) in [
       ("latest", .latest), ("12", .number(12)), ("-1", .number(-1)), ("2345", .number(2345)),
       ("3lsc", .revision("3lsc")), ("2222222222222", .revision("2222222222222")),
-      ("bafyreicccccc2", .cid("bafyreicccccc2")), ("bafyreic", .cid("bafyreic")), ("bafyrei", .revision("bafyrei")),
+      ("bafyreicccccc2", .cid("bafyreicccccc2")), ("bafyreic", .cid("bafyreic")),
+      ("bafyrei", .revision("bafyrei")),
     ] as [(String, SnapshotSelector)] { #expect(try SnapshotSelector(text) == selector) }
     let cid = CID.blob([1])
     #expect(try SnapshotSelector("\(cid)") == .cid("\(cid)"))
