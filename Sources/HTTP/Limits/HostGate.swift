@@ -48,13 +48,13 @@ package final class HostGate: Sendable {
     try await wait(for: request) { _, now in
       now < moment ? HostState.Wait(seconds: moment - now) : nil
     }
-    try await options.admission?(authority.host)
     // Who need not wait for a host that is away is not to wait for the place of one who does.
     if request.attempts != 1 {
       try await wait(for: request) { state, now throws(HostState.Rest) in
         try state.waitForPresence(now: now)
       }
     }
+    try await options.admission?(authority.host)
     let seat = try await places.take()
     do {
       try await wait(for: request) { state, now throws(HostState.Rest) in
