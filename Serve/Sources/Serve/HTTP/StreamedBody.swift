@@ -22,7 +22,7 @@ final class SendBudget: Sendable {
 
   /// After how many bytes from mapped files their pages are let go of, for they count as memory,
   /// while few answers are sent, and while many are.
-  private static let heldPages = (few: 96 << 20, many: 16 << 20)
+  private static let heldPages = (few: 32 << 20, many: 16 << 20)
   /// How many are few.
   private static let few = 64
 
