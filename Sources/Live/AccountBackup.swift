@@ -45,7 +45,7 @@ public struct AccountBackup: Sendable {
     /// as anybody.
     package var session: (@Sendable (DID, _ server: String, Network) async throws -> Session)?
     /// Whether what the server keeps for the account's owner alone is asked for, too; it takes a
-    /// ``session``.
+    /// `session`.
     package var keepsPrivateData = false
     /// How long private data may take, all of it together; what has not come by then is noted as
     /// not fetched.

@@ -278,7 +278,7 @@ package struct ServerAccounts: AsyncSequence, AsyncIteratorProtocol, Sendable {
 
   /// The next account that the server gives out.
   ///
-  /// - Throws: as ``nextPage()`` does.
+  /// - Throws: as `nextPage()` does.
   package mutating func next() async throws -> MultiAccountBackup.Account? {
     while true {
       while let repo = page.popFirst() {

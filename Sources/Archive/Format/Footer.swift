@@ -100,7 +100,10 @@ package enum Footer {
 
   /// The last footer that holds and begins before `end`.
   ///
-  /// - Parameter willSearch: Called with what is going to be read, from the end on.
+  /// - Parameters:
+  ///   - file: all bytes.
+  ///   - end: where it has to have begun.
+  ///   - willSearch: called with what is going to be read, from the end on.
   package static func last(
     in file: Span<UInt8>, before end: Int, willSearch: @escaping (Range<Int>) -> Void = { _ in }
   ) -> SkippableFrame? {

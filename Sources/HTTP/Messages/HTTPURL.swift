@@ -46,7 +46,9 @@ package struct HTTPURL: Hashable, Sendable, CustomStringConvertible {
   /// A text as it stands in a path or a query: everything but unreserved characters (RFC 3986,
   /// section 2.3) is written in hexadecimal digits.
   ///
-  /// - Parameter isPath: whether a slash stays what it is.
+  /// - Parameters:
+  ///   - text: the text.
+  ///   - isPath: whether a slash stays what it is.
   package static func escaped(_ text: String, isPath: Bool = false) -> String {
     let digits = Array("0123456789ABCDEF".utf8)
     var bytes: [UInt8] = []

@@ -44,7 +44,7 @@ package struct XRPCClient: Sendable {
 
   /// Calls a method that has something done and answers with nothing.
   ///
-  /// - Throws: as ``call(_:as:attempts:)``.
+  /// - Throws: as `call(_:as:attempts:)`.
   package func perform(_ call: XRPCCall, attempts: Int? = nil) async throws {
     let (delivery, body, secrets) = try await deliver(call, attempts) { response in
       try await response.body.beginning(maximumErrorBody)
@@ -81,8 +81,8 @@ package struct XRPCClient: Sendable {
 
   /// Calls a method that answers with bytes, and few of them.
   ///
-  /// - Throws: what ``stream(_:attempts:isCompressed:from:receive:)`` throws, and
-  ///   ``TransportError`` if there are more.
+  /// - Throws: what `stream(_:attempts:isCompressed:from:receive:)` throws, and
+  ///   `TransportError` if there are more.
   package func bytes(_ call: XRPCCall, limit: Int) async throws -> [UInt8] {
     try await stream(call) { response in
       try await response.body.collect(upTo: limit, of: call.url(on: service))
