@@ -15,7 +15,6 @@ public final class Network: Sendable {
   private let gates = Mutex<[Authority: HostGate]>([:])
   /// The places for transfers to all hosts together: each takes a descriptor or two.
   private let transfers: Places
-  private let slowTransfers = SlowTransfers()
 
   /// How often something is tried that stands still each time, for each of these takes long.
   private static let maximumStalls = 2
@@ -170,7 +169,7 @@ public final class Network: Sendable {
         throw error
       }
       let advice = gate.note(response, to: request, permission)
-      if request.isStreamed { slowTransfers.watch(response.body.pipe, permission.seat) }
+      if request.isStreamed { Self.watch(response.body.pipe, permission.seat) }
       response.body.whenEnded { error in
         seat.giveBack()
         ended(error.map(Self.words) ?? "status \(response.status)")
@@ -181,6 +180,19 @@ public final class Network: Sendable {
       return (.failure(error), gate.note(error, to: request, at: origin, permission))
     }
   }
+
+  /// Has a transfer that turns out to be slow leave its place to others.
+  private static func watch(_ pipe: BodyPipe, _ seat: Places.Seat) {
+    let watch = Task { [weak pipe] in
+      try await Task.sleep(for: slowAfter)
+      if (pipe?.receivedCount ?? .max) < slowCount { seat.leave() }
+    }
+    pipe.whenEnded { _ in watch.cancel() }
+  }
+
+  /// A transfer that has brought less than so many bytes after so long is slow.
+  private static let slowAfter: Duration = .seconds(10)
+  private static let slowCount = 128 << 10
 
   /// Reads the body of an answer.
   private func finish<Value>(

@@ -15,9 +15,6 @@ package final class Places: Sendable {
 
     fileprivate init(_ places: Places) { self.places = places }
 
-    /// Whether it has been given back.
-    package var isOver: Bool { stage.withLock { $0 == .over } }
-
     /// Leaves it to another though it is not given back yet, unless too many have done so.
     package func leave() {
       stage.withLock { stage in
