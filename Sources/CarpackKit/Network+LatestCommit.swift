@@ -12,8 +12,6 @@ extension Network {
   /// - Returns: the CID and the revision of its newest commit.
   /// - Throws: `XRPCError` if the server refuses; `TransportError` if no whole answer came.
   public func latestCommit(of did: DID, at service: String) async throws -> (cid: CID, rev: TID) {
-    let client = XRPCClient(service: service, network: self)
-    let commit = try await client.call(.getLatestCommit(did))
-    return (commit.cid, commit.rev)
+    try await XRPCClient(service: service, network: self).call(.getLatestCommit(did))
   }
 }

@@ -24,10 +24,6 @@ package enum Backoff {
   /// The reference server answers 500 for ever where it has lost a blob, so attempts are counted
   /// for these.
   package static func mayHelp(afterStatus status: Int) -> Bool {
-    switch status {
-    // 52x: a proxy in front had no answer from the server.
-    case 408, 425, 429, 500, 502, 503, 504, 520...524, 527, 530: true
-    default: false
-    }
+    [408, 425, 429, 500].contains(status) || HostState.gatewayFaults.contains(status)
   }
 }

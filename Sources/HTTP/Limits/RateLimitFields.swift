@@ -66,8 +66,5 @@ struct RateLimitFields: Equatable {
   }
 
   /// How long to wait after a refusal; nil if the server does not name a time.
-  var wait: Double? {
-    if let retryAfter { return retryAfter }
-    return remaining == 0 ? reset : nil
-  }
+  var wait: Double? { retryAfter ?? (remaining == 0 ? reset : nil) }
 }

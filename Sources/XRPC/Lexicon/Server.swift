@@ -102,12 +102,7 @@ extension XRPCQuery<ServerDescription> {
 }
 
 /// An account that was made.
-package struct NewAccount: Sendable {
-  /// Its DID.
-  package var did: DID
-  /// Its handle.
-  package var handle: Handle?
-}
+package typealias NewAccount = (did: DID, handle: Handle?)
 
 extension XRPCQuery<NewAccount> {
   /// `com.atproto.server.createAccount`: an account on a server, for a DID that there is or for a
@@ -129,9 +124,10 @@ extension XRPCQuery<NewAccount> {
         "inviteCode": inviteCode.map { .string($0.text) },
       ]))
     return XRPCQuery(call.with { $0.answersWithSecrets = true }) { answer throws(AnswerFault) in
-      NewAccount(
-        did: try answer.identifier("did", DID.self),
-        handle: answer.optionalIdentifier("handle", Handle.self))
+      (
+        try answer.identifier("did", DID.self),
+        answer.optionalIdentifier("handle", Handle.self)
+      )
     }
   }
 }

@@ -23,20 +23,15 @@ extension XRPCCall {
   }
 }
 
-/// Where a repository stands.
-package struct LatestCommit: Sendable, Equatable {
-  /// The commit.
-  package var cid: CID
-  /// Its revision.
-  package var rev: TID
-}
+/// Where a repository stands: its commit and the revision of that.
+package typealias LatestCommit = (cid: CID, rev: TID)
 
 extension XRPCQuery<LatestCommit> {
   /// `com.atproto.sync.getLatestCommit`: where a repository stands.
   package static func getLatestCommit(_ did: DID) -> XRPCQuery {
     XRPCQuery(XRPCCall(get: "com.atproto.sync.getLatestCommit", [("did", did.text)])) {
       answer throws(AnswerFault) in
-      LatestCommit(cid: try answer.cid("cid"), rev: try answer.identifier("rev", TID.self))
+      (try answer.cid("cid"), try answer.identifier("rev", TID.self))
     }
   }
 }
