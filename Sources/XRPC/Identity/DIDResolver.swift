@@ -36,11 +36,10 @@ package struct DIDResolver: Sendable {
     let document: DIDDocument
     do throws(DIDDocumentError) {
       document = try DIDDocument(bytes.span)
+    } catch .notJSON {
+      throw IdentityError.unexpectedAnswer(
+        "the DID document of \(did)", status: 200, IdentityError.excerpt(bytes))
     } catch {
-      if case .notJSON = error {
-        throw IdentityError.unexpectedAnswer(
-          "the DID document of \(did)", status: 200, IdentityError.excerpt(bytes))
-      }
       throw IdentityError.malformedDocument(did, error)
     }
     guard document.id == did else {
@@ -54,35 +53,30 @@ package struct DIDResolver: Sendable {
   /// - Throws: ``IdentityError`` if the DID is of another method or the directory does not answer;
   ///   `CancellationError`.
   package func plcLog(of did: DID) async throws -> [UInt8] {
-    guard did.method == "plc", Self.isPLC(did.methodSpecificID) else {
-      throw IdentityError.unsupportedDID(did)
-    }
+    guard did.method == "plc" else { throw IdentityError.unsupportedDID(did) }
     return try await fetch(
-      "\(directory)/\(did)/log/audit", "the PLC log of \(did)", of: did,
+      try documentURL(of: did) + "/log/audit", "the PLC log of \(did)", of: did,
       limit: PLCLog.maximumLength, accept: "application/json")
   }
 
   private func fetch(
     _ url: String, _ question: String, of did: DID, limit: Int, accept: String
   ) async throws -> [UInt8] {
-    let response: HTTPResponse
-    let body: [UInt8]
     do {
-      (response, body) = try await fetcher.get(url, limit: limit, accept: accept, retries: true)
-    } catch let error as TransportError {
-      throw IdentityError.noAnswer(question, error)
-    }
-    switch response.status {
-    case 200..<300: return body
-    case 404:
+      let (response, body) = try await fetcher.get(url, limit: limit, accept: accept, retries: true)
+      switch response.status {
+      case 200..<300: return body
       // The directory says "DID not available" of a tombstone and "DID not registered" of what
       // never was.
-      throw String(decoding: body, as: UTF8.self).contains("not available")
-        ? IdentityError.didGone(did) : IdentityError.didNotFound(did)
-    case 410: throw IdentityError.didGone(did)
-    case let status:
-      throw IdentityError.unexpectedAnswer(
-        question, status: status, IdentityError.excerpt(body))
+      case 404 where !String(decoding: body, as: UTF8.self).contains("not available"):
+        throw IdentityError.didNotFound(did)
+      case 404, 410: throw IdentityError.didGone(did)
+      case let status:
+        throw IdentityError.unexpectedAnswer(
+          question, status: status, IdentityError.excerpt(body))
+      }
+    } catch let error as TransportError {
+      throw IdentityError.noAnswer(question, error)
     }
   }
 
@@ -133,9 +127,8 @@ extension NetworkOptions {
   /// asked for other things, too.
   var namesLoopback: Bool {
     allowsLoopback
-      || [plcDirectory, dnsOverHTTPS, handleResolver, pds].contains {
-        $0.map(Self.isLoopback) ?? false
-      }
+      || [plcDirectory, dnsOverHTTPS, handleResolver, pds].compactMap(\.self)
+        .contains(where: Self.isLoopback)
   }
 
   /// Whether a URL leads to this machine.

@@ -23,19 +23,17 @@ package struct DNSOverHTTPS: TXTResolver {
   /// The TXT records of a name; as ``TXTResolver/records(of:)`` says.
   package func records(of name: String) async throws -> [String] {
     let url = base + (base.contains("?") ? "&" : "?") + "name=\(name)&type=TXT"
-    let response: HTTPResponse
-    let body: [UInt8]
     do {
-      (response, body) = try await fetcher.get(
+      let (response, body) = try await fetcher.get(
         url, limit: Self.maximumAnswer, accept: "application/dns-json", retries: true)
+      guard response.isSuccess else {
+        throw DNSError.unusableServer("it answered \(response.status)")
+      }
+      return try Self.records(in: body)
     } catch let error as TransportError {
       if case .notSecure = error.reason { throw DNSError.untrustedServer("\(error)") }
       throw DNSError.unusableServer("\(error)")
     }
-    guard response.isSuccess else {
-      throw DNSError.unusableServer("it answered \(response.status)")
-    }
-    return try Self.records(in: body)
   }
 
   /// The TXT records of an answer.

@@ -5,9 +5,9 @@ internal import IPLD
 /// Finds the account that a handle leads to.
 ///
 /// Source: [handle](https://atproto.com/specs/handle), "handle resolution". DNS and the handle's
-/// own website are asked at the same time, and DNS counts if both answer. Names that are not on the
-/// internet (`isForDevelopment(_:)`) are asked about only where the user named a server on this
-/// machine, or an address for them.
+/// own website are asked at the same time, and DNS counts if both answer. Names that nobody has on the
+/// internet, under a top-level domain that no account may use or under `test`, are asked about only
+/// where the user named a server on this machine, or an address for them.
 package struct HandleResolver: Sendable {
   /// What came of it.
   package struct Answer: Hashable, Sendable {
@@ -22,64 +22,36 @@ package struct HandleResolver: Sendable {
     package var isAuthoritative = true
   }
 
-  /// How long is waited.
-  package struct Limits: Sendable {
-    /// For a website when DNS knows nothing, beside the transport's own patience.
-    package var website: Duration = .seconds(15)
-    /// For the website when DNS has answered: long enough to see a conflict, short enough not to be
-    /// noticed.
-    package var conflict: Duration = .seconds(3)
-
-    package init() {}
-  }
-
   /// The longest file that is read on a website; a DID has no more.
   private static let maximumFile = 2048
   private static let maximumAnswer = 16 << 10
 
-  /// What one attempt came to.
-  enum Outcome: Sendable {
-    case found(DID)
-    case several([DID])
-    /// The authority says that there is none.
-    case none(String)
-    /// Nobody who knows could be asked.
-    case failed(String)
-    /// It led to a private address, and was not followed.
-    case refused(String)
-    /// The certificate of the server that was asked does not hold.
-    case untrusted(String)
-
-    /// The outcome of an attempt without an answer.
-    init(_ error: TransportError) {
-      switch error.reason {
-      case .refusedAddress, .refusedRedirect: self = .refused("\(error)")
-      case .notSecure: self = .untrusted("\(error)")
-      default: self = .failed("\(error)")
-      }
-    }
-  }
-
   private let options: NetworkOptions
   private let fetcher: any DocumentFetcher
   private let dns: any TXTResolver
-  private let limits: Limits
+  private let websiteLimit: Duration
+  private let conflictLimit: Duration
 
   /// A resolver under the options that the user set.
-  package init(_ options: NetworkOptions, fetcher: any DocumentFetcher) {
-    let dns: any TXTResolver =
-      options.dnsOverHTTPS.map { DNSOverHTTPS($0, fetcher: fetcher) } ?? SystemDNS()
-    self.init(options, fetcher: fetcher, dns: dns)
-  }
-
+  ///
+  /// - Parameters:
+  ///   - options: what the user set.
+  ///   - fetcher: what asks websites and servers.
+  ///   - dns: what asks DNS; nil for what the options say.
+  ///   - websiteLimit: how long a website is waited for when DNS knows nothing, beside the
+  ///     transport's own patience.
+  ///   - conflictLimit: how long the website is waited for when DNS has answered: long enough to see
+  ///     a conflict, short enough not to be noticed.
   package init(
-    _ options: NetworkOptions, fetcher: any DocumentFetcher, dns: any TXTResolver,
-    limits: Limits = Limits()
+    _ options: NetworkOptions, fetcher: any DocumentFetcher, dns: (any TXTResolver)? = nil,
+    websiteLimit: Duration = .seconds(15), conflictLimit: Duration = .seconds(3)
   ) {
     self.options = options
     self.fetcher = fetcher
-    self.dns = dns
-    self.limits = limits
+    self.dns =
+      dns ?? options.dnsOverHTTPS.map { DNSOverHTTPS($0, fetcher: fetcher) } ?? SystemDNS()
+    self.websiteLimit = websiteLimit
+    self.conflictLimit = conflictLimit
   }
 
   /// The account that a handle leads to.
@@ -89,47 +61,147 @@ package struct HandleResolver: Sendable {
   package func resolve(_ handle: Handle) async throws -> Answer {
     guard handle.topLevel != "invalid" else { throw IdentityError.unresolvableHandle(handle) }
     var attempts: [Attempt] = []
+    let servers: [String]
     if let resolver = options.handleResolver {
       // A stranger has nothing to say about names that are nobody's.
-      guard !handle.hasReservedTopLevel || Self.isLoopback(resolver) else {
-        throw IdentityError.unresolvableHandle(handle)
-      }
-      if let answer = try await ask(server: resolver, handle, &attempts) { return answer }
-      throw Self.failure(handle, attempts)
+      servers = handle.hasReservedTopLevel && !NetworkOptions.isLoopback(resolver) ? [] : [resolver]
+    } else if handle.hasReservedTopLevel || handle.topLevel == "test" {
+      attempts = try await askHere(about: handle)
+      servers = [options.pds, options.plcDirectory].compactMap(\.self)
+        .filter(NetworkOptions.isLoopback)
+    } else {
+      attempts = try await askDomain(of: handle)
+      servers = [options.pds].compactMap(\.self)
     }
-    if !Self.isForDevelopment(handle) {
-      if let answer = try await askDomain(of: handle, &attempts) { return answer }
-      if let pds = options.pds, let answer = try await ask(server: pds, handle, &attempts) {
+    if let answer = Self.answer(attempts) { return answer }
+    for server in servers {
+      attempts.append(try await attempt { try await resolution(by: server, of: handle) })
+      if let answer = Self.answer(attempts) { return answer }
+      guard NetworkOptions.isLoopback(server) else { continue }
+      // One that does not resolve handles may be a bare directory with a file.
+      attempts.append(try await attempt { try await file(on: server) })
+      if var answer = Self.answer(attempts) {
+        answer.isAuthoritative = false
         return answer
       }
-      throw Self.failure(handle, attempts)
     }
-    return try await resolveForDevelopment(handle)
+    throw Self.failure(handle, attempts)
   }
 
-  /// Whether a handle is a name that nobody has on the internet: under a top-level domain that no
-  /// account may use, or under `test`.
-  package static func isForDevelopment(_ handle: Handle) -> Bool {
-    handle.hasReservedTopLevel || handle.topLevel == "test"
+  // MARK: Attempts
+
+  /// What one attempt came to.
+  private typealias Attempt = Result<Answer, Miss>
+
+  /// Why an attempt led to no account.
+  private struct Miss: Error {
+    /// Of the misses of several attempts, the last of these counts.
+    enum Kind: Comparable {
+      /// The authority says that there is none.
+      case absent
+      /// The certificate of the server that was asked does not hold.
+      case untrusted
+      /// Nobody who knows could be asked.
+      case failed
+      /// It led to a private address, and was not followed.
+      case refused
+    }
+
+    let kind: Kind
+    /// What a person reads.
+    let why: String
+
+    init(_ kind: Kind, _ why: String) { (self.kind, self.why) = (kind, why) }
+
+    /// That an answer is not one of success.
+    init(status: Int, _ why: String) {
+      self.init(status >= 500 || status == 429 ? .failed : .absent, why)
+    }
   }
 
-  /// Asks those on this machine who may know: the address that the handle is pinned to, then each
-  /// server that the user named.
-  private func resolveForDevelopment(_ handle: Handle) async throws -> Answer {
+  private func attempt(_ ask: () async throws -> Answer) async throws -> Attempt {
+    do {
+      return .success(try await ask())
+    } catch let miss as Miss {
+      return .failure(miss)
+    } catch let error as DNSError {
+      if case .untrustedServer = error { return .failure(Miss(.untrusted, "\(error)")) }
+      return .failure(Miss(.failed, "\(error)"))
+    } catch let error as TransportError {
+      let kind: Miss.Kind =
+        switch error.reason {
+        case .refusedAddress, .refusedRedirect: .refused
+        case .notSecure: .untrusted
+        default: .failed
+        }
+      return .failure(Miss(kind, "\(error)"))
+    }
+  }
+
+  /// What attempts come to, the first that found something first; nil if none did.
+  private static func answer(_ attempts: [Attempt]) -> Answer? {
+    var answer: Answer?
+    for case .success(let found) in attempts {
+      if let first = answer {
+        if first.did != found.did { answer?.conflict = found.did }
+      } else {
+        answer = found
+      }
+    }
+    return answer
+  }
+
+  /// What attempts come to that found nothing.
+  private static func failure(_ handle: Handle, _ attempts: [Attempt]) -> IdentityError {
+    var misses: [Miss] = []
+    for case .failure(let miss) in attempts { misses.append(miss) }
+    let complaints = misses.map(\.why)
+    return switch misses.map(\.kind).max() {
+    case .refused: .handleRefused(handle, complaints)
+    case .failed: .handleUnreachable(handle, complaints)
+    case .untrusted: .handleUntrusted(handle, complaints)
+    case .absent: .handleNotFound(handle, complaints)
+    case nil: .unresolvableHandle(handle)
+    }
+  }
+
+  // MARK: Asking
+
+  /// Asks DNS and the website, at the same time.
+  private func askDomain(of handle: Handle) async throws -> [Attempt] {
+    let website = try pinnedWebsite(of: handle) ?? "https://\(handle)"
+    // The names that Bluesky gives away have no records in DNS, and all lead to an address: where one
+    // does not, nobody could be asked.
+    if handle.text.hasSuffix(".bsky.social") {
+      return [try await attempt { try await self.file(on: website, isThere: true) }]
+    }
+    let record = Task { try await txtRecord(of: handle) }
+    let file = Task { try await self.file(on: website) }
+    defer {
+      record.cancel()
+      file.cancel()
+    }
+    let inDNS = try await attempt {
+      try await record.value(within: websiteLimit, else: DNSError.noAnswer)
+    }
+    let limit = if case .success = inDNS { conflictLimit } else { websiteLimit }
+    let onWebsite = try await attempt {
+      try await file.value(
+        within: limit, else: Miss(.failed, "\(website) did not answer in time"))
+    }
+    return [inDNS, onWebsite]
+  }
+
+  /// Asks the address that the handle is pinned to, and DNS over HTTPS, where this machine answers.
+  private func askHere(about handle: Handle) async throws -> [Attempt] {
     var attempts: [Attempt] = []
     if let website = try pinnedWebsite(of: handle) {
-      attempts.append(try await file(on: website))
+      attempts.append(try await attempt { try await file(on: website) })
     }
-    if let server = options.dnsOverHTTPS, Self.isLoopback(server) {
-      attempts.append(try await txtRecord(of: handle))
+    if let server = options.dnsOverHTTPS, NetworkOptions.isLoopback(server) {
+      attempts.append(try await attempt { try await txtRecord(of: handle) })
     }
-    if let answer = try Self.answer(handle, attempts) { return answer }
-    for server in [options.pds, options.plcDirectory] {
-      guard let server, Self.isLoopback(server) else { continue }
-      if let answer = try await ask(server: server, handle, &attempts) { return answer }
-    }
-    guard !attempts.isEmpty else { throw IdentityError.unresolvableHandle(handle) }
-    throw Self.failure(handle, attempts)
+    return attempts
   }
 
   /// The website of a handle that the user gave an address to: on the usual port, or on any port of
@@ -146,109 +218,12 @@ package struct HandleResolver: Sendable {
     return nil
   }
 
-  // MARK: Asking
-
-  /// An attempt, and who was asked.
-  struct Attempt: Sendable {
-    let source: String
-    let outcome: Outcome
-
-    /// What a person reads of an attempt that did not lead to an account.
-    var complaint: String? {
-      switch outcome {
-      case .none(let why), .failed(let why), .refused(let why), .untrusted(let why): why
-      case .found, .several: nil
-      }
-    }
-  }
-
-  /// Asks DNS and the website, at the same time.
-  private func askDomain(of handle: Handle, _ attempts: inout [Attempt]) async throws -> Answer? {
-    let website = try pinnedWebsite(of: handle) ?? "https://\(handle)"
-    // The names that Bluesky gives away have no records in DNS, and all lead to an address: where one
-    // does not, nobody could be asked.
-    if handle.text.hasSuffix(".bsky.social") {
-      attempts.append(try await file(on: website, isThere: true))
-      return try Self.answer(handle, attempts)
-    }
-    let record = Task { try await txtRecord(of: handle) }
-    let file = Task { try await self.file(on: website) }
-    defer {
-      record.cancel()
-      file.cancel()
-    }
-    func attempt(
-      _ task: Task<Attempt, any Error>, _ limit: Duration, _ source: String, _ why: String
-    )
-      async throws -> Attempt
-    {
-      do {
-        return try await task.value(within: limit, else: TimeIsUp())
-      } catch is TimeIsUp {
-        return Attempt(source: source, outcome: .failed(why))
-      }
-    }
-    let inDNS = try await attempt(record, limits.website, "DNS", "\(DNSError.noAnswer)")
-    let limit = if case .found = inDNS.outcome { limits.conflict } else { limits.website }
-    let onWebsite = try await attempt(file, limit, website, "\(website) did not answer in time")
-    attempts += [inDNS, onWebsite]
-    return try Self.answer(handle, attempts)
-  }
-
-  private struct TimeIsUp: Error {}
-
-  /// What attempts come to, the first that found something first.
-  private static func answer(_ handle: Handle, _ attempts: [Attempt]) throws -> Answer? {
-    var answer: Answer?
-    for attempt in attempts {
-      switch attempt.outcome {
-      case .several(let dids): throw IdentityError.ambiguousHandle(handle, dids)
-      case .found(let did):
-        if let first = answer {
-          if first.did != did { answer?.conflict = did }
-        } else {
-          answer = Answer(did: did, source: attempt.source)
-        }
-      case .none, .failed, .refused, .untrusted: break
-      }
-    }
-    return answer
-  }
-
-  private static func failure(_ handle: Handle, _ attempts: [Attempt]) -> IdentityError {
-    let complaints = attempts.compactMap(\.complaint)
-    let outcomes = attempts.map(\.outcome)
-    if outcomes.contains(where: { if case .refused = $0 { true } else { false } }) {
-      return .handleRefused(handle, complaints)
-    }
-    if outcomes.contains(where: { if case .failed = $0 { true } else { false } }) {
-      return .handleUnreachable(handle, complaints)
-    }
-    if outcomes.contains(where: { if case .untrusted = $0 { true } else { false } }) {
-      return .handleUntrusted(handle, complaints)
-    }
-    return .handleNotFound(handle, complaints)
-  }
-
   /// Asks DNS.
-  private func txtRecord(of handle: Handle) async throws -> Attempt {
+  private func txtRecord(of handle: Handle) async throws -> Answer {
     let name = "_atproto.\(handle)"
-    let source = "DNS TXT \(name)"
-    do {
-      return Attempt(
-        source: source, outcome: Self.outcome(of: try await dns.records(of: name), name))
-    } catch let error as DNSError {
-      if case .untrustedServer = error {
-        return Attempt(source: source, outcome: .untrusted("\(error)"))
-      }
-      return Attempt(source: source, outcome: .failed("\(error)"))
-    }
-  }
-
-  private static func outcome(of records: [String], _ name: String) -> Outcome {
     var dids: [DID] = []
-    for record in records where record.hasPrefix("did=") {
-      do {
+    for record in try await dns.records(of: name) where record.hasPrefix("did=") {
+      do throws(IdentifierError) {
         let did = try DID(String(record.dropFirst("did=".count)))
         if !dids.contains(did) { dids.append(did) }
       } catch {
@@ -256,93 +231,57 @@ package struct HandleResolver: Sendable {
         continue
       }
     }
-    switch dids.count {
-    case 0: return .none("DNS has no DID under \(name)")
-    case 1: return .found(dids[0])
-    default: return .several(dids)
-    }
+    guard let did = dids.first else { throw Miss(.absent, "DNS has no DID under \(name)") }
+    guard dids.count == 1 else { throw IdentityError.ambiguousHandle(handle, dids) }
+    return Answer(did: did, source: "DNS TXT \(name)")
   }
 
   /// Asks a website; one that is there has a name that leads to an address.
-  private func file(on website: String, isThere: Bool = false) async throws -> Attempt {
+  private func file(on website: String, isThere: Bool = false) async throws -> Answer {
     let url = "\(website)/.well-known/atproto-did"
-    return Attempt(source: url, outcome: try await file(url, isThere: isThere))
-  }
-
-  private func file(_ url: String, isThere: Bool) async throws -> Outcome {
-    let response: HTTPResponse
-    let body: [UInt8]
     do {
       // Many a website under a handle is gone for good: it is not asked again and again.
-      (response, body) = try await fetcher.get(
+      let (response, body) = try await fetcher.get(
         url, limit: Self.maximumFile, accept: "text/plain, */*;q=0.5", retries: false)
+      guard response.isSuccess else {
+        throw Miss(status: response.status, "\(url) answered \(response.status)")
+      }
+      let words = String(decoding: body, as: UTF8.self).split(whereSeparator: \.isWhitespace)
+      do throws(IdentifierError) {
+        return Answer(did: try DID(words.joined(separator: " ")), source: url)
+      } catch {
+        let excerpt = body.isEmpty ? "" : ": \(IdentityError.excerpt(body))"
+        throw Miss(.absent, "\(url) is no DID\(excerpt)")
+      }
     } catch let error as TransportError {
       switch error.reason {
-      case .unknownHost where isThere: return Outcome(error)
+      case .unknownHost where isThere: throw error
       // DNS knows the name or does not; there is no website to ask.
-      case .unknownHost, .tooLong, .unusableURL, .tooManyRedirects: return .none("\(error)")
-      default: return Outcome(error)
+      case .unknownHost, .tooLong, .unusableURL, .tooManyRedirects:
+        throw Miss(.absent, "\(error)")
+      default: throw error
       }
     }
-    guard response.isSuccess else {
-      let why = "\(url) answered \(response.status)"
-      return response.status >= 500 || response.status == 429 ? .failed(why) : .none(why)
-    }
-    let text = String(decoding: body, as: UTF8.self)
-    let words = text.split(whereSeparator: \.isWhitespace)
-    do {
-      guard words.count == 1 else { throw IdentifierError(kind: .did, reason: .empty, offset: 0) }
-      return .found(try DID(String(words[0])))
-    } catch {
-      return .none("\(url) is no DID\(body.isEmpty ? "" : ": \(IdentityError.excerpt(body))")")
-    }
   }
 
-  /// Asks a server that resolves handles; one on this machine that does not may be a bare directory
-  /// with a file.
-  private func ask(server: String, _ handle: Handle, _ attempts: inout [Attempt]) async throws
-    -> Answer?
-  {
-    let attempt = try await resolution(by: server, of: handle)
-    attempts.append(attempt)
-    if let answer = try Self.answer(handle, [attempt]) { return answer }
-    guard Self.isLoopback(server) else { return nil }
-    let file = try await file(on: server)
-    attempts.append(file)
-    guard var answer = try Self.answer(handle, [file]) else { return nil }
-    answer.isAuthoritative = false
-    return answer
-  }
-
-  /// Asks with `com.atproto.identity.resolveHandle`.
-  private func resolution(by server: String, of handle: Handle) async throws -> Attempt {
+  /// Asks a server with `com.atproto.identity.resolveHandle`.
+  private func resolution(by server: String, of handle: Handle) async throws -> Answer {
     let url = "\(server)/xrpc/com.atproto.identity.resolveHandle?handle=\(handle)"
-    func attempt(_ outcome: Outcome) -> Attempt { Attempt(source: server, outcome: outcome) }
-    let response: HTTPResponse
-    let body: [UInt8]
-    do {
-      (response, body) = try await fetcher.get(
-        url, limit: Self.maximumAnswer, accept: "application/json", retries: true)
-    } catch let error as TransportError {
-      return attempt(Outcome(error))
-    }
+    let (response, body) = try await fetcher.get(
+      url, limit: Self.maximumAnswer, accept: "application/json", retries: true)
+    let excerpt = IdentityError.excerpt(body)
     guard response.isSuccess else {
-      let excerpt = IdentityError.excerpt(body)
-      let why = "\(server) answered \(response.status)\(excerpt.isEmpty ? "" : ", \(excerpt)")"
-      return attempt(
-        response.status >= 500 || response.status == 429 ? .failed(why) : .none(why))
+      throw Miss(
+        status: response.status,
+        "\(server) answered \(response.status)\(excerpt.isEmpty ? "" : ", \(excerpt)")")
     }
     do {
-      guard let text = try DataModelJSON.decode(body)["did"]?.string else {
-        return attempt(.none("\(server) answered without a DID"))
+      if let text = try DataModelJSON.decode(body)["did"]?.string {
+        return Answer(did: try DID(text), source: server)
       }
-      return attempt(.found(try DID(text)))
     } catch {
-      return attempt(.none("\(server) did not answer with a DID: \(IdentityError.excerpt(body))"))
+      throw Miss(.absent, "\(server) did not answer with a DID: \(excerpt)")
     }
-  }
-
-  private static func isLoopback(_ server: String) -> Bool {
-    NetworkOptions.isLoopback(server)
+    throw Miss(.absent, "\(server) answered without a DID")
   }
 }

@@ -11,13 +11,11 @@ import XRPC
   private func resolve(
     _ handle: String = "alice.bar", _ fetcher: FakeFetcher = FakeFetcher(),
     dns: FakeDNS = FakeDNS(), options: NetworkOptions = Sample.options(),
-    conflict: Duration? = nil, website: Duration? = nil
+    conflict: Duration = .seconds(3), website: Duration = .seconds(15)
   ) async throws -> HandleResolver.Answer {
-    var limits = HandleResolver.Limits()
-    if let conflict { limits.conflict = conflict }
-    if let website { limits.website = website }
-    return try await HandleResolver(options, fetcher: fetcher, dns: dns, limits: limits)
-      .resolve(Handle(handle))
+    try await HandleResolver(
+      options, fetcher: fetcher, dns: dns, websiteLimit: website, conflictLimit: conflict
+    ).resolve(Handle(handle))
   }
 
   @Test func `finds the DID in DNS`() async throws {
