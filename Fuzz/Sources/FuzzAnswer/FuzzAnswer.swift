@@ -27,7 +27,7 @@ enum FuzzAnswer: Fuzzer {
     }
     let response = HTTPResponse(status: 200, url: "https://pds.example.com/xrpc/some")
     let delivery = Network.Delivery(response: response, errorBody: body, attempts: 3)
-    let refusal = XRPCError("some", delivery, hiding: [secret])
+    let refusal = XRPCError(XRPCCall(get: "some"), delivery, body: body, hiding: [secret])
     check(refusal)
     _ = refusal.declared(RepoError.self)
     func read<Output>(_ query: XRPCQuery<Output>) -> Output? {

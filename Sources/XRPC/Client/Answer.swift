@@ -9,6 +9,11 @@ package struct Answer: Sendable {
   /// An answer.
   package init(_ json: IPLDValue) { self.json = json }
 
+  /// An answer as it came; nil if it is not JSON.
+  init?(_ body: [UInt8]) {
+    do throws(JSONError) { json = try DataModelJSON.decode(body) } catch { return nil }
+  }
+
   /// Text that has to be there.
   package func text(_ key: String) throws(AnswerFault) -> String {
     guard let text = json[key]?.string else { throw AnswerFault("it has no \(key)") }

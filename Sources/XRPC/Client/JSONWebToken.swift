@@ -11,11 +11,7 @@ enum JSONWebToken {
     // Base 64 with two other characters, and no padding.
     let standard = parts[1].map { $0 == "-" ? "+" : $0 == "_" ? "/" : $0 }
     guard let bytes = Base64.decode(String(standard)) else { return nil }
-    do throws(JSONError) {
-      return try DataModelJSON.decode(bytes)["exp"]?.integer.map { Double($0) }
-    } catch {
-      return nil
-    }
+    return Answer(bytes)?.json["exp"]?.integer.map { Double($0) }
   }
 
   private static let maximumLength = 16 << 10

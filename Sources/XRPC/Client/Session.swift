@@ -13,10 +13,7 @@ package actor Session {
   package nonisolated let identifier: String
 
   private let network: Network
-  private let password: Secret
-  private let authFactorToken: Secret?
-  private let allowTakendown: Bool
-  private nonisolated let origin: HTTPURL?
+  private let login: XRPCQuery<SessionTokens>
 
   /// The tokens of the present, and when they came.
   private var tokens: (value: SessionTokens, at: Double)?
@@ -46,11 +43,8 @@ package actor Session {
     self.service = service
     self.network = network
     self.identifier = identifier
-    self.password = password
-    self.authFactorToken = authFactorToken
-    self.allowTakendown = allowTakendown
-    // A service that is no URL gets no token, and no answer either.
-    do throws(TransportError) { origin = try HTTPURL(service) } catch { origin = nil }
+    login = .createSession(
+      identifier, password, code: authFactorToken, allowTakendown: allowTakendown)
   }
 
   /// The account, known once the session has begun; begins it.
@@ -79,10 +73,14 @@ package actor Session {
 
   /// Renews the token instead of one that the server has refused.
   ///
-  /// - Parameter isExpired: whether the server says in so many words that the token has expired.
-  /// - Returns: Whether there is another one now: if not, the server refuses all of them.
+  /// - Parameter error: how it was refused.
+  /// - Returns: Whether there is another one now: if not, the server refuses all of them, or has
+  ///   refused something else.
   /// - Throws: ``XRPCError`` if the server refuses to renew it; ``TransportError``.
-  func renew(instead refused: Secret, isExpired: Bool) async throws -> Bool {
+  func renew(instead refused: Secret, after error: XRPCError) async throws -> Bool {
+    let isExpired = error.name == "ExpiredToken"
+    let isOver = isExpired || error.name == "InvalidToken"
+    guard error.status == 401 || error.status == 400 && isOver else { return false }
     let present = try await current()
     // Another caller has done it in the meantime.
     guard present.accessJwt == refused else { return true }
@@ -100,21 +98,13 @@ package actor Session {
   /// Whether the session's token may go to a server.
   nonisolated func isFor(_ service: String) -> Bool {
     do throws(TransportError) {
-      return origin?.hasSameOrigin(as: try HTTPURL(service)) ?? false
+      return try HTTPURL(self.service).hasSameOrigin(as: try HTTPURL(service))
     } catch {
+      // A service that is no URL gets no token, and no answer either.
       return false
     }
   }
 
-  /// Whether a refusal says that the token has expired.
-  static func isExpired(_ error: XRPCError) -> Bool { error.name == "ExpiredToken" }
-
-  /// Whether a refusal says that the token is over, or no good.
-  static func isOver(_ error: XRPCError) -> Bool {
-    error.status == 401 || error.status == 400 && overNames.contains(error.name ?? "")
-  }
-
-  private static let overNames: Set<String> = ["ExpiredToken", "InvalidToken"]
   /// How long before its end a token is renewed, in seconds.
   private static let renewedBefore = 30.0
   /// A token that is refused sooner than this, in seconds, is not refused for its age.
@@ -166,9 +156,7 @@ extension Session {
   private func logIn() async throws -> SessionTokens {
     if let refusal { throw refusal }
     do {
-      return try await client.call(
-        .createSession(
-          identifier, password, code: authFactorToken, allowTakendown: allowTakendown))
+      return try await client.call(login)
     } catch let error as XRPCError where !error.isTransient {
       refusal = error
       throw error

@@ -15,12 +15,12 @@ package struct XRPCCall: Sendable {
   /// How it is called.
   let method: HTTPRequest.Method
   /// The parameters in the query; the same name may occur several times.
-  let parameters: Fields
+  private(set) var parameters: Fields = []
   /// The JSON that is sent along with a call that has something done; made when it is sent, so that
   /// what must not show in a call does not.
-  private let input: @Sendable () -> [UInt8]
+  private var input: @Sendable () -> [UInt8] = { [] }
   /// What in the input or its like must not come back in a message.
-  let secrets: [Secret]
+  private(set) var secrets: [Secret] = []
 
   /// Whether a call that was not answered may be made again without a second thought.
   var isRepeatable: Bool
@@ -45,8 +45,6 @@ package struct XRPCCall: Sendable {
     self.nsid = nsid
     method = .get
     self.parameters = parameters.compactMap { name, value in value.map { (name, $0) } }
-    input = { [] }
-    secrets = []
     isRepeatable = true
     hasOwnLimit = false
   }
@@ -60,7 +58,6 @@ package struct XRPCCall: Sendable {
   ) {
     self.nsid = nsid
     method = .post
-    parameters = []
     self.input = input
     self.secrets = secrets
     self.isRepeatable = isRepeatable
@@ -131,18 +128,14 @@ package struct XRPCQuery<Output: Sendable>: Sendable {
     throws(XRPCError) -> Output
   {
     let fault: String
-    do throws(JSONError) {
-      let answer = Answer(try DataModelJSON.decode(body))
-      do throws(AnswerFault) {
-        return try read(answer)
-      } catch {
-        fault = error.what
-      }
+    do {
+      return try read(Answer(try DataModelJSON.decode(body)))
+    } catch let error as AnswerFault {
+      fault = error.what
     } catch {
       fault = "it is not JSON: \(error)"
     }
-    throw XRPCError(
-      call.nsid, delivery, body: call.answersWithSecrets ? [] : body, fault: fault, hiding: secrets)
+    throw XRPCError(call, delivery, body: body, fault: fault, hiding: secrets)
   }
 }
 

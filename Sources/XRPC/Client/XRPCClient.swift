@@ -51,7 +51,7 @@ package struct XRPCClient: Sendable {
     }
     // Nothing, or an object: the page of a proxy is no answer of the server's.
     guard body.isEmpty || body.first == UInt8(ascii: "{") else {
-      throw XRPCError(call.nsid, delivery, body: body, fault: "it is not JSON", hiding: secrets)
+      throw XRPCError(call, delivery, body: body, fault: "it is not JSON", hiding: secrets)
     }
   }
 
@@ -114,9 +114,9 @@ package struct XRPCClient: Sendable {
         return (delivery, value, tokens + call.secrets)
       }
       let error = XRPCError(
-        call.nsid, delivery, hiding: tokens + call.secrets, quotesBody: !call.answersWithSecrets)
-      guard let session, tokens.count == 1, Session.isOver(error),
-        try await session.renew(instead: tokens[0], isExpired: Session.isExpired(error))
+        call, delivery, body: delivery.errorBody, hiding: tokens + call.secrets)
+      guard let session, tokens.count == 1,
+        try await session.renew(instead: tokens[0], after: error)
       else { throw error }
     }
   }

@@ -53,47 +53,30 @@ extension XRPCError {
   /// The error that an answer is.
   ///
   /// - Parameters:
-  ///   - endpoint: what was called.
+  ///   - call: what was called.
   ///   - delivery: how that came out.
+  ///   - body: what came.
+  ///   - fault: what is wrong with that, if the answer is one of success.
   ///   - secrets: what was sent along, and must not come back in a message.
-  ///   - quotesBody: whether the beginning of a body that is no XRPC error is shown.
   init(
-    _ endpoint: String, _ delivery: Network.Delivery, hiding secrets: [Secret],
-    quotesBody: Bool = true
+    _ call: XRPCCall, _ delivery: Network.Delivery, body: [UInt8], fault: String? = nil,
+    hiding secrets: [Secret]
   ) {
     func shown(_ text: String) -> String {
       Excerpt.of(secrets.reduce(text) { $1.removed(from: $0) })
     }
-    self.endpoint = endpoint
+    endpoint = call.nsid
     host = Self.host(of: delivery.response)
     status = delivery.response.status
     attempts = delivery.attempts
     wait = delivery.wait
-    let body = delivery.errorBody
-    if let json = Self.decode(body), let error = json["error"]?.string {
+    self.fault = fault
+    if fault == nil, let json = Answer(body)?.json, let error = json["error"]?.string {
       name = shown(error)
       message = json["message"]?.string.map(shown)
-    } else if quotesBody {
-      excerpt = shown(String(decoding: body, as: UTF8.self))
+    } else if !call.answersWithSecrets {
+      excerpt = shown(String(decoding: body.prefix(maximumErrorBody), as: UTF8.self))
     }
-  }
-
-  /// That the body of an answer of success is not what it should be.
-  init(
-    _ endpoint: String, _ delivery: Network.Delivery, body: [UInt8], fault: String,
-    hiding secrets: [Secret]
-  ) {
-    self.endpoint = endpoint
-    host = Self.host(of: delivery.response)
-    status = delivery.response.status
-    attempts = delivery.attempts
-    self.fault = fault
-    let text = String(decoding: body.prefix(maximumErrorBody), as: UTF8.self)
-    excerpt = Excerpt.of(secrets.reduce(text) { $1.removed(from: $0) })
-  }
-
-  private static func decode(_ body: [UInt8]) -> IPLDValue? {
-    do throws(JSONError) { return try DataModelJSON.decode(body) } catch { return nil }
   }
 
   private static func host(of response: HTTPResponse) -> String {

@@ -53,13 +53,10 @@ package struct PLCDirectory: Sendable {
       try await response.body.beginning(maximumErrorBody)
     }
     guard value == nil else { return }
-    let json: IPLDValue?
-    do throws(JSONError) { json = try DataModelJSON.decode(delivery.errorBody) } catch {
-      json = nil
-    }
+    let message = Answer(delivery.errorBody)?.json["message"]?.string
     throw Refusal(
       status: delivery.response.status,
       message: Excerpt.of(
-        json?["message"]?.string ?? String(decoding: delivery.errorBody, as: UTF8.self)))
+        message ?? String(decoding: delivery.errorBody, as: UTF8.self)))
   }
 }
