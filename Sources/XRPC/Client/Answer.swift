@@ -60,8 +60,7 @@ package struct Answer: Sendable {
 
   /// An identifier; nil if it is not there, or none of its type.
   package func optionalIdentifier<I: Identifier>(_ key: String, _ type: I.Type) -> I? {
-    guard let text = json[key]?.string else { return nil }
-    do throws(IdentifierError) { return try I(text) } catch { return nil }
+    do throws(AnswerFault) { return try identifier(key, type) } catch { return nil }
   }
 
   /// A CID that has to be there, as text.
@@ -76,8 +75,7 @@ package struct Answer: Sendable {
 
   /// A CID as text; nil if it is not there, or none.
   package func optionalCID(_ key: String) -> CID? {
-    guard let text = json[key]?.string else { return nil }
-    do throws(CIDError) { return try CID(text) } catch { return nil }
+    do throws(AnswerFault) { return try cid(key) } catch { return nil }
   }
 
   /// A token that has to be there, and can stand in a header field.

@@ -66,7 +66,8 @@ extension XRPCError {
       Excerpt.of(secrets.reduce(text) { $1.removed(from: $0) })
     }
     endpoint = call.nsid
-    host = Self.host(of: delivery.response)
+    let url = delivery.response.url
+    host = (try? HTTPURL(url))?.authority.host ?? url
     status = delivery.response.status
     attempts = delivery.attempts
     wait = delivery.wait
@@ -76,14 +77,6 @@ extension XRPCError {
       message = json["message"]?.string.map(shown)
     } else if !call.answersWithSecrets {
       excerpt = shown(String(decoding: body.prefix(maximumErrorBody), as: UTF8.self))
-    }
-  }
-
-  private static func host(of response: HTTPResponse) -> String {
-    do throws(TransportError) {
-      return try HTTPURL(response.url).authority.host
-    } catch {
-      return response.url
     }
   }
 }

@@ -133,11 +133,7 @@ extension NetworkOptions {
 
   /// Whether a URL leads to this machine.
   static func isLoopback(_ url: String) -> Bool {
-    do {
-      return try ServerOrigin.split(url).origin.isLoopback
-    } catch {
-      // What is wrong with it is said when it is asked.
-      return false
-    }
+    // What is wrong with one that is none is said when it is asked.
+    (try? ServerOrigin.split(url))?.origin.isLoopback ?? false
   }
 }

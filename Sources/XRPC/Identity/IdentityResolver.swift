@@ -6,22 +6,19 @@ package import HTTP
 ///
 /// Source: [identity](https://atproto.com/guides/identity). Nothing is asked that is not needed.
 package struct IdentityResolver: Sendable {
-  /// Finds accounts by handles.
-  package let handles: HandleResolver
+  private let handles: HandleResolver
   /// Finds documents by DIDs.
   package let dids: DIDResolver
   private let pds: String?
 
   /// A resolver on the network.
-  package init(network: Network) {
-    self.init(
-      network.options, handles: HandleResolver(network.options, fetcher: network),
-      dids: DIDResolver(network.options, fetcher: network))
-  }
+  package init(network: Network) { self.init(network.options, fetcher: network) }
 
-  package init(_ options: NetworkOptions, handles: HandleResolver, dids: DIDResolver) {
-    self.handles = handles
-    self.dids = dids
+  package init(
+    _ options: NetworkOptions, fetcher: any DocumentFetcher, dns: (any TXTResolver)? = nil
+  ) {
+    handles = HandleResolver(options, fetcher: fetcher, dns: dns)
+    dids = DIDResolver(options, fetcher: fetcher)
     pds = options.pds
   }
 
@@ -41,7 +38,12 @@ package struct IdentityResolver: Sendable {
     switch account {
     case .did(let did):
       var identity = try await identity(of: did)
-      if confirmingHandle { try await confirmHandle(of: &identity) }
+      if confirmingHandle, let handle = identity.document.handle {
+        let (source, warnings) = try await confirm(handle, of: did)
+        if source != nil { identity.handle = handle }
+        identity.sources.handle = source
+        identity.warnings += warnings
+      }
       return identity
     case .handle(let handle):
       let answer = try await handles.resolve(handle)
@@ -52,7 +54,7 @@ package struct IdentityResolver: Sendable {
         identity.handle = handle
       } else if answer.isAuthoritative {
         identity.warnings.append(
-          .handleNotClaimed(handle, claimed: identity.claimedHandle))
+          .handleNotClaimed(handle, claimed: identity.document.handle))
       } else {
         throw IdentityError.handleNotFound(
           handle, ["\(answer.source) names \(answer.did), which does not claim it"])
@@ -69,28 +71,15 @@ package struct IdentityResolver: Sendable {
     let (bytes, document) = try await dids.document(of: did)
     let source = try dids.documentURL(of: did)
     var identity = ResolvedIdentity(
-      did: did, claimedHandle: document.handle, pds: pds ?? document.pds,
-      signingKey: document.signingKey, documentBytes: bytes, document: document,
+      documentBytes: bytes, document: document, pds: pds ?? document.pds,
       sources: ResolvedIdentity.Sources(
         document: source,
-        pds: pds != nil ? ResolvedIdentity.Sources.user : document.pds != nil ? source : nil),
-      warnings: [])
+        pds: pds != nil ? ResolvedIdentity.Sources.user : document.pds != nil ? source : nil))
     if case .failure(let gap) = document.signingKeyResult { identity.warnings.append(.gap(gap)) }
     if pds == nil, case .failure(let gap) = document.pdsResult {
       identity.warnings.append(.gap(gap))
     }
     return identity
-  }
-
-  /// Asks whether the handle that the document claims leads to the account.
-  private func confirmHandle(of identity: inout ResolvedIdentity) async throws {
-    guard let handle = identity.claimedHandle else { return }
-    let (source, warnings) = try await confirm(handle, of: identity.did)
-    if let source {
-      identity.handle = handle
-      identity.sources.handle = source
-    }
-    identity.warnings += warnings
   }
 
   /// Asks whether a handle leads to an account that claims it.
@@ -100,23 +89,19 @@ package struct IdentityResolver: Sendable {
   package func confirm(_ handle: Handle, of did: DID) async throws
     -> (source: String?, warnings: [IdentityWarning])
   {
-    let answer: HandleResolver.Answer
     do {
-      answer = try await handles.resolve(handle)
+      let answer = try await handles.resolve(handle)
+      guard answer.did == did || answer.isAuthoritative else {
+        throw IdentityError.handleNotFound(handle, ["\(answer.source) names \(answer.did)"])
+      }
+      var warnings: [IdentityWarning] = []
+      if answer.did != did { warnings.append(.handleLeadsElsewhere(handle, answer.did)) }
+      if let other = answer.conflict {
+        warnings.append(.conflict(handle, dns: answer.did, website: other))
+      }
+      return (answer.did == did ? answer.source : nil, warnings)
     } catch let error as IdentityError {
       return (nil, [.handleNotConfirmed(handle, error)])
     }
-    var warnings: [IdentityWarning] = []
-    if answer.did != did {
-      warnings.append(
-        answer.isAuthoritative
-          ? .handleLeadsElsewhere(handle, answer.did)
-          : .handleNotConfirmed(
-            handle, .handleNotFound(handle, ["\(answer.source) names \(answer.did)"])))
-    }
-    if let other = answer.conflict {
-      warnings.append(.conflict(handle, dns: answer.did, website: other))
-    }
-    return (answer.did == did ? answer.source : nil, warnings)
   }
 }

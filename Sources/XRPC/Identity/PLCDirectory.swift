@@ -5,13 +5,9 @@ internal import IPLD
 /// The directory of `did:plc`, as one who changes an account needs it.
 package struct PLCDirectory: Sendable {
   private let network: Network
-  private let resolver: DIDResolver
 
   /// The directory that the user set.
-  package init(network: Network) {
-    self.network = network
-    resolver = DIDResolver(network.options, fetcher: network)
-  }
+  package init(network: Network) { self.network = network }
 
   /// What the directory says to an operation that it does not take.
   package struct Refusal: Error, Equatable, Sendable, CustomStringConvertible {
@@ -34,7 +30,7 @@ package struct PLCDirectory: Sendable {
   ///
   /// - Throws: ``IdentityError``; `PLCLogError` if what came is no log.
   package func log(of did: DID) async throws -> PLCLog {
-    let bytes = try await resolver.plcLog(of: did)
+    let bytes = try await DIDResolver(network.options, fetcher: network).plcLog(of: did)
     return try PLCLog(bytes.span, of: did)
   }
 

@@ -2,25 +2,22 @@ package import ATProtocol
 
 /// What was found out about an account, and who said so.
 package struct ResolvedIdentity: Sendable {
-  /// The account.
-  package var did: DID
-  /// The handle, if it was asked about and leads to the account, as the account's document leads to
-  /// it.
-  package var handle: Handle?
-  /// The handle that the account's document claims.
-  package var claimedHandle: Handle?
-  /// The account's server: the one that the user set, or else the one that the document names.
-  package var pds: String?
-  /// The key that signs the repository.
-  package var signingKey: VerificationKey?
   /// The DID document, as it came.
   package var documentBytes: [UInt8]
   /// The DID document, as it reads.
   package var document: DIDDocument
+  /// The handle, if it was asked about and leads to the account, as the account's document leads to
+  /// it.
+  package var handle: Handle?
+  /// The account's server: the one that the user set, or else the one that the document names.
+  package var pds: String?
   /// Where each fact is from.
   package var sources: Sources
   /// What is not as it should be.
-  package var warnings: [IdentityWarning]
+  package var warnings: [IdentityWarning] = []
+
+  /// The account.
+  package var did: DID { document.id }
 
   /// Where each fact is from, such as `DNS TXT _atproto.alice.example.com` or a URL.
   package struct Sources: Hashable, Sendable {
@@ -34,9 +31,6 @@ package struct ResolvedIdentity: Sendable {
     /// What stands for the options that the user set.
     package static let user = "set by the user"
   }
-
-  /// Whether handle and account contradict each other.
-  package var isContradictory: Bool { warnings.contains(where: \.isContradiction) }
 }
 
 /// Something about an identity that is not as it should be, though the account is known.

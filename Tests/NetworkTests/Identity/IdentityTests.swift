@@ -36,7 +36,7 @@ struct `An identity on the network` {
       #expect(identity.did.text == account.did)
       #expect(identity.handle?.text == Self.handle)
       #expect(identity.pds == server.url)
-      #expect(identity.signingKey?.multikey == account.key.multikey)
+      #expect(identity.document.signingKey?.multikey == account.key.multikey)
       #expect(identity.sources.handle == "DNS TXT _atproto.\(Self.handle)")
       #expect(identity.sources.document == "\(server.url)/\(account.did)")
       #expect(identity.warnings.isEmpty)
@@ -158,10 +158,10 @@ struct `An identity on the network` {
     let identity = try await resolver.resolve(ATIdentifier("bob.test"))
     #expect(identity.handle?.text == "bob.test")
     #expect(identity.pds == Peers.pds)
-    #expect(identity.signingKey != nil)
+    #expect(identity.document.signingKey != nil)
     #expect(identity.warnings.isEmpty)
     let again = try await resolver.resolve(.did(identity.did))
     #expect(again.handle == identity.handle)
-    #expect(again.signingKey == identity.signingKey)
+    #expect(again.document.signingKey == identity.document.signingKey)
   }
 }

@@ -11,10 +11,8 @@ import XRPC
     _ account: String, _ fetcher: FakeFetcher, dns: FakeDNS = FakeDNS(["alice.bar": Sample.did]),
     options: NetworkOptions = Sample.options(), confirmingHandle: Bool = true
   ) async throws -> ResolvedIdentity {
-    try await IdentityResolver(
-      options, handles: HandleResolver(options, fetcher: fetcher, dns: dns),
-      dids: DIDResolver(options, fetcher: fetcher)
-    ).resolve(ATIdentifier(account), confirmingHandle: confirmingHandle)
+    try await IdentityResolver(options, fetcher: fetcher, dns: dns)
+      .resolve(ATIdentifier(account), confirmingHandle: confirmingHandle)
   }
 
   @Test(arguments: ["alice.bar", Sample.did])
@@ -23,9 +21,9 @@ import XRPC
     let identity = try await resolve(account, fetcher)
     #expect(identity.did.text == Sample.did)
     #expect(identity.handle?.text == "alice.bar")
-    #expect(identity.claimedHandle == identity.handle)
+    #expect(identity.document.handle == identity.handle)
     #expect(identity.pds == "https://pds.bar")
-    #expect(identity.signingKey?.multikey == Sample.key)
+    #expect(identity.document.signingKey?.multikey == Sample.key)
     #expect(identity.documentBytes == Array(Sample.document().utf8))
     #expect(identity.sources.handle == "DNS TXT _atproto.alice.bar")
     #expect(identity.sources.document == Self.url)
@@ -40,7 +38,7 @@ import XRPC
     let (fetcher, dns) = (FakeFetcher([Self.url: .body(Sample.document())]), FakeDNS())
     let identity = try await resolve(Sample.did, fetcher, dns: dns, confirmingHandle: false)
     #expect(identity.handle == nil)
-    #expect(identity.claimedHandle?.text == "alice.bar")
+    #expect(identity.document.handle?.text == "alice.bar")
     #expect(identity.warnings.isEmpty)
     #expect(fetcher.asked == [Self.url])
     #expect(dns.asked.isEmpty)
@@ -75,7 +73,7 @@ import XRPC
       "\"at://alice.bar\"", with: "\"at://first.bar\", \"at://alice.bar\"")
     let identity = try await resolve("alice.bar", FakeFetcher([Self.url: .body(document)]))
     #expect(identity.handle?.text == "alice.bar")
-    #expect(identity.claimedHandle?.text == "first.bar")
+    #expect(identity.document.handle?.text == "first.bar")
     #expect(!identity.isContradictory)
   }
 
@@ -134,7 +132,7 @@ import XRPC
     ])
     let identity = try await resolve("alice.bar", fetcher)
     #expect(identity.pds == nil)
-    #expect(identity.signingKey == nil)
+    #expect(identity.document.signingKey == nil)
     #expect(identity.sources.pds == nil)
     #expect(
       identity.warnings == [.gap(.noKey), .gap(.unusableServer("http://pds.bar", .notSecure))])
@@ -169,4 +167,9 @@ import XRPC
     }
     #expect(error?.kind == .temporary)
   }
+}
+
+extension ResolvedIdentity {
+  /// Whether handle and account contradict each other.
+  fileprivate var isContradictory: Bool { warnings.contains(where: \.isContradiction) }
 }

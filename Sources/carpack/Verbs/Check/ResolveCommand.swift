@@ -67,11 +67,11 @@ struct ResolveCommand: ReportingCommand {
     if let handle = identity.handle {
       lines.append(("handle", "\(handle), both ways", sources.handle))
     }
-    if let handle = identity.claimedHandle, handle != identity.handle {
+    if let handle = identity.document.handle, handle != identity.handle {
       lines.append(("claims", handle.text, sources.document))
     }
     lines.append(("server", identity.pds ?? "none", sources.pds ?? sources.document))
-    let key = identity.signingKey.map { "\($0.didKey), \($0.curve.rawValue)" }
+    let key = identity.document.signingKey.map { "\($0.didKey), \($0.curve.rawValue)" }
     lines.append(("key", key ?? "none", sources.document))
     for line in lines {
       let blanks = String(repeating: " ", count: 9 - line.name.count)
@@ -87,10 +87,10 @@ struct ResolveCommand: ReportingCommand {
     json.begin(.resolve)
     json.field("did", identity.did.text)
     json.field("handle", identity.handle?.text)
-    json.field("claimedHandle", identity.claimedHandle?.text)
+    json.field("claimedHandle", identity.document.handle?.text)
     json.field("pds", identity.pds)
-    json.field("signingKey", identity.signingKey?.didKey)
-    json.field("curve", identity.signingKey?.curve.rawValue)
+    json.field("signingKey", identity.document.signingKey?.didKey)
+    json.field("curve", identity.document.signingKey?.curve.rawValue)
     json.beginObject("sources")
     json.field("handle", identity.sources.handle)
     json.field("document", identity.sources.document)
