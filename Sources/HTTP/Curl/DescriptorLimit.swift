@@ -3,7 +3,7 @@ internal import LibC
 /// How many descriptors the process may have open.
 enum DescriptorLimit {
   /// How many are wanted: more than any number of transfers needs.
-  private static let wanted: UInt64 = 8192
+  private static let wanted: rlim_t = 8192
   /// How many are left for what is not a transfer: archives, libraries, the system's own.
   private static let others = 64
   /// How many a transfer takes at most: its socket, the pair by which its name is looked up, a file
@@ -24,14 +24,11 @@ enum DescriptorLimit {
       let resource = RLIMIT_NOFILE
     #endif
     guard unsafe getrlimit(resource, &limit) == 0 else { return maximumTransfers }
-    let current = UInt64(limit.rlim_cur)
-    let possible = min(UInt64(limit.rlim_max), max(current, wanted))
-    if possible > current {
-      limit.rlim_cur = rlim_t(possible)
-      _ = unsafe setrlimit(resource, &limit)
-      _ = unsafe getrlimit(resource, &limit)
-    }
-    let open = Int(clamping: UInt64(limit.rlim_cur))
+    limit.rlim_cur = min(limit.rlim_max, max(limit.rlim_cur, wanted))
+    _ = unsafe setrlimit(resource, &limit)
+    // It may not have been allowed.
+    _ = unsafe getrlimit(resource, &limit)
+    let open = Int(clamping: limit.rlim_cur)
     return min(maximumTransfers, max(1, (open - others) / perTransfer))
   }
 }
