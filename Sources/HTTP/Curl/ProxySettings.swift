@@ -10,27 +10,14 @@ internal import Synchronization
 ///
 /// libcurl would read the same variables; but the check of addresses has to know who is
 /// connected to.
-struct ProxySettings: Sendable {
+final class ProxySettings: Sendable {
   private let proxy: String?
   private let exceptions: [Substring]
   /// Hosts whose address the user has set: a proxy would look them up by itself.
   private let pinned: Set<Authority>
-  private let notice: Notice
-
-  /// Tells once that a proxy is used.
-  private final class Notice: Sendable {
-    private let isGiven = Atomic<Bool>(false)
-    private let observer: @Sendable (NetworkEvent) -> Void
-
-    init(_ observer: @escaping @Sendable (NetworkEvent) -> Void) { self.observer = observer }
-
-    func give(_ proxy: String) {
-      guard !isGiven.exchange(true, ordering: .relaxed) else { return }
-      // It may carry a user name and a password.
-      let place = proxy.split(separator: "@", omittingEmptySubsequences: false).last ?? ""
-      observer(.proxy(Excerpt.of(String(place))))
-    }
-  }
+  private let observer: @Sendable (NetworkEvent) -> Void
+  /// Whether the observer has been told that a proxy is used.
+  private let isTold = Atomic<Bool>(false)
 
   /// The environment of this process.
   static var environment: [String: String] { ProcessInfo.processInfo.environment }
@@ -42,7 +29,7 @@ struct ProxySettings: Sendable {
     observer: @escaping @Sendable (NetworkEvent) -> Void = { _ in }
   ) {
     self.pinned = pinned
-    notice = Notice(observer)
+    self.observer = observer
     func variable(_ names: String...) -> String? {
       names.lazy.compactMap { environment[$0] }.first { !$0.isEmpty }
     }
@@ -67,7 +54,11 @@ struct ProxySettings: Sendable {
       if name == "*" || host == name { return nil }
       if !name.isEmpty, host.hasSuffix("." + name), url.authority.address == nil { return nil }
     }
-    notice.give(proxy)
+    if !isTold.exchange(true, ordering: .relaxed) {
+      // It may carry a user name and a password.
+      let place = proxy.split(separator: "@", omittingEmptySubsequences: false).last ?? ""
+      observer(.proxy(Excerpt.of(String(place))))
+    }
     return proxy
   }
 }
