@@ -65,30 +65,27 @@ static inline CURLcode carpack_easy_setopt_pointer(
   return curl.curl_easy_setopt(handle, option, value);
 }
 
-/* CURLOPT_WRITEFUNCTION, and CURLOPT_HEADERFUNCTION, whose prototype is the same. */
-static inline CURLcode carpack_easy_setopt_write(
-    struct carpack_curl curl, CURL *handle, CURLoption option, curl_write_callback value) {
-  return curl.curl_easy_setopt(handle, option, value);
+/* The functions that take an answer and give what is sent along, and what they are called with. */
+static inline void carpack_easy_set_transfer(
+    struct carpack_curl curl, CURL *handle, curl_write_callback head, curl_write_callback body,
+    curl_read_callback read, curl_seek_callback seek, void *context) {
+  curl.curl_easy_setopt(handle, CURLOPT_HEADERFUNCTION, head);
+  curl.curl_easy_setopt(handle, CURLOPT_HEADERDATA, context);
+  curl.curl_easy_setopt(handle, CURLOPT_WRITEFUNCTION, body);
+  curl.curl_easy_setopt(handle, CURLOPT_WRITEDATA, context);
+  curl.curl_easy_setopt(handle, CURLOPT_READFUNCTION, read);
+  curl.curl_easy_setopt(handle, CURLOPT_READDATA, context);
+  curl.curl_easy_setopt(handle, CURLOPT_SEEKFUNCTION, seek);
+  curl.curl_easy_setopt(handle, CURLOPT_SEEKDATA, context);
 }
 
-static inline CURLcode carpack_easy_setopt_read(
-    struct carpack_curl curl, CURL *handle, curl_read_callback value) {
-  return curl.curl_easy_setopt(handle, CURLOPT_READFUNCTION, value);
-}
-
-static inline CURLcode carpack_easy_setopt_seek(
-    struct carpack_curl curl, CURL *handle, curl_seek_callback value) {
-  return curl.curl_easy_setopt(handle, CURLOPT_SEEKFUNCTION, value);
-}
-
-static inline CURLcode carpack_easy_setopt_opensocket(
-    struct carpack_curl curl, CURL *handle, curl_opensocket_callback value) {
-  return curl.curl_easy_setopt(handle, CURLOPT_OPENSOCKETFUNCTION, value);
-}
-
-static inline CURLcode carpack_easy_setopt_prereq(
-    struct carpack_curl curl, CURL *handle, curl_prereq_callback value) {
-  return curl.curl_easy_setopt(handle, CURLOPT_PREREQFUNCTION, value);
+/* The functions that are asked about addresses, and what they are called with; an error if libcurl is too old to ask. */
+static inline CURLcode carpack_easy_set_address_check(
+    struct carpack_curl curl, CURL *handle, curl_opensocket_callback open, curl_prereq_callback before, void *context) {
+  curl.curl_easy_setopt(handle, CURLOPT_OPENSOCKETDATA, context);
+  curl.curl_easy_setopt(handle, CURLOPT_PREREQDATA, context);
+  CURLcode code = curl.curl_easy_setopt(handle, CURLOPT_OPENSOCKETFUNCTION, open);
+  return code ? code : curl.curl_easy_setopt(handle, CURLOPT_PREREQFUNCTION, before);
 }
 
 static inline CURLcode carpack_easy_getinfo_socket(

@@ -19,8 +19,7 @@ struct ConnectionRules: Sendable {
     _ options: NetworkOptions, policy: AddressPolicy,
     environment: [String: String] = ProxySettings.environment
   ) throws(TransportError) {
-    var pins: [HostPin] = []
-    for pin in options.hostPins { pins.append(try HostPin(pin)) }
+    let pins = try options.hostPins.map { pin throws(TransportError) in try HostPin(pin) }
     self.policy = policy
     settings = CurlSettings(
       userAgent: options.userAgent, caFile: options.caFile, resolve: pins.map(\.resolveEntry),
@@ -57,16 +56,17 @@ struct ConnectionTarget: Sendable {
   let isRedirected: Bool
   let proxy: String?
   var settings: CurlSettings
+
+  /// An error about it.
+  func error(_ reason: TransportError.Reason) -> TransportError {
+    TransportError(reason, url: "\(url)")
+  }
 }
 
 extension CurlEasy {
   /// Sets all that concerns the connection: to where, by which protocols, pins, proxy and
-  /// certificates, and who permits the address.
-  ///
-  /// - Parameter check: what permits addresses; it has to live as long as the handle.
-  /// - Returns: False if libcurl is too old to ask about addresses: then nothing may be sent.
-  func configure(for check: AddressCheck) -> Bool {
-    let target = check.target
+  /// certificates.
+  func configure(_ target: ConnectionTarget) {
     set(CURLOPT_URL, target.url.text)
     set(CURLOPT_PROTOCOLS_STR, "http,https")
     // One answer for each connection: the system holds a server up whose body is not read, and none
@@ -86,8 +86,5 @@ extension CurlEasy {
     set(CURLOPT_PROXY, target.proxy ?? "")
     set(CURLOPT_NOPROXY, "")
     set(CURLOPT_SUPPRESS_CONNECT_HEADERS, 1)
-    return unsafe setAddressCheck(
-      socket: CurlCallbacks.openSocket, beforeRequest: CurlCallbacks.beforeRequest,
-      context: Unmanaged.passUnretained(check).toOpaque())
   }
 }

@@ -8,28 +8,31 @@ internal import LibC
 enum CurlCallbacks {
   /// `CURLOPT_HEADERFUNCTION`: one line.
   static let head: curl_write_callback = { data, size, count, context in
-    guard let transfer = unsafe transfer(context) else { return 0 }
+    guard let transfer: CurlTransfer = unsafe object(context) else { return 0 }
     let line = unsafe bytes(data, size * count)
     return unsafe transfer.takeLine(line.span) ? size * count : 0
   }
 
   /// `CURLOPT_WRITEFUNCTION`: a piece of the body, decompressed.
   static let body: curl_write_callback = { data, size, count, context in
-    guard let transfer = unsafe transfer(context) else { return 0 }
+    guard let transfer: CurlTransfer = unsafe object(context) else { return 0 }
     let piece = unsafe bytes(data, size * count)
     return unsafe transfer.takeBody(piece.span) ? size * count : Int(CURL_WRITEFUNC_PAUSE)
   }
 
   /// `CURLOPT_READFUNCTION`: the next piece of what is sent along.
   static let read: curl_read_callback = { data, size, count, context in
-    guard let transfer = unsafe transfer(context) else { return Int(CURL_READFUNC_ABORT) }
+    guard let transfer: CurlTransfer = unsafe object(context) else {
+      return Int(CURL_READFUNC_ABORT)
+    }
     let buffer = unsafe UnsafeMutableRawBufferPointer(start: data, count: size * count)
     return unsafe transfer.giveBody(into: buffer) ?? Int(CURL_READFUNC_ABORT)
   }
 
   /// `CURLOPT_SEEKFUNCTION`: the request is sent again on another connection.
   static let seek: curl_seek_callback = { context, offset, origin in
-    guard let transfer = unsafe transfer(context), origin == SEEK_SET, offset >= 0 else {
+    guard let transfer: CurlTransfer = unsafe object(context), origin == SEEK_SET, offset >= 0
+    else {
       return CURL_SEEKFUNC_FAIL
     }
     transfer.rewindBody(to: UInt64(offset))
@@ -38,7 +41,7 @@ enum CurlCallbacks {
 
   /// `CURLOPT_OPENSOCKETFUNCTION`: the address is known, and nothing has been sent to it.
   static let openSocket: curl_opensocket_callback = { context, purpose, address in
-    guard let check = unsafe check(context), let address = unsafe address,
+    guard let check: AddressCheck = unsafe object(context), let address = unsafe address,
       let ip = unsafe IPAddress(
         family: address.pointee.family, socketAddress: carpack_socket_address(address)),
       check.permits(ip)
@@ -58,18 +61,15 @@ enum CurlCallbacks {
   /// `CURLOPT_PREREQFUNCTION`: there is a connection, perhaps one that another request had opened
   /// under another rule.
   static let beforeRequest: curl_prereq_callback = { context, remote, _, _, _ in
-    guard let check = unsafe check(context), let remote = unsafe remote,
+    guard let check: AddressCheck = unsafe object(context), let remote = unsafe remote,
       let ip = unsafe IPAddress(String(cString: remote)), check.permits(ip)
     else { return CInt(CURL_PREREQFUNC_ABORT) }
     return CInt(CURL_PREREQFUNC_OK)
   }
 
-  private static func transfer(_ context: UnsafeMutableRawPointer?) -> CurlTransfer? {
-    unsafe context.map { unsafe Unmanaged<CurlTransfer>.fromOpaque($0).takeUnretainedValue() }
-  }
-
-  private static func check(_ context: UnsafeMutableRawPointer?) -> AddressCheck? {
-    unsafe context.map { unsafe Unmanaged<AddressCheck>.fromOpaque($0).takeUnretainedValue() }
+  /// What libcurl was given as a context.
+  private static func object<Object: AnyObject>(_ context: UnsafeMutableRawPointer?) -> Object? {
+    unsafe context.map { unsafe Unmanaged.fromOpaque($0).takeUnretainedValue() }
   }
 
   private static func bytes(_ data: UnsafeMutablePointer<CChar>?, _ count: Int)

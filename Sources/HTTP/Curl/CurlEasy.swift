@@ -7,18 +7,32 @@ internal import CCurl
 final class CurlEasy {
   let handle: CurlLibrary.Easy
   private let library: CurlLibrary
+  private let check: AddressCheck
   private var lists: [CurlLibrary.List]
   private let errorText: UnsafeMutablePointer<CChar>
 
-  /// A handle with libcurl's defaults; nil if there is no memory.
-  init?(_ library: CurlLibrary) {
-    guard let handle = library.functions.curl_easy_init() else { return nil }
+  /// A handle for a connection that is set up, whose addresses are checked.
+  ///
+  /// - Throws: ``TransportError`` if there is no memory, or libcurl is too old to ask about
+  ///   addresses: then nothing may be sent.
+  init(_ library: CurlLibrary, _ check: AddressCheck) throws(TransportError) {
+    guard let handle = library.functions.curl_easy_init() else {
+      throw check.target.error(.unavailable("no memory"))
+    }
     unsafe self.handle = handle
     self.library = library
+    self.check = check
     unsafe lists = []
     unsafe errorText = .allocate(capacity: Int(CURL_ERROR_SIZE))
     unsafe errorText.initialize(repeating: 0, count: Int(CURL_ERROR_SIZE))
     unsafe set(CURLOPT_ERRORBUFFER, UnsafeRawPointer(errorText))
+    configure(check.target)
+    let code = unsafe carpack_easy_set_address_check(
+      library.functions, handle, CurlCallbacks.openSocket, CurlCallbacks.beforeRequest,
+      Unmanaged.passUnretained(check).toOpaque())
+    guard code == CURLE_OK else {
+      throw check.target.error(.unavailable("7.80 or newer is needed"))
+    }
   }
 
   deinit {
@@ -48,52 +62,19 @@ final class CurlEasy {
     unsafe set(option, UnsafeRawPointer(list))
   }
 
-  /// Sets the body that is sent along, which libcurl copies.
-  func setBody(_ body: [UInt8]) {
+  /// Sets the body that is sent along: libcurl copies it if it is small, and asks the transfer for
+  /// it otherwise.
+  func setBody(_ body: RequestBody) {
     _ = unsafe carpack_easy_setopt_offset(
-      library.functions, handle, CURLOPT_POSTFIELDSIZE_LARGE, curl_off_t(body.count))
-    unsafe body.withUnsafeBytes { unsafe set(CURLOPT_COPYPOSTFIELDS, $0.baseAddress) }
+      library.functions, handle, CURLOPT_POSTFIELDSIZE_LARGE, curl_off_t(clamping: body.byteCount))
+    unsafe body.toCopy?.withUnsafeBytes { unsafe set(CURLOPT_COPYPOSTFIELDS, $0.baseAddress) }
   }
 
-  /// Has a body sent along that is asked for piece by piece; false if libcurl is too old for that.
-  func setBody(
-    byteCount: UInt64, read: curl_read_callback, seek: curl_seek_callback,
-    context: UnsafeMutableRawPointer
-  ) -> Bool {
-    let library = library.functions
-    let codes = unsafe [
-      carpack_easy_setopt_offset(
-        library, handle, CURLOPT_POSTFIELDSIZE_LARGE, curl_off_t(clamping: byteCount)),
-      carpack_easy_setopt_read(library, handle, read),
-      carpack_easy_setopt_seek(library, handle, seek),
-    ]
-    for option in [CURLOPT_READDATA, CURLOPT_SEEKDATA] { unsafe set(option, context) }
-    return codes.allSatisfy { $0 == CURLE_OK }
-  }
-
-  /// Sets the functions that take an answer, and what they are called with.
-  func setReception(
-    head: curl_write_callback, body: curl_write_callback, context: UnsafeMutableRawPointer
-  ) {
-    let library = library.functions
-    _ = unsafe carpack_easy_setopt_write(library, handle, CURLOPT_HEADERFUNCTION, head)
-    _ = unsafe carpack_easy_setopt_write(library, handle, CURLOPT_WRITEFUNCTION, body)
-    for option in [CURLOPT_HEADERDATA, CURLOPT_WRITEDATA] { unsafe set(option, context) }
-  }
-
-  /// Sets the functions that are asked about addresses, and what they are called with; false if
-  /// libcurl is too old to ask.
-  func setAddressCheck(
-    socket: curl_opensocket_callback, beforeRequest: curl_prereq_callback,
-    context: UnsafeMutableRawPointer
-  ) -> Bool {
-    let library = library.functions
-    let codes = unsafe [
-      carpack_easy_setopt_opensocket(library, handle, socket),
-      carpack_easy_setopt_prereq(library, handle, beforeRequest),
-    ]
-    for option in [CURLOPT_OPENSOCKETDATA, CURLOPT_PREREQDATA] { unsafe set(option, context) }
-    return codes.allSatisfy { $0 == CURLE_OK }
+  /// Has a transfer take the answer, and give what is sent along; it has to live as long as this.
+  func setTransfer(_ transfer: CurlTransfer) {
+    unsafe carpack_easy_set_transfer(
+      library.functions, handle, CurlCallbacks.head, CurlCallbacks.body, CurlCallbacks.read,
+      CurlCallbacks.seek, Unmanaged.passUnretained(transfer).toOpaque())
   }
 
   /// Whether a request went out: everything before it, to the end of the TLS handshake, was done.
@@ -110,6 +91,19 @@ final class CurlEasy {
     var socket: curl_socket_t = -1
     let code = unsafe carpack_easy_getinfo_socket(library.functions, handle, &socket)
     return code == CURLE_OK && socket >= 0 ? socket : nil
+  }
+
+  /// What this code means.
+  ///
+  /// - Parameters:
+  ///   - code: what libcurl returned.
+  ///   - wasSent: whether the request went out.
+  ///   - awaitsHead: whether the head of the answer has not come to its end.
+  func reason(_ code: CURLcode, wasSent: Bool, awaitsHead: Bool) -> TransportError.Reason {
+    check.refusal(code)
+      ?? CurlFailure.reason(
+        code, explanation: explanation(of: code), wasSent: wasSent, awaitsHead: awaitsHead,
+        settings: check.target.settings)
   }
 
   /// What libcurl says went wrong, in its words.

@@ -13,7 +13,6 @@ final class CurlLoop: @unchecked Sendable {
     case begin(CurlTransfer, CurlTransfer.Continuation)
     case resume(CurlTransfer)
     case cancel(CurlTransfer)
-    case close
   }
 
   private let library: CurlLibrary
@@ -29,9 +28,13 @@ final class CurlLoop: @unchecked Sendable {
   /// The transfers whose heads have come in this turn; they belong to the thread.
   private var heads: [CurlTransfer] = []
 
-  /// Starts the thread; nil if there is no memory.
-  init?(_ library: CurlLibrary) {
-    guard let multi = library.functions.curl_multi_init() else { return nil }
+  /// Starts the thread.
+  ///
+  /// - Throws: ``TransportError`` if there is no memory.
+  init(_ library: CurlLibrary) throws(TransportError) {
+    guard let multi = library.functions.curl_multi_init() else {
+      throw TransportError(.unavailable("no memory"), url: "libcurl")
+    }
     self.library = library
     unsafe self.multi = multi
     unsafe transfers = [:]
@@ -61,24 +64,32 @@ final class CurlLoop: @unchecked Sendable {
     }
   }
 
-  /// Ends all transfers and the thread.
-  func close() { post(.close) }
+  /// Ends all transfers and the thread; what is wished later is too late.
+  func close() {
+    inbox.withLock { inbox in
+      inbox.isClosed = true
+      left.add(1, ordering: .releasing)
+      _ = unsafe library.functions.curl_multi_wakeup(multi)
+    }
+  }
 
   private func run() {
     CurlLibrary.ignoreBrokenPipes()
     while true {
-      let wishes = inbox.withLock { inbox in
+      let (wishes, isClosed) = inbox.withLock { inbox in
         _ = left.load(ordering: .acquiring)
         defer { inbox.wishes.removeAll() }
-        return inbox.wishes
+        return inbox
       }
-      for wish in wishes {
-        if case .close = wish { return end() }
-        fulfil(wish)
-      }
+      wishes.forEach(fulfil)
+      if isClosed { break }
       perform()
       _ = unsafe library.functions.curl_multi_poll(multi, nil, 0, Self.longestSleep, nil)
     }
+    for transfer in unsafe Array(transfers.values) {
+      transfer.finish(throwing: CancellationError())
+    }
+    _ = unsafe library.functions.curl_multi_cleanup(multi)
   }
 
   private func fulfil(_ wish: Wish) {
@@ -87,16 +98,13 @@ final class CurlLoop: @unchecked Sendable {
       guard let easy = transfer.begin(library, continuation) else { return }
       unsafe transfers[easy.handle] = transfer
       let code = unsafe library.functions.curl_multi_add_handle(multi, easy.handle)
-      if code != CURLM_OK { remove(transfer, CURLE_FAILED_INIT) }
+      if code != CURLM_OK { transfer.finish(CURLE_FAILED_INIT) }
     case .resume(let transfer):
-      guard let handle = unsafe handle(of: transfer) else { return }
-      let code = unsafe library.functions.curl_easy_pause(handle, CURLPAUSE_CONT)
-      if code != CURLE_OK { remove(transfer, code) }
+      guard let easy = transfer.easy else { return }
+      let code = unsafe library.functions.curl_easy_pause(easy.handle, CURLPAUSE_CONT)
+      if code != CURLE_OK { transfer.finish(code) }
     case .cancel(let transfer):
-      guard let handle = unsafe handle(of: transfer) else { return }
-      unsafe takeOut(handle)
-      transfer.finish(throwing: CancellationError())
-    case .close: break
+      if transfer.easy != nil { transfer.finish(throwing: CancellationError()) }
     }
   }
 
@@ -113,9 +121,7 @@ final class CurlLoop: @unchecked Sendable {
         let handle = unsafe message.pointee.easy_handle,
         let transfer = unsafe transfers[handle]
       else { continue }
-      // The message dies with the handle's leaving.
-      let code = unsafe carpack_message_result(message)
-      remove(transfer, code)
+      transfer.finish(unsafe carpack_message_result(message))
     }
   }
 
@@ -123,36 +129,9 @@ final class CurlLoop: @unchecked Sendable {
   /// a waiting task is woken once.
   func hasHead(_ transfer: CurlTransfer) { heads.append(transfer) }
 
-  private func remove(_ transfer: CurlTransfer, _ code: CURLcode) {
-    guard let handle = unsafe handle(of: transfer) else { return }
-    unsafe takeOut(handle)
-    transfer.finish(code)
-  }
-
-  private func takeOut(_ handle: CurlLibrary.Easy) {
-    _ = unsafe library.functions.curl_multi_remove_handle(multi, handle)
-    unsafe transfers[handle] = nil
-  }
-
-  /// The handle of a transfer that is under way.
-  private func handle(of transfer: CurlTransfer) -> CurlLibrary.Easy? {
-    guard let easy = transfer.easy, unsafe transfers[easy.handle] === transfer else { return nil }
-    return unsafe easy.handle
-  }
-
-  private func end() {
-    let late = inbox.withLock { inbox in
-      inbox.isClosed = true
-      defer { inbox.wishes.removeAll() }
-      return inbox.wishes
-    }
-    for case .begin(_, let continuation) in late {
-      continuation.resume(throwing: CancellationError())
-    }
-    for transfer in unsafe Array(transfers.values) {
-      if let handle = unsafe handle(of: transfer) { unsafe takeOut(handle) }
-      transfer.finish(throwing: CancellationError())
-    }
-    _ = unsafe library.functions.curl_multi_cleanup(multi)
+  /// Takes the handle of a transfer that ends out of libcurl's hands.
+  func takeOut(_ easy: CurlEasy) {
+    _ = unsafe library.functions.curl_multi_remove_handle(multi, easy.handle)
+    unsafe transfers[easy.handle] = nil
   }
 }

@@ -13,8 +13,6 @@ struct CurlSettings: Sendable {
   /// In how many seconds all of a short answer has to be here, the connection not counted; nil for
   /// a long one.
   var totalSeconds: Int?
-  /// In how many seconds everything has to be over, whatever else is allowed; nil for no such limit.
-  var secondsLeft: Int?
 
   /// A transfer that brings less than this in a second, over the time of a stall, stands still: on
   /// the slowest of lines sixteen at a time bring more.
@@ -40,7 +38,6 @@ struct CurlSettings: Sendable {
     if let patience = request.patience { settings.stallSeconds = max(stallSeconds, patience) }
     if !request.isStreamed { settings.totalSeconds = Self.shortTotalSeconds }
     if let left = request.secondsLeft {
-      settings.secondsLeft = left
       settings.connectSeconds = min(connectSeconds, left)
       settings.totalSeconds = min(settings.totalSeconds ?? left, left)
     }
@@ -50,39 +47,38 @@ struct CurlSettings: Sendable {
 
 extension CurlEasy {
   /// Sets what a transfer asks, and how long it may take; not the connection, and no callbacks.
-  func configure(for order: CurlTransfer.Order) {
-    let settings = order.target.settings
-    if order.request.wantsNewConnection { set(CURLOPT_FRESH_CONNECT, 1) }
+  func configure(for request: HTTPRequest, _ settings: CurlSettings) {
+    if request.wantsNewConnection { set(CURLOPT_FRESH_CONNECT, 1) }
     // libcurl does not count the time that a transfer is paused.
     set(CURLOPT_LOW_SPEED_LIMIT, CurlSettings.leastBytesPerSecond)
     set(CURLOPT_LOW_SPEED_TIME, settings.stallSeconds)
     if let total = settings.totalSeconds {
-      set(CURLOPT_TIMEOUT, min(settings.connectSeconds + total, settings.secondsLeft ?? .max))
+      set(CURLOPT_TIMEOUT, min(settings.connectSeconds + total, request.secondsLeft ?? .max))
     }
 
-    var fields = order.request.fields.map { name, value in
+    var fields = request.fields.map { name, value in
       // An empty value is written with a semicolon; with a colon it would take the field away.
       value.isEmpty ? "\(name);" : "\(name): \(value)"
     }
-    if order.request.offset > 0 { set(CURLOPT_RANGE, "\(order.request.offset)-") }
+    if request.offset > 0 { set(CURLOPT_RANGE, "\(request.offset)-") }
     // A part of what is compressed could not be decompressed.
-    let isCompressed = order.request.acceptsCompression && order.request.offset == 0
+    let isCompressed = request.acceptsCompression && request.offset == 0
     if isCompressed { set(CURLOPT_ACCEPT_ENCODING, "gzip, deflate") }
     set(
       CURLOPT_BUFFERSIZE,
       isCompressed ? CurlSettings.compressedBufferSize : CurlSettings.bufferSize)
-    switch order.request.method {
+    switch request.method {
     case .get: break
     case .head: set(CURLOPT_NOBODY, 1)
-    case .delete: set(CURLOPT_CUSTOMREQUEST, order.request.method.rawValue)
+    case .delete: set(CURLOPT_CUSTOMREQUEST, request.method.rawValue)
     case .post, .put:
       set(CURLOPT_POST, 1)
       // What is put is sent as what is posted is.
-      if order.request.method == .put { set(CURLOPT_CUSTOMREQUEST, order.request.method.rawValue) }
-      if let body = order.request.body.toCopy { setBody(body) }
+      set(CURLOPT_CUSTOMREQUEST, request.method.rawValue)
+      setBody(request.body)
       set(CURLOPT_UPLOAD_BUFFERSIZE, CurlSettings.uploadBufferSize)
       fields.append("Expect:")
-      if !order.request.fields.contains(where: { $0.name.lowercased() == "content-type" }) {
+      if !request.fields.contains(where: { $0.name.lowercased() == "content-type" }) {
         fields.append("Content-Type:")
       }
     }

@@ -8,17 +8,10 @@ internal import Synchronization
 /// only moves bytes.
 @safe
 final class CurlTransfer: Transfer, @unchecked Sendable {
-  /// What is asked, and what has been decided about it.
-  struct Order: Sendable {
-    var request: HTTPRequest
-    var target: ConnectionTarget
-    var url: HTTPURL { target.url }
-  }
-
   typealias Continuation = CheckedContinuation<HTTPResponse, any Error>
 
-  let order: Order
-  private let addresses: AddressCheck
+  private let request: HTTPRequest
+  private let target: ConnectionTarget
   private let loop: CurlLoop
   /// Where the body goes.
   let pipe = BodyPipe()
@@ -33,21 +26,19 @@ final class CurlTransfer: Transfer, @unchecked Sendable {
   /// What of the body has come and is not in the pipe yet.
   private var piece: [UInt8] = []
   /// Why libcurl was told to stop.
-  private var failure: TransportError?
+  private var failure: (any Error)?
   /// How much of what is sent along has been handed to libcurl.
   private var bodyOffset: UInt64 = 0
-  /// Why what is sent along could not be read.
-  private var bodyFailure: (any Error)?
 
   /// How many bytes of a body are gathered before they are handed on: for each time the reader is
   /// woken.
   private static let pieceLength = 128 << 10
 
-  init(_ order: Order, loop: CurlLoop) {
-    self.order = order
+  init(_ request: HTTPRequest, _ target: ConnectionTarget, loop: CurlLoop) {
+    self.request = request
+    self.target = target
     self.loop = loop
-    addresses = AddressCheck(order.target)
-    reception = Reception(of: order.url, hasBody: order.request.method != .head)
+    reception = Reception(of: target.url, hasBody: request.method != .head)
   }
 
   /// Goes on after a pause.
@@ -62,67 +53,42 @@ final class CurlTransfer: Transfer, @unchecked Sendable {
   /// Makes the handle; nil, with the continuation resumed, if nothing is to begin.
   func begin(_ library: CurlLibrary, _ continuation: Continuation) -> CurlEasy? {
     self.continuation = continuation
-    guard !cancelled.load(ordering: .acquiring) else {
-      finish(throwing: CancellationError())
-      return nil
+    do {
+      if cancelled.load(ordering: .acquiring) { throw CancellationError() }
+      let easy = try CurlEasy(library, AddressCheck(target))
+      easy.configure(for: request, target.settings)
+      easy.setTransfer(self)
+      self.easy = easy
+    } catch {
+      finish(throwing: error)
     }
-    guard let easy = CurlEasy(library) else {
-      finish(throwing: error(.unavailable("no memory")))
-      return nil
-    }
-    easy.configure(for: order)
-    unsafe easy.setReception(
-      head: CurlCallbacks.head, body: CurlCallbacks.body,
-      context: Unmanaged.passUnretained(self).toOpaque())
-    guard easy.configure(for: addresses) else {
-      finish(throwing: error(.unavailable("7.80 or newer is needed")))
-      return nil
-    }
-    if order.request.body.toCopy == nil {
-      guard
-        unsafe easy.setBody(
-          byteCount: order.request.body.byteCount, read: CurlCallbacks.read,
-          seek: CurlCallbacks.seek, context: Unmanaged.passUnretained(self).toOpaque())
-      else {
-        finish(throwing: error(.unavailable("it sends no long bodies")))
-        return nil
-      }
-    }
-    self.easy = easy
     return easy
   }
 
-  /// Ends it as libcurl says it ended; the handle must have been taken out of the multi handle.
+  /// Ends it as libcurl says it ended.
   func finish(_ code: CURLcode) {
-    if let failure = bodyFailure ?? failure {
-      finish(throwing: failure)
-    } else if code == CURLE_OK {
-      do throws(TransportError) {
-        try reception.finish()
-        finish()
-      } catch {
-        finish(throwing: error)
+    do {
+      if let failure { throw failure }
+      if code != CURLE_OK, let easy {
+        var error = target.error(
+          easy.reason(code, wasSent: easy.wasSent, awaitsHead: reception.progress == nil))
+        error.progress = reception.progress
+        throw error
       }
-    } else if let refusal = addresses.refusal(code) {
-      finish(throwing: error(refusal))
-    } else {
-      var error = error(
-        CurlFailure.reason(
-          code, explanation: easy?.explanation(of: code) ?? "", wasSent: easy?.wasSent ?? false,
-          awaitsHead: reception.progress == nil, settings: order.target.settings))
-      error.progress = reception.progress
+      try reception.finish()
+      finish(throwing: nil)
+    } catch {
       finish(throwing: error)
     }
   }
 
-  /// Ends it: what has come is handed on, and then why there is no more of it.
-  func finish(throwing error: (any Error)? = nil) {
-    easy = nil
+  /// Ends it: what has come is handed on, and then why there is no more of it, if there is not.
+  func finish(throwing error: (any Error)?) {
+    if let easy = easy.take() { loop.takeOut(easy) }
     pipe.finish(with: piece, throwing: error)
     piece = []
     handOnHead()
-    continuation.take()?.resume(
-      throwing: error ?? TransportError(.cutOff("it has no head"), url: "\(order.url)"))
+    if let error { continuation.take()?.resume(throwing: error) }
   }
 
   /// Hands the head on, if it has come and has not been handed on yet.
@@ -134,10 +100,6 @@ final class CurlTransfer: Transfer, @unchecked Sendable {
   private func handOn() {
     pipe.put(piece)
     piece = []
-  }
-
-  private func error(_ reason: TransportError.Reason) -> TransportError {
-    TransportError(reason, url: "\(order.url)")
   }
 }
 
@@ -161,11 +123,11 @@ extension CurlTransfer {
   /// nil if it cannot be read.
   func giveBody(into buffer: UnsafeMutableRawBufferPointer) -> Int? {
     do {
-      let count = try unsafe order.request.body.copy(from: bodyOffset, into: buffer)
+      let count = try unsafe request.body.copy(from: bodyOffset, into: buffer)
       bodyOffset += UInt64(count)
       return count
     } catch {
-      bodyFailure = error
+      failure = failure ?? error
       return nil
     }
   }

@@ -21,10 +21,7 @@ package final class CurlTransport: HTTPTransport {
   package init(_ options: NetworkOptions, policy: AddressPolicy) throws(TransportError) {
     let library = try CurlLibrary.forURL("libcurl")
     rules = try ConnectionRules(options, policy: policy)
-    guard let loop = CurlLoop(library) else {
-      throw TransportError(.unavailable("no memory"), url: "libcurl")
-    }
-    self.loop = loop
+    loop = try CurlLoop(library)
   }
 
   deinit { loop.close() }
@@ -44,11 +41,11 @@ package final class CurlTransport: HTTPTransport {
     while true {
       var target = try rules.target(url, isRedirected: isRedirected)
       target.settings = target.settings.adapted(to: request)
-      var response = try await begin(.init(request: request, target: target))
+      var response = try await begin(request, target)
       let part = request.asksForPart ? 0 : response.bodyStart(askedFor: request.offset)
       guard let start = part else {
         guard request.offset > 0 else {
-          throw TransportError(.malformedAnswer("a part came instead of the whole"), url: "\(url)")
+          throw target.error(.malformedAnswer("a part came instead of the whole"))
         }
         request.offset = 0
         continue
@@ -59,14 +56,12 @@ package final class CurlTransport: HTTPTransport {
       // Read to its end, its connection can be used again.
       _ = try await response.body.beginning(maximumErrorBody)
       redirects += 1
-      guard redirects <= Self.maximumRedirects else {
-        throw TransportError(.tooManyRedirects, url: "\(url)")
-      }
+      guard redirects <= Self.maximumRedirects else { throw target.error(.tooManyRedirects) }
       let next: HTTPURL
       do throws(TransportError) {
         next = try url.resolving(location)
       } catch {
-        throw TransportError(.refusedRedirect(error.url), url: "\(url)")
+        throw target.error(.refusedRedirect(error.url))
       }
       if !next.hasSameOrigin(as: url) {
         isRedirected = true
@@ -80,8 +75,10 @@ package final class CurlTransport: HTTPTransport {
   private static let confidential: Set<String> = ["authorization", "cookie", "proxy-authorization"]
 
   /// Begins a transfer, and returns with the head of its answer.
-  private func begin(_ order: CurlTransfer.Order) async throws -> HTTPResponse {
-    let transfer = CurlTransfer(order, loop: loop)
+  private func begin(_ request: HTTPRequest, _ target: ConnectionTarget) async throws
+    -> HTTPResponse
+  {
+    let transfer = CurlTransfer(request, target, loop: loop)
     var response = try await withTaskCancellationHandler {
       try await withCheckedThrowingContinuation { loop.post(.begin(transfer, $0)) }
     } onCancel: {

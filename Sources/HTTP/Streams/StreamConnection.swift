@@ -13,7 +13,7 @@ final class StreamConnection: @unchecked Sendable {
   private let library: CurlLibrary
   private let multi: CurlLibrary.Multi
   private let easy: CurlEasy
-  private let check: AddressCheck
+  private let target: ConnectionTarget
   private let cancelled = Atomic<Bool>(false)
   private var descriptor: curl_socket_t = -1
   private var buffer = [UInt8](repeating: 0, count: 64 << 10)
@@ -25,22 +25,16 @@ final class StreamConnection: @unchecked Sendable {
   ///
   /// - Throws: ``TransportError`` if libcurl cannot be used.
   init(_ target: ConnectionTarget) throws(TransportError) {
-    let url = "\(target.url)"
-    library = try CurlLibrary.forURL(url)
-    guard let easy = CurlEasy(library), let multi = library.functions.curl_multi_init()
-    else {
-      throw TransportError(.unavailable("no memory"), url: url)
-    }
-    self.easy = easy
-    unsafe self.multi = multi
-    check = AddressCheck(target)
+    self.target = target
+    library = try CurlLibrary.forURL("\(target.url)")
+    easy = try CurlEasy(library, AddressCheck(target))
     easy.set(CURLOPT_CONNECT_ONLY, 1)
-    guard easy.configure(for: check),
-      unsafe library.functions.curl_multi_add_handle(multi, easy.handle) == CURLM_OK
-    else {
-      unsafe _ = library.functions.curl_multi_cleanup(multi)
-      throw TransportError(.unavailable("7.80 or newer is needed"), url: url)
+    guard let multi = library.functions.curl_multi_init() else {
+      throw target.error(.unavailable("no memory"))
     }
+    unsafe self.multi = multi
+    // Without memory it is not taken, and then there is nothing that connects.
+    _ = unsafe library.functions.curl_multi_add_handle(multi, easy.handle)
   }
 
   deinit {
@@ -66,7 +60,7 @@ final class StreamConnection: @unchecked Sendable {
     while true {
       try checkCancellation()
       let code = unsafe library.functions.curl_multi_perform(multi, &running)
-      guard code == CURLM_OK else { throw error(.unavailable("error \(code.rawValue)")) }
+      guard code == CURLM_OK else { throw target.error(.unavailable("error \(code.rawValue)")) }
       if running == 0 { break }
       _ = unsafe library.functions.curl_multi_poll(multi, nil, 0, CInt(Self.longestSleep), nil)
     }
@@ -74,11 +68,7 @@ final class StreamConnection: @unchecked Sendable {
     let message = unsafe library.functions.curl_multi_info_read(multi, &rest)
     let code = unsafe message.map { unsafe carpack_message_result($0) } ?? CURLE_FAILED_INIT
     guard code == CURLE_OK, let socket = easy.activeSocket else {
-      throw error(
-        check.refusal(code)
-          ?? CurlFailure.reason(
-            code, explanation: easy.explanation(of: code), wasSent: false, awaitsHead: true,
-            settings: check.target.settings))
+      throw target.error(easy.reason(code, wasSent: false, awaitsHead: true))
     }
     descriptor = socket
   }
@@ -91,9 +81,9 @@ final class StreamConnection: @unchecked Sendable {
     let code = unsafe library.functions.curl_easy_recv(easy.handle, &buffer, buffer.count, &count)
     switch code {
     case CURLE_OK where count > 0: return buffer[..<count]
-    case CURLE_OK: throw error(.cutOff("the server has ended it"))
+    case CURLE_OK: throw target.error(.cutOff("the server has ended it"))
     case CURLE_AGAIN: return nil
-    default: throw error(.cutOff(Excerpt.of(easy.explanation(of: code))))
+    default: throw target.error(.cutOff(Excerpt.of(easy.explanation(of: code))))
     }
   }
 
@@ -111,7 +101,7 @@ final class StreamConnection: @unchecked Sendable {
       unsafe library.functions.curl_easy_send(easy.handle, rest.baseAddress, rest.count, &count)
     }
     guard code == CURLE_OK || code == CURLE_AGAIN else {
-      throw error(.cutOff(Excerpt.of(easy.explanation(of: code))))
+      throw target.error(.cutOff(Excerpt.of(easy.explanation(of: code))))
     }
     return count
   }
@@ -128,17 +118,12 @@ final class StreamConnection: @unchecked Sendable {
     // Rounded up, so that it does not wake before the deadline.
     let code = unsafe library.functions.curl_multi_poll(
       multi, &place, 1, CInt(max(0, min(left, Self.longestSleep)).rounded(.up)), nil)
-    guard code == CURLM_OK else { throw error(.unavailable("error \(code.rawValue)")) }
+    guard code == CURLM_OK else { throw target.error(.unavailable("error \(code.rawValue)")) }
     try checkCancellation()
   }
 
   /// Throws `CancellationError` if it was cancelled.
   func checkCancellation() throws(CancellationError) {
     if cancelled.load(ordering: .acquiring) { throw CancellationError() }
-  }
-
-  /// An error about this connection.
-  func error(_ reason: TransportError.Reason) -> TransportError {
-    TransportError(reason, url: "\(check.target.url)")
   }
 }

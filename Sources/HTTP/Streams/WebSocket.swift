@@ -66,7 +66,7 @@ package final class WebSocket: @unchecked Sendable {
       } else {
         try connection.wait(toSend: isSending, until: deadline)
       }
-      guard .now < deadline else { throw connection.error(.tooSlow(seconds: seconds)) }
+      guard .now < deadline else { throw target.error(.tooSlow(seconds: seconds)) }
     }
   }
 
@@ -91,7 +91,7 @@ package final class WebSocket: @unchecked Sendable {
       case .pong: break
       case .close(let why):
         let reason = why.isEmpty ? "" : ": \(Excerpt.of(why))"
-        throw connection.error(.cutOff("the server has closed the stream\(reason)"))
+        throw target.error(.cutOff("the server has closed the stream\(reason)"))
       case nil:
         try flush()
         if let bytes = try connection.receive() {
@@ -115,7 +115,7 @@ package final class WebSocket: @unchecked Sendable {
     do throws(WebSocketError) {
       return try body()
     } catch {
-      throw connection.error(.malformedAnswer(error.why))
+      throw target.error(.malformedAnswer(error.why))
     }
   }
 
@@ -145,7 +145,7 @@ package final class WebSocket: @unchecked Sendable {
       sent += count
       guard count == 0 else { continue }
       guard .now < sendDeadline else {
-        throw connection.error(
+        throw target.error(
           .cutOff(
             "the server has read nothing for \(target.settings.stallSeconds) seconds"))
       }
