@@ -22,40 +22,34 @@ enum CurlCallbacks {
 
   /// `CURLOPT_READFUNCTION`: the next piece of what is sent along.
   static let read: curl_read_callback = { data, size, count, context in
-    guard let transfer: CurlTransfer = unsafe object(context) else {
-      return Int(CURL_READFUNC_ABORT)
-    }
+    let transfer: CurlTransfer? = unsafe object(context)
     let buffer = unsafe UnsafeMutableRawBufferPointer(start: data, count: size * count)
-    return unsafe transfer.giveBody(into: buffer) ?? Int(CURL_READFUNC_ABORT)
+    return unsafe transfer?.giveBody(into: buffer) ?? Int(CURL_READFUNC_ABORT)
   }
 
   /// `CURLOPT_SEEKFUNCTION`: the request is sent again on another connection.
   static let seek: curl_seek_callback = { context, offset, origin in
     guard let transfer: CurlTransfer = unsafe object(context), origin == SEEK_SET, offset >= 0
-    else {
-      return CURL_SEEKFUNC_FAIL
-    }
+    else { return CURL_SEEKFUNC_FAIL }
     transfer.rewindBody(to: UInt64(offset))
     return CURL_SEEKFUNC_OK
   }
 
   /// `CURLOPT_OPENSOCKETFUNCTION`: the address is known, and nothing has been sent to it.
   static let openSocket: curl_opensocket_callback = { context, purpose, address in
-    guard let check: AddressCheck = unsafe object(context), let address = unsafe address,
+    guard let check: AddressCheck = unsafe object(context), let wanted = unsafe address?.pointee,
       let ip = unsafe IPAddress(
-        family: address.pointee.family, socketAddress: carpack_socket_address(address)),
+        family: wanted.family, socketAddress: carpack_socket_address(address)),
       check.permits(ip)
     else { return CURL_SOCKET_BAD }
     #if canImport(Darwin)
-      let type = unsafe address.pointee.socktype
-    #else
-      let type = unsafe address.pointee.socktype | Int32(SOCK_CLOEXEC.rawValue)
-    #endif
-    let descriptor = unsafe socket(address.pointee.family, type, address.pointee.protocol)
-    #if canImport(Darwin)
+      let descriptor = socket(wanted.family, wanted.socktype, wanted.protocol)
       if descriptor >= 0 { _ = fcntl(descriptor, F_SETFD, FD_CLOEXEC) }
+      return descriptor
+    #else
+      let type = wanted.socktype | Int32(SOCK_CLOEXEC.rawValue)
+      return socket(wanted.family, type, wanted.protocol)
     #endif
-    return descriptor
   }
 
   /// `CURLOPT_PREREQFUNCTION`: there is a connection, perhaps one that another request had opened

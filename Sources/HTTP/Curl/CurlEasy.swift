@@ -6,8 +6,9 @@ internal import CCurl
 @safe
 final class CurlEasy {
   let handle: CurlLibrary.Easy
+  /// What is asked about the addresses it connects to.
+  let check: AddressCheck
   private let library: CurlLibrary
-  private let check: AddressCheck
   private var lists: [CurlLibrary.List]
   private let errorText: UnsafeMutablePointer<CChar>
 
@@ -91,19 +92,6 @@ final class CurlEasy {
     var socket: curl_socket_t = -1
     let code = unsafe carpack_easy_getinfo_socket(library.functions, handle, &socket)
     return code == CURLE_OK && socket >= 0 ? socket : nil
-  }
-
-  /// What this code means.
-  ///
-  /// - Parameters:
-  ///   - code: what libcurl returned.
-  ///   - wasSent: whether the request went out.
-  ///   - awaitsHead: whether the head of the answer has not come to its end.
-  func reason(_ code: CURLcode, wasSent: Bool, awaitsHead: Bool) -> TransportError.Reason {
-    check.refusal(code)
-      ?? CurlFailure.reason(
-        code, explanation: explanation(of: code), wasSent: wasSent, awaitsHead: awaitsHead,
-        settings: check.target.settings)
   }
 
   /// What libcurl says went wrong, in its words.

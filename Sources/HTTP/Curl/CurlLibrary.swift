@@ -14,16 +14,13 @@ struct CurlLibrary: @unchecked Sendable {
   let functions: carpack_curl
 
   /// The library, or why there is none.
-  static let shared: Result<CurlLibrary, Missing> = Result { () throws(Missing) in try open() }
+  private static let shared = Result(catching: open)
 
   /// The library.
   ///
   /// - Throws: ``TransportError`` for the URL if it cannot be used.
   static func forURL(_ url: String) throws(TransportError) -> CurlLibrary {
-    switch shared {
-    case .success(let library): return library
-    case .failure(let missing): throw TransportError(.unavailable(missing.what), url: url)
-    }
+    try shared.mapError { TransportError(.unavailable($0.what), url: url) }.get()
   }
 
   /// What is missing: the library, or a function in it.
@@ -32,9 +29,9 @@ struct CurlLibrary: @unchecked Sendable {
   }
 
   #if canImport(Darwin)
-    static let names = ["/usr/lib/libcurl.4.dylib", "libcurl.4.dylib"]
+    private static let names = ["/usr/lib/libcurl.4.dylib", "libcurl.4.dylib"]
   #else
-    static let names = ["libcurl.so.4"]
+    private static let names = ["libcurl.so.4"]
   #endif
 }
 

@@ -41,9 +41,10 @@ package final class CurlTransport: HTTPTransport {
     while true {
       var target = try rules.target(url, isRedirected: isRedirected)
       target.settings = target.settings.adapted(to: request)
-      var response = try await begin(request, target)
-      let part = request.asksForPart ? 0 : response.bodyStart(askedFor: request.offset)
-      guard let start = part else {
+      var response = try await begin(CurlTransfer(request, target, loop: loop))
+      guard
+        let start = request.asksForPart ? 0 : response.bodyStart(askedFor: request.offset)
+      else {
         guard request.offset > 0 else {
           throw target.error(.malformedAnswer("a part came instead of the whole"))
         }
@@ -75,10 +76,7 @@ package final class CurlTransport: HTTPTransport {
   private static let confidential: Set<String> = ["authorization", "cookie", "proxy-authorization"]
 
   /// Begins a transfer, and returns with the head of its answer.
-  private func begin(_ request: HTTPRequest, _ target: ConnectionTarget) async throws
-    -> HTTPResponse
-  {
-    let transfer = CurlTransfer(request, target, loop: loop)
+  private func begin(_ transfer: CurlTransfer) async throws -> HTTPResponse {
     var response = try await withTaskCancellationHandler {
       try await withCheckedThrowingContinuation { loop.post(.begin(transfer, $0)) }
     } onCancel: {

@@ -24,7 +24,7 @@ final class ProxySettings: Sendable {
 
   /// Reads `https_proxy`, `all_proxy` and `no_proxy`, in small letters or capitals.
   init(
-    environment: [String: String] = environment,
+    environment: [String: String],
     pinned: Set<Authority> = [],
     observer: @escaping @Sendable (NetworkEvent) -> Void = { _ in }
   ) {

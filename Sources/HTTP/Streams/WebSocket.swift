@@ -18,8 +18,8 @@ package final class WebSocket: @unchecked Sendable {
   private var outgoing: [UInt8] = []
   private var sent = 0
   private var sendDeadline = ContinuousClock.now
-  private var pong: [UInt8]?
-  private var isPingDue = false
+  private var answer: [UInt8]?
+  private var question: [UInt8]?
 
   /// A WebSocket that is not open yet.
   ///
@@ -87,7 +87,7 @@ package final class WebSocket: @unchecked Sendable {
       switch message {
       case .message(let bytes): return bytes
       // The newest is answered, if there are several (section 5.5.3).
-      case .ping(let payload): pong = payload
+      case .ping(let payload): answer = WebSocketFrames.control(10, payload)
       case .pong: break
       case .close(let why):
         let reason = why.isEmpty ? "" : ": \(Excerpt.of(why))"
@@ -107,7 +107,7 @@ package final class WebSocket: @unchecked Sendable {
   /// Asks whether the server is there: it has to answer something.
   ///
   /// The question goes out with the next call of ``next(waiting:)``.
-  package func ping() { isPingDue = true }
+  package func ping() { question = WebSocketFrames.control(9) }
 
   private func orMalformed<Value>(_ body: () throws(WebSocketError) -> Value) throws(TransportError)
     -> Value
@@ -132,22 +132,15 @@ package final class WebSocket: @unchecked Sendable {
   private func flush() throws(TransportError) {
     while true {
       if !isSending {
-        if let payload = pong.take() {
-          enqueue(WebSocketFrames.control(10, payload))
-        } else if isPingDue {
-          isPingDue = false
-          enqueue(WebSocketFrames.control(9))
-        } else {
-          return
-        }
+        guard let frame = answer.take() ?? question.take() else { return }
+        enqueue(frame)
       }
       let count = try connection.send(outgoing, from: sent)
       sent += count
       guard count == 0 else { continue }
       guard .now < sendDeadline else {
-        throw target.error(
-          .cutOff(
-            "the server has read nothing for \(target.settings.stallSeconds) seconds"))
+        let seconds = target.settings.stallSeconds
+        throw target.error(.cutOff("the server has read nothing for \(seconds) seconds"))
       }
       return
     }

@@ -1,18 +1,17 @@
 internal import CCurl
 
 /// What libcurl's errors mean here.
-enum CurlFailure {
-  /// The reason for a code.
+extension CurlEasy {
+  /// Why it ended with a code.
   ///
   /// - Parameters:
   ///   - code: what libcurl returned.
-  ///   - explanation: its words for it.
   ///   - wasSent: whether the request went out.
   ///   - awaitsHead: whether the head of the answer has not come to its end.
-  ///   - settings: the time-outs.
-  static func reason(
-    _ code: CURLcode, explanation: String, wasSent: Bool, awaitsHead: Bool, settings: CurlSettings
-  ) -> TransportError.Reason {
+  func reason(_ code: CURLcode, wasSent: Bool, awaitsHead: Bool) -> TransportError.Reason {
+    if let refusal = check.refusal(code) { return refusal }
+    let settings = check.target.settings
+    let explanation = explanation(of: code)
     // A server may have put into it what disturbs a terminal.
     let what = Excerpt.of(explanation)
     switch code {
@@ -31,7 +30,7 @@ enum CurlFailure {
       return .notConnected(what)
     case CURLE_SSL_CONNECT_ERROR:
       // A broken handshake says nothing about who the server is.
-      return isVerdict(explanation) ? .notSecure(what) : .notConnected(what)
+      return Self.isVerdict(explanation) ? .notSecure(what) : .notConnected(what)
     case CURLE_PEER_FAILED_VERIFICATION, CURLE_SSL_CACERT_BADFILE, CURLE_SSL_CERTPROBLEM,
       CURLE_SSL_CIPHER, CURLE_SSL_ISSUER_ERROR, CURLE_SSL_INVALIDCERTSTATUS,
       CURLE_SSL_PINNEDPUBKEYNOTMATCH, CURLE_USE_SSL_FAILED:
