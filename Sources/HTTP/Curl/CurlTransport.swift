@@ -42,9 +42,8 @@ package final class CurlTransport: HTTPTransport {
       var target = try rules.target(url, isRedirected: isRedirected)
       target.settings = target.settings.adapted(to: request)
       var response = try await begin(CurlTransfer(request, target, loop: loop))
-      guard
-        let start = request.asksForPart ? 0 : response.bodyStart(askedFor: request.offset)
-      else {
+      let part = request.asksForPart ? 0 : response.bodyStart(askedFor: request.offset)
+      guard let start = part else {
         guard request.offset > 0 else {
           throw target.error(.malformedAnswer("a part came instead of the whole"))
         }
