@@ -21,11 +21,13 @@ package struct AddressPolicy: Sendable {
   ///
   /// - Throws: ``TransportError`` if a URL or a pin in `options` cannot be used.
   package init(_ options: NetworkOptions) throws(TransportError) {
+    let others = [
+      options.plcDirectory, options.dnsOverHTTPS, options.handleResolver, options.pds,
+    ]
     var named: Set<Authority> = []
-    for url in [options.plcDirectory, options.dnsOverHTTPS, options.handleResolver, options.pds] {
-      if let url { named.insert(try HTTPURL(url).authority) }
+    for url in others.compactMap(\.self) + options.namedServers {
+      named.insert(try HTTPURL(url).authority)
     }
-    for url in options.namedServers { named.insert(try HTTPURL(url).authority) }
     var plain: Set<Authority> = []
     for url in options.plainServers { plain.insert(try HTTPURL(url).authority) }
     named.formUnion(plain)

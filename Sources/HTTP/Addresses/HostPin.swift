@@ -17,8 +17,7 @@ package struct HostPin: Sendable {
     authority = Authority(host: String(parts[0]), port: port)
     var addresses: [IPAddress] = []
     for part in parts[2].split(separator: ",", omittingEmptySubsequences: false) {
-      let bare = part.hasPrefix("[") && part.hasSuffix("]") ? part.dropFirst().dropLast() : part
-      guard let address = IPAddress(String(bare)) else {
+      guard let address = Self.address(part) else {
         throw TransportError(.unusablePin, url: text)
       }
       addresses.append(address)
@@ -36,8 +35,9 @@ package struct HostPin: Sendable {
     for word in text.split(whereSeparator: \.isWhitespace) {
       var isFirst = true
       for part in word.split(separator: ",") {
-        let isPin = isPin(String(part))
-        let isAddress = !isFirst && isAddress(String(part))
+        // What is no pin may be an address.
+        let isPin = (try? HostPin(String(part))) != nil
+        let isAddress = !isFirst && address(part) != nil
         guard isPin != isAddress else {
           throw TransportError(.unusablePin, url: Excerpt.of(String(word)))
         }
@@ -48,19 +48,10 @@ package struct HostPin: Sendable {
     return pins
   }
 
-  private static func isPin(_ text: String) -> Bool {
-    do throws(TransportError) {
-      _ = try HostPin(text)
-      return true
-    } catch {
-      return false
-    }
-  }
-
-  private static func isAddress(_ text: String) -> Bool {
-    IPAddress(
-      text.hasPrefix("[") && text.hasSuffix("]") ? String(text.dropFirst().dropLast()) : text)
-      != nil
+  /// An address, with brackets or without.
+  private static func address(_ text: Substring) -> IPAddress? {
+    let isBracketed = text.hasPrefix("[") && text.hasSuffix("]")
+    return IPAddress(String(isBracketed ? text.dropFirst().dropLast() : text))
   }
 
   /// As libcurl wants it (`CURLOPT_RESOLVE`).

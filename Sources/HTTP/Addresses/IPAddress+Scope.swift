@@ -23,97 +23,81 @@ extension IPAddress {
 
   /// Where this address leads.
   package var scope: Scope {
-    // An IPv4 address that is written as an IPv6 one is what is connected to.
-    if let v4 = embedded(behind: Self.mapped) { return Self.scope(v4: v4) }
     // Addresses that gateways make IPv4 addresses of are as good as these, but are never this
     // machine.
-    for (prefix, shift) in Self.translated where contains(prefix) {
-      let v4 = UInt32(truncatingIfNeeded: bits >> shift)
-      return Self.scope(v4: v4) == .global ? .global : .reserved
+    for (prefix, shift) in Self.translated where begins(with: prefix) {
+      let v4 = IPAddress(v4: UInt32(truncatingIfNeeded: bits >> shift))
+      return v4.scope == .global ? .global : .reserved
     }
-    for (prefix, scope) in Self.v6 where contains(prefix) { return scope }
-    // Nothing else has been given out (RFC 4291, section 2.4).
-    return bits >> 125 == 0b001 ? .global : .reserved
+    for (prefix, scope) in Self.special where begins(with: prefix) { return scope }
+    // Of IPv6 nothing else has been given out (RFC 4291, section 2.4). An IPv4 address that is
+    // written as an IPv6 one is what is connected to.
+    return begins(with: Self.v4(0, 0)) || bits >> 125 == 0b001 ? .global : .reserved
   }
 
   /// Some leading bits.
-  private struct Prefix {
-    let bits: UInt128
-    let length: Int
+  private typealias Prefix = (bits: UInt128, length: Int)
 
-    init(_ high: UInt64, _ low: UInt64 = 0, length: Int) {
-      bits = UInt128(high) << 64 | UInt128(low)
-      self.length = length
-    }
+  private func begins(with prefix: Prefix) -> Bool {
+    (bits ^ prefix.bits) >> (128 - prefix.length) == 0
   }
-
-  private func contains(_ prefix: Prefix) -> Bool {
-    prefix.length == 0 || (bits ^ prefix.bits) >> (128 - prefix.length) == 0
-  }
-
-  private func embedded(behind prefix: Prefix) -> UInt32? {
-    contains(prefix) ? UInt32(truncatingIfNeeded: bits) : nil
-  }
-
-  /// IPv4-mapped addresses (RFC 4291, section 2.5.5.2).
-  private static let mapped = Prefix(0, 0xffff << 32, length: 96)
 
   /// Prefixes behind which an IPv4 address stands, and how far from the end.
   private static let translated: [(Prefix, Int)] = [
     // NAT64 (RFC 6052).
-    (Prefix(0x0064_ff9b_0000_0000, length: 96), 0),
+    (v6(0x0064_ff9b, 96), 0),
     // 6to4 (RFC 3056).
-    (Prefix(0x2002_0000_0000_0000, length: 16), 80),
+    (v6(0x2002_0000, 16), 80),
   ]
 
-  private static let v6: [(Prefix, Scope)] = [
-    (Prefix(0, 0, length: 128), .unspecified),
-    (Prefix(0, 1, length: 128), .loopback),
+  private static let special: [(Prefix, Scope)] = [
+    // 0.0.0.0 itself, and "this network" (RFC 1122).
+    (v4(0x0000_0000, 32), .unspecified),
+    (v4(0x0000_0000, 8), .reserved),
+    (v4(0x7f00_0000, 8), .loopback),
+    // 10/8, 172.16/12, 192.168/16 (RFC 1918).
+    (v4(0x0a00_0000, 8), .privateUse),
+    (v4(0xac10_0000, 12), .privateUse),
+    (v4(0xc0a8_0000, 16), .privateUse),
+    // 100.64/10, carriers' address translation (RFC 6598).
+    (v4(0x6440_0000, 10), .shared),
+    // 169.254/16 (RFC 3927), where clouds keep their secrets, too.
+    (v4(0xa9fe_0000, 16), .linkLocal),
+    // 192.0.0/24 (RFC 6890).
+    (v4(0xc000_0000, 24), .reserved),
+    // 192.0.2/24, 198.51.100/24, 203.0.113/24: documentation (RFC 5737).
+    (v4(0xc000_0200, 24), .reserved),
+    (v4(0xc633_6400, 24), .reserved),
+    (v4(0xcb00_7100, 24), .reserved),
+    // 192.88.99/24: 6to4 relays (RFC 7526, deprecated).
+    (v4(0xc058_6300, 24), .reserved),
+    // 198.18/15: benchmarks (RFC 2544).
+    (v4(0xc612_0000, 15), .reserved),
+    // 224/4 (RFC 5771).
+    (v4(0xe000_0000, 4), .multicast),
+    // 240/4, 255.255.255.255 among it (RFC 1112).
+    (v4(0xf000_0000, 4), .reserved),
+    (v6(0, 128), .unspecified),
+    ((1, 128), .loopback),
     // IPv4-compatible addresses (RFC 4291, deprecated) among what is refused here.
-    (Prefix(0, 0, length: 96), .reserved),
+    (v6(0, 96), .reserved),
     // Protocols' own use, Teredo, ORCHID and benchmarks among it (RFC 2928).
-    (Prefix(0x2001_0000_0000_0000, length: 23), .reserved),
+    (v6(0x2001_0000, 23), .reserved),
     // Documentation (RFC 3849, RFC 9637).
-    (Prefix(0x2001_0db8_0000_0000, length: 32), .reserved),
-    (Prefix(0x3fff_0000_0000_0000, length: 20), .reserved),
-    (Prefix(0xfc00_0000_0000_0000, length: 7), .privateUse),
-    (Prefix(0xfe80_0000_0000_0000, length: 10), .linkLocal),
+    (v6(0x2001_0db8, 32), .reserved),
+    (v6(0x3fff_0000, 20), .reserved),
+    (v6(0xfc00_0000, 7), .privateUse),
+    (v6(0xfe80_0000, 10), .linkLocal),
     // Site-local (RFC 3879, deprecated).
-    (Prefix(0xfec0_0000_0000_0000, length: 10), .privateUse),
-    (Prefix(0xff00_0000_0000_0000, length: 8), .multicast),
+    (v6(0xfec0_0000, 10), .privateUse),
+    (v6(0xff00_0000, 8), .multicast),
   ]
 
-  private static func scope(v4 address: UInt32) -> Scope {
-    for (base, length, scope) in v4 where (address ^ base) >> (32 - length) == 0 { return scope }
-    return .global
+  /// A prefix of IPv4 addresses, which are mapped to IPv6 ones (RFC 4291, section 2.5.5.2).
+  private static func v4(_ bits: UInt32, _ length: Int) -> Prefix {
+    (IPAddress(v4: bits).bits, 96 + length)
   }
 
-  private static let v4: [(base: UInt32, length: UInt32, Scope)] = [
-    // 0.0.0.0 itself, and "this network" (RFC 1122).
-    (0x0000_0000, 32, .unspecified),
-    (0x0000_0000, 8, .reserved),
-    (0x7f00_0000, 8, .loopback),
-    // 10/8, 172.16/12, 192.168/16 (RFC 1918).
-    (0x0a00_0000, 8, .privateUse),
-    (0xac10_0000, 12, .privateUse),
-    (0xc0a8_0000, 16, .privateUse),
-    // 100.64/10, carriers' address translation (RFC 6598).
-    (0x6440_0000, 10, .shared),
-    // 169.254/16 (RFC 3927), where clouds keep their secrets, too.
-    (0xa9fe_0000, 16, .linkLocal),
-    // 192.0.0/24 (RFC 6890).
-    (0xc000_0000, 24, .reserved),
-    // 192.0.2/24, 198.51.100/24, 203.0.113/24: documentation (RFC 5737).
-    (0xc000_0200, 24, .reserved),
-    (0xc633_6400, 24, .reserved),
-    (0xcb00_7100, 24, .reserved),
-    // 192.88.99/24: 6to4 relays (RFC 7526, deprecated).
-    (0xc058_6300, 24, .reserved),
-    // 198.18/15: benchmarks (RFC 2544).
-    (0xc612_0000, 15, .reserved),
-    // 224/4 (RFC 5771).
-    (0xe000_0000, 4, .multicast),
-    // 240/4, 255.255.255.255 among it (RFC 1112).
-    (0xf000_0000, 4, .reserved),
-  ]
+  /// A prefix of IPv6 addresses, given by its first 32 bits; those behind are 0.
+  private static func v6(_ bits: UInt32, _ length: Int) -> Prefix { (UInt128(bits) << 96, length) }
 }

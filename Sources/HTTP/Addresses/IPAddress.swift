@@ -14,9 +14,11 @@ package struct IPAddress: Hashable, Sendable, CustomStringConvertible {
     isIPv4 = true
   }
 
-  /// An IPv6 address, its first byte the highest.
-  init(v6 bits: UInt128) {
-    self.bits = bits
+  private init(v6 address: in6_addr) {
+    bits = UInt128(
+      bigEndian: unsafe withUnsafeBytes(of: address) {
+        unsafe $0.loadUnaligned(as: UInt128.self)
+      })
     isIPv4 = false
   }
 
@@ -28,9 +30,7 @@ package struct IPAddress: Hashable, Sendable, CustomStringConvertible {
     if unsafe inet_pton(AF_INET, text, &v4) == 1 {
       self.init(v4: UInt32(bigEndian: v4.s_addr))
     } else if unsafe inet_pton(AF_INET6, text, &v6) == 1 {
-      self.init(
-        v6: UInt128(
-          bigEndian: unsafe withUnsafeBytes(of: v6) { unsafe $0.loadUnaligned(as: UInt128.self) }))
+      self.init(v6: v6)
     } else {
       return nil
     }
@@ -43,12 +43,7 @@ package struct IPAddress: Hashable, Sendable, CustomStringConvertible {
       let address = unsafe socketAddress.loadUnaligned(as: sockaddr_in.self)
       self.init(v4: UInt32(bigEndian: address.sin_addr.s_addr))
     case AF_INET6:
-      let address = unsafe socketAddress.loadUnaligned(as: sockaddr_in6.self)
-      self.init(
-        v6: UInt128(
-          bigEndian: unsafe withUnsafeBytes(of: address.sin6_addr) {
-            unsafe $0.loadUnaligned(as: UInt128.self)
-          }))
+      self.init(v6: unsafe socketAddress.loadUnaligned(as: sockaddr_in6.self).sin6_addr)
     default: return nil
     }
   }
