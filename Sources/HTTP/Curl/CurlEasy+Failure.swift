@@ -39,7 +39,7 @@ extension CurlEasy {
       return .malformedAnswer(what)
     case CURLE_OUT_OF_MEMORY where wasSent && awaitsHead, Self.tooLarge where awaitsHead:
       // A line of the head was too long: libcurl 7.88 says the one, 8.6 and newer the other.
-      return .malformedAnswer(ResponseHead.isTooLong)
+      return .malformedAnswer(Reception.isTooLong)
     case CURLE_OUT_OF_MEMORY, CURLE_FAILED_INIT, CURLE_NOT_BUILT_IN, CURLE_UNKNOWN_OPTION,
       CURLE_BAD_FUNCTION_ARGUMENT:
       return .unavailable(what)

@@ -45,16 +45,8 @@ public struct TransportError: Error, Equatable, Sendable, CustomStringConvertibl
   package var url: String
   /// How often it was tried.
   package var attempts = 1
-  /// How much of the body had come; nil if not even the head had.
-  package var progress: Progress?
-
-  /// How much of a body has come.
-  package struct Progress: Equatable, Sendable {
-    /// How many bytes.
-    package var received: UInt64
-    /// Of how many; nil if the server does not say.
-    package var expected: UInt64?
-  }
+  /// How much of the body had come, in words; nil if not even the head had.
+  package var progress: String?
 
   /// An error.
   package init(_ reason: Reason, url: String) {
@@ -100,23 +92,5 @@ public struct TransportError: Error, Equatable, Sendable, CustomStringConvertibl
     case .silent: "the host has not answered for a while, and is left alone"
     case .unavailable(let why): "libcurl cannot be used: \(why)"
     }
-  }
-}
-
-extension TransportError.Progress: CustomStringConvertible {
-  /// So many bytes, of so many if that is known.
-  package var description: String {
-    expected.map { "\(Self.grouped(received)) of \(Self.grouped($0)) bytes" }
-      ?? "\(Self.grouped(received)) bytes"
-  }
-
-  private static func grouped(_ number: UInt64) -> String {
-    let digits = "\(number)"
-    var text = ""
-    for (index, digit) in digits.enumerated() {
-      if index > 0, (digits.count - index).isMultiple(of: 3) { text += "," }
-      text.append(digit)
-    }
-    return text
   }
 }

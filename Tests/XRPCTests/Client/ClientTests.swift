@@ -178,10 +178,10 @@ import Testing
     #expect(throws: TransportError(.unusableURL, url: "x://\(shown)")) {
       try HTTPURL("x://\(text)?query")
     }
-    var head = ResponseHead()
+    var reception = try Reception(of: HTTPURL("https://pds.test"))
     let line = Array("HTTP/\(text)\r\n".utf8)
-    let fault = #expect(throws: ResponseHead.Fault.self) { try head.append(line.span) }
-    #expect(fault?.what == "it begins with 'HTTP/\(shown)'")
+    let error = #expect(throws: TransportError.self) { try reception.takeLine(line.span) }
+    #expect(error?.reason == .malformedAnswer("it begins with 'HTTP/\(shown)'"))
   }
 }
 
