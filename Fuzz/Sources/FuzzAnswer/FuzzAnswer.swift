@@ -80,23 +80,25 @@ enum FuzzAnswer: Fuzzer {
   // MARK: Heads
 
   private static func head(_ lines: [[UInt8]]) {
-    var head = ResponseHead()
+    let url = "https://pds.example.com/xrpc/some?a=b"
+    guard let parsed = try? HTTPURL(url) else { fatalError("no URL") }
+    var head = Reception(of: parsed)
     var taken = 0
-    do throws(ResponseHead.Fault) {
+    do throws(TransportError) {
       for line in lines {
         let line = line + [0x0d, 0x0a]
-        try head.append(line.span)
+        _ = try head.takeLine(line.span)
         taken += line.count
       }
     } catch {
       requireLegible(error.what)
       return
     }
-    require(taken <= ResponseHead.maximumBytes, "a head that is too long is taken")
-    require(head.status == 0 || 100..<1000 ~= head.status, "a status of \(head.status)")
-    require(!head.isComplete || head.status >= 200, "it ends before the answer")
-    let url = "https://pds.example.com/xrpc/some?a=b"
-    let response = HTTPResponse(status: head.status, fields: head.fields, url: url)
+    let response = head.response
+    require(taken <= Reception.maximumHead, "a head that is too long is taken")
+    require(
+      response.status == 0 || 100..<1000 ~= response.status, "a status of \(response.status)")
+    require(!head.isComplete || response.status >= 200, "it ends before the answer")
     _ = response.contentLength
     for present in [0, 1_700_000_000.5, 4e9] {
       let said = RateLimitFields(response, unixTime: present)
@@ -109,7 +111,7 @@ enum FuzzAnswer: Fuzzer {
       require((said.limit ?? 0) >= 0 && (said.remaining ?? 0) >= 0, "less than nothing is left")
     }
     if let location = response["location"] { redirect(from: url, to: location) }
-    for (_, value) in head.fields {
+    for (_, value) in response.fields {
       if let range = ContentRange(value) {
         require(range.first <= range.last, "a range that ends before it begins")
         require(range.total.map { range.last < $0 } ?? true, "a range beyond the whole")
@@ -125,7 +127,7 @@ enum FuzzAnswer: Fuzzer {
   private static func redirect(from url: String, to location: String) {
     guard let base = try? HTTPURL(url) else { fatalError("no URL") }
     do throws(TransportError) {
-      let target = try base.resolving(location)
+      let target = try HTTPURL(location, relativeTo: base)
       requireLegible(
         "\(TransportError(.refusedRedirect("\(target)"), url: "\(base)"))", limit: 1 << 17)
       guard let again = try? HTTPURL(target.text) else { fatalError("\(target) is no URL") }

@@ -59,7 +59,7 @@ package final class CurlTransport: HTTPTransport {
       guard redirects <= Self.maximumRedirects else { throw target.error(.tooManyRedirects) }
       let next: HTTPURL
       do throws(TransportError) {
-        next = try url.resolving(location)
+        next = try HTTPURL(location, relativeTo: url)
       } catch {
         throw target.error(.refusedRedirect(error.url))
       }
@@ -83,7 +83,7 @@ package final class CurlTransport: HTTPTransport {
     }
     response.body = HTTPBody(transfer.pipe)
     // The event thread lives as long as a body may be read.
-    response.body.whenEnded { [self] _ in withExtendedLifetime(self) {} }
+    transfer.pipe.whenEnded { [self] _ in withExtendedLifetime(self) {} }
     return response
   }
 }

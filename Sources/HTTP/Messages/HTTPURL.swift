@@ -14,18 +14,44 @@ package struct HTTPURL: Hashable, Sendable, CustomStringConvertible {
   /// What comes behind the authority, without the query.
   package let path: String
 
-  /// Parses an absolute URL.
+  /// Parses an absolute URL, or one that is relative to a document's, such as a `Location`.
   ///
   /// - Throws: ``TransportError`` if it is not one of `http` or `https`, or carries a user name.
-  package init(_ text: String) throws(TransportError) {
-    try self.init(text, relativeTo: nil)
-  }
+  package init(_ text: String, relativeTo base: HTTPURL? = nil) throws(TransportError) {
+    func error(_ reason: TransportError.Reason) -> TransportError {
+      TransportError(reason, url: Excerpt.of(String(text.prefix { $0 != "?" })))
+    }
+    let library = try CurlLibrary.forURL(String(text.prefix { $0 != "?" }))
+    guard let handle = library.functions.curl_url() else {
+      throw error(.unavailable("no memory"))
+    }
+    defer { unsafe library.functions.curl_url_cleanup(handle) }
+    let flags = CUnsignedInt(CURLU_DISALLOW_USER) | CUnsignedInt(CURLU_URLENCODE)
+    for part in [base?.text, text].compactMap(\.self) {
+      guard unsafe library.functions.curl_url_set(handle, CURLUPART_URL, part, flags) == CURLUE_OK
+      else { throw error(.unusableURL) }
+    }
+    _ = unsafe library.functions.curl_url_set(handle, CURLUPART_FRAGMENT, nil, 0)
 
-  /// Where a reference in this document, such as a `Location`, leads.
-  ///
-  /// - Throws: ``TransportError`` if it is not a URL of `http` or `https`, or carries a user name.
-  package func resolving(_ reference: String) throws(TransportError) -> HTTPURL {
-    try HTTPURL(reference, relativeTo: self)
+    func part(_ part: CURLUPart, _ flags: CUnsignedInt = 0) -> String? {
+      var value: UnsafeMutablePointer<CChar>?
+      guard unsafe library.functions.curl_url_get(handle, part, &value, flags) == CURLUE_OK,
+        let value = unsafe value
+      else { return nil }
+      defer { unsafe library.functions.curl_free(value) }
+      return unsafe String(cString: value)
+    }
+    guard let whole = part(CURLUPART_URL), let scheme = part(CURLUPART_SCHEME),
+      scheme == "http" || scheme == "https", let host = part(CURLUPART_HOST), !host.isEmpty,
+      host != ".",
+      // A host is ASCII (RFC 3986, section 3.2.2), and what is not could look like another one.
+      host.utf8.allSatisfy({ $0 < 0x80 }),
+      let port = part(CURLUPART_PORT, CUnsignedInt(CURLU_DEFAULT_PORT)).flatMap({ UInt16($0) })
+    else { throw error(.unusableURL) }
+    self.text = whole
+    isSecure = scheme == "https"
+    authority = Authority(host: host, port: port)
+    path = part(CURLUPART_PATH) ?? "/"
   }
 
   /// Whether both lead to the same server by the same scheme (RFC 6454).
@@ -34,9 +60,7 @@ package struct HTTPURL: Hashable, Sendable, CustomStringConvertible {
   }
 
   /// The URL without its query, which is what messages show.
-  package var description: String {
-    (isSecure ? "https://" : "http://") + authority.text(defaultPort: isSecure ? 443 : 80) + path
-  }
+  package var description: String { origin + path }
 
   /// The URL of scheme, host and port alone.
   package var origin: String {
@@ -63,46 +87,6 @@ package struct HTTPURL: Hashable, Sendable, CustomStringConvertible {
       }
     }
     return String(decoding: bytes, as: UTF8.self)
-  }
-
-  private init(_ text: String, relativeTo base: HTTPURL?) throws(TransportError) {
-    func error(_ reason: TransportError.Reason) -> TransportError {
-      TransportError(reason, url: Excerpt.of(String(text.prefix { $0 != "?" })))
-    }
-    let library = try CurlLibrary.forURL(String(text.prefix { $0 != "?" }))
-    guard let handle = library.functions.curl_url() else {
-      throw error(.unavailable("no memory"))
-    }
-    defer { unsafe library.functions.curl_url_cleanup(handle) }
-    let flags = CUnsignedInt(CURLU_DISALLOW_USER) | CUnsignedInt(CURLU_URLENCODE)
-    for part in [base?.text, text] {
-      guard let part else { continue }
-      guard unsafe library.functions.curl_url_set(handle, CURLUPART_URL, part, flags) == CURLUE_OK
-      else {
-        throw error(.unusableURL)
-      }
-    }
-    _ = unsafe library.functions.curl_url_set(handle, CURLUPART_FRAGMENT, nil, 0)
-
-    func part(_ part: CURLUPart, _ flags: CUnsignedInt = 0) -> String? {
-      var value: UnsafeMutablePointer<CChar>?
-      guard unsafe library.functions.curl_url_get(handle, part, &value, flags) == CURLUE_OK,
-        let value = unsafe value
-      else { return nil }
-      defer { unsafe library.functions.curl_free(value) }
-      return unsafe String(cString: value)
-    }
-    guard let whole = part(CURLUPART_URL), let scheme = part(CURLUPART_SCHEME),
-      scheme == "http" || scheme == "https", let host = part(CURLUPART_HOST), !host.isEmpty,
-      host != ".",
-      // A host is ASCII (RFC 3986, section 3.2.2), and what is not could look like another one.
-      host.utf8.allSatisfy({ $0 < 0x80 }),
-      let port = part(CURLUPART_PORT, CUnsignedInt(CURLU_DEFAULT_PORT)).flatMap({ UInt16($0) })
-    else { throw error(.unusableURL) }
-    self.text = whole
-    isSecure = scheme == "https"
-    authority = Authority(host: host, port: port)
-    path = part(CURLUPART_PATH) ?? "/"
   }
 }
 

@@ -197,7 +197,8 @@ import Testing
     ("http://other.test", "http://other.test/"), ("?q", "https://pds.test/x/y?q"),
   ])
   func `leads on`(reference: String, whole: String) throws {
-    #expect(try HTTPURL("https://pds.test/x/y?z=1").resolving(reference).text == whole)
+    let base = try HTTPURL("https://pds.test/x/y?z=1")
+    #expect(try HTTPURL(reference, relativeTo: base).text == whole)
   }
 
   @Test func `is shown without its query`() throws {
