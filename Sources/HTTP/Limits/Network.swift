@@ -170,7 +170,7 @@ public final class Network: Sendable {
       }
       let advice = gate.note(response, to: request, permission)
       if request.isStreamed { Self.watch(response.body.pipe, permission.seat) }
-      response.body.whenEnded { error in
+      response.body.pipe.whenEnded { error in
         seat.giveBack()
         ended(error.map(Self.words) ?? "status \(response.status)")
       }

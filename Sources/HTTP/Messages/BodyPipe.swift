@@ -10,15 +10,21 @@ final class BodyPipe: Sendable {
   /// How many pieces may wait to be read.
   static let capacity = 2
 
+  /// A piece, nil for the end, or why no more comes.
+  private typealias Answer = Result<[UInt8]?, any Error>
+  private typealias Reader = CheckedContinuation<[UInt8]?, any Error>
+  /// What is done at the end, and told of the error with which it came.
+  typealias Action = @Sendable ((any Error)?) -> Void
+
   private struct State {
     var pieces: [[UInt8]] = []
-    var reader: CheckedContinuation<[UInt8]?, any Error>?
+    var reader: Reader?
     /// The other end, until it has ended.
     var transfer: (any Transfer)?
     var isPaused = false
     var received = 0
-    var end: Result<Void, any Error>?
-    var actions: [@Sendable ((any Error)?) -> Void] = []
+    var end: Answer?
+    var actions: [Action] = []
   }
 
   private let state = Mutex(State())
@@ -55,23 +61,17 @@ final class BodyPipe: Sendable {
   ///   - last: the last piece, empty if there is none.
   ///   - error: why nothing more comes, if the body is not whole.
   func finish(with last: [UInt8] = [], throwing error: (any Error)? = nil) {
-    let (reader, actions) = state.withLock {
-      state -> (CheckedContinuation<[UInt8]?, any Error>?, [@Sendable ((any Error)?) -> Void]) in
+    let end: Answer = error.map { .failure($0) } ?? .success(nil)
+    let (reader, actions) = state.withLock { state -> (Reader?, [Action]) in
       guard state.end == nil else { return (nil, []) }
       state.received += last.count
       if state.reader == nil, !last.isEmpty { state.pieces.append(last) }
-      state.end = error.map { .failure($0) } ?? .success(())
+      state.end = end
       state.transfer = nil
       defer { state.actions = [] }
       return (state.reader.take(), state.actions)
     }
-    if !last.isEmpty {
-      reader?.resume(returning: last)
-    } else if let error {
-      reader?.resume(throwing: error)
-    } else {
-      reader?.resume(returning: nil)
-    }
+    reader?.resume(with: last.isEmpty ? end : .success(last))
     for action in actions { action(error) }
   }
 
@@ -91,19 +91,15 @@ final class BodyPipe: Sendable {
     }
   }
 
-  private func take(
-    orWait continuation: CheckedContinuation<[UInt8]?, any Error>
-  ) -> Result<[UInt8]?, any Error>? {
-    let (answer, paused) = state.withLock {
-      state -> (Result<[UInt8]?, any Error>?, (any Transfer)?) in
+  private func take(orWait continuation: Reader) -> Answer? {
+    let (answer, paused) = state.withLock { state -> (Answer?, (any Transfer)?) in
       if !state.pieces.isEmpty {
         let piece = state.pieces.removeFirst()
         defer { state.isPaused = false }
         return (.success(piece), state.isPaused ? state.transfer : nil)
       }
-      if let end = state.end { return (end.map { nil }, nil) }
-      state.reader = continuation
-      return (nil, nil)
+      if state.end == nil { state.reader = continuation }
+      return (state.end, nil)
     }
     paused?.resume()
     return answer
@@ -115,8 +111,9 @@ final class BodyPipe: Sendable {
     if let transfer { transfer.cancel() } else { finish(throwing: CancellationError()) }
   }
 
-  /// Has something done at the end, or at once if that is over.
-  func whenEnded(_ action: @escaping @Sendable ((any Error)?) -> Void) {
+  /// Has something done when nothing more will come: the transfer has ended, well or with an error,
+  /// or was given up. If that is over, it is done at once.
+  func whenEnded(_ action: @escaping Action) {
     let end = state.withLock { state in
       if state.end == nil { state.actions.append(action) }
       return state.end

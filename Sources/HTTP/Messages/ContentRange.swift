@@ -14,15 +14,10 @@ package struct ContentRange: Equatable, Sendable {
     let halves = words[1].split(separator: "/", omittingEmptySubsequences: false)
     guard halves.count == 2 else { return nil }
     let ends = halves[0].split(separator: "-", omittingEmptySubsequences: false)
-    guard ends.count == 2, let first = UInt64(ends[0]), let last = UInt64(ends[1]), first <= last
+    let total = UInt64(halves[1])
+    guard ends.count == 2, let first = UInt64(ends[0]), let last = UInt64(ends[1]), first <= last,
+      total.map({ last < $0 }) ?? (halves[1] == "*")
     else { return nil }
-    self.first = first
-    self.last = last
-    guard halves[1] != "*" else {
-      total = nil
-      return
-    }
-    guard let total = UInt64(halves[1]), last < total else { return nil }
-    self.total = total
+    (self.first, self.last, self.total) = (first, last, total)
   }
 }

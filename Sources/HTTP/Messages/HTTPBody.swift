@@ -79,10 +79,4 @@ package struct HTTPBody: AsyncSequence, Sendable {
     }
     return bytes
   }
-
-  /// Has something done when nothing more will come: the transfer has ended, well or with an error,
-  /// or was given up.
-  func whenEnded(_ action: @escaping @Sendable ((any Error)?) -> Void) {
-    handle.pipe.whenEnded(action)
-  }
 }

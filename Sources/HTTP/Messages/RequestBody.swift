@@ -11,35 +11,26 @@ package struct RequestBody: Sendable {
   /// beginning again if the request has to be sent again.
   package typealias Reading = @Sendable (_ offset: UInt64, _ count: Int) throws -> [UInt8]
 
-  private enum Source {
-    case bytes([UInt8])
-    case reading(Reading)
-  }
+  private let reading: Reading
 
-  private let source: Source
+  /// The bytes, if they are in memory.
+  package let inMemory: [UInt8]?
 
   /// Bytes in memory.
   package init(_ bytes: [UInt8]) {
     byteCount = UInt64(bytes.count)
-    source = .bytes(bytes)
+    inMemory = bytes
+    reading = { offset, count in Array(bytes[Int(offset)..<Int(offset) + count]) }
   }
 
   /// Bytes that are read while they are sent.
   package init(byteCount: UInt64, reading: @escaping Reading) {
-    self.byteCount = byteCount
-    source = .reading(reading)
+    (self.byteCount, self.reading) = (byteCount, reading)
+    inMemory = nil
   }
-
-  /// Whether there is nothing to send.
-  package var isEmpty: Bool { byteCount == 0 }
-
-  /// The bytes, if they are in memory.
-  package var inMemory: [UInt8]? { if case .bytes(let bytes) = source { bytes } else { nil } }
 
   /// The bytes, if they are few, so that a copy of them costs less than being asked for them.
-  var toCopy: [UInt8]? {
-    byteCount <= Self.longestCopy ? inMemory : nil
-  }
+  var toCopy: [UInt8]? { byteCount <= Self.longestCopy ? inMemory : nil }
 
   private static let longestCopy = 16 << 10
 
@@ -49,14 +40,9 @@ package struct RequestBody: Sendable {
   func copy(from offset: UInt64, into buffer: UnsafeMutableRawBufferPointer) throws -> Int {
     let count = Int(min(UInt64(buffer.count), byteCount - min(offset, byteCount)))
     guard count > 0 else { return 0 }
-    switch source {
-    case .bytes(let bytes):
-      unsafe buffer.copyBytes(from: bytes[Int(offset)..<Int(offset) + count])
-    case .reading(let read):
-      let piece = try read(offset, count)
-      guard piece.count == count else { throw Short() }
-      unsafe buffer.copyBytes(from: piece)
-    }
+    let piece = try reading(offset, count)
+    guard piece.count == count else { throw Short() }
+    unsafe buffer.copyBytes(from: piece)
     return count
   }
 
