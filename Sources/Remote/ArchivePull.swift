@@ -84,8 +84,7 @@ package struct ArchivePull: Sendable {
     _ outcome: TransferReport.Outcome
   ) throws -> TransferReport {
     let scratch = try TemporaryFile().duplicate()
-    let file = try FetchedFile(object, count: Int(object.count), scratch: scratch)
-    let reader = try MappedFile(file)
+    let reader = try MappedFile(FetchedFile(object, count: Int(object.count), scratch: scratch))
     try storage.extend(to: object.count, footerLength: footerLength) { offset, count in
       let range = Int(offset)..<Int(offset) + count
       if reader.lacks(range) {

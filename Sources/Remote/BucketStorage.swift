@@ -55,18 +55,16 @@ package final class BucketStorage: ArchiveStorage {
       let descriptor = try FileDescriptor.open(
         scratch, .readWrite, options: [.create, .closeOnExec, .noFollow],
         permissions: [.ownerReadWrite])
-      var end = Int(try descriptor.seek(offset: 0, from: .end))
-      if mark.note != note || end <= count {
-        try descriptor.resize(to: 0)
-        end = 0
-      }
+      let end = Int(try descriptor.seek(offset: 0, from: .end))
+      let goesOn = mark.note == note && end > count
+      if !goesOn { try descriptor.resize(to: 0) }
       file = try FetchedFile(object ?? RemoteObject(server), count: Int(count), scratch: descriptor)
-      if end == 0 {
+      if goesOn {
+        try file.adopt(upTo: end)
+      } else {
         // Should the power fail, what an older tail had must not be there with the new note.
         try file.synchronize()
         try mark.write(note)
-      } else {
-        try file.adopt(upTo: end)
       }
       // The end that came with the first answer has the footer.
       if let end = object?.received { try file.keep(end, at: Int(count) - end.count) }

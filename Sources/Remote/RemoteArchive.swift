@@ -137,13 +137,10 @@ final class BlockingBridge: TaskExecutor {
       outcome.withLock { $0 = result }
       done.signal()
     }
+    // One that is done is not changed by that.
+    defer { task.cancel() }
     while done.wait(timeout: .now() + .milliseconds(Self.attention)) == .timedOut {
-      do {
-        try Stopping.check()
-      } catch {
-        task.cancel()
-        throw error
-      }
+      try Stopping.check()
     }
     guard let result = outcome.withLock({ $0 }) else { throw CancellationError() }
     return try result.get()
