@@ -7,7 +7,7 @@ internal import Synchronization
 /// the task that sent the request, the body into a pipe: the thread
 /// only moves bytes.
 @safe
-final class CurlTransfer: Transfer, @unchecked Sendable {
+final class CurlTransfer: @unchecked Sendable {
   typealias Continuation = CheckedContinuation<HTTPResponse, any Error>
 
   private let request: HTTPRequest
@@ -41,7 +41,7 @@ final class CurlTransfer: Transfer, @unchecked Sendable {
     reception = Reception(of: target.url, hasBody: request.method != .head)
   }
 
-  /// Goes on after a pause.
+  /// Goes on after a pause, from any thread, at any time; without a pause it does nothing.
   func resume() { loop.post(.resume(self)) }
 
   /// Ends the transfer, before or after it has begun.

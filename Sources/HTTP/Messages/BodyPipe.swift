@@ -20,7 +20,7 @@ final class BodyPipe: Sendable {
     var pieces: [[UInt8]] = []
     var reader: Reader?
     /// The other end, until it has ended.
-    var transfer: (any Transfer)?
+    var transfer: CurlTransfer?
     var isPaused = false
     var received = 0
     var end: Answer?
@@ -30,7 +30,7 @@ final class BodyPipe: Sendable {
   private let state = Mutex(State())
 
   /// Says whose body this is, for it to be paused and ended.
-  func connect(to transfer: any Transfer) { state.withLock { $0.transfer = transfer } }
+  func connect(to transfer: CurlTransfer) { state.withLock { $0.transfer = transfer } }
 
   // MARK: The transfer's side
 
@@ -92,7 +92,7 @@ final class BodyPipe: Sendable {
   }
 
   private func take(orWait continuation: Reader) -> Answer? {
-    let (answer, paused) = state.withLock { state -> (Answer?, (any Transfer)?) in
+    let (answer, paused) = state.withLock { state -> (Answer?, CurlTransfer?) in
       if !state.pieces.isEmpty {
         let piece = state.pieces.removeFirst()
         defer { state.isPaused = false }
@@ -124,12 +124,4 @@ final class BodyPipe: Sendable {
     case .failure(let error): action(error)
     }
   }
-}
-
-/// A transfer that is under way, as the reader of its body sees it.
-protocol Transfer: AnyObject, Sendable {
-  /// Goes on after a pause, from any thread, at any time; without a pause it does nothing.
-  func resume()
-  /// Ends, before or after it has begun.
-  func cancel()
 }

@@ -2,12 +2,12 @@
 ///
 /// It is read once, by one task. The transfer waits while nobody reads; it ends when the body is
 /// let go of.
-package struct HTTPBody: AsyncSequence, Sendable {
+package struct HTTPBody: AsyncSequence, AsyncIteratorProtocol, Sendable {
   /// Some bytes, at least one.
   package typealias Element = [UInt8]
 
   /// What is shared by all copies of a body, so that the last of them ends the transfer.
-  fileprivate final class Handle: Sendable {
+  private final class Handle: Sendable {
     let pipe: BodyPipe
     init(_ pipe: BodyPipe) { self.pipe = pipe }
     deinit { pipe.abandon() }
@@ -34,18 +34,13 @@ package struct HTTPBody: AsyncSequence, Sendable {
   }
 
   /// An iterator over what is left.
-  package func makeAsyncIterator() -> Iterator { Iterator(handle: handle) }
+  package func makeAsyncIterator() -> HTTPBody { self }
 
-  /// Waits for one piece after the other.
-  package struct Iterator: AsyncIteratorProtocol {
-    fileprivate let handle: Handle
-
-    /// The next bytes; nil at the end.
-    ///
-    /// - Throws: ``TransportError`` if the body ends too early, stands still or is too slow;
-    ///   `CancellationError`.
-    package func next() async throws -> [UInt8]? { try await handle.pipe.next() }
-  }
+  /// The next bytes; nil at the end.
+  ///
+  /// - Throws: ``TransportError`` if the body ends too early, stands still or is too slow;
+  ///   `CancellationError`.
+  package func next() async throws -> [UInt8]? { try await pipe.next() }
 
   /// All of it.
   ///

@@ -82,14 +82,9 @@ package struct HTTPRequest: Sendable {
     body: [UInt8] = [], acceptsCompression: Bool = true, isStreamed: Bool = false,
     followsRedirects: Bool = true, attempts: Int? = nil
   ) {
-    self.method = method
-    self.url = url
-    self.fields = fields
-    self.body = RequestBody(body)
-    self.acceptsCompression = acceptsCompression
-    self.isStreamed = isStreamed
-    self.followsRedirects = followsRedirects
-    self.attempts = attempts
+    (self.method, self.url, self.fields, self.body) = (method, url, fields, RequestBody(body))
+    (self.acceptsCompression, self.isStreamed) = (acceptsCompression, isStreamed)
+    (self.followsRedirects, self.attempts) = (followsRedirects, attempts)
   }
 
   /// The URL, taken apart.

@@ -16,10 +16,7 @@ package struct HTTPResponse: Sendable {
     status: Int, fields: [(name: String, value: String)] = [], url: String,
     body: HTTPBody = HTTPBody([])
   ) {
-    self.status = status
-    self.fields = fields
-    self.url = url
-    self.body = body
+    (self.status, self.fields, self.url, self.body) = (status, fields, url, body)
   }
 
   /// The first field of this name, in lower case.
@@ -47,10 +44,9 @@ package struct HTTPResponse: Sendable {
     case 206:
       // Also a part that was not asked for is the whole if it begins at 0: whether it ends too
       // early the content tells.
-      let range = self["content-range"].flatMap { ContentRange($0) }
-      return range?.first == offset ? offset : nil
-    case 416: return offset == 0 ? 0 : nil
-    default: return 0
+      self["content-range"].flatMap { ContentRange($0) }?.first == offset ? offset : nil
+    case 416: offset == 0 ? 0 : nil
+    default: 0
     }
   }
 }

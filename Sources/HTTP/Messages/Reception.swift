@@ -95,13 +95,8 @@ struct Reception {
 
   /// A number with its thousands apart: "12,345".
   private static func grouped(_ number: UInt64) -> String {
-    let digits = "\(number)"
-    var text = ""
-    for (index, digit) in digits.enumerated() {
-      if index > 0, (digits.count - index).isMultiple(of: 3) { text += "," }
-      text.append(digit)
-    }
-    return text
+    guard number >= 1000 else { return "\(number)" }
+    return grouped(number / 1000) + "," + "\(1000 + number % 1000)".dropFirst()
   }
 
   /// How much is still to come, if the server has said so.
@@ -112,9 +107,7 @@ struct Reception {
   /// - Throws: ``TransportError`` if the head never ended, or the body is shorter than the head
   ///   says.
   func finish() throws(TransportError) {
-    guard isComplete else {
-      throw TransportError(.cutOff("it has no head"), url: "\(url)")
-    }
+    guard isComplete else { throw TransportError(.cutOff("it has no head"), url: "\(url)") }
     if let expected, received < expected {
       throw TransportError(.cutOff("\(received) of \(expected) bytes came"), url: "\(url)")
     }

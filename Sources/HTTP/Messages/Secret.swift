@@ -1,9 +1,7 @@
 /// Text that nobody may read who is not meant to: a password, a token.
 ///
 /// It does not show in messages, logs or dumps; ``text`` has to be asked for by name.
-package struct Secret: Hashable, Sendable, CustomStringConvertible, CustomDebugStringConvertible,
-  CustomReflectable
-{
+package struct Secret: Hashable, Sendable, CustomStringConvertible, CustomReflectable {
   /// What is secret.
   package let text: String
 
@@ -12,8 +10,6 @@ package struct Secret: Hashable, Sendable, CustomStringConvertible, CustomDebugS
 
   /// Nothing of it.
   package var description: String { "…" }
-  /// Nothing of it.
-  package var debugDescription: String { "…" }
   /// Nothing of it.
   package var customMirror: Mirror { Mirror(self, children: [:]) }
 

@@ -50,8 +50,7 @@ public struct TransportError: Error, Equatable, Sendable, CustomStringConvertibl
 
   /// An error.
   package init(_ reason: Reason, url: String) {
-    self.reason = reason
-    self.url = url
+    (self.reason, self.url) = (reason, url)
   }
 
   /// Whether trying again may help.
