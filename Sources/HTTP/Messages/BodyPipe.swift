@@ -111,8 +111,9 @@ final class BodyPipe: Sendable {
     if let transfer { transfer.cancel() } else { finish(throwing: CancellationError()) }
   }
 
-  /// Has something done when nothing more will come: the transfer has ended, well or with an error,
-  /// or was given up. If that is over, it is done at once.
+  /// Has something done when nothing more will come, or at once if that is so already.
+  ///
+  /// The transfer has then ended, well or with an error, or was given up.
   func whenEnded(_ action: @escaping Action) {
     let end = state.withLock { state in
       if state.end == nil { state.actions.append(action) }
