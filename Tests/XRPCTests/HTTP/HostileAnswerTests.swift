@@ -92,7 +92,7 @@ private final class ByteServer: Sendable {
   private func transport(_ addresses: String, port: UInt16) throws -> CurlTransport {
     var options = NetworkOptions(userAgent: "test")
     options.hostPins = ["two.test:\(port):\(addresses)"]
-    options.stallSeconds = 2
+    options.stallSeconds = 20
     return try CurlTransport(options, policy: AddressPolicy(allowsLoopback: true))
   }
 
