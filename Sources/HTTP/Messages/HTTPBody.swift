@@ -38,7 +38,7 @@ package struct HTTPBody: AsyncSequence, AsyncIteratorProtocol, Sendable {
 
   /// The next bytes; nil at the end.
   ///
-  /// - Throws: ``TransportError`` if the body ends too early, stands still or is too slow;
+  /// - Throws: ``TransportError`` if the body ends too early, or stops, or takes too long;
   ///   `CancellationError`.
   package func next() async throws -> [UInt8]? { try await pipe.next() }
 

@@ -5,7 +5,7 @@ internal import IPLD
 /// Invariants:
 /// 1. No more than ``maximumHead`` bytes of lines are taken, trailers and informational answers
 ///    (1xx) among them.
-/// 2. ``isComplete`` stays true once it is; what comes then are trailers, which nobody asked for.
+/// 2. ``isComplete`` stays true once it is; lines that come later are trailers, and are ignored.
 struct Reception {
   /// How long all lines of a head may be together.
   static let maximumHead = 64 << 10
@@ -55,7 +55,7 @@ struct Reception {
       guard 100..<1000 ~= response.status else {
         throw malformed("it begins with '\(Excerpt.of(text))'")
       }
-      // What follows is another protocol, which nobody asked for, and has no end.
+      // Another protocol was not asked for, and what follows has no end.
       guard response.status != 101 else {
         throw malformed("it switches to another protocol (101)")
       }

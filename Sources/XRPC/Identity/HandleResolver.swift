@@ -5,8 +5,8 @@ internal import IPLD
 /// Finds the account that a handle leads to.
 ///
 /// Source: [handle](https://atproto.com/specs/handle), "handle resolution". DNS and the handle's
-/// own website are asked at the same time, and DNS counts if both answer. Names that nobody has on the
-/// internet, under a top-level domain that no account may use or under `test`, are asked about only
+/// own website are asked at the same time, and DNS counts if both answer. Names that do not exist
+/// on the internet (a top-level domain that no account may use, or `test`) are asked about only
 /// where the user named a server on this machine, or an address for them.
 package struct HandleResolver: Sendable {
   /// What came of it.
@@ -101,7 +101,7 @@ package struct HandleResolver: Sendable {
       case absent
       /// The certificate of the server that was asked does not hold.
       case untrusted
-      /// Nobody who knows could be asked.
+      /// None of those who know could be asked.
       case failed
       /// It led to a private address, and was not followed.
       case refused

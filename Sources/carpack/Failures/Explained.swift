@@ -4,8 +4,8 @@ internal import Snapshots
 
 /// An error that the command knows: what it means to the one who asked.
 ///
-/// Each type of error of ours says so in one place; one that does not is nobody's fault but
-/// carpack's, and ends with status 1.
+/// Each type of error says so in one place. An error of a type that does not is a defect of carpack,
+/// and ends with status 1.
 protocol Explained: Error {
   /// The exit status, and what to do about it.
   var explanation: Explanation { get }

@@ -174,7 +174,7 @@ enum Console {
   /// Writes all of it.
   ///
   /// - Throws: `Errno`; ``ExitStatus`` of a signal that ends a task, and not the process, where
-  ///   nobody takes it: a pipe that is full would keep the task from ending.
+  ///   the reader takes nothing: a full pipe would keep the task from ending.
   private static func deliver(_ bytes: Span<UInt8>, to stream: FileDescriptor) throws {
     try unsafe bytes.withUnsafeBytes { bytes in
       var rest = unsafe bytes[...]

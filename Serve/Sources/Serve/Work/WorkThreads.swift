@@ -10,7 +10,7 @@ import Synchronization
 /// task here (`withTaskExecutorPreference`).
 ///
 /// 1. At most `limit` jobs run at a time, and as many threads again take steps meanwhile.
-/// 2. Who asks for a job of a key that waits or runs waits for that one; all get the same result.
+/// 2. A key has one job at a time: all who ask for it meanwhile wait for that one, and get its result.
 /// 3. At most `queueLimit` jobs wait, and begin in the order in which they came. One more is refused
 ///    with ``Busy``, after those have been dropped for which no client waits any more.
 /// 4. A job that had to wait and for which no client waits when its turn comes is not begun. One that
