@@ -6,7 +6,7 @@ public import Snapshots
 /// What verifying comes to.
 extension SnapshotVerifier {
   /// The worst of what was found, in a word.
-  public enum Verdict: String, Sendable {
+  public enum Verdict: String, CaseIterable, Sendable {
     /// Everything is there and as it was.
     case intact
     /// Something that is referred to is missing; what is there is as it was.

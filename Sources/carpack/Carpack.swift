@@ -1,5 +1,6 @@
 internal import ATProtocol
 internal import ArgumentParser
+internal import SystemPackage
 
 /// The command: parses its arguments, runs a verb, and says what went wrong in one place.
 @main
@@ -86,7 +87,9 @@ struct Carpack: ParsableCommand {
     do {
       let arguments = Host.arguments
       if arguments.first == Completion.word { Completion.answer(Array(arguments.dropFirst())) }
-      if let script = CompletionScript(asked: arguments) {
+      if arguments.first == "---schemas", arguments.count == 2 {
+        try ReportDescription.write(ReportDescription.all, into: FilePath(arguments[1]))
+      } else if let script = CompletionScript(asked: arguments) {
         Console.print(text: script.text)
       } else if arguments == ["--version"] {
         Console.print(text: version)

@@ -46,7 +46,7 @@ package struct PrivateData: Equatable, Sendable {
   /// What went wrong with one method.
   package struct Fault: Equatable, Sendable {
     /// What it means for the data.
-    package enum Kind: String, Sendable {
+    package enum Kind: String, CaseIterable, Sendable {
       /// The server does not have the method, or does not let this session use it.
       case notGiven = "not-given"
       /// There was no answer, or none that could be read.

@@ -59,16 +59,24 @@ struct Failure: Error {
       if let hint { Console.say("hint: \(hint)") }
       return
     }
-    Console.sayJSON(.error) { writeFields(to: &$0) }
+    Self.report.say(self)
   }
 
   /// Writes it as the field of an object.
-  func writeFields(to json: inout JSONWriter) {
-    json.beginObject("error")
-    json.field("status", Int(status.number))
-    json.field("what", message)
-    json.field("where", place ?? Subject.current)
-    json.field("hint", hint)
-    json.endObject()
-  }
+  func writeFields(to json: inout JSONWriter) { Self.field.write(self, &json) }
+
+  static let field = Field<Failure>(
+    "error", "the error", \.self,
+    as: Fields {
+      Field("status", "the exit status that it leads to") { $0.status.number }
+      Field("what", "what went wrong") { $0.message }
+      Field("where", "the file, account or place that it is about") {
+        $0.place ?? Subject.current
+      }
+      Field("hint", "what to do") { $0.hint }
+    })
+
+  static let report = Report<Failure>(
+    "error", "What went wrong, on standard error; one object, whatever the verb."
+  ) { field }
 }

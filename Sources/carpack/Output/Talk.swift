@@ -2,7 +2,7 @@ internal import ATProtocol
 internal import ArgumentParser
 
 /// What a line on standard error is about: the word in front of it, and its colour on a terminal.
-enum Mark: String {
+enum Mark: String, CaseIterable {
   case error, damaged, lost, refused
   case incomplete, missing, unfinished, interrupted, warning, note
   case acceptedAsLost = "accepted as lost"
@@ -24,7 +24,7 @@ extension Console {
   /// Says on standard error what is wrong: `carpack: damaged: …`; with --json as an object.
   static func say(_ mark: Mark, _ text: String) {
     guard isJSON else { return put(line: "carpack: \(mark.text) \(Subject.name(in: text))") }
-    message(mark.rawValue, text)
+    message(mark, text)
   }
 
   /// Says what is wrong with several things, the first of them, and how many there are more.
@@ -46,18 +46,22 @@ extension Console {
 
   /// Says something on standard error that is not wrong; with --json as an object.
   static func say(_ text: String) {
-    if isJSON { message(Mark.note.rawValue, text) } else { put(line: text) }
+    if isJSON { message(.note, text) } else { put(line: text) }
   }
 
   /// Prints a line of results, with the archive's name in front of it where there are several.
   static func print(named line: String) { print(Subject.name(in: line)) }
 
-  private static func message(_ kind: String, _ text: String) {
-    sayJSON(.message) {
-      $0.field("kind", kind)
-      $0.field("file", Subject.current)
-      $0.field("text", text)
-    }
+  private static func message(_ mark: Mark, _ text: String) {
+    report.say((mark, text))
+  }
+
+  static let report = Report<(mark: Mark, text: String)>(
+    "message", "What is said on standard error beside errors."
+  ) {
+    Field("kind", "what it is about", .one(of: Mark.self)) { $0.mark.rawValue }
+    Field("file", "the archive, where there are several") { _ in Subject.current }
+    Field("text", "the words") { $0.text }
   }
 }
 

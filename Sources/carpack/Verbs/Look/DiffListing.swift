@@ -7,7 +7,6 @@ internal import Snapshots
 struct DiffListing {
   private let pair: SnapshotPair
   private let isJSON: Bool
-  private var json = JSONWriter.ofResults
   /// The worst that was seen of a blob.
   private(set) var worst = ExitStatus.success
 
@@ -21,17 +20,11 @@ struct DiffListing {
     let (sign, word): (Console.Sign, String) =
       change.old == nil
       ? (.plus, "created") : change.new == nil ? (.minus, "deleted") : (.change, "updated")
-    guard isJSON else {
+    if isJSON {
+      Self.record.print((change, word))
+    } else {
       Console.print(sign, change.path)
-      return
     }
-    json.begin(.diff)
-    json.field("kind", "record")
-    json.field("change", word)
-    json.field("path", change.path)
-    json.field("old", change.old.map { "\($0)" })
-    json.field("new", change.new.map { "\($0)" })
-    endLine()
   }
 
   /// Prints the blobs that came and went, in one order, and the sum.
@@ -53,7 +46,7 @@ struct DiffListing {
         add(added.removeFirst(), isAdded: true, state: statesOfAdded.removeFirst())
       }
     }
-    if isJSON { printSummary(diff, complete: diff.gapCount == 0) } else { Console.print(sum(diff)) }
+    if isJSON { Self.summary.print((pair, diff)) } else { Console.print(sum(diff)) }
   }
 
   private mutating func add(_ blob: BlobTable.Entry, isAdded: Bool, state: BlobState) {
@@ -72,15 +65,7 @@ struct DiffListing {
       Console.print(isAdded ? .plus : .minus, text)
       return
     }
-    json.begin(.diff)
-    json.field("kind", "blob")
-    json.field("change", isAdded ? "added" : "gone")
-    json.field("cid", "\(blob.cid)")
-    json.field("path", blob.firstRecord)
-    json.field("type", blob.mimeType)
-    json.field("size", size.map { Int(clamping: $0) })
-    json.field("state", mark ?? "held")
-    endLine()
+    Self.blob.print((blob, isAdded, size, mark ?? "held"))
   }
 
   private func sum(_ diff: SnapshotDiff) -> String {
@@ -94,31 +79,52 @@ struct DiffListing {
     "number \(entry.number)" + (entry.rev.map { " (\($0.text))" } ?? "")
   }
 
-  private mutating func printSummary(_ diff: SnapshotDiff, complete: Bool) {
-    json.begin(.diff)
-    json.field("kind", "summary")
-    json.field("account", pair.new.did.text)
-    for (key, entry) in [("old", pair.old), ("new", pair.new)] {
-      json.beginObject(key)
-      json.field("number", entry.number)
-      json.field("manifest", "\(entry.cid)")
-      json.field("commit", "\(entry.commit)")
-      json.field("rev", entry.rev?.text)
-      json.field("createdAt", entry.createdAt)
-      json.endObject()
-    }
-    json.field("created", diff.createdCount)
-    json.field("updated", diff.updatedCount)
-    json.field("deleted", diff.deletedCount)
-    json.field("blobsAdded", diff.addedBlobs.count)
-    json.field("blobsGone", diff.goneBlobs.count)
-    json.field("nodesCreated", diff.createdNodeCount)
-    json.field("nodesDeleted", diff.deletedNodeCount)
-    json.field("complete", complete)
-    endLine()
+  // MARK: JSON
+
+  static let record = Report<(change: MSTDiff.RecordChange, word: String)>(
+    "diff", "`carpack diff`: a record that changed."
+  ) {
+    Field("kind", "", .one(of: "record")) { _ in "record" }
+    Field("change", "how", .one(of: "created", "updated", "deleted")) { $0.word }
+    Field("path", "collection/rkey") { $0.change.path }
+    Field("old", "the record before") { $0.change.old }
+    Field("new", "the record after") { $0.change.new }
   }
 
-  private mutating func endLine() {
-    Console.finish(&json)
+  static let blob = Report<(entry: BlobTable.Entry, isAdded: Bool, size: UInt64?, state: String)>(
+    "diff", "Or a blob that came or went."
+  ) {
+    Field("kind", "", .one(of: "blob")) { _ in "blob" }
+    Field("change", "how", .one(of: "added", "gone")) { $0.isAdded ? "added" : "gone" }
+    Field("cid", "the blob") { $0.entry.cid }
+    Field("path", "the first record that refers to it") { $0.entry.firstRecord }
+    Field("type", "its media type") { $0.entry.mimeType }
+    Field("size", "its bytes") { $0.size }
+    Field("state", "whether it is there", .one(of: "held", "missing", "damaged")) { $0.state }
+  }
+
+  private static let end = Fields<SnapshotHistory.Entry> {
+    Field("number", "its number") { $0.number }
+    Field("manifest", "its manifest") { $0.cid }
+    Field("commit", "its commit") { $0.commit }
+    Field("rev", "its revision") { $0.rev?.text }
+    Field("createdAt", "when it was made") { $0.createdAt }
+  }
+
+  static let summary = Report<(pair: SnapshotPair, diff: SnapshotDiff)>(
+    "diff", "Or, at last, the sum."
+  ) {
+    Field("kind", "", .one(of: "summary")) { _ in "summary" }
+    Field("account", "the account") { $0.pair.new.did }
+    Field("old", "the first snapshot", { $0.pair.old }, as: end)
+    Field("new", "the second", { $0.pair.new }, as: end)
+    Field("created", "records created") { $0.diff.createdCount }
+    Field("updated", "records updated") { $0.diff.updatedCount }
+    Field("deleted", "records deleted") { $0.diff.deletedCount }
+    Field("blobsAdded", "blobs that came") { $0.diff.addedBlobs.count }
+    Field("blobsGone", "blobs that went") { $0.diff.goneBlobs.count }
+    Field("nodesCreated", "tree nodes that came") { $0.diff.createdNodeCount }
+    Field("nodesDeleted", "tree nodes that went") { $0.diff.deletedNodeCount }
+    Field("complete", "whether all could be compared") { $0.diff.gapCount == 0 }
   }
 }

@@ -97,15 +97,19 @@ struct FindCommand: ReportingCommand {
         : match.first == match.last ? "\(match.first)" : "\(match.first)-\(match.last)"
       return Console.print(named: "at://\(name)/\(match.path)  \(span)  \(match.excerpt)")
     }
-    Console.printJSON(.find) {
-      $0.field("file", file)
-      $0.field("account", did.text)
-      $0.field("path", match.path)
-      $0.field("cid", "\(match.cid)")
-      $0.field("excerpt", match.excerpt)
-      $0.field("firstSnapshot", match.first)
-      $0.field("lastSnapshot", match.last)
-      $0.field("current", match.isCurrent)
-    }
+    Self.report.print((file, did, match))
+  }
+
+  static let report = Report<(file: String, did: DID, match: RecordSearch.Match)>(
+    "find", "`carpack find`: a record in which the text is."
+  ) {
+    ArchiveFields.file { $0.file }
+    Field("account", "whose it is") { $0.did }
+    Field("path", "collection/rkey") { $0.match.path }
+    Field("cid", "the record") { $0.match.cid }
+    Field("excerpt", "the text and what stands around it") { $0.match.excerpt }
+    Field("firstSnapshot", "the first snapshot that has it") { $0.match.first }
+    Field("lastSnapshot", "the last snapshot that has it") { $0.match.last }
+    Field("current", "whether the newest has it") { $0.match.isCurrent }
   }
 }

@@ -32,7 +32,9 @@ struct InfoCommand: ReportingCommand {
     try argument.archives.each { opened in
       let snapshots = try opened.snapshots(choice)
       if json {
-        try printJSON(opened, snapshots)
+        let history = try opened.history
+        let shown = try snapshots.map { try self.shown($0, history) }
+        Self.report.print((opened, try Self.head(opened), history.entries.count, shown))
       } else if isOne {
         try printText(opened, snapshots)
       } else {
@@ -148,62 +150,70 @@ struct InfoCommand: ReportingCommand {
     return history.newest?.cid == head ? head : nil
   }
 
-  private func printJSON(_ opened: OpenedArchive, _ snapshots: [ArchivedSnapshot]) throws {
-    let generation = opened.reader.generation
-    let history = try opened.history
-    var json = JSONWriter.ofResults
-    json.begin(.info)
-    json.field("file", opened.name)
-    json.field("bytes", opened.reader.fileSize)
-    json.field("committedBytes", generation.committedLength)
-    json.field("streamBytes", generation.streamLength)
-    json.field("sections", generation.sectionCount)
-    json.field("generations", generation.number)
-    json.field("formatVersion", "1.\(generation.minorVersion)")
-    json.field("indexSegments", generation.segments.count)
-    json.field("archiveHead", try Self.head(opened).map { "\($0)" })
-    json.field("snapshotCount", history.entries.count)
-    // The newest of those shown, for archives with one account, which most are.
-    json.key("snapshot")
-    try write(snapshots.first, history, to: &json)
-    json.beginArray("snapshots")
-    for snapshot in snapshots { try write(snapshot, history, to: &json) }
-    json.endArray()
-    Console.finish(&json)
+  typealias Shown = (
+    number: Int?, cid: CID?, snapshot: Snapshot, privateData: PrivateData?
+  )
+
+  private func shown(_ archived: ArchivedSnapshot, _ history: SnapshotHistory) throws -> Shown {
+    (
+      history.entries.first { $0.cid == archived.cid }?.number, archived.cid, archived.snapshot,
+      try archived.privateData()
+    )
   }
 
-  private func write(
-    _ archived: ArchivedSnapshot?, _ history: SnapshotHistory, to json: inout JSONWriter
-  ) throws {
-    guard let archived else {
-      json.null()
-      return
-    }
-    json.beginObject()
-    json.field("number", history.entries.first { $0.cid == archived.cid }?.number)
-    json.field("manifest", archived.cid.map { "\($0)" })
-    archived.snapshot.writeFields(to: &json)
-    if archived.snapshot.privateData != nil { try write(archived.privateData(), to: &json) }
-    json.endObject()
+  private static let snapshot = Fields<Shown>("Snapshot") {
+    Field("number", "its number, from 1 for the oldest") { $0.number }
+    Field("manifest", "its manifest") { $0.cid }
+    SnapshotFields.manifest.of { $0.snapshot }
+    Field(
+      optional: "private", "what the server gave to the account's owner alone",
+      each: { shown in
+        shown.snapshot.privateData.map { _ in shown.privateData?.entries ?? [] }
+      }, as: privateEntry)
   }
 
-  private func write(_ data: PrivateData?, to json: inout JSONWriter) {
-    json.beginArray("private")
-    for entry in data?.entries ?? [] {
-      json.beginObject()
-      json.field("endpoint", entry.endpoint)
-      json.field("fetchedAt", entry.fetchedAt)
-      json.field("contentType", entry.contentType)
-      json.field("answers", entry.answers.count)
-      json.field("bytes", entry.byteCount)
-      if let fault = entry.fault {
-        json.beginObject("fault")
-        json.field("kind", fault.kind.rawValue)
-        json.field("why", fault.why)
-        json.endObject()
-      }
-      json.endObject()
+  private static let privateEntry = Fields<PrivateData.Entry> {
+    Field("endpoint", "the method that gave it") { $0.endpoint }
+    Field("fetchedAt", "when, RFC 3339") { $0.fetchedAt }
+    Field("contentType", "the media type, as the server named it") { $0.contentType }
+    Field("answers", "answers, one a page") { $0.answers.count }
+    Field("bytes", "their bytes") { $0.byteCount }
+    Field(
+      optional: "fault", "why there is nothing, or not everything", { $0.fault },
+      as: Fields {
+        Field("kind", "what it means", .one(of: PrivateData.Fault.Kind.self)) {
+          $0.kind.rawValue
+        }
+        Field("why", "why") { $0.why }
+      })
+  }
+
+  static let report = Report<
+    (opened: OpenedArchive, head: CID?, snapshotCount: Int, snapshots: [Shown])
+  >("info", "`carpack info`: what an archive is.") {
+    ArchiveFields.file { $0.opened.name }
+    Field("bytes", "the size of the file") { $0.opened.reader.fileSize }
+    Field("committedBytes", "of these, up to the last footer") {
+      $0.opened.reader.generation.committedLength
     }
-    json.endArray()
+    Field("streamBytes", "the length of its content, a CAR") {
+      $0.opened.reader.generation.streamLength
+    }
+    Field("sections", "its sections") { $0.opened.reader.generation.sectionCount }
+    Field("generations", "successful writes") { $0.opened.reader.generation.number }
+    Field("formatVersion", "FORMAT's version") {
+      "1.\($0.opened.reader.generation.minorVersion)"
+    }
+    Field("indexSegments", "index segments in use") {
+      $0.opened.reader.generation.segments.count
+    }
+    ArchiveFields.head { $0.head }
+    Field("snapshotCount", "snapshots in the file") { $0.snapshotCount }
+    // For archives with one account, which most are.
+    Field(
+      "snapshot", "the newest of those shown", orNull: { $0.snapshots.first }, as: snapshot)
+    Field(
+      "snapshots", "of each account the newest, or those that --at and --account choose",
+      each: { $0.snapshots }, as: snapshot)
   }
 }

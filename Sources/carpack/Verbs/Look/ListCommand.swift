@@ -165,8 +165,8 @@ struct ListCommand: ReportingCommand {
 }
 
 /// Prints rows as they come.
-private struct Listing {
-  enum Kind: String {
+struct Listing {
+  enum Kind: String, CaseIterable {
     case record, blob, extra
   }
 
@@ -195,7 +195,7 @@ private struct Listing {
   private(set) var worst = ExitStatus.success
   /// Whether anything passed the filter.
   private(set) var hasFound = false
-  private var json = JSONWriter.ofResults
+  private var json = JSONWriter(pretty: Console.isPretty)
   private var lines = OutputLines()
 
   init(isJSON: Bool, isLong: Bool, showsOnlyMissing: Bool, filter: ItemFilter) {
@@ -229,7 +229,8 @@ private struct Listing {
     }
     let word = isAccepted ? Mark.acceptedAsLost.rawValue : mark
     if isJSON {
-      printJSON(row, size, mark)
+      Self.report.write((self, row, size, mark ?? "held"), to: &json)
+      if json.bytes.count > 1 << 15 { Console.print(&json) }
     } else if isLong {
       printLong(row, size, word)
     } else {
@@ -280,27 +281,30 @@ private struct Listing {
     lines.printIfMany()
   }
 
-  private mutating func printJSON(_ row: Row, _ size: UInt64?, _ mark: String?) {
-    json.begin(.ls)
-    json.field("kind", row.kind.rawValue)
-    json.field("account", account?.text)
-    json.key("path")
-    if let path = row.path { json.string(utf8: path.span) } else { json.null() }
-    json.key("cid")
-    json.string(row.cid)
-    json.field("type", row.kind == .record ? "application/vnd.ipld.dag-cbor" : row.type)
-    json.field("size", size.map { Int(clamping: $0) })
-    json.field("state", mark ?? "held")
-    if row.state == .missing, let accepted = row.accepted {
-      BackupJSON.write(accepted, to: &json)
+  static let report = Report<(all: Listing, row: Row, size: UInt64?, state: String)>(
+    "ls", "`carpack ls`: a record or a blob."
+  ) {
+    Field("kind", "an extra is a blob that no record refers to", .one(of: Kind.self)) {
+      $0.row.kind.rawValue
     }
-    if let time = row.time { json.field("createdAt", time.text) }
-    json.endObject()
-    json.newline()
-    if json.bytes.count > 1 << 15 { Console.print(&json) }
+    Field("account", "whose it is") { $0.all.account }
+    Field("path", "the record, or the first that refers to the blob") {
+      $0.row.path.map(UTF8Text.init)
+    }
+    Field("cid", "its CID") { $0.row.cid }
+    Field("type", "its media type") {
+      $0.row.kind == .record ? "application/vnd.ipld.dag-cbor" : $0.row.type
+    }
+    Field("size", "its bytes; if missing, as declared") { $0.size }
+    Field("state", "whether it is there", .one(of: "held", "missing", "damaged")) { $0.state }
+    Field(
+      optional: "accepted", "that the loss is accepted",
+      { $0.row.state == .missing ? $0.row.accepted : nil }, as: BlobFields.acceptance)
+    Field(
+      optional: "createdAt", "with -l, --since or --until: when the record was made", .time
+    ) { $0.row.time?.text }
   }
 
-  /// Prints what has not been printed yet.
   mutating func print() {
     lines.print()
     Console.print(&json)

@@ -28,7 +28,11 @@ struct RecordLog {
     guard !record.changes.isEmpty || !record.gaps.isEmpty else {
       throw BackupError.notFound(selector)
     }
-    if json { printJSON(record, path) } else { printTable(record) }
+    if json {
+      for change in record.changes.reversed() { Self.report.print((opened.name, path, change)) }
+    } else {
+      printTable(record)
+    }
     return .worst(record.gaps.isEmpty ? .success : .damaged, opened.status)
   }
 
@@ -60,17 +64,17 @@ struct RecordLog {
     for line in table.lines { Console.print(line) }
   }
 
-  private func printJSON(_ record: RecordHistory, _ path: String) {
-    for change in record.changes.reversed() {
-      Console.printJSON(.record) {
-        $0.field("file", opened.name)
-        $0.field("account", change.entry.did.text)
-        $0.field("path", path)
-        $0.field("change", Self.name(of: change))
-        $0.field("cid", change.cid.map { "\($0)" })
-        $0.field("number", change.entry.number)
-        $0.field("createdAt", change.entry.createdAt)
-      }
+  static let report = Report<(file: String, path: String, change: RecordHistory.Change)>(
+    "record", "`carpack log ARCHIVE RECORD`: a snapshot that changed the record."
+  ) {
+    ArchiveFields.file { $0.file }
+    Field("account", "whose it is") { $0.change.entry.did }
+    Field("path", "collection/rkey") { $0.path }
+    Field("change", "what happened", .one(of: "created", "updated", "deleted")) {
+      name(of: $0.change)
     }
+    Field("cid", "the record; null if it is gone") { $0.change.cid }
+    Field("number", "the snapshot's number") { $0.change.entry.number }
+    Field("createdAt", "when the snapshot was made") { $0.change.entry.createdAt }
   }
 }

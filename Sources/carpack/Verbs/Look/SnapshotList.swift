@@ -20,7 +20,14 @@ struct SnapshotList {
 
   /// Prints them; answers whether something is wrong with the list, and has said so then.
   func show(json: Bool) throws -> ExitStatus {
-    if json { try printJSON() } else { printTable() }
+    if json {
+      for entry in entries {
+        let snapshot = try ArchivedSnapshot(entry.cid, in: opened.reader).snapshot
+        Self.report.print((opened.name, entry, snapshot))
+      }
+    } else {
+      printTable()
+    }
     var status = opened.status
     for broken in try opened.history.breaks where !broken.isOfManifest {
       let isCut = broken.reason == .tooMany
@@ -61,18 +68,15 @@ struct SnapshotList {
     return lacks.joined(separator: ", ")
   }
 
-  private func printJSON() throws {
-    var json = JSONWriter.ofResults
-    for entry in entries {
-      json.begin(.log)
-      json.field("file", opened.name)
-      json.field("number", entry.number)
-      json.field("manifest", "\(entry.cid)")
-      json.field("vouched", entry.isVouched)
-      json.field("bytesAdded", entry.bytesAdded.map { Int(clamping: $0) })
-      try ArchivedSnapshot(entry.cid, in: opened.reader).snapshot.writeFields(to: &json)
-      Console.finish(&json)
-    }
+  static let report = Report<
+    (file: String, entry: SnapshotHistory.Entry, snapshot: Snapshot)
+  >("log", "`carpack log` and `ls --snapshots`: a snapshot.") {
+    ArchiveFields.file { $0.file }
+    Field("number", "its number, from 1 for the oldest") { $0.entry.number }
+    Field("manifest", "its manifest") { $0.entry.cid }
+    Field("vouched", "whether a footer leads to it") { $0.entry.isVouched }
+    Field("bytesAdded", "by how many bytes the file grew for it") { $0.entry.bytesAdded }
+    SnapshotFields.manifest.of { $0.snapshot }
   }
 }
 

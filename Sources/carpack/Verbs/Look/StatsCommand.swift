@@ -37,7 +37,7 @@ struct StatsCommand: ReportingCommand {
           of: snapshot, observer: ProgressLine.observer(quiet: common.quiet))
         Console.endProgress()
         if json {
-          printJSON(statistics, snapshot.snapshot, opened.name)
+          Self.report.print((opened.name, snapshot.snapshot, statistics))
         } else {
           printText(statistics, snapshot.snapshot)
         }
@@ -79,36 +79,33 @@ struct StatsCommand: ReportingCommand {
     for line in table.lines { Console.print(line) }
   }
 
-  private func printJSON(_ statistics: SnapshotStatistics, _ snapshot: Snapshot, _ file: String) {
-    func write(
-      _ key: String, _ amounts: [String: SnapshotStatistics.Amount], _ json: inout JSONWriter
-    ) {
-      json.beginObject(key)
-      for (key, amount) in amounts.sorted(by: { $0.key < $1.key }) {
-        json.beginObject(key)
-        json.field("count", amount.count)
-        json.field("bytes", Int(clamping: amount.bytes))
-        json.endObject()
-      }
-      json.endObject()
+  private static let amount = Fields<SnapshotStatistics.Amount> {
+    Field("count", "how many") { $0.count }
+    Field("bytes", "their bytes") { $0.bytes }
+  }
+
+  static let report = Report<(file: String, snapshot: Snapshot, all: SnapshotStatistics)>(
+    "stats", "`carpack stats`: what an account is made of."
+  ) {
+    ArchiveFields.file { $0.file }
+    Field("did", "the account") { $0.snapshot.did }
+    Field("handle", "its handle") { $0.snapshot.handle?.text }
+    Field("rev", "the revision") { $0.snapshot.rev?.text }
+    Field("records", "records") { $0.all.records.count }
+    Field("recordBytes", "their bytes") { $0.all.records.bytes }
+    Field("blobs", "blobs that they refer to") { $0.all.blobs.count }
+    Field("blobBytes", "their bytes; of those that are missing, as declared") {
+      $0.all.blobs.bytes
     }
-    Console.printJSON(.stats) { json in
-      json.field("file", file)
-      json.field("did", snapshot.did.text)
-      json.field("handle", snapshot.handle?.text)
-      json.field("rev", snapshot.rev?.text)
-      json.field("records", statistics.records.count)
-      json.field("recordBytes", Int(clamping: statistics.records.bytes))
-      json.field("blobs", statistics.blobs.count)
-      json.field("blobBytes", Int(clamping: statistics.blobs.bytes))
-      json.field("missingBlobs", statistics.missing.count)
-      json.field("undatedRecords", statistics.undated.count)
-      write("collections", statistics.collections, &json)
-      write(
-        "years", Dictionary(uniqueKeysWithValues: statistics.years.map { ("\($0.key)", $0.value) }),
-        &json)
-      write("types", statistics.types, &json)
-      json.field("complete", statistics.isComplete)
-    }
+    Field("missingBlobs", "of these, missing or damaged") { $0.all.missing.count }
+    Field("undatedRecords", "records whose key is no time") { $0.all.undated.count }
+    Field(
+      "collections", "the records of each collection", byName: { $0.all.collections }, as: amount)
+    Field(
+      "years", "the records of each year, by their keys",
+      byName: { Dictionary(uniqueKeysWithValues: $0.all.years.map { ("\($0.key)", $0.value) }) },
+      as: amount)
+    Field("types", "the blobs of each media type", byName: { $0.all.types }, as: amount)
+    Field("complete", "whether all records are in the archive") { $0.all.isComplete }
   }
 }

@@ -5,7 +5,7 @@ internal import Verification
 
 /// How archives stand, as a table, JSON or metrics.
 struct StatusReport {
-  private struct Row {
+  struct Row {
     let file: String
     /// Nil for an archive that cannot be read.
     let status: ArchiveStatus?
@@ -132,36 +132,50 @@ struct StatusReport {
   // MARK: JSON
 
   func printJSON() {
-    for row in rows {
-      Console.printJSON(.status) { json in
-        json.field("file", row.file)
-        json.field("readable", row.status != nil)
-        json.field("error", row.failure?.message)
-        json.field("bytes", row.status.map { Int(clamping: $0.byteCount) })
-        json.field("verified", row.status?.verification?.time)
-        json.field("verdict", row.status?.verification?.verdict.rawValue)
-        json.field(
-          "bytesSinceVerified",
-          row.status.flatMap { $0.isFar ? nil : Int(clamping: $0.bytesSinceVerification) })
-        json.beginArray("accounts")
-        for account in row.status?.accounts ?? [] {
-          json.beginObject()
-          json.field("did", account.did.text)
-          json.field("handle", account.handle?.text)
-          json.field("snapshots", account.snapshotCount)
-          json.field("newest", account.newest)
-          json.field("ageSeconds", account.age(at: now).map { Int($0) })
-          json.field("overdue", isOverdue(account))
-          json.field("complete", account.isSettled)
-          account.standing.writeFields(to: &json)
-          json.field("records", account.snapshot.counts.records)
-          json.field("blobs", account.snapshot.blobs.referenced)
-          json.field("missingBlobs", account.snapshot.blobs.unaccepted)
-          json.endObject()
-        }
-        json.endArray()
-      }
+    for row in rows { Self.report.print((row, self)) }
+  }
+
+  private static let account = Fields<(ArchiveStatus.Account, StatusReport)> {
+    Field("did", "the account") { $0.0.did }
+    Field("handle", "its handle") { $0.0.handle?.text }
+    Field("snapshots", "its snapshots") { $0.0.snapshotCount }
+    Field("newest", "when the newest was made") { $0.0.newest }
+    Field(
+      "ageSeconds",
+      "seconds since a backup last found that the server has nothing newer"
+    ) { $0.0.age(at: $0.1.now) }
+    Field("overdue", "whether that is more than --max-age") { $0.1.isOverdue($0.0) }
+    Field("complete", "whether nothing is missing but what is accepted as lost") {
+      $0.0.isSettled
     }
+    SnapshotFields.standing.of { $0.0.standing }
+    Field("records", "its records") { $0.0.snapshot.counts.records }
+    Field("blobs", "blobs that they refer to") { $0.0.snapshot.blobs.referenced }
+    Field("missingBlobs", "of these, missing and not accepted as lost") {
+      $0.0.snapshot.blobs.unaccepted
+    }
+  }
+
+  static let report = Report<(row: Row, all: StatusReport)>(
+    "status", "`carpack status`: how an archive stands."
+  ) {
+    ArchiveFields.file { $0.row.file }
+    Field("readable", "whether it can be opened") { $0.row.status != nil }
+    Field("error", "why not") { $0.row.failure?.message }
+    Field("bytes", "its size") { $0.row.status?.byteCount }
+    Field("verified", "when all of it was last verified", .time) {
+      $0.row.status?.verification?.time
+    }
+    Field("verdict", "what came of that", .one(of: SnapshotVerifier.Verdict.self)) {
+      $0.row.status?.verification?.verdict.rawValue
+    }
+    Field("bytesSinceVerified", "how many bytes were appended since") {
+      $0.row.status.flatMap { $0.isFar ? nil : $0.bytesSinceVerification }
+    }
+    Field(
+      "accounts", "the accounts in it",
+      each: { subject in (subject.row.status?.accounts ?? []).map { ($0, subject.all) } },
+      as: account)
   }
 
   // MARK: Metrics
