@@ -65,16 +65,14 @@ struct Failure: Error {
   /// Writes it as the field of an object.
   func writeFields(to json: inout JSONWriter) { Self.field.write(self, &json) }
 
-  static let field = Field<Failure>(
-    "error", "the error", \.self,
-    as: Fields {
-      Field("status", "the exit status that it leads to") { $0.status.number }
-      Field("what", "what went wrong") { $0.message }
-      Field("where", "the file, account or place that it is about") {
-        $0.place ?? Subject.current
-      }
-      Field("hint", "what to do") { $0.hint }
-    })
+  static let fields = Fields<Failure> {
+    Field("status", "the exit status that it leads to") { $0.status.number }
+    Field("what", "what went wrong") { $0.message }
+    Field("where", "the file, account or place that it is about") { $0.place ?? Subject.current }
+    Field("hint", "what to do") { $0.hint }
+  }
+
+  private static let field = Field<Failure>("error", "the error", \.self, as: fields)
 
   static let report = Report<Failure>(
     "error", "What went wrong, on standard error; one object, whatever the verb."

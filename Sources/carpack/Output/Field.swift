@@ -135,6 +135,15 @@ struct Fields<Subject>: Sendable {
     all.map { $0.of(path) }
   }
 
+  /// The fields of something that may have what these are about, left out where it has not.
+  func optional<Outer>(_ path: @escaping @Sendable (Outer) -> Subject?) -> [Field<Outer>] {
+    all.map { field in
+      Field<Outer>(field.rows.map(\.optional)) { outer, json in
+        if let subject = path(outer) { field.write(subject, &json) }
+      }
+    }
+  }
+
   /// Writes the object.
   func write(_ subject: Subject, to json: inout JSONWriter) {
     json.beginObject()

@@ -24,6 +24,18 @@ struct Report<Subject>: Sendable {
     }
   }
 
+  /// An event of a verb that tells what it does, an object a line.
+  init(
+    _ name: String, event: String, _ about: String,
+    @FieldList<Subject> _ fields: () -> [Field<Subject>]
+  ) {
+    let own = fields()
+    self.init(name, about) {
+      Field("event", "", .one(of: event)) { _ in event }
+      own
+    }
+  }
+
   /// Prints an object of results: a line, or indented with --pretty.
   func print(_ subject: Subject) {
     var json = JSONWriter(pretty: Console.isPretty)

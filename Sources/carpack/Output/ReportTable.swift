@@ -11,6 +11,9 @@ struct ReportTable: Sendable {
     init(_ name: String, _ kind: JSONKind, _ meaning: String, isOptional: Bool = false) {
       (self.name, self.kind, self.meaning, self.isOptional) = (name, kind, meaning, isOptional)
     }
+
+    /// The same, where it may be left out.
+    var optional: Row { Row(name, kind, meaning, isOptional: true) }
   }
 
   let title: String?

@@ -31,11 +31,7 @@ struct ConfigCommand: ReportingCommand {
     let configuration = try Configuration.ofUser()
     if let configuration { try configuration.check() }
     guard json else { return printText(configuration) }
-    Console.printJSON(.config) { json in
-      json.field("file", Configuration.location)
-      json.field("exists", configuration != nil)
-      Self.write(configuration ?? Configuration(path: ""), to: &json)
-    }
+    Self.report.print((configuration != nil, configuration ?? Configuration(path: "")))
   }
 
   private func printText(_ configuration: Configuration?) {
@@ -63,35 +59,39 @@ struct ConfigCommand: ReportingCommand {
     }
   }
 
-  private static func write(_ configuration: Configuration, to json: inout JSONWriter) {
-    json.beginArray("settings")
-    for entry in configuration.entries {
-      json.beginObject()
-      json.field("table", entry.section)
-      json.field("name", entry.setting.name)
-      json.field("values", entry.setting.kind == .secret ? [] : entry.values)
-      json.field("secret", entry.setting.kind == .secret)
-      json.field("line", entry.line)
-      json.endObject()
-    }
-    json.endArray()
-    json.field("accountList", configuration.accountList)
-    json.beginArray("accounts")
-    for account in configuration.accounts {
-      json.beginObject()
-      json.field("name", account.account.text)
-      json.field("output", account.output)
-      json.field("login", account.login)
-      json.field("private", account.keepsPrivateData)
-      json.field("line", account.line)
-      json.endObject()
-    }
-    json.endArray()
-    json.beginObject("hooks")
-    json.field("afterSuccess", configuration.hooks.programs[.success]?[0])
-    json.field("onFailure", configuration.hooks.programs[.failure]?[0])
-    json.field("seconds", Int(configuration.hooks.seconds))
-    json.endObject()
+  static let report = Report<(exists: Bool, all: Configuration)>("config", "`carpack config`.") {
+    Field("file", "the configuration file") { _ in Configuration.location }
+    Field("exists", "whether it is there") { $0.exists }
+    Field(
+      "settings", "defaults of options", each: { $0.all.entries },
+      as: Fields {
+        Field("table", "`defaults`, or a verb") { $0.section }
+        Field("name", "the option") { $0.setting.name }
+        Field("values", "its value, several of a list, none of a secret") {
+          $0.setting.kind == .secret ? [] : $0.values
+        }
+        Field("secret", "whether the value is not shown") { $0.setting.kind == .secret }
+        Field("line", "where it stands") { $0.line }
+      })
+    Field("accountList", "the file with accounts") { $0.all.accountList }
+    Field(
+      "accounts", "accounts that are backed up", each: { $0.all.accounts },
+      as: Fields {
+        Field("name", "handle or DID") { $0.account.text }
+        Field("output", "its archive, or the folder of it") { $0.output }
+        Field("login", "whether to log in") { $0.login }
+        Field("private", "whether to keep what is the owner's alone") { $0.keepsPrivateData }
+        Field("line", "where it stands") { $0.line }
+      })
+    Field(
+      "hooks", "programs that are run after a backup", \.all.hooks,
+      as: Fields {
+        Field("afterSuccess", "the program that is run after success") {
+          $0.programs[.success]?[0]
+        }
+        Field("onFailure", "the one for any other status") { $0.programs[.failure]?[0] }
+        Field("seconds", "how long one may take") { $0.seconds }
+      })
   }
 }
 

@@ -48,7 +48,7 @@ struct IdentityCommand: ReportingCommand {
   func run() throws {
     let found = try isArchive ? Failure.naming(shown, ofArchive) : [ofAccount()]
     for evidence in found {
-      if json { writeJSON(evidence) } else { write(evidence) }
+      if json { Self.report.print(evidence) } else { write(evidence) }
       for fault in evidence.faults { Console.say(.notGenuine, "\(evidence.did): \(fault)") }
     }
     Console.flush()
@@ -128,39 +128,47 @@ struct IdentityCommand: ReportingCommand {
 
   // MARK: JSON
 
-  private func writeJSON(_ evidence: IdentityEvidence) {
-    var json = JSONWriter.ofResults
-    json.begin(.identity)
-    json.field("did", evidence.did.text)
-    json.field("proven", evidence.history != nil)
-    json.field("faults", evidence.faults)
-    json.beginArray("operations")
-    for operation in evidence.history?.operations ?? [] {
-      json.beginObject()
-      json.field("cid", "\(operation.cid)")
-      json.field("receivedAt", "\(operation.receivedAt)")
-      json.field("kind", operation.kind.word)
-      json.field("handles", operation.handles.map(\.text))
-      json.field("pds", operation.pds.map { "\($0)" })
-      json.field("signingKey", operation.signingKey?.didKey)
-      json.field("rotationKeys", operation.rotationKeys.map(\.didKey))
-      json.field("signer", operation.signer.didKey)
-      json.field("nullifiedBy", operation.nullifiedBy.map { "\($0)" })
-      json.endObject()
+  static let report = Report<IdentityEvidence>(
+    "identity", "`carpack identity`: who an account was, when, and who signed that."
+  ) {
+    Field("did", "the account") { $0.did }
+    Field("proven", "whether there is a log, checked back to its first operation") {
+      $0.history != nil
     }
-    json.endArray()
-    json.beginArray("documents")
-    for entry in evidence.documents {
-      json.beginObject()
-      json.field("snapshot", entry.snapshot)
-      json.field("createdAt", entry.createdAt)
-      json.field("handle", entry.document?.handle?.text)
-      json.field("pds", entry.document?.pds)
-      json.field("signingKey", entry.document?.signingKey?.didKey)
-      json.endObject()
+    Field("faults", "what does not hold") { $0.faults }
+    Field(
+      "operations", "the log of a did:plc, the oldest first",
+      each: { $0.history?.operations ?? [] }, as: operations)
+    Field(
+      "documents", "of an archive: the DID documents, those that changed",
+      each: { $0.documents },
+      as: Fields {
+        Field("snapshot", "the first snapshot that has it") { $0.snapshot }
+        Field("createdAt", "when that was made") { $0.createdAt }
+        Field("handle", "the handle it names") { $0.document?.handle?.text }
+        Field("pds", "the server it names") { $0.document?.pds }
+        Field("signingKey", "the key it names") { $0.document?.signingKey?.didKey }
+      })
+  }
+
+  private static let operations = Fields<PLCHistory.Operation> {
+    Field("cid", "the operation") { $0.cid }
+    Field("receivedAt", "when the directory received it, as it says, RFC 3339") {
+      "\($0.receivedAt)"
     }
-    json.endArray()
-    Console.finish(&json)
+    Field("kind", "what it does", .one(of: "create", "operation", "tombstone")) {
+      $0.kind.word
+    }
+    Field("handles", "the handles it names") { $0.handles.map(\.text) }
+    Field("pds", "the server it names") { $0.pds.map { "\($0)" } }
+    Field("signingKey", "the key that signs the repository, as a did:key") {
+      $0.signingKey?.didKey
+    }
+    Field("rotationKeys", "the keys that may sign what follows") {
+      $0.rotationKeys.map(\.didKey)
+    }
+    Field("signer", "the rotation key that signed it") { $0.signer.didKey }
+    Field("nullifiedBy", "the operation that took it back") { $0.nullifiedBy }
   }
 }
 

@@ -49,16 +49,14 @@ struct InspectCommand: ReportingCommand {
     try CARInput.refuseAddress(input)
     let file = try CARInput.open(InputFile(input, isReadAtOnce: true))
     let observer = ProgressLine.observer(quiet: common.quiet)
-    var report = InspectReport(listsRecords: records, listsBlobs: blobs, isJSON: json)
     let car = try CARFile(file.mapped) { done in
       observer(Progress(stage: "checking", done: UInt64(done), total: UInt64(file.count)))
     }
-    let inspection =
-      records || json
-      ? RepositoryInspection(of: car) { report.visit($0) } : RepositoryInspection(of: car)
+    let report = InspectReport(file, car, self)
+    if json { InspectReport.report.print(report) } else { report.printText() }
     Console.endProgress()
-    let signed = try signer.isGiven ? inspection.commit.map(signer.judge) : nil
-    report.finish(inspection, signed, file)
+    let inspection = report.inspection
+    let signed = try report.signed.get()
     let status = Self.status(inspection)
     if status == .damaged {
       Failure(Self.complaint(inspection), status: status).say()

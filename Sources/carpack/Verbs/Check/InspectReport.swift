@@ -4,83 +4,57 @@ internal import IPLD
 internal import Repository
 internal import Verification
 
-/// What `inspect` prints: the records as the walk comes to them, then everything else.
-struct InspectReport {
+/// What `inspect` says of a CAR: the records as the walk comes to them, then everything else.
+final class InspectReport {
+  private let file: InputFile
+  private let car: CARFile
+  private let signer: SignerOptions
   private let listsRecords: Bool
   private let listsBlobs: Bool
-  private let isJSON: Bool
-  private var json = JSONWriter.ofResults
-  private var hasBegun = false
-  private var lines = OutputLines()
   private var digest = RecordsDigest()
   private var cidText: [UInt8] = []
+  /// What was found; empty before the CAR has been walked.
+  private(set) var inspection: RepositoryInspection
+  /// Who signed the commit; nil if that was not asked for, or there is none.
+  private(set) var signed: Result<ProofLevels.Finding?, any Error> = .success(nil)
 
-  init(listsRecords: Bool, listsBlobs: Bool, isJSON: Bool) {
-    self.listsRecords = listsRecords
-    self.listsBlobs = listsBlobs
-    self.isJSON = isJSON
+  init(_ file: InputFile, _ car: CARFile, _ command: InspectCommand) {
+    (self.file, self.car, signer) = (file, car, command.signer)
+    (listsRecords, listsBlobs) = (command.records, command.blobs)
+    inspection = car.found
   }
 
-  /// Takes a record.
-  mutating func visit(_ record: RepositoryInspection.Record) {
-    cidText.removeAll(keepingCapacity: true)
-    record.cid.appendText(to: &cidText)
-    if isJSON { digest.append(record.key, cidText) }
-    guard listsRecords else { return }
-    guard isJSON else {
-      lines.append(visible: record.key)
-      lines.append("  ")
-      lines.bytes += cidText
-      lines.append(record.number == nil ? "  missing\n" : "\n")
-      lines.printIfMany()
-      return
-    }
-    begin()
-    json.beginObject()
-    json.key("path")
-    let key = record.key
-    json.string(utf8: key.span)
-    json.key("cid")
-    let text = cidText
-    json.string(utf8: text.span)
-    json.field("present", record.number != nil)
-    json.endObject()
-    if json.bytes.count > 1 << 16 { Console.print(&json) }
+  /// Walks the CAR.
+  private func inspect(_ visit: (RepositoryInspection.Record) -> Void) {
+    found(RepositoryInspection(of: car, visit: visit))
   }
 
-  private mutating func begin() {
-    guard !hasBegun else { return }
-    hasBegun = true
-    json.begin(.inspect)
+  private func found(_ inspection: RepositoryInspection) {
+    self.inspection = inspection
+    signed = Result { try signer.isGiven ? inspection.commit.map(signer.judge) : nil }
+  }
+
+  // MARK: Text
+
+  func printText() {
+    var lines = OutputLines()
     if listsRecords {
-      json.beginArray("records")
-    }
-  }
-
-  /// Prints the rest.
-  ///
-  /// - Parameter signed: who signed the commit; nil if that was not asked for, or there is none.
-  mutating func finish(
-    _ inspection: RepositoryInspection, _ signed: ProofLevels.Finding?, _ file: InputFile
-  ) {
-    if isJSON {
-      begin()
-      if listsRecords { json.endArray() }
-      if listsBlobs { writeBlobs(inspection) }
-      writeFields(inspection, file)
-      if let signed {
-        json.field("signed", signed.isHeld)
-        json.field("why", signed.why)
+      inspect { record in
+        lines.append(visible: record.key)
+        lines.append("  ")
+        record.cid.appendText(to: &lines.bytes)
+        lines.append(record.number == nil ? "  missing\n" : "\n")
+        lines.printIfMany()
       }
-      Console.finish(&json)
-    } else {
       lines.print()
-      if listsBlobs { printBlobs(inspection) }
-      if !listsRecords && !listsBlobs { printSummary(inspection, signed, file) }
+    } else {
+      found(RepositoryInspection(of: car))
     }
+    if listsBlobs { printBlobs() }
+    if !listsRecords && !listsBlobs { printSummary() }
   }
 
-  private func printBlobs(_ inspection: RepositoryInspection) {
+  private func printBlobs() {
     for entry in inspection.blobs.entries {
       let size = entry.size.map { Quantity.bytes($0) } ?? "size unknown"
       Console.print(
@@ -88,9 +62,7 @@ struct InspectReport {
     }
   }
 
-  private func printSummary(
-    _ inspection: RepositoryInspection, _ signed: ProofLevels.Finding?, _ file: InputFile
-  ) {
+  private func printSummary() {
     func row(_ name: String, _ text: String) {
       Console.print("  \(name)\(String(repeating: " ", count: max(1, 11 - name.count)))\(text)")
     }
@@ -104,7 +76,7 @@ struct InspectReport {
       row("account", commit.did.text)
       row("revision", commit.rev?.text ?? "none (a commit of version 2 has none)")
       row("commit", "\(inspection.header.roots[0]), version \(commit.version)")
-      if let signed { row("signed", signed.why) }
+      if case .success(let signed?) = signed { row("signed", signed.why) }
     }
     row(
       "CAR",
@@ -130,97 +102,6 @@ struct InspectReport {
     )
   }
 
-  private mutating func writeBlobs(_ inspection: RepositoryInspection) {
-    json.beginArray("blobs")
-    for entry in inspection.blobs.entries {
-      json.beginObject()
-      json.field("cid", "\(entry.cid)")
-      json.field("mimeType", entry.mimeType)
-      json.field("size", entry.size)
-      json.field("record", entry.firstRecord)
-      json.field("legacy", entry.isLegacy && !entry.isTyped)
-      json.endObject()
-    }
-    json.endArray()
-  }
-
-  /// The fields by which a repository can be compared with what it is expected to be.
-  private mutating func writeFields(_ inspection: RepositoryInspection, _ file: InputFile) {
-    json.field("file", file.name)
-    json.field("bytes", file.count)
-    json.field("sha256", file.withBytes { "\(SHA256.digest(of: $0))" })
-    json.field("carVersion", inspection.carVersion)
-    json.field("roots", inspection.header.roots.map { "\($0)" })
-    json.field("blockCount", inspection.sectionCount)
-    json.field("distinctBlockCount", inspection.distinctBlockCount)
-    json.field("hashMismatchBlocks", inspection.mismatchedBlocks.map { "\($0)" }.sorted())
-    json.field("unverifiableBlockCount", inspection.unverifiableBlockCount)
-    json.beginObject("codecs")
-    for (codec, count) in inspection.codecCounts.sorted(by: { $0.key.rawValue < $1.key.rawValue }) {
-      json.field("0x\(String(codec.rawValue, radix: 16))", count)
-    }
-    json.endObject()
-    json.field("rootIsFirstBlock", inspection.rootIsFirstBlock)
-    if let error = inspection.carError { json.field("error", "\(error)") }
-    if let error = inspection.commitError {
-      json.field("note", "\(error)")
-      if let fields = error.rootFields { json.field("rootKeys", fields.sorted()) }
-    }
-    if let commit = inspection.commit {
-      writeCommit(commit)
-      writeTree(inspection)
-      writeRecords(inspection)
-      writeBlobFields(inspection.blobs)
-      json.field("unreachableBlockCount", inspection.unreachableBlockCount)
-      json.field("complete", inspection.isComplete)
-      json.field("wellFormed", inspection.isWellFormed)
-    }
-  }
-
-  private mutating func writeCommit(_ commit: Commit) {
-    json.field("did", commit.did.text)
-    json.field("commitVersion", commit.version)
-    json.field("rev", commit.rev?.text)
-    json.field("prev", commit.prev.map { "\($0)" })
-    json.field("hasPrevField", commit.hasPrev)
-    json.field("commitKeys", commit.fields.sorted())
-    json.field("data", "\(commit.data)")
-    json.field("sigBytes", commit.signature.count)
-  }
-
-  private mutating func writeTree(_ inspection: RepositoryInspection) {
-    json.field("mstNodeCount", inspection.nodeCount)
-    json.field("mstRootLayer", inspection.rootLayer)
-    json.field("mstDepth", inspection.treeDepth)
-    json.field("mstMissingNodes", inspection.missingNodes.map { "\($0)" }.sorted())
-    json.field("mstProblems", inspection.treeProblems.map { "\($0)" })
-    json.field("mstProblemCount", inspection.treeProblemCount)
-  }
-
-  private mutating func writeRecords(_ inspection: RepositoryInspection) {
-    json.field("recordCount", inspection.recordCount)
-    json.field("distinctRecordCids", inspection.distinctRecordCount)
-    json.beginObject("recordsByCollection")
-    for (collection, count) in inspection.recordsByCollection.sorted(by: { $0.key < $1.key }) {
-      json.field(collection, count)
-    }
-    json.endObject()
-    json.field("recordsMissingBlockCount", inspection.missingRecordCount)
-    json.field(
-      "recordDecodeErrors",
-      inspection.unreadable.count == 0
-        ? [] : inspection.recordWarnings.map { "\($0.record): \($0.why)" })
-    json.field("recordsUnreadableCount", inspection.unreadable.count)
-    json.field("recordsPartlySearchedCount", inspection.unreadable.partlySearchedCount)
-    json.field("recordReencodeDiffers", inspection.nonCanonicalRecordCount)
-    json.field("floatsInRecords", inspection.floatRecordCount)
-    json.field("recordWarningCount", inspection.recordWarningCount)
-    json.field("recordsSha256", "\(digest.finish())")
-    json.field("firstRecord", digest.first)
-    json.field("lastRecord", digest.last)
-  }
-
-  /// The sum of the declared sizes, or the greatest number there is: records may say anything.
   private static func declaredBytes(_ entries: some Sequence<BlobTable.Entry>) -> Int {
     entries.reduce(0) { total, entry in
       let (sum, overflow) = total.addingReportingOverflow(entry.size ?? 0)
@@ -228,25 +109,175 @@ struct InspectReport {
     }
   }
 
-  private mutating func writeBlobFields(_ blobs: BlobTable) {
-    let typed = blobs.entries.lazy.filter(\.isTyped)
-    let legacy = blobs.entries.lazy.filter(\.isLegacy)
-    json.field("blobRefCount", blobs.typedReferenceCount)
-    json.field("legacyBlobRefCount", blobs.legacyReferenceCount)
-    json.field("blobTotalDeclaredBytes", Self.declaredBytes(typed))
-    json.beginObject("blobMimeTypes")
-    for (type, count) in blobs.mimeTypeCounts.sorted(by: { $0.key < $1.key }) {
-      json.field(type, count)
+  // MARK: JSON
+
+  private static let record = Fields<RepositoryInspection.Record> {
+    Field("path", "collection/rkey") { UTF8Text(bytes: $0.key) }
+    Field("cid", "the record") { $0.cid }
+    Field("present", "whether its block is there") { $0.number != nil }
+  }
+
+  /// With --records: every record, written as the walk comes to it.
+  private static let records = Field<InspectReport>([
+    .init("records", .list(of: .object(record.table)), "with --records: every record").optional
+  ]) { report, json in
+    if report.listsRecords { json.beginArray("records") }
+    report.inspect { entry in
+      report.cidText.removeAll(keepingCapacity: true)
+      entry.cid.appendText(to: &report.cidText)
+      report.digest.append(entry.key, report.cidText)
+      guard report.listsRecords else { return }
+      record.write(entry, to: &json)
+      if json.bytes.count > 1 << 16 { Console.print(&json) }
     }
-    json.endObject()
-    for (prefix, entries) in [("blob", typed), ("legacyBlob", legacy)] {
-      let cids = entries.map { "\($0.cid)" }.sorted()
-      json.field("\(prefix)CidCount", cids.count)
-      var hash = SHA256()
-      for cid in cids { hash.update(Array("\(cid)\n".utf8).span) }
-      json.field("\(prefix)CidsSha256", "\(hash.finish())")
-      json.field("\(prefix)Cids", cids)
+    if report.listsRecords { json.endArray() }
+  }
+
+  private static let blobs = Fields<BlobTable.Entry> {
+    Field("cid", "the blob") { $0.cid }
+    Field("mimeType", "its media type") { $0.mimeType }
+    Field("size", "its bytes") { $0.size }
+    Field("record", "the first record that refers to it") { $0.firstRecord }
+    Field("legacy", "whether only by the old form of a reference") {
+      $0.isLegacy && !$0.isTyped
     }
+  }
+
+  static let report = Report<InspectReport>(
+    "inspect",
+    "`carpack inspect`: what is in a CAR. Of a CAR without a commit that can be read, only the first part."
+  ) {
+    records
+    Field(
+      optional: "blobs", "with --blobs: every blob",
+      each: { $0.listsBlobs ? Array($0.inspection.blobs.entries) : nil }, as: blobs)
+    Field("file", "the CAR") { $0.file.name }
+    Field("bytes", "its length") { $0.file.count }
+    Field("sha256", "its SHA-256") { $0.file.withBytes { "\(SHA256.digest(of: $0))" } }
+    content.of(\.inspection)
+    commit.optional { $0.inspection.commit }
+    tree.optional { $0.inspection.commit == nil ? nil : $0 }
+    Field(
+      optional: "signed", "with --key or --identity: whether a key that may have signed did"
+    ) { report in (try? report.signed.get()).map { $0.isHeld } }
+    Field(optional: "why", "with `signed`: why") { try? $0.signed.get()?.why }
+  }
+
+  private static let content = Fields<RepositoryInspection> {
+    Field("carVersion", "1 or 2") { $0.carVersion }
+    Field("roots", "the roots in its header") { $0.header.roots }
+    Field("blockCount", "its sections") { $0.sectionCount }
+    Field("distinctBlockCount", "its distinct blocks") { $0.distinctBlockCount }
+    Field("hashMismatchBlocks", "blocks that do not hash to their CIDs", .cid) {
+      $0.mismatchedBlocks.map { "\($0)" }.sorted()
+    }
+    Field("unverifiableBlockCount", "blocks under a hash function that cannot be checked") {
+      $0.unverifiableBlockCount
+    }
+    Field("codecs", "blocks of each codec") { inspection in
+      Dictionary(
+        uniqueKeysWithValues: inspection.codecCounts.map {
+          ("0x\(String($0.key.rawValue, radix: 16))", $0.value)
+        })
+    }
+    Field("rootIsFirstBlock", "whether the first root is the first block") {
+      $0.rootIsFirstBlock
+    }
+    Field(optional: "error", "why the CAR is malformed") { $0.carError.map { "\($0)" } }
+    Field(optional: "note", "why there is no commit") { $0.commitError.map { "\($0)" } }
+    Field(optional: "rootKeys", "the fields of the root, if it is no commit") {
+      $0.commitError?.rootFields?.sorted()
+    }
+  }
+
+  private static let commit = Fields<Commit> {
+    Field("did", "the account") { $0.did }
+    Field("commitVersion", "the version of the commit") { $0.version }
+    Field("rev", "the revision") { $0.rev?.text }
+    Field("prev", "the commit before it, if it says so") { $0.prev }
+    Field("hasPrevField", "whether the commit has a field `prev`") { $0.hasPrev }
+    Field("commitKeys", "its fields") { $0.fields.sorted() }
+    Field("data", "the root of the tree") { $0.data }
+    Field("sigBytes", "the length of the signature") { $0.signature.count }
+  }
+
+  private static let tree = Fields<InspectReport> {
+    walked.of(\.inspection)
+    Field("recordsSha256", "the SHA-256 over the lines `collection/rkey CID` of all records") {
+      "\($0.digest.finish())"
+    }
+    Field("firstRecord", "the first of these lines") { $0.digest.first }
+    Field("lastRecord", "the last of these lines") { $0.digest.last }
+    references.of(\.inspection.blobs)
+    Field("unreachableBlockCount", "blocks that the tree does not lead to") {
+      $0.inspection.unreachableBlockCount
+    }
+    Field("complete", "whether nothing is missing") { $0.inspection.isComplete }
+    Field("wellFormed", "whether nothing breaks a rule") { $0.inspection.isWellFormed }
+  }
+
+  private static let walked = Fields<RepositoryInspection> {
+    Field("mstNodeCount", "tree nodes") { $0.nodeCount }
+    Field("mstRootLayer", "the layer of the root") { $0.rootLayer }
+    Field("mstDepth", "levels of the tree") { $0.treeDepth }
+    Field("mstMissingNodes", "nodes that are not there", .cid) {
+      $0.missingNodes.map { "\($0)" }.sorted()
+    }
+    Field("mstProblems", "rules that the tree breaks, the first of them") {
+      $0.treeProblems.map { "\($0)" }
+    }
+    Field("mstProblemCount", "how many") { $0.treeProblemCount }
+    Field("recordCount", "records") { $0.recordCount }
+    Field("distinctRecordCids", "distinct records") { $0.distinctRecordCount }
+    Field("recordsByCollection", "records of each collection") { $0.recordsByCollection }
+    Field("recordsMissingBlockCount", "records whose blocks are not there") {
+      $0.missingRecordCount
+    }
+    Field("recordDecodeErrors", "records that cannot be read, and why") {
+      $0.unreadable.count == 0 ? [] : $0.recordWarnings.map { "\($0.record): \($0.why)" }
+    }
+    Field("recordsUnreadableCount", "how many") { $0.unreadable.count }
+    Field("recordsPartlySearchedCount", "of these, those that may refer to unknown blobs") {
+      $0.unreadable.partlySearchedCount
+    }
+    Field("recordReencodeDiffers", "records that are not in canonical form") {
+      $0.nonCanonicalRecordCount
+    }
+    Field("floatsInRecords", "records with floats") { $0.floatRecordCount }
+    Field("recordWarningCount", "records that break the data model") { $0.recordWarningCount }
+  }
+
+  private static let references = Fields<BlobTable> {
+    Field("blobRefCount", "references to blobs") { $0.typedReferenceCount }
+    Field("legacyBlobRefCount", "references in the old form") { $0.legacyReferenceCount }
+    Field("blobTotalDeclaredBytes", "the sum of the declared sizes") {
+      declaredBytes($0.entries.lazy.filter(\.isTyped))
+    }
+    Field("blobMimeTypes", "references of each media type") { $0.mimeTypeCounts }
+    Field("blobCidCount", "distinct blobs") { $0.entries.count(where: \.isTyped) }
+    Field("blobCidsSha256", "the SHA-256 over their CIDs, sorted, one a line") {
+      digest(of: sortedCIDs($0, \.isTyped))
+    }
+    Field("blobCids", "their CIDs", .cid) { sortedCIDs($0, \.isTyped) }
+    Field("legacyBlobCidCount", "distinct blobs in the old form") {
+      $0.entries.count(where: \.isLegacy)
+    }
+    Field("legacyBlobCidsSha256", "the same for these") {
+      digest(of: sortedCIDs($0, \.isLegacy))
+    }
+    Field("legacyBlobCids", "their CIDs", .cid) { sortedCIDs($0, \.isLegacy) }
+  }
+
+  private static func sortedCIDs(
+    _ blobs: BlobTable, _ isMeant: (BlobTable.Entry) -> Bool
+  ) -> [String] {
+    blobs.entries.lazy.filter(isMeant).map { "\($0.cid)" }.sorted()
+  }
+
+  private static func digest(of cids: [String]) -> String {
+    var hash = SHA256()
+    for cid in cids { hash.update(Array("\(cid)\n".utf8).span) }
+    return "\(hash.finish())"
   }
 }
 

@@ -39,7 +39,7 @@ struct ResolveCommand: ReportingCommand {
       try await IdentityResolver(network: try Network(options)).resolve(account)
     }
     if json {
-      Self.writeJSON(identity)
+      Self.report.print(identity)
     } else {
       Self.write(identity)
     }
@@ -82,21 +82,20 @@ struct ResolveCommand: ReportingCommand {
     }
   }
 
-  private static func writeJSON(_ identity: ResolvedIdentity) {
-    var json = JSONWriter.ofResults
-    json.begin(.resolve)
-    json.field("did", identity.did.text)
-    json.field("handle", identity.handle?.text)
-    json.field("claimedHandle", identity.document.handle?.text)
-    json.field("pds", identity.pds)
-    json.field("signingKey", identity.document.signingKey?.didKey)
-    json.field("curve", identity.document.signingKey?.curve.rawValue)
-    json.beginObject("sources")
-    json.field("handle", identity.sources.handle)
-    json.field("document", identity.sources.document)
-    json.field("pds", identity.sources.pds)
-    json.endObject()
-    json.field("warnings", identity.warnings.map(\.description))
-    Console.finish(&json)
+  static let report = Report<ResolvedIdentity>("resolve", "`carpack resolve`.") {
+    Field("did", "the account") { $0.did }
+    Field("handle", "its handle, checked both ways") { $0.handle?.text }
+    Field("claimedHandle", "the handle that its document claims") { $0.document.handle?.text }
+    Field("pds", "its server") { $0.pds }
+    Field("signingKey", "its key, as a did:key") { $0.document.signingKey?.didKey }
+    Field("curve", "the curve of the key") { $0.document.signingKey?.curve.rawValue }
+    Field(
+      "sources", "where each fact is from", \.sources,
+      as: Fields {
+        Field("handle", "where the handle is from") { $0.handle }
+        Field("document", "where the document is from") { $0.document }
+        Field("pds", "where the server is from") { $0.pds }
+      })
+    Field("warnings", "what does not hold") { $0.warnings.map(\.description) }
   }
 }

@@ -55,7 +55,7 @@ struct VerifyProofCommand: ReportingCommand {
       throw Failure("the proof is of \(proof.did), not of \(did)", status: .notGenuine, at: file)
     }
     let verdict = try signer.judge(proof.commit)
-    if json { writeJSON(proof, verdict) } else { write(proof, verdict) }
+    if json { Self.report.print((file, proof, verdict)) } else { write(proof, verdict) }
     Console.flush()
     if verdict.isHeld == false {
       Console.say(.notGenuine, verdict.why)
@@ -90,22 +90,23 @@ struct VerifyProofCommand: ReportingCommand {
     }
   }
 
-  private func writeJSON(_ proof: RecordProof, _ verdict: ProofLevels.Finding) {
-    var json = JSONWriter.ofResults
-    json.begin(.verifyProof)
-    json.field("file", file)
-    json.field("did", proof.did.text)
-    json.field("rev", proof.rev?.text)
-    json.field("commit", "\(proof.commitCID)")
-    json.field("path", proof.path.text)
-    if case .record(let cid, _) = proof.finding {
-      json.field("cid", "\(cid)")
-    } else {
-      json.field("cid", String?.none)
+  static let report = Report<(file: String, proof: RecordProof, verdict: ProofLevels.Finding)>(
+    "verify-proof", "`carpack verify-proof`: what a proof of one record proves."
+  ) {
+    Field("file", "the proof") { $0.file }
+    Field("did", "the account") { $0.proof.did }
+    Field("rev", "its revision") { $0.proof.rev?.text }
+    Field("commit", "its commit") { $0.proof.commitCID }
+    Field("path", "collection/rkey") { $0.proof.path.text }
+    Field("cid", "the record; null if it was not there") { subject -> CID? in
+      if case .record(let cid, _) = subject.proof.finding { cid } else { nil }
     }
-    json.field("signed", verdict.isHeld)
-    json.field("why", verdict.why)
-    json.field("extraBlocks", proof.extraBlocks + proof.duplicateBlocks)
-    Console.finish(&json)
+    Field(
+      "signed", "whether a key that may have signed did; null if that was not asked for"
+    ) { $0.verdict.isHeld }
+    Field("why", "why") { $0.verdict.why }
+    Field("extraBlocks", "blocks more than the proof takes") {
+      $0.proof.extraBlocks + $0.proof.duplicateBlocks
+    }
   }
 }

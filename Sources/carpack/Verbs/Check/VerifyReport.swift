@@ -225,104 +225,109 @@ struct VerifyReport {
   // MARK: JSON
 
   func printJSON() throws {
-    var json = JSONWriter.ofResults
-    json.begin(.verify)
-    json.field("file", opened.name)
-    json.field("verdict", report.verdict.rawValue)
-    json.field("genuine", report.archive.isComplete ? report.doubts.isEmpty : nil)
-    json.field("depth", report.archive.isComplete ? "full" : "quick")
-    json.field("bytes", report.archive.byteCount)
-    json.field("frames", report.archive.frameCount)
-    json.field("sections", report.archive.sectionCount)
-    json.field("unverifiableSections", report.archive.unverifiableCount)
-    json.field("archiveHead", report.archive.generation.head.map { "\($0.cid)" })
-    json.key("snapshot")
-    if let newest = report.snapshots.first {
-      json.beginObject()
-      try ArchivedSnapshot(newest.entry.cid, in: opened.reader).snapshot.writeFields(to: &json)
-      json.endObject()
-    } else {
-      json.null()
+    let newest = try report.snapshots.first.map {
+      try ArchivedSnapshot($0.entry.cid, in: opened.reader).snapshot
     }
-    json.beginArray("snapshots")
-    for snapshot in report.snapshots {
-      write(snapshot, to: &json)
-      Console.print(&json)
-    }
-    json.endArray()
-    json.beginArray("findings")
-    for finding in report.archive.findings {
-      json.beginObject()
-      json.field("severity", "\(finding.severity)")
-      json.field("what", "\(finding)")
-      json.field("offset", finding.error.offset.map { Int(clamping: $0) })
-      json.endObject()
-    }
-    json.endArray()
-    json.field("damage", report.damage)
-    write("damagedBlobs", report.damagedBlobs, to: &json)
-    write("missingBlobs", report.missingBlobs, to: &json)
-    json.beginArray("recordWarnings")
-    for (record, why) in report.recordWarnings { json.string("\(record): \(why)") }
-    json.endArray()
-    Console.finish(&json)
+    Self.report.print((opened.name, report, newest))
   }
 
-  private func write(
-    _ snapshot: SnapshotVerifier.SnapshotReport, to json: inout JSONWriter
-  ) {
-    let entry = snapshot.entry
-    json.beginObject()
-    json.field("number", entry.number)
-    json.field("manifest", "\(entry.cid)")
-    json.field("did", entry.did.text)
-    json.field("handle", entry.handle?.text)
-    json.field("rev", entry.rev?.text)
-    json.field("commit", "\(entry.commit)")
-    json.field("createdAt", entry.createdAt)
-    json.field("verdict", snapshot.verdict.rawValue)
-    json.field("decides", snapshot.isJudged)
-    json.field("carDigested", snapshot.isCARDigested)
-    if let levels = snapshot.levels {
-      json.beginArray("levels")
-      for level in ProofLevels.Level.allCases {
-        json.beginObject()
-        json.field("level", level.rawValue)
-        json.field("holds", levels[level].isHeld)
-        json.field("why", levels[level].why)
-        json.endObject()
-      }
-      json.endArray()
-    }
-    json.field("damage", snapshot.damage)
-    json.field("damagedBlobCount", snapshot.damagedBlobCount)
-    write("damagedBlobs", snapshot.damagedBlobs, to: &json)
-    if let fault = entry.blobs.listFault {
-      json.key("listFault")
-      fault.write(to: &json)
-    }
-    json.field("missingBlobCount", snapshot.blobs.missing)
-    json.field("unreadableRecords", snapshot.unreadable.count)
-    json.field("partlySearchedRecords", snapshot.unreadable.partlySearchedCount)
-    json.field("acceptedBlobCount", snapshot.blobs.accepted)
-    write("missingBlobs", snapshot.missingBlobs, to: &json)
-    json.endObject()
+  private static let lostBlobs = Fields<SnapshotVerifier.LostBlob>("Lost blob") {
+    Field("cid", "the blob") { $0.cid }
+    Field("why", "why it is missing or how it is damaged") { $0.why }
+    Field("record", "the first record that refers to it") { $0.record }
+    Field("type", "its media type, as that record declares it") { $0.mimeType }
+    Field("size", "its size in bytes, as that record declares it") { $0.size }
+    Field(
+      optional: "accepted", "that the loss is accepted", { $0.accepted },
+      as: BlobFields.acceptance)
   }
 
-  private func write(
-    _ key: String, _ blobs: [SnapshotVerifier.LostBlob], to json: inout JSONWriter
-  ) {
-    json.beginArray(key)
-    for blob in blobs {
-      json.beginObject()
-      json.field("cid", "\(blob.cid)")
-      json.field("why", blob.why)
-      json.field("record", blob.record)
-      json.field("type", blob.mimeType)
-      json.field("size", blob.size)
-      if let accepted = blob.accepted { BackupJSON.write(accepted, to: &json) }
-      json.endObject()
+  private static let levels = Fields<(level: ProofLevels.Level, finding: ProofLevels.Finding)> {
+    Field("level", "the level of proof", .one(of: ProofLevels.Level.self)) { $0.level.rawValue }
+    Field("holds", "whether it holds; null if the archive has nothing that would tell") {
+      $0.finding.isHeld
     }
-    json.endArray()
+    Field("why", "why") { $0.finding.why }
+  }
+
+  private static let snapshots = Fields<SnapshotVerifier.SnapshotReport> {
+    Field("number", "its number") { $0.entry.number }
+    Field("manifest", "its manifest") { $0.entry.cid }
+    Field("did", "the account") { $0.entry.did }
+    Field("handle", "its handle") { $0.entry.handle?.text }
+    Field("rev", "its revision") { $0.entry.rev?.text }
+    Field("commit", "its commit") { $0.entry.commit }
+    Field("createdAt", "when it was made") { $0.entry.createdAt }
+    Field("verdict", "of the snapshot", .one(of: SnapshotVerifier.Verdict.self)) {
+      $0.verdict.rawValue
+    }
+    Field("decides", "whether what it lacks counts for the verdict of the file") { $0.isJudged }
+    Field("carDigested", "whether the digest of its CAR was compared") { $0.isCARDigested }
+    Field(
+      optional: "levels", "what is proven; absent with --quick",
+      each: { snapshot in
+        snapshot.levels.map { levels in ProofLevels.Level.allCases.map { ($0, levels[$0]) } }
+      }, as: levels)
+    Field("damage", "what is damaged") { $0.damage }
+    Field("damagedBlobCount", "damaged blobs") { $0.damagedBlobCount }
+    Field(
+      "damagedBlobs", "those not named with a newer snapshot", each: { $0.damagedBlobs },
+      as: lostBlobs)
+    Field(
+      optional: "listFault", "why the server's list of blobs was not whole",
+      { $0.entry.blobs.listFault }, as: BlobFields.listFault)
+    Field("missingBlobCount", "missing blobs") { $0.blobs.missing }
+    Field("unreadableRecords", "records that cannot be read") { $0.unreadable.count }
+    Field("partlySearchedRecords", "of these, those that may refer to unknown blobs") {
+      $0.unreadable.partlySearchedCount
+    }
+    Field("acceptedBlobCount", "missing blobs that are accepted as lost") { $0.blobs.accepted }
+    Field(
+      "missingBlobs", "those not named with a newer snapshot", each: { $0.missingBlobs },
+      as: lostBlobs)
+  }
+
+  static let report = Report<(file: String, all: SnapshotVerifier.Report, newest: Snapshot?)>(
+    "verify", "`carpack verify`."
+  ) {
+    ArchiveFields.file { $0.file }
+    Field("verdict", "of the whole file", .one(of: SnapshotVerifier.Verdict.self)) {
+      $0.all.verdict.rawValue
+    }
+    Field(
+      "genuine",
+      "whether nothing speaks against an account having made its snapshots; null with --quick"
+    ) { $0.all.archive.isComplete ? $0.all.doubts.isEmpty : nil }
+    Field(
+      "depth", "whether everything was hashed, or checksums compared", .one(of: "full", "quick")
+    ) { $0.all.archive.isComplete ? "full" : "quick" }
+    Field("bytes", "the size of the file") { $0.all.archive.byteCount }
+    Field("frames", "data frames") { $0.all.archive.frameCount }
+    Field("sections", "sections") { $0.all.archive.sectionCount }
+    Field("unverifiableSections", "sections under a hash function that cannot be checked") {
+      $0.all.archive.unverifiableCount
+    }
+    ArchiveFields.head { $0.all.archive.generation.head?.cid }
+    Field(
+      "snapshot", "the newest snapshot", orNull: { $0.newest },
+      as: Fields { SnapshotFields.manifest })
+    Field(
+      "snapshots", "all snapshots that were looked at, the newest first",
+      each: { $0.all.snapshots }, as: snapshots)
+    Field(
+      "findings", "what is wrong with the file, or may be", each: { $0.all.archive.findings },
+      as: Fields {
+        Field("severity", "how bad it is") { "\($0.severity)" }
+        Field("what", "what was found") { "\($0)" }
+        Field("offset", "the byte in the file where it is") { $0.error.offset }
+      })
+    Field("damage", "what is damaged of file and snapshots") { $0.all.damage }
+    Field(
+      "damagedBlobs", "all damaged blobs", each: { $0.all.damagedBlobs }, as: lostBlobs)
+    Field(
+      "missingBlobs", "all missing blobs", each: { $0.all.missingBlobs }, as: lostBlobs)
+    Field("recordWarnings", "records that break the data model, the first of them") {
+      $0.all.recordWarnings.map { "\($0.record): \($0.why)" }
+    }
   }
 }

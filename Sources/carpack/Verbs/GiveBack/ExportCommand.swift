@@ -99,19 +99,8 @@ struct ExportCommand: ReportingCommand {
     let records = contents.tree.missingRecordCount
     let nodes = contents.tree.missingNodes.count + (contents.tree.commit == nil ? 1 : 0)
     if json {
-      var json = JSONWriter.ofResults
-      begin(&json, snapshot.snapshot, opened.name, csv)
-      json.beginArray("tables")
-      for table in tables {
-        json.beginObject()
-        json.field("name", table.name)
-        json.field("rows", table.rows)
-        json.endObject()
-      }
-      json.endArray()
-      json.field("missingRecords", records + nodes)
-      json.field("complete", records + nodes == 0 && contents.flaw == nil)
-      Console.finish(&json)
+      Self.tables.print(
+        ((opened.name, snapshot.snapshot, csv), tables, records + nodes, contents.flaw != nil))
     } else {
       for table in tables where !common.quiet {
         Console.print("\(Quantity.grouped(table.rows))  \(FilePath(csv).appending(table.name))")
@@ -139,16 +128,7 @@ struct ExportCommand: ReportingCommand {
     let missingRecords = report.missingRecords + report.missingNodes
     let isComplete = report.flaws.isEmpty && report.missingMedia + missingRecords == 0
     if json {
-      var json = JSONWriter.ofResults
-      begin(&json, snapshot.snapshot, opened.name, html)
-      json.field("pages", report.pages)
-      json.field("posts", report.posts)
-      json.field("others", report.others)
-      json.field("media", report.media)
-      json.field("missingMedia", report.missingMedia)
-      json.field("missingRecords", missingRecords)
-      json.field("complete", isComplete)
-      Console.finish(&json)
+      Self.pages.print(((opened.name, snapshot.snapshot, html), report, missingRecords, isComplete))
     } else if !common.quiet {
       let index = FilePath(html).appending("index.html")
       Console.print(
@@ -165,19 +145,63 @@ struct ExportCommand: ReportingCommand {
       missing.isEmpty ? [] : ["\(missing) cannot be shown; the pages say why in their place"])
   }
 
-  private func begin(
-    _ json: inout JSONWriter, _ snapshot: Snapshot, _ file: String, _ folder: String
-  ) {
-    json.begin(.export)
-    json.field("file", file)
-    json.field("did", snapshot.did.text)
-    json.field("rev", snapshot.rev?.text)
-    json.field("folder", folder)
+  // MARK: JSON
+
+  typealias Place = (file: String, snapshot: Snapshot, folder: String)
+
+  private static func place<Subject>(
+    _ folder: String, _ place: @escaping @Sendable (Subject) -> Place
+  ) -> [Field<Subject>] {
+    [
+      ArchiveFields.file { place($0).file },
+      Field("did", "the account") { place($0).snapshot.did },
+      Field("rev", "the revision") { place($0).snapshot.rev?.text },
+      Field("folder", folder) { place($0).folder },
+    ]
   }
 
-  /// Says what is damaged and what is missing.
-  ///
-  /// - Throws: ``ExitStatus`` unless everything is written and well.
+  static let tables = Report<
+    (
+      place: Place, tables: [CSVExporter.Table],
+      missingRecords: Int, isMalformed: Bool
+    )
+  >("export", "`carpack export --csv`: the tables that were written.") {
+    place("where the tables are") { $0.place }
+    Field(
+      "tables", "the tables, one a collection", each: { $0.tables },
+      as: Fields {
+        Field("name", "the file") { $0.name }
+        Field("rows", "its records") { $0.rows }
+      })
+    Field(
+      "missingRecords",
+      "records that are not in the archive, of which only the names are in a table"
+    ) { $0.missingRecords }
+    Field("complete", "whether all records are in the tables") {
+      $0.missingRecords == 0 && !$0.isMalformed
+    }
+  }
+
+  static let pages = Report<
+    (
+      place: Place, all: PageExporter.Report,
+      missingRecords: Int, isComplete: Bool
+    )
+  >("export", "`carpack export --html`: the pages that were written.") {
+    place("where the pages are") { $0.place }
+    Field("pages", "the pages") { $0.all.pages }
+    Field("posts", "the posts on them") { $0.all.posts }
+    Field("others", "the other records on them") { $0.all.others }
+    Field("media", "the media files") { $0.all.media }
+    Field("missingMedia", "the media that posts show and the archive lacks") {
+      $0.all.missingMedia
+    }
+    Field("missingRecords", "the records that are not in the archive, or cannot be read") {
+      $0.missingRecords
+    }
+    Field("complete", "whether all of that is there") { $0.isComplete }
+  }
+
   private func finish(_ opened: OpenedArchive, flaws: [String], _ gaps: [String]) throws {
     Console.flush()
     var status = opened.status

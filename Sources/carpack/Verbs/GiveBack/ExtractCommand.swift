@@ -173,7 +173,7 @@ struct ExtractCommand: ReportingCommand {
     Console.endProgress()
     say(report, directory)
     sayWhatIsPrivate(report, selection, snapshots)
-    if json { printJSON(report, directory) }
+    if json { Self.report.print((directory, report)) }
     let status = ExitStatus.worst(
       opened.status,
       report.damaged.isEmpty ? .success : .damaged,
@@ -270,23 +270,24 @@ struct ExtractCommand: ReportingCommand {
     }
   }
 
-  private func printJSON(_ report: SnapshotExtractor.Report, _ directory: String) {
-    var json = JSONWriter.ofResults
-    json.begin(.extract)
-    json.field("directory", directory)
-    json.field("written", report.tally.written)
-    json.field("bytes", report.tally.bytes)
-    json.field("replaced", report.tally.replaced)
-    json.field("alreadyThere", report.tally.alreadyThere)
-    json.field("removed", report.tally.removed)
-    json.field("missing", report.missing)
-    json.field("missingRecords", report.missingRecords)
-    json.field("missingNodes", report.missingNodes)
-    json.field("damaged", report.damaged.map { "\($0.what): \($0.why)" })
-    json.field("refused", report.refused)
-    json.field("inTheWay", report.inTheWay)
-    json.field("inTheWayCount", report.inTheWayCount)
-    json.field("changed", report.changed)
-    Console.finish(&json)
+  static let report = Report<(directory: String, all: SnapshotExtractor.Report)>(
+    "extract", "`carpack extract`."
+  ) {
+    Field("directory", "the folder") { $0.directory }
+    Field("written", "files written") { $0.all.tally.written }
+    Field("bytes", "their bytes") { $0.all.tally.bytes }
+    Field("replaced", "of these, files that an earlier extraction wrote") {
+      $0.all.tally.replaced
+    }
+    Field("alreadyThere", "files that were there and correct") { $0.all.tally.alreadyThere }
+    Field("removed", "files removed with --delete") { $0.all.tally.removed }
+    Field("missing", "blobs that are missing") { $0.all.missing }
+    Field("missingRecords", "records that are missing") { $0.all.missingRecords }
+    Field("missingNodes", "tree nodes that are missing") { $0.all.missingNodes }
+    Field("damaged", "what is damaged") { $0.all.damaged.map { "\($0.what): \($0.why)" } }
+    Field("refused", "names that no file may have") { $0.all.refused }
+    Field("inTheWay", "files that are in the way, the first of them") { $0.all.inTheWay }
+    Field("inTheWayCount", "how many") { $0.all.inTheWayCount }
+    Field("changed", "files that were changed, and therefore not removed") { $0.all.changed }
   }
 }

@@ -53,7 +53,7 @@ struct CompactCommand: ReportingCommand {
       let report = try compact(file, to: destination.target(for: file), with: copier)
       Interruption.removeIfInterrupted(nil)
       Console.endProgress()
-      if json { printJSON(report, file) } else { printSummary(report, file) }
+      if json { Self.report.print((name(file), report)) } else { printSummary(report, file) }
     }
   }
 
@@ -83,25 +83,29 @@ struct CompactCommand: ReportingCommand {
       ? "\(Quantity.bytes(report.oldSize - new)) less (\(Quantity.percent(report.oldSize - new, of: report.oldSize)))"
       : "\(Quantity.bytes(new - report.oldSize)) more"
     common.say(
-      "\(destination.path(for: file) ?? file): \(Quantity.bytes(new)), \(change), \(snapshots), \(Quantity.count(report.leftOutCount, "section")) left out"
+      "\(name(file)): \(Quantity.bytes(new)), \(change), \(snapshots), \(Quantity.count(report.leftOutCount, "section")) left out"
     )
   }
 
-  private func printJSON(_ report: ArchiveCopier.CompactReport, _ file: String) {
-    var json = JSONWriter.ofResults
-    json.begin(.compact)
-    json.field("file", destination.path(for: file) ?? file)
-    json.field("replaced", report.isReplaced)
-    json.field("snapshots", report.snapshotCount)
-    json.field("bytesBefore", report.oldSize)
-    json.field("bytes", report.isReplaced ? report.generation.committedLength : report.oldSize)
-    json.field("leftOut", report.leftOutCount)
-    json.field("sectionsBefore", report.oldSectionCount)
-    json.field(
-      "sections", report.isReplaced ? report.generation.sectionCount : report.oldSectionCount)
-    if report.isReplaced {
-      json.field("archiveHead", report.generation.head.map { "\($0.cid)" })
+  private func name(_ file: String) -> String { destination.path(for: file) ?? file }
+
+  static let report = Report<(file: String, all: ArchiveCopier.CompactReport)>(
+    "compact", "`carpack compact`."
+  ) {
+    ArchiveFields.file { $0.file }
+    Field("replaced", "whether a new archive was written") { $0.all.isReplaced }
+    Field("snapshots", "its snapshots") { $0.all.snapshotCount }
+    Field("bytesBefore", "the size before") { $0.all.oldSize }
+    Field("bytes", "the size now") {
+      $0.all.isReplaced ? $0.all.generation.committedLength : $0.all.oldSize
     }
-    Console.finish(&json)
+    Field("leftOut", "sections left out") { $0.all.leftOutCount }
+    Field("sectionsBefore", "sections before") { $0.all.oldSectionCount }
+    Field("sections", "sections now") {
+      $0.all.isReplaced ? $0.all.generation.sectionCount : $0.all.oldSectionCount
+    }
+    Fields { ArchiveFields.head { $0 } }.optional {
+      $0.all.isReplaced ? $0.all.generation.head?.cid : nil
+    }
   }
 }

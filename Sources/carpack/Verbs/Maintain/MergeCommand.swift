@@ -84,7 +84,7 @@ struct MergeCommand: ReportingCommand {
     Interruption.removeIfInterrupted(nil)
     Console.endProgress()
     if keepsPrivateData == nil { sayWhatIsLeftOut(report) }
-    if json { printJSON(report) } else { printSummary(report) }
+    if json { Self.report.print((output, report)) } else { printSummary(report) }
   }
 
   /// Opens an archive; what is wrong with it is said with its name, for there are several.
@@ -129,18 +129,19 @@ struct MergeCommand: ReportingCommand {
     )
   }
 
-  private func printJSON(_ report: ArchiveCopier.MergeReport) {
-    var json = JSONWriter.ofResults
-    json.begin(.merge)
-    json.field("file", output)
-    json.field("bytes", report.generation.committedLength)
-    json.field("bytesBefore", report.sourceSize)
-    json.field("sections", report.generation.sectionCount)
-    json.field("snapshots", report.snapshotCount)
-    json.field("foundAgain", report.sharedCount)
-    json.field("accounts", report.accountCount)
-    json.field("withoutPrivate", report.withoutPrivateCount)
-    json.field("archiveHead", report.generation.head.map { "\($0.cid)" })
-    Console.finish(&json)
+  static let report = Report<(file: String, all: ArchiveCopier.MergeReport)>(
+    "merge", "`carpack merge`."
+  ) {
+    ArchiveFields.file { $0.file }
+    Field("bytes", "its size") { $0.all.generation.committedLength }
+    Field("bytesBefore", "the size of the archives together") { $0.all.sourceSize }
+    Field("sections", "its sections") { $0.all.generation.sectionCount }
+    Field("snapshots", "its snapshots") { $0.all.snapshotCount }
+    Field("foundAgain", "snapshots that several archives had") { $0.all.sharedCount }
+    Field("withoutPrivate", "accounts whose private data was left out") {
+      $0.all.withoutPrivateCount
+    }
+    Field("accounts", "its accounts") { $0.all.accountCount }
+    ArchiveFields.head { $0.all.generation.head?.cid }
   }
 }

@@ -78,7 +78,7 @@ struct PruneCommand: ReportingCommand {
         monthly: keepMonthly ?? 0, yearly: keepYearly ?? 0)
     try archives.each(common) { file in
       let report = try dryRun ? plan(file, policy) : prune(file, policy)
-      if json { printJSON(report, file) } else { printText(report, file) }
+      if json { Self.report.print((file, dryRun, report)) } else { printText(report, file) }
     }
   }
 
@@ -143,28 +143,25 @@ struct PruneCommand: ReportingCommand {
     RetentionPolicy.Reason.allCases.filter(reasons.contains).map(\.rawValue)
   }
 
-  private func printJSON(_ report: RetentionPolicy.Report, _ file: String) {
-    var json = JSONWriter.ofResults
-    json.begin(.prune)
-    json.field("file", file)
-    json.field("dryRun", dryRun)
-    json.field("forgotten", report.plan.forgottenCount)
-    json.field("bytes", report.generation.committedLength)
-    json.field("bytesAdded", report.bytesAdded)
-    json.field("archiveHead", report.generation.head.map { "\($0.cid)" })
-    json.beginArray("snapshots")
-    for (entry, reasons) in report.plan.verdicts {
-      json.beginObject()
-      json.field("number", entry.number)
-      json.field("manifest", "\(entry.cid)")
-      json.field("did", entry.did.text)
-      json.field("rev", entry.rev?.text)
-      json.field("createdAt", entry.createdAt)
-      json.field("kept", !reasons.isEmpty)
-      json.field("reasons", Self.words(reasons))
-      json.endObject()
-    }
-    json.endArray()
-    Console.finish(&json)
+  static let report = Report<(file: String, isDryRun: Bool, all: RetentionPolicy.Report)>(
+    "prune", "`carpack prune`."
+  ) {
+    ArchiveFields.file { $0.file }
+    Field("dryRun", "whether nothing was changed") { $0.isDryRun }
+    Field("forgotten", "snapshots forgotten") { $0.all.plan.forgottenCount }
+    Field("bytes", "the size of the archive") { $0.all.generation.committedLength }
+    Field("bytesAdded", "by how many bytes it grew") { $0.all.bytesAdded }
+    ArchiveFields.head { $0.all.generation.head?.cid }
+    Field(
+      "snapshots", "all snapshots, the oldest first", each: { $0.all.plan.verdicts },
+      as: Fields {
+        Field("number", "its number") { $0.entry.number }
+        Field("manifest", "its manifest") { $0.entry.cid }
+        Field("did", "the account") { $0.entry.did }
+        Field("rev", "its revision") { $0.entry.rev?.text }
+        Field("createdAt", "when it was made") { $0.entry.createdAt }
+        Field("kept", "whether it is kept") { !$0.reasons.isEmpty }
+        Field("reasons", "the rules that keep it") { words($0.reasons) }
+      })
   }
 }

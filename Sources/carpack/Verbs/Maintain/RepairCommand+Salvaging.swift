@@ -29,7 +29,7 @@ extension RepairCommand {
       throw error
     }
     Console.endProgress()
-    if json { printJSON(report, output) } else { printText(report, output) }
+    if json { Self.salvageReport.print((output, report)) } else { printText(report, output) }
     if !report.isWhole { throw ExitStatus.incomplete }
   }
 
@@ -65,32 +65,27 @@ extension RepairCommand {
     return losses.joined(separator: ", ")
   }
 
-  private func printJSON(_ report: ArchiveCopier.SalvageReport, _ output: String) {
-    var json = JSONWriter.ofResults
-    json.begin(.salvage)
-    json.field("file", output)
-    json.field("bytes", report.generation?.committedLength ?? 0)
-    json.field("archiveHead", report.generation?.head.map { "\($0.cid)" })
-    json.field("lostSections", report.lostSectionCount)
-    json.field("lost", report.lostSections.map { "\($0)" })
-    json.field("lostSnapshots", report.lostSnapshots)
-    json.beginArray("snapshots")
-    for snapshot in report.snapshots {
-      json.beginObject()
-      json.field("did", snapshot.did.text)
-      json.field("rev", snapshot.rev?.text)
-      json.field("manifest", "\(snapshot.new)")
-      json.field("oldManifest", snapshot.old.map { "\($0)" })
-      json.field("lostBlocks", snapshot.loss.blockCount)
-      json.field("lostRecords", snapshot.loss.recordCount)
-      json.field("records", snapshot.loss.records)
-      json.field("lostBlobs", snapshot.loss.blobs.map { "\($0)" })
-      if !snapshot.isVouched {
-        json.field("vouched", false)
-      }
-      json.endObject()
-    }
-    json.endArray()
-    Console.finish(&json)
+  static let salvageReport = Report<(file: String, all: ArchiveCopier.SalvageReport)>(
+    "salvage", "`carpack repair -o`."
+  ) {
+    ArchiveFields.file { $0.file }
+    Field("bytes", "the size of the new archive") { $0.all.generation?.committedLength ?? 0 }
+    ArchiveFields.head { $0.all.generation?.head?.cid }
+    Field("lostSections", "sections that are lost") { $0.all.lostSectionCount }
+    Field("lost", "these, the first of them") { $0.all.lostSections.map { "\($0)" } }
+    Field("lostSnapshots", "snapshots that are lost") { $0.all.lostSnapshots }
+    Field("snapshots", "the snapshots", each: { $0.all.snapshots }, as: salvagedSnapshot)
+  }
+
+  private static let salvagedSnapshot = Fields<ArchiveCopier.SalvagedSnapshot> {
+    Field("did", "the account") { $0.did }
+    Field("rev", "its revision") { $0.rev?.text }
+    Field("manifest", "its manifest") { $0.new }
+    Field("oldManifest", "its manifest in the damaged archive") { $0.old }
+    Field("lostBlocks", "blocks it lost") { $0.loss.blockCount }
+    Field("lostRecords", "records it lost") { $0.loss.recordCount }
+    Field("records", "these, the first of them") { $0.loss.records }
+    Field("lostBlobs", "blobs it lost") { $0.loss.blobs.map { "\($0)" } }
+    Field(optional: "vouched", "whether a footer led to it") { $0.isVouched ? nil : false }
   }
 }

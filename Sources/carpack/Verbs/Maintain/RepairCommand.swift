@@ -93,7 +93,7 @@ struct RepairCommand: ReportingCommand {
     Console.endProgress()
     // What could not be fetched is not lost.
     for source in sources { try source.checkFetched() }
-    if json { printJSON(report, file) } else { printText(report, file) }
+    if json { Self.report.print((file, report)) } else { printText(report, file) }
     guard let damage = report.damage else { return try pointToMerge(file, sources) }
     Failure("\(file): \(damage)", hint: try hint(on: file, sources), status: .damaged).say()
     throw ExitStatus.damaged
@@ -172,20 +172,18 @@ struct RepairCommand: ReportingCommand {
     common.say("\(file): \(done.joined(separator: ", "))")
   }
 
-  private func printJSON(_ whole: ArchiveRepair.Outcome, _ file: String) {
-    let report = whole.archive
-    var json = JSONWriter.ofResults
-    json.begin(.repair)
-    json.field("file", file)
-    json.field("segmentsRestored", report.segments.count)
-    json.field("footersRestored", report.footers.count)
-    json.field("bytesCutOff", report.bytesCutOff)
-    json.field("reindexed", report.isReindexed)
-    json.field("bytesVoided", report.bytesVoided)
-    json.field("sectionsHealed", report.sectionsHealed)
-    json.field("snapshotsFound", whole.namedCount)
-    json.field("lostSections", report.lostSectionCount)
-    json.field("lost", whole.damage)
-    Console.finish(&json)
+  static let report = Report<(file: String, all: ArchiveRepair.Outcome)>(
+    "repair", "`carpack repair`."
+  ) {
+    ArchiveFields.file { $0.file }
+    Field("segmentsRestored", "index segments made again") { $0.all.archive.segments.count }
+    Field("footersRestored", "footers made again") { $0.all.archive.footers.count }
+    Field("bytesCutOff", "bytes of an unfinished write cut off") { $0.all.archive.bytesCutOff }
+    Field("reindexed", "whether a new index was appended") { $0.all.archive.isReindexed }
+    Field("bytesVoided", "bytes of damage marked as superseded") { $0.all.archive.bytesVoided }
+    Field("sectionsHealed", "sections written again") { $0.all.archive.sectionsHealed }
+    Field("snapshotsFound", "snapshots that no footer led to") { $0.all.namedCount }
+    Field("lostSections", "sections that are lost") { $0.all.archive.lostSectionCount }
+    Field("lost", "what is damaged still") { $0.all.damage }
   }
 }

@@ -44,11 +44,8 @@ struct RecordRestoring {
 
   private static func show(_ outcome: RecordRestore.Outcome, _ path: RecordPath) {
     if Console.isJSON {
-      RestoreDisplay.print("record") {
-        $0.field("path", "\(path)")
-        $0.field("outcome", outcome.word)
-        $0.field("why", outcome.sentence)
-      }
+      RestoreReports.record.print((path, outcome))
+      Console.flush()
     } else {
       Console.print("\(path): \(outcome.sentence)")
       Console.flush()

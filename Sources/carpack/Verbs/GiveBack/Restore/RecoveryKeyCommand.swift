@@ -94,12 +94,9 @@ struct NewKeyCommand: ParsableCommand {
       failure.status.leave()
     }
     if Console.isJSON {
-      Console.printJSON(.recoveryKey) {
-        $0.field("file", output)
-        $0.field("key", name)
-        $0.field("curve", curve.rawValue)
-        $0.field("encrypted", passphrase != nil)
-      }
+      RecoveryKeyReport(
+        key: name, file: output, curve: curve.rawValue, isEncrypted: passphrase != nil
+      ).print()
     } else {
       Console.print(name)
       reporting.common.say(
@@ -163,10 +160,7 @@ struct ListKeysCommand: ParsableCommand {
     let networkOptions = try options.network.options()
     let keys = try runBlocking { [options] in try await options.keys(Network(networkOptions)) }
     if Console.isJSON {
-      Console.printJSON(.recoveryKey) {
-        $0.field("did", keys.did.text)
-        $0.field("rotationKeys", keys.rotationKeys)
-      }
+      RecoveryKeyReport(did: keys.did, rotationKeys: keys.rotationKeys).print()
     } else {
       for (place, key) in keys.rotationKeys.enumerated() { Console.print("\(place + 1)  \(key)") }
     }
@@ -195,12 +189,10 @@ struct CheckKeyCommand: ParsableCommand {
     let keys = try runBlocking { [options] in try await options.keys(Network(networkOptions)) }
     let place = keys.place(of: own)
     if Console.isJSON {
-      Console.printJSON(.recoveryKey) {
-        $0.field("did", keys.did.text)
-        $0.field("key", own.didKey)
-        $0.field("place", place.map { $0 + 1 })
-        $0.field("rotationKeys", keys.rotationKeys)
-      }
+      RecoveryKeyReport(
+        did: keys.did, key: own.didKey, place: .some(place.map { $0 + 1 }),
+        rotationKeys: keys.rotationKeys
+      ).print()
     } else if let place {
       Console.print(
         "\(own) is rotation key \(place + 1) of \(keys.rotationKeys.count) of \(keys.did)")
@@ -279,13 +271,40 @@ struct AddKeyCommand: ParsableCommand {
         status: .incomplete)
     }
     if Console.isJSON {
-      Console.printJSON(.recoveryKey) {
-        $0.field("did", did.text)
-        $0.field("key", own.didKey)
-        $0.field("place", 1)
-      }
+      RecoveryKeyReport(did: did, key: own.didKey, place: 1).print()
     } else {
       Console.print("\(own) is the first rotation key of \(did)")
     }
+  }
+}
+
+/// What the parts of `recovery-key` say with --json.
+struct RecoveryKeyReport {
+  var did: DID?
+  var key: String?
+  var file: String?
+  var curve: String?
+  var isEncrypted: Bool?
+  /// Nil where it is not said.
+  var place: Int??
+  var rotationKeys: [String]?
+
+  func print() { Self.report.print(self) }
+
+  static let report = Report<Self>("recovery-key", "`carpack recovery-key`.") {
+    Field(optional: "did", "the account") { $0.did }
+    Field(optional: "key", "the public key, as did:key") { $0.key }
+    Field(optional: "file", "with `new`: the file") { $0.file }
+    Field(optional: "curve", "with `new`: the curve", .one(of: CurveName.self)) { $0.curve }
+    Field(optional: "encrypted", "with `new`: whether there is a passphrase") {
+      $0.isEncrypted
+    }
+    Field(
+      optional: "place",
+      "with `check` and `add`: the place among the rotation keys, from 1; null if it is none"
+    ) { $0.place }
+    Field(
+      optional: "rotationKeys", "the keys that may change the account, the strongest first"
+    ) { $0.rotationKeys }
   }
 }

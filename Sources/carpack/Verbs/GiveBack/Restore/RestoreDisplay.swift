@@ -74,76 +74,21 @@ final class RestoreDisplay: Sendable {
   }
 
   private static func printJSON(_ event: RestoreEvent) {
+    typealias Reports = RestoreReports
     switch event {
-    case .source(let source): print("source") { write(source, to: &$0) }
-    case .server(let server): print("server") { write(server, to: &$0) }
-    case .step(let step, let answer, let wasDone):
-      print("step") {
-        $0.field("step", step.rawValue)
-        $0.field("answer", answer)
-        $0.field("wasDone", wasDone)
-      }
-    case .progress(let progress):
-      print("progress") {
-        $0.field("stage", progress.stage)
-        $0.field("done", progress.done)
-        $0.field("total", progress.total)
-      }
-    case .waiting(let seconds, let why):
-      print("waiting") {
-        $0.field("seconds", Int(seconds.rounded(.up)))
-        $0.field("why", why)
-      }
+    case .source(let source): Reports.source.print(source)
+    case .server(let server): Reports.server.print(server)
+    case .step(let step, let answer, let wasDone): Reports.step.print((step, answer, wasDone))
+    case .progress(let progress): Reports.progress.print(progress)
+    case .waiting(let seconds, let why): Reports.waiting.print((seconds, why))
     case .operation(let operation, let old, let new):
-      print("operation") {
-        $0.field("operation", operation.operation.json(pretty: true))
-        $0.field("changes", old.changes(to: new))
-      }
-    case .document(let json, let url):
-      print("document") {
-        $0.field("document", json)
-        $0.field("url", url)
-      }
-    case .warning(let text): print("warning") { $0.field("message", text) }
+      Reports.operation.print(
+        (operation.operation.json(pretty: true), old.changes(to: new)))
+    case .document(let json, let url): Reports.document.print((json, url))
+    case .warning(let text): Reports.warning.print(text)
     case .rewritable: break
     }
-  }
-
-  static func print(_ name: String, _ fields: (inout JSONWriter) -> Void) {
-    Console.printJSON(.restore) {
-      $0.field("event", name)
-      fields(&$0)
-    }
     Console.flush()
-  }
-
-  static func write(_ source: RestoreSource, to json: inout JSONWriter) {
-    json.field("did", source.did.text)
-    json.field("rev", source.archived.snapshot.rev?.text)
-    json.field("createdAt", source.archived.snapshot.createdAt)
-    json.field("commit", "\(source.head)")
-    json.field("records", source.recordCount)
-    json.field("bytes", source.byteCount)
-    json.field("blobs", source.blobs.entries.count)
-    json.field("heldBlobs", source.heldBlobCount)
-  }
-
-  static func write(_ server: RestoreServer, to json: inout JSONWriter) {
-    json.field("url", server.url)
-    json.field("did", server.facts.did.text)
-    json.field("userDomains", server.facts.userDomains)
-    json.field("inviteRequired", server.facts.isInviteRequired)
-    json.key("blobLimit")
-    if let limit = server.facts.blobLimit { json.integer(Int128(limit)) } else { json.null() }
-  }
-
-  static func write(_ blob: UnrestoredBlob, to json: inout JSONWriter) {
-    json.beginObject()
-    json.field("cid", "\(blob.cid)")
-    json.field("record", blob.record)
-    json.field("reason", blob.reason.word)
-    json.field("why", blob.reason.sentence)
-    json.endObject()
   }
 
   // MARK: The end
@@ -188,24 +133,8 @@ final class RestoreDisplay: Sendable {
   }
 
   private func printReport(_ report: RestoreReport, _ failure: Failure?) {
-    Self.print("finished") { json in
-      json.field("handle", report.handle?.text)
-      json.field("newDID", report.newDID?.text)
-      json.field("oldServer", report.oldServer)
-      json.field("newServer", report.server?.url)
-      json.field("steps", report.steps.map(\.rawValue))
-      json.field("recordsEqual", report.areRecordsEqual)
-      json.field("sentBlobs", report.sentBlobs)
-      json.field("sentBytes", report.sentBytes)
-      json.field("equalBlobs", report.equalBlobs)
-      json.field("unrestoredCount", report.unrestored.count)
-      json.beginArray("unrestored")
-      for blob in report.unrestored.first { Self.write(blob, to: &json) }
-      json.endArray()
-      json.field("stoppedBefore", report.stoppedBefore?.option)
-      json.field("standing", report.standing)
-      if let failure { failure.writeFields(to: &json) }
-    }
+    RestoreReports.finished.print((report, failure))
+    Console.flush()
     failure?.say()
   }
 }

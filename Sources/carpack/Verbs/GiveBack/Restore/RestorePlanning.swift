@@ -14,7 +14,7 @@ struct RestorePlanning {
     let plan = try runBlocking {
       try await RestorePlan(snapshot, to: target, network: Network(networkOptions))
     }
-    if Console.isJSON { printJSON(plan) } else { printText(plan) }
+    if Console.isJSON { RestoreReports.plan.print(plan) } else { printText(plan) }
     if plan.unrestored.count > plan.unrestored.acceptedCount { throw ExitStatus.incomplete }
   }
 
@@ -54,29 +54,6 @@ struct RestorePlanning {
     for warning in plan.warnings { command.reporting.common.say(.note, warning) }
   }
 
-  private func printJSON(_ plan: RestorePlan) {
-    Console.printJSON(.restore) { json in
-      json.field("event", "plan")
-      RestoreDisplay.write(plan.source, to: &json)
-      json.beginObject("server")
-      RestoreDisplay.write(plan.server, to: &json)
-      json.endObject()
-      json.field("oldServer", plan.old?.url)
-      json.field("oldStanding", plan.old?.standing.sentence)
-      json.field("handle", plan.handle?.text)
-      json.field("losesHandle", plan.losesHandle)
-      json.field("uploads", plan.upload.count)
-      json.field("uploadBytes", plan.upload.bytes)
-      json.field("unrestoredCount", plan.unrestored.count)
-      json.beginArray("unrestored")
-      for blob in plan.unrestored.first { RestoreDisplay.write(blob, to: &json) }
-      json.endArray()
-      json.field("rotationKeys", plan.rotationKeys)
-      json.field("hasPreferences", plan.hasPreferences)
-      json.field("needs", plan.needs)
-      json.field("warnings", plan.warnings)
-    }
-  }
 }
 
 extension RestorePlan {
@@ -84,7 +61,7 @@ extension RestorePlan {
   private static let uploadsADay = 1000
 
   /// What has to be given.
-  fileprivate var needs: [String] {
+  var needs: [String] {
     var needs: [String] = []
     if let old {
       if old.standing.isThere {
@@ -109,7 +86,7 @@ extension RestorePlan {
   }
 
   /// What a person should know.
-  fileprivate var warnings: [String] {
+  var warnings: [String] {
     var warnings: [String] = []
     if let old, isThere {
       warnings.append("the account is on \(old.url) already: --blobs-only sends what it lacks")
