@@ -169,6 +169,9 @@ let package = Package(
 
     // A file of settings, read strictly.
     .room("TOML"),
+    // Words, tables and progress for people; and reports for scripts.
+    .room("Terminal", ["ATProtocol", "CArguments", "CGlibc", "Files", "IPLD", "LibC", paths]),
+    .room("Reports", ["ATProtocol", "Files", "IPLD", "Terminal", paths]),
     // The page that shows archives, as `make viewer` puts it together from Serve/Viewer.
     .room("Viewer", ["Archive", "ATProtocol"]),
     // One import for all of them.
@@ -176,7 +179,7 @@ let package = Package(
     .executableTarget(
       name: "carpack",
       dependencies: backup + [
-        "CArguments", "CGlibc", "Fleet", "ObjectStore", "TOML", "Viewer", arguments,
+        "CGlibc", "Fleet", "ObjectStore", "Reports", "TOML", "Terminal", "Viewer", arguments,
       ],
       swiftSettings: strict, linkerSettings: staticLibraries),
 

@@ -1,6 +1,8 @@
 internal import ATProtocol
 internal import ArgumentParser
+internal import Reports
 internal import SystemPackage
+internal import Terminal
 
 /// The command: parses its arguments, runs a verb, and says what went wrong in one place.
 @main

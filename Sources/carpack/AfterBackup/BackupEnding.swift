@@ -1,6 +1,8 @@
 internal import ATProtocol
 internal import ArgumentParser
 internal import HTTP
+internal import Reports
+internal import Terminal
 
 /// What follows a backup: the health check is told the exit status, and a program is run.
 ///

@@ -1,7 +1,9 @@
 internal import ATProtocol
 internal import Files
 internal import IPLD
+internal import Reports
 internal import Synchronization
+internal import Terminal
 
 /// The events of a backup, kept for a hook as `--json` prints them, but for the progress.
 ///

@@ -1,5 +1,7 @@
 internal import ATProtocol
 internal import HTTP
+internal import Reports
+internal import Terminal
 
 /// Tells a service that waits for it how a backup ended, as healthchecks.io takes it: by asking for
 /// a URL.

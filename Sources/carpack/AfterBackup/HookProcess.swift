@@ -1,5 +1,6 @@
 internal import LibC
 internal import SystemPackage
+internal import Terminal
 
 /// A program that runs beside this one, without a shell; when its time is over it is ended with all
 /// that it started.

@@ -1,3 +1,6 @@
+internal import Reports
+internal import Terminal
+
 /// The programs that the configuration has run after a backup.
 struct Hooks {
   /// When a program is run.

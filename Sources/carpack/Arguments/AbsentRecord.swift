@@ -2,6 +2,7 @@ internal import ATProtocol
 internal import Extraction
 internal import Files
 internal import Snapshots
+internal import Terminal
 
 /// What is said of a record that is not in the snapshot in which it is looked for.
 extension OpenedArchive {

@@ -1,4 +1,5 @@
 internal import ATProtocol
+internal import Terminal
 
 extension ATIdentifier {
   /// Reads what a person calls an account, in every spelling that people paste.

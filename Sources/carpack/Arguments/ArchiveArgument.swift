@@ -4,6 +4,7 @@ internal import Files
 internal import HTTP
 internal import IPLD
 internal import Remote
+internal import Terminal
 
 /// How much an archive may hold.
 struct LimitOptions: ParsableArguments {

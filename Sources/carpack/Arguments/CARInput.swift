@@ -2,6 +2,7 @@ internal import Archive
 internal import Files
 internal import IPLD
 internal import Live
+internal import Terminal
 
 /// A CAR that a verb reads, as it is or compressed.
 enum CARInput {

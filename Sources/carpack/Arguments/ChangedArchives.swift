@@ -3,6 +3,7 @@ internal import ArgumentParser
 internal import Files
 internal import Remote
 internal import SystemPackage
+internal import Terminal
 
 /// The archives that a verb changes, each of which is named: a folder might hold one that was not
 /// meant.

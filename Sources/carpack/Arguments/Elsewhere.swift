@@ -1,6 +1,7 @@
 internal import Archive
 internal import Remote
 internal import SystemPackage
+internal import Terminal
 
 /// Archives that lie elsewhere, where a verb takes only files, or only reads.
 enum Elsewhere {

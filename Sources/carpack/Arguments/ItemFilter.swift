@@ -4,6 +4,7 @@ internal import Extraction
 internal import Files
 internal import IPLD
 internal import Snapshots
+internal import Terminal
 
 /// Which records a verb is about.
 struct RecordFilterOptions: ParsableArguments {

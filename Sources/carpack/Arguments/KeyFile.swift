@@ -3,6 +3,7 @@ internal import Files
 internal import HTTP
 internal import IPLD
 internal import LibC
+internal import Terminal
 internal import XRPC
 
 /// A private key in a file that its owner alone may read: PEM, or the form that atproto's tools

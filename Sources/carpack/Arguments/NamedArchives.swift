@@ -1,7 +1,9 @@
 internal import Archive
 internal import Files
 internal import Remote
+internal import Reports
 internal import Snapshots
+internal import Terminal
 
 /// Archives that were named: files and addresses, and folders and prefixes to look for archives in.
 struct NamedArchives {

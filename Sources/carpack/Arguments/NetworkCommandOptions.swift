@@ -1,7 +1,9 @@
 internal import ATProtocol
 internal import ArgumentParser
 internal import HTTP
+internal import Reports
 internal import SystemPackage
+internal import Terminal
 
 /// Which servers a verb asks, how it reaches them and how often.
 ///

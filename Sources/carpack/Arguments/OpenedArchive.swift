@@ -2,8 +2,10 @@ internal import ATProtocol
 internal import Archive
 internal import Extraction
 internal import Files
+internal import Reports
 internal import Snapshots
 internal import SystemPackage
+internal import Terminal
 
 /// An archive that has been opened, and where it lies.
 ///

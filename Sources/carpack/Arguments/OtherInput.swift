@@ -2,6 +2,7 @@ internal import Archive
 internal import Files
 internal import IPLD
 internal import Snapshots
+internal import Terminal
 
 /// What is given where an archive or a CAR is wanted, and is something else.
 enum OtherInput {

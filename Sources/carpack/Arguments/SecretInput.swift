@@ -1,6 +1,7 @@
 internal import Files
 internal import HTTP
 internal import IPLD
+internal import Terminal
 internal import XRPC
 
 /// Something secret that a person gives: in a file, in a variable, or on the terminal; never on the

@@ -1,6 +1,9 @@
 internal import ArgumentParser
 internal import HTTP
 internal import ObjectStore
+internal import Remote
+internal import SystemPackage
+internal import Terminal
 
 /// How object stores are asked, and web servers that have archives.
 struct StoreArguments: ParsableArguments {
@@ -41,6 +44,11 @@ struct StoreArguments: ParsableArguments {
     options.namesBucketInPath = pathStyle
     return options
   }
+}
+
+extension Host {
+  /// The folder for what is kept between runs and can be done without.
+  static var cacheFolder: FilePath { RemoteArchive.cacheFolder { environment($0)?.value } }
 }
 
 extension StoreArguments {

@@ -4,6 +4,7 @@ internal import IPLD
 internal import LibC
 internal import Snapshots
 internal import SystemPackage
+internal import Terminal
 
 /// What an archive on the line offers: its snapshots, its accounts, the paths of its records.
 ///

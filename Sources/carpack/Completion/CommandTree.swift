@@ -1,4 +1,6 @@
 internal import ArgumentParser
+internal import Foundation
+internal import FoundationEssentials
 
 #if canImport(FoundationEssentials)
   internal import FoundationEssentials

@@ -1,5 +1,7 @@
 internal import ATProtocol
 internal import LibC
+internal import Reports
+internal import Terminal
 
 /// The answer to a shell that completes a command line.
 ///

@@ -4,6 +4,7 @@ internal import Files
 internal import Live
 internal import Snapshots
 internal import SystemPackage
+internal import Terminal
 
 /// Accounts of one backup that go the same way: most as the command line has it, others as the
 /// configuration has it.

@@ -1,5 +1,6 @@
 internal import ATProtocol
 internal import TOML
+internal import Terminal
 
 /// What the user's configuration file says: defaults of options, accounts, and what follows a
 /// backup.

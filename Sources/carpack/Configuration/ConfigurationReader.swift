@@ -1,5 +1,6 @@
 internal import ATProtocol
 internal import TOML
+internal import Terminal
 
 /// Reads a configuration file: what it does not know is an error, for a default that is misspelt
 /// would go unnoticed.

@@ -1,3 +1,5 @@
+internal import Terminal
+
 /// A command line with what the configuration file adds to it.
 ///
 /// What the file says stands before what was typed, so that this has the last word.

@@ -1,3 +1,5 @@
+internal import Terminal
+
 /// What the configuration file may set: an option of the command line, under its name.
 struct Setting {
   /// What its value is.

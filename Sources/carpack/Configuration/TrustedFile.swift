@@ -1,5 +1,6 @@
 internal import LibC
 internal import SystemPackage
+internal import Terminal
 
 /// A file that decides what is run: read only if no one but the user and root can have written it.
 ///

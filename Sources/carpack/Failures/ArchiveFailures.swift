@@ -3,6 +3,7 @@ internal import Files
 internal import LibC
 internal import Snapshots
 internal import SystemPackage
+internal import Terminal
 
 extension ArchiveError: FormatError {
   var explanation: Explanation {

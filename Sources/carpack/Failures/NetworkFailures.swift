@@ -4,6 +4,7 @@ internal import Fleet
 internal import HTTP
 internal import ObjectStore
 internal import Remote
+internal import Terminal
 internal import XRPC
 
 extension TransportError: Explained {

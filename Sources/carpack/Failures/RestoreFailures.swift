@@ -1,5 +1,6 @@
 internal import ATProtocol
 internal import Restore
+internal import Terminal
 
 extension RestoreError: Explained {
   var explanation: Explanation {

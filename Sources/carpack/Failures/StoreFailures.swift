@@ -2,6 +2,7 @@ internal import Archive
 internal import Fleet
 internal import ObjectStore
 internal import Remote
+internal import Terminal
 
 extension FetchFailure: Explained {
   var explanation: Explanation {

@@ -1,3 +1,6 @@
+internal import Reports
+internal import Terminal
+
 extension ReportDescription {
   /// Every object that --json writes, in the order of `Docs/JSON.md`.
   static let all: [ReportDescription] =

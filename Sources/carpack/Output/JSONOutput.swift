@@ -1,4 +1,6 @@
 internal import ATProtocol
+internal import Reports
+internal import Terminal
 
 /// What an object of the output is: its fields are those of `Docs/schemas/NAME.schema.json`.
 enum OutputSchema: String {
@@ -35,14 +37,6 @@ extension JSONWriter {
 }
 
 extension Console {
-  private static let words = Host.arguments.prefix { $0 != "--" }
-
-  /// Whether what is said is to be JSON: known before the arguments are parsed, for what is wrong
-  /// with them is said as well.
-  static let isJSON = words.contains("--json")
-  /// Whether JSON is indented.
-  static let isPretty = words.contains("--pretty")
-
   /// Prints an object of results.
   static func printJSON(
     _ schema: OutputSchema, _ writeFields: (inout JSONWriter) throws -> Void

@@ -2,7 +2,9 @@ internal import ATProtocol
 internal import Archive
 internal import IPLD
 internal import Live
+internal import Reports
 internal import Snapshots
+internal import Terminal
 
 /// The blobs that a snapshot lacks, as several verbs report them.
 enum BlobFields {

@@ -1,5 +1,7 @@
 internal import ATProtocol
 internal import ArgumentParser
+internal import Reports
+internal import Terminal
 
 /// `carpack config`: what the configuration file sets, and whether all of it can be used.
 struct ConfigCommand: ReportingCommand {

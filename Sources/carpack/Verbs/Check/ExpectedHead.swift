@@ -2,7 +2,9 @@ internal import ATProtocol
 internal import Archive
 internal import Files
 internal import IPLD
+internal import Reports
 internal import Snapshots
+internal import Terminal
 internal import Verification
 
 /// A signed statement that an archive had a head, to be compared with the archive.

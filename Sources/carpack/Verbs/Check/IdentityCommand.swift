@@ -4,8 +4,10 @@ internal import ArgumentParser
 internal import Files
 internal import HTTP
 internal import Remote
+internal import Reports
 internal import Snapshots
 internal import SystemPackage
+internal import Terminal
 internal import Verification
 internal import XRPC
 

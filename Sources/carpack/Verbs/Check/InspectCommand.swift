@@ -2,7 +2,9 @@ internal import ATProtocol
 internal import ArgumentParser
 internal import Files
 internal import IPLD
+internal import Reports
 internal import Repository
+internal import Terminal
 internal import Verification
 
 /// `carpack inspect`: what is in a CAR, is it whole, is it well-formed.

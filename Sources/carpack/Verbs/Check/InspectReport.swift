@@ -1,7 +1,9 @@
 internal import ATProtocol
 internal import Files
 internal import IPLD
+internal import Reports
 internal import Repository
+internal import Terminal
 internal import Verification
 
 /// What `inspect` says of a CAR: the records as the walk comes to them, then everything else.
@@ -112,7 +114,7 @@ final class InspectReport {
   // MARK: JSON
 
   private static let record = Fields<RepositoryInspection.Record> {
-    Field("path", "collection/rkey") { UTF8Text(bytes: $0.key) }
+    Field("path", "collection/rkey") { UTF8Text($0.key) }
     Field("cid", "the record") { $0.cid }
     Field("present", "whether its block is there") { $0.number != nil }
   }

@@ -4,7 +4,9 @@ internal import ArgumentParser
 internal import Extraction
 internal import IPLD
 internal import Live
+internal import Reports
 internal import Snapshots
+internal import Terminal
 
 /// `carpack prove`: that an account had a record, or had none, in a file for those who have no
 /// archive.

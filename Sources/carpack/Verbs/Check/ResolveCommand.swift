@@ -1,6 +1,8 @@
 internal import ATProtocol
 internal import ArgumentParser
 internal import HTTP
+internal import Reports
+internal import Terminal
 internal import XRPC
 
 /// `carpack resolve`: who is this, where, and does it hold.

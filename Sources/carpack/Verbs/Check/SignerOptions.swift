@@ -2,6 +2,7 @@ internal import ATProtocol
 internal import ArgumentParser
 internal import Files
 internal import IPLD
+internal import Terminal
 internal import Verification
 
 /// Who has to have signed a commit, as far as the user says.

@@ -2,8 +2,10 @@ internal import ATProtocol
 internal import Archive
 internal import ArgumentParser
 internal import Files
+internal import Reports
 internal import Snapshots
 internal import SystemPackage
+internal import Terminal
 internal import Verification
 
 /// `carpack verify`: everything hashed again, walked and accounted for.

@@ -3,6 +3,8 @@ internal import ArgumentParser
 internal import Extraction
 internal import Files
 internal import IPLD
+internal import Reports
+internal import Terminal
 internal import Verification
 
 /// `carpack verify-proof`: what a proof of one record proves.

@@ -1,6 +1,8 @@
 internal import ATProtocol
 internal import Archive
+internal import Reports
 internal import Snapshots
+internal import Terminal
 internal import Verification
 
 /// What `carpack verify` found, as text or JSON.

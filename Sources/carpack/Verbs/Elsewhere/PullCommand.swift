@@ -2,7 +2,9 @@ internal import ATProtocol
 internal import Archive
 internal import ArgumentParser
 internal import Remote
+internal import Reports
 internal import SystemPackage
+internal import Terminal
 
 /// `carpack pull`: an archive from a bucket or a web server.
 struct PullCommand: ReportingCommand {

@@ -2,7 +2,9 @@ internal import ATProtocol
 internal import ArgumentParser
 internal import ObjectStore
 internal import Remote
+internal import Reports
 internal import SystemPackage
+internal import Terminal
 
 /// `carpack push`: an archive into a bucket.
 struct PushCommand: ReportingCommand {

@@ -2,9 +2,11 @@ internal import ATProtocol
 internal import ArgumentParser
 internal import Extraction
 internal import IPLD
+internal import Reports
 internal import Repository
 internal import Snapshots
 internal import SystemPackage
+internal import Terminal
 
 /// `carpack export`: records for other programs.
 struct ExportCommand: ReportingCommand {

@@ -4,8 +4,10 @@ internal import ArgumentParser
 internal import Extraction
 internal import Files
 internal import IPLD
+internal import Reports
 internal import Snapshots
 internal import SystemPackage
+internal import Terminal
 
 /// `carpack extract`: everything back, or a part of it.
 struct ExtractCommand: ReportingCommand {

@@ -2,7 +2,9 @@ internal import ArgumentParser
 internal import Extraction
 internal import Files
 internal import IPLD
+internal import Reports
 internal import Snapshots
+internal import Terminal
 
 /// What blobs are called, as it is asked for.
 enum BlobNames: String, CaseIterable, ExpressibleByArgument {

@@ -3,8 +3,10 @@ internal import Archive
 internal import ArgumentParser
 internal import Copying
 internal import IPLD
+internal import Reports
 internal import Snapshots
 internal import SystemPackage
+internal import Terminal
 
 /// Accepting losses, and taking that back: what `missing` changes if it is asked to.
 struct AcceptanceOptions: ParsableArguments {

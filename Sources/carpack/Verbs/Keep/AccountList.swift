@@ -1,6 +1,7 @@
 internal import ATProtocol
 internal import Files
 internal import IPLD
+internal import Terminal
 
 /// A file of accounts, one a line.
 ///

@@ -8,6 +8,7 @@ internal import ObjectStore
 internal import Remote
 internal import Snapshots
 internal import SystemPackage
+internal import Terminal
 internal import XRPC
 
 /// `carpack backup`: live accounts, each into one archive.

@@ -1,8 +1,10 @@
 internal import ATProtocol
 internal import HTTP
 internal import Live
+internal import Reports
 internal import Snapshots
 internal import Synchronization
+internal import Terminal
 
 /// Shows how backups get on: live lines on a terminal, a line for each step where there is none, or
 /// events as JSON, one a line.

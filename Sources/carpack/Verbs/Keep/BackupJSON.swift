@@ -3,6 +3,7 @@ internal import Archive
 internal import IPLD
 internal import Live
 internal import Snapshots
+internal import Terminal
 
 /// Backups as events in JSON, one object a line.
 enum BackupJSON {

@@ -1,7 +1,9 @@
 internal import ArgumentParser
 internal import HTTP
 internal import Live
+internal import Reports
 internal import Snapshots
+internal import Terminal
 
 /// How a live account is backed up: what `backup` and `fill` share.
 struct BackupOptions: ParsableArguments {

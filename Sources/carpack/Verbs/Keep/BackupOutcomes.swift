@@ -1,7 +1,9 @@
 internal import ATProtocol
 internal import Live
+internal import Reports
 internal import Snapshots
 internal import Synchronization
+internal import Terminal
 
 /// What came of the accounts of one run, said of each as it ends and of all at the end.
 final class BackupOutcomes: Sendable {

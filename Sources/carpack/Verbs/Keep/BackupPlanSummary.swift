@@ -1,6 +1,8 @@
 internal import ATProtocol
 internal import IPLD
 internal import Live
+internal import Reports
+internal import Terminal
 
 /// What a backup would do, as a person reads it and as JSON.
 struct BackupPlanSummary {

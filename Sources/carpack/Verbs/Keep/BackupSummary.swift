@@ -2,7 +2,9 @@ internal import ATProtocol
 internal import Archive
 internal import IPLD
 internal import Live
+internal import Reports
 internal import Snapshots
+internal import Terminal
 
 /// What came of a backup, as a person reads it.
 struct BackupSummary {

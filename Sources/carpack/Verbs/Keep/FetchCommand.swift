@@ -3,7 +3,9 @@ internal import ArgumentParser
 internal import HTTP
 internal import IPLD
 internal import Live
+internal import Reports
 internal import SystemPackage
+internal import Terminal
 internal import XRPC
 
 /// `carpack fetch`: the raw pieces of a live account.

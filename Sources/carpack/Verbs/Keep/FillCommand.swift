@@ -2,7 +2,9 @@ internal import ATProtocol
 internal import ArgumentParser
 internal import HTTP
 internal import Live
+internal import Reports
 internal import SystemPackage
+internal import Terminal
 
 /// `carpack fill`: the blobs that are missing, asked for once more.
 struct FillCommand: ParsableCommand {

@@ -5,6 +5,7 @@ internal import Files
 internal import IPLD
 internal import Live
 internal import SystemPackage
+internal import Terminal
 internal import Verification
 
 /// Signing the head of an archive once it is backed up.

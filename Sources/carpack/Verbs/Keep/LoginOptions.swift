@@ -2,6 +2,7 @@ internal import ATProtocol
 internal import ArgumentParser
 internal import HTTP
 internal import IPLD
+internal import Terminal
 internal import XRPC
 
 /// Asking as the account's owner.

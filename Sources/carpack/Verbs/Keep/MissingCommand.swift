@@ -2,7 +2,9 @@ internal import ATProtocol
 internal import Archive
 internal import ArgumentParser
 internal import IPLD
+internal import Reports
 internal import Snapshots
+internal import Terminal
 internal import Verification
 
 /// `carpack missing`: the ledger of blobs that an archive does not hold.

@@ -4,9 +4,11 @@ internal import ArgumentParser
 internal import Files
 internal import IPLD
 internal import Packing
+internal import Reports
 internal import Repository
 internal import Snapshots
 internal import SystemPackage
+internal import Terminal
 
 /// `carpack pack`: one archive of a repository and its blobs.
 struct PackCommand: ReportingCommand {

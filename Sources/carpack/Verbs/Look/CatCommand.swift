@@ -4,7 +4,9 @@ internal import ArgumentParser
 internal import Extraction
 internal import Files
 internal import IPLD
+internal import Reports
 internal import Snapshots
+internal import Terminal
 
 /// `carpack cat`: one thing from an archive, to standard output.
 struct CatCommand: ParsableCommand {

@@ -1,7 +1,9 @@
 internal import ATProtocol
 internal import ArgumentParser
 internal import Extraction
+internal import Reports
 internal import Snapshots
+internal import Terminal
 
 /// `carpack diff`: what changed between two snapshots of an account.
 struct DiffCommand: ReportingCommand {

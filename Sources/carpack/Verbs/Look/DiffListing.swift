@@ -1,7 +1,9 @@
 internal import ATProtocol
 internal import Extraction
 internal import IPLD
+internal import Reports
 internal import Snapshots
+internal import Terminal
 
 /// Prints what changed, as it is found.
 struct DiffListing {

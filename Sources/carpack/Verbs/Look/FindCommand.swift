@@ -3,8 +3,10 @@ internal import ArgumentParser
 internal import Extraction
 internal import Files
 internal import IPLD
+internal import Reports
 internal import Snapshots
 internal import SystemPackage
+internal import Terminal
 
 /// `carpack find`: the records of all snapshots in which a text is.
 struct FindCommand: ReportingCommand {

@@ -2,7 +2,9 @@ internal import ATProtocol
 internal import Archive
 internal import ArgumentParser
 internal import IPLD
+internal import Reports
 internal import Snapshots
+internal import Terminal
 
 /// `carpack info`: what an archive is, from its footers and manifests alone.
 struct InfoCommand: ReportingCommand {

@@ -4,8 +4,10 @@ internal import ArgumentParser
 internal import Extraction
 internal import Files
 internal import IPLD
+internal import Reports
 internal import Repository
 internal import Snapshots
+internal import Terminal
 
 /// `carpack ls`: what an archive holds, and what it should hold and does not.
 struct ListCommand: ReportingCommand {

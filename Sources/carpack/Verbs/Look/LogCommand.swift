@@ -2,7 +2,9 @@ internal import ArgumentParser
 internal import Extraction
 internal import Files
 internal import Remote
+internal import Reports
 internal import SystemPackage
+internal import Terminal
 
 /// `carpack log`: every snapshot that an archive holds.
 struct LogCommand: ReportingCommand {

@@ -1,7 +1,9 @@
 internal import ATProtocol
 internal import Extraction
 internal import Files
+internal import Reports
 internal import Snapshots
+internal import Terminal
 
 /// The history of one record, as `log` shows it.
 struct RecordLog {

@@ -2,6 +2,7 @@ internal import ATProtocol
 internal import ArgumentParser
 internal import Files
 internal import Snapshots
+internal import Terminal
 
 /// `carpack serve`: archives as a personal data server that can be read only, and as pages.
 struct ServeCommand: ReportingCommand {

@@ -1,5 +1,7 @@
 internal import ATProtocol
+internal import Reports
 internal import Snapshots
+internal import Terminal
 
 /// Snapshots as `log` and `ls --snapshots` show them: a table, or JSON with everything that is
 /// known, one object a line.

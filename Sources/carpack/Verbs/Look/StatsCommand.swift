@@ -2,7 +2,9 @@ internal import ATProtocol
 internal import ArgumentParser
 internal import Extraction
 internal import IPLD
+internal import Reports
 internal import Snapshots
+internal import Terminal
 
 /// `carpack stats`: what an account is made of.
 struct StatsCommand: ReportingCommand {

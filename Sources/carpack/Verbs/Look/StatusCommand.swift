@@ -4,7 +4,9 @@ internal import ArgumentParser
 internal import Files
 internal import Live
 internal import Remote
+internal import Reports
 internal import SystemPackage
+internal import Terminal
 internal import Verification
 
 /// `carpack status`: how all archives of a folder stand.

@@ -1,6 +1,8 @@
 internal import ATProtocol
 internal import Files
+internal import Reports
 internal import Snapshots
+internal import Terminal
 internal import Verification
 
 /// How archives stand, as a table, JSON or metrics.

@@ -1,7 +1,9 @@
 internal import ATProtocol
 internal import ArgumentParser
 internal import Live
+internal import Reports
 internal import SystemPackage
+internal import Terminal
 internal import Viewer
 
 /// `carpack view`: the page that shows archives.

@@ -5,8 +5,10 @@ internal import Copying
 internal import Files
 internal import IPLD
 internal import Remote
+internal import Reports
 internal import Snapshots
 internal import SystemPackage
+internal import Terminal
 
 /// `carpack compact`: an archive without what no snapshot needs.
 struct CompactCommand: ReportingCommand {

@@ -3,8 +3,10 @@ internal import Archive
 internal import ArgumentParser
 internal import Copying
 internal import IPLD
+internal import Reports
 internal import Snapshots
 internal import SystemPackage
+internal import Terminal
 
 /// `carpack prune`: forgets snapshots by a policy.
 struct PruneCommand: ReportingCommand {

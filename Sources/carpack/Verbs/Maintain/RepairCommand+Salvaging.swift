@@ -2,8 +2,10 @@ internal import ATProtocol
 internal import Archive
 internal import Copying
 internal import Files
+internal import Reports
 internal import Snapshots
 internal import SystemPackage
+internal import Terminal
 
 /// `carpack repair -o`: a new archive of what is left.
 extension RepairCommand {

@@ -4,7 +4,9 @@ internal import ArgumentParser
 internal import Copying
 internal import Files
 internal import Remote
+internal import Reports
 internal import SystemPackage
+internal import Terminal
 
 /// `carpack repair`: what can be made right again is, and nothing else is touched.
 struct RepairCommand: ReportingCommand {

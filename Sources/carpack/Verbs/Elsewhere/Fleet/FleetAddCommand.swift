@@ -2,6 +2,8 @@ internal import ATProtocol
 internal import ArgumentParser
 internal import Fleet
 internal import HTTP
+internal import Reports
+internal import Terminal
 internal import XRPC
 
 /// `carpack fleet add`: accounts, hosts, firehoses.

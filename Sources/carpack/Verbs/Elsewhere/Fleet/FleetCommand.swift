@@ -1,6 +1,8 @@
 internal import ArgumentParser
 internal import Fleet
 internal import ObjectStore
+internal import Reports
+internal import Terminal
 
 /// `carpack fleet`: many accounts, many machines.
 struct FleetCommand: ParsableCommand {

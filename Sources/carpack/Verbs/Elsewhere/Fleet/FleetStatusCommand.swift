@@ -1,6 +1,8 @@
 internal import ATProtocol
 internal import ArgumentParser
 internal import Fleet
+internal import Reports
+internal import Terminal
 
 /// `carpack fleet status`: how a fleet stands.
 struct FleetStatusCommand: ReportingCommand {

@@ -4,6 +4,8 @@ internal import Fleet
 internal import HTTP
 internal import Live
 internal import ObjectStore
+internal import Reports
+internal import Terminal
 internal import XRPC
 
 /// `carpack fleet work`: takes accounts that are due, and backs them up.

@@ -1,8 +1,10 @@
 internal import ATProtocol
 internal import Extraction
 internal import HTTP
+internal import Reports
 internal import Restore
 internal import Snapshots
+internal import Terminal
 internal import XRPC
 
 /// `carpack restore --record`: single records back into the account where it is now.

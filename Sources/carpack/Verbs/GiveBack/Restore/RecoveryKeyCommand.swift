@@ -3,8 +3,10 @@ internal import ArgumentParser
 internal import Files
 internal import HTTP
 internal import IPLD
+internal import Reports
 internal import Restore
 internal import SystemPackage
+internal import Terminal
 internal import XRPC
 
 /// `carpack recovery-key`: a rotation key of the owner's own.

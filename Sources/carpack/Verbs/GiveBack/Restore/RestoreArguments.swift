@@ -4,6 +4,7 @@ internal import HTTP
 internal import IPLD
 internal import Restore
 internal import SystemPackage
+internal import Terminal
 internal import XRPC
 
 /// Logging in with the account's own password.

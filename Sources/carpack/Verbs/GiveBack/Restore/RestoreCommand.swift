@@ -5,10 +5,12 @@ internal import Files
 internal import HTTP
 internal import IPLD
 internal import Remote
+internal import Reports
 internal import Restore
 internal import Snapshots
 internal import Synchronization
 internal import SystemPackage
+internal import Terminal
 internal import XRPC
 
 /// `carpack restore`: an account from an archive back onto a server.

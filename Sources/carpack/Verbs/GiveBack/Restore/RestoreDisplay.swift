@@ -2,9 +2,11 @@ internal import ATProtocol
 internal import Files
 internal import HTTP
 internal import IPLD
+internal import Reports
 internal import Restore
 internal import Snapshots
 internal import Synchronization
+internal import Terminal
 internal import XRPC
 
 /// Shows what happens while an account is restored: in words on standard error, or as events in

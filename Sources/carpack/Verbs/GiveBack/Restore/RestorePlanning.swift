@@ -1,8 +1,10 @@
 internal import ATProtocol
 internal import HTTP
 internal import IPLD
+internal import Reports
 internal import Restore
 internal import Snapshots
+internal import Terminal
 internal import XRPC
 
 /// `carpack restore --plan`: what would be done and what is needed.

@@ -1,8 +1,10 @@
 internal import ATProtocol
 internal import Files
 internal import IPLD
+internal import Reports
 internal import Restore
 internal import Snapshots
+internal import Terminal
 internal import XRPC
 
 /// The events of `restore` and `rehearse`, as --json has them.

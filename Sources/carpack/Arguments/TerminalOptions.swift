@@ -1,4 +1,5 @@
 internal import ArgumentParser
+internal import Terminal
 
 /// Whether what is no text is written to a terminal.
 struct TerminalOptions: ParsableArguments {

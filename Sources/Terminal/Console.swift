@@ -7,20 +7,28 @@ internal import SystemPackage
 /// Where words go: results to standard output, talk to standard error.
 ///
 /// Results are gathered and handed to the system in large pieces.
-enum Console {
+package enum Console {
   private static let output = Mutex<[UInt8]>([])
   /// How many of the terminal's last lines show progress.
   private static let progressLines = Mutex(0)
 
   /// Whether standard error is a terminal.
-  static let isTerminal = isatty(2) == 1
+  package static let isTerminal = isatty(2) == 1
   /// Whether standard output is a terminal.
-  static let hasTerminalOutput = isatty(1) == 1
+  package static let hasTerminalOutput = isatty(1) == 1
+  private static let words = Host.arguments.prefix { $0 != "--" }
+
+  /// Whether what is said is to be JSON: known before the arguments are parsed, for what is wrong
+  /// with them is said as well.
+  package static let isJSON = words.contains("--json")
+  /// Whether JSON is indented.
+  package static let isPretty = words.contains("--pretty")
+
   private static let hasColour = isTerminal && !isColourUnwanted
   private static let isColourUnwanted = Host.environment("NO_COLOR") != nil || isDumb
   private static let isDumb = Host.environment("TERM")?.value == "dumb"
   /// Whether lines on standard error can be taken away again.
-  static let canRedraw = isTerminal && !isDumb
+  package static let canRedraw = isTerminal && !isDumb
 
   /// Opens something under the numbers of standard input, output and error that are closed, before
   /// anything else is.
@@ -28,32 +36,32 @@ enum Console {
   /// Otherwise the first file that is opened would get the number, and results would be written
   /// into it. What is opened is a folder, so that reading from it fails, and writing to it as to a
   /// closed descriptor.
-  static func occupyStandardDescriptors() {
+  package static func occupyStandardDescriptors() {
     for descriptor in CInt(0)...2 where fcntl(descriptor, F_GETFD) < 0 {
       _ = unsafe open("/", O_RDONLY)
     }
   }
 
   /// Where text goes.
-  enum Stream {
+  package enum Stream {
     case output, error
   }
 
   /// Prints text that comes from the command itself, such as its help.
-  static func print(text: String) {
+  package static func print(text: String) {
     let bytes = Array((text + "\n").utf8)
     print(bytes.span)
   }
 
   /// Prints a line of results.
-  static func print(_ line: String) {
+  package static func print(_ line: String) {
     let bytes = Array((visible(line, keepingLines: false, on: .output) + "\n").utf8)
     print(bytes.span)
   }
 
   /// What stands in front of a line of results that says what changed, in a colour where results go
   /// to a terminal.
-  enum Sign: String {
+  package enum Sign: String {
     case plus = "+"
     case change = "~"
     case minus = "-"
@@ -62,7 +70,7 @@ enum Console {
   private static let hasColouredOutput = hasTerminalOutput && !isColourUnwanted
 
   /// Prints a line of results behind a sign.
-  static func print(_ sign: Sign, _ line: String) {
+  package static func print(_ sign: Sign, _ line: String) {
     let colour =
       switch sign {
       case .plus: 32
@@ -85,7 +93,7 @@ enum Console {
   ///   - keepingLines: whether line feeds stay.
   ///   - stream: where it goes: colours that are set here are taken out again unless that is a
   ///     terminal.
-  static func visible(
+  package static func visible(
     _ text: String, keepingLines: Bool, on stream: Stream = .error
   ) -> String {
     func isControl(_ scalar: Unicode.Scalar) -> Bool { scalar.isTerminalControl }
@@ -112,7 +120,7 @@ enum Console {
     hasColour ? ["\u{1b}[31m", "\u{1b}[32m", "\u{1b}[33m", "\u{1b}[0m"] : []
 
   /// Prints bytes of results.
-  static func print(_ bytes: Span<UInt8>) {
+  package static func print(_ bytes: Span<UInt8>) {
     let bytes = bytes.array
     let isLarge = output.withLock { output in
       output += bytes
@@ -129,7 +137,7 @@ enum Console {
   ///   - produce: Hands the bytes, piece by piece, to the sink it is given.
   /// - Throws: ``Failure`` for bytes that are no text, before any is written to a terminal; what
   ///   `produce` throws.
-  static func writeContent<Value>(
+  package static func writeContent<Value>(
     forcesTerminal: Bool = false, _ produce: ((Span<UInt8>) throws -> Void) throws -> Value
   ) throws -> Value {
     guard hasTerminalOutput, !forcesTerminal else { return try produce { try write($0) } }
@@ -147,7 +155,7 @@ enum Console {
   /// Refuses to write to a terminal what is no text.
   ///
   /// - Throws: ``Failure`` if standard output is a terminal.
-  static func refuseTerminal() throws {
+  package static func refuseTerminal() throws {
     guard hasTerminalOutput else { return }
     throw Failure(
       "this is no text, and standard output is a terminal",
@@ -157,7 +165,7 @@ enum Console {
 
   /// Writes bytes of results through at once: for large ones, and where the caller has to know that
   /// they arrived.
-  static func write(_ bytes: Span<UInt8>) throws {
+  package static func write(_ bytes: Span<UInt8>) throws {
     flush()
     do {
       try deliver(bytes, to: .standardOutput)
@@ -202,7 +210,7 @@ enum Console {
   }
 
   /// Puts a line on standard error.
-  static func put(line: String) {
+  package static func put(line: String) {
     endProgress()
     put(visible(line, keepingLines: true) + "\n")
   }
@@ -210,10 +218,10 @@ enum Console {
   /// Shows how a long piece of work gets on, in lines that the next word takes away.
   ///
   /// A line that is longer than the terminal is wide is cut off.
-  static func showProgress(_ lines: String...) { showProgress(lines) }
+  package static func showProgress(_ lines: String...) { showProgress(lines) }
 
   /// Shows how a long piece of work gets on, in lines that the next word takes away.
-  static func showProgress(_ lines: [String]) {
+  package static func showProgress(_ lines: [String]) {
     let width = width
     let text = lines.map { String(visible($0, keepingLines: false).prefix(width - 1)) }
       .joined(separator: "\n")
@@ -224,7 +232,7 @@ enum Console {
   }
 
   /// Takes away the lines that show progress.
-  static func endProgress() {
+  package static func endProgress() {
     progressLines.withLock { count in
       if count > 0 { put(erasing(count)) }
       count = 0
@@ -246,14 +254,14 @@ enum Console {
   /// terminal to ask on.
   ///
   /// - Returns: What was typed, without the end of the line.
-  static func askSecret(_ prompt: String) -> String? {
+  package static func askSecret(_ prompt: String) -> String? {
     guard isTerminal, isatty(0) == 1, let typed = unsafe getpass(prompt) else { return nil }
     defer { unsafe memset(typed, 0, strlen(typed)) }
     return unsafe String(cString: typed)
   }
 
   /// Asks on the terminal for a word; nil if there is no terminal to ask on, or nothing was typed.
-  static func ask(_ prompt: String) -> String? {
+  package static func ask(_ prompt: String) -> String? {
     guard isTerminal, isatty(0) == 1 else { return nil }
     endProgress()
     put(visible(prompt, keepingLines: false))
@@ -263,7 +271,7 @@ enum Console {
   }
 
   /// Asks on the terminal whether something may be done; false if there is none to ask on.
-  static func agrees(_ question: String) -> Bool {
+  package static func agrees(_ question: String) -> Bool {
     ["y", "yes"].contains(ask("\(question) [y/N] ")?.lowercased() ?? "")
   }
 
@@ -278,7 +286,7 @@ enum Console {
   }
 
   /// Hands what was printed to the system.
-  static func flush() {
+  package static func flush() {
     endProgress()
     let bytes = output.withLock { output in
       defer { output.removeAll(keepingCapacity: true) }
@@ -296,13 +304,17 @@ enum Console {
   }
 
   /// Red on a terminal.
-  static func red(_ text: String) -> String { hasColour ? "\u{1b}[31m\(text)\u{1b}[0m" : text }
+  package static func red(_ text: String) -> String {
+    hasColour ? "\u{1b}[31m\(text)\u{1b}[0m" : text
+  }
 
   /// Yellow on a terminal.
-  static func yellow(_ text: String) -> String {
+  package static func yellow(_ text: String) -> String {
     hasColour ? "\u{1b}[33m\(text)\u{1b}[0m" : text
   }
 
   /// Green on a terminal.
-  static func green(_ text: String) -> String { hasColour ? "\u{1b}[32m\(text)\u{1b}[0m" : text }
+  package static func green(_ text: String) -> String {
+    hasColour ? "\u{1b}[32m\(text)\u{1b}[0m" : text
+  }
 }

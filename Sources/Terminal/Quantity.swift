@@ -1,7 +1,7 @@
 /// Sizes, counts and times as people write them.
-enum Quantity {
+package enum Quantity {
   /// Bytes in decimal units: "312 B", "1.4 MB".
-  static func bytes(_ count: some BinaryInteger) -> String {
+  package static func bytes(_ count: some BinaryInteger) -> String {
     var value = Double(count)
     guard value >= 1000 else { return "\(count) B" }
     for unit in ["kB", "MB", "GB", "TB"] {
@@ -19,7 +19,7 @@ enum Quantity {
   }
 
   /// A count with its thousands apart: "12,345".
-  static func grouped(_ number: Int) -> String {
+  package static func grouped(_ number: Int) -> String {
     let digits = Array("\(number.magnitude)")
     var text = number < 0 ? "-" : ""
     for (index, digit) in digits.enumerated() {
@@ -30,19 +30,19 @@ enum Quantity {
   }
 
   /// A count and what is counted: "1 record", "12,345 records".
-  static func count(_ number: Int, _ singular: String, _ plural: String? = nil) -> String {
+  package static func count(_ number: Int, _ singular: String, _ plural: String? = nil) -> String {
     "\(grouped(number)) \(number == 1 ? singular : plural ?? singular + "s")"
   }
 
   /// That nothing is missing: "all 1,655 records and 20 blobs are safe".
-  static func allSafe(records: Int, blobs: Int) -> String {
+  package static func allSafe(records: Int, blobs: Int) -> String {
     guard records + blobs > 1 else { return "\(count(records, "record")) is safe" }
     let blobs = blobs > 0 ? " and \(count(blobs, "blob"))" : ""
     return "all \(count(records, "record"))\(blobs) are safe"
   }
 
   /// A time to wait: "12 s", "3 min 20 s", "2 h 5 min".
-  static func duration(seconds: Double) -> String {
+  package static func duration(seconds: Double) -> String {
     let whole = Int(min(max(seconds.rounded(), 0), 1e9))
     if whole < 60 { return "\(whole) s" }
     if whole < 3600 { return "\(whole / 60) min \(whole % 60) s" }
@@ -50,7 +50,7 @@ enum Quantity {
   }
 
   /// How old something is, in its largest unit: "12 s", "3 min", "5 h", "12 d".
-  static func age(seconds: Int64) -> String {
+  package static func age(seconds: Int64) -> String {
     switch seconds {
     case ..<60: "\(seconds) s"
     case ..<3600: "\(seconds / 60) min"
@@ -60,7 +60,7 @@ enum Quantity {
   }
 
   /// A ratio in percent, with one decimal.
-  static func percent(_ part: UInt64, of whole: UInt64) -> String {
+  package static func percent(_ part: UInt64, of whole: UInt64) -> String {
     guard whole > 0 else { return "0 %" }
     let tenths = Int((Double(part) * 1000 / Double(whole)).rounded())
     return "\(tenths / 10).\(tenths % 10) %"

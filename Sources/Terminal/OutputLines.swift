@@ -1,20 +1,20 @@
 internal import IPLD
 
 /// Lines of results that are put together as bytes: there may be millions.
-struct OutputLines {
+package struct OutputLines {
   /// What has not been printed yet.
-  var bytes: [UInt8] = []
+  package var bytes: [UInt8] = []
 
   /// Nothing yet.
-  init() {}
+  package init() {}
 
   /// Adds text of the command itself.
-  mutating func append(_ text: StaticString) {
+  package mutating func append(_ text: StaticString) {
     text.withUTF8Buffer { unsafe bytes.append(contentsOf: $0) }
   }
 
   /// Adds text from elsewhere, in which nothing is to rule the terminal.
-  mutating func append(visible text: String) {
+  package mutating func append(visible text: String) {
     let utf8 = text.utf8
     if utf8.allSatisfy(Self.isPlain) {
       bytes.append(contentsOf: utf8)
@@ -24,7 +24,7 @@ struct OutputLines {
   }
 
   /// Adds text from elsewhere that is at hand as bytes.
-  mutating func append(visible text: [UInt8]) {
+  package mutating func append(visible text: [UInt8]) {
     if text.allSatisfy(Self.isPlain) {
       bytes.append(contentsOf: text)
     } else {
@@ -33,7 +33,7 @@ struct OutputLines {
   }
 
   /// Adds a size.
-  mutating func append(byteCount: UInt64) {
+  package mutating func append(byteCount: UInt64) {
     // Most records are short.
     guard byteCount < 1000 else {
       bytes.append(contentsOf: Quantity.bytes(byteCount).utf8)
@@ -48,12 +48,12 @@ struct OutputLines {
   private static func isPlain(_ byte: UInt8) -> Bool { 0x20..<0x7f ~= byte }
 
   /// Prints what there is, if that is much.
-  mutating func printIfMany() {
+  package mutating func printIfMany() {
     if bytes.count > 1 << 15 { print() }
   }
 
   /// Prints what there is.
-  mutating func print() {
+  package mutating func print() {
     let lines = bytes
     Console.print(lines.span)
     bytes.removeAll(keepingCapacity: true)

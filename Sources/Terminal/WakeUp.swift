@@ -1,14 +1,14 @@
 internal import LibC
 
 /// A pipe through which a signal handler, which may do next to nothing, wakes up who waits for it.
-struct WakeUp: Sendable {
+package struct WakeUp: Sendable {
   private let input: CInt
   private let output: CInt
 
   /// Makes the pipe.
   ///
   /// - Throws: ``Failure`` if the process has no descriptors left.
-  init() throws {
+  package init() throws {
     var ends: [CInt] = [-1, -1]
     guard unsafe pipe(&ends) == 0 else {
       throw Failure("could not make a pipe: error \(errno)", status: .ioError)
@@ -19,19 +19,19 @@ struct WakeUp: Sendable {
   }
 
   /// The descriptor that a signal handler writes to.
-  var descriptor: CInt { input }
+  package var descriptor: CInt { input }
 
   /// Sends a byte.
-  func send(_ byte: UInt8) { Self.send(byte, to: input) }
+  package func send(_ byte: UInt8) { Self.send(byte, to: input) }
 
   /// Sends a byte; allowed in a signal handler.
-  static func send(_ byte: UInt8, to descriptor: CInt) {
+  package static func send(_ byte: UInt8, to descriptor: CInt) {
     var byte = byte
     _ = unsafe write(descriptor, &byte, 1)
   }
 
   /// Waits for a byte.
-  func receive() -> UInt8 {
+  package func receive() -> UInt8 {
     var byte: UInt8 = 0
     while unsafe read(output, &byte, 1) != 1 {
       // Only a signal keeps a byte from coming: both ends stay open.

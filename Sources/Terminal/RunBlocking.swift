@@ -7,7 +7,8 @@ internal import Synchronization
 ///
 /// - Throws: What `body` throws; ``ExitStatus`` of the signal if that is `CancellationError` and a
 ///   signal was the cause.
-func runBlocking<Value: Sendable>(_ body: @escaping @Sendable () async throws -> Value) throws
+package func runBlocking<Value: Sendable>(_ body: @escaping @Sendable () async throws -> Value)
+  throws
   -> Value
 {
   let outcome = Outcome<Value>()

@@ -1,6 +1,5 @@
 internal import CArguments
 internal import LibC
-internal import Remote
 internal import SystemPackage
 
 #if canImport(FoundationEssentials)
@@ -13,7 +12,7 @@ internal import SystemPackage
 ///
 /// With `SOURCE_DATE_EPOCH` set (seconds since 1970) the moment is that one and nothing takes any
 /// time, so that the same input gives the same archive, byte for byte.
-enum Host {
+package enum Host {
   private static let fixedSeconds: Int? = {
     guard let text = unsafe getenv("SOURCE_DATE_EPOCH") else { return nil }
     return unsafe Int(String(cString: text))
@@ -23,7 +22,7 @@ enum Host {
   ///
   /// Swift 6.3 reads its `CommandLine.arguments` from `/proc/self`, and has none where `/proc` is
   /// not mounted.
-  static var arguments: [String] {
+  package static var arguments: [String] {
     let count = carpack_argument_count()
     guard count > 0 else { return Array(CommandLine.arguments.dropFirst()) }
     return (1..<max(1, count)).compactMap { number in
@@ -32,13 +31,13 @@ enum Host {
   }
 
   /// The time in RFC 3339, UTC, to the second.
-  static var now: String {
+  package static var now: String {
     let date = fixedSeconds.map { Date(timeIntervalSince1970: Double($0)) } ?? Date()
     return date.formatted(.iso8601)
   }
 
   /// The time of day in so many seconds, as a clock on the wall shows it here: `14:05:30`.
-  static func timeOfDay(inSeconds seconds: Double) -> String {
+  package static func timeOfDay(inSeconds seconds: Double) -> String {
     var moment = time(nil) + Int(seconds.rounded(.up))
     var parts = unsafe tm()
     guard unsafe localtime_r(&moment, &parts) != nil else { return now }
@@ -46,16 +45,13 @@ enum Host {
       .map { $0 < 10 ? "0\($0)" : "\($0)" }.joined(separator: ":")
   }
 
-  /// The folder for what is kept between runs and can be done without.
-  static var cacheFolder: FilePath { RemoteArchive.cacheFolder { environment($0)?.value } }
-
   /// The first of these environment variables that has text.
-  static func environment(_ names: String...) -> (name: String, value: String)? {
+  package static func environment(_ names: String...) -> (name: String, value: String)? {
     environment(names)
   }
 
   /// The first of these environment variables that has text.
-  static func environment(_ names: [String]) -> (name: String, value: String)? {
+  package static func environment(_ names: [String]) -> (name: String, value: String)? {
     for name in names {
       guard let text = unsafe getenv(name) else { continue }
       let value = unsafe String(cString: text)
@@ -65,17 +61,17 @@ enum Host {
   }
 
   /// What the machine is called, as far as it says.
-  static var name: String {
+  package static var name: String {
     var buffer = [CChar](repeating: 0, count: 256)
     guard unsafe gethostname(&buffer, buffer.count - 1) == 0 else { return "unknown" }
     return String(decoding: buffer.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
   }
 
   /// The number of this process.
-  static var processNumber: Int { Int(getpid()) }
+  package static var processNumber: Int { Int(getpid()) }
 
   /// The operating system.
-  static var system: String {
+  package static var system: String {
     #if os(macOS)
       "macOS"
     #elseif os(Linux)
@@ -86,7 +82,7 @@ enum Host {
   }
 
   /// Milliseconds since some moment.
-  @Sendable static func milliseconds() -> Int {
+  @Sendable package static func milliseconds() -> Int {
     guard fixedSeconds == nil else { return 0 }
     var moment = timespec()
     unsafe clock_gettime(CLOCK_MONOTONIC, &moment)

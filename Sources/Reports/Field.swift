@@ -1,20 +1,20 @@
-internal import ATProtocol
+package import ATProtocol
 
 /// A field of a report: its name, what it means, and how it is got from what is reported on.
 ///
 /// It is written down once: JSON, its schema and `Docs/JSON.md` are made from it.
-struct Field<Subject>: Sendable {
+package struct Field<Subject>: Sendable {
   /// One; several where a library writes them by itself.
-  let rows: [ReportTable.Row]
+  package let rows: [ReportTable.Row]
   /// Writes keys and values, or nothing if there is nothing to say.
-  let write: @Sendable (Subject, inout JSONWriter) -> Void
+  package let write: @Sendable (Subject, inout JSONWriter) -> Void
 
-  init(
+  package init(
     _ rows: [ReportTable.Row], write: @escaping @Sendable (Subject, inout JSONWriter) -> Void
   ) { (self.rows, self.write) = (rows, write) }
 
   /// A field with one value, or with null.
-  init<Value: JSONValue>(
+  package init<Value: JSONValue>(
     _ name: String, _ meaning: String, _ form: TextForm? = nil,
     value: @escaping @Sendable (Subject) -> Value
   ) {
@@ -26,7 +26,7 @@ struct Field<Subject>: Sendable {
   }
 
   /// A field that is left out where there is no value.
-  init<Value: JSONValue>(
+  package init<Value: JSONValue>(
     optional name: String, _ meaning: String, _ form: TextForm? = nil,
     value: @escaping @Sendable (Subject) -> Value?
   ) {
@@ -39,7 +39,7 @@ struct Field<Subject>: Sendable {
   }
 
   /// A field with an object.
-  init<Inner>(
+  package init<Inner>(
     _ name: String, _ meaning: String, _ value: @escaping @Sendable (Subject) -> Inner,
     as fields: Fields<Inner>
   ) {
@@ -50,7 +50,7 @@ struct Field<Subject>: Sendable {
   }
 
   /// A field with an object, or with null.
-  init<Inner>(
+  package init<Inner>(
     _ name: String, _ meaning: String, orNull value: @escaping @Sendable (Subject) -> Inner?,
     as fields: Fields<Inner>
   ) {
@@ -61,7 +61,7 @@ struct Field<Subject>: Sendable {
   }
 
   /// A field with an object, left out where there is none.
-  init<Inner>(
+  package init<Inner>(
     optional name: String, _ meaning: String,
     _ value: @escaping @Sendable (Subject) -> Inner?, as fields: Fields<Inner>
   ) {
@@ -73,7 +73,7 @@ struct Field<Subject>: Sendable {
   }
 
   /// A field with a list of objects.
-  init<Inner>(
+  package init<Inner>(
     _ name: String, _ meaning: String, each value: @escaping @Sendable (Subject) -> [Inner],
     as fields: Fields<Inner>
   ) {
@@ -84,7 +84,7 @@ struct Field<Subject>: Sendable {
   }
 
   /// A field with a list of objects, left out where there is no list.
-  init<Inner>(
+  package init<Inner>(
     optional name: String, _ meaning: String,
     each value: @escaping @Sendable (Subject) -> [Inner]?, as fields: Fields<Inner>
   ) {
@@ -98,7 +98,7 @@ struct Field<Subject>: Sendable {
   }
 
   /// A field with objects by name.
-  init<Inner>(
+  package init<Inner>(
     _ name: String, _ meaning: String,
     byName value: @escaping @Sendable (Subject) -> [String: Inner], as fields: Fields<Inner>
   ) {
@@ -113,30 +113,30 @@ struct Field<Subject>: Sendable {
   }
 
   /// The same field of something that has what it is about.
-  func of<Outer>(_ path: @escaping @Sendable (Outer) -> Subject) -> Field<Outer> {
+  package func of<Outer>(_ path: @escaping @Sendable (Outer) -> Subject) -> Field<Outer> {
     Field<Outer>(rows) { outer, json in write(path(outer), &json) }
   }
 }
 
 /// The fields of an object.
-struct Fields<Subject>: Sendable {
-  let all: [Field<Subject>]
+package struct Fields<Subject>: Sendable {
+  package let all: [Field<Subject>]
   /// What `Docs/JSON.md` calls the object, if it is described by itself.
-  let title: String?
+  package let title: String?
 
-  init(_ title: String? = nil, @FieldList<Subject> _ all: () -> [Field<Subject>]) {
+  package init(_ title: String? = nil, @FieldList<Subject> _ all: () -> [Field<Subject>]) {
     (self.title, self.all) = (title, all())
   }
 
-  var table: ReportTable { ReportTable(title: title, rows: all.flatMap(\.rows)) }
+  package var table: ReportTable { ReportTable(title: title, rows: all.flatMap(\.rows)) }
 
   /// The fields of something that has what these are about.
-  func of<Outer>(_ path: @escaping @Sendable (Outer) -> Subject) -> [Field<Outer>] {
+  package func of<Outer>(_ path: @escaping @Sendable (Outer) -> Subject) -> [Field<Outer>] {
     all.map { $0.of(path) }
   }
 
   /// The fields of something that may have what these are about, left out where it has not.
-  func optional<Outer>(_ path: @escaping @Sendable (Outer) -> Subject?) -> [Field<Outer>] {
+  package func optional<Outer>(_ path: @escaping @Sendable (Outer) -> Subject?) -> [Field<Outer>] {
     all.map { field in
       Field<Outer>(field.rows.map(\.optional)) { outer, json in
         if let subject = path(outer) { field.write(subject, &json) }
@@ -145,14 +145,14 @@ struct Fields<Subject>: Sendable {
   }
 
   /// Writes the object.
-  func write(_ subject: Subject, to json: inout JSONWriter) {
+  package func write(_ subject: Subject, to json: inout JSONWriter) {
     json.beginObject()
     for field in all { field.write(subject, &json) }
     json.endObject()
   }
 
   /// Writes a list of such objects.
-  func write(_ subjects: some Sequence<Subject>, to json: inout JSONWriter) {
+  package func write(_ subjects: some Sequence<Subject>, to json: inout JSONWriter) {
     json.beginArray()
     for subject in subjects { write(subject, to: &json) }
     json.endArray()
@@ -161,9 +161,11 @@ struct Fields<Subject>: Sendable {
 
 /// Fields one below the other, and lists of fields among them.
 @resultBuilder
-enum FieldList<Subject> {
-  static func buildExpression(_ field: Field<Subject>) -> [Field<Subject>] { [field] }
-  static func buildExpression(_ fields: [Field<Subject>]) -> [Field<Subject>] { fields }
-  static func buildExpression(_ fields: Fields<Subject>) -> [Field<Subject>] { fields.all }
-  static func buildBlock(_ parts: [Field<Subject>]...) -> [Field<Subject>] { parts.flatMap(\.self) }
+package enum FieldList<Subject> {
+  package static func buildExpression(_ field: Field<Subject>) -> [Field<Subject>] { [field] }
+  package static func buildExpression(_ fields: [Field<Subject>]) -> [Field<Subject>] { fields }
+  package static func buildExpression(_ fields: Fields<Subject>) -> [Field<Subject>] { fields.all }
+  package static func buildBlock(_ parts: [Field<Subject>]...) -> [Field<Subject>] {
+    parts.flatMap(\.self)
+  }
 }

@@ -1,4 +1,4 @@
-internal import Files
+package import Files
 internal import Synchronization
 
 /// One line on a terminal that says how a long piece of work gets on: how much, how fast, how long
@@ -6,7 +6,7 @@ internal import Synchronization
 ///
 /// It shows nothing in the first second, nothing when standard error is no terminal, and ten times
 /// a second at most.
-final class ProgressLine {
+package final class ProgressLine {
   private static let delay: ContinuousClock.Duration = .seconds(1)
   private static let interval: ContinuousClock.Duration = .milliseconds(100)
 
@@ -16,21 +16,21 @@ final class ProgressLine {
   private var stage = ""
   private var stageBegin: ContinuousClock.Instant
 
-  init() {
+  package init() {
     begin = clock.now
     last = begin
     stageBegin = begin
   }
 
   /// What observes work: a line on the terminal, or nothing.
-  static func observer(quiet: Bool) -> Progress.Observer {
+  package static func observer(quiet: Bool) -> Progress.Observer {
     guard !quiet, Console.canRedraw else { return { _ in } }
     let line = ProgressLine()
     return { line.update($0) }
   }
 
   /// The same, for work on several threads.
-  static func sharedObserver(quiet: Bool) -> @Sendable (Progress) -> Void {
+  package static func sharedObserver(quiet: Bool) -> @Sendable (Progress) -> Void {
     guard !quiet, Console.canRedraw else { return { _ in } }
     let line = Shared()
     return { progress in line.line.withLock { $0.update(progress) } }
@@ -38,7 +38,7 @@ final class ProgressLine {
 
   private final class Shared: Sendable { let line = Mutex(ProgressLine()) }
 
-  func update(_ progress: Progress) {
+  package func update(_ progress: Progress) {
     let now = clock.now
     if progress.stage != stage {
       stage = progress.stage
@@ -50,7 +50,7 @@ final class ProgressLine {
   }
 
   /// The line's words.
-  static func text(_ progress: Progress, elapsed: ContinuousClock.Duration) -> String {
+  package static func text(_ progress: Progress, elapsed: ContinuousClock.Duration) -> String {
     let seconds = Double(elapsed.components.seconds) + Double(elapsed.components.attoseconds) / 1e18
     let counts = progress.stage == "blobs" || progress.stage == "records"
     let done = counts ? "\(progress.done)" : Quantity.bytes(progress.done)

@@ -5,7 +5,7 @@ internal import IPLD
 ///
 /// They are read as UTF-8. Control characters other than line feeds and tabs are written as
 /// escapes, such as `\u{1b}`, and bytes that are no text as U+FFFD.
-struct TerminalText {
+package struct TerminalText {
   /// The beginning of a character whose end is yet to come: three bytes at most.
   private var beginning: [UInt8] = []
 
@@ -13,14 +13,14 @@ struct TerminalText {
   private(set) var isEmpty = true
 
   /// Whether bytes are text: UTF-8 without NUL, but for a character that is cut off at the end.
-  static func isText(_ bytes: Span<UInt8>) -> Bool {
+  package static func isText(_ bytes: Span<UInt8>) -> Bool {
     let bytes = bytes.array
     let end = endOfLastCharacter(bytes)
     return !bytes.contains(0) && String(validating: bytes[..<end], as: UTF8.self) != nil
   }
 
   /// The text of all characters that have come to their end.
-  mutating func append(_ bytes: Span<UInt8>) -> [UInt8] {
+  package mutating func append(_ bytes: Span<UInt8>) -> [UInt8] {
     isEmpty = false
     beginning.append(contentsOf: bytes.array)
     let end = Self.endOfLastCharacter(beginning)
@@ -30,7 +30,7 @@ struct TerminalText {
   }
 
   /// The text of what has not come to its end.
-  mutating func finish() -> [UInt8] {
+  package mutating func finish() -> [UInt8] {
     defer { beginning = [] }
     return Self.visible(beginning[...])
   }

@@ -1,7 +1,7 @@
 /// Rows of text in columns that are as wide as they have to be.
-struct Table {
+package struct Table {
   /// On which side a column is even.
-  enum Side {
+  package enum Side {
     case left, right
   }
 
@@ -9,16 +9,16 @@ struct Table {
   private var rows: [[String]]
 
   /// A table with these columns.
-  init(_ columns: [(title: String, side: Side)]) {
+  package init(_ columns: [(title: String, side: Side)]) {
     sides = columns.map(\.side)
     rows = [columns.map(\.title)]
   }
 
   /// Adds a row, one text for each column.
-  mutating func add(_ cells: [String]) { rows.append(cells) }
+  package mutating func add(_ cells: [String]) { rows.append(cells) }
 
   /// The lines, the titles first; columns are two blanks apart, and no line ends in one.
-  var lines: [String] {
+  package var lines: [String] {
     var widths = [Int](repeating: 0, count: sides.count)
     for row in rows {
       for (column, cell) in row.enumerated() { widths[column] = max(widths[column], cell.count) }

@@ -1,8 +1,8 @@
-internal import ATProtocol
+package import ATProtocol
 internal import IPLD
 
 /// What a value of JSON may be, as its schema and `Docs/JSON.md` say it.
-indirect enum JSONKind: Sendable {
+package indirect enum JSONKind: Sendable {
   case text(TextForm)
   case integer, boolean
   case orNull(JSONKind)
@@ -12,7 +12,7 @@ indirect enum JSONKind: Sendable {
   case object(ReportTable)
 
   /// The same, where each text in it has a form.
-  func with(_ form: TextForm) -> JSONKind {
+  package func with(_ form: TextForm) -> JSONKind {
     switch self {
     case .text: .text(form)
     case .orNull(let kind): .orNull(kind.with(form))
@@ -24,38 +24,40 @@ indirect enum JSONKind: Sendable {
 }
 
 /// What a text of JSON looks like.
-enum TextForm: Sendable {
+package enum TextForm: Sendable {
   case any, cid, did
   /// RFC 3339.
   case time
   case oneOf([String])
 
-  static func one<Word: CaseIterable & RawRepresentable<String>>(of words: Word.Type) -> TextForm {
+  package static func one<Word: CaseIterable & RawRepresentable<String>>(of words: Word.Type)
+    -> TextForm
+  {
     .oneOf(words.allCases.map(\.rawValue))
   }
 
-  static func one(of words: String...) -> TextForm { .oneOf(words) }
+  package static func one(of words: String...) -> TextForm { .oneOf(words) }
 }
 
 /// A value that a field of a report may have.
-protocol JSONValue: SendableMetatype {
+package protocol JSONValue: SendableMetatype {
   static var kind: JSONKind { get }
   func write(to json: inout JSONWriter)
 }
 
 extension String: JSONValue {
-  static var kind: JSONKind { .text(.any) }
-  func write(to json: inout JSONWriter) { json.string(self) }
+  package static var kind: JSONKind { .text(.any) }
+  package func write(to json: inout JSONWriter) { json.string(self) }
 }
 
 extension Bool: JSONValue {
-  static var kind: JSONKind { .boolean }
-  func write(to json: inout JSONWriter) { json.boolean(self) }
+  package static var kind: JSONKind { .boolean }
+  package func write(to json: inout JSONWriter) { json.boolean(self) }
 }
 
 extension BinaryInteger where Self: JSONValue {
-  static var kind: JSONKind { .integer }
-  func write(to json: inout JSONWriter) { json.integer(self) }
+  package static var kind: JSONKind { .integer }
+  package func write(to json: inout JSONWriter) { json.integer(self) }
 }
 
 extension Int: JSONValue {}
@@ -64,25 +66,25 @@ extension UInt64: JSONValue {}
 extension CInt: JSONValue {}
 
 extension CID: JSONValue {
-  static var kind: JSONKind { .text(.cid) }
-  func write(to json: inout JSONWriter) { json.string(self) }
+  package static var kind: JSONKind { .text(.cid) }
+  package func write(to json: inout JSONWriter) { json.string(self) }
 }
 
 extension DID: JSONValue {
-  static var kind: JSONKind { .text(.did) }
-  func write(to json: inout JSONWriter) { json.string(text) }
+  package static var kind: JSONKind { .text(.did) }
+  package func write(to json: inout JSONWriter) { json.string(text) }
 }
 
 extension Optional: JSONValue where Wrapped: JSONValue {
-  static var kind: JSONKind { .orNull(Wrapped.kind) }
-  func write(to json: inout JSONWriter) {
+  package static var kind: JSONKind { .orNull(Wrapped.kind) }
+  package func write(to json: inout JSONWriter) {
     if let self { self.write(to: &json) } else { json.null() }
   }
 }
 
 extension Array: JSONValue where Element: JSONValue {
-  static var kind: JSONKind { .list(of: Element.kind) }
-  func write(to json: inout JSONWriter) {
+  package static var kind: JSONKind { .list(of: Element.kind) }
+  package func write(to json: inout JSONWriter) {
     json.beginArray()
     for element in self { element.write(to: &json) }
     json.endArray()
@@ -90,8 +92,8 @@ extension Array: JSONValue where Element: JSONValue {
 }
 
 extension Dictionary: JSONValue where Key == String, Value: JSONValue {
-  static var kind: JSONKind { .map(of: Value.kind) }
-  func write(to json: inout JSONWriter) {
+  package static var kind: JSONKind { .map(of: Value.kind) }
+  package func write(to json: inout JSONWriter) {
     json.beginObject()
     for (key, value) in sorted(by: { $0.key < $1.key }) {
       json.key(key)
@@ -102,8 +104,10 @@ extension Dictionary: JSONValue where Key == String, Value: JSONValue {
 }
 
 /// A text that is at hand as bytes; what is not UTF-8 in it becomes U+FFFD.
-struct UTF8Text: JSONValue {
+package struct UTF8Text: JSONValue {
   let bytes: [UInt8]
-  static var kind: JSONKind { .text(.any) }
-  func write(to json: inout JSONWriter) { json.string(utf8: bytes.span) }
+
+  package init(_ bytes: [UInt8]) { self.bytes = bytes }
+  package static var kind: JSONKind { .text(.any) }
+  package func write(to json: inout JSONWriter) { json.string(utf8: bytes.span) }
 }

@@ -1,26 +1,28 @@
-internal import ATProtocol
+package import ATProtocol
 
 /// What a report says of an object, without the object: from it schemas and `Docs/JSON.md` are made.
-struct ReportTable: Sendable {
-  struct Row: Sendable {
-    let name: String
-    let kind: JSONKind
-    let meaning: String
-    let isOptional: Bool
+package struct ReportTable: Sendable {
+  package struct Row: Sendable {
+    package let name: String
+    package let kind: JSONKind
+    package let meaning: String
+    package let isOptional: Bool
 
-    init(_ name: String, _ kind: JSONKind, _ meaning: String, isOptional: Bool = false) {
+    package init(_ name: String, _ kind: JSONKind, _ meaning: String, isOptional: Bool = false) {
       (self.name, self.kind, self.meaning, self.isOptional) = (name, kind, meaning, isOptional)
     }
 
     /// The same, where it may be left out.
-    var optional: Row { Row(name, kind, meaning, isOptional: true) }
+    package var optional: Row { Row(name, kind, meaning, isOptional: true) }
   }
 
-  let title: String?
-  let rows: [Row]
+  package let title: String?
+  package let rows: [Row]
+
+  package init(title: String? = nil, rows: [Row]) { (self.title, self.rows) = (title, rows) }
 
   /// Writes the schema of the object (JSON Schema, 2020-12), without the braces around it.
-  func writeSchema(to json: inout JSONWriter) {
+  package func writeSchema(to json: inout JSONWriter) {
     json.field("type", "object")
     json.beginObject("properties")
     for row in rows {
@@ -34,7 +36,7 @@ struct ReportTable: Sendable {
   }
 
   /// The rows of a table of Markdown, those of objects within included.
-  func markdown(behind path: String = "") -> [String] {
+  package func markdown(behind path: String = "") -> [String] {
     rows.flatMap { row in
       let name = path + row.name
       let kind = row.kind.words + (row.isOptional ? ", optional" : "")
@@ -49,7 +51,7 @@ struct ReportTable: Sendable {
   }
 
   /// The objects within that are described by themselves.
-  var titled: [ReportTable] {
+  package var titled: [ReportTable] {
     rows.compactMap { $0.kind.object?.table }.flatMap {
       ($0.title == nil ? [] : [$0]) + $0.titled
     }

@@ -1,17 +1,21 @@
 internal import ATProtocol
-internal import Live
-internal import SystemPackage
+internal import Files
+package import SystemPackage
 
 /// What a report is, without what it is about.
-struct ReportDescription: Sendable {
-  let name: String
-  let about: String
-  let table: ReportTable
+package struct ReportDescription: Sendable {
+  package let name: String
+  package let about: String
+  package let table: ReportTable
+
+  package init(name: String, about: String, table: ReportTable) {
+    (self.name, self.about, self.table) = (name, about, table)
+  }
 
   /// Writes `JSON.md` and `schemas/NAME.schema.json` of all reports into a folder.
   ///
   /// Reports of one name are the forms that its object has.
-  static func write(_ all: [ReportDescription], into folder: FilePath) throws {
+  package static func write(_ all: [ReportDescription], into folder: FilePath) throws {
     var names: [String] = []
     for report in all where !names.contains(report.name) { names.append(report.name) }
     for name in names {
@@ -22,7 +26,7 @@ struct ReportDescription: Sendable {
   }
 
   private static func save(_ bytes: [UInt8], as path: FilePath) throws {
-    try DownloadedFile.memory([bytes]).save(to: path, replacing: true)
+    try AtomicFile.save(to: path, replacing: true) { sink in try sink(bytes.span) }
   }
 
   private static func schema(_ name: String, _ forms: [ReportDescription]) -> [UInt8] {

@@ -1,19 +1,22 @@
-internal import ATProtocol
+package import ATProtocol
+internal import Terminal
 
 /// An object that a verb writes with --json, and what it is about.
 ///
 /// Every object says what it is in its first two fields: `schema`, `carpack.NAME`, and `version`.
 /// The version is raised when a field goes or changes its meaning; a new field leaves it.
-struct Report<Subject>: Sendable {
+package struct Report<Subject>: Sendable {
   private static var version: Int { 1 }
 
   /// What stands behind `carpack.`.
-  let name: String
+  package let name: String
   /// What `Docs/JSON.md` says of the object.
-  let about: String
-  let fields: Fields<Subject>
+  package let about: String
+  package let fields: Fields<Subject>
 
-  init(_ name: String, _ about: String, @FieldList<Subject> _ fields: () -> [Field<Subject>]) {
+  package init(
+    _ name: String, _ about: String, @FieldList<Subject> _ fields: () -> [Field<Subject>]
+  ) {
     (self.name, self.about) = (name, about)
     let schema = "carpack.\(name)"
     let (all, version) = (fields(), Self.version)
@@ -25,7 +28,7 @@ struct Report<Subject>: Sendable {
   }
 
   /// An event of a verb that tells what it does, an object a line.
-  init(
+  package init(
     _ name: String, event: String, _ about: String,
     @FieldList<Subject> _ fields: () -> [Field<Subject>]
   ) {
@@ -37,26 +40,26 @@ struct Report<Subject>: Sendable {
   }
 
   /// Prints an object of results: a line, or indented with --pretty.
-  func print(_ subject: Subject) {
+  package func print(_ subject: Subject) {
     var json = JSONWriter(pretty: Console.isPretty)
     write(subject, to: &json)
     Console.print(json.takeBytes().span)
   }
 
   /// Says an object on standard error, always in one line.
-  func say(_ subject: Subject) {
+  package func say(_ subject: Subject) {
     var json = JSONWriter()
     fields.write(subject, to: &json)
     Console.put(line: String(decoding: json.takeBytes(), as: UTF8.self))
   }
 
   /// Writes the object and ends the line.
-  func write(_ subject: Subject, to json: inout JSONWriter) {
+  package func write(_ subject: Subject, to json: inout JSONWriter) {
     fields.write(subject, to: &json)
     json.newline()
   }
 
-  var description: ReportDescription {
+  package var description: ReportDescription {
     ReportDescription(name: name, about: about, table: fields.table)
   }
 }

@@ -5,7 +5,7 @@ internal import Synchronization
 ///
 /// Ctrl-C ends the process at once, except while a task is to be notified: then it does so only
 /// when it comes a second time.
-enum Interruption {
+package enum Interruption {
   /// The address of the name of the file to remove, as C wants it, or 0; a signal handler may
   /// neither allocate nor lock.
   private static let temporary = Atomic<UInt>(0)
@@ -19,7 +19,7 @@ enum Interruption {
   private static let wakeUp = Mutex<WakeUp?>(nil)
 
   /// Handles the signals.
-  static func install() {
+  package static func install() {
     _ = farewell
     signal(SIGINT) { _ in Interruption.stop(130) }
     signal(SIGTERM) { _ in Interruption.stop(143) }
@@ -56,24 +56,24 @@ enum Interruption {
   /// Names the file to remove if the process is interrupted; nil for none.
   ///
   /// The name's memory is never freed: a handler on another thread may be about to read it.
-  static func removeIfInterrupted(_ path: String?) {
+  package static func removeIfInterrupted(_ path: String?) {
     let copy = unsafe path.flatMap { unsafe strdup($0) }
     temporary.store(UInt(bitPattern: copy), ordering: .sequentiallyConsistent)
   }
 
   /// The exit status of the signal that asked for an end, if one has.
-  static var received: ExitStatus? {
+  package static var received: ExitStatus? {
     let number = status.load(ordering: .sequentiallyConsistent)
     return number == 0 ? nil : ExitStatus(number: number)
   }
 
   /// Whether a signal ends a task, or has, and not the process.
-  static var isDeferred: Bool {
+  package static var isDeferred: Bool {
     notified.load(ordering: .sequentiallyConsistent) >= 0 || received != nil
   }
 
   /// Waits for a person: a signal ends the process at once meanwhile, for nothing else is under way.
-  static func endingAtOnce<Value>(_ body: () -> Value) -> Value {
+  package static func endingAtOnce<Value>(_ body: () -> Value) -> Value {
     let descriptor = notified.exchange(-1, ordering: .sequentiallyConsistent)
     defer { notified.store(descriptor, ordering: .sequentiallyConsistent) }
     if let status = received { leave(status.number) }
@@ -83,7 +83,7 @@ enum Interruption {
   /// From now on the first signal sends its exit status here instead of ending the process.
   ///
   /// - Throws: ``Failure`` if there can be no pipe.
-  static func beginNotifying() throws -> WakeUp {
+  package static func beginNotifying() throws -> WakeUp {
     let pipe = try wakeUp.withLock { pipe in
       let made = try pipe ?? WakeUp()
       pipe = made
@@ -94,7 +94,7 @@ enum Interruption {
   }
 
   /// Signals end the process again.
-  static func endNotifying() { notified.store(-1, ordering: .sequentiallyConsistent) }
+  package static func endNotifying() { notified.store(-1, ordering: .sequentiallyConsistent) }
 
   private static func stop(_ number: CInt) {
     let descriptor = notified.exchange(-1, ordering: .sequentiallyConsistent)

@@ -1,0 +1,76 @@
+package import Terminal
+
+/// What a line on standard error is about: the word in front of it, and its colour on a terminal.
+package enum Mark: String, CaseIterable {
+  case error, damaged, lost, refused
+  case incomplete, missing, unfinished, interrupted, warning, note
+  case acceptedAsLost = "accepted as lost"
+  case notGenuine = "not genuine"
+
+  /// The word with a colon, in its colour.
+  package var text: String {
+    switch self {
+    case .error, .damaged, .lost, .refused, .notGenuine: Console.red("\(rawValue):")
+    default: Console.yellow("\(rawValue):")
+    }
+  }
+}
+
+extension Console {
+  /// How many lines of one kind are said at most.
+  package static let maximumTold = 20
+
+  /// Says on standard error what is wrong: `carpack: damaged: …`; with --json as an object.
+  package static func say(_ mark: Mark, _ text: String) {
+    guard isJSON else { return put(line: "carpack: \(mark.text) \(Subject.name(in: text))") }
+    message(mark, text)
+  }
+
+  /// Says what is wrong with several things, the first of them, and how many there are more.
+  ///
+  /// - Parameters:
+  ///   - mark: what they have in common.
+  ///   - count: how many there are.
+  ///   - texts: them, or only the first.
+  ///   - verb: the command that lists all.
+  package static func say(
+    _ mark: Mark, _ texts: some Sequence<String>, of count: Int, all verb: String? = nil
+  ) {
+    for text in texts.prefix(maximumTold) { say(mark, text) }
+    let more = count - maximumTold
+    if more > 0 {
+      say(mark, "and \(Quantity.grouped(more)) more\(verb.map { ": \($0)" } ?? "")")
+    }
+  }
+
+  /// Says something on standard error that is not wrong; with --json as an object.
+  package static func say(_ text: String) {
+    if isJSON { message(.note, text) } else { put(line: text) }
+  }
+
+  /// Prints a line of results, with the archive's name in front of it where there are several.
+  package static func print(named line: String) { print(Subject.name(in: line)) }
+
+  private static func message(_ mark: Mark, _ text: String) {
+    report.say((mark, text))
+  }
+
+  package static let report = Report<(mark: Mark, text: String)>(
+    "message", "What is said on standard error beside errors."
+  ) {
+    Field("kind", "what it is about", .one(of: Mark.self)) { $0.mark.rawValue }
+    Field("file", "the archive, where there are several") { _ in Subject.current }
+    Field("text", "the words") { $0.text }
+  }
+}
+
+/// The archive that is being looked at, where a command looks at several: what is said names it.
+package enum Subject {
+  @TaskLocal package static var current: String?
+
+  /// The text, with the archive's name in front of it, unless it is named already.
+  package static func name(in text: String) -> String {
+    guard let current, !text.contains(current) else { return text }
+    return "\(current): \(text)"
+  }
+}

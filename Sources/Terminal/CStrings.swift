@@ -1,0 +1,12 @@
+internal import LibC
+
+/// Texts as C wants them: each ended by a zero byte, and all of them by a null pointer.
+@unsafe package struct CStrings {
+  package let pointers: [UnsafeMutablePointer<CChar>?]
+
+  package init(_ texts: [String]) { unsafe pointers = texts.map { unsafe strdup($0) } + [nil] }
+
+  package func free() {
+    unsafe pointers.forEach { unsafe LibC.free($0) }
+  }
+}

@@ -1,0 +1,27 @@
+/// An error that the command knows: what it means to the one who asked.
+///
+/// Each type of error says so in one place. An error of a type that does not is a defect of carpack,
+/// and ends with status 1.
+package protocol Explained: Error {
+  /// The exit status, and what to do about it.
+  var explanation: Explanation { get }
+  /// What a person reads.
+  var sentence: String { get }
+}
+
+/// An exit status, and what to do about it; nil if there is nothing to say.
+package typealias Explanation = (status: ExitStatus, hint: String?)
+
+extension Explained {
+  /// Its own words.
+  package var sentence: String { "\(self)" }
+}
+
+/// That bytes are not of the format that they should be: it knows where in them, and not of which
+/// file they are.
+package protocol FormatError: Explained {}
+
+extension FormatError {
+  /// They are damaged.
+  package var explanation: Explanation { (.damaged, nil) }
+}

@@ -1,0 +1,70 @@
+internal import ATProtocol
+internal import ArgumentParser
+internal import Reports
+internal import Repository
+internal import Snapshots
+internal import Terminal
+
+/// What every verb understands.
+struct CommonOptions: ParsableArguments {
+  @Flag(name: .shortAndLong, help: "Say nothing but results and what is wrong.")
+  var quiet = false
+
+  @Flag(help: "Leave the configuration file out (~/.config/carpack/config.toml).")
+  var noConfig = false
+
+  /// Says something on standard error, unless that was not wanted.
+  ///
+  /// A script that reads JSON finds it there.
+  func say(_ text: @autoclosure () -> String) {
+    if !quiet, !Console.isJSON { Console.say(text()) }
+  }
+
+  /// Says what lacks a little, unless that was not wanted.
+  func say(_ mark: Mark, _ text: @autoclosure () -> String) {
+    if !quiet { Console.say(mark, text()) }
+  }
+
+  /// Says what lacks a little of several things, unless that was not wanted; see ``Console``.
+  func say(
+    _ mark: Mark, _ texts: some Sequence<String>, of count: Int, all verb: String? = nil
+  ) {
+    if !quiet { Console.say(mark, texts, of: count, all: verb) }
+  }
+
+  /// Says how many records cannot be read, if there are any.
+  ///
+  /// - Parameters:
+  ///   - records: How many there are.
+  ///   - place: In which snapshot, with a colon behind it, where there are several.
+  func say(_ records: UnreadableRecords, of place: String = "") {
+    guard let sentence = records.sentence else { return }
+    say(records.mayHideBlobs ? .incomplete : .warning, "\(place)\(sentence)")
+  }
+}
+
+/// How a verb writes its results.
+struct ReportOptions: ParsableArguments {
+  @Flag(help: "Write JSON, one object a line.")
+  var json = false
+
+  @Flag(help: "With --json: indent it for people to read.")
+  var pretty = false
+
+  @OptionGroup var common: CommonOptions
+
+  func validate() throws {
+    if pretty, !json { throw ValidationError("--pretty goes with --json") }
+  }
+}
+
+/// A verb with results that a script may read.
+protocol ReportingCommand: ParsableCommand {
+  var reporting: ReportOptions { get }
+}
+
+extension ReportingCommand {
+  /// Whether results are JSON.
+  var json: Bool { reporting.json }
+  var common: CommonOptions { reporting.common }
+}
