@@ -181,6 +181,8 @@ let package = Package(
       dependencies: backup + [
         "CGlibc", "Fleet", "ObjectStore", "Reports", "TOML", "Terminal", "Viewer", arguments,
       ],
+      // What verbs say of themselves.
+      resources: [.embedInCode("Manual")],
       swiftSettings: strict, linkerSettings: staticLibraries),
 
     // What the suites share: the corpus, temporary folders, running the built command.

@@ -10,77 +10,56 @@ struct Carpack: ParsableCommand {
   static let name = "carpack"
   static let version = "0.1.0"
 
-  static let configuration = CommandConfiguration(
-    commandName: name,
-    abstract: "One verified file for an AT Protocol account: its repository and all of its blobs.",
-    discussion: """
-      Results go to standard output, everything else to standard error. "-" stands for standard input or output where a file makes sense.
+  static let page = ManualPage(name, PackageResources.carpack_txt, below: nil)
 
-      EXAMPLES
-        carpack backup alice.example.com
-        carpack verify alice.example.com.car.zst
-        carpack extract alice.example.com.car.zst
+  static var configuration: CommandConfiguration {
+    var configuration = page.configuration
+    configuration.version = version
+    configuration.groupedSubcommands = groups.map { CommandGroup(name: $0, subcommands: $1) }
+    return configuration
+  }
 
-      EXIT STATUS
-        0    everything asked for was done, and everything checked is well
-        1    an error that has no number of its own
-        10   incomplete: something referenced is missing (blobs, blocks), or may be, the rest is well
-        11   damaged or malformed: bytes do not match what they must be
-        12   not genuine: a signature, an identity or a history that does not hold
-        13   refused: content that does not match its name or CID, a hostile path or address, or too much
-        64   usage
-        66   input not found
-        69   the server is not available, or the account is gone
-        73   output cannot be created, or exists
-        74   input or output failed, or the disk is full
-        75   a failure that may pass: try again
-        77   the login was refused
-        130  interrupted
-      The worst thing found decides: damaged before not genuine before refused before incomplete.
-
-      COMPLETIONS
-        eval "$(carpack --generate-completion-script bash)"    also for zsh and fish
-      """,
-    version: version,
-    groupedSubcommands: groups)
-
-  private static let groups = [
-    CommandGroup(
-      name: "Keep",
-      subcommands: [
+  private static let groups: [(String, [any Verb.Type])] = [
+    (
+      "Keep",
+      [
         BackupCommand.self, MissingCommand.self, FillCommand.self, FetchCommand.self,
         PackCommand.self,
-      ]),
-    CommandGroup(
-      name: "Look",
-      subcommands: [
+      ]
+    ),
+    (
+      "Look",
+      [
         StatusCommand.self, InfoCommand.self, LogCommand.self, ListCommand.self, CatCommand.self,
         DiffCommand.self, FindCommand.self, StatsCommand.self, ViewCommand.self,
         ServeCommand.self,
-      ]),
-    CommandGroup(
-      name: "Check",
-      subcommands: [
+      ]
+    ),
+    (
+      "Check",
+      [
         VerifyCommand.self, InspectCommand.self, ProveCommand.self, VerifyProofCommand.self,
         IdentityCommand.self, ResolveCommand.self,
         ConfigCommand.self,
-      ]),
-    CommandGroup(
-      name: "Give back",
-      subcommands: [
+      ]
+    ),
+    (
+      "Give back",
+      [
         ExtractCommand.self, ExportCommand.self, RestoreCommand.self, RehearseCommand.self,
         RecoveryKeyCommand.self,
-      ]),
-    CommandGroup(
-      name: "Elsewhere", subcommands: [PushCommand.self, PullCommand.self, FleetCommand.self]),
-    CommandGroup(
-      name: "Maintain",
-      subcommands: [
+      ]
+    ),
+    ("Elsewhere", [PushCommand.self, PullCommand.self, FleetCommand.self]),
+    (
+      "Maintain",
+      [
         PruneCommand.self, CompactCommand.self, MergeCommand.self, RepairCommand.self,
-      ]),
+      ]
+    ),
   ]
 
-  private static let verbs: [any ParsableCommand.Type] = groups.flatMap { $0.subcommands }
+  private static let verbs: [any Verb.Type] = groups.flatMap { $0.1 }
 
   static func main() {
     Memory.keepForFrames()
@@ -138,8 +117,8 @@ extension Carpack {
   /// say to it.
   private static func command(_ arguments: [String]) throws -> any ParsableCommand {
     if let first = arguments.first,
-      let verb = verbs.first(where: { $0.configuration.commandName == first }),
-      verb.configuration.subcommands.isEmpty,
+      let verb = verbs.first(where: { $0.page.name == first }),
+      verb.page.subcommands.isEmpty,
       let command = alone(verb, arguments.dropFirst())
     {
       return command
@@ -177,7 +156,7 @@ extension Carpack {
   /// What is wrong with the arguments, and where help is.
   private static func mistake(_ error: any Error, _ status: ExitStatus) -> Failure {
     if let failure = unknownVerb() { return failure }
-    let verb = verbs.first { $0.configuration.commandName == words.first }
+    let verb = verbs.first { $0.page.name == words.first }
     let text = message(for: error)
     let spelling = spellings.first {
       text.contains("is invalid for") && text.hasSuffix("<\($0.value)>'")
@@ -185,7 +164,7 @@ extension Carpack {
     if let spelling {
       return Failure(text, hint: "\(spelling.hint)", status: status)
     }
-    let help = verb.map { "\(name) \(Self.name(of: $0)) --help" } ?? "\(name) --help"
+    let help = verb.map { "\(name) \($0.page.name) --help" } ?? "\(name) --help"
     return Failure(
       text, hint: status == .usage ? "\"\(help)\" shows what it takes" : nil,
       status: status)
@@ -198,10 +177,6 @@ extension Carpack {
     (value: "time", hint: "a time is a date, or how long ago: 2025, 2025-03, 2025-03-22, 30d"),
   ]
 
-  private static func name(of verb: any ParsableCommand.Type) -> String {
-    verb.configuration.commandName ?? ""
-  }
-
   /// The arguments that are no options; help on a verb is that verb's.
   private static let words = {
     let words = Host.arguments.filter { !$0.hasPrefix("-") }
@@ -213,7 +188,7 @@ extension Carpack {
   private static func unknownVerb() -> Failure? {
     guard let first = words.first else { return nil }
     if let failure = unknown(first, among: verbs, below: name) { return failure }
-    let parts = verbs.first { name(of: $0) == first }?.configuration.subcommands ?? []
+    let parts = verbs.first { $0.page.name == first }?.page.subcommands ?? []
     guard let second = words.dropFirst().first, !parts.isEmpty else { return nil }
     return unknown(second, among: parts, below: "\(name) \(first)")
   }
@@ -229,9 +204,9 @@ extension Carpack {
 
   /// That there is no such verb; nil if there is.
   private static func unknown(
-    _ word: String, among verbs: [any ParsableCommand.Type], below command: String
+    _ word: String, among verbs: [any Verb.Type], below command: String
   ) -> Failure? {
-    let names = verbs.map { Self.name(of: $0) }
+    let names = verbs.map { $0.page.name }
     guard !names.contains(word) else { return nil }
     let alike = command == name ? otherNames[word].map { [$0] } : nil
     let near = (alike ?? Suggestion.words(like: word, among: names)).map { "\"\(command) \($0)\"" }
@@ -244,7 +219,7 @@ extension Carpack {
   }
 
   private static func alone(
-    _ verb: any ParsableCommand.Type, _ arguments: ArraySlice<String>
+    _ verb: any Verb.Type, _ arguments: ArraySlice<String>
   ) -> (any ParsableCommand)? {
     do {
       let command = try verb.parseAsRoot(Array(arguments))

@@ -59,7 +59,7 @@ struct ReportOptions: ParsableArguments {
 }
 
 /// A verb with results that a script may read.
-protocol ReportingCommand: ParsableCommand {
+protocol ReportingCommand: Verb {
   var reporting: ReportOptions { get }
 }
 

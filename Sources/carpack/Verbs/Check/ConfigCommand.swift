@@ -5,27 +5,7 @@ internal import Terminal
 
 /// `carpack config`: what the configuration file sets, and whether all of it can be used.
 struct ConfigCommand: ReportingCommand {
-  static let configuration = CommandConfiguration(
-    commandName: "config",
-    _superCommandName: Carpack.name,
-    abstract: "Check the configuration file, and say what it sets.",
-    discussion: Help.discussion(
-      """
-      The file sets defaults of options, the accounts that "carpack backup" backs up when none are named, and programs that are run afterwards. It need not exist. Options on the command line come before variables of the environment, and these before the file; "--no-quiet" takes back a flag that the file sets, and --no-config does without all of it.
-
-      [defaults] is for every verb that has the option, a table such as [backup] or [verify] for one verb. The names are those of the options without the dashes. [[account]] lists an account: its name, and what holds for it alone, such as output or login. [backup] may also have after-success and on-failure, each a program with its arguments, which no shell reads. One that takes longer than hook-timeout ("10m" if that is not set) is ended.
-
-      The file can run programs, so it is refused if it, its folder or a folder on the way there may be written to by others. Secrets are not shown: neither the URL of a health check nor the arguments of programs.
-
-      FILES
-        ~/.config/carpack/config.toml  the file; below $XDG_CONFIG_HOME instead of ~/.config, if that is set
-
-      Exit status: 0 all of it can be used, or there is no file, 13 others may write to it, 64 it is malformed or sets what is not known.
-      """,
-      examples: [
-        "carpack config", "carpack config --json",
-        "XDG_CONFIG_HOME=/etc carpack config",
-      ]))
+  static let page = ManualPage("config", PackageResources.config_txt)
 
   @OptionGroup var reporting: ReportOptions
 

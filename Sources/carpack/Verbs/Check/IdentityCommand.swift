@@ -13,24 +13,7 @@ internal import XRPC
 
 /// `carpack identity`: who an account was, when, and who signed that.
 struct IdentityCommand: ReportingCommand {
-  static let configuration = CommandConfiguration(
-    commandName: "identity",
-    _superCommandName: Carpack.name,
-    abstract: "Show the history of an account: handles, servers, keys, and who signed each change.",
-    discussion: Help.discussion(
-      """
-      Of an archive, what it holds is shown, and no server is asked. Of an account, the directory of did:plc is asked.
-
-      The log of a did:plc is checked from the first operation on: the DID is the hash of that, and each further operation is signed with a key that the one before it names. When an operation was received, and that nothing is missing at the end, only the directory says. A did:web has no history: the documents that the archive's snapshots have are shown.
-
-      Exit status: 0 the history holds, or there is none; 12 it does not hold; 66 there is no such archive or account in it; 69 the directory does not know the account.
-      """,
-      examples: [
-        "carpack identity alice.example.com.car.zst",
-        "carpack identity alice.example.com",
-        "carpack identity --json did:plc:w3pvxhp5ga2ax32lkbfrxakv",
-      ],
-      environment: .network))
+  static let page = ManualPage("identity", PackageResources.identity_txt)
 
   @Argument(
     help: ArgumentHelp(

@@ -9,27 +9,7 @@ internal import Verification
 
 /// `carpack inspect`: what is in a CAR, is it whole, is it well-formed.
 struct InspectCommand: ReportingCommand {
-  static let configuration = CommandConfiguration(
-    commandName: "inspect",
-    _superCommandName: Carpack.name,
-    abstract: "Check a repository CAR to the last hash and say what is in it.",
-    usage: "carpack inspect [<options>] <repo.car>",
-    discussion: Help.discussion(
-      """
-      Every block is hashed, the whole tree is walked and checked, every record is decoded strictly and searched for blobs. Everything that is wrong is reported, not only the first thing.
-
-      Records that break the data model are warned about. One that cannot be read (it is no DAG-CBOR, or nested deeper than \(DAGCBORScanner.maximumDepth) levels) is searched for blobs as far as its bytes can be walked.
-
-      Who signed is judged by --key, or by --identity: the PLC log of the account (as "carpack fetch plc-log" writes it) or its DID document. Without either the signature is not looked at.
-
-      Exit status: 0 complete and well-formed, 12 not signed by a key that may have, 10 blocks are missing, or a record that cannot be read may refer to blobs that are not known, 11 damaged or malformed, 64 an address is given (fetch the CAR first).
-      """,
-      examples: [
-        "carpack inspect alice.car",
-        "carpack inspect --records --json alice.car",
-        "carpack fetch repo alice.example.com | carpack inspect -",
-        "carpack inspect alice.car --identity plc-audit-log.json",
-      ]))
+  static let page = ManualPage("inspect", PackageResources.inspect_txt)
 
   @Argument(
     help: ArgumentHelp(

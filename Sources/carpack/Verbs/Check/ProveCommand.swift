@@ -10,24 +10,8 @@ internal import Terminal
 
 /// `carpack prove`: that an account had a record, or had none, in a file for those who have no
 /// archive.
-struct ProveCommand: ParsableCommand {
-  static let configuration = CommandConfiguration(
-    commandName: "prove",
-    _superCommandName: Carpack.name,
-    abstract:
-      "Write a proof that a record was there, or was not: commit, way through the tree, record.",
-    usage: "carpack prove [<options>] <archive> <record>",
-    discussion: Help.discussion(
-      """
-      The proof is a CAR with one root, the signed commit, as servers answer com.atproto.sync.getRecord. Whoever has it, and the account's key, needs nothing else: "carpack verify-proof", or any other implementation, judges it. A record that is not there is proven by the nodes on the way to where it would be.
-
-      Exit status: 0 the proof is written; 11 a block that it needs is damaged or missing; 66 there is no such snapshot; 73 the output exists.
-      """,
-      examples: [
-        "carpack prove alice.example.com.car.zst app.bsky.feed.post/3lkxag2qhdc2b -o proof.car",
-        "carpack prove alice.example.com.car.zst app.bsky.actor.profile/self --at 1 -o then.car",
-        "carpack prove alice.example.com.car.zst a.b.c/never -o - | carpack verify-proof -",
-      ], environment: .terminal))
+struct ProveCommand: Verb {
+  static let page = ManualPage("prove", PackageResources.prove_txt)
 
   @OptionGroup var archive: ArchiveArgument
 

@@ -7,24 +7,7 @@ internal import XRPC
 
 /// `carpack resolve`: who is this, where, and does it hold.
 struct ResolveCommand: ReportingCommand {
-  static let configuration = CommandConfiguration(
-    commandName: "resolve",
-    _superCommandName: Carpack.name,
-    abstract: "Find out whose a handle is, and check it both ways.",
-    discussion: Help.discussion(
-      """
-      From a handle to the DID, from the DID to its document, which names the account's handle, server and signing key, and back from that handle to the DID. Each fact comes with where it is from. A handle is looked up in DNS and on its own website at the same time; where they differ, DNS counts, and the difference is said.
-
-      Handles that nobody has on the internet (under .test, .localhost and the like) are asked about only where a server on this machine is named, with --resolver, --pds or --plc, or an address for the handle, with --pin.
-
-      Exit status: 0 if everything holds; 10 if the account names no server or no key that can be used; 12 if handle and account contradict each other, or the handle does not lead back to the account; 69 if there is no such account; 75 if somebody could not be asked, so that trying again may help.
-      """,
-      examples: [
-        "carpack resolve alice.example.com",
-        "carpack resolve --json did:plc:w3pvxhp5ga2ax32lkbfrxakv",
-        "carpack resolve alice.test --resolver http://127.0.0.1:2583",
-      ],
-      environment: .network))
+  static let page = ManualPage("resolve", PackageResources.resolve_txt)
 
   @Argument(
     help: ArgumentHelp("A handle, a DID, or an at:// URI.", valueName: "account"))

@@ -10,32 +10,7 @@ internal import Verification
 
 /// `carpack verify`: everything hashed again, walked and accounted for.
 struct VerifyCommand: ReportingCommand {
-  static let configuration = CommandConfiguration(
-    commandName: "verify",
-    _superCommandName: Carpack.name,
-    abstract: "Verify an archive: every byte, every snapshot, every blob.",
-    discussion: Help.discussion(
-      """
-      Checks that the file is made of frames in their one form, that all checksums hold, that every section hashes to its CID, that the index is what the data makes it; and of every snapshot that the sections of its CAR are there, in their order and length, that the tree keeps its rules and names records that are there, and that every blob referred to is held or noted as missing. The digest of the whole CAR is compared for the newest snapshot of each account and for those that --at chooses; with --cars for all.
-
-      --at looks at one snapshot only (beside the file, which is verified as a whole), --account at those of one account.
-
-      --quick compares stored bytes with their checksums and believes the manifests. It leaves out decompressing, hashing sections and CARs, and walking trees; it finds every damaged byte, but not a file that was made wrong.
-
-      What is proven of the snapshots that decide is shown level by level: intact (bytes match their CIDs), well-formed (the tree is whole), signed (by a key of the account), identity-proven (the key follows from the DID), continuous (no rollback, no fork), complete (no blob is missing). It is judged by what the archive holds, and no server is asked. Where the archive has no evidence, that is said, and is no error; evidence against is 12. --require asks for a level.
-
-      Bytes behind the last footer are an unfinished write, which the next backup or "carpack repair" completes. While another process writes to the archive, what is committed is verified.
-
-      Without --quick, --at and --account, the time and the verdict are noted in the extended attribute \
-      user.carpack.verified, where the file system has such. "carpack missing" shows them.
-
-      Exit status: 0 intact, 12 a signature, an identity or a history does not hold, 10 something is missing, a record that cannot be read may refer to blobs that are not known, or a write was not finished, 11 damaged. Damage counts wherever it is. What is missing counts in the newest snapshot of each account, and in the one that --at chooses; what only older snapshots lack is told.
-      """,
-      examples: [
-        "carpack verify alice.example.com.car.zst",
-        "carpack verify backups/",
-        "carpack verify --quick --json *.car.zst",
-      ]))
+  static let page = ManualPage("verify", PackageResources.verify_txt)
 
   @OptionGroup var argument: ArchivesArgument
 

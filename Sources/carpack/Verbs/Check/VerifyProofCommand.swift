@@ -9,24 +9,7 @@ internal import Verification
 
 /// `carpack verify-proof`: what a proof of one record proves.
 struct VerifyProofCommand: ReportingCommand {
-  static let configuration = CommandConfiguration(
-    commandName: "verify-proof",
-    _superCommandName: Carpack.name,
-    abstract: "Judge a proof that a record was there, or was not, made by any tool.",
-    usage: "carpack verify-proof [<options>] <proof.car>",
-    discussion: Help.discussion(
-      """
-      Takes the answer of com.atproto.sync.getRecord, or what "carpack prove" wrote: every block has to hash to its CID, and the commit has to lead through the tree to the record, or to where it would be. Without --record the one record in the proof is meant.
-
-      Who signed is judged by --key, or by --identity: the PLC log of the account (as "carpack fetch plc-log" writes it) or its DID document. Without either it is not looked at, which is said. No server is asked.
-
-      Exit status: 0 it proves what it says; 11 it is damaged or proves nothing; 12 it is another account's than --did, or not signed by a key that may have.
-      """,
-      examples: [
-        "carpack verify-proof proof.car --identity plc-audit-log.json",
-        "carpack verify-proof proof.car --record a.b.c/never --key did:key:zQ3sh…",
-        "carpack verify-proof --json proof.car --did did:plc:w3pvxhp5ga2ax32lkbfrxakv",
-      ]))
+  static let page = ManualPage("verify-proof", PackageResources.verify_proof_txt)
 
   @Argument(
     help: ArgumentHelp("The proof, \"-\" for standard input.", valueName: "proof.car"),

@@ -8,22 +8,7 @@ internal import Terminal
 
 /// `carpack pull`: an archive from a bucket or a web server.
 struct PullCommand: ReportingCommand {
-  static let configuration = CommandConfiguration(
-    commandName: "pull",
-    _superCommandName: Carpack.name,
-    abstract: "Bring an archive that lies here up to date with one in a bucket or on a web server.",
-    discussion: Help.discussion(
-      """
-      A file that is an earlier state of the archive is gone on with: what it lacks is fetched, verified section by section, and only then counts. A file that is not there is made under a temporary name and gets its own when all of it is verified. One that is the same already takes one request. What is no earlier state is replaced with --replace only.
-
-      A file that ends in a write that was not finished is left alone: the next backup, or "carpack repair", takes up what is whole of it.
-
-      Exit status: 0 the file is the archive or a later state of it, 11 what came is damaged (the file is as it was), 13 the file is something else, 66 there is nothing at the address, 69 it is not to be had, 73 another process writes to the file, 75 it was replaced while it was fetched, 77 no keys were found or they are not enough.
-      """,
-      examples: [
-        "carpack pull s3://archives/alice.example.com.car.zst alice.example.com.car.zst",
-        "carpack pull https://archives.example.com/alice.car.zst alice.car.zst",
-      ], environment: .store))
+  static let page = ManualPage("pull", PackageResources.pull_txt)
 
   @Argument(
     help: ArgumentHelp("Where it lies: s3://bucket/key or https://….", valueName: "address"))

@@ -8,27 +8,7 @@ internal import Terminal
 
 /// `carpack push`: an archive into a bucket.
 struct PushCommand: ReportingCommand {
-  static let configuration = CommandConfiguration(
-    commandName: "push",
-    _superCommandName: Carpack.name,
-    abstract: "Bring an archive in a bucket up to date with one that lies here.",
-    discussion: Help.discussion(
-      """
-      If the object is an earlier state of the archive, only what is new is sent. The store makes a new object of that and of the old one, which it has. The new object replaces the old one at once, and only if no other writer was there in between. Below 5 MiB all of it is sent. If nothing is new, this takes one request.
-
-      What is no earlier state, such as the archive before it was compacted, is replaced with --replace only: the archive is sent under another name, NAME.carpack-new, read back, and then put in place by the store. With --verify the object is read back in any case, all of it, and what is damaged is replaced.
-
-      Before something is written, the store is tried with an object of its own beside the archive: one that takes no notice of conditions would let two writers overwrite each other. It is refused unless --exclusive says that nothing else writes there. That a bucket's store obeys is remembered for a day.
-
-      Keys are looked for as Amazon's tools do: in the environment, in ~/.aws/credentials and ~/.aws/config, in the container, on the instance. No program is started for them. "s3://bucket/folder/" keeps the file's name.
-
-      Exit status: 0 the object is the archive or a later state of it, 11 the archive is damaged, 13 the object is something else, or the store refuses, 66 the file or the bucket is not there, 69 the store is not to be had, 73 another process writes to the object, 75 another writer was faster, again and again, 77 no keys were found or they are not enough.
-      """,
-      examples: [
-        "carpack push alice.example.com.car.zst s3://archives/alice.example.com.car.zst",
-        "carpack push --verify alice.example.com.car.zst s3://archives/",
-        "carpack push --endpoint-url https://minio.example.com a.car.zst s3://archives/a.car.zst",
-      ], environment: .store))
+  static let page = ManualPage("push", PackageResources.push_txt)
 
   @Argument(
     help: ArgumentHelp("The archive.", valueName: "archive"), completion: .file(extensions: ["zst"])

@@ -10,32 +10,7 @@ internal import Terminal
 
 /// `carpack export`: records for other programs.
 struct ExportCommand: ReportingCommand {
-  static let configuration = CommandConfiguration(
-    commandName: "export",
-    _superCommandName: Carpack.name,
-    abstract: "Write the records as tables, as a database, or as plain pages.",
-    usage: """
-      carpack export <archive> --csv <folder> [<options>]
-             carpack export <archive> --sqlite <file> [<options>]
-             carpack export <archive> --html <folder> [<options>]
-      """,
-    discussion: Help.discussion(
-      """
-      --csv writes one CSV file for each collection (RFC 4180, UTF-8): uri, cid, created, and for posts, likes, reposts, follows, blocks, lists, feeds and profiles what they say, for every other collection the record as JSON. A cell that a spreadsheet would take for a formula gets an apostrophe in front.
-
-      --sqlite writes a database of all snapshots: accounts, snapshots, records in every form they ever had, blobs and why some are missing, posts, likes, follows and others, and a full-text search over texts and alt texts. A database that is there is brought up to date, also with another archive.
-
-      --html writes pages that need no script and no network, by month, with the media files beside them.
-
-      Exit status: 0; 10 if records or media are missing, which are named in their place; 11 if the repository is damaged; 64 if --sqlite is given an address ("carpack pull" it first); 73 if a file exists and --force is not given, or the database is another program's.
-      """,
-      examples: [
-        "carpack export alice.example.com.car.zst --csv tables/",
-        "carpack export alice.example.com.car.zst --csv tables/ --at 2026-01-01",
-        "carpack export alice.example.com.car.zst --csv tables/ --force --json",
-        "carpack export alice.example.com.car.zst --sqlite alice.db",
-        "carpack export alice.example.com.car.zst --html pages/",
-      ], environment: .serving))
+  static let page = ManualPage("export", PackageResources.export_txt)
 
   @OptionGroup var archive: ArchiveArgument
 

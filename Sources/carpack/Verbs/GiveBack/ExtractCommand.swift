@@ -11,23 +11,7 @@ internal import Terminal
 
 /// `carpack extract`: everything back, or a part of it.
 struct ExtractCommand: ReportingCommand {
-  static let configuration = CommandConfiguration(
-    commandName: "extract",
-    _superCommandName: Carpack.name,
-    abstract: "Give back the CAR bit for bit, records as JSON, blobs, metadata.",
-    discussion: Help.discussion(
-      """
-      Writes DIR/{did}/{handle or did}-{rev}.car, blobs/{cid}.{ext}, records/{collection}/{rkey}.json and backup-metadata.json. Without -d, DIR lies beside the archive and has its name without the ending: alice.example.com for alice.example.com.car.zst. Without a selection everything (--all). That is of the newest snapshot of each account in the archive, or of those that --at and --account choose: deleted posts and their blobs are still there.
-
-      Extracting a newer snapshot into the same folder updates it. A file that is there already and correct is left alone. One that an earlier extraction wrote, and nobody has changed since, is replaced; with --delete it is removed if the snapshot no longer has it. If anything else is in the way, nothing is written, unless --overwrite. Nothing is ever written outside DIR. A file has its name only when it is complete.
-
-      Exit status: 0 everything selected was given back, 10 something is missing, 11 something is damaged (everything else is written), 13 a name that no file may have, 73 a file is in the way.
-      """,
-      examples: [
-        "carpack extract alice.example.com.car.zst -d alice",
-        "carpack extract --blobs alice.example.com.car.zst -d pictures",
-        "carpack extract --car alice.example.com.car.zst -o alice.car",
-      ]))
+  static let page = ManualPage("extract", PackageResources.extract_txt)
 
   @OptionGroup var archive: ArchiveArgument
 

@@ -12,40 +12,8 @@ internal import Terminal
 internal import XRPC
 
 /// `carpack backup`: live accounts, each into one archive.
-struct BackupCommand: ParsableCommand {
-  static let configuration = CommandConfiguration(
-    commandName: "backup",
-    _superCommandName: Carpack.name,
-    abstract: "Back up live accounts: repository, every blob, identity, into one archive each.",
-    discussion: Help.discussion(
-      """
-      ACCOUNT is a handle, a DID or an at:// URI. Who it is and where is found out, checked both ways; the repository is fetched (only what has changed, where the archive has a snapshot already), and nothing of it is kept unless every block hashes to its CID, the tree is whole and the commit is signed with the account's key. Then every blob that a record refers to, or that the server lists, is fetched straight into the archive and compared with its CID.
-
-      Without -o the archive is HANDLE.car.zst in the current folder. One that exists is appended to; if nothing has changed, nothing is written, and two questions are all that is asked: who the account is (of a did:plc by the log of the PLC directory), and its newest commit; once a week, whether its handle still leads there. Before that is said, what is stored is compared with its checksums, and what is damaged is fetched and written again. A backup that is interrupted, by Ctrl-C or otherwise, is taken up by the next one: no blob that has arrived is fetched again.
-
-      With -o s3://bucket/prefix/ the archive is appended to in the bucket, as prefix/DID.car.zst: what is new lies in a scratch file here until the store makes an object of the old one, which it has, and of that. What the archive holds is not fetched to be compared with its checksums; "carpack verify s3://…" does that. See "carpack push --help" for keys, and for stores that need --exclusive.
-
-      Without ACCOUNT, the accounts that the configuration file lists are backed up, each where that says ("carpack config --help"). After the backup the file may have a program run, with the report as JSON on its standard input, and --healthcheck tells a service the exit status and nothing else. Neither changes the status.
-
-      An account that was put back to an earlier state, or has two commits of one revision, is backed up all the same, and named as such: nothing of what was there before is lost. The exit status is 12 then, until --accept-rollback notes that it is known why. The same goes for a handle that does not lead to the account and back, and --allow-unconfirmed-handle; the archive is named after the DID then. A handle, server or key that changes is recorded as a snapshot of its own, even without a commit. A commit that no key of the account has signed is never taken.
-
-      With --max-age an account is skipped, without a request, if a backup has found its newest snapshot to be what the server has within that time; the exit status is that of the snapshot, 0 or 10. What is stored is compared with its checksums all the same. The archive is looked for by the name that the account is given by. When a backup finds nothing new, it notes the time in an extended attribute of the file; where the file system has none, the time of the snapshot counts.
-
-      With --dry-run it is found out who the account is, its newest commit, and which blobs the server lists that the archive does not hold. No repository and no blob is fetched, and no file or folder is made. How large a repository is no server says, and records that are not known yet may refer to further blobs. Damage is looked for only among those blobs. The exit status is 0 if the plan could be made, whatever it says.
-
-      What does not come is named with its reason, and "carpack missing" lists it. The next backup asks again for what failed for a reason that may pass, and once a day for what the server does not have or refuses; "carpack fill" asks for all of it, also elsewhere. Nothing is written when nothing new comes of it. A list of blobs that breaks off is asked for again by the next backup.
-
-      With --login --private the archive keeps what is in no repository, too, as the server gives it to the account's owner. What the server does not have, or does not give to an app password, is named and is no error; what had come before stays. "carpack extract --private" gives it back, and nothing else does.
-
-      Exit status: 0 everything is here but losses that were accepted ("carpack missing --accept"), 10 blobs are missing, or a record that cannot be read may refer to unknown ones (all else is in the archive), 11 the archive is damaged and could not be mended, 12 the account's identity or signature does not hold, it was put back, has forked or does not claim its handle and nobody has accepted that, or it does not claim the handle that a password is asked for, 13 its handle, DID or server leads to a private address or to plain http, or its repository is larger than --max-repo, 66 a file that was named is not there, 69 the account or its server is not to be had, 73 another process writes to the archive, 75 a failure that may pass, also of the server's list of blobs, 77 the login was refused, 130 interrupted. Of several accounts the worst counts.
-      """,
-      examples: [
-        "carpack backup alice.example.com",
-        "carpack backup --accounts list.txt -o backups/ --max-age 20h",
-        "carpack backup did:plc:w3pvxhp5ga2ax32lkbfrxakv --login -o alice.car.zst",
-        "carpack backup alice.example.com -o s3://archives/",
-      ],
-      environment: .signing))
+struct BackupCommand: Verb {
+  static let page = ManualPage("backup", PackageResources.backup_txt)
 
   @Argument(
     help: ArgumentHelp("The accounts: handles, DIDs or at:// URIs.", valueName: "account"))

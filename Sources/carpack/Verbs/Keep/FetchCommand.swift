@@ -9,21 +9,9 @@ internal import Terminal
 internal import XRPC
 
 /// `carpack fetch`: the raw pieces of a live account.
-struct FetchCommand: ParsableCommand {
-  static let configuration = CommandConfiguration(
-    commandName: "fetch",
-    abstract:
-      "Fetch one raw piece of a live account: its repository, a blob, what its server lists.",
-    discussion: Help.discussion(
-      """
-      For scripts. What comes is checked before it is handed on: a repository block by block, a blob against its CID. Nothing is kept in an archive.
-      """,
-      examples: [
-        "carpack fetch repo alice.example.com -o alice.car",
-        "carpack fetch blobs alice.example.com",
-        "carpack fetch latest alice.example.com --json",
-      ],
-      environment: .network),
+struct FetchCommand: Verb {
+  static let page = ManualPage(
+    "fetch", PackageResources.fetch_txt,
     subcommands: [
       FetchRepoCommand.self, FetchBlobCommand.self, FetchBlobsCommand.self,
       FetchLatestCommand.self, FetchDocumentCommand.self, FetchPLCLogCommand.self,
@@ -89,19 +77,8 @@ struct FetchOutput: ParsableArguments {
 }
 
 /// `carpack fetch repo`.
-struct FetchRepoCommand: ParsableCommand {
-  static let configuration = CommandConfiguration(
-    commandName: "repo", abstract: "The repository as a CAR.",
-    discussion: Help.discussion(
-      """
-      Exit status: 0 it is whole and signed with the account's key, 10 tree nodes or records are missing (it is written all the same), 11 it is malformed and not written, 12 the signature does not hold, and it is not written, 13 it is larger than --max-repo.
-      """,
-      examples: [
-        "carpack fetch repo alice.example.com -o alice.car",
-        "carpack fetch repo alice.example.com --since 3lkxag2qhdc2b -o new.car",
-        "carpack fetch repo alice.example.com | carpack inspect -",
-      ],
-      environment: .network))
+struct FetchRepoCommand: Verb {
+  static let page = ManualPage("repo", PackageResources.fetch_repo_txt, below: "carpack fetch")
 
   @OptionGroup var options: FetchOptions
   @OptionGroup var output: FetchOutput
@@ -137,19 +114,8 @@ struct FetchRepoCommand: ParsableCommand {
 }
 
 /// `carpack fetch blob`.
-struct FetchBlobCommand: ParsableCommand {
-  static let configuration = CommandConfiguration(
-    commandName: "blob", abstract: "One blob, compared with its CID.",
-    discussion: Help.discussion(
-      """
-      Exit status: 0; 13 the server sent something else, or more than --max-blob, of which nothing is written; 69 it does not have it.
-      """,
-      examples: [
-        "carpack fetch blob alice.example.com bafkreibxc… -o picture.jpeg",
-        "carpack fetch blob alice.example.com bafkreibxc… --max-blob 1GB > video.mp4",
-        "carpack fetch blob did:plc:w3pvxhp5ga2ax32lkbfrxakv bafkreibxc… --login > mine",
-      ],
-      environment: .network))
+struct FetchBlobCommand: Verb {
+  static let page = ManualPage("blob", PackageResources.fetch_blob_txt, below: "carpack fetch")
 
   @OptionGroup var options: FetchOptions
   @Argument(help: ArgumentHelp("The blob's CID.", valueName: "cid"))
@@ -170,19 +136,8 @@ struct FetchBlobCommand: ParsableCommand {
 }
 
 /// `carpack fetch blobs`.
-struct FetchBlobsCommand: ParsableCommand {
-  static let configuration = CommandConfiguration(
-    commandName: "blobs", abstract: "The CIDs of the blobs that the server lists, one a line.",
-    discussion: Help.discussion(
-      """
-      Exit status: 0; 10 the list may not be whole; 69 the account or its server is not to be had.
-      """,
-      examples: [
-        "carpack fetch blobs alice.example.com",
-        "carpack fetch blobs alice.example.com --json",
-        "carpack fetch blobs alice.example.com | wc -l",
-      ],
-      environment: .network))
+struct FetchBlobsCommand: Verb {
+  static let page = ManualPage("blobs", PackageResources.fetch_blobs_txt, below: "carpack fetch")
 
   @OptionGroup var options: FetchOptions
   @OptionGroup var list: FetchListOptions
@@ -211,19 +166,8 @@ struct FetchBlobsCommand: ParsableCommand {
 }
 
 /// `carpack fetch latest`.
-struct FetchLatestCommand: ParsableCommand {
-  static let configuration = CommandConfiguration(
-    commandName: "latest", abstract: "The newest commit: its revision and its CID.",
-    discussion: Help.discussion(
-      """
-      Exit status: 0; 69 the account or its server is not to be had.
-      """,
-      examples: [
-        "carpack fetch latest alice.example.com",
-        "carpack fetch latest alice.example.com --json",
-        "carpack fetch latest alice.example.com --pds https://old.example.com",
-      ],
-      environment: .network))
+struct FetchLatestCommand: Verb {
+  static let page = ManualPage("latest", PackageResources.fetch_latest_txt, below: "carpack fetch")
 
   @OptionGroup var options: FetchOptions
   @OptionGroup var list: FetchListOptions
@@ -243,19 +187,9 @@ struct FetchLatestCommand: ParsableCommand {
 }
 
 /// `carpack fetch document`.
-struct FetchDocumentCommand: ParsableCommand {
-  static let configuration = CommandConfiguration(
-    commandName: "document", abstract: "The DID document, as it is received.",
-    discussion: Help.discussion(
-      """
-      Exit status: 0; 69 there is no such account.
-      """,
-      examples: [
-        "carpack fetch document alice.example.com",
-        "carpack fetch document did:web:example.com -o did.json",
-        "carpack fetch document alice.example.com | python3 -m json.tool",
-      ],
-      environment: .network))
+struct FetchDocumentCommand: Verb {
+  static let page = ManualPage(
+    "document", PackageResources.fetch_document_txt, below: "carpack fetch")
 
   @OptionGroup var options: FetchOptions
   @OptionGroup var output: FetchOutput
@@ -267,20 +201,9 @@ struct FetchDocumentCommand: ParsableCommand {
 }
 
 /// `carpack fetch plc-log`.
-struct FetchPLCLogCommand: ParsableCommand {
-  static let configuration = CommandConfiguration(
-    commandName: "plc-log",
-    abstract: "The account's history in the PLC directory, as it is received.",
-    discussion: Help.discussion(
-      """
-      "carpack identity" shows it, checked. Exit status: 0; 69 the directory does not know the account.
-      """,
-      examples: [
-        "carpack fetch plc-log alice.example.com -o log.json",
-        "carpack fetch plc-log did:plc:w3pvxhp5ga2ax32lkbfrxakv",
-        "carpack verify-proof proof.car --identity log.json",
-      ],
-      environment: .network))
+struct FetchPLCLogCommand: Verb {
+  static let page = ManualPage(
+    "plc-log", PackageResources.fetch_plc_log_txt, below: "carpack fetch")
 
   @OptionGroup var options: FetchOptions
   @OptionGroup var output: FetchOutput

@@ -7,25 +7,8 @@ internal import SystemPackage
 internal import Terminal
 
 /// `carpack fill`: the blobs that are missing, asked for once more.
-struct FillCommand: ParsableCommand {
-  static let configuration = CommandConfiguration(
-    commandName: "fill",
-    _superCommandName: Carpack.name,
-    abstract: "Try once more to get the blobs that an archive lacks, or that are damaged in it.",
-    discussion: Help.discussion(
-      """
-      The account's server of today is asked first, then every server where the account was before, as far as the archive's snapshots and the PLC directory's history name them. Of each missing blob is said what each server answered, and of each that comes from which server. A former server may give blobs to the account's owner only: --login --pds SERVER asks it as the owner.
-
-      What comes is compared with its CID and appended, with a new snapshot whose ledger says what is missing still. If nothing comes and nothing else has changed, nothing is written. Losses that are accepted ("carpack missing --accept") are not asked for. A list of blobs that broke off is asked for again.
-
-      Exit status: 0 nothing is missing any more but what is accepted as lost, 10 something is, 64 an address is given ("carpack pull" it first), 75 the list of blobs may come next time, and as "carpack backup".
-      """,
-      examples: [
-        "carpack fill alice.example.com.car.zst",
-        "carpack fill backups/",
-        "carpack fill alice.example.com.car.zst --login --pds https://old.example.com",
-      ],
-      environment: .network))
+struct FillCommand: Verb {
+  static let page = ManualPage("fill", PackageResources.fill_txt)
 
   @OptionGroup var argument: ArchivesArgument
 

@@ -9,25 +9,7 @@ internal import Verification
 
 /// `carpack missing`: the ledger of blobs that an archive does not hold.
 struct MissingCommand: ReportingCommand {
-  static let configuration = CommandConfiguration(
-    commandName: "missing",
-    _superCommandName: Carpack.name,
-    abstract:
-      "List the blobs that are referred to or listed and not here: why, since when, last tried.",
-    usage: "carpack missing [<options>] <archive> ...",
-    discussion: Help.discussion(
-      """
-      What was missing when the newest snapshot of each account was made, and is not in the archive now either; and what is damaged: the stored bytes of each blob are compared with their checksum, which takes as long as to read them once (of an archive elsewhere, its index is asked instead, where that agrees with the manifest). "carpack fill" tries again, and so does "carpack backup". When "carpack verify" last looked at all of the file is said as well, and whether the server's list of blobs broke off, so that nobody knows all that is missing.
-
-      --accept CID says that a blob is lost for good, and --accept all that every missing one is; --reason says why. Accepted losses are listed and counted in every report, but not asked for any more, and no reason to end with 10. --reconsider takes it back. Both append a new manifest for the newest snapshot, or with several accounts that of each or of --account, and list nothing; a blob that is not missing is an error (66) and changes nothing. If an accepted blob is packed later, it is simply held.
-
-      Exit status: 0 nothing is missing but what is accepted as lost, or the acceptance was noted; 10 something is missing, or a record that is missing or cannot be read may refer to blobs that are not known, 11 something is damaged, 64 --accept is given an address ("carpack pull" it first).
-      """,
-      examples: [
-        "carpack missing alice.example.com.car.zst",
-        "carpack missing --json backups/",
-        #"carpack missing alice.example.com.car.zst --accept all --reason "closed""#,
-      ]))
+  static let page = ManualPage("missing", PackageResources.missing_txt)
 
   @OptionGroup var argument: ArchivesArgument
 

@@ -12,28 +12,7 @@ internal import Terminal
 
 /// `carpack pack`: one archive of a repository and its blobs.
 struct PackCommand: ReportingCommand {
-  static let configuration = CommandConfiguration(
-    commandName: "pack",
-    _superCommandName: Carpack.name,
-    abstract: "Pack a repository CAR and its blobs into one archive.",
-    discussion: Help.discussion(
-      """
-      INPUT is a CAR, as it is or compressed by gzip or zstd, "-" for standard input, or a folder with one .car file and blobs named CID.EXT, such as "carpack extract --all" writes. The CAR is checked first; a malformed one is refused, and nothing is written.
-
-      Blobs are looked for in every folder given, under any file names and in folders within: a file belongs to the blob its content hashes to. A file whose name is a CID and whose content is something else is refused. Files that no record refers to are counted and left out, unless --extras.
-
-      An output that exists is appended to: it gets what is new, and keeps every snapshot that it has ("carpack log" lists them). If nothing has changed, nothing is written. With --into the archive may have other accounts, too. What is damaged in it and is among what is packed is written again. What a killed run has left in .NAME.partial is taken up by the next one of the same account, and stays if that is interrupted; what is left there of another account is never touched.
-
-      --force replaces a plain file only: never a folder, a symbolic link, a named pipe or a device.
-
-      Exit status: 0 complete, 10 blobs or blocks are missing, or a record that cannot be read may refer to blobs that are not known (the archive is written), 11 the CAR is malformed, 13 a file was refused (the archive is written), 64 the input or the output is an address, 73 the output is something else than an archive, or being written to, or another run has left its .NAME.partial. 11 is also for an output that is a damaged archive, and could not be mended.
-      """,
-      examples: [
-        "carpack pack alice.car --blobs blobs/ -o alice.car.zst",
-        "carpack pack backup-of-2024/ -o alice.car.zst",
-        "carpack pack - -o - < alice.car > alice.car.zst",
-      ],
-      environment: .writing))
+  static let page = ManualPage("pack", PackageResources.pack_txt)
 
   @Argument(
     help: ArgumentHelp("The CAR or folder to pack.", valueName: "input"), completion: .file())

@@ -9,23 +9,8 @@ internal import Snapshots
 internal import Terminal
 
 /// `carpack cat`: one thing from an archive, to standard output.
-struct CatCommand: ParsableCommand {
-  static let configuration = CommandConfiguration(
-    commandName: "cat",
-    _superCommandName: Carpack.name,
-    abstract: "Print one blob, or one record as JSON.",
-    usage: "carpack cat [<options>] <archive> <selector>",
-    discussion: Help.discussion(
-      """
-      SELECTOR is a CID or the beginning of one (6 characters at least), collection/rkey, an rkey alone if there is only one such record, an at:// URI, or the address of a post's page. A record is looked for in the newest snapshot of its account, or in the one that --at chooses: deleted posts are still there. A CID is looked for in the whole file. A blob comes as its bytes; a record, or any other DAG-CBOR block, as JSON, unless --raw. What is printed has been checked against its CID; of a large blob each part against its checksum before it is printed. What is no text is not printed on a terminal, unless --force-terminal.
-
-      Exit status: 66 if it is not there, 11 if it is damaged, 64 if the archive holds several accounts and collection/rkey does not say whose.
-      """,
-      examples: [
-        "carpack cat alice.example.com.car.zst app.bsky.actor.profile/self",
-        "carpack cat --at 1 alice.example.com.car.zst app.bsky.feed.post/3ljyfr3jhbz2b",
-        "carpack cat alice.example.com.car.zst bafkreicjla6e5ffjpcvzzxklhzyujt2hdiccpac6bmpjvr6ds7osuv25xm > picture",
-      ], environment: .terminal))
+struct CatCommand: Verb {
+  static let page = ManualPage("cat", PackageResources.cat_txt)
 
   @OptionGroup var archive: ArchiveArgument
 

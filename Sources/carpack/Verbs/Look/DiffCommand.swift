@@ -7,26 +7,7 @@ internal import Terminal
 
 /// `carpack diff`: what changed between two snapshots of an account.
 struct DiffCommand: ReportingCommand {
-  static let configuration = CommandConfiguration(
-    commandName: "diff",
-    _superCommandName: Carpack.name,
-    abstract: "Say what changed between two snapshots: records, and the blobs they refer to.",
-    usage: "carpack diff [<options>] <archive> [<snapshot>] [<snapshot>]",
-    discussion: Help.discussion(
-      """
-      Without a SNAPSHOT, what the newest changed, compared with the one before it of the same account; with one, what has changed since; with two, what changed from the first to the second. Both are chosen as with --at of the other verbs: by number ("carpack log" lists them; -1 is the newest), date, revision, CID, or "latest".
-
-      A line for each record that was created (+), is another (~) or was deleted (-), in the order of their paths; then one for each blob that came (+) or went (-), which is one that no record of the other snapshot refers to, in the order of their CIDs; then the sum. A blob that went is in the archive as before. What is not there is marked [missing].
-
-      With --json one object a line. "kind" is "record" ("change": "created", "updated" or "deleted"; "path"; "old" and "new": the CIDs, or null), "blob" ("change": "added" or "gone"; "cid"; "path" of the first record that refers to it; "type"; "size"; "state": "held", "missing" or "damaged"), or at last "summary" ("account", "old" and "new" snapshot, and the counts).
-
-      Exit status: 0 whether there are differences or not; 10 if records are missing that may have referred to blobs, or tree nodes; 11 if something is damaged; 66 if there is no such snapshot.
-      """,
-      examples: [
-        "carpack diff alice.example.com.car.zst",
-        "carpack diff alice.example.com.car.zst 2026-01-01",
-        "carpack diff alice.example.com.car.zst -2 -1 --json",
-      ]))
+  static let page = ManualPage("diff", PackageResources.diff_txt)
 
   @OptionGroup var archive: ArchiveArgument
 

@@ -10,22 +10,7 @@ internal import Terminal
 
 /// `carpack find`: the records of all snapshots in which a text is.
 struct FindCommand: ReportingCommand {
-  static let configuration = CommandConfiguration(
-    commandName: "find",
-    _superCommandName: Carpack.name,
-    abstract: "Look for a text in the records of all snapshots, deleted ones too.",
-    usage: "carpack find [<options>] <text> <archive> ...",
-    discussion: Help.discussion(
-      """
-      Looks in every text that a record has (the words of a post, the description of a picture, a name, an address), whatever the case of its letters. Each record is shown once, with the snapshots that have it: "3-7" is from snapshot 3 to 7, "3-" from 3 until now. Records that were deleted since come first.
-
-      Exit status: 0 something was found; 66 nothing was; 10 records are missing, and could not be searched; 11 part of an archive is damaged, and could not be searched.
-      """,
-      examples: [
-        "carpack find garlic alice.example.com.car.zst",
-        "carpack find \"copper tape\" backups/",
-        "carpack find --json --account bob.example.com slugs all.car.zst",
-      ]))
+  static let page = ManualPage("find", PackageResources.find_txt)
 
   @Argument(help: ArgumentHelp("The text.", valueName: "text"))
   var text: String

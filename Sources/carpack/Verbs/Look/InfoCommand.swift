@@ -8,20 +8,7 @@ internal import Terminal
 
 /// `carpack info`: what an archive is, from its footers and manifests alone.
 struct InfoCommand: ReportingCommand {
-  static let configuration = CommandConfiguration(
-    commandName: "info",
-    _superCommandName: Carpack.name,
-    abstract: "Say what an archive is: sizes, ratio, sections, generations, head, snapshot.",
-    usage: "carpack info [<options>] <archive> ...",
-    discussion: Help.discussion(
-      """
-      Shows the newest snapshot of each account, or the one that --at and --account choose. Reads footers and manifests only, and checks nothing else; see "carpack verify".
-      """,
-      examples: [
-        "carpack info alice.example.com.car.zst",
-        "carpack info backups/",
-        "carpack info --at 2026-01-01 --json alice.example.com.car.zst",
-      ]))
+  static let page = ManualPage("info", PackageResources.info_txt)
 
   @OptionGroup var argument: ArchivesArgument
 

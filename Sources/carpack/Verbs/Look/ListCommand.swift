@@ -11,21 +11,7 @@ internal import Terminal
 
 /// `carpack ls`: what an archive holds, and what it should hold and does not.
 struct ListCommand: ReportingCommand {
-  static let configuration = CommandConfiguration(
-    commandName: "ls",
-    _superCommandName: Carpack.name,
-    abstract: "List what an archive holds: path, CID, type, size; missing things are marked.",
-    discussion: Help.discussion(
-      """
-      Without a flag, records and then blobs, of the newest snapshot or the one that --at chooses. A blob stands under the first record that refers to it; an extra blob, to which none does, under "-". Of an archive with several accounts each is listed, its paths as at:// URIs, unless --account chooses one. With --json one object a line. --snapshots is what "carpack log" shows.
-
-      Exit status: 0, or 10 if something that is listed is missing and not accepted as lost, 11 if it is damaged.
-      """,
-      examples: [
-        "carpack ls alice.example.com.car.zst",
-        "carpack ls --blobs --missing alice.example.com.car.zst",
-        "carpack ls --at 2026-01-01 --json alice.example.com.car.zst",
-      ]))
+  static let page = ManualPage("ls", PackageResources.ls_txt)
 
   @OptionGroup var archive: ArchiveArgument
 

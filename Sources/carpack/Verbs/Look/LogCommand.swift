@@ -8,29 +8,7 @@ internal import Terminal
 
 /// `carpack log`: every snapshot that an archive holds.
 struct LogCommand: ReportingCommand {
-  static let configuration = CommandConfiguration(
-    commandName: "log",
-    _superCommandName: Carpack.name,
-    abstract: "List the snapshots: when, whose, what they hold, what they added.",
-    usage: """
-      carpack log [<options>] <archive> ...
-      carpack log [<options>] <archive> <record>
-      """,
-    discussion: Help.discussion(
-      """
-      The newest comes first. The number counts from the oldest, over all accounts in the file, and is what --at of the other verbs takes, as it takes a date, a revision or a CID. "blobs" is how many of those that records refer to were there when the snapshot was made. "added" is by how many bytes the file grew for it. With --json one object a line.
-
-      With a RECORD behind the archive (collection/rkey, an rkey, an at:// URI), the history of that record: the snapshots in which it was created, updated or deleted.
-
-      "found, not committed" marks a snapshot that no footer leads to: what an unfinished write has left, or what was found around damage. --at reads it; "carpack repair" puts it into the history.
-
-      Exit status: 0; 10 if a write was not finished; 11 if a snapshot, or what leads to it, is damaged: all others are listed.
-      """,
-      examples: [
-        "carpack log alice.example.com.car.zst",
-        "carpack log --account bob.example.com all.car.zst",
-        "carpack log alice.example.com.car.zst app.bsky.actor.profile/self",
-      ]))
+  static let page = ManualPage("log", PackageResources.log_txt)
 
   @OptionGroup var argument: ArchivesArgument
 

@@ -6,27 +6,7 @@ internal import Terminal
 
 /// `carpack serve`: archives as a personal data server that can be read only, and as pages.
 struct ServeCommand: ReportingCommand {
-  static let configuration = CommandConfiguration(
-    commandName: "serve",
-    _superCommandName: Carpack.name,
-    abstract: "Serve archives as a personal data server that can be read only.",
-    usage: "carpack serve <archive> ... [<options>]",
-    discussion: Help.discussion(
-      """
-      Answers as the server of the accounts would, for goat, SDKs and other backup programs: records, the repository bit for bit, what changed since a snapshot that is there, blobs, proofs. What would write or log in is refused (501), and what is sent with it is neither read nor kept. Folders are watched: new archives and new snapshots appear while it runs. Of an account in several archives the newest snapshot is served.
-
-      Under an address with a secret word in it, which is said at the start, are the page that shows archives and the archives themselves, older snapshots included. What the server of an account gave to its owner alone is in the archives, and nowhere else.
-
-      With --impersonate, programs that look an account up find this server: they take ADDRESS/did for the PLC directory.
-
-      Exit status: 143 or 130 when it is told to end (SIGTERM, Control-C); 1 if it cannot listen there; 64 if an address is given ("carpack pull" it first); 66 if there is no archive that can be read; 73 if the log cannot be written.
-      """,
-      examples: [
-        "carpack serve alice.example.com.car.zst",
-        "carpack serve backups/ --bind 0.0.0.0:8080 --hostname archive.example.com",
-        "carpack serve backups/ --impersonate --log -",
-        "ATP_PLC_HOST=http://127.0.0.1:2583/did goat repo export alice.example.com",
-      ], environment: .serving))
+  static let page = ManualPage("serve", PackageResources.serve_txt)
 
   @Argument(
     help: ArgumentHelp("Archives, and folders to look for archives in.", valueName: "archive"),

@@ -8,22 +8,7 @@ internal import Terminal
 
 /// `carpack stats`: what an account is made of.
 struct StatsCommand: ReportingCommand {
-  static let configuration = CommandConfiguration(
-    commandName: "stats",
-    _superCommandName: Carpack.name,
-    abstract: "Count what an account is made of: collections, years, types of blobs.",
-    usage: "carpack stats [<options>] <archive> ...",
-    discussion: Help.discussion(
-      """
-      Counts the records of each collection and year, and the blobs of each type, of the newest snapshot of each account, or of those that --at and --account choose. The year of a record is that of its key, where that is a time. The size of a blob is that of what is held; of one that is missing or damaged, what its record declares.
-
-      Exit status: 0; 10 if records are missing; 11 if the repository is damaged.
-      """,
-      examples: [
-        "carpack stats alice.example.com.car.zst",
-        "carpack stats --at 2026-01-01 alice.example.com.car.zst",
-        "carpack stats --json backups/",
-      ]))
+  static let page = ManualPage("stats", PackageResources.stats_txt)
 
   @OptionGroup var argument: ArchivesArgument
 

@@ -11,31 +11,7 @@ internal import Verification
 
 /// `carpack status`: how all archives of a folder stand.
 struct StatusCommand: ReportingCommand {
-  static let configuration = CommandConfiguration(
-    commandName: "status",
-    _superCommandName: Carpack.name,
-    abstract: "Say how the archives of a folder stand: whose, how old, what is missing.",
-    usage: "carpack status [<options>] [<folder> ...]",
-    discussion: Help.discussion(
-      """
-      Looks at every archive (*.car.zst) in FOLDER and the folders within, or at the archives named. Reads footers and newest manifests only: "carpack verify" checks the content. The age is the time since a backup last found that the server has nothing newer, or since the newest snapshot was made. Of an archive elsewhere only the snapshot counts, and when it was verified is not known: both are noted on files.
-
-      With --max-age an account whose backup is older is overdue. With --prometheus the same is written as metrics, for the text folder of a node exporter; the file is replaced in one step.
-
-      EXIT STATUS
-        0   every backup is complete and, with --max-age, new enough
-        10  something is missing, or a backup is overdue
-        11  an archive is damaged, or was when it was last verified
-        12  an account was put back or forked, or its handle leads elsewhere, and nobody has accepted that
-        66  there is no such file, object or folder
-        69  an archive elsewhere cannot be reached now
-        77  a store, or a web server, does not let it be read
-      """,
-      examples: [
-        "carpack status",
-        "carpack status /srv/backups --max-age 26h",
-        "carpack status /srv/backups --prometheus /var/lib/node_exporter/carpack.prom",
-      ]))
+  static let page = ManualPage("status", PackageResources.status_txt)
 
   @Argument(
     help: ArgumentHelp(

@@ -8,25 +8,7 @@ internal import Viewer
 
 /// `carpack view`: the page that shows archives.
 struct ViewCommand: ReportingCommand {
-  static let configuration = CommandConfiguration(
-    commandName: "view",
-    _superCommandName: Carpack.name,
-    abstract: "Show archives in a browser, or write the page that does.",
-    usage: "carpack view <archive> ... [<options>]\n       carpack view --page <file> [<options>]",
-    discussion: Help.discussion(
-      """
-      Opens the browser on a page that shows posts, replies, media, likes and every other record, of the newest snapshot or an older one, and what was deleted in between. The page reads the archive by itself and compares every block with its CID. It is served on this machine alone, under an address that nobody else knows, until Control-C.
-
-      --page writes the page itself, one HTML file that needs no server and no network: open it in a browser and drop an archive onto it. On a web server that answers requests for ranges, page.html#url=ADDRESS shows the archive at an address; only what is looked at is fetched. Nothing is sent anywhere.
-
-      Exit status: 0; 130 after Control-C; 64 if an address is given ("carpack pull" it first); 66 if there is no such archive; 73 if the file exists and --force is not given.
-      """,
-      examples: [
-        "carpack view alice.example.com.car.zst",
-        "carpack view backups/ --no-browser",
-        "carpack view --page viewer.html",
-        "carpack view --page - > viewer.html",
-      ], environment: .serving))
+  static let page = ManualPage("view", PackageResources.view_txt)
 
   @Argument(
     help: ArgumentHelp("Archives, and folders to look for archives in.", valueName: "archive"),

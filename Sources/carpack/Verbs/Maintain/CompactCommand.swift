@@ -12,26 +12,7 @@ internal import Terminal
 
 /// `carpack compact`: an archive without what no snapshot needs.
 struct CompactCommand: ReportingCommand {
-  static let configuration = CommandConfiguration(
-    commandName: "compact",
-    _superCommandName: Carpack.name,
-    abstract: "Write an archive anew without what no snapshot needs.",
-    usage: "carpack compact [<options>] <archive> ...",
-    discussion: Help.discussion(
-      """
-      What goes is what only forgotten snapshots needed ("carpack prune"), what a backup that never came to an end has left, and old indexes. Every snapshot stays, its CAR bit for bit, with every blob that is held. What many small backups appended is compressed together, which can more than halve a long history.
-
-      The new archive is written into the same folder, without a name until it is whole, which takes as much room again as is kept. It is read back and verified completely, and only then takes the old one's name, in one step; until then the old file is as it was, and locked against other writers. Where everything is needed and nothing would be saved the old file stays.
-
-      With -o the result is another file, and the archive is only read: it may lie elsewhere, at an https:// or s3:// address. A damaged archive is refused: repair it first. What "carpack log" says that each snapshot added is not known any more afterwards.
-
-      Exit status: 0 done, or nothing to save; 11 the archive is damaged (nothing was changed), 64 an address is given without -o ("carpack pull" it first), 73 another process writes to it, or the output exists, 74 the disk is full or failed (nothing was changed).
-      """,
-      examples: [
-        "carpack compact alice.example.com.car.zst",
-        "carpack compact --level 9 alice.example.com.car.zst -o small.car.zst",
-        "carpack prune a.car.zst --keep-last 3 && carpack compact a.car.zst",
-      ]))
+  static let page = ManualPage("compact", PackageResources.compact_txt)
 
   @OptionGroup var archives: ChangedArchives
 

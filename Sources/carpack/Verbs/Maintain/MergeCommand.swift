@@ -12,26 +12,7 @@ internal import Terminal
 
 /// `carpack merge`: one archive of several.
 struct MergeCommand: ReportingCommand {
-  static let configuration = CommandConfiguration(
-    commandName: "merge",
-    _superCommandName: Carpack.name,
-    abstract: "Make one archive of several, with every snapshot.",
-    usage: "carpack merge [<options>] <archive> ... --output <file>",
-    discussion: Help.discussion(
-      """
-      The snapshots are in the order of the times at which they were made. One that several of the archives have, and that says the same in each, is kept once. A blob that one archive lacks and another holds is held afterwards.
-
-      Private data ("carpack backup --private") is kept if all snapshots are of one account. If there are several accounts it is left out, which is said, unless --private; --no-private leaves it out in any case.
-
-      The archives are only read; a damaged one is refused: repair it first. The output is a new file, which is verified completely before it gets its name. One that exists is replaced with --force, and never appended to.
-
-      Exit status: 0 done; 11 an archive is damaged, 73 the output exists or cannot be made, 74 the disk is full or failed.
-      """,
-      examples: [
-        "carpack merge old.car.zst new.car.zst -o all.car.zst",
-        "carpack merge backups/*.car.zst -o all.car.zst",
-        "carpack merge --force a.car.zst b.car.zst -o ab.car.zst",
-      ]))
+  static let page = ManualPage("merge", PackageResources.merge_txt)
 
   @Argument(
     help: ArgumentHelp(

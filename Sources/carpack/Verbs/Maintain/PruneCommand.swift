@@ -10,25 +10,7 @@ internal import Terminal
 
 /// `carpack prune`: forgets snapshots by a policy.
 struct PruneCommand: ReportingCommand {
-  static let configuration = CommandConfiguration(
-    commandName: "prune",
-    _superCommandName: Carpack.name,
-    abstract: "Forget snapshots, except those that a policy keeps.",
-    discussion: Help.discussion(
-      """
-      A snapshot is kept if any --keep keeps it: the last so many; or, for so many days, weeks (from Monday), months or years that have one, the newest of each, by the time it was made, in UTC. Each account in the archive is looked at by itself. The snapshot that was added last is always kept, the one with the latest revision, those after which the history does not go forward (a server was put back to an earlier state: what is gone there is in them), and those whose time cannot be read. --forget names snapshots that go all the same; alone it forgets nothing else.
-
-      Forgetting appends a few hundred bytes for each snapshot after the first forgotten one, and rewrites nothing. The forgotten ones are not listed any more, and cannot be chosen; their data stays in the file until "carpack compact". If nothing is forgotten, nothing is written.
-
-      --dry-run shows what would be kept, and by which rules, and changes nothing.
-
-      Exit status: 0 done; 11 the archive is damaged (nothing was changed), 64 an address is given ("carpack pull" it first), 73 another process writes to it, 74 the disk is full or failed.
-      """,
-      examples: [
-        "carpack prune --dry-run --keep-last 7 --keep-monthly 12 a.car.zst",
-        "carpack prune alice.example.com.car.zst --keep-daily 30",
-        "carpack prune alice.example.com.car.zst --forget 7",
-      ]))
+  static let page = ManualPage("prune", PackageResources.prune_txt)
 
   @OptionGroup var archives: ChangedArchives
 

@@ -10,25 +10,7 @@ internal import Terminal
 
 /// `carpack repair`: what can be made right again is, and nothing else is touched.
 struct RepairCommand: ReportingCommand {
-  static let configuration = CommandConfiguration(
-    commandName: "repair",
-    _superCommandName: Carpack.name,
-    abstract:
-      "Make damaged indexes and footers again, and complete what an unfinished write has left.",
-    usage: "carpack repair [<options>] <archive> ...",
-    discussion: Help.discussion(
-      """
-      Indexes and footers say nothing that the data does not. Damaged ones are made again, byte for byte, where they lay; where that is not possible, new ones are appended over everything that is there. Snapshots that are whole and that no footer leads to any more are put into the history, marked as found. What is whole of an unfinished write is kept. Bytes that are in order are never written to.
-
-      Damaged data is taken from the archives that --from names, as far as they have it. Otherwise it cannot be made again: "carpack verify" says what is lost with it, and everything else can still be read. With -o the archive is only read, wherever it lies, and a new one is made of everything that is left: every section that still hashes to its CID, and every snapshot. A snapshot that lost nothing is what it was; of the others, what is gone is named, and noted in the new archive.
-
-      Exit status: 0 everything is in order now; 10 with -o: something is lost, and the new archive says what; 11 data is damaged (nothing of it was changed); 64 an address is given without -o ("carpack pull" it first); 73 the file cannot be written to, or the output exists.
-      """,
-      examples: [
-        "carpack repair alice.example.com.car.zst",
-        "carpack repair alice.example.com.car.zst --from copy/alice.example.com.car.zst",
-        "carpack repair alice.example.com.car.zst -o rescued.car.zst",
-      ]))
+  static let page = ManualPage("repair", PackageResources.repair_txt)
 
   @OptionGroup var archives: ChangedArchives
 

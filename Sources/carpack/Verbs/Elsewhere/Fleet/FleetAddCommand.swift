@@ -8,23 +8,7 @@ internal import XRPC
 
 /// `carpack fleet add`: accounts, hosts, firehoses.
 struct FleetAddCommand: ReportingCommand {
-  static let configuration = CommandConfiguration(
-    commandName: "add",
-    abstract: "Add accounts to a fleet: by name, from a file, or all that a host lists.",
-    discussion: Help.discussion(
-      """
-      Accounts that are there already stay as they are. Handles are looked up once; the account is known by its DID from then on.
-
-      With --host a worker lists the host's accounts, and with --relist again and again: new ones are added, and those that follow changes are due when they have a new revision. With --firehose one worker at a time follows the stream, from where the last one has left it.
-
-      Exit status: 0 all were added, 66 there is no such file, 69 an account or the database is not to be had.
-      """,
-      examples: [
-        "carpack fleet add alice.example.com did:plc:w3pvxhp5ga2ax32lkbfrxakv",
-        "carpack fleet add --accounts list.txt --every 6h",
-        "carpack fleet add --host https://pds.example.com --relist 1d",
-        "carpack fleet add --firehose wss://relay.example.com",
-      ], environment: .fleet))
+  static let page = ManualPage("add", PackageResources.fleet_add_txt, below: "carpack fleet")
 
   @Argument(
     help: ArgumentHelp("The accounts: handles, DIDs or at:// URIs.", valueName: "account"))

@@ -5,20 +5,9 @@ internal import Reports
 internal import Terminal
 
 /// `carpack fleet`: many accounts, many machines.
-struct FleetCommand: ParsableCommand {
-  static let configuration = CommandConfiguration(
-    commandName: "fleet",
-    _superCommandName: Carpack.name,
-    abstract: "Back up more accounts than one machine can hold: PostgreSQL, a bucket, and workers.",
-    discussion: Help.discussion(
-      """
-      A PostgreSQL database knows the accounts, who works on each, and what came of it; a bucket has the archives. "work" may run on any number of machines: it takes accounts that are due, and keeps nothing. One that dies is replaced by the others when its leases have run out, and the store's conditional writes keep two workers apart even then. Each host is asked no more often by all workers together than its budget allows.
-      """,
-      examples: [
-        "carpack fleet init --store s3://archives/accounts/ --every 1d",
-        "carpack fleet add --host https://pds.example.com --relist 6h",
-        "carpack fleet work --jobs 16 --metrics 127.0.0.1:9464", "carpack fleet status",
-      ], environment: .fleet),
+struct FleetCommand: Verb {
+  static let page = ManualPage(
+    "fleet", PackageResources.fleet_txt,
     subcommands: [
       FleetInitCommand.self, FleetAddCommand.self, FleetWorkCommand.self, FleetStatusCommand.self,
     ])
@@ -51,20 +40,8 @@ struct FleetArguments: ParsableArguments {
 }
 
 /// `carpack fleet init`: the tables, and what all workers go by.
-struct FleetInitCommand: ParsableCommand {
-  static let configuration = CommandConfiguration(
-    commandName: "init",
-    abstract: "Make the tables of a fleet, or change what all of its workers go by.",
-    discussion: Help.discussion(
-      """
-      The tables are made in a schema "carpack". Run again, it changes the settings and leaves the accounts; workers take them up when they are started.
-
-      Exit status: 0 it is done, 13 the address of the store cannot be used, or the database refuses, 69 the database is not to be had.
-      """,
-      examples: [
-        "carpack fleet init --store s3://archives/accounts/ --every 1d",
-        "carpack fleet init --store s3://archives/ --on-change --every 7d",
-      ], environment: .fleet))
+struct FleetInitCommand: Verb {
+  static let page = ManualPage("init", PackageResources.fleet_init_txt, below: "carpack fleet")
 
   @Option(help: ArgumentHelp("Where archives go: s3://bucket/prefix/.", valueName: "address"))
   var store: String

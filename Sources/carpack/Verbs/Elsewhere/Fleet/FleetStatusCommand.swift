@@ -6,16 +6,7 @@ internal import Terminal
 
 /// `carpack fleet status`: how a fleet stands.
 struct FleetStatusCommand: ReportingCommand {
-  static let configuration = CommandConfiguration(
-    commandName: "status",
-    abstract: "Say how a fleet stands: complete, incomplete and why, oldest backup, workers.",
-    discussion: Help.discussion(
-      """
-      Every account that failed has its reason and its next try; the newest twenty are named.
-
-      Exit status: 0 every active account is complete, 10 one is not, or was never backed up, 69 the database is not to be had.
-      """,
-      examples: ["carpack fleet status", "carpack fleet status --json"], environment: .fleet))
+  static let page = ManualPage("status", PackageResources.fleet_status_txt, below: "carpack fleet")
 
   @OptionGroup var fleet: FleetArguments
 

@@ -10,22 +10,7 @@ internal import XRPC
 
 /// `carpack fleet work`: takes accounts that are due, and backs them up.
 struct FleetWorkCommand: ReportingCommand {
-  static let configuration = CommandConfiguration(
-    commandName: "work",
-    abstract: "Back up the accounts of a fleet that are due, until it is stopped.",
-    discussion: Help.discussion(
-      """
-      It may be started on any number of machines, and be stopped or killed at any moment: what it was working on is taken by another worker, at once if it was stopped, and when its leases have run out if it was killed. While the database is away it waits for up to two minutes.
-
-      An account that fails is tried again after a minute, then two, and so on, up to the time that lies between two of its backups. One that is deactivated, suspended, taken down or deleted keeps its archive, and is asked for once a day.
-
-      With --metrics, http://ADDRESS:PORT/metrics has what this worker does, as Prometheus takes it.
-
-      Exit status: 0 with --until-idle: nothing is due any more; 69 the database is not to be had; 130 it was stopped.
-      """,
-      examples: [
-        "carpack fleet work --jobs 16", "carpack fleet work --until-idle --json",
-      ], environment: .fleet))
+  static let page = ManualPage("work", PackageResources.fleet_work_txt, below: "carpack fleet")
 
   @Option(help: ArgumentHelp("How many accounts are backed up at a time.", valueName: "n"))
   var jobs = 4

@@ -10,38 +10,18 @@ internal import Terminal
 internal import XRPC
 
 /// `carpack recovery-key`: a rotation key of the owner's own.
-struct RecoveryKeyCommand: ParsableCommand {
-  static let configuration = CommandConfiguration(
-    commandName: "recovery-key",
-    abstract: "Make, add and check a key of your own, with which an account can be moved.",
-    discussion: Help.discussion(
-      """
-      What changes a did:plc is one of its rotation keys. Where only the server has one, an account is lost with its server, whatever backups there are. A key of your own, added while there is time, is what moves the account from an archive to a new server.
-      """,
-      examples: [
-        "carpack recovery-key new -o alice.key --encrypt",
-        "carpack recovery-key add alice.key alice.example.com --login",
-        "carpack recovery-key check alice.key alice.example.com",
-      ],
-      environment: .restoring),
+struct RecoveryKeyCommand: Verb {
+  static let page = ManualPage(
+    "recovery-key", PackageResources.recovery_key_txt,
     subcommands: [
       NewKeyCommand.self, AddKeyCommand.self, ListKeysCommand.self, CheckKeyCommand.self,
     ])
 }
 
 /// `carpack recovery-key new`.
-struct NewKeyCommand: ParsableCommand {
-  static let configuration = CommandConfiguration(
-    commandName: "new", abstract: "Make a key, in a file that you alone can read.",
-    discussion: Help.discussion(
-      """
-      The file is PKCS #8 in PEM, which openssl reads; with --multikey it is the one line that goat prints. Prints the public key.
-      """,
-      examples: [
-        "carpack recovery-key new -o alice.key",
-        "carpack recovery-key new -o alice.key --encrypt --curve p256",
-      ],
-      environment: .restoring))
+struct NewKeyCommand: Verb {
+  static let page = ManualPage(
+    "new", PackageResources.recovery_key_new_txt, below: "carpack recovery-key")
 
   @Option(
     name: [.customShort("o"), .customLong("output")],
@@ -147,12 +127,9 @@ struct KeyAccountOptions: ParsableArguments {
 }
 
 /// `carpack recovery-key list`.
-struct ListKeysCommand: ParsableCommand {
-  static let configuration = CommandConfiguration(
-    commandName: "list", abstract: "List the keys that may change an account, the strongest first.",
-    discussion: Help.discussion(
-      "The history of the account is checked from its first operation on.",
-      examples: ["carpack recovery-key list alice.example.com"], environment: .restoring))
+struct ListKeysCommand: Verb {
+  static let page = ManualPage(
+    "list", PackageResources.recovery_key_list_txt, below: "carpack recovery-key")
 
   @OptionGroup var options: KeyAccountOptions
 
@@ -170,13 +147,9 @@ struct ListKeysCommand: ParsableCommand {
 }
 
 /// `carpack recovery-key check`.
-struct CheckKeyCommand: ParsableCommand {
-  static let configuration = CommandConfiguration(
-    commandName: "check", abstract: "Say whether a key may change an account, and at which place.",
-    discussion: Help.discussion(
-      "Exit status: 0 it may, 10 it is not among the account's rotation keys.",
-      examples: ["carpack recovery-key check alice.key alice.example.com"],
-      environment: .restoring))
+struct CheckKeyCommand: Verb {
+  static let page = ManualPage(
+    "check", PackageResources.recovery_key_check_txt, below: "carpack recovery-key")
 
   @Argument(help: ArgumentHelp("The file with the key.", valueName: "keyfile"), completion: .file())
   var key: String
@@ -206,18 +179,9 @@ struct CheckKeyCommand: ParsableCommand {
 }
 
 /// `carpack recovery-key add`.
-struct AddKeyCommand: ParsableCommand {
-  static let configuration = CommandConfiguration(
-    commandName: "add", abstract: "Put a key in front of an account's rotation keys.",
-    discussion: Help.discussion(
-      """
-      The account's server signs the operation, for its owner and with a code that it sends by mail (--login); or another rotation key does (--with). All other keys stay, and everything else that is said of the account. The operation is shown before it is sent, and the directory is read back.
-      """,
-      examples: [
-        "carpack recovery-key add alice.key alice.example.com --login",
-        "carpack recovery-key add new.key alice.example.com --with alice.key --yes-identity",
-      ],
-      environment: .restoring))
+struct AddKeyCommand: Verb {
+  static let page = ManualPage(
+    "add", PackageResources.recovery_key_add_txt, below: "carpack recovery-key")
 
   @Argument(help: ArgumentHelp("The file with the key.", valueName: "keyfile"), completion: .file())
   var key: String

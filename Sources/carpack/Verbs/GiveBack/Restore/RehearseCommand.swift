@@ -8,25 +8,8 @@ internal import Terminal
 internal import XRPC
 
 /// `carpack rehearse`: a restore that stops before anything that cannot be undone.
-struct RehearseCommand: ParsableCommand {
-  static let configuration = CommandConfiguration(
-    commandName: "rehearse",
-    _superCommandName: Carpack.name,
-    abstract: "Restore an account to a server as far as that can be undone, and compare.",
-    usage: "carpack rehearse [<options>] <archive> --to <url>",
-    discussion: Help.discussion(
-      """
-      Makes an account on the server, deactivated, imports the repository, sends the blobs, reads all of it back and compares it with the archive. The identity is not touched: for all others nothing happens.
-
-      The account stays there, deactivated, for no call deletes it: it keeps the DID, the handle and the mail address on that server, and what was sent counts among the day's uploads. "carpack restore" with the same archive and server goes on from there.
-
-      Exit status: 0 all records and blobs came back as they are in the archive, 10 blobs are missing, and as "carpack restore".
-      """,
-      examples: [
-        "carpack rehearse alice.example.com.car.zst --to https://pds.example --login",
-        "carpack rehearse alice.example.com.car.zst --to https://pds.example --login --yes --json",
-      ],
-      environment: .restoring))
+struct RehearseCommand: Verb {
+  static let page = ManualPage("rehearse", PackageResources.rehearse_txt)
 
   @OptionGroup var argument: ArchiveArgument
 

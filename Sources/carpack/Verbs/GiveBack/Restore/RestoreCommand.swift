@@ -14,32 +14,8 @@ internal import Terminal
 internal import XRPC
 
 /// `carpack restore`: an account from an archive back onto a server.
-struct RestoreCommand: ParsableCommand {
-  static let configuration = CommandConfiguration(
-    commandName: "restore",
-    _superCommandName: Carpack.name,
-    abstract: "Put an account from an archive back onto a server, step by step.",
-    usage: "carpack restore [<options>] <archive> --to <url>",
-    discussion: Help.discussion(
-      """
-      --to SERVER moves the account there, from its old server or, if that is gone, from the archive and a rotation key of your own (--recovery-key). The steps: an account is made on the new server, deactivated; the repository is imported; every blob that the server says it misses is sent; all of it is read back and compared; the preferences follow, if the archive has them. Only then, and only when you agree, is the identity moved, the account activated, and, with --deactivate-old, deactivated on the old server. Each step is done by what servers and the directory say, so that the same command goes on after an interruption; NAME.restore.json beside the archive, or in this folder for one elsewhere, says what was done, and holds no secret.
-
-      --plan says what would be done, and what is needed, and changes nothing. --dry-run FILE writes the operation to FILE instead of sending it.
-
-      --as-new makes a new account, with a DID of its own, of the archive: what is left where the old server is gone and there is no rotation key. Followers, likes and answers of others stay with the old account. --rewrite-references has records that name their own account name the new one.
-
-      --record WORD puts single records back, with their blobs, into the account where it is now; words are those of "carpack cat". --blobs-only sends the account's own server the blobs that it says it misses, and reads back all others: a server may list nothing as missing and not have the bytes.
-
-      Exit status: 0 all of it is there, 10 stopped before a step that needs your word, or blobs are missing, 11 the snapshot is damaged, or the server gives back something else, 13 refused, 64 something is to be given, 75 try again, 77 a login was refused.
-      """,
-      examples: [
-        "carpack restore alice.example.com.car.zst --plan --to https://pds.example",
-        "carpack restore alice.example.com.car.zst --to https://pds.example --login",
-        "carpack restore alice.example.com.car.zst --to https://pds.example --recovery-key alice.key --email a@example.com",
-        "carpack restore alice.example.com.car.zst --blobs-only --login",
-        "carpack restore alice.example.com.car.zst --login --at 2026-01-01 --record app.bsky.feed.post/3lkxag2qhdc2b",
-      ],
-      environment: .restoring))
+struct RestoreCommand: Verb {
+  static let page = ManualPage("restore", PackageResources.restore_txt)
 
   @OptionGroup var argument: ArchiveArgument
 
