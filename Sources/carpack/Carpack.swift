@@ -7,73 +7,57 @@ internal import Terminal
 /// The command: parses its arguments, runs a verb, and says what went wrong in one place.
 @main
 struct Carpack: ParsableCommand {
-  static let name = "carpack"
-  static let version = "0.1.0"
-
-  static let page = ManualPage(name, PackageResources.carpack_txt, below: nil)
+  static let page = ManualPage(Program.name, PackageResources.carpack_txt, below: nil)
 
   static var configuration: CommandConfiguration {
     var configuration = page.configuration
-    configuration.version = version
-    configuration.groupedSubcommands = groups.map { CommandGroup(name: $0, subcommands: $1) }
+    configuration.version = Program.version
+    configuration.groupedSubcommands = groups.map {
+      CommandGroup(name: $0.key, subcommands: $0.value)
+    }
     return configuration
   }
 
-  private static let groups: [(String, [any Verb.Type])] = [
-    (
-      "Keep",
-      [
-        BackupCommand.self, MissingCommand.self, FillCommand.self, FetchCommand.self,
-        PackCommand.self,
-      ]
-    ),
-    (
-      "Look",
-      [
-        StatusCommand.self, InfoCommand.self, LogCommand.self, ListCommand.self, CatCommand.self,
-        DiffCommand.self, FindCommand.self, StatsCommand.self, ViewCommand.self,
-        ServeCommand.self,
-      ]
-    ),
-    (
-      "Check",
-      [
-        VerifyCommand.self, InspectCommand.self, ProveCommand.self, VerifyProofCommand.self,
-        IdentityCommand.self, ResolveCommand.self,
-        ConfigCommand.self,
-      ]
-    ),
-    (
-      "Give back",
-      [
-        ExtractCommand.self, ExportCommand.self, RestoreCommand.self, RehearseCommand.self,
-        RecoveryKeyCommand.self,
-      ]
-    ),
-    ("Elsewhere", [PushCommand.self, PullCommand.self, FleetCommand.self]),
-    (
-      "Maintain",
-      [
-        PruneCommand.self, CompactCommand.self, MergeCommand.self, RepairCommand.self,
-      ]
-    ),
+  private static let groups: KeyValuePairs<String, [any Verb.Type]> = [
+    "Keep": [
+      BackupCommand.self, MissingCommand.self, FillCommand.self, FetchCommand.self,
+      PackCommand.self,
+    ],
+    "Look": [
+      StatusCommand.self, InfoCommand.self, LogCommand.self, ListCommand.self, CatCommand.self,
+      DiffCommand.self, FindCommand.self, StatsCommand.self, ViewCommand.self, ServeCommand.self,
+    ],
+    "Check": [
+      VerifyCommand.self, InspectCommand.self, ProveCommand.self, VerifyProofCommand.self,
+      IdentityCommand.self, ResolveCommand.self, ConfigCommand.self,
+    ],
+    "Give back": [
+      ExtractCommand.self, ExportCommand.self, RestoreCommand.self, RehearseCommand.self,
+      RecoveryKeyCommand.self,
+    ],
+    "Elsewhere": [PushCommand.self, PullCommand.self, FleetCommand.self],
+    "Maintain": [PruneCommand.self, CompactCommand.self, MergeCommand.self, RepairCommand.self],
   ]
 
-  private static let verbs: [any Verb.Type] = groups.flatMap { $0.1 }
-
   static func main() {
+    Verbs.$all.withValue(groups.flatMap { $0.value }, operation: mainWithVerbs)
+  }
+
+  private static func mainWithVerbs() {
     Memory.keepForFrames()
     Console.occupyStandardDescriptors()
     Interruption.install()
     do {
       let arguments = Host.arguments
-      if arguments.first == Completion.word { Completion.answer(Array(arguments.dropFirst())) }
+      if arguments.first == Completion.word {
+        Completion.answer(Array(arguments.dropFirst()), in: _dumpHelp)
+      }
       if arguments.first == "---schemas", arguments.count == 2 {
         try ReportDescription.write(ReportDescription.all, into: FilePath(arguments[1]))
       } else if let script = CompletionScript(asked: arguments) {
         Console.print(text: script.text)
       } else if arguments == ["--version"] {
-        Console.print(text: version)
+        Console.print(text: Program.version)
       } else {
         var command = try configuredCommand(arguments)
         try command.run()
@@ -116,10 +100,8 @@ extension Carpack {
   /// Whatever else there is, help and mistakes among it, is seen from the root, which knows what to
   /// say to it.
   private static func command(_ arguments: [String]) throws -> any ParsableCommand {
-    if let first = arguments.first,
-      let verb = verbs.first(where: { $0.page.name == first }),
-      verb.page.subcommands.isEmpty,
-      let command = alone(verb, arguments.dropFirst())
+    if let (words, verb) = Verbs.named(by: arguments),
+      let command = alone(verb, arguments.dropFirst(words.count))
     {
       return command
     }
@@ -139,16 +121,6 @@ extension Carpack {
     }
   }
 
-  /// What is wrong with words, as a person reads it; nil if they can be parsed.
-  static func fault(in words: [String]) -> String? {
-    do {
-      _ = try command(words)
-      return nil
-    } catch {
-      return message(for: error)
-    }
-  }
-
   private static func asksForHelp(_ word: String) -> Bool {
     ["help", "-h", "--help"].contains(word)
   }
@@ -156,7 +128,7 @@ extension Carpack {
   /// What is wrong with the arguments, and where help is.
   private static func mistake(_ error: any Error, _ status: ExitStatus) -> Failure {
     if let failure = unknownVerb() { return failure }
-    let verb = verbs.first { $0.page.name == words.first }
+    let verb = Verbs.all.first { $0.page.name == words.first }
     let text = message(for: error)
     let spelling = spellings.first {
       text.contains("is invalid for") && text.hasSuffix("<\($0.value)>'")
@@ -164,7 +136,8 @@ extension Carpack {
     if let spelling {
       return Failure(text, hint: "\(spelling.hint)", status: status)
     }
-    let help = verb.map { "\(name) \($0.page.name) --help" } ?? "\(name) --help"
+    let help = ([Program.name] + [verb?.page.name].compactMap { $0 } + ["--help"])
+      .joined(separator: " ")
     return Failure(
       text, hint: status == .usage ? "\"\(help)\" shows what it takes" : nil,
       status: status)
@@ -187,10 +160,10 @@ extension Carpack {
   /// there is.
   private static func unknownVerb() -> Failure? {
     guard let first = words.first else { return nil }
-    if let failure = unknown(first, among: verbs, below: name) { return failure }
-    let parts = verbs.first { $0.page.name == first }?.page.subcommands ?? []
+    if let failure = unknown(first, among: Verbs.all, below: Program.name) { return failure }
+    let parts = Verbs.all.first { $0.page.name == first }?.page.subcommands ?? []
     guard let second = words.dropFirst().first, !parts.isEmpty else { return nil }
-    return unknown(second, among: parts, below: "\(name) \(first)")
+    return unknown(second, among: parts, below: "\(Program.name) \(first)")
   }
 
   /// What verbs are called by other programs.
@@ -208,7 +181,7 @@ extension Carpack {
   ) -> Failure? {
     let names = verbs.map { $0.page.name }
     guard !names.contains(word) else { return nil }
-    let alike = command == name ? otherNames[word].map { [$0] } : nil
+    let alike = command == Program.name ? otherNames[word].map { [$0] } : nil
     let near = (alike ?? Suggestion.words(like: word, among: names)).map { "\"\(command) \($0)\"" }
     return Failure(
       "there is no \"\(command) \(word)\"",

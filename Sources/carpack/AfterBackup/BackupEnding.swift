@@ -17,11 +17,11 @@ struct BackupEnding {
   ///
   /// - Parameters:
   ///   - url: the URL of the health check, if there is one.
+  ///   - hooks: the programs to run, if there are any.
   ///   - network: how servers are reached.
   /// - Throws: ``Failure`` for a URL that cannot be used, before anything is done.
-  init(healthcheck url: String?, network: NetworkCommandOptions) throws {
+  init(healthcheck url: String?, hooks: Hooks?, network: NetworkCommandOptions) throws {
     healthcheck = try url.map { try Healthcheck($0) }
-    let hooks = try Configuration.ofUser()?.hooks
     self.hooks = hooks?.programs.isEmpty == false ? hooks : nil
     options = try network.options()
   }

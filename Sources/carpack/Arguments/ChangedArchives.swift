@@ -86,7 +86,7 @@ struct NewArchiveOptions: ParsableArguments {
   func target(for file: String) throws -> AtomicFile? {
     guard let path = path(for: file) else { return nil }
     try OutputPath.makeFolder(output)
-    try MergeCommand.refuseInput(path, among: [file])
+    try OutputPath.refuseInput(path, among: [file])
     return try AtomicFile(FilePath(path), replacing: force, from: [FilePath(file)])
   }
 

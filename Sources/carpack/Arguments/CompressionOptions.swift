@@ -1,7 +1,11 @@
 internal import ArgumentParser
 
 /// How hard a new archive is compressed.
-struct CompressionOptions: ParsableArguments {
+struct CompressionOptions: ConfigurableOptions {
+  static let settings = [
+    Setting(name: "level", kind: .text, isGeneral: true)
+  ]
+
   @Option(
     help: ArgumentHelp(
       "The zstd level, 1 to 19; media is never compressed harder than pays.", valueName: "n"))

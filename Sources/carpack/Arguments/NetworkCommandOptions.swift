@@ -12,7 +12,7 @@ internal import Terminal
 struct NetworkCommandOptions: ParsableArguments {
   /// Who asks, as every request says.
   private static let userAgent =
-    "carpack/\(Carpack.version) (+https://github.com/carpack/carpack)"
+    "carpack/\(Program.version) (+https://github.com/carpack/carpack)"
 
   @Option(
     name: .customLong("plc"),
@@ -95,12 +95,12 @@ struct NetworkCommandOptions: ParsableArguments {
   /// - Throws: ``Failure`` if a URL is not one that can be used.
   func options() throws -> NetworkOptions {
     var options = NetworkOptions(userAgent: Self.userAgent)
-    if let url = try Self.url(plcDirectory, "--plc", ["CARPACK_PLC_URL", "ATP_PLC_HOST"]) {
+    if let url = try Self.url(plcDirectory, "plc") {
       options.plcDirectory = url
     }
-    options.handleResolver = try Self.url(resolver, "--resolver", ["CARPACK_HANDLE_RESOLVER"])
-    options.dnsOverHTTPS = try Self.url(dnsOverHTTPS, "--dns", ["CARPACK_DNS_URL"])
-    options.pds = try Self.url(pds, "--pds", ["CARPACK_PDS_URL"])
+    options.handleResolver = try Self.url(resolver, "resolver")
+    options.dnsOverHTTPS = try Self.url(dnsOverHTTPS, "dns")
+    options.pds = try Self.url(pds, "pds")
     options.caFile = try certificates()
     options.hostPins = try hostPins()
     options.requestsPerSecond = rate
@@ -131,8 +131,7 @@ struct NetworkCommandOptions: ParsableArguments {
   /// The file of certificates, which has to be there before anything is asked.
   private func certificates() throws -> String? {
     let found =
-      caFile.map { (name: "--ca-file", value: $0) }
-      ?? Host.environment("CARPACK_CA_FILE", "SSL_CERT_FILE", "CURL_CA_BUNDLE")
+      caFile.map { (name: "--ca-file", value: $0) } ?? Self.variable("ca-file")
     guard let found else { return nil }
     let text: String
     do {
@@ -158,7 +157,7 @@ struct NetworkCommandOptions: ParsableArguments {
 
   /// The pins of the command line, or else of the environment.
   private func hostPins() throws -> [String] {
-    guard pins.isEmpty, let variable = Host.environment("CARPACK_PINS") else { return pins }
+    guard pins.isEmpty, let variable = Self.variable("pin") else { return pins }
     do throws(TransportError) {
       return try HostPin.list(variable.value)
     } catch {
@@ -167,10 +166,8 @@ struct NetworkCommandOptions: ParsableArguments {
   }
 
   /// A URL that was given or is in the environment, without a slash at its end.
-  private static func url(_ given: String?, _ option: String, _ variables: [String]) throws
-    -> String?
-  {
-    let found = given.map { (name: option, value: $0) } ?? Host.environment(variables)
+  private static func url(_ given: String?, _ option: String) throws -> String? {
+    let found = given.map { (name: "--\(option)", value: $0) } ?? variable(option)
     guard let found else { return nil }
     do throws(ServerOriginError) {
       let (origin, path) = try ServerOrigin.split(Self.withScheme(found.value))
@@ -191,6 +188,26 @@ struct NetworkCommandOptions: ParsableArguments {
   /// The warning about a proxy.
   static func proxyWarning(_ proxy: String) -> String {
     "requests go through the proxy \(proxy), which looks names up by itself, so addresses cannot be checked"
+  }
+}
+
+extension NetworkCommandOptions: ConfigurableOptions {
+  /// The variables that give an option, where it is not on the command line.
+  private static let variables = [
+    "plc": ["CARPACK_PLC_URL", "ATP_PLC_HOST"], "resolver": ["CARPACK_HANDLE_RESOLVER"],
+    "dns": ["CARPACK_DNS_URL"], "pds": ["CARPACK_PDS_URL"], "pin": ["CARPACK_PINS"],
+    "ca-file": ["CARPACK_CA_FILE", "SSL_CERT_FILE", "CURL_CA_BUNDLE"],
+  ]
+
+  static let settings = [
+    ("plc", .text), ("resolver", .text), ("dns", .text), ("pds", .text), ("ca-file", .path),
+    ("pin", .list), ("rate", .text), ("connections", .text), ("timeout", .text),
+    ("attempts", .text), ("verbose", .flag),
+  ].map { Setting(name: $0, kind: $1, isGeneral: true, variables: variables[$0] ?? []) }
+
+  /// What the environment says of an option.
+  private static func variable(_ option: String) -> (name: String, value: String)? {
+    Host.environment(variables[option] ?? [])
   }
 }
 

@@ -1,5 +1,6 @@
 internal import Files
 internal import SystemPackage
+internal import Terminal
 
 /// What `-o` means: a folder, if that is there or the path ends in `/`; a file otherwise.
 enum OutputPath {
@@ -23,5 +24,14 @@ enum OutputPath {
     let name = component.string
     let stem = [ending, ".car"].first(where: name.hasSuffix).map { name.dropLast($0.count) }
     return FilePath(path).appending("\(stem ?? name[...])\(ending)").string
+  }
+
+  /// Refuses to replace a file that is being read.
+  static func refuseInput(_ output: String, among files: [String]) throws {
+    guard let file = files.first(where: { AtomicFile.areSame(FilePath(output), FilePath($0)) })
+    else { return }
+    throw Failure(
+      "\(output) is the archive \(file) itself", hint: "choose another name for the output",
+      status: .usage)
   }
 }

@@ -6,7 +6,11 @@ internal import Snapshots
 internal import Terminal
 
 /// What every verb understands.
-struct CommonOptions: ParsableArguments {
+struct CommonOptions: ConfigurableOptions {
+  static let settings = [
+    Setting(name: "quiet", kind: .flag, isGeneral: true, letter: "q")
+  ]
+
   @Flag(name: .shortAndLong, help: "Say nothing but results and what is wrong.")
   var quiet = false
 

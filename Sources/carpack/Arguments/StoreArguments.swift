@@ -51,7 +51,18 @@ extension Host {
   static var cacheFolder: FilePath { RemoteArchive.cacheFolder { environment($0)?.value } }
 }
 
-extension StoreArguments {
+extension StoreArguments: ConfigurableOptions {
+  static let settings = [
+    Setting(
+      name: "endpoint-url", kind: .text, isGeneral: true,
+      variables: ["AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL"]),
+    Setting(
+      name: "region", kind: .text, isGeneral: true, variables: ["AWS_REGION", "AWS_DEFAULT_REGION"]),
+    Setting(name: "profile", kind: .text, isGeneral: true, variables: ["AWS_PROFILE"]),
+    Setting(name: "unsigned", kind: .flag, isGeneral: true),
+    Setting(name: "path-style", kind: .choice, isGeneral: true, rivals: ["no-path-style"]),
+  ]
+
   /// What the environment sets about the network, for verbs that have no options for it.
   static func network() throws -> NetworkOptions { try NetworkCommandOptions.fromEnvironment() }
 }

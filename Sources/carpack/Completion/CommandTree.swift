@@ -76,17 +76,13 @@ struct CommandTree: Decodable {
     }
   }
 
-  /// The verbs of this command; without any if they cannot be read.
-  static var ofThisCommand: CommandTree {
-    let text = Carpack._dumpHelp()
+  /// The verbs of a command that describes itself; nil if they cannot be read.
+  init?(_ description: String) {
     do {
-      return try JSONDecoder().decode(CommandTree.self, from: Data(text.utf8))
+      self = try JSONDecoder().decode(CommandTree.self, from: Data(description.utf8))
     } catch {
       // A shell that completes a line shows no errors.
-      return CommandTree(
-        command: Command(
-          commandName: Carpack.name, aliases: nil, abstract: nil, shouldDisplay: nil,
-          subcommands: nil, arguments: nil))
+      return nil
     }
   }
 }

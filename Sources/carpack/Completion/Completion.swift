@@ -22,10 +22,12 @@ enum Completion {
   private static let altogether: CUnsignedInt = 10
 
   /// Answers the call with these arguments, and ends the process.
-  static func answer(_ arguments: [String]) -> Never {
+  ///
+  /// - Parameter describe: How the command describes itself.
+  static func answer(_ arguments: [String], in describe: () -> String) -> Never {
     silence()
     if let line = CompletionLine(arguments) {
-      let answer = CompletionRequest(line, in: CommandTree.ofThisCommand)?.answer
+      let answer = CommandTree(describe()).map { CompletionRequest(line, in: $0).answer }
       Console.print(text: (answer ?? CompletionAnswer()).text(for: line))
       Console.flush()
     }

@@ -17,7 +17,7 @@ struct CompletionRequest {
   /// The archive that is named on the line.
   private let archive: String?
 
-  init?(_ line: CompletionLine, in tree: CommandTree) {
+  init(_ line: CompletionLine, in tree: CommandTree) {
     self.line = line
     var walk = CommandWalk(tree.command)
     for word in line.before { walk.take(word) }

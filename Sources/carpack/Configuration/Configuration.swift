@@ -15,11 +15,7 @@ struct Configuration {
     let line: Int
 
     /// The words that say the same on a command line.
-    var words: [String] {
-      setting.kind == .flag
-        ? (values == ["true"] ? ["--\(setting.name)"] : [])
-        : values.map { "--\(setting.name)=\($0)" }
-    }
+    var words: [String] { setting.words(values) }
   }
 
   let path: String
@@ -30,10 +26,9 @@ struct Configuration {
   /// Programs that are run after a backup, and how long each may take.
   var hooks = Hooks()
 
-  /// What is set for a verb: in its own table, or else for all.
-  func entries(for verb: String) -> [Entry] {
-    let section = verb.prefix { $0 != " " }
-    return Setting.all(of: verb).compactMap { setting in
+  /// What is set of a verb's settings: in the table of its name, or else for all.
+  func entries(for settings: [Setting], in section: String) -> [Entry] {
+    settings.compactMap { setting in
       let found = entries.filter { $0.setting.name == setting.name }
       return found.first { $0.section == section } ?? found.first { $0.section == Self.general }
     }

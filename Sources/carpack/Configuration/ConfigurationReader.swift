@@ -25,20 +25,35 @@ struct ConfigurationReader {
   // MARK: Tables
 
   /// The verbs that have a table of their own.
-  private static let sections: [String] = {
-    var names: [String] = []
-    for name in Setting.all.flatMap(\.sections) where !names.contains(name) { names.append(name) }
-    return names
-  }()
+  private static var sections: [String] {
+    Verbs.all.filter { !$0.allSettings.isEmpty }.map { $0.page.name }
+  }
+
+  /// What may stand in a table, but for what is no option.
+  private static func settings(in section: String) -> [Setting] {
+    guard section == Configuration.general else {
+      return Verbs.all.first { $0.page.name == section }?.allSettings ?? []
+    }
+    return Verbs.all.reduce(into: []) { all, verb in
+      let known = all.map(\.name)
+      all += verb.allSettings.filter { $0.isGeneral && !known.contains($0.name) }
+    }
+  }
+
+  /// What may stand in a table.
+  private static func keys(of section: String) -> [String] {
+    settings(in: section).map(\.name) + (section == "backup" ? backupKeys : [])
+  }
 
   private mutating func readTable(_ entry: TOMLTable.Entry) throws {
     let name = entry.key
     if name == Configuration.accountTable { return try readAccounts(entry) }
-    guard name == Configuration.general || Self.sections.contains(name) else {
+    let settings = Self.settings(in: name)
+    guard !settings.isEmpty else {
       let known = [Configuration.general, Configuration.accountTable] + Self.sections
       guard case .table = entry.value.content else {
         let tables = ([Configuration.general] + Self.sections).filter {
-          keys(of: $0).contains(name)
+          Self.keys(of: $0).contains(name)
         }
         throw fault(
           "\"\(name)\" stands outside of all tables", line: entry.line,
@@ -52,15 +67,7 @@ struct ConfigurationReader {
     guard case .table(let table) = entry.value.content else {
       throw fault("\"\(name)\" is to be a table, [\(name)]", line: entry.line)
     }
-    for entry in table.entries { try readSetting(entry, in: name) }
-  }
-
-  /// What may stand in a table.
-  private func keys(of section: String) -> [String] {
-    let settings = Setting.all.filter { setting in
-      section == Configuration.general ? setting.isGeneral : setting.sections.contains(section)
-    }
-    return settings.map(\.name) + (section == "backup" ? Self.backupKeys : [])
+    for entry in table.entries { try readSetting(entry, in: name, settings) }
   }
 
   /// What `[backup]` has beside options.
@@ -68,18 +75,18 @@ struct ConfigurationReader {
     "accounts", Hooks.Moment.success.rawValue, Hooks.Moment.failure.rawValue, "hook-timeout",
   ]
 
-  private mutating func readSetting(_ entry: TOMLTable.Entry, in section: String) throws {
-    let known = keys(of: section)
-    guard known.contains(entry.key) else {
-      throw unknown("setting \"\(entry.key)\" in [\(section)]", entry.key, known, line: entry.line)
-      {
-        "\"\($0)\""
-      }
-    }
+  private mutating func readSetting(
+    _ entry: TOMLTable.Entry, in section: String, _ settings: [Setting]
+  ) throws {
     if section == "backup", Self.backupKeys.contains(entry.key) {
       return try readBackupKey(entry)
     }
-    guard let setting = Setting.all.first(where: { $0.name == entry.key }) else { return }
+    guard let setting = settings.first(where: { $0.name == entry.key }) else {
+      throw unknown(
+        "setting \"\(entry.key)\" in [\(section)]", entry.key, Self.keys(of: section),
+        line: entry.line
+      ) { "\"\($0)\"" }
+    }
     configuration.entries.append(
       .init(
         setting: setting, section: section, values: try values(entry, setting.kind),
@@ -184,7 +191,7 @@ struct ConfigurationReader {
 
   private func values(_ entry: TOMLTable.Entry, _ kind: Setting.Kind) throws -> [String] {
     switch kind {
-    case .flag:
+    case .flag, .choice:
       guard case .boolean(let flag) = entry.value.content else {
         throw wanted("true or false", entry)
       }

@@ -16,36 +16,27 @@ struct ConfiguredLine {
   /// - Throws: ``Failure`` for a file that is refused or malformed.
   init(_ arguments: [String]) throws {
     let options = CommandWords.options(arguments)
-    let verb = Self.verb(arguments)
-    let settings = verb.map { Setting.all(of: $0.joined(separator: " ")) } ?? []
-    guard let verb, !settings.isEmpty, !options.contains(where: { Self.help.contains($0) }) else {
+    guard let (verb, type) = Verbs.named(by: arguments),
+      !options.contains(where: { Self.help.contains($0) })
+    else {
       (words, typed, entries, configuration) = (arguments, arguments, [], nil)
       return
     }
+    let settings = type.allSettings
     // "--no-quiet" takes back what the file sets, and means nothing without it.
     let negated = settings.filter { $0.negation.map(options.contains) ?? false }
     let negations = negated.compactMap(\.negation)
     typed =
       options.filter { !negations.contains($0) } + arguments.dropFirst(options.count)
-    configuration = try Configuration.ofUser()
-    entries = (configuration?.entries(for: verb.joined(separator: " ")) ?? []).filter { entry in
+    configuration = settings.isEmpty ? nil : try Configuration.ofUser()
+    let found = configuration?.entries(for: settings, in: verb[0]) ?? []
+    entries = found.filter { entry in
       !negated.contains { $0.name == entry.setting.name } && !entry.setting.isSaid(by: options)
     }
     words = verb + entries.flatMap(\.words) + typed.dropFirst(verb.count)
   }
 
   private static let help: Set<String> = ["-h", "--help", "--version", "--experimental-dump-help"]
-
-  /// The words of the verb, two if it is one below another; nil if the line does not begin with
-  /// one.
-  private static func verb(_ arguments: [String]) -> [String]? {
-    for count in [2, 1] where arguments.count >= count {
-      let words = Array(arguments.prefix(count))
-      let name = words.joined(separator: " ")
-      if Setting.all.contains(where: { $0.verbs.contains(name) }) { return words }
-    }
-    return nil
-  }
 
   /// Whether the file adds anything.
   var isConfigured: Bool { !entries.isEmpty }
@@ -60,7 +51,7 @@ struct ConfiguredLine {
     _ error: any Error, _ message: (any Error) -> String, _ parse: ([String]) throws -> Void
   ) -> Failure? {
     guard isConfigured, let configuration, Self.error(typed, parse) == nil else { return nil }
-    let start = Self.verb(typed)?.count ?? 1
+    let start = Verbs.named(by: typed)?.words.count ?? 1
     for entry in entries {
       let line = Array(typed[..<start]) + entry.words + typed[start...]
       guard let error = Self.error(line, parse) else { continue }

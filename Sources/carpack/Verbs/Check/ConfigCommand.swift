@@ -82,14 +82,13 @@ extension Configuration {
   ///
   /// - Throws: ``Failure`` for the first that does not.
   fileprivate func check() throws {
+    let verbs = Verbs.leaves.map { ($0.words[0], $0.verb, $0.verb.allSettings.map(\.name)) }
     for entry in entries {
-      let verbs = zip(entry.setting.verbs, entry.setting.sections)
-        .filter { entry.section == Self.general || entry.section == $0.1 }.map(\.0)
-      for verb in verbs {
+      for (name, verb, settings) in verbs where settings.contains(entry.setting.name) {
+        guard [Self.general, name].contains(entry.section) else { continue }
         // What stands for an archive or an account is not looked at.
-        let words = verb.split(separator: " ").map(String.init)
-        let before = Carpack.fault(in: words + ["x"])
-        let after = Carpack.fault(in: words + entry.words + ["x"])
+        let before = verb.fault(in: ["x"])
+        let after = verb.fault(in: entry.words + ["x"])
         guard let after, after != before else { continue }
         throw ConfigurationReader.fault(
           "\"\(entry.setting.name)\": \(after)", at: path, line: entry.line)

@@ -9,8 +9,12 @@ internal import Terminal
 internal import Verification
 
 /// `carpack verify`: everything hashed again, walked and accounted for.
-struct VerifyCommand: ReportingCommand {
+struct VerifyCommand: ReportingCommand, ConfigurableOptions {
   static let page = ManualPage("verify", PackageResources.verify_txt)
+  static let settings = [
+    Setting(name: "quick", kind: .flag),
+    Setting(name: "cars", kind: .flag),
+  ]
 
   @OptionGroup var argument: ArchivesArgument
 

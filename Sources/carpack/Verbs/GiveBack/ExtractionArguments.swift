@@ -12,7 +12,12 @@ enum BlobNames: String, CaseIterable, ExpressibleByArgument {
 }
 
 /// Where things are extracted to, and how.
-struct ExtractionArguments: ParsableArguments {
+struct ExtractionArguments: ConfigurableOptions {
+  static let settings = [
+    Setting(name: "names", kind: .text),
+    Setting(name: "no-times", kind: .flag),
+  ]
+
   @Option(
     name: [.customShort("d"), .customLong("directory")],
     help: ArgumentHelp(

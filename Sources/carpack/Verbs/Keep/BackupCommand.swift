@@ -12,8 +12,15 @@ internal import Terminal
 internal import XRPC
 
 /// `carpack backup`: live accounts, each into one archive.
-struct BackupCommand: Verb {
+struct BackupCommand: Verb, ConfigurableOptions {
   static let page = ManualPage("backup", PackageResources.backup_txt)
+  static let settings = [
+    Setting(name: "output", kind: .path, rivals: ["into"], letter: "o"),
+    Setting(name: "into", kind: .path, rivals: ["output", "o"]),
+    Setting(name: "jobs", kind: .text),
+    Setting(name: "max-age", kind: .text),
+    Setting(name: "healthcheck", kind: .secret),
+  ]
 
   @Argument(
     help: ArgumentHelp("The accounts: handles, DIDs or at:// URIs.", valueName: "account"))
@@ -106,7 +113,9 @@ struct BackupCommand: Verb {
 
   func run() throws {
     guard !dryRun else { return try backUp() }
-    try BackupEnding(healthcheck: healthcheck, network: options.network).follow(backUp)
+    let hooks = try Configuration.ofUser()?.hooks
+    try BackupEnding(healthcheck: healthcheck, hooks: hooks, network: options.network)
+      .follow(backUp)
   }
 
   private func backUp() throws {

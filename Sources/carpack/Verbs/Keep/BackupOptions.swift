@@ -6,7 +6,12 @@ internal import Snapshots
 internal import Terminal
 
 /// How a live account is backed up: what `backup` and `fill` share.
-struct BackupOptions: ParsableArguments {
+struct BackupOptions: ConfigurableOptions {
+  static let settings = [
+    Setting(name: "compressed", kind: .flag, isGeneral: true),
+    Setting(name: "quick", kind: .flag),
+  ]
+
   @OptionGroup var network: NetworkCommandOptions
 
   @OptionGroup var login: LoginOptions
@@ -59,7 +64,7 @@ struct BackupOptions: ParsableArguments {
   /// What was set about backups.
   func backupOptions() throws -> AccountBackup.Options {
     var options = AccountBackup.Options(
-      tool: "carpack \(Carpack.version)", hostSystem: Host.system, now: { Host.now },
+      tool: Program.tool, hostSystem: Host.system, now: { Host.now },
       milliseconds: Host.milliseconds)
     options.level = compression.level
     options.checksHeld = !quick

@@ -48,34 +48,6 @@ struct FetchListOptions: ParsableArguments {
   var json = false
 }
 
-/// Where a piece goes.
-struct FetchOutput: ParsableArguments {
-  @Option(
-    name: [.customShort("o"), .customLong("output")],
-    help: ArgumentHelp("The file to write, \"-\" for standard output.", valueName: "file"),
-    completion: .file())
-  var output = "-"
-
-  @Flag(help: "Replace the output if it exists.")
-  var force = false
-
-  @OptionGroup var terminal: TerminalOptions
-
-  /// Refuses to write to a terminal, before anything is fetched.
-  func check() throws {
-    if output == "-" { try terminal.check() }
-  }
-
-  /// Writes a piece there, all of it or nothing.
-  func write(_ piece: DownloadedFile) throws {
-    if output == "-" {
-      try Console.writeContent(forcesTerminal: terminal.forceTerminal) { try piece.read($0) }
-    } else {
-      try piece.save(to: FilePath(output), replacing: force)
-    }
-  }
-}
-
 /// `carpack fetch repo`.
 struct FetchRepoCommand: Verb {
   static let page = ManualPage("repo", PackageResources.fetch_repo_txt, below: "carpack fetch")

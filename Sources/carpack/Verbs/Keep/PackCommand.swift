@@ -11,8 +11,11 @@ internal import SystemPackage
 internal import Terminal
 
 /// `carpack pack`: one archive of a repository and its blobs.
-struct PackCommand: ReportingCommand {
+struct PackCommand: ReportingCommand, ConfigurableOptions {
   static let page = ManualPage("pack", PackageResources.pack_txt)
+  static let settings = [
+    Setting(name: "extras", kind: .flag)
+  ]
 
   @Argument(
     help: ArgumentHelp("The CAR or folder to pack.", valueName: "input"), completion: .file())
@@ -178,7 +181,7 @@ struct PackCommand: ReportingCommand {
 
   private func options(_ input: PackInput) throws -> RepositoryPacker.Options {
     var options = RepositoryPacker.Options(
-      tool: "carpack \(Carpack.version)", createdAt: Host.now, hostSystem: Host.system,
+      tool: Program.tool, createdAt: Host.now, hostSystem: Host.system,
       milliseconds: Host.milliseconds)
     options.level = compression.level
     options.keepsExtras = extras

@@ -2,7 +2,11 @@ internal import ArgumentParser
 internal import Live
 
 /// How long a repository may be.
-struct RepositorySize: ParsableArguments {
+struct RepositorySize: ConfigurableOptions {
+  static let settings = [
+    Setting(name: "max-repo", kind: .text, isGeneral: true)
+  ]
+
   @Option(
     help: ArgumentHelp(
       "The largest repository to take, decompressed: 2GiB, 500MB.", valueName: "size"))
@@ -10,7 +14,11 @@ struct RepositorySize: ParsableArguments {
 }
 
 /// How long a blob may be.
-struct BlobSize: ParsableArguments {
+struct BlobSize: ConfigurableOptions {
+  static let settings = [
+    Setting(name: "max-blob", kind: .text, isGeneral: true)
+  ]
+
   @Option(
     help: ArgumentHelp(
       "The largest blob to take, whatever a record says: 300MB, 1GiB.", valueName: "size"))

@@ -10,8 +10,11 @@ internal import Snapshots
 internal import Terminal
 
 /// `carpack ls`: what an archive holds, and what it should hold and does not.
-struct ListCommand: ReportingCommand {
+struct ListCommand: ReportingCommand, ConfigurableOptions {
   static let page = ManualPage("ls", PackageResources.ls_txt)
+  static let settings = [
+    Setting(name: "long", kind: .flag, letter: "l")
+  ]
 
   @OptionGroup var archive: ArchiveArgument
 

@@ -92,7 +92,7 @@ extension ServeProgram {
       json.field("allowsLarge", limits.allowLarge)
       json.field("isQuiet", reporting.common.quiet)
       json.field("isJSON", reporting.json)
-      json.field("tool", "\(Carpack.name) \(Carpack.version)")
+      json.field("tool", Program.tool)
       writeFields(&json)
     }
   }

@@ -10,8 +10,11 @@ internal import Terminal
 internal import Verification
 
 /// `carpack status`: how all archives of a folder stand.
-struct StatusCommand: ReportingCommand {
+struct StatusCommand: ReportingCommand, ConfigurableOptions {
   static let page = ManualPage("status", PackageResources.status_txt)
+  static let settings = [
+    Setting(name: "max-age", kind: .text)
+  ]
 
   @Argument(
     help: ArgumentHelp(

@@ -53,7 +53,7 @@ struct MergeCommand: ReportingCommand {
 
   func run() throws {
     for file in files where !RemoteArchive.isAddress(file) { try CARInput.refuse(file) }
-    try Self.refuseInput(output, among: files)
+    try OutputPath.refuseInput(output, among: files)
     let target = try AtomicFile(
       FilePath(output), replacing: force, from: files.map { FilePath($0) })
     let archives = try files.map(open)
@@ -83,15 +83,6 @@ struct MergeCommand: ReportingCommand {
         isNamed ? failure.message : "\(name): \(failure.message)", hint: failure.hint,
         status: failure.status)
     }
-  }
-
-  /// Refuses to replace a file that is being read.
-  static func refuseInput(_ output: String, among files: [String]) throws {
-    guard let file = files.first(where: { AtomicFile.areSame(FilePath(output), FilePath($0)) })
-    else { return }
-    throw Failure(
-      "\(output) is the archive \(file) itself", hint: "choose another name for the output",
-      status: .usage)
   }
 
   private func printSummary(_ report: ArchiveCopier.MergeReport) {

@@ -9,8 +9,13 @@ internal import SystemPackage
 internal import Terminal
 
 /// `carpack prune`: forgets snapshots by a policy.
-struct PruneCommand: ReportingCommand {
+struct PruneCommand: ReportingCommand, ConfigurableOptions {
   static let page = ManualPage("prune", PackageResources.prune_txt)
+
+  private static let rules = [
+    "keep-last", "keep-daily", "keep-weekly", "keep-monthly", "keep-yearly",
+  ]
+  static let settings = rules.map { Setting(name: $0, kind: .text, rivals: rules) }
 
   @OptionGroup var archives: ChangedArchives
 

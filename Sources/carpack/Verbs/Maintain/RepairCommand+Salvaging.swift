@@ -12,7 +12,7 @@ extension RepairCommand {
   func salvage(_ file: String, to target: AtomicFile) throws {
     let output = target.path.string
     let provenance = SnapshotBuilder.Provenance(
-      tool: "carpack \(Carpack.version)", createdAt: Host.now, hostSystem: Host.system,
+      tool: Program.tool, createdAt: Host.now, hostSystem: Host.system,
       milliseconds: Host.milliseconds)
     let report: ArchiveCopier.SalvageReport
     do {

@@ -74,7 +74,7 @@ struct FleetWorkCommand: ReportingCommand {
 
   private func backupOptions() throws -> AccountBackup.Options {
     var options = AccountBackup.Options(
-      tool: "carpack \(Carpack.version)", hostSystem: Host.system, now: { Host.now },
+      tool: Program.tool, hostSystem: Host.system, now: { Host.now },
       milliseconds: Host.milliseconds)
     options.level = compression.level
     options.connections = network.connections

@@ -1,15 +1,6 @@
 internal import ArgumentParser
 internal import Synchronization
 
-/// A verb: a command whose help is a page of `Manual/`.
-protocol Verb: ParsableCommand {
-  static var page: ManualPage { get }
-}
-
-extension Verb {
-  static var configuration: CommandConfiguration { page.configuration }
-}
-
 /// A page of `Manual/`, which says what a verb is for.
 ///
 /// Its first paragraph is the abstract; one that begins with `USAGE: ` may follow. A line below
@@ -30,7 +21,7 @@ final class ManualPage: Sendable {
   /// - Parameter parent: The command that the verb is below.
   init(
     _ name: String, _ text: @autoclosure @escaping @Sendable () -> [UInt8],
-    below parent: String? = Carpack.name, subcommands: [any Verb.Type] = []
+    below parent: String? = Program.name, subcommands: [any Verb.Type] = []
   ) {
     (self.name, self.text, self.parent, self.subcommands) = (name, text, parent, subcommands)
   }
