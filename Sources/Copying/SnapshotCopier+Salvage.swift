@@ -2,7 +2,7 @@ internal import ATProtocol
 internal import Archive
 package import IPLD
 internal import Repository
-internal import Snapshots
+package import Snapshots
 
 /// Describing what is left of a snapshot in a damaged archive.
 extension SnapshotCopier {
@@ -46,6 +46,7 @@ extension SnapshotCopier {
       new.snapshot.counts.nodes = new.tree.nodeCount
       new.snapshot.counts.blocks = sources[new.source].blocks.blocks(in: new.car.order.runs).count
       new.snapshot.isComplete = new.tree.isComplete
+      new.snapshot.remains = new.loss.remains ?? new.snapshot.remains
     }
     for document in new.loss.documents {
       if document == new.snapshot.didDocument { new.snapshot.didDocument = nil }
@@ -128,8 +129,10 @@ package struct SnapshotLoss: Sendable {
   package internal(set) var blockCount: UInt64
   /// The records that are lost, by their paths; the first `RepositoryInspection.maximumListed`.
   package internal(set) var records: [String] = []
-  /// How many records are lost.
+  /// How many records are lost, those below lost tree nodes among them.
   package internal(set) var recordCount = 0
+  /// What is left of records and references, if that is less than the manifest counts.
+  package internal(set) var remains: Snapshot.Remains?
   /// The blobs and extras that were held and are lost, those that can be named.
   package internal(set) var blobs: [CID] = []
   /// How many blobs and extras that were held are lost.
@@ -143,7 +146,14 @@ package struct SnapshotLoss: Sendable {
     blockCount =
       isExact ? 0 : snapshot.car.sectionCount - min(car.order.count, snapshot.car.sectionCount)
     guard !isExact else { return }
-    (records, recordCount) = (tree.missingRecords, tree.missingRecordCount)
+    records = tree.missingRecords
+    let before =
+      snapshot.remains ?? Snapshot.Remains(snapshot.counts.records, snapshot.blobs.referenced)
+    var left = before
+    left.records = min(before.records, tree.recordCount - tree.missingRecordCount)
+    left.references = min(before.references, tree.blobNumbers.count)
+    recordCount = before.records - left.records
+    if left != before { remains = left }
     switch tree.commitError {
     case .commitMissing(let commit): whole = "its commit \(commit) is lost"
     case let error?: whole = "\(error)"

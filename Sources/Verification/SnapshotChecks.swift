@@ -134,9 +134,10 @@ struct SnapshotChecks {
     checkLists(archived, &report)
     checkBlobs(archived, tree, &report)
     if blocks == nil || tree.commitError != nil, snapshot.isComplete {
-      report.remains = (
-        tree.recordCount - tree.missingRecordCount, report.blobs.held - report.damagedBlobCount
-      )
+      var left = Snapshot.Remains(snapshot.counts.records, snapshot.blobs.referenced)
+      left.records = tree.recordCount - tree.missingRecordCount
+      left.references = report.blobs.held - report.damagedBlobCount
+      report.remains = left
     }
     return tree.commit
   }

@@ -55,7 +55,7 @@ extension SnapshotVerifier {
 
     /// What is left of its repository, if that is damaged: how many records, and how many intact
     /// blobs they refer to.
-    package internal(set) var remains: (recordCount: Int, blobCount: Int)?
+    package internal(set) var remains: Snapshot.Remains?
 
     /// What it comes to.
     public var verdict: Verdict {

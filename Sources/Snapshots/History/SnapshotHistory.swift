@@ -48,6 +48,8 @@ public struct SnapshotHistory: Sendable {
     package let unreadable: UnreadableRecords
     /// Whether every tree node and record was in the CAR.
     public let isComplete: Bool
+    /// What damage to an archive has left of it; nil if nothing is known to be lost.
+    package let remains: Snapshot.Remains?
     /// What spoke against it when it was made, and what of that was accepted.
     package let standing: Standing
     /// The length of the CAR.
@@ -310,6 +312,7 @@ extension SnapshotHistory.Entry {
     moment = Moment(snapshot.createdAt)
     (counts, blobs, isComplete) = (snapshot.counts, snapshot.blobs, snapshot.isComplete)
     (unreadable, standing) = (snapshot.unreadable, snapshot.standing)
+    remains = snapshot.remains
     (carByteCount, carSHA256) = (snapshot.car.byteCount, snapshot.car.sha256)
     isVouched = !snapshot.isUnvouched
   }

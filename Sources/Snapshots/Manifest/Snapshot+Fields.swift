@@ -36,6 +36,10 @@ extension Snapshot {
       try fields.field(
         "partlySearched", &unreadable.partlySearchedCount, orElse: 0, isOmitted: false)
     }
+    try fields.group("left", &remains, orElse: Remains()) {
+      remains, fields throws(SnapshotError) in
+      try remains.fields(&fields)
+    }
     try standing.fields(&fields)
     try fields.group("fetched", &fetched, orElse: Fetched()) {
       fetched, fields throws(SnapshotError) in
@@ -96,6 +100,16 @@ extension ListFault {
     try fields.derived("why", sentence, isStored: false)
     try fields.optional("status", &status)
     try fields.field("transient", &isTransient, orElse: false, isOmitted: false)
+  }
+}
+
+extension Snapshot.Remains {
+  /// The fields of `left`.
+  fileprivate mutating func fields(_ fields: inout ManifestFields) throws(SnapshotError) {
+    try fields.field("records", &records)
+    try fields.field("recordsBefore", &recordsBefore)
+    try fields.field("references", &references)
+    try fields.field("referencesBefore", &referencesBefore)
   }
 }
 

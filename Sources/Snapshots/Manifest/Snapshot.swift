@@ -44,6 +44,8 @@ public struct Snapshot: Equatable, Sendable {
   package var missingPages: [CID] = []
   /// Whether every tree node and record was in the CAR.
   public var isComplete = false
+  /// What damage to an archive has left of it; nil if nothing is known to be lost.
+  package var remains: Remains?
   /// The operating system it was made on.
   package var hostSystem = ""
   /// How long making it took, in milliseconds.
@@ -141,6 +143,19 @@ public struct Snapshot: Equatable, Sendable {
     /// Distinct blocks that are records, of which two keys may lead to one; nil if that is not
     /// known.
     package var recordBlocks: Int?
+  }
+
+  /// What can still be reached of a snapshot that was in a damaged archive: records, and blobs that
+  /// they refer to, each of how many.
+  package struct Remains: Equatable, Sendable {
+    package var (records, recordsBefore) = (0, 0)
+    package var (references, referencesBefore) = (0, 0)
+
+    /// So many of so many.
+    package init(_ records: Int = 0, _ references: Int = 0) {
+      (self.records, recordsBefore) = (records, records)
+      (self.references, referencesBefore) = (references, references)
+    }
   }
 
   /// The blobs in figures.

@@ -70,6 +70,13 @@ enum SnapshotFields {
   /// What speaks against it.
   static let standing = Field<Standing>(standingRows) { $0.writeFields(to: &$1) }
 
+  static let remains = Fields<Snapshot.Remains> {
+    Field("records", "records that can be reached and are there") { $0.records }
+    Field("recordsBefore", "of how many") { $0.recordsBefore }
+    Field("references", "blobs that these refer to") { $0.references }
+    Field("referencesBefore", "of how many") { $0.referencesBefore }
+  }
+
   /// What its manifest says, which has one table of fields in `Snapshots`.
   static let manifest = Field<Snapshot>([
     Row("did", .text(.did), "the account"),
@@ -122,6 +129,10 @@ enum SnapshotFields {
           "partlySearched", .integer,
           "of these, those that may refer to blobs that are not known")),
       "records that break the data model", isOptional: true),
+    Row(
+      "left", .object(remains.table),
+      "what was left of the snapshot when it was copied from a damaged archive",
+      isOptional: true),
     standingRows[0], standingRows[1],
     Row(
       "fetched",
@@ -162,5 +173,12 @@ enum ArchiveFields {
   static let damage = Fields<StoredDamage> {
     Field("damagedSections", "sections of the archive that are damaged") { $0.sectionCount }
     Field("damagedElsewhere", "whether something else of it is") { $0.isElsewhere }
+  }
+}
+
+extension Snapshot.Remains {
+  /// "2,592 of 4,224 records left, which refer to 202 of 225 blobs".
+  var sentence: String {
+    "\(Quantity.grouped(records)) of \(Quantity.count(recordsBefore, "record")) left, which refer to \(Quantity.grouped(references)) of \(Quantity.count(referencesBefore, "blob"))"
   }
 }

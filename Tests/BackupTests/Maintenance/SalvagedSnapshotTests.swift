@@ -193,6 +193,19 @@ import Verification
     #expect(snapshot.counts.records == inspection.recordCount)
     #expect(snapshot.counts.blocks == inspection.distinctBlockCount)
     #expect(snapshot.car.byteCount == UInt64(car.count))
+    // Records below a lost node are lost as well as those whose blocks are.
+    let loss = try #require(salvaged.report.snapshots.last?.loss)
+    let left = try #require(snapshot.remains)
+    #expect(left.records == inspection.recordCount - inspection.missingRecordCount)
+    #expect(left.recordsBefore == 301 && loss.recordCount == 301 - left.records)
+    #expect(loss.recordCount > inspection.missingRecordCount)
+    #expect(left.references == inspection.blobs.entries.count && left.referencesBefore == 1)
+    #expect(loss.remains == left)
+    #expect(try SnapshotHistory(of: salvaged.reader).newest?.remains == left)
+    // A copy says what there was at first.
+    let again = try Salvaged(archive.folder.read("salvaged.car.zst"), in: TemporaryFolder())
+    #expect(again.report.isWhole)
+    #expect(try ArchivedSnapshot.newest(in: again.reader).snapshot.remains == left)
   }
 }
 

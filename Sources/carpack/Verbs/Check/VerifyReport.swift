@@ -191,10 +191,7 @@ struct VerifyReport {
   /// How many of the records and blobs of a snapshot are here now.
   private func holdings(of snapshot: SnapshotVerifier.SnapshotReport) -> String {
     let (records, referenced) = (snapshot.entry.counts.records, snapshot.entry.blobs.referenced)
-    if let remains = snapshot.remains {
-      return
-        "\(Quantity.grouped(remains.recordCount)) of \(Quantity.count(records, "record")) left, which refer to \(Quantity.grouped(remains.blobCount)) of \(Quantity.count(referenced, "blob"))"
-    }
+    if let remains = snapshot.remains ?? snapshot.entry.remains { return remains.sentence }
     let held = max(0, referenced - snapshot.blobs.missing - snapshot.damagedBlobCount)
     return
       "\(Quantity.count(records, "record")), \(Quantity.grouped(held)) of \(Quantity.count(referenced, "blob")) held"

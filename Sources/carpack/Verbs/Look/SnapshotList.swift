@@ -60,7 +60,11 @@ struct SnapshotList {
     var lacks: [String] = []
     if !entry.isVouched { lacks.append("found, not committed") }
     lacks += entry.standing.words
-    if !entry.isComplete { lacks.append("records missing") }
+    if let remains = entry.remains {
+      lacks.append(remains.sentence)
+    } else if !entry.isComplete {
+      lacks.append("records missing")
+    }
     let missing = entry.blobs.unaccepted
     if missing > 0 {
       lacks.append("\(Quantity.count(missing, "blob")) missing")

@@ -65,6 +65,7 @@ extension RepairCommand {
       losses.append("the order of its blocks")
     }
     return losses.joined(separator: ", ")
+      + (snapshot.loss.remains.map { "; \($0.sentence)" } ?? "")
   }
 
   static let salvageReport = Report<(file: String, all: ArchiveCopier.SalvageReport)>(
@@ -88,6 +89,9 @@ extension RepairCommand {
     Field("lostRecords", "records it lost") { $0.loss.recordCount }
     Field("records", "these, the first of them") { $0.loss.records }
     Field("lostBlobs", "blobs it lost") { $0.loss.blobs.map { "\($0)" } }
+    Field(
+      optional: "left", "what is left of it", \.loss.remains,
+      as: SnapshotFields.remains)
     Field(optional: "vouched", "whether a footer led to it") { $0.isVouched ? nil : false }
   }
 }
