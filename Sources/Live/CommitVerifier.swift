@@ -61,6 +61,8 @@ struct CommitVerifier: Sendable {
     if let key, !commit.isSigned(by: key) {
       throw BackupError.notGenuine("the commit is not signed with the account's key \(key)")
     }
+    // What no key can have signed is not kept for want of one to check it with.
+    if let flaw = commit.flaw { throw flaw }
   }
 }
 

@@ -167,7 +167,7 @@ package struct CheckedRepository: Sendable {
   /// The commit of a repository that may be packed.
   private static func check(_ inspection: RepositoryInspection) throws -> Commit {
     if let error = inspection.carError { throw error }
-    if let error = inspection.commitError { throw error }
+    if let error = inspection.commitFlaw { throw error }
     if let cid = inspection.mismatchedBlocks.first {
       throw BackupError.malformedRepository(
         "blocks do not hash to their CIDs (\(inspection.mismatchedBlocks.count) of them, the first is \(cid))"

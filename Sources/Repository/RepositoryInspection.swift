@@ -80,6 +80,9 @@ public struct RepositoryInspection: Sendable {
   /// How many names a list keeps; beyond that things are counted.
   package static let maximumListed = RecordScanner.maximumListed
 
+  /// What is wrong with the commit, be it that there is none; nil if nothing is.
+  package var commitFlaw: RepositoryError? { commitError ?? commit?.flaw }
+
   /// Why there is no commit, in words; nil if there is one.
   package var whyNoCommit: String? { commitError.map { "\($0)" } }
 
@@ -103,7 +106,8 @@ public struct RepositoryInspection: Sendable {
 
   /// Whether everything that was read is what it must be: hashes, commit, tree.
   public var isWellFormed: Bool {
-    carError == nil && mismatchedBlocks.isEmpty && commit != nil && treeProblemCount == 0
+    carError == nil && mismatchedBlocks.isEmpty && commit != nil && commitFlaw == nil
+      && treeProblemCount == 0
   }
 
   /// Whether every tree node and every record is in the CAR.

@@ -86,6 +86,10 @@ extension SnapshotChecks {
       let finding = Finding(nil, "the commit cannot be read")
       return (finding, finding)
     }
+    if let flaw = commit.flaw {
+      let finding = Finding(false, "\(flaw)")
+      return (finding, finding)
+    }
     if let key = terms.key {
       return (Finding(commit, by: key), Finding(nil, "the key was given, and not looked up"))
     }

@@ -114,7 +114,7 @@ struct SnapshotChecks {
     // What was salvaged may have lost its commit, and its manifest says so.
     let hasNoCommit =
       !snapshot.isComplete && tree.commitError == .commitMissing(snapshot.commit)
-    if let error = tree.commitError, !hasNoCommit { report.damage.append("\(error)") }
+    if let error = tree.commitFlaw, !hasNoCommit { report.damage.append("\(error)") }
     report.damage += tree.treeProblems.prefix(Self.maximumListed).map {
       "the tree of records: \($0)"
     }

@@ -206,7 +206,9 @@ internal import Verification
     flipped[car.count - 5] ^= 1
     var illegal = try repository()
     illegal.add("../../x", bytes: [0xa0])
-    for car in [Array(car.dropLast()), flipped, [], [0], try illegal.car()] {
+    var unsigned = try repository()
+    unsigned.signature = [UInt8](repeating: 1, count: 71)
+    for car in [Array(car.dropLast()), flipped, [], [0], try illegal.car(), try unsigned.car()] {
       let folder = try TemporaryFolder()
       let input = try InputFile(folder.write("repo.car", car))
       let options = RepositoryPacker.Options(

@@ -20,7 +20,8 @@ import Verification
   ) throws -> SnapshotVerifier.Report {
     let folder = try TemporaryFolder()
     let path = try handMadeArchive(in: folder, repository, further: further, change: change)
-    return try SnapshotVerifier().verify(ArchiveReader(path: path), .full)
+    let terms = ProofTerms(now: UnixTime(microseconds: 0), key: nil)
+    return try SnapshotVerifier(judging: terms).verify(ArchiveReader(path: path), .full)
   }
 
   @Test func `is that nothing is wrong when nothing is`() throws {
@@ -61,6 +62,20 @@ import Verification
     var repository = try TestRepository(posts: 5)
     repository.add("../../x", bytes: [0xa0])
     #expect(try verify(repository).verdict == .damaged)
+  }
+
+  @Test(arguments: [0, 63, 65, 71])
+  func `finds a signature that no key can have made`(length: Int) throws {
+    var repository = try TestRepository(posts: 5)
+    repository.signature = [UInt8](repeating: 1, count: length)
+    let inspection = try RepositoryInspection(car: repository.car())
+    #expect(!inspection.isWellFormed && inspection.recordCount == 5)
+    let report = try verify(repository)
+    #expect(report.verdict == .damaged)
+    let levels = try #require(report.snapshots.first?.levels)
+    #expect(levels[.wellFormed].isHeld == false && levels[.signed].isHeld == false)
+    #expect(levels[.signed].why.contains("has \(length) bytes"))
+    #expect(levels[.wellFormed].why == levels[.signed].why)
   }
 
   @Test func `refuses an order of pages that all are the same page again and again`() throws {

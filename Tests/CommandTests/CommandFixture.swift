@@ -73,6 +73,10 @@ enum CommandFixture {
     var hostile = try TestRepository(posts: 1)
     hostile.add("../../x", bytes: [0xa0])
     try folder.write("hostile.car", try hostile.car())
+    // A signature as libraries make it, and not AT Protocol.
+    var der = try TestRepository(posts: 1)
+    der.signature = [UInt8](repeating: 1, count: 71)
+    try folder.write("der.car", try der.car())
     // A commit of version 2.
     var old = try TestRepository(posts: 1)
     old.rev = nil

@@ -21,6 +21,8 @@ package struct TestRepository: Sendable {
   package private(set) var records: [[UInt8]: [UInt8]] = [:]
   /// Blocks that the CAR carries though the tree does not lead to them.
   package var strays: [Block] = []
+  /// The commit's signature.
+  package var signature = [UInt8](repeating: 1, count: 64)
   /// CIDs whose blocks the CAR leaves out.
   package var omitted: Set<CID> = []
 
@@ -86,7 +88,7 @@ package struct TestRepository: Sendable {
     let data = builder.finish { nodes.append($0) }
     var map: IPLDMap = [
       "did": .string(did), "version": .integer(rev == nil ? 2 : 3), "prev": .null,
-      "data": .link(data), "sig": .bytes([UInt8](repeating: 1, count: 64)),
+      "data": .link(data), "sig": .bytes(signature),
     ]
     map["rev"] = rev.map { .string($0) }
     let commit = try DAGCBOREncoder.encode(.map(map))

@@ -69,6 +69,15 @@ public struct Commit: Hashable, Sendable {
     }
   }
 
+  /// What is wrong with a commit that can be read; nil if nothing is.
+  ///
+  /// A signature of another length than AT Protocol's was made by no key.
+  package var flaw: RepositoryError? {
+    let length = VerificationKey.signatureLength
+    guard signature.count != length else { return nil }
+    return .malformedField("sig", "it has \(signature.count) bytes, and a signature has \(length)")
+  }
+
   private static func identifier<Name: Identifier>(_ map: IPLDMap, _ field: String)
     throws(RepositoryError) -> Name
   {
@@ -107,7 +116,7 @@ public struct Commit: Hashable, Sendable {
   private static let signatureKey = ShortKey("sig")
 }
 
-/// Why a block is not a commit that can be read.
+/// Why a block is not a commit, or not one as it must be.
 public enum RepositoryError: Error, Equatable, Sendable, CustomStringConvertible {
   /// The CAR names no root.
   case noRoot

@@ -71,7 +71,7 @@ struct InspectCommand: ReportingCommand {
   private static func complaint(_ inspection: RepositoryInspection) -> String {
     var complaints: [String] = []
     if let error = inspection.carError { complaints.append("\(error)") }
-    if let error = inspection.commitError { complaints.append("\(error)") }
+    if let error = inspection.commitFlaw { complaints.append("\(error)") }
     if let cid = inspection.mismatchedBlocks.first {
       let count = inspection.mismatchedBlocks.count
       complaints.append(

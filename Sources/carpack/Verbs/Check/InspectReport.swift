@@ -104,6 +104,7 @@ final class InspectReport {
     )
   }
 
+  /// The sum of the declared sizes, or the greatest number there is: records may say anything.
   private static func declaredBytes(_ entries: some Sequence<BlobTable.Entry>) -> Int {
     entries.reduce(0) { total, entry in
       let (sum, overflow) = total.addingReportingOverflow(entry.size ?? 0)
@@ -186,9 +187,9 @@ final class InspectReport {
       $0.rootIsFirstBlock
     }
     Field(optional: "error", "why the CAR is malformed") { $0.carError.map { "\($0)" } }
-    Field(optional: "note", "why there is no commit") { $0.commitError.map { "\($0)" } }
+    Field(optional: "note", "why there is no commit") { $0.commitFlaw.map { "\($0)" } }
     Field(optional: "rootKeys", "the fields of the root, if it is no commit") {
-      $0.commitError?.rootFields?.sorted()
+      $0.commitFlaw?.rootFields?.sorted()
     }
   }
 
