@@ -33,13 +33,34 @@ extension Console {
   ///   - count: how many there are.
   ///   - texts: them, or only the first.
   ///   - verb: the command that lists all.
+  ///   - limit: how many are said.
   package static func say(
-    _ mark: Mark, _ texts: some Sequence<String>, of count: Int, all verb: String? = nil
+    _ mark: Mark, _ texts: some Sequence<String>, of count: Int, all verb: String? = nil,
+    limit: Int = maximumTold
   ) {
-    for text in texts.prefix(maximumTold) { say(mark, text) }
-    let more = count - maximumTold
+    for text in texts.prefix(limit) { say(mark, text) }
+    let more = count - limit
     if more > 0 {
       say(mark, "and \(Quantity.grouped(more)) more\(verb.map { ": \($0)" } ?? "")")
+    }
+  }
+
+  /// Says what is wrong; of sentences that differ only in names and numbers the first three.
+  ///
+  /// - Parameters:
+  ///   - sentences: the sentences, each with what it is about.
+  ///   - verb: the command that lists all.
+  package static func say(_ sentences: [(mark: Mark, text: String)], all verb: String) {
+    let kinds = Dictionary(grouping: sentences.indices) { place in
+      // CIDs, record keys and offsets are the words with digits.
+      let words = sentences[place].text.split(separator: " ")
+      return [sentences[place].mark.rawValue[...]]
+        + words.filter { !$0.contains(where: \.isNumber) }
+    }
+    for places in kinds.values.sorted(by: { $0[0] < $1[0] }) {
+      say(
+        sentences[places[0]].mark, places.lazy.map { sentences[$0].text }, of: places.count,
+        all: verb, limit: 3)
     }
   }
 

@@ -115,20 +115,20 @@ struct SnapshotChecks {
     let hasNoCommit =
       !snapshot.isComplete && tree.commitError == .commitMissing(snapshot.commit)
     if let error = tree.commitFlaw, !hasNoCommit { report.damage.append("\(error)") }
-    report.damage += tree.treeProblems.prefix(Self.maximumListed).map {
-      "the tree of records: \($0)"
-    }
+    report.damage += Self.first(
+      tree.treeProblems.lazy.map { "the tree of records: \($0)" }, of: tree.treeProblemCount,
+      "further problems of the tree")
     if blocks != nil {
       checkFigures(snapshot, tree, &report)
     } else {
       // What the snapshot never had was missing before any damage, but which it is can no longer be
       // told.
-      report.damage += tree.missingRecords.prefix(Self.maximumListed).map {
-        "the record \($0) is lost"
-      }
-      report.damage += tree.missingNodes.prefix(Self.maximumListed).map {
-        "the tree node \($0) is lost, and all records below it"
-      }
+      report.damage += Self.first(
+        tree.missingRecords.lazy.map { "the record \($0) is lost" }, of: tree.missingRecordCount,
+        "further lost records")
+      report.damage += Self.first(
+        tree.missingNodes.lazy.map { "the tree node \($0) is lost, and all records below it" },
+        of: tree.missingNodes.count, "further lost tree nodes")
     }
     report.unreadable = tree.unreadable
     checkLists(archived, &report)
@@ -140,6 +140,14 @@ struct SnapshotChecks {
       report.remains = left
     }
     return tree.commit
+  }
+
+  /// The first of some sentences, and how many more there are.
+  private static func first(
+    _ sentences: some Sequence<String>, of count: Int, _ further: String
+  ) -> [String] {
+    let first = Array(sentences.prefix(maximumListed))
+    return first + (count > first.count ? ["\(further): \(count - first.count)"] : [])
   }
 
   // MARK: The CAR and its repository

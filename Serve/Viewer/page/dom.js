@@ -68,3 +68,10 @@ export function size(bytes) {
 
 /** A number and what it counts. */
 export const counted = (value, one, many = `${one}s`) => `${number(value)} ${value === 1 ? one : many}`;
+
+/** Sentences, each once, and how often it was said. */
+export function eachOnce(sentences) {
+  const times = new Map();
+  for (const sentence of sentences) times.set(sentence, (times.get(sentence) ?? 0) + 1);
+  return [...times].map(([sentence, count]) => count > 1 ? `${sentence} (${number(count)} times)` : sentence);
+}

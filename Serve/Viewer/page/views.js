@@ -2,7 +2,7 @@
 
 import { picture, save } from "./blobs.js";
 import { bars, heatMap } from "./charts.js";
-import { counted, day, fill, h, moment, number, outside, size } from "./dom.js";
+import { counted, day, eachOnce, fill, h, moment, number, outside, size } from "./dom.js";
 import { light, place, postCard } from "./post.js";
 import { blobOf, embedsOf } from "../account/shape.js";
 import { mark, richText } from "./text.js";
@@ -50,7 +50,7 @@ function hero({ ask, summary, name, handle }) {
 export function proof(summary) {
   const { problems, lost, doubts } = summary;
   const isWhole = problems.length === 0 && !lost;
-  const [mark, title] = !isWhole ? ["⚠ damaged in part", [...problems, lost ? `${counted(lost, "record")} lost or damaged` : ""].filter(Boolean).join("; ")]
+  const [mark, title] = !isWhole ? ["⚠ damaged in part", [...eachOnce(problems), lost ? `${counted(lost, "record")} lost or damaged` : ""].filter(Boolean).join("; ")]
     : lost === undefined ? ["✓ checking the rest …", "What is shown was compared with its CID, and the tree from the signed commit down; the other records are being compared."]
       : ["✓ verified", "Each block hashes to its CID, from the signed commit down to each record. Who signed it, \"carpack verify\" says."];
   return h("span", { class: isWhole ? "proof" : "proof bad", "data-proof": "", title }, mark, doubts.length ? `, but: ${doubts.join(", ")}` : "");

@@ -21,20 +21,6 @@ struct VerifyReport {
   // MARK: Text
 
   func printText(_ common: CommonOptions, isOne: Bool) {
-    for finding in report.archive.findings.prefix(Self.maximumLines) {
-      let mark: Mark =
-        switch finding.severity {
-        case .damaged: .damaged
-        case .interruptedTail: .unfinished
-        case .unverifiable: .warning
-        }
-      Console.say(mark, "\(finding)")
-    }
-    if report.archive.findingCount > Self.maximumLines {
-      let more = report.archive.findingCount - Self.maximumLines
-      Console.say(.damaged, "and \(Quantity.grouped(more)) more like these")
-    }
-    for what in report.fileDamage { Console.say(.damaged, "\(what)") }
     sayDamage()
     sayLostBlobs()
     for (number, why) in report.doubts {
@@ -101,14 +87,26 @@ struct VerifyReport {
     Console.print("  \(Quantity.allSafe(records: records, blobs: blobs))")
   }
 
-  /// Says what is damaged of the snapshots: what several have in common only once, of the newest of
-  /// them.
+  /// Says what is damaged of the file and of the snapshots: what several of these have in common only
+  /// once, of the newest of them.
   private func sayDamage() {
+    let list = "carpack verify --json \(opened.name)"
+    Console.say(report.archive.findings.map { (Self.mark($0.severity), "\($0)") }, all: list)
+    let more = report.archive.findingCount - report.archive.findings.count
+    if more > 0 { Console.say(.damaged, "and \(Quantity.grouped(more)) more like these") }
+    for what in report.fileDamage { Console.say(.damaged, "\(what)") }
     var said: Set<String> = []
     for snapshot in report.snapshots {
-      for what in snapshot.damage where said.insert(what).inserted {
-        Console.say(mark(snapshot), "\(place(snapshot))\(what)")
-      }
+      let new = snapshot.damage.filter { said.insert($0).inserted }
+      Console.say(new.map { (mark(snapshot), "\(place(snapshot))\($0)") }, all: list)
+    }
+  }
+
+  private static func mark(_ severity: ArchiveVerification.Severity) -> Mark {
+    switch severity {
+    case .damaged: .damaged
+    case .interruptedTail: .unfinished
+    case .unverifiable: .warning
     }
   }
 
