@@ -8,7 +8,7 @@ internal import Verification
 /// Going by the ledger of a snapshot whose repository has not changed, and ending with a new one.
 ///
 /// 1. A run that learns nothing new writes nothing. That blobs were asked for in vain once more is
-///    no news; `ArchiveMark` remembers it.
+///    no news; `ArchiveMark` remembers it. To a fill, which asks for blobs, nothing else is news.
 /// 2. As long as the ledger names all that is missing, the repository is not put together for it.
 extension BackupRun {
   /// Asks again for what a snapshot lacks by its own ledger, as far as it is time for that.
@@ -34,7 +34,7 @@ extension BackupRun {
     if reconciliation.wantedCount == 0 { try await takePrivateData() }
     let isNews =
       privateData?.isNews == true || !standing.saysNothingNew(after: base.snapshot.standing)
-      || identity.isNews(after: base.snapshot)
+      || !isFill && identity.isNews(after: base.snapshot)
     guard reconciliation.wantedCount > 0 || isNews else {
       try await target.publish()
       noteCurrent(base)
@@ -118,7 +118,9 @@ extension BackupRun {
       if privateData.isNews { try storage.restrictToOwner() }
       try builder.add(privateData)
     }
-    let ending = try await appender.perform { [builder] writer in try builder.end(&writer) }
+    let ending = try await appender.perform { [builder, isFill] writer in
+      try builder.end(&writer, wantsBlobs: isFill)
+    }
     let snapshot = ending.snapshot
     noteIdentity(snapshot)
     if let base, ending.isUnchanged {

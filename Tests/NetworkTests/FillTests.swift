@@ -50,6 +50,37 @@ struct `Asking once more for what is missing` {
     try scene.expectWhole(without: Set(lost.keys))
   }
 
+  @Test(arguments: ["backup", "pack"])
+  func `leaves the archive as it was if none comes, whatever the reason`(verb: String) throws {
+    let (scene, lost) = try Self.scene()
+    for cid in lost.keys { scene.account.lose(cid) }
+    if verb == "pack" {
+      // Its manifest gives no reasons, and says little of the account.
+      for cid in scene.account.blobs.keys { scene.account.lose(cid) }
+      let fetched = try scene.command.run(
+        "carpack fetch repo \(scene.account.did) \(scene.flags) -o repo.car")
+      #expect(fetched.status == 0, "\(fetched.errors)")
+      let packed = try scene.command.run(
+        "rm \(NetworkScene.archive); carpack pack -q repo.car -o \(NetworkScene.archive)")
+      #expect(packed.status == 10, "\(packed.errors)")
+    }
+    let before = try scene.folder.read(NetworkScene.archive)
+    for status in [404, 400, 403] {
+      scene.server.play(FaultRule(.status(status), on: "getBlob"))
+      let result = try scene.command.run(
+        "carpack fill \(NetworkScene.archive) \(scene.flags) --attempts 1")
+      #expect(result.status == 10, "\(result.text)\(result.errors)")
+      #expect(try scene.folder.read(NetworkScene.archive) == before)
+      scene.server.clearFaults()
+    }
+    guard let (cid, blob) = lost.first else { return }
+    scene.account.upload(blob)
+    #expect(try Self.fill(scene).status == 10)
+    #expect(
+      try scene.command.run("carpack log --json \(NetworkScene.archive) | wc -l").text == "2\n")
+    #expect(try scene.command.run("carpack cat \(NetworkScene.archive) \(cid) >blob").status == 0)
+  }
+
   @Test func `goes by what the archive knows of an account that is known no more`() throws {
     let (scene, _) = try Self.scene()
     scene.server.play(FaultRule(.status(404), on: scene.account.did))

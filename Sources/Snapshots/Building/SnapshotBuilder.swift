@@ -99,8 +99,15 @@ package struct SnapshotBuilder: Sendable {
   /// If the snapshot before says the same, none is added. Damaged sections that were written again
   /// count then, and without any the file is left as it was.
   ///
+  /// - Parameter wantsBlobs: whether the account and the reasons why blobs are missing are no news
+  ///   as long as no blob has come.
   /// - Throws: as `append` and `commit` of the writer do.
-  package func end(_ writer: inout ArchiveWriter) throws -> Ending {
+  package func end(_ writer: inout ArchiveWriter, wantsBlobs: Bool = false) throws -> Ending {
+    if wantsBlobs, let base, gainsNothing(over: base.snapshot) {
+      var same = base.snapshot
+      same.blobs = ledger.counts
+      if let ending = try endWithoutNews(same, &writer) { return ending }
+    }
     var snapshot = snapshot
     for document in [facts.didDocument, facts.plcLog] {
       guard let document, let cid = Self.cid(document) else { continue }
@@ -127,6 +134,17 @@ package struct SnapshotBuilder: Sendable {
     try writer.append([manifest])
     if snapshot.car.sha256 == nil { writer.require(FeatureFlags.undigested) }
     return (snapshot, try writer.commit(manifest: manifest.cid), false, writer.isHealing)
+  }
+
+  /// Whether it holds the same as the snapshot before: neither a blob nor private data has come, no
+  /// more and no fewer are missing, and nothing more is accepted.
+  private func gainsNothing(over earlier: Snapshot) -> Bool {
+    var counts = ledger.counts
+    (counts.listed, counts.newBytes) = (earlier.blobs.listed, earlier.blobs.newBytes)
+    guard counts.new ?? 0 == 0 else { return false }
+    counts.new = earlier.blobs.new
+    return counts == earlier.blobs && snapshot.privateData == earlier.privateData
+      && snapshot.standing.accepted.isSubset(of: earlier.standing.accepted)
   }
 
   /// Ends a write without a snapshot; nil if there is something new to say.
