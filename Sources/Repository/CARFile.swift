@@ -11,8 +11,8 @@ package final class CARFile: BlockSource {
   /// What was found out about the CAR, and nothing yet about the repository in it.
   package let found: RepositoryInspection
   /// Where each section begins.
-  private let starts: AscendingNumbers
-  private let blocks: BlockTable
+  let starts: AscendingNumbers
+  let blocks: BlockTable
 
   /// The mark of a plain record: ``BlockKind/plainRecord``.
   fileprivate static let plain: UInt8 = 1

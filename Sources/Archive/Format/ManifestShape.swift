@@ -18,7 +18,7 @@ package struct ManifestShape: Sendable {
   package let commit: CID
 
   /// A section that has the shape of a manifest; nil for any other.
-  init?(_ cid: CID, _ body: Span<UInt8>) {
+  package init?(_ cid: CID, _ body: Span<UInt8>) {
     // What is not DAG-CBOR is no manifest.
     guard cid.codec == .dagCBOR, cid.multihash.sha256 != nil, body.count <= Self.maximumLength,
       Self.namesItsField(body), let value = try? DAGCBORDecoder.decode(body),

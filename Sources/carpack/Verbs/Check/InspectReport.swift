@@ -26,6 +26,9 @@ final class InspectReport {
     inspection = car.found
   }
 
+  /// The commits of the snapshots of the archive whose content the CAR is, the oldest first.
+  private(set) var archivedCommits: [CID] = []
+
   /// Walks the CAR.
   private func inspect(_ visit: (RepositoryInspection.Record) -> Void) {
     found(RepositoryInspection(of: car, visit: visit))
@@ -33,6 +36,10 @@ final class InspectReport {
 
   private func found(_ inspection: RepositoryInspection) {
     self.inspection = inspection
+    // What no repository needs may be an archive's.
+    if inspection.unreachableBlockCount > 0 {
+      archivedCommits = car.archivedCommits(besides: inspection.reached)
+    }
     signed = Result { try signer.isGiven ? inspection.commit.map(signer.judge) : nil }
   }
 
@@ -160,6 +167,10 @@ final class InspectReport {
     content.of(\.inspection)
     commit.optional { $0.inspection.commit }
     tree.optional { $0.inspection.commit == nil ? nil : $0 }
+    Field(
+      optional: "archivedCommits",
+      "of the content of an archive: the commits of its snapshots, the oldest first"
+    ) { $0.archivedCommits.isEmpty ? nil : $0.archivedCommits }
     Field(
       optional: "signed", "with --key or --identity: whether a key that may have signed did"
     ) { report in (try? report.signed.get()).map { $0.isHeld } }
