@@ -145,13 +145,13 @@ say "While it lives: a key of your own, which the server adds to the account wit
 show carpack recovery-key new -o "$out/own.key"
 "$command" recovery-key add "$out/own.key" "$did" --login >/dev/null 2>&1 || true
 show carpack recovery-key add "$out/own.key" "$did" --login \
-  --mail-code "$("$stand_in" control "$url" "mail?did=$did")" --yes-identity
+  --mail-code "$("$stand_in" control "$url" "mail?did=$did")" --yes identity
 show carpack backup "$did" -o "$out/moving.car.zst"
 
 say "The server is gone, with everything on it. What is left: the archive, and the key."
 "$stand_in" control "$url" "status?did=$did&status=deleted" >/dev/null
 show carpack restore "$out/moving.car.zst" --to "$second" --recovery-key "$out/own.key" \
-  --email a@example.com --handle alice.second.example --yes-identity --yes-activate
+  --email a@example.com --handle alice.second.example --yes identity --yes activate
 CARPACK_HANDLE_RESOLVER=$second
 show carpack resolve "$did"
 kill "$server"

@@ -177,7 +177,11 @@ def positional(argument):
 
 
 def shown_arguments(command, kinds):
-    return [a for a in command.get("arguments") or [] if a["kind"] in kinds and a.get("shouldDisplay", True)]
+    """The arguments of these kinds; those that only --help-hidden shows stand below a title of their own."""
+    return [
+        a for a in command.get("arguments") or []
+        if a["kind"] in kinds and (a.get("shouldDisplay", True) or a.get("sectionTitle"))
+    ]
 
 
 def synopsis(words, command):

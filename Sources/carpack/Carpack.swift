@@ -59,7 +59,7 @@ struct Carpack: ParsableCommand {
       } else if arguments == ["--version"] {
         Console.print(text: Program.version)
       } else {
-        var command = try configuredCommand(arguments)
+        var command = try configuredCommand(OldSpelling.replaced(in: arguments))
         try command.run()
       }
     } catch let status as ExitStatus {
@@ -81,7 +81,7 @@ struct Carpack: ParsableCommand {
         failure.status.leave()
       }
       guard status != .success else {
-        Console.print(text: fullMessage(for: error))
+        Console.print(text: fullMessage(for: error) + moreHelp)
         Console.flush()
         status.leave()
       }
@@ -119,6 +119,15 @@ extension Carpack {
       if fault == nil, line.isConfigured { return try command(line.typed) }
       throw fault ?? error
     }
+  }
+
+  /// That help has more options than it shows, at its end; nothing where it has not.
+  private static var moreHelp: String {
+    guard Host.arguments.contains(where: asksForHelp), let (name, verb) = Verbs.named(by: words),
+      verb.helpMessage(includeHidden: true) != verb.helpMessage()
+    else { return "" }
+    return
+      "\n\"\(Program.name) \(name.joined(separator: " ")) --help-hidden\" also shows the options for servers and object stores."
   }
 
   private static func asksForHelp(_ word: String) -> Bool {

@@ -123,7 +123,7 @@ enum FrozenVerbs {
       "recovery-key add",
       prepare: { _ = try $0.command.run("carpack recovery-key new -o second.key --quiet") },
       {
-        "carpack recovery-key add second.key \($0.account.did) --with recovery.key --yes-identity \($0.flags)"
+        "carpack recovery-key add second.key \($0.account.did) --with recovery.key --yes identity \($0.flags)"
       }),
     FrozenVerb("recovery-key add, asking") {
       let scene = try RestoreScene(posts: 1, blobs: 0)
@@ -135,7 +135,7 @@ enum FrozenVerbs {
           "carpack recovery-key add second.key \(scene.account.did) --with recovery.key \(scene.flags)"
         return try scene.command.start(
           terminal.isFrozen
-            ? "\(line) < \(terminal.path) 2> \(terminal.path)" : "\(line) --yes-identity")
+            ? "\(line) < \(terminal.path) 2> \(terminal.path)" : "\(line) --yes identity")
       }
     },
     FrozenVerb("restore, asking") {

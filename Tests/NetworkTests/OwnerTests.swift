@@ -84,7 +84,7 @@ struct `Backing up as the owner` {
     #expect(scene.requestCount(of: "createSession") == 1)
     #expect(try backUp(scene.account.did).status == 0)
     #expect(scene.requestCount(of: "createSession") == 2)
-    let named = try backUp("victim.example.com", "--pds \(url) --allow-unconfirmed-handle")
+    let named = try backUp("victim.example.com", "--pds \(url) --accept handle")
     #expect(named.status == 0, "\(named.text)\(named.errors)")
     #expect(scene.requestCount(of: "createSession") == 3)
   }

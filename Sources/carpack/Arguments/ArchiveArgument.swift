@@ -26,9 +26,10 @@ struct ArchiveArgument: ParsableArguments {
     completion: .file(extensions: ["zst"]))
   var file: String
 
-  @OptionGroup var limits: LimitOptions
+  @OptionGroup(title: "Object store options", visibility: .hidden)
+  var store: StoreArguments
 
-  @OptionGroup var store: StoreArguments
+  @OptionGroup var limits: LimitOptions
 
   /// Opens it, and does something with it.
   ///
@@ -55,9 +56,10 @@ struct ArchivesArgument: ParsableArguments {
     completion: .file(extensions: ["zst"]))
   var paths: [String]
 
-  @OptionGroup var limits: LimitOptions
+  @OptionGroup(title: "Object store options", visibility: .hidden)
+  var store: StoreArguments
 
-  @OptionGroup var store: StoreArguments
+  @OptionGroup var limits: LimitOptions
 
   /// The archives.
   var archives: NamedArchives {

@@ -45,7 +45,7 @@ struct CompletionRequest {
   /// The long names of the options of a verb, and the short names that have no long one.
   private static func names(of command: CommandTree.Command) -> [CompletionAnswer.Candidate] {
     (command.arguments ?? [])
-      .filter { $0.kind != .positional && ($0.shouldDisplay ?? true) }
+      .filter { $0.kind != .positional }
       .flatMap { argument in
         let long = argument.words.filter { $0.hasPrefix("--") }
         return (long.isEmpty ? argument.words : long).map { word in

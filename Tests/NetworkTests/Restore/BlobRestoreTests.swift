@@ -68,7 +68,7 @@ struct `Blobs that a server lost` {
     // What was taken down no upload brings back; the others come with their records.
     let head = scene.account.paths
     let tree = scene.account.record(head[0])
-    let rewritten = try restore(scene, "--rewrite-records --yes-rewrite --json")
+    let rewritten = try restore(scene, "--rewrite-records --yes rewrite --json")
     #expect(rewritten.status == 10, "\(rewritten.text)\(rewritten.errors)")
     #expect(scene.account.paths == head)
     #expect(scene.account.record(head[0]) == tree)

@@ -21,11 +21,11 @@ struct `Moving an account` {
     let code = try #require(scene.account.mailCode)
     let second = try scene.restore("--mail-code \(code)")
     #expect(second.status == 10, "\(second.text)\(second.errors)")
-    #expect(second.errors.contains("--yes-identity"))
+    #expect(second.errors.contains("--yes identity"))
     #expect(scene.directory.operations(of: scene.account.did).count == 2)
 
     let third = try scene.restore(
-      "--verbose \(RestoreScene.agreed) --deactivate-old --yes-deactivate-old")
+      "--verbose \(RestoreScene.agreed) --deactivate-old --yes deactivate-old")
     #expect(third.status == 0, "\(third.text)\(third.errors)")
     try scene.expectMoved()
     #expect(scene.account.status == .deactivated)
@@ -52,7 +52,7 @@ struct `Moving an account` {
     let line = "--recovery-key recovery.key --email new@example.com --attempts 1"
     let first = try scene.restore(line, login: false)
     #expect(first.status == 10, "\(first.text)\(first.errors)")
-    #expect(first.errors.contains("--yes-identity"))
+    #expect(first.errors.contains("--yes identity"))
     #expect(scene.directory.operations(of: scene.account.did).count == 3)
     let result = try scene.restore("\(line) \(RestoreScene.agreed)", login: false)
     #expect(result.status == 0, "\(result.text)\(result.errors)")

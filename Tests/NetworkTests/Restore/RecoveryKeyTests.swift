@@ -31,14 +31,14 @@ struct `A key of one's own` {
     #expect(scene.directory.operations(of: did).count == 2)
     #expect(try scene.command.run(line).status == 10)
     let second = try #require(scene.account.mailCode)
-    let sent = try scene.command.run("\(line) --mail-code \(second) --yes-identity")
+    let sent = try scene.command.run("\(line) --mail-code \(second) --yes identity")
     #expect(sent.status == 0, "\(sent.text)\(sent.errors)")
     #expect(sent.errors.contains("+ rotation key \(key)"))
     let checked = try scene.command.run(check)
     #expect(checked.status == 0)
     #expect(checked.text.contains("rotation key 1 of 2"))
     // Once more, nothing is sent.
-    #expect(try scene.command.run("\(line) --yes-identity").status == 0)
+    #expect(try scene.command.run("\(line) --yes identity").status == 0)
     #expect(scene.directory.operations(of: did).count == 3)
   }
 

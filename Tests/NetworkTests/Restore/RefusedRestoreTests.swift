@@ -77,10 +77,10 @@ struct `A restore that is refused` {
     scene.old.stop()
     let large = try #require(scene.account.blobs.first { $0.value.size > 1 << 20 }).key
     let first = try run(scene)
-    expect(first, 10, "\(large)", isSaid ? "the server takes" : "413", "--accept-missing")
+    expect(first, 10, "\(large)", isSaid ? "the server takes" : "413", "--accept missing")
     #expect(scene.moved?.status == .deactivated)
     #expect(scene.directory.operations(of: scene.account.did).count == 4)
-    let second = try run(scene, "--accept-missing")
+    let second = try run(scene, "--accept missing")
     expect(second, 10, "\(large)")
     try scene.expectMoved(without: [large])
   }
@@ -197,7 +197,7 @@ struct `A restore that is refused` {
     let strange = try scene.command.run("carpack recovery-key new -o other.key --quiet")
     #expect(strange.status == 0)
     let result = try scene.restore(
-      "--email new@example.com --attempts 1 --recovery-key other.key --yes-identity", login: false)
+      "--email new@example.com --attempts 1 --recovery-key other.key --yes identity", login: false)
     expect(result, 13, "not among the account's rotation keys")
     #expect(scene.directory.operations(of: scene.account.did).count == 2)
   }

@@ -64,7 +64,7 @@ struct `A restore that is killed` {
     _ = try scene.addRecoveryKey()
     try scene.backUp()
     let line = scene.line(
-      "--recovery-key recovery.key --connections 2 \(RestoreScene.agreed) --deactivate-old --yes-deactivate-old"
+      "--recovery-key recovery.key --connections 2 \(RestoreScene.agreed) --deactivate-old --yes deactivate-old"
     )
     _ = try killAgainAndAgain(scene, line, &generator)
     try scene.expectMoved()
@@ -121,7 +121,7 @@ struct `The journal of a restore` {
     #expect(scene.directory.operations(of: scene.account.did).count == 3)
     // Without it, servers and directory still say where things are.
     try FileManager.default.removeItem(atPath: scene.folder.file(Self.journal))
-    let moved = try scene.restore("--recovery-key recovery.key --yes-identity")
+    let moved = try scene.restore("--recovery-key recovery.key --yes identity")
     #expect(moved.status == 10, "\(moved.text)\(moved.errors)")
     #expect(scene.directory.operations(of: scene.account.did).count == 4)
     try FileManager.default.removeItem(atPath: scene.folder.file(Self.journal))

@@ -26,7 +26,7 @@ struct `JSON of restores` {
     try run("carpack recovery-key new -o other.key --curve p256", 0)
     try run("carpack recovery-key check other.key \(did) \(scene.flags)", 10)
     try run(
-      "carpack recovery-key add other.key \(did) --with recovery.key --yes-identity \(scene.flags)",
+      "carpack recovery-key add other.key \(did) --with recovery.key --yes identity \(scene.flags)",
       0)
     scene.new.behaviour.blobLimit = 1 << 20
     try run(scene.line("--recovery-key recovery.key"), 10)

@@ -60,7 +60,7 @@ struct RestoreScene {
     try command.run(line(more, login: login))
   }
 
-  static let agreed = "--yes-identity --yes-activate"
+  static let agreed = "--yes identity --yes activate"
 
   /// The account on the new server.
   var moved: StandInAccount? { new.accounts.first { $0.did == account.did } }

@@ -24,9 +24,11 @@ struct IdentityCommand: ReportingCommand {
 
   @OptionGroup var accountOption: AccountOption
 
-  @OptionGroup var store: StoreArguments
+  @OptionGroup(title: "Network options", visibility: .hidden)
+  var network: NetworkCommandOptions
 
-  @OptionGroup(title: "Network options") var network: NetworkCommandOptions
+  @OptionGroup(title: "Object store options", visibility: .hidden)
+  var store: StoreArguments
 
   @OptionGroup var reporting: ReportOptions
 

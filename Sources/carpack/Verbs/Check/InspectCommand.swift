@@ -11,6 +11,12 @@ internal import Verification
 struct InspectCommand: ReportingCommand {
   static let page = ManualPage("inspect", PackageResources.inspect_txt)
 
+  @Flag(help: "List every record: path and CID.")
+  var records = false
+
+  @Flag(help: "List every blob that records refer to: CID, media type, size, record.")
+  var blobs = false
+
   @Argument(
     help: ArgumentHelp(
       "The CAR, of version 1 or 2, as it is or compressed (.car.gz, .car.zst); \"-\" for standard input.",
@@ -18,13 +24,8 @@ struct InspectCommand: ReportingCommand {
     completion: .file(extensions: ["car"]))
   var input: String
 
-  @Flag(help: "List every record: path and CID.")
-  var records = false
-
-  @Flag(help: "List every blob that records refer to: CID, media type, size, record.")
-  var blobs = false
-
   @OptionGroup var signer: SignerOptions
+
   @OptionGroup var reporting: ReportOptions
 
   func run() throws {

@@ -13,6 +13,8 @@ internal import Terminal
 struct ProveCommand: Verb {
   static let page = ManualPage("prove", PackageResources.prove_txt)
 
+  @OptionGroup var output: FetchOutput
+
   @OptionGroup var archive: ArchiveArgument
 
   @Argument(
@@ -22,8 +24,6 @@ struct ProveCommand: Verb {
   var record: String
 
   @OptionGroup var choice: SnapshotOptions
-
-  @OptionGroup var output: FetchOutput
 
   @OptionGroup var common: CommonOptions
 

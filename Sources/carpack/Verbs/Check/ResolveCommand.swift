@@ -13,7 +13,8 @@ struct ResolveCommand: ReportingCommand {
     help: ArgumentHelp("A handle, a DID, or an at:// URI.", valueName: "account"))
   var account: String
 
-  @OptionGroup(title: "Network options") var network: NetworkCommandOptions
+  @OptionGroup(title: "Network options", visibility: .hidden)
+  var network: NetworkCommandOptions
 
   @OptionGroup var reporting: ReportOptions
 

@@ -16,10 +16,6 @@ struct VerifyCommand: ReportingCommand, ConfigurableOptions {
     Setting(name: "cars", kind: .flag),
   ]
 
-  @OptionGroup var argument: ArchivesArgument
-
-  @OptionGroup var choice: SnapshotOptions
-
   @Flag(help: "Check stored bytes against their checksums only.")
   var quick = false
 
@@ -48,6 +44,10 @@ struct VerifyCommand: ReportingCommand, ConfigurableOptions {
       "The key that has to have signed, instead of those that the archive names.",
       valueName: "did:key"))
   var key: String?
+
+  @OptionGroup var argument: ArchivesArgument
+
+  @OptionGroup var choice: SnapshotOptions
 
   @OptionGroup var reporting: ReportOptions
 

@@ -11,16 +11,16 @@ internal import Verification
 struct VerifyProofCommand: ReportingCommand {
   static let page = ManualPage("verify-proof", PackageResources.verify_proof_txt)
 
-  @Argument(
-    help: ArgumentHelp("The proof, \"-\" for standard input.", valueName: "proof.car"),
-    completion: .file(extensions: ["car"]))
-  var file: String
-
   @Option(help: ArgumentHelp("The record that it is about: collection/rkey.", valueName: "record"))
   var record: String?
 
   @Option(help: ArgumentHelp("The account that it has to be of.", valueName: "did"))
   var did: String?
+
+  @Argument(
+    help: ArgumentHelp("The proof, \"-\" for standard input.", valueName: "proof.car"),
+    completion: .file(extensions: ["car"]))
+  var file: String
 
   @OptionGroup var signer: SignerOptions
 

@@ -10,6 +10,9 @@ internal import Terminal
 struct PullCommand: ReportingCommand {
   static let page = ManualPage("pull", PackageResources.pull_txt)
 
+  @Flag(help: "Replace a file that is no earlier state of the archive.")
+  var replace = false
+
   @Argument(
     help: ArgumentHelp("Where it lies: s3://bucket/key or https://….", valueName: "address"))
   var address: String
@@ -18,10 +21,8 @@ struct PullCommand: ReportingCommand {
     help: ArgumentHelp("The file.", valueName: "archive"), completion: .file(extensions: ["zst"]))
   var file: String
 
-  @Flag(help: "Replace a file that is no earlier state of the archive.")
-  var replace = false
-
-  @OptionGroup var store: StoreArguments
+  @OptionGroup(title: "Object store options", visibility: .hidden)
+  var store: StoreArguments
 
   @OptionGroup var reporting: ReportOptions
 

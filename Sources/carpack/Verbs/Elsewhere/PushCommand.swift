@@ -10,6 +10,12 @@ internal import Terminal
 struct PushCommand: ReportingCommand {
   static let page = ManualPage("push", PackageResources.push_txt)
 
+  @Flag(help: "Read all of the object back and compare it; replace what is damaged.")
+  var verify = false
+
+  @Flag(help: "Replace an object that is no earlier state of the archive.")
+  var replace = false
+
   @Argument(
     help: ArgumentHelp("The archive.", valueName: "archive"), completion: .file(extensions: ["zst"])
   )
@@ -18,15 +24,10 @@ struct PushCommand: ReportingCommand {
   @Argument(help: ArgumentHelp("Where it goes: s3://bucket/key.", valueName: "address"))
   var address: String
 
-  @Flag(help: "Read all of the object back and compare it; replace what is damaged.")
-  var verify = false
-
-  @Flag(help: "Replace an object that is no earlier state of the archive.")
-  var replace = false
+  @OptionGroup(title: "Object store options", visibility: .hidden)
+  var store: StoreArguments
 
   @OptionGroup var exclusive: ExclusiveOption
-
-  @OptionGroup var store: StoreArguments
 
   @OptionGroup var reporting: ReportOptions
 

@@ -12,8 +12,6 @@ internal import Terminal
 struct ExportCommand: ReportingCommand {
   static let page = ManualPage("export", PackageResources.export_txt)
 
-  @OptionGroup var archive: ArchiveArgument
-
   @Option(
     help: ArgumentHelp("The folder to write CSV files to.", valueName: "folder"),
     completion: .directory)
@@ -32,6 +30,8 @@ struct ExportCommand: ReportingCommand {
 
   @Flag(help: "With --csv and --html: replace files that exist.")
   var force = false
+
+  @OptionGroup var archive: ArchiveArgument
 
   @OptionGroup var choice: SnapshotOptions
 

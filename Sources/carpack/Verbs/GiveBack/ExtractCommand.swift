@@ -13,22 +13,6 @@ internal import Terminal
 struct ExtractCommand: ReportingCommand {
   static let page = ManualPage("extract", PackageResources.extract_txt)
 
-  @OptionGroup var archive: ArchiveArgument
-
-  @Argument(
-    help: ArgumentHelp(
-      "Single things, and the blobs of records: collections, collection/rkey with \"*\", rkeys, CIDs, at:// URIs, pages.",
-      valueName: "selector"))
-  var selectors: [String] = []
-
-  @OptionGroup var extraction: ExtractionArguments
-
-  @OptionGroup var choice: SnapshotOptions
-
-  @OptionGroup var recordFilters: RecordFilterOptions
-
-  @OptionGroup var blobFilters: BlobFilterOptions
-
   @Flag(help: "Everything but what is private.")
   var all = false
 
@@ -57,6 +41,22 @@ struct ExtractCommand: ReportingCommand {
       "With --car alone: the file for the CAR, \"-\" for standard output.", valueName: "file"),
     completion: .file())
   var output: String?
+
+  @OptionGroup var extraction: ExtractionArguments
+
+  @OptionGroup var archive: ArchiveArgument
+
+  @Argument(
+    help: ArgumentHelp(
+      "Single things, and the blobs of records: collections, collection/rkey with \"*\", rkeys, CIDs, at:// URIs, pages.",
+      valueName: "selector"))
+  var selectors: [String] = []
+
+  @OptionGroup var choice: SnapshotOptions
+
+  @OptionGroup var recordFilters: RecordFilterOptions
+
+  @OptionGroup var blobFilters: BlobFilterOptions
 
   @OptionGroup var terminal: TerminalOptions
 

@@ -22,10 +22,6 @@ struct BackupCommand: Verb, ConfigurableOptions {
     Setting(name: "healthcheck", kind: .secret),
   ]
 
-  @Argument(
-    help: ArgumentHelp("The accounts: handles, DIDs or at:// URIs.", valueName: "account"))
-  var accounts: [String] = []
-
   @Option(
     name: .customLong("accounts"),
     help: ArgumentHelp(
@@ -76,13 +72,18 @@ struct BackupCommand: Verb, ConfigurableOptions {
       valueName: "url"))
   var healthcheck: String?
 
-  @OptionGroup var heads: HeadSigningOptions
-
   @OptionGroup var size: RepositorySize
+
+  @Argument(
+    help: ArgumentHelp("The accounts: handles, DIDs or at:// URIs.", valueName: "account"))
+  var accounts: [String] = []
+
+  @OptionGroup var heads: HeadSigningOptions
 
   @OptionGroup var options: BackupOptions
 
-  @OptionGroup var store: StoreArguments
+  @OptionGroup(title: "Object store options", visibility: .hidden)
+  var store: StoreArguments
 
   @OptionGroup var exclusive: ExclusiveOption
 

@@ -12,30 +12,31 @@ struct BackupOptions: ConfigurableOptions {
     Setting(name: "quick", kind: .flag),
   ]
 
-  @OptionGroup var network: NetworkCommandOptions
+  @Flag(
+    help: "Believe that what the archive holds is what was written: compare it with no checksums.")
+  var quick = false
 
-  @OptionGroup var login: LoginOptions
+  /// What may be accepted.
+  enum Acceptance: String, CaseIterable, ExpressibleByArgument { case rollback, handle }
+
+  @Option(
+    help: ArgumentHelp(
+      "Accept what speaks against the account, and note it: \"rollback\", that it was put back to an earlier state or has two commits of one revision; \"handle\", a handle that does not lead back to it. May be repeated.",
+      valueName: "kind"))
+  var accept: [Acceptance] = []
+
+  @Flag(
+    help: "Ask for repositories compressed: quicker on a slow line, slower on any other.")
+  var compressed = false
 
   @OptionGroup var size: BlobSize
 
   @OptionGroup var compression: CompressionOptions
 
-  @Flag(
-    help: "Believe that what the archive holds is what was written: compare it with no checksums.")
-  var quick = false
+  @OptionGroup var login: LoginOptions
 
-  @Flag(
-    help:
-      "Accept that the account was put back to an earlier state, or has two commits of one revision, and note it."
-  )
-  var acceptRollback = false
-
-  @Flag(help: "Accept a handle that does not lead back to the account, and note it.")
-  var allowUnconfirmedHandle = false
-
-  @Flag(
-    help: "Ask for repositories compressed: quicker on a slow line, slower on any other.")
-  var compressed = false
+  @OptionGroup(title: "Network options", visibility: .hidden)
+  var network: NetworkCommandOptions
 
   @OptionGroup var reporting: ReportOptions
 
@@ -71,8 +72,8 @@ struct BackupOptions: ConfigurableOptions {
     options.connections = network.connections
     options.isCompressed = compressed
     options.maxBlob = size.maxBlob.bytes
-    if acceptRollback { options.accepted.formUnion([.rollback, .fork]) }
-    if allowUnconfirmedHandle { options.accepted.insert(.handle) }
+    if accept.contains(.rollback) { options.accepted.formUnion([.rollback, .fork]) }
+    if accept.contains(.handle) { options.accepted.insert(.handle) }
     options.session = try login.session()
     return options
   }

@@ -109,7 +109,7 @@ struct BackupSummary {
   /// Says what is evidence against the account, and how to accept it.
   private func sayDoubts() {
     for doubt in report.snapshot.standing.grave {
-      let option = doubt == .handle ? "--allow-unconfirmed-handle" : "--accept-rollback"
+      let option = doubt == .handle ? "--accept handle" : "--accept rollback"
       Console.say(
         .notGenuine, "\(report.name): the account \(doubt); if you know why, \(option) accepts it")
     }

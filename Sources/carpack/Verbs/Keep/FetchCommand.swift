@@ -24,9 +24,10 @@ struct FetchOptions: ParsableArguments {
     help: ArgumentHelp("The account: a handle, a DID or an at:// URI.", valueName: "account"))
   var account: String
 
-  @OptionGroup var network: NetworkCommandOptions
-
   @OptionGroup var login: LoginOptions
+
+  @OptionGroup(title: "Network options", visibility: .hidden)
+  var network: NetworkCommandOptions
 
   @OptionGroup var common: CommonOptions
 
@@ -52,11 +53,14 @@ struct FetchListOptions: ParsableArguments {
 struct FetchRepoCommand: Verb {
   static let page = ManualPage("repo", PackageResources.fetch_repo_txt, below: "carpack fetch")
 
-  @OptionGroup var options: FetchOptions
-  @OptionGroup var output: FetchOutput
   @Option(help: ArgumentHelp("Only what has changed since this revision.", valueName: "rev"))
   var since: String?
+
+  @OptionGroup var output: FetchOutput
+
   @OptionGroup var size: RepositorySize
+
+  @OptionGroup var options: FetchOptions
 
   func run() throws {
     let (output, common, since) = (output, options.common, try revision())
@@ -89,11 +93,14 @@ struct FetchRepoCommand: Verb {
 struct FetchBlobCommand: Verb {
   static let page = ManualPage("blob", PackageResources.fetch_blob_txt, below: "carpack fetch")
 
+  @OptionGroup var output: FetchOutput
+
+  @OptionGroup var size: BlobSize
+
   @OptionGroup var options: FetchOptions
+
   @Argument(help: ArgumentHelp("The blob's CID.", valueName: "cid"))
   var cid: String
-  @OptionGroup var output: FetchOutput
-  @OptionGroup var size: BlobSize
 
   func run() throws {
     let (output, limit) = (output, size.maxBlob.bytes)
@@ -111,8 +118,9 @@ struct FetchBlobCommand: Verb {
 struct FetchBlobsCommand: Verb {
   static let page = ManualPage("blobs", PackageResources.fetch_blobs_txt, below: "carpack fetch")
 
-  @OptionGroup var options: FetchOptions
   @OptionGroup var list: FetchListOptions
+
+  @OptionGroup var options: FetchOptions
 
   func run() throws {
     let (common, isJSON) = (options.common, list.json)
@@ -141,8 +149,9 @@ struct FetchBlobsCommand: Verb {
 struct FetchLatestCommand: Verb {
   static let page = ManualPage("latest", PackageResources.fetch_latest_txt, below: "carpack fetch")
 
-  @OptionGroup var options: FetchOptions
   @OptionGroup var list: FetchListOptions
+
+  @OptionGroup var options: FetchOptions
 
   func run() throws {
     let isJSON = list.json
@@ -163,8 +172,9 @@ struct FetchDocumentCommand: Verb {
   static let page = ManualPage(
     "document", PackageResources.fetch_document_txt, below: "carpack fetch")
 
-  @OptionGroup var options: FetchOptions
   @OptionGroup var output: FetchOutput
+
+  @OptionGroup var options: FetchOptions
 
   func run() throws {
     let output = output
@@ -177,8 +187,9 @@ struct FetchPLCLogCommand: Verb {
   static let page = ManualPage(
     "plc-log", PackageResources.fetch_plc_log_txt, below: "carpack fetch")
 
-  @OptionGroup var options: FetchOptions
   @OptionGroup var output: FetchOutput
+
+  @OptionGroup var options: FetchOptions
 
   func run() throws {
     let output = output

@@ -17,10 +17,6 @@ struct PackCommand: ReportingCommand, ConfigurableOptions {
     Setting(name: "extras", kind: .flag)
   ]
 
-  @Argument(
-    help: ArgumentHelp("The CAR or folder to pack.", valueName: "input"), completion: .file())
-  var input: String
-
   @Option(
     name: [.customShort("o"), .customLong("output")],
     help: ArgumentHelp(
@@ -34,6 +30,10 @@ struct PackCommand: ReportingCommand, ConfigurableOptions {
       "The same, but the archive may have other accounts, too.", valueName: "file"),
     completion: .file())
   var into: String?
+
+  @Argument(
+    help: ArgumentHelp("The CAR or folder to pack.", valueName: "input"), completion: .file())
+  var input: String
 
   /// Where the archive goes.
   private var output: String {
@@ -50,8 +50,6 @@ struct PackCommand: ReportingCommand, ConfigurableOptions {
 
   @Flag(help: "Keep files that no record refers to as well.")
   var extras = false
-
-  @OptionGroup var compression: CompressionOptions
 
   @Option(help: "The account's handle.")
   var handle: String?
@@ -70,14 +68,19 @@ struct PackCommand: ReportingCommand, ConfigurableOptions {
     completion: .file())
   var plcLog: String?
 
-  @Flag(
-    help:
-      "Accept that the CAR has an older revision than the archive, or another commit of the same, and note it."
-  )
-  var acceptRollback = false
+  /// What may be accepted.
+  enum Acceptance: String, CaseIterable, ExpressibleByArgument { case rollback }
+
+  @Option(
+    help: ArgumentHelp(
+      "Accept that the account was put back to an earlier state, or has two commits of one revision, and note it.",
+      valueName: "kind"))
+  var accept: [Acceptance] = []
 
   @Flag(help: "Replace the output if it exists, instead of appending to it.")
   var force = false
+
+  @OptionGroup var compression: CompressionOptions
 
   @OptionGroup var terminal: TerminalOptions
 
@@ -187,7 +190,7 @@ struct PackCommand: ReportingCommand, ConfigurableOptions {
     options.keepsExtras = extras
     options.sharesArchive = into != nil
     options.facts = input.facts
-    if acceptRollback { options.accepted = [.rollback, .fork] }
+    if accept.contains(.rollback) { options.accepted = [.rollback, .fork] }
     if let handle {
       do {
         options.facts.handle = try Handle(handle)
@@ -220,13 +223,13 @@ struct PackCommand: ReportingCommand, ConfigurableOptions {
     if report.newDoubts.contains(.rollback) {
       Console.say(
         .warning,
-        "the CAR has an older revision than the archive: a rollback, to \"carpack verify\", unless --accept-rollback is given"
+        "the CAR has an older revision than the archive: a rollback, to \"carpack verify\", unless --accept rollback is given"
       )
     }
     if report.newDoubts.contains(.fork) {
       Console.say(
         .warning,
-        "the CAR has another commit than the archive, with the same revision: a fork, to \"carpack verify\", unless --accept-rollback is given"
+        "the CAR has another commit than the archive, with the same revision: a fork, to \"carpack verify\", unless --accept rollback is given"
       )
     }
     if json { printJSON(report) } else { printSummary(report) }

@@ -12,6 +12,9 @@ internal import Terminal
 struct CatCommand: Verb {
   static let page = ManualPage("cat", PackageResources.cat_txt)
 
+  @Flag(help: "Print the bytes of a record as they are stored.")
+  var raw = false
+
   @OptionGroup var archive: ArchiveArgument
 
   @Argument(
@@ -19,9 +22,6 @@ struct CatCommand: Verb {
   var selector: String
 
   @OptionGroup var choice: SnapshotOptions
-
-  @Flag(help: "Print the bytes of a record as they are stored.")
-  var raw = false
 
   @OptionGroup var terminal: TerminalOptions
 

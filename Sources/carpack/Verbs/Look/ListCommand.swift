@@ -16,20 +16,6 @@ struct ListCommand: ReportingCommand, ConfigurableOptions {
     Setting(name: "long", kind: .flag, letter: "l")
   ]
 
-  @OptionGroup var archive: ArchiveArgument
-
-  @Argument(
-    help: ArgumentHelp(
-      "What to list: collections, collection/rkey with \"*\", rkeys, CIDs, at:// URIs, pages.",
-      valueName: "selector"))
-  var selectors: [String] = []
-
-  @OptionGroup var choice: SnapshotOptions
-
-  @OptionGroup var recordFilters: RecordFilterOptions
-
-  @OptionGroup var blobFilters: BlobFilterOptions
-
   @Flag(name: .shortAndLong, help: "List dates as well, in columns.")
   var long = false
 
@@ -45,6 +31,20 @@ struct ListCommand: ReportingCommand, ConfigurableOptions {
   @Flag(
     help: "List what is missing or damaged only; all that is stored of the blobs is read for it.")
   var missing = false
+
+  @OptionGroup var archive: ArchiveArgument
+
+  @Argument(
+    help: ArgumentHelp(
+      "What to list: collections, collection/rkey with \"*\", rkeys, CIDs, at:// URIs, pages.",
+      valueName: "selector"))
+  var selectors: [String] = []
+
+  @OptionGroup var choice: SnapshotOptions
+
+  @OptionGroup var recordFilters: RecordFilterOptions
+
+  @OptionGroup var blobFilters: BlobFilterOptions
 
   @OptionGroup var reporting: ReportOptions
 

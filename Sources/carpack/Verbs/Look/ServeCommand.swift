@@ -8,11 +8,6 @@ internal import Terminal
 struct ServeCommand: ReportingCommand {
   static let page = ManualPage("serve", PackageResources.serve_txt)
 
-  @Argument(
-    help: ArgumentHelp("Archives, and folders to look for archives in.", valueName: "archive"),
-    completion: .file(extensions: ["zst"]))
-  var paths: [String]
-
   @Option(
     help: ArgumentHelp(
       "Where to listen: an address of this machine and a port (0 for any that is free), or one of the two. Others than loopback can be reached from other machines.",
@@ -44,6 +39,11 @@ struct ServeCommand: ReportingCommand {
 
   @Flag(help: "Give counters for Prometheus at /metrics.")
   var metrics = false
+
+  @Argument(
+    help: ArgumentHelp("Archives, and folders to look for archives in.", valueName: "archive"),
+    completion: .file(extensions: ["zst"]))
+  var paths: [String]
 
   @OptionGroup var limits: LimitOptions
 

@@ -16,13 +16,6 @@ struct StatusCommand: ReportingCommand, ConfigurableOptions {
     Setting(name: "max-age", kind: .text)
   ]
 
-  @Argument(
-    help: ArgumentHelp(
-      "Folders of archives, or archives; also s3://bucket/prefix/, s3:// and https:// addresses (default: this folder).",
-      valueName: "folder"),
-    completion: .directory)
-  var folders: [String] = []
-
   @Option(
     help: ArgumentHelp("Warn of accounts whose last backup is older: 26h, 7d.", valueName: "age"))
   var maxAge: Age?
@@ -32,7 +25,15 @@ struct StatusCommand: ReportingCommand, ConfigurableOptions {
     completion: .file())
   var prometheus: String?
 
-  @OptionGroup var store: StoreArguments
+  @Argument(
+    help: ArgumentHelp(
+      "Folders of archives, or archives; also s3://bucket/prefix/, s3:// and https:// addresses (default: this folder).",
+      valueName: "folder"),
+    completion: .directory)
+  var folders: [String] = []
+
+  @OptionGroup(title: "Object store options", visibility: .hidden)
+  var store: StoreArguments
 
   @OptionGroup var reporting: ReportOptions
 

@@ -10,11 +10,6 @@ internal import Viewer
 struct ViewCommand: ReportingCommand {
   static let page = ManualPage("view", PackageResources.view_txt)
 
-  @Argument(
-    help: ArgumentHelp("Archives, and folders to look for archives in.", valueName: "archive"),
-    completion: .file(extensions: ["zst"]))
-  var archives: [String] = []
-
   @Option(
     help: ArgumentHelp(
       "Write the page to a file, \"-\" for standard output.", valueName: "file"),
@@ -32,6 +27,11 @@ struct ViewCommand: ReportingCommand {
       "Where to listen: an address of this machine and a port, or one of the two; any port that is free unless one is given.",
       valueName: "address:port"))
   var bind = BindAddress(port: 0)
+
+  @Argument(
+    help: ArgumentHelp("Archives, and folders to look for archives in.", valueName: "archive"),
+    completion: .file(extensions: ["zst"]))
+  var archives: [String] = []
 
   @OptionGroup var limits: LimitOptions
 

@@ -14,15 +14,16 @@ internal import Terminal
 struct CompactCommand: ReportingCommand {
   static let page = ManualPage("compact", PackageResources.compact_txt)
 
-  @OptionGroup var archives: ChangedArchives
-
   @OptionGroup var destination: NewArchiveOptions
+
+  @OptionGroup var archives: ChangedArchives
 
   @OptionGroup var compression: CompressionOptions
 
-  @OptionGroup var limits: LimitOptions
+  @OptionGroup(title: "Object store options", visibility: .hidden)
+  var store: StoreArguments
 
-  @OptionGroup var store: StoreArguments
+  @OptionGroup var limits: LimitOptions
 
   @OptionGroup var reporting: ReportOptions
 

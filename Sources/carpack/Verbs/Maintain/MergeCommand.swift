@@ -14,12 +14,6 @@ internal import Terminal
 struct MergeCommand: ReportingCommand {
   static let page = ManualPage("merge", PackageResources.merge_txt)
 
-  @Argument(
-    help: ArgumentHelp(
-      "The archives: files, https:// or s3:// addresses.", valueName: "archive"),
-    completion: .file(extensions: ["zst"]))
-  var files: [String]
-
   @Option(
     name: [.customShort("o"), .customLong("output")],
     help: ArgumentHelp("The archive to write.", valueName: "file"), completion: .file())
@@ -33,11 +27,18 @@ struct MergeCommand: ReportingCommand {
     help: "Keep private data, or leave it out.")
   var keepsPrivateData: Bool?
 
+  @Argument(
+    help: ArgumentHelp(
+      "The archives: files, https:// or s3:// addresses.", valueName: "archive"),
+    completion: .file(extensions: ["zst"]))
+  var files: [String]
+
   @OptionGroup var compression: CompressionOptions
 
-  @OptionGroup var limits: LimitOptions
+  @OptionGroup(title: "Object store options", visibility: .hidden)
+  var store: StoreArguments
 
-  @OptionGroup var store: StoreArguments
+  @OptionGroup var limits: LimitOptions
 
   @OptionGroup var reporting: ReportOptions
 

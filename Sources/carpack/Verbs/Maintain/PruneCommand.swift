@@ -17,8 +17,6 @@ struct PruneCommand: ReportingCommand, ConfigurableOptions {
   ]
   static let settings = rules.map { Setting(name: $0, kind: .text, rivals: rules) }
 
-  @OptionGroup var archives: ChangedArchives
-
   @Option(help: ArgumentHelp("Keep the last so many.", valueName: "n"))
   var keepLast: Int?
 
@@ -39,10 +37,12 @@ struct PruneCommand: ReportingCommand, ConfigurableOptions {
       "Forget the snapshot with this number, whatever the rules say (repeatable).", valueName: "n"))
   var forget: [Int] = []
 
-  @OptionGroup var accountOption: AccountOption
-
   @Flag(help: "Show what would be kept and what forgotten, and change nothing.")
   var dryRun = false
+
+  @OptionGroup var archives: ChangedArchives
+
+  @OptionGroup var accountOption: AccountOption
 
   @OptionGroup var reporting: ReportOptions
 

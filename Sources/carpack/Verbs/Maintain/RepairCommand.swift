@@ -12,10 +12,6 @@ internal import Terminal
 struct RepairCommand: ReportingCommand {
   static let page = ManualPage("repair", PackageResources.repair_txt)
 
-  @OptionGroup var archives: ChangedArchives
-
-  @OptionGroup var destination: NewArchiveOptions
-
   @Option(
     help: ArgumentHelp(
       "Another archive that may have what is lost, such as an older copy: a file, an https:// or s3:// address (repeatable).",
@@ -23,11 +19,16 @@ struct RepairCommand: ReportingCommand {
     completion: .file(extensions: ["zst"]))
   var from: [String] = []
 
+  @OptionGroup var destination: NewArchiveOptions
+
+  @OptionGroup var archives: ChangedArchives
+
   @OptionGroup var compression: CompressionOptions
 
-  @OptionGroup var limits: LimitOptions
+  @OptionGroup(title: "Object store options", visibility: .hidden)
+  var store: StoreArguments
 
-  @OptionGroup var store: StoreArguments
+  @OptionGroup var limits: LimitOptions
 
   @OptionGroup var reporting: ReportOptions
 

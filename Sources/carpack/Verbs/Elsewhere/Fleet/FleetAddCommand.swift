@@ -10,10 +10,6 @@ internal import XRPC
 struct FleetAddCommand: ReportingCommand {
   static let page = ManualPage("add", PackageResources.fleet_add_txt, below: "carpack fleet")
 
-  @Argument(
-    help: ArgumentHelp("The accounts: handles, DIDs or at:// URIs.", valueName: "account"))
-  var accounts: [String] = []
-
   @Option(
     name: .customLong("accounts"),
     help: ArgumentHelp(
@@ -45,9 +41,14 @@ struct FleetAddCommand: ReportingCommand {
     help: "Back these accounts up as soon as a new revision is shown, too.")
   var onChange: Bool?
 
+  @Argument(
+    help: ArgumentHelp("The accounts: handles, DIDs or at:// URIs.", valueName: "account"))
+  var accounts: [String] = []
+
   @OptionGroup var fleet: FleetArguments
 
-  @OptionGroup(title: "Network options") var network: NetworkCommandOptions
+  @OptionGroup(title: "Network options", visibility: .hidden)
+  var network: NetworkCommandOptions
 
   @OptionGroup var reporting: ReportOptions
 

@@ -70,7 +70,8 @@ struct FleetInitCommand: Verb {
 
   @OptionGroup var fleet: FleetArguments
 
-  @OptionGroup var place: StoreArguments
+  @OptionGroup(title: "Object store options", visibility: .hidden)
+  var place: StoreArguments
 
   @OptionGroup var common: CommonOptions
 

@@ -29,19 +29,21 @@ struct FleetWorkCommand: ReportingCommand {
       valueName: "place"))
   var metrics: String?
 
-  @OptionGroup var fleet: FleetArguments
-
-  @OptionGroup var exclusive: ExclusiveOption
-
-  @OptionGroup var store: StoreArguments
-
   @OptionGroup var size: BlobSize
 
   @OptionGroup var repositorySize: RepositorySize
 
+  @OptionGroup var fleet: FleetArguments
+
   @OptionGroup var compression: CompressionOptions
 
-  @OptionGroup(title: "Network options") var network: NetworkCommandOptions
+  @OptionGroup(title: "Network options", visibility: .hidden)
+  var network: NetworkCommandOptions
+
+  @OptionGroup(title: "Object store options", visibility: .hidden)
+  var store: StoreArguments
+
+  @OptionGroup var exclusive: ExclusiveOption
 
   @OptionGroup var reporting: ReportOptions
 

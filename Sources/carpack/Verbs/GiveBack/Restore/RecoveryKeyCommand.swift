@@ -114,7 +114,8 @@ struct KeyAccountOptions: ParsableArguments {
   @Argument(help: ArgumentHelp("The account: a handle or a DID.", valueName: "account"))
   var account: String
 
-  @OptionGroup var network: NetworkCommandOptions
+  @OptionGroup(title: "Network options", visibility: .hidden)
+  var network: NetworkCommandOptions
 
   /// Its keys.
   func keys(_ network: Network) async throws -> PLCUpdate {
@@ -183,13 +184,6 @@ struct AddKeyCommand: Verb {
   static let page = ManualPage(
     "add", PackageResources.recovery_key_add_txt, below: "carpack recovery-key")
 
-  @Argument(help: ArgumentHelp("The file with the key.", valueName: "keyfile"), completion: .file())
-  var key: String
-
-  @OptionGroup var options: KeyAccountOptions
-
-  @OptionGroup var login: OwnerLogin
-
   @Option(
     help: ArgumentHelp("A rotation key that signs, instead of the server.", valueName: "keyfile"),
     completion: .file())
@@ -200,8 +194,18 @@ struct AddKeyCommand: Verb {
       "The code that the server has sent by mail for signing the operation.", valueName: "code"))
   var mailCode: String?
 
-  @Flag(help: "Send the operation without asking.")
-  var yesIdentity = false
+  /// A step that is asked about.
+  enum Step: String, CaseIterable, ExpressibleByArgument { case identity }
+
+  @Option(help: ArgumentHelp("Send the operation without asking.", valueName: "step"))
+  var yes: [Step] = []
+
+  @Argument(help: ArgumentHelp("The file with the key.", valueName: "keyfile"), completion: .file())
+  var key: String
+
+  @OptionGroup var options: KeyAccountOptions
+
+  @OptionGroup var login: OwnerLogin
 
   @OptionGroup var reporting: ReportOptions
 
@@ -218,7 +222,7 @@ struct AddKeyCommand: Verb {
     let code = mailCode.map { Secret($0) }
     let networkOptions = try options.network.options()
     let display = RestoreDisplay(reporting.common)
-    let isAgreed = yesIdentity
+    let isAgreed = yes.contains(.identity)
     let (did, isSent) = try runBlocking { [options] in
       let keys = try await options.keys(Network(networkOptions))
       guard keys.place(of: own) != 0 else { return (keys.did, true) }
@@ -233,7 +237,7 @@ struct AddKeyCommand: Verb {
     }
     guard isSent else {
       throw Failure(
-        "the operation was not sent: that was not agreed to", hint: "--yes-identity agrees",
+        "the operation was not sent: that was not agreed to", hint: "--yes identity agrees",
         status: .incomplete)
     }
     if Console.isJSON {

@@ -11,23 +11,24 @@ internal import XRPC
 struct RehearseCommand: Verb {
   static let page = ManualPage("rehearse", PackageResources.rehearse_txt)
 
-  @OptionGroup var argument: ArchiveArgument
-
-  @OptionGroup var choice: SnapshotOptions
-
   @Option(help: ArgumentHelp("The server to rehearse on.", valueName: "url"))
   var to: String
 
   @Flag(help: "Make the account there without asking, though it cannot be removed.")
   var yes = false
 
-  @OptionGroup var login: OwnerLogin
+  @OptionGroup var argument: ArchiveArgument
+
+  @OptionGroup var choice: SnapshotOptions
 
   @OptionGroup var account: NewAccountOptions
 
   @OptionGroup var keys: OwnerKeys
 
-  @OptionGroup var network: NetworkCommandOptions
+  @OptionGroup var login: OwnerLogin
+
+  @OptionGroup(title: "Network options", visibility: .hidden)
+  var network: NetworkCommandOptions
 
   @OptionGroup var reporting: ReportOptions
 

@@ -85,32 +85,23 @@ struct NewAccountOptions: ParsableArguments {
 
 /// What may be done without being asked about.
 struct AgreementOptions: ParsableArguments {
-  @Flag(help: "Send the operation that decides where the account lives, without asking.")
-  var yesIdentity = false
+  /// A step that is asked about.
+  enum Step: String, CaseIterable, ExpressibleByArgument {
+    case identity, activate
+    case deactivateOld = "deactivate-old"
+    case deleteOld = "delete-old"
+    case rewrite
+  }
 
-  @Flag(help: "Activate the account on the new server, without asking.")
-  var yesActivate = false
-
-  @Flag(help: "Deactivate the account on the old server, without asking (with --deactivate-old).")
-  var yesDeactivateOld = false
-
-  @Flag(help: "Let the old server delete the account, without asking (with --delete-old-after).")
-  var yesDeleteOld = false
-
-  @Flag(help: "Delete records and write them again, without asking (with --rewrite-records).")
-  var yesRewrite = false
+  @Option(
+    help: ArgumentHelp(
+      "Do a step without asking: send the operation that decides where the account lives; activate the account on the new server; deactivate it on the old one (with --deactivate-old); let that delete it (with --delete-old-after); delete records and write them again (with --rewrite-records). May be repeated.",
+      valueName: "step"))
+  var yes: [Step] = []
 
   /// Whether something may be done: said beforehand, or on the terminal.
   func agrees(_ question: RestoreQuestion) -> Bool {
-    let isSaid =
-      switch question {
-      case .identity: yesIdentity
-      case .rewriting: yesRewrite
-      case .activation: yesActivate
-      case .deactivation: yesDeactivateOld
-      case .deletion: yesDeleteOld
-      }
-    return isSaid || Console.agrees(question.sentence)
+    yes.contains(question.step) || Console.agrees(question.sentence)
   }
 }
 

@@ -17,10 +17,6 @@ internal import XRPC
 struct RestoreCommand: Verb {
   static let page = ManualPage("restore", PackageResources.restore_txt)
 
-  @OptionGroup var argument: ArchiveArgument
-
-  @OptionGroup var choice: SnapshotOptions
-
   @Option(help: ArgumentHelp("The server to restore to.", valueName: "url"))
   var to: String?
 
@@ -52,12 +48,6 @@ struct RestoreCommand: Verb {
   )
   var rewriteRecords = false
 
-  @OptionGroup var login: OwnerLogin
-
-  @OptionGroup var account: NewAccountOptions
-
-  @OptionGroup var keys: OwnerKeys
-
   @Option(
     help: ArgumentHelp(
       "The code that the old server has sent by mail for signing the operation.",
@@ -67,8 +57,12 @@ struct RestoreCommand: Verb {
   @Flag(help: "Do without the old server, though it answers.")
   var abandonOld = false
 
-  @Flag(help: "Go on though blobs are missing on the new server.")
-  var acceptMissing = false
+  /// What may be accepted.
+  enum Acceptance: String, CaseIterable, ExpressibleByArgument { case missing }
+
+  @Option(
+    help: ArgumentHelp("Go on though blobs are missing on the new server.", valueName: "kind"))
+  var accept: [Acceptance] = []
 
   @Flag(help: "Do not read the blobs back from the new server.")
   var skipBlobComparison = false
@@ -91,7 +85,18 @@ struct RestoreCommand: Verb {
 
   @OptionGroup var agreement: AgreementOptions
 
-  @OptionGroup var network: NetworkCommandOptions
+  @OptionGroup var argument: ArchiveArgument
+
+  @OptionGroup var choice: SnapshotOptions
+
+  @OptionGroup var account: NewAccountOptions
+
+  @OptionGroup var keys: OwnerKeys
+
+  @OptionGroup var login: OwnerLogin
+
+  @OptionGroup(title: "Network options", visibility: .hidden)
+  var network: NetworkCommandOptions
 
   @OptionGroup var reporting: ReportOptions
 
@@ -181,7 +186,7 @@ struct RestoreCommand: Verb {
     options.mailCode = mailCode.map { Secret($0) }
     (options.asNew, options.rewritesReferences) = (asNew, rewriteReferences)
     options.abandonsOld = abandonOld
-    options.acceptsMissing = acceptMissing
+    options.acceptsMissing = accept.contains(.missing)
     options.acceptsOlder = choice.at != nil
     options.deactivatesOld = deactivateOld
     options.deleteOldAfter = deleteOldAfter

@@ -16,12 +16,17 @@ extension RestoreQuestion {
 
   /// The option that answers it beforehand.
   var option: String {
+    (step == .rewrite ? "--rewrite-records " : "") + "--yes \(step.rawValue)"
+  }
+
+  /// The step that it is about.
+  var step: AgreementOptions.Step {
     switch self {
-    case .identity: "--yes-identity"
-    case .rewriting: "--rewrite-records --yes-rewrite"
-    case .activation: "--yes-activate"
-    case .deactivation: "--yes-deactivate-old"
-    case .deletion: "--yes-delete-old"
+    case .identity: .identity
+    case .rewriting: .rewrite
+    case .activation: .activate
+    case .deactivation: .deactivateOld
+    case .deletion: .deleteOld
     }
   }
 }
@@ -142,7 +147,7 @@ extension RestoreError {
       "a server may have a limit for repositories, may take none, and may answer 500 to one that it cannot read"
     case .otherRepository, .notWrittenAgain: nil
     case .missingBlobs:
-      "--accept-missing goes on without them; \"carpack fill\" may find them first"
+      "--accept missing goes on without them; \"carpack fill\" may find them first"
     case .codeSent: "run the same command again with --mail-code CODE"
     case .identityUnchanged, .notActivated: nil
     case .otherServer: "if that is the same server, name it like that with --to"
