@@ -1,4 +1,5 @@
 package import Archive
+internal import Files
 package import IPLD
 package import Snapshots
 
@@ -33,5 +34,50 @@ package struct RecordHistory {
       guard cid != last else { continue }
       changes.append((entry, last == nil, cid))
     }
+  }
+
+  /// The number of the last snapshot up to one that has it no more, where one before had it.
+  package func deletion(upTo number: Int) -> Int? {
+    changes.last { $0.cid == nil && $0.entry.number <= number }?.entry.number
+  }
+
+  /// The number of the last snapshot before one that has it, or else of the first after that.
+  ///
+  /// - Parameter entries: the snapshots of its account, the oldest first.
+  package func snapshot(nearest number: Int, of entries: [SnapshotHistory.Entry]) -> Int? {
+    let last = entries.last { entry in
+      let change = changes.last { $0.entry.number <= entry.number }
+      return entry.number < number && change?.cid != nil
+    }
+    return last?.number ?? changes.first { $0.cid != nil }?.entry.number
+  }
+
+  /// The path of the only record that is meant: of a key alone, that in the newest snapshot that
+  /// has it; nil if none of the snapshots has it.
+  ///
+  /// - Parameters:
+  ///   - selector: what means a record.
+  ///   - entries: the snapshots of an account, the oldest first.
+  ///   - reader: the archive.
+  /// - Throws: ``BackupError`` for a selector that is none; what reading a snapshot throws.
+  package static func path(
+    _ selector: String, in entries: [SnapshotHistory.Entry], _ reader: ArchiveReader
+  ) throws -> String? {
+    guard case .records(let pattern, _) = try Selector(selector) else { return nil }
+    if let path = pattern.exactPath {
+      return RecordHistory(of: path, in: entries, reader).changes.isEmpty ? nil : path
+    }
+    guard pattern.isKeyAlone else { return nil }
+    for entry in entries.reversed() {
+      do {
+        let snapshot = try ArchivedSnapshot(entry.cid, in: reader)
+        if case .record(let path)? = try Selection.items([selector], in: snapshot).first {
+          return path
+        }
+      } catch BackupError.notFound, BackupError.notInRemains {
+        continue
+      }
+    }
+    return nil
   }
 }

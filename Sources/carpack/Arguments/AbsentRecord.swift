@@ -34,7 +34,7 @@ extension OpenedArchive {
       here.cid == entries.last?.cid
       ? "the newest snapshot" : "snapshot number \(here.number), made \(here.createdAt)"
     let selector = try Selector(word)
-    guard let path = try recordPath(word, in: entries) else {
+    guard let path = try RecordHistory.path(word, in: entries, reader) else {
       // A record was looked for in all of them, and a CID in the whole file.
       if selector.meansOneRecord || entries.count == 1 { return BackupError.notFound(word) }
       if case .cid = selector { return BackupError.notFound(word) }
@@ -43,35 +43,10 @@ extension OpenedArchive {
         hint: "another may have it: \"carpack log\" lists them, --at chooses", status: .noInput)
     }
     let record = RecordHistory(of: path, in: entries, reader)
-    let deletion = record.changes.last { $0.cid == nil && $0.entry.number <= here.number }
-    let fate = deletion.map { "; deleted in snapshot \($0.entry.number)" } ?? ""
-    // The last snapshot before this one that has it, or else the first after it.
-    let last = entries.last { entry in
-      let change = record.changes.last { $0.entry.number <= entry.number }
-      return entry.number < here.number && change?.cid != nil
-    }
-    let number = last?.number ?? record.changes.first { $0.cid != nil }?.entry.number
+    let fate = record.deletion(upTo: here.number).map { "; deleted in snapshot \($0)" } ?? ""
+    let number = record.snapshot(nearest: here.number, of: entries)
     return Failure(
       "\(word) is not in \(place)\(fate)",
       hint: number.map { "snapshot \($0) has it: --at \($0)" }, status: .noInput)
-  }
-
-  /// The path of the only record that is meant: of a key alone, that in the newest snapshot that
-  /// has it; nil if none of the snapshots has it.
-  func recordPath(_ selector: String, in entries: [SnapshotHistory.Entry]) throws -> String? {
-    guard case .records(let pattern, _) = try Selector(selector) else { return nil }
-    if let path = pattern.exactPath {
-      return RecordHistory(of: path, in: entries, reader).changes.isEmpty ? nil : path
-    }
-    guard pattern.isKeyAlone else { return nil }
-    for entry in entries.reversed() {
-      do {
-        let found = try Selection.items([selector], in: snapshot(entry))
-        if case .record(let path)? = found.first { return path }
-      } catch BackupError.notFound, BackupError.notInRemains {
-        continue
-      }
-    }
-    return nil
   }
 }

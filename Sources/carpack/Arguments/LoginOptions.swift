@@ -16,34 +16,45 @@ struct LoginOptions: ParsableArguments {
   )
   var login = false
 
-  @Option(
-    help: ArgumentHelp("The file whose first line is the app password.", valueName: "file"),
-    completion: .file())
-  var passwordFile: String?
+  @OptionGroup var given: LoginSecrets
 
-  @Option(
-    help: ArgumentHelp(
-      "The code that the server has sent by mail, if the account asks for one.",
-      valueName: "code"))
-  var authFactorToken: String?
-
-  func validate() throws {
-    guard login || (passwordFile == nil && authFactorToken == nil) else {
-      throw ValidationError("--password-file and --auth-factor-token go with --login")
-    }
-  }
+  func validate() throws { try given.check(login) }
 
   /// What begins a session, if one is wanted; a session asks for nothing before it is used.
   ///
   /// - Throws: ``Failure`` if there is no password.
   func session() throws -> (@Sendable (DID, String, Network) async throws -> Session)? {
     guard login else { return nil }
-    let password = try Self.input.need(passwordFile)
-    let code = authFactorToken.map { Secret($0) }
+    let password = try Self.input.need(given.passwordFile)
+    let code = given.code
     return { did, server, network in
       Session(
         service: server, network: network, identifier: did.text, password: password,
         authFactorToken: code, allowTakendown: true)
+    }
+  }
+}
+
+/// What a login takes.
+struct LoginSecrets: ParsableArguments {
+  @Option(
+    help: ArgumentHelp(
+      "With --login: the file whose first line is the password.", valueName: "file"),
+    completion: .file())
+  var passwordFile: String?
+
+  @Option(
+    help: ArgumentHelp(
+      "With --login: the code that the server has sent by mail, if it asks for one.",
+      valueName: "code"))
+  var authFactorToken: String?
+
+  var code: Secret? { authFactorToken.map { Secret($0) } }
+
+  /// Refuses them without a login.
+  func check(_ isLogin: Bool) throws {
+    guard isLogin || (passwordFile == nil && authFactorToken == nil) else {
+      throw ValidationError("--password-file and --auth-factor-token go with --login")
     }
   }
 }

@@ -1,4 +1,6 @@
 internal import ATProtocol
+internal import Files
+internal import SystemPackage
 internal import TOML
 internal import Terminal
 
@@ -81,11 +83,35 @@ struct Configuration {
 
   private static let loaded = Result<Configuration?, any Error> {
     guard !CommandWords.has(absence), let location else { return nil }
-    guard let bytes = try TrustedFile.read(location, limit: TOMLDocument.maximumLength) else {
-      return nil
+    let bytes: [UInt8]?
+    do throws(TrustedFile.Fault) {
+      bytes = try TrustedFile.read(location, limit: TOMLDocument.maximumLength)
+    } catch {
+      throw failure(error, location)
     }
-    return try ConfigurationReader.read(bytes, at: location)
+    return try bytes.map { try ConfigurationReader.read($0, at: location) }
   }
+
+  /// Why the file is not read.
+  private static func failure(_ fault: TrustedFile.Fault, _ path: String) -> Failure {
+    let (power, hint) = ("the configuration can run programs, and", doWithout)
+    return switch fault {
+    case .notAFile: Failure("\(path) is not a file", hint: hint, status: .noInput, at: path)
+    case .belongsToAnother(let place):
+      Failure("\(power) \(place) belongs to another user", hint: hint, status: .refused, at: place)
+    case .writableByOthers(let place):
+      Failure(
+        "\(power) \(place) may be written to by others", hint: "chmod go-w '\(place)'",
+        status: .refused, at: place)
+    case .unreadable(let error):
+      Failure(
+        "could not read \(path): \(error)", hint: hint,
+        status: error == .ioError ? .ioError : .noInput, at: path)
+    }
+  }
+
+  /// What to do about a file that cannot be used.
+  static let doWithout = "--\(absence) does without the configuration file"
 }
 
 /// An account that the file lists, and what holds for it alone.

@@ -23,7 +23,8 @@ struct RecordLog {
     let entries = history.entries.filter { $0.did == did }
     // A path that no snapshot has may be in one that cannot be read.
     guard
-      let path = try opened.recordPath(selector, in: entries) ?? Selector(selector).exactPath
+      let path = try RecordHistory.path(selector, in: entries, opened.reader)
+        ?? Selector(selector).exactPath
     else { throw BackupError.notFound(selector) }
     let record = RecordHistory(of: path, in: entries, opened.reader)
     for gap in record.gaps { Console.say(.damaged, "\(opened.name): \(gap)") }
@@ -43,7 +44,8 @@ struct RecordLog {
     if let named = try Selector(selector).account { return try history.account(named.text) }
     if let chosen = try history.account(accountOption.account) { return chosen }
     let owners = try history.newestOfAccounts.map(\.did).filter { did in
-      try opened.recordPath(selector, in: history.entries.filter { $0.did == did }) != nil
+      try RecordHistory.path(
+        selector, in: history.entries.filter { $0.did == did }, opened.reader) != nil
     }
     guard owners.count <= 1 else {
       throw SelectionError.severalAccounts(owners.map { history.name(of: $0) })

@@ -18,27 +18,14 @@ struct OwnerLogin: ParsableArguments {
   )
   var login = false
 
-  @Option(
-    help: ArgumentHelp("The file whose first line is the password.", valueName: "file"),
-    completion: .file())
-  var passwordFile: String?
+  @OptionGroup var given: LoginSecrets
 
-  @Option(
-    help: ArgumentHelp(
-      "The code that the server has sent by mail, if it wants one for logging in.",
-      valueName: "code"))
-  var authFactorToken: String?
-
-  func validate() throws {
-    guard login || (passwordFile == nil && authFactorToken == nil) else {
-      throw ValidationError("--password-file and --auth-factor-token go with --login")
-    }
-  }
+  func validate() throws { try given.check(login) }
 
   /// The password; nil without --login.
-  func password() throws -> Secret? { login ? try Self.input.need(passwordFile) : nil }
+  func password() throws -> Secret? { login ? try Self.input.need(given.passwordFile) : nil }
 
-  var code: Secret? { authFactorToken.map { Secret($0) } }
+  var code: Secret? { given.code }
 }
 
 /// The account on the new server.

@@ -2,13 +2,12 @@ internal import ATProtocol
 internal import Archive
 internal import Files
 internal import IPLD
-internal import Snapshots
 
-/// The keys of a snapshot's tree, found without walking all of it.
-struct TreeKeys {
-  /// How many paths are offered at a time.
+/// The beginnings of the keys of a snapshot's tree, found without walking all of it.
+package struct TreeKeys {
+  /// How many paths are given at a time.
   ///
-  /// Where more begin alike, what they go on with is offered first.
+  /// Where more begin alike, what they go on with is given first.
   private static let maximumCount = 300
   private static let maximumNode = 4 << 20
 
@@ -16,17 +15,13 @@ struct TreeKeys {
   private let root: CID
   private var nodes: [CID: [UInt8]] = [:]
 
-  init(_ snapshot: ArchivedSnapshot) throws {
-    reader = snapshot.reader
-    let commit = snapshot.snapshot.commit
-    guard let bytes = try reader.body(of: commit, limit: Self.maximumNode) else {
-      throw BackupError.notFound("\(commit)")
-    }
-    root = try Commit(bytes.span).data
+  /// The keys of a snapshot.
+  package init(_ snapshot: ArchivedSnapshot) throws {
+    (reader, root) = (snapshot.reader, try snapshot.treeRoot)
   }
 
   /// What may follow a beginning: whole collections with a slash, or paths in one.
-  mutating func next(after typed: String) throws -> [String] {
+  package mutating func next(after typed: String) throws -> [String] {
     guard typed.utf8.contains(UInt8(ascii: "/")) else {
       return try groups(Array(typed.utf8)) { key in
         key.firstIndex(of: UInt8(ascii: "/")).map { $0 + 1 }
@@ -69,7 +64,7 @@ struct TreeKeys {
     return try descent.next { cid in
       if let known = nodes[cid] { return known }
       let node = try reader.body(of: cid, limit: Self.maximumNode)
-      // Enough for every path to a menu's keys, and bounded whatever the tree is.
+      // Enough for every path to so many keys, and bounded whatever the tree is.
       if nodes.count < 4096 { nodes[cid] = node }
       return node
     }?.key

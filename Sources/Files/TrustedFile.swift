@@ -1,29 +1,39 @@
 internal import LibC
-internal import SystemPackage
-internal import Terminal
+package import SystemPackage
 
 /// A file that decides what is run: read only if no one but the user and root can have written it.
 ///
 /// The file and its folder belong to the user or root, and neither group nor others may write to
 /// them. In no folder on the way there, the way of symbolic links included, can others put
 /// something else in its place. Therefore what was checked is what is opened.
-struct TrustedFile {
+package enum TrustedFile {
+  /// Why a file is not read.
+  package enum Fault: Error {
+    /// There is something else than a file.
+    case notAFile
+    /// It, or a folder on the way there, belongs to another user.
+    case belongsToAnother(String)
+    /// It, or a folder on the way there, may be written to by others.
+    case writableByOthers(String)
+    /// A system call failed.
+    case unreadable(Errno)
+  }
+
   /// How many symbolic links are followed, as Linux does.
   private static let maximumLinks = 40
 
   /// Reads a file.
   ///
   /// - Returns: Its bytes, one more than `limit` if it is longer; nil if there is none.
-  /// - Throws: ``Failure`` if others may write to it, or it cannot be read.
-  static func read(_ path: String, limit: Int) throws -> [UInt8]? {
+  package static func read(_ path: String, limit: Int) throws(Fault) -> [UInt8]? {
     guard let place = try resolved(path) else { return nil }
     let descriptor = unsafe open(place, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC)
-    guard descriptor >= 0 else { throw unreadable(path, errno) }
+    guard descriptor >= 0 else { throw .unreadable(Errno(rawValue: errno)) }
     defer { close(descriptor) }
     var status = stat()
-    guard unsafe fstat(descriptor, &status) == 0 else { throw unreadable(path, errno) }
+    guard unsafe fstat(descriptor, &status) == 0 else { throw .unreadable(Errno(rawValue: errno)) }
     guard status.st_mode & S_IFMT == S_IFREG else {
-      throw Failure("\(path) is not a file", hint: doWithout, status: .noInput, at: path)
+      throw .notAFile
     }
     try check(status, place, isFolder: false)
     var bytes = [UInt8](repeating: 0, count: limit + 1)
@@ -32,7 +42,7 @@ struct TrustedFile {
       let step = unsafe bytes.withUnsafeMutableBytes { buffer in
         unsafe Self.read(descriptor, UnsafeMutableRawBufferPointer(rebasing: buffer[count...]))
       }
-      guard step >= 0 else { throw unreadable(path, errno) }
+      guard step >= 0 else { throw .unreadable(Errno(rawValue: errno)) }
       if step == 0 { break }
       count += step
     }
@@ -44,7 +54,7 @@ struct TrustedFile {
   }
 
   /// The path without symbolic links, every folder on the way checked; nil if it leads nowhere.
-  private static func resolved(_ path: String) throws -> String? {
+  private static func resolved(_ path: String) throws(Fault) -> String? {
     var pending = Array(path.split(separator: "/").reversed())
     var real = ""
     var links = 0
@@ -66,7 +76,7 @@ struct TrustedFile {
         guard links <= maximumLinks, let target = target(of: place) else { return nil }
         // In a folder such as /tmp it may be someone else's.
         guard isTrusted(status.st_uid) || status.st_uid == root.st_uid else {
-          throw refused(place, "belongs to another user", doWithout)
+          throw .belongsToAnother(place)
         }
         if target.hasPrefix("/") { real = "" }
         pending += target.split(separator: "/").reversed()
@@ -86,7 +96,7 @@ struct TrustedFile {
   /// Checks what may be the folder of the file, or of a link that leads on from there.
   private static func checkFolder(
     _ status: stat, _ place: String, holding name: Substring, root: uid_t
-  ) throws {
+  ) throws(Fault) {
     var entry = stat()
     guard unsafe lstat("\(place)/\(name)", &entry) == 0, name != "..", name != "." else { return }
     if entry.st_mode & S_IFMT == S_IFREG {
@@ -100,22 +110,22 @@ struct TrustedFile {
   ///
   /// Where a service sees no other users than its own, root goes by the same number as they do:
   /// that of `/`.
-  private static func checkAncestor(_ status: stat, _ place: String, root: uid_t) throws {
+  private static func checkAncestor(_ status: stat, _ place: String, root: uid_t) throws(Fault) {
     guard isTrusted(status.st_uid) || status.st_uid == root else {
-      throw refused(place, "belongs to another user", doWithout)
+      throw .belongsToAnother(place)
     }
     // Where the sticky bit is set, as on /tmp, everyone may move only what is their own.
     guard status.st_mode & 0o022 == 0 || status.st_mode & S_ISVTX != 0 else {
-      throw refused(place, "may be written to by others", "chmod go-w '\(place)'")
+      throw .writableByOthers(place)
     }
   }
 
-  private static func check(_ status: stat, _ place: String, isFolder: Bool) throws {
+  private static func check(_ status: stat, _ place: String, isFolder: Bool) throws(Fault) {
     guard isTrusted(status.st_uid) else {
-      throw refused(place, "belongs to another user", doWithout)
+      throw .belongsToAnother(place)
     }
     guard status.st_mode & 0o022 == 0 else {
-      throw refused(place, "may be written to by others", "chmod go-w '\(place)'")
+      throw .writableByOthers(place)
     }
   }
 
@@ -126,19 +136,5 @@ struct TrustedFile {
     let count = unsafe readlink(link, &buffer, buffer.count)
     guard count > 0, count < buffer.count else { return nil }
     return String(validating: buffer.prefix(count).map(UInt8.init(bitPattern:)), as: UTF8.self)
-  }
-
-  private static let doWithout = "--no-config does without the configuration file"
-
-  private static func refused(_ place: String, _ why: String, _ hint: String) -> Failure {
-    Failure(
-      "the configuration can run programs, and \(place) \(why)", hint: hint, status: .refused,
-      at: place)
-  }
-
-  private static func unreadable(_ path: String, _ code: CInt) -> Failure {
-    Failure(
-      "could not read \(path): \(Errno(rawValue: code))", hint: doWithout,
-      status: code == EIO ? .ioError : .noInput, at: path)
   }
 }
