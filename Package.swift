@@ -181,8 +181,8 @@ let package = Package(
       dependencies: backup + [
         "CGlibc", "Fleet", "ObjectStore", "Reports", "TOML", "Terminal", "Viewer", arguments,
       ],
-      // What verbs say of themselves.
-      resources: [.embedInCode("Manual")],
+      // What verbs say of themselves, and what shells read to complete a line.
+      resources: [.embedInCode("Manual"), .embedInCode("Completion/Scripts")],
       swiftSettings: strict, linkerSettings: staticLibraries),
 
     // What the suites share: the corpus, temporary folders, running the built command.

@@ -66,10 +66,7 @@ final class OpenedArchive {
   /// The history of an archive that has one, for choosing from it.
   func usableHistory() throws -> SnapshotHistory {
     let history = try self.history
-    if let error = newestIsForeign(history) { throw error }
-    if history.entries.isEmpty {
-      throw history.breaks.first.map { $0 as any Error } ?? SnapshotError.noSnapshot
-    }
+    try history.refuseUnusable()
     return history
   }
 
@@ -81,22 +78,9 @@ final class OpenedArchive {
   private func snapshots(_ selector: SnapshotSelector?, _ account: String?) throws
     -> [ArchivedSnapshot]
   {
-    let history = try self.history
-    if let error = newestIsForeign(history) { throw error }
-    guard !history.entries.isEmpty else {
-      guard selector == nil, account == nil else {
-        throw history.breaks.first.map { $0 as any Error } ?? SnapshotError.noSnapshot
-      }
-      guard !history.breaks.isEmpty || reader.recovery != nil else {
-        throw SnapshotError.noSnapshot
-      }
-      isSalvaged = true
-      return [try ArchivedSnapshot.salvaged(from: reader)]
-    }
-    let did = try history.account(account)
-    return try history.select(selector ?? .latest, of: did).map { entry in
-      try ArchivedSnapshot(entry.cid, in: reader)
-    }
+    let found = try history.snapshots(selector, of: account)
+    if found.areSalvaged { isSalvaged = true }
+    return found.snapshots
   }
 
   /// The one snapshot that was asked for, and that single things are looked for in: those that name
@@ -115,7 +99,7 @@ final class OpenedArchive {
       : history.account(options.accountOption.account)
     for selector in selectors {
       guard let authority = try Selector(selector).account else { continue }
-      guard let owner = try owner(authority.text, history) else {
+      guard let owner = try history.owner(authority.text) else {
         throw BackupError.notFound(selector)
       }
       guard account == nil || account == owner else {
@@ -132,35 +116,6 @@ final class OpenedArchive {
       throw SelectionError.severalAccounts(found.map { history.name(of: $0.snapshot.did) })
     }
     return found[0]
-  }
-
-  /// The account that an AT URI names; nil if it is not in the archive.
-  ///
-  /// Where no handle was ever known, any may be the account's.
-  private func owner(_ authority: String, _ history: SnapshotHistory) throws -> DID? {
-    do {
-      return try history.account(authority)
-    } catch {
-      guard case .noSuchAccount = error else { throw error }
-      let accounts =
-        history.entries.isEmpty
-        ? [try ArchivedSnapshot.salvaged(from: reader).snapshot.did]
-        : history.newestOfAccounts.map(\.did)
-      guard accounts.count == 1, let only = accounts.first else { return nil }
-      let hasHandle = history.entries.contains { $0.handle != nil }
-      return authority.hasPrefix("did:") || hasHandle
-        ? (authority == only.text ? only : nil) : only
-    }
-  }
-
-  /// Why the newest manifest cannot be used, if that is not damage: a later version wrote it, and
-  /// an older one in its place would mislead.
-  private func newestIsForeign(_ history: SnapshotHistory) -> SnapshotError? {
-    guard let first = history.breaks.first(where: { $0.isOfManifest }), first.after == nil,
-      case .unusableManifest(_, let error) = first.reason
-    else { return nil }
-    if case .blockMissing = error { return nil }
-    return error
   }
 
   /// 11 if opening the file took a repair in memory or something is lost, 0 otherwise; says what
