@@ -2,6 +2,7 @@ internal import ATProtocol
 internal import ArgumentParser
 internal import Extraction
 internal import Files
+internal import Terminal
 
 /// Which records a verb is about.
 struct RecordFilterOptions: ParsableArguments {
