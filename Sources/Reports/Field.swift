@@ -73,9 +73,9 @@ package struct Field<Subject>: Sendable {
   }
 
   /// A field with a list of objects.
-  package init<Inner>(
-    _ name: String, _ meaning: String, each value: @escaping @Sendable (Subject) -> [Inner],
-    as fields: Fields<Inner>
+  package init<List: Sequence & SendableMetatype>(
+    _ name: String, _ meaning: String, each value: @escaping @Sendable (Subject) -> List,
+    as fields: Fields<List.Element>
   ) {
     self.init([.init(name, .list(of: .object(fields.table)), meaning)]) { subject, json in
       json.key(name)

@@ -53,6 +53,13 @@ package struct Report<Subject>: Sendable {
     Console.put(line: String(decoding: json.takeBytes(), as: UTF8.self))
   }
 
+  /// An object as a line.
+  package func line(_ subject: Subject) -> [UInt8] {
+    var json = JSONWriter()
+    write(subject, to: &json)
+    return json.takeBytes()
+  }
+
   /// Writes the object and ends the line.
   package func write(_ subject: Subject, to json: inout JSONWriter) {
     fields.write(subject, to: &json)
