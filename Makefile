@@ -144,8 +144,9 @@ run-page-tests: viewer
 	  else echo 'the readers of the page were not tested: there is no node'; fi
 	$(BROWSER_PYTHON) Serve/Viewer/tests/browser.py "$(TESTED_COMMAND)"
 
-schemas: ## write Docs/JSON.md and Docs/schemas again
-	python3 Scripts/json-schemas.py
+schemas: release ## write Docs/JSON.md and Docs/schemas again, from the reports
+	rm -f Docs/schemas/*.schema.json
+	"$(COMMAND)" ---schemas Docs
 
 fixtures: ## write Fixtures/ again, byte for byte the same
 	python3 Fixtures/generate.py

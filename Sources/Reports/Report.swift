@@ -41,7 +41,7 @@ package struct Report<Subject>: Sendable {
 
   /// Prints an object of results: a line, or indented with --pretty.
   package func print(_ subject: Subject) {
-    var json = JSONWriter(pretty: Console.isPretty)
+    var json = JSONWriter.ofResults
     write(subject, to: &json)
     Console.print(json.takeBytes().span)
   }
@@ -68,5 +68,14 @@ package struct Report<Subject>: Sendable {
 
   package var description: ReportDescription {
     ReportDescription(name: name, about: about, table: fields.table)
+  }
+}
+
+extension JSONWriter {
+  /// A writer of results: an object a line, or indented with --pretty.
+  ///
+  /// What it has at the end is still to be printed.
+  package static var ofResults: JSONWriter {
+    JSONWriter(pretty: Console.isPretty) { Console.print($0.span) }
   }
 }

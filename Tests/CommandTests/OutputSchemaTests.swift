@@ -82,7 +82,7 @@ struct `JSON on standard output and standard error` {
     let command = try Command(in: folder)
     let root = Command.packageRoot
     let result = try command.run(
-      "mkdir Docs && python3 \(root)/Scripts/json-schemas.py && diff -r Docs/schemas \(root)/Docs/schemas && diff Docs/JSON.md \(root)/Docs/JSON.md"
+      "mkdir -p Docs/schemas && carpack ---schemas Docs && diff -r Docs/schemas \(root)/Docs/schemas && diff Docs/JSON.md \(root)/Docs/JSON.md"
     )
     #expect(result.status == 0, "run `make schemas`: \(result.text)")
   }

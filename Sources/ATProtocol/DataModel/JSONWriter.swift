@@ -29,12 +29,19 @@ package struct JSONWriter: Sendable {
   /// Whether a value stands at the top, so that no second may follow before a line's end.
   private var isComplete = false
 
+  /// Where to what has been written goes, and is forgotten, whenever it is long.
+  private let sink: (@Sendable ([UInt8]) -> Void)?
+  private static let longest = 1 << 16
+
   /// A writer of nothing yet.
   ///
-  /// - Parameter pretty: one line per item, indented by two spaces for each level; otherwise no
-  ///   white space at all.
-  package init(pretty: Bool = false) {
-    isPretty = pretty
+  /// - Parameters:
+  ///   - pretty: one line per item, indented by two spaces for each level; otherwise no white space
+  ///     at all.
+  ///   - sink: receives what has been written whenever an object ends and that is longer than
+  ///     64 KiB; nil to keep all of it.
+  package init(pretty: Bool = false, sink: (@Sendable ([UInt8]) -> Void)? = nil) {
+    (isPretty, self.sink) = (pretty, sink)
   }
 
   /// Answers what has been written since the last time, and forgets it.
@@ -52,6 +59,7 @@ package struct JSONWriter: Sendable {
   /// Ends the object.
   package mutating func endObject() {
     end(isObject: true, "}")
+    if let sink, bytes.count > Self.longest { sink(takeBytes()) }
   }
 
   /// Begins an array.

@@ -138,7 +138,6 @@ final class InspectReport {
       report.digest.append(entry.key, report.cidText)
       guard report.listsRecords else { return }
       record.write(entry, to: &json)
-      if json.bytes.count > 1 << 16 { Console.print(&json) }
     }
     if report.listsRecords { json.endArray() }
   }

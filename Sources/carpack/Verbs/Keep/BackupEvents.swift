@@ -3,7 +3,9 @@ internal import Archive
 internal import HTTP
 internal import IPLD
 internal import Live
+internal import Reports
 internal import Snapshots
+internal import Terminal
 
 /// The events of `carpack backup` and `carpack fill` in JSON, an object each.
 enum BackupEvents {

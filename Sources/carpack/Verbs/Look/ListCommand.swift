@@ -186,7 +186,7 @@ struct Listing {
   private(set) var worst = ExitStatus.success
   /// Whether anything passed the filter.
   private(set) var hasFound = false
-  private var json = JSONWriter(pretty: Console.isPretty)
+  private var json = JSONWriter.ofResults
   private var lines = OutputLines()
 
   init(isJSON: Bool, isLong: Bool, showsOnlyMissing: Bool, filter: ItemFilter) {
@@ -221,7 +221,6 @@ struct Listing {
     let word = isAccepted ? Mark.acceptedAsLost.rawValue : mark
     if isJSON {
       Self.report.write((self, row, size, mark ?? "held"), to: &json)
-      if json.bytes.count > 1 << 15 { Console.print(&json) }
     } else if isLong {
       printLong(row, size, word)
     } else {
@@ -298,6 +297,6 @@ struct Listing {
 
   mutating func print() {
     lines.print()
-    Console.print(&json)
+    Console.print(json.takeBytes().span)
   }
 }

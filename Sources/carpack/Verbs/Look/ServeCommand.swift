@@ -1,6 +1,7 @@
 internal import ATProtocol
 internal import ArgumentParser
 internal import Files
+internal import Reports
 internal import Snapshots
 internal import Terminal
 
