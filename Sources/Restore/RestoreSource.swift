@@ -59,7 +59,7 @@ package struct RestoreSource: Sendable {
     var oddPath: (first: String, count: Int)?
     let root = try CARHeader(header.span).roots.first
     tree = RepositoryInspection(from: root, in: blocks) { record in
-      guard RecordPath.fault(in: record.key.span) != nil else { return }
+      guard RecordPath.oddity(in: record.key.span) != nil else { return }
       oddPath = (
         oddPath?.first ?? String(decoding: record.key, as: UTF8.self), (oddPath?.count ?? 0) + 1
       )

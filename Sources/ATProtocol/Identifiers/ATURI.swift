@@ -46,11 +46,6 @@ package struct ATURI: Identifier {
     self.init(authority: authority, collection: nil, recordKey: nil)
   }
 
-  /// The address of a record.
-  package init(authority: ATIdentifier, path: RecordPath) {
-    self.init(authority: authority, collection: path.collection, recordKey: path.recordKey)
-  }
-
   private init(authority: ATIdentifier, collection: NSID?, recordKey: RecordKey?) {
     self.authority = authority
     self.collection = collection

@@ -1,9 +1,13 @@
 /// The place of a record in its repository: `COLLECTION/RKEY`, the key of an entry in the tree.
 ///
-/// Its rules (<https://atproto.com/specs/repository>, "Repo Data Structure"): an ``NSID``, one
-/// slash and a ``RecordKey``, with no slash in front. In the tree, paths are byte strings and are
-/// ordered as such, which is the order of this type too. It is not the order of the pairs of
-/// collection and record key: `-` and `.` sort before the slash.
+/// Its rules are those of the tree's keys (<https://atproto.com/specs/repository>, "Repo Data
+/// Structure"): two segments separated by one slash, neither of them empty, `.` or `..`, of letters,
+/// digits and `.`, `-`, `_`, `:`, `~`. (The page leaves out the colon, which the page on record keys
+/// allows.) Servers write an ``NSID`` and a ``RecordKey``; repositories of real accounts have other
+/// paths as well, whose records are records like any other: ``oddity``.
+///
+/// In the tree, paths are byte strings and are ordered as such, which is the order of this type too.
+/// It is not the order of the pairs of collection and record key: `-` and `.` sort before the slash.
 package struct RecordPath: Identifier {
   /// The most bytes in a key of the tree.
   ///
@@ -26,12 +30,13 @@ package struct RecordPath: Identifier {
   }
 
   /// The collection that the record is in.
-  package var collection: NSID { NSID(checked: String(text.prefix { $0 != "/" })) }
+  package var collection: String { String(text.prefix { $0 != "/" }) }
 
   /// The record's key in its collection.
-  package var recordKey: RecordKey {
-    RecordKey(checked: String(text.drop { $0 != "/" }.dropFirst()))
-  }
+  package var recordKey: String { String(text.drop { $0 != "/" }.dropFirst()) }
+
+  /// Why no server writes a record here; nil if servers do.
+  package var oddity: IdentifierError? { Self.oddity(in: text.utf8.span) }
 }
 
 extension RecordPath {
@@ -40,33 +45,28 @@ extension RecordPath {
     if let fault = lengthFault(in: bytes) { return fault }
     let slash = bytes.end(before: UInt8(ascii: "/"), from: 0)
     guard slash < bytes.count else { return fault(.tooFewSegments(minimum: 2), at: slash) }
-    if let fault = NSID.fault(in: bytes.extracting(0..<slash)) { return fault }
-    // A record key holds no slash, so this is the only one.
-    let keyStart = slash + 1
-    return RecordKey.fault(in: bytes.extracting(keyStart..<bytes.count))?.shifted(by: keyStart)
+    return segmentFault(in: bytes, 0..<slash) ?? segmentFault(in: bytes, (slash + 1)..<bytes.count)
   }
 
-  /// Whether `key` is made of what keys of the tree are made of, whatever it spells.
-  ///
-  /// The weaker rule of the same section: two segments separated by one slash, neither of them
-  /// empty, `.` or `..`, of letters, digits and `.`, `-`, `_`, `:`, `~`. (The page leaves out the
-  /// colon, which the page on record keys allows.) A key that passes and is not a record path is
-  /// odd, yet the tree that holds it can be read and kept.
-  package static func isTreeKey(_ key: Span<UInt8>) -> Bool {
-    guard key.count <= maximumLength else { return false }
-    var slash = key.count
-    for index in key.indices where !RecordKey.isAllowed(key[index]) {
-      guard key[index] == UInt8(ascii: "/"), slash == key.count else { return false }
-      slash = index
+  private static func segmentFault(in bytes: Span<UInt8>, _ segment: Range<Int>)
+    -> IdentifierError?
+  {
+    guard !segment.isEmpty else { return fault(.emptySegment, at: segment.lowerBound) }
+    for index in segment where !RecordKey.isAllowed(bytes[index]) {
+      return fault(.forbiddenByte(bytes[index]), at: index)
     }
-    guard slash < key.count else { return false }
-    return isTreeKeySegment(key.extracting(0..<slash))
-      && isTreeKeySegment(key.extracting((slash + 1)..<key.count))
+    guard segment.count > 2 || segment.contains(where: { bytes[$0] != UInt8(ascii: ".") }) else {
+      return fault(.relativePath, at: segment.lowerBound)
+    }
+    return nil
   }
 
-  /// Whether `segment`, of bytes that are allowed, could stand on either side of the slash.
-  private static func isTreeKeySegment(_ segment: Span<UInt8>) -> Bool {
-    guard segment.count <= 2 else { return true }
-    return segment.indices.contains { segment[$0] != UInt8(ascii: ".") }
+  /// The first rule of paths, NSIDs and record keys that `bytes` break, or nil if servers write
+  /// records there.
+  package static func oddity(in bytes: Span<UInt8>) -> IdentifierError? {
+    if let fault = fault(in: bytes) { return fault }
+    let slash = bytes.end(before: UInt8(ascii: "/"), from: 0)
+    if let fault = NSID.fault(in: bytes.extracting(0..<slash)) { return fault }
+    return RecordKey.fault(in: bytes.extracting((slash + 1)..<bytes.count))?.shifted(by: slash + 1)
   }
 }

@@ -161,7 +161,7 @@ package struct MSTDescent: Sendable {
       let shared = entry.prefixLength
       try check(
         shared >= min(before.count, key.count) || before[shared] != key[shared], .prefixNotMaximal)
-      try check(RecordPath.isTreeKey(key.span), .illegalKey, key)
+      try check(RecordPath.isValid(key.span), .illegalKey, key)
       let last = before.isEmpty ? lower : before
       try check(last?.lexicographicallyPrecedes(key) ?? true, .keysNotAscending, key)
       let own = MSTLayer.layer(of: key.span)

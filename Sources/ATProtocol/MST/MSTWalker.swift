@@ -320,7 +320,7 @@ package struct MSTWalker: Sendable {
       note(.keysNotAscending, in: path[last].cid, key: new.array)
       return nil
     }
-    if !RecordPath.isTreeKey(new) { note(.illegalKey, in: path[last].cid, key: new.array) }
+    if !RecordPath.isValid(new) { note(.illegalKey, in: path[last].cid, key: new.array) }
     if !isFirst, MSTLayer.layer(of: new) != path[last].layer {
       note(.wrongLayer, in: path[last].cid, key: new.array)
     }

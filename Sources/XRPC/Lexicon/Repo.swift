@@ -24,8 +24,8 @@ extension XRPCCall {
     XRPCCall(
       post: "com.atproto.repo.deleteRecord",
       json([
-        "repo": .string(did.text), "collection": .string(path.collection.text),
-        "rkey": .string(path.recordKey.text), "swapRecord": .string("\(cid)"),
+        "repo": .string(did.text), "collection": .string(path.collection),
+        "rkey": .string(path.recordKey), "swapRecord": .string("\(cid)"),
       ]))
   }
 }
@@ -61,8 +61,8 @@ extension XRPCQuery<CID> {
     let call = XRPCCall(
       post: "com.atproto.repo." + (cid == nil ? "createRecord" : "putRecord"),
       XRPCCall.json([
-        "repo": .string(did.text), "collection": .string(path.collection.text),
-        "rkey": .string(path.recordKey.text), "validate": .boolean(false), "record": record,
+        "repo": .string(did.text), "collection": .string(path.collection),
+        "rkey": .string(path.recordKey), "validate": .boolean(false), "record": record,
         "swapRecord": cid.map { .string("\($0)") },
       ]))
     return XRPCQuery(call) { answer throws(AnswerFault) in try answer.cid("cid") }
@@ -73,7 +73,7 @@ extension XRPCQuery<CID> {
     let call = XRPCCall(
       get: "com.atproto.repo.getRecord",
       [
-        ("repo", did.text), ("collection", path.collection.text), ("rkey", path.recordKey.text),
+        ("repo", did.text), ("collection", path.collection), ("rkey", path.recordKey),
       ])
     return XRPCQuery(call) { answer throws(AnswerFault) in try answer.cid("cid") }
   }

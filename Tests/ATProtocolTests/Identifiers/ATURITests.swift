@@ -23,7 +23,6 @@ import Testing
     #expect(uri.recordKey == (try RecordKey("pre:fix")))
     let path = try #require(uri.path)
     #expect(path.text == "com.example.foo/pre:fix")
-    #expect(ATURI(authority: uri.authority, path: path) == uri)
   }
 
   @Test func `has a handle in lower case and keeps the rest`() throws {

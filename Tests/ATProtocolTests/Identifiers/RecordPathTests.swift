@@ -4,9 +4,12 @@ import Testing
 @Suite struct `A record path` {
   @Test func `has a collection and a record key`() throws {
     let path = try RecordPath("app.bsky.feed.post/3jzfcijpj2z2a")
-    #expect(path.collection == (try NSID("app.bsky.feed.post")))
-    #expect(path.recordKey == (try RecordKey("3jzfcijpj2z2a")))
-    #expect(path == RecordPath(collection: path.collection, recordKey: path.recordKey))
+    #expect(path.collection == "app.bsky.feed.post")
+    #expect(path.recordKey == "3jzfcijpj2z2a")
+    #expect(
+      try path
+        == RecordPath(collection: NSID(path.collection), recordKey: RecordKey(path.recordKey)))
+    #expect(path.oddity == nil)
   }
 
   @Test func `sorts by its bytes, not by its collection first`() throws {
@@ -23,30 +26,42 @@ import Testing
 
   @Test(
     arguments: [
-      ("", .recordPath, .empty, 0),
-      ("com.example.foo", .recordPath, .tooFewSegments(minimum: 2), 15),
-      ("/com.example.foo/a", .nsid, .empty, 0),
-      ("com.example/a", .nsid, .tooFewSegments(minimum: 3), 11),
-      ("com.example.foo/", .recordKey, .empty, 16),
-      ("com.example.foo//a", .recordKey, .forbiddenByte(UInt8(ascii: "/")), 16),
-      ("com.example.foo/a/b", .recordKey, .forbiddenByte(UInt8(ascii: "/")), 17),
-      ("com.example.foo/..", .recordKey, .relativePath, 16),
-      ("com.example.foo/a\0", .recordKey, .forbiddenByte(0), 17),
-    ] as [(String, IdentifierError.Kind, IdentifierError.Reason, Int)])
-  func `is rejected in the part that breaks a rule, at its place in the whole`(
-    _ text: String, _ kind: IdentifierError.Kind, _ reason: IdentifierError.Reason, _ offset: Int
+      ("", .empty, 0),
+      ("com.example.foo", .tooFewSegments(minimum: 2), 15),
+      ("/com.example.foo/a", .emptySegment, 0),
+      ("com.example.foo/", .emptySegment, 16),
+      ("com.example.foo//a", .forbiddenByte(UInt8(ascii: "/")), 16),
+      ("com.example.foo/a/b", .forbiddenByte(UInt8(ascii: "/")), 17),
+      ("com.example.foo/..", .relativePath, 16),
+      ("com.example.foo/a\0", .forbiddenByte(0), 17),
+    ] as [(String, IdentifierError.Reason, Int)])
+  func `is rejected at the place that breaks a rule`(
+    _ text: String, _ reason: IdentifierError.Reason, _ offset: Int
   ) {
-    #expect(throws: IdentifierError(kind: kind, reason: reason, offset: offset)) {
+    #expect(throws: IdentifierError(kind: .recordPath, reason: reason, offset: offset)) {
       try RecordPath(text)
     }
     #expect(!RecordPath.accepts(text))
+    #expect(RecordPath(checked: text).oddity == RecordPath.fault(inText: text))
   }
-}
 
-@Suite struct `A key of the tree` {
+  @Test(
+    arguments: [
+      ("polka.post/3jzfcijpj2z2a", .nsid, .tooFewSegments(minimum: 3), 10),
+      (
+        "com.example.foo/\(String(repeating: "k", count: 513))", .recordKey, .tooLong(maximum: 512),
+        528
+      ),
+    ] as [(String, IdentifierError.Kind, IdentifierError.Reason, Int)])
+  func `is odd where no server would write it`(
+    _ text: String, _ kind: IdentifierError.Kind, _ reason: IdentifierError.Reason, _ offset: Int
+  ) throws {
+    let expected = IdentifierError(kind: kind, reason: reason, offset: offset)
+    #expect(try RecordPath(text).oddity == expected)
+  }
   @Test(arguments: ["A0/374913", "a/b", "com.example.foo/self", "a/...", "_:~-./:", ".a/a."])
   func `is two segments of the allowed characters`(_ key: String) {
-    #expect(isTreeKey(key))
+    #expect(RecordPath.accepts(key))
   }
 
   @Test(arguments: [
@@ -54,13 +69,11 @@ import Testing
     "a/é", "a/b\0",
   ])
   func `is nothing else`(_ key: String) {
-    #expect(!isTreeKey(key))
+    #expect(!RecordPath.accepts(key))
   }
 
   @Test func `may have 1024 bytes and not one more`() {
-    #expect(isTreeKey("a/" + String(repeating: "b", count: 1022)))
-    #expect(!isTreeKey("a/" + String(repeating: "b", count: 1023)))
+    #expect(RecordPath.accepts("a/" + String(repeating: "b", count: 1022)))
+    #expect(!RecordPath.accepts("a/" + String(repeating: "b", count: 1023)))
   }
-
-  private func isTreeKey(_ key: String) -> Bool { RecordPath.isTreeKey(key.utf8.span) }
 }

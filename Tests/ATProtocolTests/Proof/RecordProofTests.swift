@@ -190,7 +190,7 @@ import Testing
   func `of a real server is judged, and made again of the same blocks`() throws {
     let bytes = try Corpus.bytes("repos/partial/record-proof-3kd4eokkt272u.car")
     let proof = try RecordProof(judging: bytes.span)
-    #expect(proof.path.recordKey.text == "3kd4eokkt272u")
+    #expect(proof.path.recordKey == "3kd4eokkt272u")
     #expect(proof.did.text == "did:plc:mmftdzyl74ymn2hhzoahtjcw")
     #expect(proof.rev?.text == "3kd4eokluap2u")
     #expect(proof.extraBlocks == 0)

@@ -10,9 +10,12 @@ import Testing
     var repository = try TestRepository(posts: 250)
     try repository.add("app.bsky.actor.profile/self", ["displayName": .string("A")])
     try repository.add("z.y.x/1", ["n": .integer(1)])
+    try repository.add("zz.post/1", ["n": .integer(2)])
     let laidOut = try LaidOutRepository(of: Packed(car: repository.car()).snapshot)
     #expect(
-      try laidOut.collections() == ["app.bsky.actor.profile", "app.bsky.feed.post", "z.y.x"])
+      try laidOut.collections() == [
+        "app.bsky.actor.profile", "app.bsky.feed.post", "z.y.x", "zz.post",
+      ])
     let keys = (0..<250).map { "3k\(1_000_000 + $0)" }
     var found: [String] = []
     while true {
@@ -34,8 +37,8 @@ import Testing
       count += 1
       #expect(repository.cid(of: path) == cid && bytes != nil)
     }
-    #expect(count == 252)
-    for (path, isThere) in [("z.y.x/1", true), ("z.y.x/2", false)] {
+    #expect(count == 253)
+    for (path, isThere) in [("z.y.x/1", true), ("z.y.x/2", false), ("zz.post/1", true)] {
       let path = try RecordPath(path)
       let proof = try laidOut.proof(of: path)
       let judged = try RecordProof(judging: proof.span, of: path)

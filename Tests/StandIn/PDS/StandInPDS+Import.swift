@@ -46,7 +46,7 @@ extension StandInPDS {
       for entry in node.entries {
         key = Array(key.prefix(entry.prefixLength)) + node.suffixes[entry.suffix]
         let path = String(decoding: key, as: UTF8.self)
-        guard (try? RecordPath(path)) != nil else { throw fails }
+        guard RecordPath.oddity(in: key.span) == nil else { throw fails }
         guard let body = found[entry.value],
           (try? DAGCBORDecoder.decode(body.bytes.span))?.map != nil
         else { throw Refused(400, "InvalidRequest", "Could not parse record at '\(path)'") }
@@ -169,7 +169,8 @@ extension StandInPDS {
   {
     typealias Refused = Call.Refused
     guard let repo = input["repo"]?.string, let collection = input["collection"]?.string,
-      let rkey = input["rkey"]?.string, let path = try? RecordPath("\(collection)/\(rkey)")
+      let rkey = input["rkey"]?.string, let path = try? RecordPath("\(collection)/\(rkey)"),
+      path.oddity == nil
     else { throw Refused(400, "InvalidRequest", "Input must have collection and rkey") }
     guard repo == owner.did || repo == owner.handle else {
       throw Refused(401, "AuthenticationRequired", "Authentication Required")

@@ -81,7 +81,7 @@ struct HTML: ExpressibleByStringInterpolation {
     guard let uri = try? ATURI(uri) else { return nil }
     let profile = "https://bsky.app/profile/\(uri.authority)"
     guard let path = uri.path else { return uri.collection == nil ? profile : nil }
-    let kind = Selector.pages.first { $0.value == path.collection.text }?.key
+    let kind = Selector.pages.first { $0.value == path.collection }?.key
     return kind.map { "\(profile)/\($0)/\(path.recordKey)" }
   }
 

@@ -28,10 +28,10 @@ struct VerifyProofCommand: ReportingCommand {
 
   func run() throws {
     let input = try InputFile(file)
+    let path = try record.map(path)
     let proof = try input.withBytes { bytes in
       do throws(RecordProofFault) {
-        guard let record else { return try RecordProof(judging: bytes) }
-        return try RecordProof(judging: bytes, of: try path(record))
+        return try RecordProof(judging: bytes, of: path)
       } catch {
         throw Failure("\(file): \(error)", status: .damaged, at: file)
       }
@@ -48,8 +48,10 @@ struct VerifyProofCommand: ReportingCommand {
     }
   }
 
-  private func path(_ text: String) throws(RecordProofFault) -> RecordPath {
-    do throws(IdentifierError) { return try RecordPath(text) } catch { throw .pathUnknown }
+  private func path(_ text: String) throws -> RecordPath {
+    do throws(IdentifierError) { return try RecordPath(text) } catch {
+      throw Failure("--record: \(error)", hint: "collection/rkey names one", status: .usage)
+    }
   }
 
   private func write(_ proof: RecordProof, _ verdict: ProofLevels.Finding) {

@@ -36,11 +36,11 @@ struct RecordRestoring {
       guard case .record(let text) = item else {
         throw Failure("only records can be put back", status: .usage)
       }
-      do throws(IdentifierError) {
-        return try RecordPath(text)
-      } catch {
-        throw Failure("\(text) is no path that a server takes: \(error)", status: .refused)
+      let path = RecordPath(checked: text)
+      if let oddity = path.oddity {
+        throw Failure("\(text) is no path that a server takes: \(oddity)", status: .refused)
       }
+      return path
     }
   }
 
