@@ -71,6 +71,8 @@ package struct RepositoryPacker {
     package let refused: [(path: String, why: String)]
     /// How many files no record refers to, and are not in the archive.
     package let leftOutCount: Int
+    /// Whether the PLC log that was given says when operations were received.
+    package let knowsTimes: Bool
   }
 
   private let options: Options
@@ -145,7 +147,7 @@ package struct RepositoryPacker {
     }
     var facts = options.facts
     try facts.completeFromDIDDocument(of: commit.did)
-    if options.requiresProvenLog { try facts.checkPLCLog(of: commit.did) }
+    let knowsTimes = try !options.requiresProvenLog || facts.checkPLCLog(of: commit.did)
     let files = try folders.flatMap { folder in try folder.files() }
     var archiveOptions = ArchiveOptions(level: options.level)
     let storage: any ArchiveStorage
@@ -184,7 +186,8 @@ package struct RepositoryPacker {
           ? storage.storedDamage() : StoredDamage(),
         newDoubts: draft.standing.doubts.subtracting(base?.snapshot.standing.doubts ?? []),
         bytesAdded: generation.committedLength - start, missing: missing,
-        refused: blobs.refused, leftOutCount: blobs.leftOutCount)
+        refused: blobs.refused, leftOutCount: blobs.leftOutCount,
+        knowsTimes: knowsTimes)
     }
   }
 }

@@ -70,7 +70,8 @@ package struct IdentityEvidence: Sendable {
       let newestLog = try log(newest)
       var (history, faults) = check(newestLog, of: did)
       let known = Set(newestLog.entries.compactMap(\.cid))
-      for older in logs.dropLast() {
+      // A log that leaves out what was taken back says nothing in lacking an operation.
+      for older in newestLog.isAudit ? logs.dropLast() : [] {
         let unknown = try log(older).entries.compactMap(\.cid).first { !known.contains($0) }
         guard let unknown else { continue }
         history = nil

@@ -22,6 +22,14 @@ package enum DataModelJSON {
     return try parser.parse()
   }
 
+  /// The values of a text that has one after the other, as JSON lines are; one at least.
+  ///
+  /// - Throws: ``JSONError``, as ``decode(_:)`` does.
+  package static func decodeAll(_ json: [UInt8]) throws(JSONError) -> [IPLDValue] {
+    var parser = JSONParser(json)
+    return try parser.parseAll()
+  }
+
   /// A value as JSON in one line, keys in the order of their bytes.
   package static func encode(_ value: IPLDValue) -> [UInt8] {
     var json = JSONWriter()

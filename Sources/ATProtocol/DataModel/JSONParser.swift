@@ -25,11 +25,30 @@ struct JSONParser {
 
   /// The value that takes up the whole text.
   mutating func parse() throws(JSONError) -> IPLDValue {
+    try checkText()
+    let value = try next()
+    guard offset == bytes.count else { throw error(.trailingText) }
+    return value
+  }
+
+  /// The values that make up the whole text, one at least, with nothing but space between them.
+  mutating func parseAll() throws(JSONError) -> [IPLDValue] {
+    try checkText()
+    var values = [try next()]
+    while offset < bytes.count { values.append(try next()) }
+    return values
+  }
+
+  private func checkText() throws(JSONError) {
     do {
       _ = try UTF8Span(validating: bytes.span)
     } catch {
       throw JSONError(.notUTF8, offset: error.byteOffsets.lowerBound)
     }
+  }
+
+  /// The next value, and the space behind it.
+  private mutating func next() throws(JSONError) -> IPLDValue {
     while true {
       guard try beginValue() else { continue }
       // A value has ended, and perhaps what it stands in ends with it.
@@ -39,7 +58,6 @@ struct JSONParser {
       }
       guard open.isEmpty else { continue }
       skipSpace()
-      guard offset == bytes.count else { throw error(.trailingText) }
       return values.removeLast()
     }
   }

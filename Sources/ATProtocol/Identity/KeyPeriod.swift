@@ -4,11 +4,13 @@ package import IPLD
 package struct KeyPeriod: Hashable, Sendable {
   /// The key.
   package let key: VerificationKey
-  /// When the directory received the operation that named it.
-  package let from: UnixTime
+  /// When the directory received the operation that named it; nil if that is not known.
+  package let from: UnixTime?
   /// When the directory received the one that named another, or ended the DID; nil if it holds
-  /// still.
+  /// still, or that is not known.
   package let until: UnixTime?
+  /// Whether it holds still.
+  package let isCurrent: Bool
   /// The operation that named it.
   package let operation: CID
 
@@ -26,7 +28,9 @@ package struct KeyPeriod: Hashable, Sendable {
       if key == previous, let last = periods.popLast() {
         (from, operation) = (last.from, last.operation)
       }
-      periods.append(KeyPeriod(key: key, from: from, until: span.until, operation: operation))
+      periods.append(
+        KeyPeriod(
+          key: key, from: from, until: span.until, isCurrent: span.isCurrent, operation: operation))
       previous = key
     }
     return periods

@@ -27,7 +27,7 @@ extension PLCHistory {
     let holding = keyPeriods.reversed().filter { holds($0, at: time) }
     for period in holding {
       if trial.isSigned(by: period.key) {
-        return period.until == nil ? .currentKey(period) : .formerKey(period)
+        return period.isCurrent ? .currentKey(period) : .formerKey(period)
       }
     }
     let lasting = Set(keyPeriods.map(\.key))
@@ -78,7 +78,7 @@ extension PLCHistory {
   /// What a signature is by a key that did not hold at this time.
   private func untimely(_ key: VerificationKey, _ time: UnixTime?) -> SignatureVerdict.Signer {
     let periods = keyPeriods.filter { $0.key == key }
-    guard let before = periods.last(where: { period in time.map { period.from <= $0 } ?? true })
+    guard let before = periods.last(where: { period in !isBefore(time, period.from) })
     else { return .laterKey(periods[0]) }
     if let tombstone = end(before) { return .afterTombstone(before, tombstone: tombstone.cid) }
     return .expiredKey(before)
@@ -89,12 +89,18 @@ extension PLCHistory {
     tombstone.flatMap { period == keyPeriods.last && period.until == $0.receivedAt ? $0 : nil }
   }
 
+  /// Whether one time is before another, both of which are known.
+  private func isBefore(_ time: UnixTime?, _ other: UnixTime?) -> Bool {
+    guard let time, let other else { return false }
+    return time < other
+  }
+
   /// Whether a key held at a time, or a little earlier or later; without a time, that it did once
   /// is enough.
   private func holds(_ period: KeyPeriod, at time: UnixTime?) -> Bool {
     guard let time else { return true }
     let clocks = SignatureVerdict.clockTolerance
-    guard period.from.advanced(by: -clocks) <= time else { return false }
+    guard !isBefore(time, period.from?.advanced(by: -clocks)) else { return false }
     guard let until = period.until else { return true }
     // After a tombstone there is no new server whose turn it could be.
     let tolerance = end(period) == nil ? SignatureVerdict.formerKeyTolerance : clocks

@@ -7,7 +7,7 @@ package import IPLD
 /// one, and each names the one before it and is signed with one of that one's rotation keys. Nobody
 /// signs when the directory received an operation, or that a log is not cut short. Times, and that
 /// nothing follows the last operation, are the directory's word; times are only checked against one
-/// another. Source: [did:plc](https://web.plc.directory/spec/v0.1/did-plc).
+/// another, and a log that leaves them out proves the rest. Source: [did:plc](https://web.plc.directory/spec/v0.1/did-plc).
 package struct PLCHistory: Hashable, Sendable {
   /// What an operation does.
   package enum Kind: Hashable, Sendable {
@@ -25,8 +25,8 @@ package struct PLCHistory: Hashable, Sendable {
     package let kind: Kind
     /// Its CID, which was computed.
     package let cid: CID
-    /// When the directory received it, as the directory says.
-    package let receivedAt: UnixTime
+    /// When the directory received it, as the directory says; nil if the log does not.
+    package let receivedAt: UnixTime?
     /// The rotation key that signed it.
     package let signer: VerificationKey
     /// The keys that may sign what follows it, in the order of their authority.
@@ -47,10 +47,13 @@ package struct PLCHistory: Hashable, Sendable {
   package struct Span: Hashable, Sendable {
     /// The operation.
     package let operation: Operation
-    /// The beginning: when the directory received it.
-    package var from: UnixTime { operation.receivedAt }
-    /// The end: when the directory received the next one; nil if it holds still.
+    /// The beginning: when the directory received it, if that is known.
+    package var from: UnixTime? { operation.receivedAt }
+    /// The end: when the directory received the next one; nil if it holds still, or that is not
+    /// known.
     package let until: UnixTime?
+    /// Whether it holds still.
+    package let isCurrent: Bool
   }
 
   /// The longest time, in microseconds, after which an operation may still be taken back.
@@ -90,7 +93,9 @@ package struct PLCHistory: Hashable, Sendable {
       }
     }
     for (index, entry) in log.entries.enumerated()
-    where entry.isNullified != (checker.operations[index].nullifiedBy != nil) {
+    where entry.createdAt != nil
+      && entry.isNullified != (checker.operations[index].nullifiedBy != nil)
+    {
       throw PLCFault(.wrongMark(isNullified: entry.isNullified), operation: index)
     }
 
@@ -98,7 +103,8 @@ package struct PLCHistory: Hashable, Sendable {
     var spans: [Span] = []
     for (index, operation) in standing.enumerated() where operation.kind != .tombstone {
       let next = index + 1 < standing.count ? standing[index + 1] : nil
-      spans.append(Span(operation: operation, until: next?.receivedAt))
+      spans.append(
+        Span(operation: operation, until: next?.receivedAt, isCurrent: next == nil))
     }
     self.did = did
     operations = checker.operations
@@ -127,8 +133,9 @@ package struct PLCHistory: Hashable, Sendable {
     mutating func take(_ entry: PLCLog.Entry) throws(PLCFault.Reason) {
       let operation = try PLCOperation(entry.operation, keys: &keys)
       guard entry.cid == operation.cid else { throw .wrongCID(entry.cid) }
-      guard let time = UnixTime(entry.createdAt) else { throw .malformedTime }
-      if let last = operations.last, time < last.receivedAt { throw .timeGoesBack }
+      let time = entry.createdAt.flatMap { UnixTime($0) }
+      guard time != nil || entry.createdAt == nil else { throw .malformedTime }
+      if let time, let last = operations.last?.receivedAt, time < last { throw .timeGoesBack }
       let place: Int
       let (allowed, rank): ([VerificationKey], Int)
       if operations.isEmpty {
@@ -158,8 +165,7 @@ package struct PLCHistory: Hashable, Sendable {
       -> ([VerificationKey], Int)
     {
       guard operation.prev == nil, operation.kind != .tombstone else { throw .notAGenesis }
-      let digest = operation.cid.multihash.digest
-      let name = "did:plc:" + Base32.encode(digest.span).prefix(24)
+      let name = operation.cid.createdDID
       guard name == did.text else { throw .otherDID(name) }
       guard let rank = operation.signer(among: operation.rotationKeys) else { throw .notSigned }
       return (operation.rotationKeys, rank)
@@ -176,7 +182,7 @@ package struct PLCHistory: Hashable, Sendable {
 
     /// An operation may follow any that stands; those that followed it before are taken back.
     private func checkSuccessor(
-      _ operation: PLCOperation, of place: Int, at time: UnixTime
+      _ operation: PLCOperation, of place: Int, at time: UnixTime?
     ) throws(PLCFault.Reason) -> ([VerificationKey], Int) {
       let keys = operations[standing[place]].rotationKeys
       guard place + 1 < standing.count else {
@@ -188,7 +194,9 @@ package struct PLCHistory: Hashable, Sendable {
         let isSigned = operation.signer(among: keys[disputed.signerRank...]) != nil
         throw isSigned ? .notOfHigherAuthority : .notSigned
       }
-      guard time <= disputed.receivedAt.advanced(by: recoveryWindow) else { throw .tooLate }
+      if let time, let before = disputed.receivedAt {
+        guard time <= before.advanced(by: recoveryWindow) else { throw .tooLate }
+      }
       return (keys, rank)
     }
   }

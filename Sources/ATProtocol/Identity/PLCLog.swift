@@ -1,6 +1,11 @@
 package import IPLD
 
-/// The history of a `did:plc`: every operation that the directory took, as `/log/audit` has it.
+/// The history of a `did:plc`: the operations that the directory took, as `/log/audit` has them, or
+/// without what it says of them, as `/log` does.
+///
+/// The second form leaves out when the directory received an operation, and those that were taken
+/// back. Both are read as a list, and as one value after the other: so `goat plc history` prints
+/// them, and the directory's `/export`.
 ///
 /// What is read here is what operations say. Whether they are signed by whom they have to be, and
 /// whether the first one hashes to the DID, needs ``Entry/operation`` as it stands, which is kept
@@ -11,11 +16,11 @@ package struct PLCLog: Hashable, Sendable {
 
   /// One operation.
   package struct Entry: Hashable, Sendable {
-    /// When the directory took it, as it says, in RFC 3339.
-    package let createdAt: String
+    /// When the directory took it, as it says, in RFC 3339; nil in the form that leaves it out.
+    package let createdAt: String?
     /// Whether a later operation, signed by a key of higher rank, took it back.
     package let isNullified: Bool
-    /// The operation's CID, as the directory says.
+    /// The operation's CID, as the directory says, or else computed.
     package let cid: CID?
     /// The operation itself: what is signed once `sig` is taken away.
     package let operation: IPLDValue
@@ -32,6 +37,9 @@ package struct PLCLog: Hashable, Sendable {
     package var handle: Handle? { handles.first }
   }
 
+  /// Whether it has all operations, those that were taken back included, and their times.
+  package var isAudit: Bool { entries.allSatisfy { $0.createdAt != nil } }
+
   /// The operations, the oldest first.
   package let entries: [Entry]
 
@@ -41,21 +49,24 @@ package struct PLCLog: Hashable, Sendable {
   ///   another DID.
   package init(_ bytes: Span<UInt8>, of did: DID) throws(PLCLogError) {
     guard bytes.count <= Self.maximumLength else { throw .tooLong }
-    let value: IPLDValue
+    let values: [IPLDValue]
     do {
-      value = try DataModelJSON.decode(bytes.array)
+      values = try DataModelJSON.decodeAll(bytes.array)
     } catch {
       throw .notJSON(error)
     }
-    guard let items = value.array else { throw .notALog }
     var entries: [Entry] = []
-    entries.reserveCapacity(items.count)
-    for item in items {
-      guard let about = item["did"]?.string, let operation = item["operation"],
+    for item in values.count == 1 ? values[0].array ?? values : values {
+      guard let operation = item["operation"] ?? (item["sig"] == nil ? nil : item),
         operation.map != nil
       else { throw .notALog }
-      guard about == did.text else { throw .otherAccount(about) }
-      entries.append(Entry(item, operation))
+      let entry = Entry(item, operation)
+      // An operation says whose it is only in being the first.
+      let isFirst = entries.isEmpty && operation["prev"] == .null
+      let about = entry.createdAt == nil && isFirst ? entry.cid?.createdDID : item["did"]?.string
+      guard about != nil || entry.createdAt == nil else { throw .notALog }
+      if let about, about != did.text { throw .otherAccount(about) }
+      entries.append(entry)
     }
     self.entries = entries
   }
@@ -78,12 +89,21 @@ package struct PLCLog: Hashable, Sendable {
   }
 }
 
+extension CID {
+  /// The DID that the operation with this CID creates.
+  var createdDID: String { "did:plc:" + Base32.encode(multihash.digest.span).prefix(24) }
+}
+
 extension PLCLog.Entry {
   init(_ item: IPLDValue, _ operation: IPLDValue) {
-    createdAt = item["createdAt"]?.string ?? ""
+    let isAudit = item["operation"] != nil
+    createdAt = isAudit ? item["createdAt"]?.string ?? "" : nil
     isNullified = item["nullified"] == .boolean(true)
     // What cannot be read is of no use here; it stays in the operation.
-    cid = item["cid"]?.string.flatMap { try? CID($0) }
+    cid =
+      isAudit
+      ? item["cid"]?.string.flatMap { try? CID($0) }
+      : (try? DAGCBOREncoder.encode(operation)).map { CID(codec: .dagCBOR, hashing: $0.span) }
     self.operation = operation
     isTombstone = operation["type"]?.string == "plc_tombstone"
     let key: IPLDValue?

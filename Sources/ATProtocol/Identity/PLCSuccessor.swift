@@ -157,7 +157,7 @@ package struct PLCSuccessor: Hashable, Sendable {
       (100, 7 * 24, "a hundred operations a week"),
     ] {
       let begin = now.advanced(by: -Int64(hours) * UnixTime.hour)
-      let recent = history.operations.count { $0.receivedAt > begin }
+      let recent = history.operations.count { $0.receivedAt.map { $0 > begin } ?? false }
       if recent >= count { throw .tooOften(text) }
     }
   }

@@ -114,13 +114,13 @@ extension SignatureVerdict.Signer: CustomStringConvertible {
   package var description: String {
     switch self {
     case .currentKey(let period):
-      "signed with the account's current key, valid since \(period.from)"
+      "signed with the account's current key, valid since \(period.start)"
     case .formerKey(let period):
-      "signed with the key that was valid from \(period.from) until \(period.end)"
+      "signed with the key that was valid from \(period.start) until \(period.end)"
     case .expiredKey(let period):
       "signed with a former key after it was replaced: it was valid until \(period.end)"
     case .laterKey(let period):
-      "signed with a key that became valid only after the revision, at \(period.from)"
+      "signed with a key that became valid only after the revision, at \(period.start)"
     case .nullifiedKey(_, let operation, _):
       "signed with a key of an operation that was nullified, \(operation)"
     case .afterTombstone(let period, _):
@@ -138,8 +138,12 @@ extension SignatureVerdict.Signer: CustomStringConvertible {
 }
 
 extension KeyPeriod {
+  /// The beginning as a person reads it.
+  fileprivate var start: String { from.map { "\($0)" } ?? Self.unknown }
   /// The end as a person reads it.
-  fileprivate var end: String { until.map { "\($0)" } ?? "now" }
+  fileprivate var end: String { until.map { "\($0)" } ?? (isCurrent ? "now" : Self.unknown) }
+
+  private static let unknown = "a time that the PLC log does not give"
 }
 
 extension Commit {

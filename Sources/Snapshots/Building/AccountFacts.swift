@@ -9,7 +9,7 @@ package struct AccountFacts: Sendable {
   package var pds: String?
   /// The DID document, as received.
   package var didDocument: [UInt8]?
-  /// The PLC audit log, as received.
+  /// The PLC log, as received.
   package var plcLog: [UInt8]?
 
   /// Nothing known.
@@ -37,14 +37,16 @@ package struct AccountFacts: Sendable {
     pds = pds ?? document.pds
   }
 
-  /// Makes sure that the PLC audit log, if there is one, is the account's, and leads back to its
-  /// first operation.
+  /// Makes sure that the PLC log, if there is one, is the account's, and leads back to its first
+  /// operation; returns whether it says when operations were received.
   ///
   /// - Throws: ``BackupError``.
-  package func checkPLCLog(of did: DID) throws {
-    guard let plcLog else { return }
+  package func checkPLCLog(of did: DID) throws -> Bool {
+    guard let plcLog else { return true }
     do {
-      _ = try PLCHistory(validating: PLCLog(plcLog.span, of: did), of: did)
+      let log = try PLCLog(plcLog.span, of: did)
+      _ = try PLCHistory(validating: log, of: did)
+      return log.isAudit
     } catch PLCLogError.otherAccount(let other) {
       throw BackupError.otherAccount(other, expected: did.text)
     } catch let error where error is PLCLogError || error is PLCFault {

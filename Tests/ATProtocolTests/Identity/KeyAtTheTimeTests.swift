@@ -46,6 +46,32 @@ import Testing
     return log
   }
 
+  @Test func `is not told by a log without times, but which keys the account has had is`() throws {
+    let made = try moved()
+    let operations = made.entries.compactMap { $0["operation"] }
+    let forms = [
+      [DataModelJSON.encode(.array(operations))], operations.map { DataModelJSON.encode($0) },
+      made.entries.map { DataModelJSON.encode(.map($0)) },
+    ]
+    for (number, form) in forms.enumerated() {
+      let text = Array(form.joined(separator: [0x0a]))
+      let history = try PLCHistory(validating: PLCLog(text.span, of: made.did), of: made.did)
+      #expect(history.keyPeriods.map(\.isCurrent) == [false, false, true])
+      for (key, hours) in [(0, 40), (1, 150), (1, 9000), (2, 150)] {
+        let commit = try commit(of: made.did, by: MadeLog.signing[key], hours: Double(hours))
+        let signer = history.judge(commit, now: Self.now).signer
+        let audited = try verdict(made, by: key, hours: Double(hours)).signer
+        switch signer {
+        case .currentKey(let period),
+          .formerKey(let period) where number < 2:
+          #expect(key < 2 && period.from == nil && period.until == nil)
+          #expect("\(signer)".contains("a time that the PLC log does not give"))
+        default: #expect(signer == audited)
+        }
+      }
+    }
+  }
+
   private func period(_ log: MadeLog, _ key: Int, _ from: Int, until: Double?) throws -> KeyPeriod {
     let history = try log.history()
     let span = history.spans[from]

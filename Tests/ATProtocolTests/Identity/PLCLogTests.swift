@@ -86,6 +86,21 @@ import Testing
     #expect(throws: PLCLogError.notALog) { try read(json) }
   }
 
+  @Test func `may leave out what the directory says of its operations`() throws {
+    let operation = Self.operation(pds: "https://one.example", handle: "a.test", key: "x")
+      .replacing("\"prev\": null", with: "\"prev\": \"y\"")
+    for text in ["[\(operation), \(operation)]", "\(operation)\n\(operation)\n"] {
+      let log = try read(text)
+      #expect(log.entries.map(\.createdAt) == [nil, nil] && !log.isAudit)
+      let bytes = try DAGCBOREncoder.encode(log.entries[0].operation)
+      let cid = CID(codec: .dagCBOR, hashing: bytes.span)
+      #expect(log.entries.map(\.cid) == [cid, cid])
+      #expect(log.entries.map(\.handle?.text) == ["a.test", "a.test"])
+    }
+    #expect(throws: PLCLogError.notALog) { try read("\(operation) 7") }
+    #expect(throws: PLCLogError.self) { try read("\(operation),\(operation)") }
+  }
+
   @Test func `is about one DID`() {
     let other = "did:plc:z72i7hdynmk6r22z27h6tvur"
     #expect(throws: PLCLogError.otherAccount(other)) {

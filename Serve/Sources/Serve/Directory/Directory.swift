@@ -31,7 +31,9 @@ struct Directory: Sendable {
       document.writeJSON(to: &json)
       return .bytes(json.takeBytes(), type: "application/did+ld+json")
     case "log/audit":
-      guard let log = try account.snapshot().plcLog() else { break }
+      guard let log = try account.snapshot().plcLog(),
+        (try? PLCLog(log.span, of: account.did))?.isAudit != false
+      else { break }
       return .bytes(log, type: "application/json; charset=utf-8")
     case "log":
       guard let operations = try operations(of: account) else { break }
@@ -65,10 +67,10 @@ struct Directory: Sendable {
 
   /// The operations that hold, without what the directory adds.
   private func operations(of account: ServedAccount) throws -> [IPLDValue]? {
-    guard let bytes = try account.snapshot().plcLog(), let log = try? DataModelJSON.decode(bytes)
+    guard let bytes = try account.snapshot().plcLog(),
+      let log = try? PLCLog(bytes.span, of: account.did)
     else { return nil }
-    return log.array?.filter { $0["nullified"] != .boolean(true) }
-      .map { $0["operation"] ?? $0 }
+    return log.entries.filter { !$0.isNullified }.map(\.operation)
   }
 
   private static func json(_ value: IPLDValue) -> Response {

@@ -93,7 +93,8 @@ struct IdentityCommand: ReportingCommand {
       let state =
         operation.nullifiedBy != nil
         ? ", taken back later" : operation.kind == .tombstone ? ", the end" : ""
-      Console.print("  \(number + 1)  \(operation.receivedAt)\(state)")
+      let time = operation.receivedAt.map { "\($0)" } ?? "at a time that the log does not give"
+      Console.print("  \(number + 1)  \(time)\(state)")
       if operation.kind != .tombstone {
         row("handle", operation.handles.first?.text ?? "none", before?.handles.first?.text)
         row("server", operation.pds.map { "\($0)" } ?? "none", before?.pds.map { "\($0)" })
@@ -140,9 +141,10 @@ struct IdentityCommand: ReportingCommand {
 
   private static let operations = Fields<PLCHistory.Operation> {
     Field("cid", "the operation") { $0.cid }
-    Field("receivedAt", "when the directory received it, as it says, RFC 3339") {
-      "\($0.receivedAt)"
-    }
+    Field(
+      "receivedAt",
+      "when the directory received it, as it says, RFC 3339; null where the log does not say"
+    ) { $0.receivedAt.map { "\($0)" } }
     Field("kind", "what it does", .one(of: "create", "operation", "tombstone")) {
       $0.kind.word
     }

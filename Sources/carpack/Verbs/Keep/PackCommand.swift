@@ -64,7 +64,9 @@ struct PackCommand: ReportingCommand, ConfigurableOptions {
   var didDocument: String?
 
   @Option(
-    help: ArgumentHelp("The account's PLC audit log, to be kept.", valueName: "file"),
+    help: ArgumentHelp(
+      "The account's PLC log, to be kept: /log/audit or /log of the directory, or what \"goat plc history\" prints.",
+      valueName: "file"),
     completion: .file())
   var plcLog: String?
 
@@ -230,6 +232,12 @@ struct PackCommand: ReportingCommand, ConfigurableOptions {
       Console.say(
         .warning,
         "the CAR has another commit than the archive, with the same revision: a fork, to \"carpack verify\", unless --accept rollback is given"
+      )
+    }
+    if !report.knowsTimes {
+      common.say(
+        .note,
+        "the PLC log does not say when its operations were received: it proves keys, not times"
       )
     }
     if json { Self.report.print((output, report)) } else { printSummary(report) }
