@@ -261,6 +261,102 @@ def blocks_are_given_by_their_cids():
         assert server.xrpc("com.atproto.sync.getBlocks", 400, did=ALICE, cids=[commit, blob])["error"] == "BlockNotFound"
 
 
+def holed(folder, missing):
+    """The archive of a repository that came without these of its blocks: paths of records, or "node" for a tree node."""
+    records = {f"app.bsky.feed.post/3k{n:05}": {"$type": "app.bsky.feed.post", "text": f"post {n}"} for n in range(60)}
+    records |= {f"polka.post/{n}": {"text": f"dot {n}"} for n in range(3)}
+    car = repositories.repository(records)
+    header, blocks = sections(car)
+    gone = {repositories.cid(repositories.cbor(records[path])) for path in missing if path in records}
+    if "node" in missing:
+        nodes = [cid for cid, body in blocks.items() if body[:3] == b"\xa2ae"]
+        gone.add(nodes[-1])
+    path = pathlib.Path(folder) / "holed.car"
+    varint = lambda n: bytes([n]) if n < 128 else bytes([n & 127 | 128, n >> 7])
+    path.write_bytes(varint(len(header)) + header + b"".join(
+        varint(len(cid) + len(body)) + cid + body for cid, body in blocks.items() if cid not in gone))
+    archive = pathlib.Path(folder) / "holed.car.zst"
+    carpack("pack", path, "-o", archive, "-q", status=10 if gone else 0)
+    path.unlink()
+    return archive, {repositories.text(cid) for cid in gone}
+
+
+HOLED = "did:plc:ewvi7nxzyoun6zhxrhs64oiz"
+
+
+@test
+def what_is_missing_is_named_and_never_left_out():
+    with tempfile.TemporaryDirectory() as folder:
+        archive, (lost,) = holed(folder, ["polka.post/1"])
+        with Server(folder) as server:
+            for method, parameters in [("repo.listRecords", {"repo": HOLED, "collection": "polka.post"}),
+                                       ("repo.getRecord", {"repo": HOLED, "collection": "polka.post", "rkey": "1"}),
+                                       ("sync.getRecord", {"did": HOLED, "collection": "polka.post", "rkey": "1"})]:
+                told = server.xrpc(f"com.atproto.{method}", 400, **parameters)
+                assert told["error"] == "BlockNotFound" and lost in told["message"], told
+                assert method.startswith("sync") or "polka.post/1" in told["message"], told
+            # What lies around it can be had.
+            page = server.xrpc("com.atproto.repo.listRecords", repo=HOLED, collection="polka.post", cursor="1")
+            assert [record["uri"] for record in page["records"]] == [f"at://{HOLED}/polka.post/0"]
+            assert len(server.xrpc("com.atproto.repo.listRecords", repo=HOLED, collection="app.bsky.feed.post")["records"]) == 50
+    with tempfile.TemporaryDirectory() as folder:
+        archive, (lost,) = holed(folder, ["node"])
+        listed = carpack("ls", "--records", archive, status=10)
+        below = [path for path in (f"app.bsky.feed.post/3k{n:05}" for n in range(60)) if path not in listed]
+        assert below
+        with Server(folder) as server:
+            collection, key = below[0].split("/")
+            for method, parameters in [("repo.listRecords", {"repo": HOLED, "collection": collection, "limit": 100}),
+                                       ("repo.getRecord", {"repo": HOLED, "collection": collection, "rkey": key}),
+                                       ("sync.getRecord", {"did": HOLED, "collection": collection, "rkey": key})]:
+                told = server.xrpc(f"com.atproto.{method}", 400, **parameters)
+                assert told["error"] == "BlockNotFound" and lost in told["message"], told
+
+
+@test
+def a_collection_that_is_no_nsid_is_served_as_any():
+    with tempfile.TemporaryDirectory() as folder:
+        holed(folder, [])
+        with Server(folder) as server:
+            assert "polka.post" in server.xrpc("com.atproto.repo.describeRepo", repo=HOLED)["collections"]
+            assert len(server.xrpc("com.atproto.repo.listRecords", repo=HOLED, collection="polka.post")["records"]) == 3
+            assert server.xrpc("com.atproto.repo.getRecord", repo=HOLED, collection="polka.post", rkey="2")["value"] == {"text": "dot 2"}
+            proof = pathlib.Path(folder) / "proof.car"
+            proof.write_bytes(server.xrpc("com.atproto.sync.getRecord", did=HOLED, collection="polka.post", rkey="2"))
+            assert json.loads(carpack("verify-proof", proof, "--record", "polka.post/2", "--json"))["cid"]
+            for collection in ("polka post", "polka", "..", "a/b", "x" * 1100):
+                told = server.xrpc("com.atproto.repo.listRecords", 200 if collection == "polka" else 400, repo=HOLED, collection=collection)
+                assert told.get("records", []) == [], told
+
+
+@test
+def a_log_without_times_proves_keys_and_is_served_as_what_it_is():
+    audit = json.loads((FIXTURES / "alice/plc-audit-log.json").read_text())
+    operations = [entry["operation"] for entry in audit if not entry["nullified"]]
+    forms = {"log": json.dumps(operations), "goat": "".join(json.dumps(one, indent=2) + "\n" for one in operations)}
+    for form, text in forms.items():
+        for before in ([], ["--plc-log", FIXTURES / "alice/plc-audit-log.json"]):
+            with tempfile.TemporaryDirectory() as folder:
+                log, path = pathlib.Path(folder) / "log.json", pathlib.Path(folder) / "alice.car.zst"
+                log.write_text(text)
+                blobs = ["--blobs", FIXTURES / "alice/blobs", "-q", "-o", path]
+                if before:
+                    carpack("pack", FIXTURES / "alice/alice.car", *before, *blobs)
+                carpack("pack", FIXTURES / "alice/alice-later.car", "--plc-log", log, *blobs)
+                assert "a time that the PLC log does not give" in carpack("verify", path), form
+                told = json.loads(carpack("identity", "--json", path))
+                assert told["proven"] and not told["faults"] and [one["receivedAt"] for one in told["operations"]] == [None] * len(operations)
+                with Server(folder) as server:
+                    assert json.loads(server.ask(f"/did/{ALICE}/log")[2]) == operations
+                    assert server.ask(f"/did/{ALICE}/log/audit")[0] == 404
+    with tempfile.TemporaryDirectory() as folder:
+        log = pathlib.Path(folder) / "log.json"
+        log.write_text(json.dumps([dict(operations[0], sig=operations[0]["sig"][::-1])]))
+        carpack("pack", FIXTURES / "alice/alice.car", "--plc-log", log, "-o", pathlib.Path(folder) / "x.car.zst", status=13)
+        log.write_text(forms["goat"] * 2)
+        carpack("pack", FIXTURES / "alice/alice.car", "--plc-log", log, "-o", pathlib.Path(folder) / "x.car.zst", status=12)
+
+
 @test
 def errors_have_the_names_of_the_lexicons():
     with serving() as server:

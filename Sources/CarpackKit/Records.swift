@@ -87,7 +87,8 @@ public struct Records: AsyncSequence, Sendable {
     /// Why a block is not there.
     private func absence(of cid: CID) throws -> any Error {
       _ = try snapshot.reader.body(of: cid)
-      return SnapshotError.blockMissing(cid)
+      return snapshot.snapshot.isComplete
+        ? SnapshotError.blockMissing(cid) : SnapshotError.notPacked(cid)
     }
   }
 }

@@ -43,6 +43,9 @@ public enum BackupError: Error, Equatable, Sendable, CustomStringConvertible {
   case notFound(String)
   /// What was asked for is not in what is left of a damaged repository: what, and the damage.
   case notInRemains(String, String)
+  /// What was asked for is not in what there is of a repository that is not whole: what, and how
+  /// many tree nodes are missing.
+  case notInPart(String, missingNodes: Int)
   /// An archive that is to be copied is damaged: its name, and how.
   case damagedArchive(String, String)
   /// An archive that is to be copied does not end with what is committed: its name, and how many
@@ -128,6 +131,8 @@ public enum BackupError: Error, Equatable, Sendable, CustomStringConvertible {
     case .noServer(let account): "nothing says on which server \(account) is"
     case .notInRemains(let what, let damage):
       "\(what) is not in what is left of the repository, which is damaged: \(damage)"
+    case .notInPart(let what, let nodes):
+      "\(what) is not in what there is of the repository: tree nodes are missing, and all records below (\(nodes))"
     case .notFound(let what): "\(what) is not in the archive"
     case .ambiguousSelector(let text, let found):
       "\"\(text)\" fits several things: \(found.joined(separator: ", "))"
@@ -161,6 +166,14 @@ extension BackupError {
     guard result < 0 else { return result }
     let code = errno
     throw .system(operation(), code)
+  }
+
+  /// Whether it says that something is not where it was looked for, perhaps as that is not whole.
+  package var isOfAbsence: Bool {
+    switch self {
+    case .notFound, .notInRemains, .notInPart: true
+    default: false
+    }
   }
 
   /// Whether what a server sent was wrong, so that fetching it again may help.

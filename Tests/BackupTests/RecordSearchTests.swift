@@ -39,4 +39,27 @@ import Testing
     #expect(found.count > 300 && Set(found).count == found.count)
     #expect(search.gaps.map(\.isDamage) == [false])
   }
+
+  @Test func `counts the records that are missing, and those that cannot be decoded`() throws {
+    var repository = try TestRepository(posts: 30)
+    repository.add("a.b.c/cut", bytes: [0xa1, 0x61])
+    repository.omitted = Set(
+      ["3k1000003", "3k1000004"].compactMap { repository.cid(of: "app.bsky.feed.post/\($0)") })
+    var later = repository
+    try later.advance()
+    later.add("a.b.c/cut2", bytes: [0xa1, 0x62])
+    var archive = try SeriesArchive()
+    try archive.add(repository.car())
+    try archive.add(later.car(), at: "2026-01-03T00:00:00Z")
+    let reader = try ArchiveReader(path: archive.path)
+    var search = RecordSearch(try #require(TextPattern("nowhere")), in: reader)
+    try search.run(try SnapshotHistory(of: reader).entries) { _ in Issue.record("found") }
+    #expect(
+      search.gaps.map(\.what) == [
+        "snapshot 1: not searched: records that are missing (2)",
+        "snapshot 1: not searched: records that cannot be decoded (1)",
+        "snapshot 2: not searched: records that cannot be decoded (1)",
+      ])
+    #expect(search.gaps.allSatisfy { !$0.isDamage })
+  }
 }

@@ -74,7 +74,8 @@ extension Selection {
   ///   - takesBlobs: whether a word that means records means the blobs that they refer to as well.
   ///   - observer: receives how far the walk is.
   /// - Throws: ``BackupError/notFound(_:)`` for a word that means nothing there,
-  ///   ``BackupError/notInRemains(_:_:)`` if that may be because of damage,
+  ///   ``BackupError/notInRemains(_:_:)`` if that may be because of damage, or
+  ///   ``BackupError/notInPart(_:missingNodes:)`` because the snapshot is not whole,
   ///   ``BackupError/ambiguousSelector(_:_:)`` for one that is to mean one thing and fits several;
   ///   what `SnapshotBlocks.contents` throws.
   package static func items(
@@ -90,7 +91,7 @@ extension Selection {
       }
     }
     let open = selectors.indices.filter { found[$0].isEmpty }
-    var flaw: String?
+    var searched: LaidOutRepository?
     if !open.isEmpty {
       let blocks = SnapshotBlocks(archived, keepsRecords: takesBlobs, observer: observer)
       let contents = try blocks.contents { record, body in
@@ -103,7 +104,7 @@ extension Selection {
           }
         }
       }
-      flaw = contents.flaw
+      searched = contents
       let blobs = try contents.blobs.entries.map(\.cid) + archived.extras()
       for index in open {
         found[index] += blobs.filter { selectors[index].matches(nil, $0) }.map { .cid($0) }
@@ -111,8 +112,7 @@ extension Selection {
     }
     for (index, selector) in selectors.enumerated() {
       guard !found[index].isEmpty else {
-        throw flaw.map { BackupError.notInRemains(words[index], $0) }
-          ?? BackupError.notFound(words[index])
+        throw searched?.absence(of: words[index]) ?? BackupError.notFound(words[index])
       }
       guard case .records(let pattern, _) = selector else {
         try checkOne(found[index], words[index])
@@ -134,8 +134,8 @@ extension Selection {
   private static func blobs(of path: String, in archived: ArchivedSnapshot) throws -> [Item] {
     do {
       return try archived.record(path).map { Self.blobs(of: $0.bytes.span) } ?? []
-    } catch is ArchiveError {
-      // Reading the record itself finds the same damage, and says it.
+    } catch let error where error.isDamage {
+      // Reading the record itself finds the same, and says it.
       return []
     }
   }

@@ -223,11 +223,11 @@ package struct SnapshotExtractor {
   /// Says what is not there of the selection, so that less than everything never passes for
   /// everything.
   ///
-  /// - Throws: ``BackupError/notFound(_:)`` if a record is not in a repository that is not damaged.
+  /// - Throws: ``BackupError`` if a record is not in a repository that is not damaged.
   private mutating func noteLosses(_ contents: LaidOutRepository, _ unseen: Set<String>) throws {
     let (tree, takesTree) = (contents.tree, selection.records || selection.blobs)
     guard let flaw = contents.flaw else {
-      if let path = unseen.min() { throw BackupError.notFound(path) }
+      if let path = unseen.min() { throw contents.absence(of: path) }
       guard takesTree else { return }
       report.missingNodes = tree.missingNodes.map { "\($0)" }
       if case .commitMissing(let commit)? = tree.commitError {

@@ -11,8 +11,8 @@ package struct RecordHistory {
 
   /// The changes, the oldest first.
   package private(set) var changes: [Change] = []
-  /// Snapshots in which the record could not be looked for, and why.
-  package private(set) var gaps: [String] = []
+  /// Snapshots in which the record could not be looked for.
+  package private(set) var gaps: [RecordSearch.Gap] = []
 
   /// Looks the record up in each snapshot.
   ///
@@ -27,7 +27,7 @@ package struct RecordHistory {
       do {
         cid = try ArchivedSnapshot(entry.cid, in: reader).recordCID(path)
       } catch {
-        gaps.append("snapshot \(entry.number): \(error)")
+        gaps.append(("snapshot \(entry.number): \(error)", isDamage: !error.isOfMissing))
         continue
       }
       defer { last = cid }
@@ -68,16 +68,19 @@ package struct RecordHistory {
       return RecordHistory(of: path, in: entries, reader).changes.isEmpty ? nil : path
     }
     guard pattern.isKeyAlone else { return nil }
+    var failure: BackupError?
     for entry in entries.reversed() {
       do {
         let snapshot = try ArchivedSnapshot(entry.cid, in: reader)
         if case .record(let path)? = try Selection.items([selector], in: snapshot).first {
           return path
         }
-      } catch BackupError.notFound, BackupError.notInRemains {
-        continue
+      } catch let error as BackupError where error.isOfAbsence {
+        if case .notFound = error { continue }
+        failure = error
       }
     }
+    if let failure { throw failure }
     return nil
   }
 }

@@ -36,6 +36,9 @@ package struct RecordSearch {
   private let observer: Progress.Observer
   private var open: [[UInt8]: Match] = [:]
   private var lastNumber = 0
+  private var scanner = RecordScanner()
+  /// The records of the snapshot that is looked at which are missing, and which cannot be decoded.
+  private var unsearched = (missing: 0, undecodable: 0)
   /// What could not be searched.
   package private(set) var gaps: [Gap] = []
 
@@ -93,7 +96,7 @@ package struct RecordSearch {
   ) throws -> [Match]? {
     let oldBlocks = SnapshotBlocks(old, observer: observer)
     let newBlocks = SnapshotBlocks(new, keepsRecords: true, observer: observer)
-    let (openBefore, gapsBefore) = (open, gaps)
+    let openBefore = open
     var ended: [Match] = []
     do {
       try SnapshotBlocks.compare(oldBlocks, newBlocks) { change in
@@ -103,13 +106,13 @@ package struct RecordSearch {
         if let body = try newBlocks.body(of: cid) {
           read(record.key, cid, body.span, number)
         } else {
-          let what = "\(record.path) is not in the archive"
-          note(what, number, isDamage: new.snapshot.isComplete)
+          unsearched.missing += 1
         }
       }
+      noteUnsearched(new, number)
       return ended
     } catch let error where error is MSTDiffError || error.isDamage {
-      (open, gaps) = (openBefore, gapsBefore)
+      (open, unsearched) = (openBefore, (0, 0))
       return nil
     }
   }
@@ -123,16 +126,14 @@ package struct RecordSearch {
       let contents = try blocks.contents { record, body in
         if let match = earlier[record.key], match.cid == record.cid {
           open[record.key] = match
+        } else if record.length == nil {
+          unsearched.missing += 1
         } else {
           read(record.key, record.cid, body, number)
         }
       }
-      if let flaw = contents.flaw {
-        note(flaw, number, isDamage: true)
-      } else if !contents.tree.isComplete {
-        let what = "not all of its records are in the archive"
-        note(what, number, isDamage: snapshot.snapshot.isComplete)
-      }
+      if let flaw = contents.flaw { note(flaw, number, isDamage: true) }
+      noteUnsearched(snapshot, number, below: contents.tree.missingNodes.count)
       return earlier.filter { open[$0.key]?.cid != $0.value.cid }.map(\.value)
     } catch let error where error.isDamage {
       note("\(error)", number, isDamage: true)
@@ -141,11 +142,29 @@ package struct RecordSearch {
     }
   }
 
+  /// Notes what of a snapshot was not searched.
+  private mutating func noteUnsearched(
+    _ archived: ArchivedSnapshot, _ number: Int, below nodes: Int = 0
+  ) {
+    let isDamage = archived.snapshot.isComplete
+    for (count, what, isDamage) in [
+      (nodes, "tree nodes that are missing, and all records below", isDamage),
+      (unsearched.missing, "records that are missing", isDamage),
+      (unsearched.undecodable, "records that cannot be decoded", false),
+    ] where count > 0 {
+      note("not searched: \(what) (\(count))", number, isDamage: isDamage)
+    }
+    unsearched = (0, 0)
+  }
+
   private mutating func note(_ what: String, _ number: Int, isDamage: Bool) {
     gaps.append(("snapshot \(number): \(what)", isDamage))
   }
 
   private mutating func read(_ key: [UInt8], _ cid: CID, _ body: Span<UInt8>, _ number: Int) {
+    if !scanner.isPlain(body), scanner.scan(body, found: { _ in }).isUnreadable {
+      unsearched.undecodable += 1
+    }
     guard let excerpt = pattern.firstMatch(in: body) else { return }
     open[key] = Match(
       path: String(decoding: key, as: UTF8.self), cid: cid,

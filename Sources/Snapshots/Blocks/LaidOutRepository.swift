@@ -1,5 +1,6 @@
 package import ATProtocol
 internal import Archive
+package import Files
 package import IPLD
 package import Repository
 
@@ -22,6 +23,12 @@ package struct LaidOutRepository: Sendable {
   package let tree: RepositoryInspection
   /// Why the repository is not as it was; nil if it is.
   package let flaw: String?
+  /// Whether all of it is there, as it was.
+  package var isWhole: Bool { flaw == nil && tree.isComplete }
+  /// Whether the names of all its records are known.
+  package var listsAllRecords: Bool {
+    flaw == nil && tree.commit != nil && tree.missingNodes.isEmpty
+  }
   /// Its blocks.
   let blocks: LaidOutBlocks
   /// The blobs that are held though no record refers to them, if they were asked for.
@@ -52,6 +59,13 @@ package struct LaidOutRepository: Sendable {
   /// The blobs that records refer to.
   package var blobs: BlobTable { tree.blobs }
 
+  /// Why something is not in it.
+  package func absence(of what: String) -> BackupError {
+    if let flaw { return .notInRemains(what, flaw) }
+    return listsAllRecords
+      ? .notFound(what) : .notInPart(what, missingNodes: tree.missingNodes.count)
+  }
+
   /// Lets go of the pages that have been read, which are brought in again when they are wanted.
   package func releasePages() {
     blocks.releasePages()
@@ -73,15 +87,19 @@ package struct LaidOutRepository: Sendable {
 
   /// The record with this path, `collection/rkey`: its CID and its bytes; nil if there is none.
   ///
-  /// - Throws: `SnapshotError` if a block on the way is not there; `MSTProblem`.
+  /// - Throws: `SnapshotError` if its block is not there; `MSTProblem`.
   package func record(_ path: String) throws -> Block? {
-    func present(_ cid: CID) throws -> [UInt8] {
-      guard let bytes = block(cid) else { throw SnapshotError.blockMissing(cid) }
-      return bytes
-    }
-    return try MSTDescent.find(path.utf8, below: root, present).map { cid in
-      Block(cid: cid, bytes: try present(cid))
-    }
+    guard let cid = try recordCID(path) else { return nil }
+    guard let bytes = block(cid) else { throw SnapshotError.blockMissing(cid) }
+    return Block(cid: cid, bytes: bytes)
+  }
+
+  /// The CID that the tree has for the record with this path, be its block there or not; nil if
+  /// there is no such record.
+  ///
+  /// - Throws: `MSTProblem`, also where a node on the way is missing.
+  package func recordCID(_ path: String) throws -> CID? {
+    try MSTDescent.find(path.utf8, below: root, block)
   }
 
   /// A proof that there is a record with this path, or that there is none: a CAR.

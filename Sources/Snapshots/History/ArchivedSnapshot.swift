@@ -222,7 +222,19 @@ public struct ArchivedSnapshot: Sendable {
   /// - Throws: ``SnapshotError`` if a block on the way is not in the archive; `ArchiveError` if it
   ///   is damaged.
   public func record(_ path: String) throws -> Block? {
-    try recordCID(path).map { try block($0, isRecent: false) }
+    try recordCID(path).map(repositoryBlock)
+  }
+
+  /// A block of the repository.
+  ///
+  /// - Throws: ``SnapshotError/notPacked(_:)`` if a snapshot that is not whole lacks it; otherwise as
+  ///   ``record(_:)`` does.
+  package func repositoryBlock(_ cid: CID) throws -> Block {
+    do {
+      return try block(cid, isRecent: false)
+    } catch SnapshotError.blockMissing where !snapshot.isComplete {
+      throw SnapshotError.notPacked(cid)
+    }
   }
 
   /// The CID that the tree has for the record with this path, be its block there or not; nil if
@@ -230,14 +242,13 @@ public struct ArchivedSnapshot: Sendable {
   ///
   /// - Throws: as ``record(_:)`` does.
   package func recordCID(_ path: String) throws -> CID? {
-    try MSTDescent.find(path.utf8, below: try treeRoot) { try block($0, isRecent: false).bytes }
+    try MSTDescent.find(path.utf8, below: try treeRoot) { try repositoryBlock($0).bytes }
   }
 
   /// The root of the tree of records, as the commit has it.
   var treeRoot: CID {
     get throws {
-      let commit = try block(snapshot.commit)
-      return try Commit(commit.bytes.span).data
+      try Commit(repositoryBlock(snapshot.commit).bytes.span).data
     }
   }
 }
@@ -344,6 +355,11 @@ package func onDamage<Value>(
 }
 
 extension Error {
+  /// Whether it says that a snapshot that is not whole lacks a block.
+  package var isOfMissing: Bool {
+    if case SnapshotError.notPacked = self as any Error { true } else { false }
+  }
+
   /// Whether it says that bytes read from an archive are not what they must be, or not there.
   package var isDamage: Bool {
     switch self {

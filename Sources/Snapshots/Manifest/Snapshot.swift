@@ -215,6 +215,8 @@ public enum SnapshotError: Error, Equatable, Sendable, CustomStringConvertible {
   case malformedPage(CID)
   /// A block that the manifest leads to is not in the archive.
   case blockMissing(CID)
+  /// A block of the repository is not in the archive, and the snapshot is known not to be whole.
+  case notPacked(CID)
   /// The archive has no snapshot.
   case noSnapshot
 
@@ -233,6 +235,7 @@ public enum SnapshotError: Error, Equatable, Sendable, CustomStringConvertible {
       "the manifest orders its blocks in a way (\(kind.utf8.shown)) that is not known"
     case .malformedPage(let cid): "the page \(cid) that the manifest leads to is malformed"
     case .blockMissing(let cid): "the block \(cid) that the manifest leads to is not in the archive"
+    case .notPacked(let cid): "the block \(cid) is missing: the snapshot is not whole"
     case .noSnapshot: "the archive holds no snapshot"
     }
   }

@@ -118,6 +118,14 @@ final class OpenedArchive {
     return found[0]
   }
 
+  /// Says what could not be read; answers 11 if some of it is damaged, 10 if some is missing.
+  func say(_ gaps: [RecordSearch.Gap]) -> ExitStatus {
+    gaps.reduce(.success) { status, gap in
+      Console.say(gap.isDamage ? .damaged : .incomplete, "\(name): \(gap.what)")
+      return .worst(status, gap.isDamage ? .damaged : .incomplete)
+    }
+  }
+
   /// 11 if opening the file took a repair in memory or something is lost, 0 otherwise; says what
   /// was done.
   var status: ExitStatus {

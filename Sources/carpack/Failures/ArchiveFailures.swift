@@ -92,6 +92,7 @@ extension BackupError: Explained {
       status = .damaged
       hint =
         "\"carpack verify\" says what is lost; \"carpack find\" searches all snapshots that are left"
+    case .notInPart: status = .incomplete
     case .notMissing:
       status = .noInput
       hint = "nothing was changed; \"carpack missing\" lists what is missing"

@@ -9,7 +9,12 @@ extension MSTDiffError: FormatError {}
 extension MSTProblem: FormatError {}
 extension RecordProofFault: FormatError {}
 extension RepositoryError: FormatError {}
-extension SnapshotError: FormatError {}
+extension SnapshotError: FormatError {
+  var explanation: Explanation {
+    guard case .notPacked = self else { return (.damaged, nil) }
+    return (.incomplete, "\"carpack ls\" marks what is missing")
+  }
+}
 extension SnapshotHistory.Break: FormatError {}
 
 extension PLCLogError: Explained {

@@ -22,6 +22,9 @@ struct XRPCFault: Error {
     switch error {
     case let fault as XRPCFault: self = fault
     case is WorkThreads.Busy: self = .busy
+    case let problem as MSTProblem where problem.kind == .missing:
+      self = .missing("tree node \(problem.node)")
+    case RecordProofFault.missingBlock(let cid): self = .missing("block \(cid)")
     default:
       self.init(
         "InternalServerError", "the archive cannot be read: \(error)",
@@ -32,6 +35,11 @@ struct XRPCFault: Error {
   static let busy = XRPCFault(
     "NotEnoughResources", "the server has too much to do: ask again in a few seconds",
     status: .serviceUnavailable)
+
+  /// What the archive should have and has not: for good, so that no one needs to ask again.
+  static func missing(_ what: String) -> XRPCFault {
+    XRPCFault("BlockNotFound", "missing in this archive: \(what)")
+  }
 
   static func invalid(_ message: String) -> XRPCFault { XRPCFault("InvalidRequest", message) }
 

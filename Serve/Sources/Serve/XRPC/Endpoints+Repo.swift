@@ -30,20 +30,19 @@ extension Endpoints {
     let account = try account(parameters, "repo")
     let path = try path(parameters)
     let repository = try await repository(account)
-    guard let record = try repository.record(path.text),
-      try parameters["cid"].map({ try Parameters.cid($0) == record.cid }) ?? true
+    guard let cid = try repository.recordCID(path.text),
+      try parameters["cid"].map({ try Parameters.cid($0) == cid }) ?? true
     else {
       throw XRPCFault(
         "RecordNotFound", "Could not locate record: at://\(account.did)/\(path.text)")
     }
-    let value = try value(of: record.bytes.span, path.text)
-    return .json { json in write(account, path.text, record.cid, value, to: &json) }
+    return try .json { json in try write(account, path.text, cid, in: repository, to: &json) }
   }
 
   func listRecords(_ parameters: Parameters) async throws -> Response {
     let account = try account(parameters, "repo")
     let collection = try parameters.required("collection")
-    guard (try? NSID(collection)) != nil else {
+    guard RecordPath.isValid("\(collection)/self".utf8.span) else {
       throw XRPCFault.invalid("\"\(collection.prefix(100))\" is no collection")
     }
     let limit = try parameters.limit(50, upTo: 100)
@@ -52,18 +51,13 @@ extension Endpoints {
     let names = try repository.records(
       in: collection, after: parameters["cursor"], limit: limit,
       isReversed ? .ascending : .descending)
-    return .json { json in
+    return try .json { json in
       if names.count == limit, let last = names.last { json.field("cursor", last.recordKey) }
       json.key("records")
       json.beginArray()
       for name in names {
-        let path = "\(collection)/\(name.recordKey)"
-        // One that is not there, or no DAG-CBOR, cannot be said in JSON: sync.getRecord has it.
-        guard
-          let value = repository.withBlock(name.cid, { try? DAGCBORDecoder.decode($0) }) ?? nil
-        else { continue }
         json.beginObject()
-        write(account, path, name.cid, value, to: &json)
+        try write(account, "\(collection)/\(name.recordKey)", name.cid, in: repository, to: &json)
         json.endObject()
       }
       json.endArray()
@@ -80,18 +74,17 @@ extension Endpoints {
     }
   }
 
-  private func value(of block: Span<UInt8>, _ path: String) throws(XRPCFault) -> IPLDValue {
-    do throws(DAGCBORError) {
-      return try DAGCBORDecoder.decode(block)
-    } catch {
+  /// Writes a record: one that the archive lacks, or that JSON cannot say, is never left out.
+  private func write(
+    _ account: ServedAccount, _ path: String, _ cid: CID, in repository: LaidOutRepository,
+    to json: inout JSONWriter
+  ) throws(XRPCFault) {
+    guard let value = repository.withBlock(cid, { try? DAGCBORDecoder.decode($0) }) else {
+      throw .missing("the record \(path), block \(cid)")
+    }
+    guard let value else {
       throw .invalid("\(path) is no DAG-CBOR: com.atproto.sync.getRecord gives its bytes")
     }
-  }
-
-  private func write(
-    _ account: ServedAccount, _ path: String, _ cid: CID, _ value: IPLDValue,
-    to json: inout JSONWriter
-  ) {
     json.field("uri", "at://\(account.did)/\(path)")
     json.field("cid", "\(cid)")
     json.key("value")

@@ -97,10 +97,8 @@ extension Endpoints {
     let new = try await repositories.laidOut(snapshot, account.entry.cid)
     let old = try await repositories.laidOut(base, base.cid ?? account.entry.cid)
     // What is not all there cannot be told from what was deleted.
-    guard new.flaw == nil, old.flaw == nil else {
-      throw XRPCFault(
-        "InternalServerError", "what changed since then is not known: the archive is damaged",
-        status: .internalServerError)
+    guard new.isWhole, old.isWhole else {
+      throw XRPCFault.missing("a part of the repository, so what changed since then is not known")
     }
     let key = "changed in \(account.entry.cid) since \(base.cid ?? account.entry.cid)"
     let cids = try await threads.run(key) { new.blocks(notIn: old) }

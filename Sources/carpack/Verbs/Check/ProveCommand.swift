@@ -36,9 +36,8 @@ struct ProveCommand: Verb {
     let archived = try opened.snapshot(choice, naming: [record])
     let path = try path(in: archived, opened)
     let text = path.text
-    let reader = archived.reader
     let proof = try RecordProof.make(of: path, commit: archived.snapshot.commit) { cid in
-      try reader.body(of: cid, limit: RecordProof.maximumLength)
+      try archived.repositoryBlock(cid).bytes
     }
     try output.write(.memory([proof]))
     let judged = try RecordProof(judging: proof.span, of: path)

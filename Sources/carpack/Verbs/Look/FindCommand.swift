@@ -68,10 +68,7 @@ struct FindCommand: ReportingCommand {
         count += 1
         show(match, of: newest.did, name: history.name(of: newest.did), in: opened.name)
       }
-      for gap in search.gaps {
-        Console.say(gap.isDamage ? .damaged : .incomplete, "\(opened.name): \(gap.what)")
-        status = .worst(status, gap.isDamage ? .damaged : .incomplete)
-      }
+      status = .worst(status, opened.say(search.gaps))
     }
     return (count, .worst(status, opened.status))
   }

@@ -76,12 +76,13 @@ struct ListCommand: ReportingCommand, ConfigurableOptions {
       listing.showsAccount = snapshots.count > 1
       status = .worst(status, try list(snapshot, &listing))
     }
+    // What was not found may be in what cannot be listed.
     if let only = selectors.first, selectors.count == 1, !listing.hasFound, snapshots.count == 1,
-      status != .damaged, try Selector(only).meansOneRecord
+      !listing.isPartial, try Selector(only).meansOneRecord
     {
       throw try opened.absence(of: only, in: snapshots[0])
     }
-    if !listing.hasFound, !missing, status != .damaged {
+    if !listing.hasFound, !missing, !listing.isPartial {
       if !selectors.isEmpty { throw BackupError.notFound(selectors.joined(separator: ", ")) }
       if !listing.filter.hasNoOptions { throw BackupError.notFound("what the filters ask for") }
     }
@@ -136,6 +137,7 @@ struct ListCommand: ReportingCommand, ConfigurableOptions {
       }
     }
     listing.print()
+    if !contents.listsAllRecords { listing.isPartial = true }
     if let flaw = contents.flaw {
       Console.say(
         .damaged, "the repository is not whole, this is what is left of it: \(flaw)"
@@ -183,6 +185,8 @@ struct Listing {
   var account: DID?
   /// Whether paths say whose they are.
   var showsAccount = false
+  /// Whether there are records that cannot be listed.
+  var isPartial = false
   private(set) var worst = ExitStatus.success
   /// Whether anything passed the filter.
   private(set) var hasFound = false

@@ -16,27 +16,27 @@ struct RecordLog {
 
   /// Prints the snapshots that changed the record; answers what the archive comes to.
   ///
-  /// - Throws: `BackupError` if no snapshot has it.
+  /// - Throws: `BackupError` if no snapshot has it, or none of what there is of them.
   func show(_ selector: String, json: Bool) throws -> ExitStatus {
     let history = try opened.usableHistory()
     let did = try account(selector, history)
-    let entries = history.entries.filter { $0.did == did }
+    let entries = history.entries.filter { did == nil || $0.did == did }
     // A path that no snapshot has may be in one that cannot be read.
     guard
       let path = try RecordHistory.path(selector, in: entries, opened.reader)
         ?? Selector(selector).exactPath
     else { throw BackupError.notFound(selector) }
     let record = RecordHistory(of: path, in: entries, opened.reader)
-    for gap in record.gaps { Console.say(.damaged, "\(opened.name): \(gap)") }
+    let status = opened.say(record.gaps)
     guard !record.changes.isEmpty || !record.gaps.isEmpty else {
       throw BackupError.notFound(selector)
     }
     if json {
       for change in record.changes.reversed() { Self.report.print((opened.name, path, change)) }
-    } else {
+    } else if !record.changes.isEmpty {
       printTable(record)
     }
-    return .worst(record.gaps.isEmpty ? .success : .damaged, opened.status)
+    return .worst(status, opened.status)
   }
 
   /// Whose record is meant: that of the account named, or of the only one that has such a record.
@@ -44,8 +44,12 @@ struct RecordLog {
     if let named = try Selector(selector).account { return try history.account(named.text) }
     if let chosen = try history.account(accountOption.account) { return chosen }
     let owners = try history.newestOfAccounts.map(\.did).filter { did in
-      try RecordHistory.path(
-        selector, in: history.entries.filter { $0.did == did }, opened.reader) != nil
+      do {
+        let entries = history.entries.filter { $0.did == did }
+        return try RecordHistory.path(selector, in: entries, opened.reader) != nil
+      } catch let error as BackupError where error.isOfAbsence {
+        return false
+      }
     }
     guard owners.count <= 1 else {
       throw SelectionError.severalAccounts(owners.map { history.name(of: $0) })
