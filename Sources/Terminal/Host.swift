@@ -1,3 +1,4 @@
+internal import ATProtocol
 internal import CArguments
 internal import LibC
 internal import SystemPackage
@@ -34,6 +35,18 @@ package enum Host {
   package static var now: String {
     let date = fixedSeconds.map { Date(timeIntervalSince1970: Double($0)) } ?? Date()
     return date.formatted(.iso8601)
+  }
+
+  /// The time as a number.
+  ///
+  /// - Throws: ``Failure`` if the clock says none.
+  static var unixTime: UnixTime {
+    get throws {
+      guard let now = UnixTime(now) else {
+        throw Failure("the clock is not to be read", status: .failure)
+      }
+      return now
+    }
   }
 
   /// The time of day in so many seconds, as a clock on the wall shows it here: `14:05:30`.

@@ -49,6 +49,27 @@ package struct SnapshotExtractor {
     notes = BlobNotes(in: blocks)
   }
 
+  /// Writes what is selected of several snapshots, each account into a folder of its own, unless
+  /// something is in the way of any.
+  ///
+  /// - Throws: as it does for one.
+  package static func extract(
+    _ selection: Selection, of snapshots: [ArchivedSnapshot], into folder: OutputFolder,
+    options: ExtractionOptions, observer: @escaping Progress.Observer
+  ) throws -> Report {
+    var report = Report()
+    for checksOnly in snapshots.count > 1 ? [true, false] : [false] {
+      for snapshot in snapshots {
+        report.add(
+          try extract(
+            selection, of: snapshot, into: folder, options: options, checksOnly: checksOnly,
+            observer: observer))
+      }
+      guard report.inTheWay.isEmpty else { break }
+    }
+    return report
+  }
+
   /// Writes what is selected.
   ///
   /// Files that an earlier extraction wrote, and that were not changed since, are replaced by what

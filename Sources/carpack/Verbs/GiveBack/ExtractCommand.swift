@@ -151,10 +151,7 @@ struct ExtractCommand: ReportingCommand {
       }
     }
     let report = try opened.explainingAbsence(of: selectors, in: snapshots[0]) {
-      try InterruptibleExtraction(
-        selection: selection, options: extraction.options, directory: directory,
-        overwrites: extraction.overwrite, observer: observer
-      ).run(snapshots)
+      try extraction.extract(selection, of: snapshots, into: directory, observer: observer)
     }
     Console.endProgress()
     say(report, directory)

@@ -69,63 +69,39 @@ struct ExtractionArguments: ConfigurableOptions {
   }
 }
 
-/// Extraction that ends well when it is interrupted.
-struct InterruptibleExtraction {
-  let selection: Selection
-  let options: ExtractionOptions
-  let directory: String
-  let overwrites: Bool
-  let observer: Progress.Observer
-
+extension ExtractionArguments {
   /// Extracts snapshots into a folder, each account into one of its own, unless something is in the
-  /// way of any.
+  /// way of any; ends well when it is interrupted.
   ///
   /// - Throws: ``ExitStatus`` of the signal that interrupted it, and what the extraction throws.
-  func run(_ snapshots: [ArchivedSnapshot]) throws -> SnapshotExtractor.Report {
-    let folder = try OutputFolder(directory, overwriting: overwrites) {
+  func extract(
+    _ selection: Selection, of snapshots: [ArchivedSnapshot], into directory: String,
+    observer: @escaping Progress.Observer
+  ) throws -> SnapshotExtractor.Report {
+    let folder = try OutputFolder(directory, overwriting: overwrite) {
       Interruption.received != nil
+    }
+    func observe(_ progress: Progress) {
+      // Between files the folder itself stops; while the archive is read, nothing is half written.
+      if progress.stage == "reading", Interruption.received != nil {
+        sayInterrupted(folder.tally, in: directory).leave()
+      }
+      observer(progress)
     }
     _ = try Interruption.beginNotifying()
     defer { Interruption.endNotifying() }
     do {
       // What waits for an archive elsewhere ends then, too.
       return try Stopping.passing(Stopping { Interruption.received != nil }) {
-        try extract(snapshots, into: folder)
+        try SnapshotExtractor.extract(
+          selection, of: snapshots, into: folder, options: options, observer: observe)
       }
     } catch is CancellationError {
-      throw sayInterrupted(folder.tally)
+      throw sayInterrupted(folder.tally, in: directory)
     }
   }
 
-  private func extract(_ snapshots: [ArchivedSnapshot], into folder: OutputFolder) throws
-    -> SnapshotExtractor.Report
-  {
-    func observe(_ progress: Progress) {
-      // Between files the folder itself stops; while the archive is read, nothing is half written.
-      if progress.stage == "reading", Interruption.received != nil {
-        sayInterrupted(folder.tally).leave()
-      }
-      observer(progress)
-    }
-    var report = SnapshotExtractor.Report()
-    if snapshots.count > 1 {
-      for snapshot in snapshots {
-        report.add(
-          try SnapshotExtractor.extract(
-            selection, of: snapshot, into: folder, options: options, checksOnly: true,
-            observer: observe))
-      }
-    }
-    guard report.inTheWay.isEmpty else { return report }
-    for snapshot in snapshots {
-      report.add(
-        try SnapshotExtractor.extract(
-          selection, of: snapshot, into: folder, options: options, observer: observe))
-    }
-    return report
-  }
-
-  private func sayInterrupted(_ tally: OutputFolder.Tally) -> ExitStatus {
+  private func sayInterrupted(_ tally: OutputFolder.Tally, in directory: String) -> ExitStatus {
     Console.say(
       .interrupted,
       "\(directory) has \(Quantity.count(tally.written, "new file")), each complete; run the same command again to go on"

@@ -156,7 +156,7 @@ final class BackupOutcomes: Sendable {
   private func signHead(of report: BackupReport, _ account: String) {
     guard let signer else { return }
     do {
-      if let path = try signer.sign(report), !isJSON, !isQuiet {
+      if let path = try signer.sign(report, at: Host.unixTime), !isJSON, !isQuiet {
         Console.say("\(path): the archive's head, signed")
       }
     } catch {
