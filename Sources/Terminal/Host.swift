@@ -1,4 +1,4 @@
-internal import ATProtocol
+package import ATProtocol
 internal import CArguments
 internal import LibC
 internal import SystemPackage
@@ -40,7 +40,7 @@ package enum Host {
   /// The time as a number.
   ///
   /// - Throws: ``Failure`` if the clock says none.
-  static var unixTime: UnixTime {
+  package static var unixTime: UnixTime {
     get throws {
       guard let now = UnixTime(now) else {
         throw Failure("the clock is not to be read", status: .failure)
