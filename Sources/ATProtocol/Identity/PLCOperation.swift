@@ -43,7 +43,7 @@ struct PLCOperation {
     guard signed.count <= Self.maximumLength else { throw .tooLong(signed.count) }
     cid = CID(codec: .dagCBOR, hashing: signed.span)
     guard let text = map["sig"]?.string, let signature = Base64.decodeURL(text),
-      signature.count == VerificationKey.signatureLength
+      signature.count == Commit.signatureLength
     else { throw .malformedSignature }
     self.signature = signature
     map["sig"] = nil

@@ -1,9 +1,6 @@
 internal import IPLD
 
 extension VerificationKey {
-  /// How long a signature is, in bytes: r, then s.
-  package static let signatureLength = 64
-
   /// Whether a signature over a message was made with the private key that belongs to this one.
   ///
   /// ECDSA over the message's SHA-256, r ‖ s of 32 bytes each. Of the two values of s that would do
@@ -15,7 +12,7 @@ extension VerificationKey {
 
   /// The same for a message whose SHA-256 is known, so that it is hashed once for many keys.
   func verifies(_ signature: [UInt8], of digest: SHA256Digest) -> Bool {
-    guard signature.count == Self.signatureLength else { return false }
+    guard signature.count == Commit.signatureLength else { return false }
     let (r, s) = (signature[..<32], signature[32...])
     // Both are compared byte by byte, as numbers of equal length can be.
     guard !curve.halfOrder.lexicographicallyPrecedes(s) else { return false }

@@ -69,11 +69,14 @@ public struct Commit: Hashable, Sendable {
     }
   }
 
+  /// How long a signature is, in bytes: r, then s.
+  package static let signatureLength = 64
+
   /// What is wrong with a commit that can be read; nil if nothing is.
   ///
   /// A signature of another length than AT Protocol's was made by no key.
   package var flaw: RepositoryError? {
-    let length = VerificationKey.signatureLength
+    let length = Self.signatureLength
     guard signature.count != length else { return nil }
     return .malformedField("sig", "it has \(signature.count) bytes, and a signature has \(length)")
   }
