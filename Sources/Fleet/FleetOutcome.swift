@@ -8,7 +8,7 @@ internal import XRPC
 /// What came of a backup of an account, as the database keeps it.
 package struct FleetOutcome: Equatable, Sendable {
   /// What came of it, in a word.
-  package enum Verdict: String, Sendable {
+  package enum Verdict: String, CaseIterable, Sendable {
     /// All that there is is in the archive.
     case complete
     /// Something is missing.
@@ -18,7 +18,7 @@ package struct FleetOutcome: Equatable, Sendable {
   }
 
   /// What the account is.
-  package enum State: String, Sendable {
+  package enum State: String, CaseIterable, Sendable {
     /// It can be backed up.
     case active
     /// Its owner has deactivated it.

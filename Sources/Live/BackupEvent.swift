@@ -25,7 +25,7 @@ public enum BackupEvent: Sendable {
 /// How far a backup has come.
 public struct BackupProgress: Equatable, Sendable {
   /// What is being done.
-  package enum Stage: String, Sendable {
+  package enum Stage: String, CaseIterable, Sendable {
     /// Finding out who the account is, and where.
     case resolving
     /// Receiving what the server keeps for the account's owner alone.
@@ -62,7 +62,7 @@ public struct BackupProgress: Equatable, Sendable {
 /// The result of the backup of one account.
 public struct BackupReport: Sendable {
   /// The result, in a word.
-  public enum Outcome: String, Sendable {
+  public enum Outcome: String, CaseIterable, Sendable {
     /// Nothing had changed, and nothing was missing but what is accepted as lost: nothing was
     /// written.
     case upToDate = "up-to-date"

@@ -143,7 +143,7 @@ package struct ArchivePush: Sendable {
 /// What was done to bring an archive here or elsewhere up to date.
 package struct TransferReport: Sendable {
   /// What was done.
-  package enum Outcome: String, Sendable {
+  package enum Outcome: String, CaseIterable, Sendable {
     /// It is the same already.
     case unchanged
     /// It is a later state of the archive.

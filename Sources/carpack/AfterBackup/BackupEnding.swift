@@ -39,7 +39,7 @@ struct BackupEnding {
     } catch let error where Failure.isOurs(error) {
       let failure = Failure(error)
       failure.say()
-      EventRecord.record(.error) { failure.writeFields(to: &$0) }
+      EventRecord.record(Failure.report, failure)
       status = failure.status
     } catch {
       // Options that do not go together: the person who gave them is told, and no one else.

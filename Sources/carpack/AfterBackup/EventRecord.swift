@@ -38,14 +38,9 @@ final class EventRecord: Sendable {
   }
 
   /// Keeps an object of the output.
-  static func record(_ schema: OutputSchema, _ writeFields: (inout JSONWriter) -> Void) {
+  static func record<Subject>(_ report: Report<Subject>, _ subject: Subject) {
     guard let record = recording.withLock({ $0 }) else { return }
-    var json = JSONWriter()
-    json.begin(schema)
-    writeFields(&json)
-    json.endObject()
-    json.newline()
-    let bytes = json.takeBytes()
+    let bytes = report.line(subject)
     record.state.withLock { state in
       guard state.fault == nil else { return }
       do {

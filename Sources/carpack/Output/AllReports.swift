@@ -1,10 +1,52 @@
 extension ReportDescription {
   /// Every object that --json writes, in the order of `Docs/JSON.md`.
-  static let all: [ReportDescription] = [
-    Failure.report.description, Console.report.description, StatusReport.report.description,
-    InfoCommand.report.description, SnapshotList.report.description,
-    RecordLog.report.description, Listing.report.description, FindCommand.report.description,
-    StatsCommand.report.description, DiffListing.record.description,
-    DiffListing.blob.description, DiffListing.summary.description,
-  ]
+  static let all: [ReportDescription] =
+    [
+      Failure.report.description, Console.report.description, StatusReport.report.description,
+      InfoCommand.report.description, SnapshotList.report.description,
+      RecordLog.report.description, Listing.report.description, FindCommand.report.description,
+      StatsCommand.report.description, sqlite, serve, MissingCommand.blob.description,
+      MissingCommand.fault.description, AcceptanceOptions.report.description,
+      DiffListing.record.description, DiffListing.blob.description, DiffListing.summary.description,
+      PackCommand.report.description, FetchCommand.report.description,
+      PushCommand.report.description, PullCommand.report.description,
+      FleetAddCommand.report.description, FleetWorkCommand.report.description,
+      FleetStatusCommand.report.description,
+    ] + BackupEvents.descriptions
+
+  // What carpack-serve writes, whose libraries are not linked here.
+
+  private static let sqlite = written(
+    "export", "`carpack export --sqlite`: the database that was written.",
+    [
+      ("file", .text(.any), "the archive"), ("database", .text(.any), "the database"),
+      ("newSnapshots", .integer, "the snapshots that came in"),
+      ("records", .integer, "the records in it, in all their forms"),
+      (
+        "missingRecords", .integer,
+        "those of them that are not in the archive, or cannot be read, and have only their names"
+      ),
+      ("complete", .boolean, "whether all records are in it"),
+    ])
+
+  private static let serve = written(
+    "serve", "`carpack serve` and `carpack view`: where the server is, once it is there.",
+    [
+      ("page", .text(.any), "the secret address of the page that shows the archives"),
+      (
+        "pds", .orNull(.text(.any)),
+        "the address of the personal data server; null for `carpack view`"
+      ),
+      ("archives", .integer, "the archives that are served"),
+      ("accounts", .integer, "the accounts in them"),
+    ])
+
+  private static func written(
+    _ name: String, _ about: String, _ rows: [(String, JSONKind, String)]
+  ) -> ReportDescription {
+    let head = Report<Void>(name, about) {}.description.table.rows
+    return ReportDescription(
+      name: name, about: about,
+      table: ReportTable(title: nil, rows: head + rows.map { .init($0.0, $0.1, $0.2) }))
+  }
 }

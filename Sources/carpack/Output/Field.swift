@@ -73,9 +73,9 @@ struct Field<Subject>: Sendable {
   }
 
   /// A field with a list of objects.
-  init<Inner>(
-    _ name: String, _ meaning: String, each value: @escaping @Sendable (Subject) -> [Inner],
-    as fields: Fields<Inner>
+  init<List: Sequence & SendableMetatype>(
+    _ name: String, _ meaning: String, each value: @escaping @Sendable (Subject) -> List,
+    as fields: Fields<List.Element>
   ) {
     self.init([.init(name, .list(of: .object(fields.table)), meaning)]) { subject, json in
       json.key(name)

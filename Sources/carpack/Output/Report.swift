@@ -38,6 +38,13 @@ struct Report<Subject>: Sendable {
     Console.put(line: String(decoding: json.takeBytes(), as: UTF8.self))
   }
 
+  /// An object as a line.
+  func line(_ subject: Subject) -> [UInt8] {
+    var json = JSONWriter()
+    write(subject, to: &json)
+    return json.takeBytes()
+  }
+
   /// Writes the object and ends the line.
   func write(_ subject: Subject, to json: inout JSONWriter) {
     fields.write(subject, to: &json)

@@ -50,7 +50,11 @@ struct PullCommand: ReportingCommand {
       replaces: replace, observer: ProgressLine.sharedObserver(quiet: common.quiet))
     let report = try Failure.naming(RemoteArchive.shown(address)) { try pull.run() }
     Console.endProgress()
-    if json { printJSON(report) } else { printText(report) }
+    if json {
+      Self.report.print((file, RemoteArchive.shown(address), report))
+    } else {
+      printText(report)
+    }
   }
 
   private func printText(_ report: TransferReport) {
@@ -67,14 +71,16 @@ struct PullCommand: ReportingCommand {
     common.say("\(file): \(what)")
   }
 
-  private func printJSON(_ report: TransferReport) {
-    var json = JSONWriter.ofResults
-    json.begin(.pull)
-    json.field("file", file)
-    json.field("address", RemoteArchive.shown(address))
-    json.field("outcome", report.outcome.rawValue)
-    json.field("bytes", report.count)
-    json.field("fetched", report.transferred)
-    Console.finish(&json)
+  static let report = Report<(file: String, address: String, result: TransferReport)>(
+    "pull", "`carpack pull`."
+  ) {
+    ArchiveFields.file { $0.file }
+    Field("address", "where the archive lies elsewhere, without a query") { $0.address }
+    Field(
+      "outcome", "what was done; `ahead`: the file is a later state of the archive",
+      .one(of: "unchanged", "ahead", "created", "appended", "replaced")
+    ) { $0.result.outcome.rawValue }
+    Field("bytes", "bytes of the file") { $0.result.count }
+    Field("fetched", "bytes that were fetched") { $0.result.transferred }
   }
 }

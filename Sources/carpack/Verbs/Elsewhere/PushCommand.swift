@@ -65,7 +65,7 @@ struct PushCommand: ReportingCommand {
     }
     let report = try runBlocking { try await push.run() }
     Console.endProgress()
-    if json { printJSON(report, place) } else { printText(report, place) }
+    if json { Self.report.print((file, place, report)) } else { printText(report, place) }
   }
 
   private func printText(_ report: TransferReport, _ place: BucketAddress) {
@@ -83,16 +83,18 @@ struct PushCommand: ReportingCommand {
     common.say("\(place): \(what)\(report.isVerified ? "; read back and compared" : "")")
   }
 
-  private func printJSON(_ report: TransferReport, _ place: BucketAddress) {
-    var json = JSONWriter.ofResults
-    json.begin(.push)
-    json.field("file", file)
-    json.field("address", "\(place)")
-    json.field("outcome", report.outcome.rawValue)
-    json.field("bytes", report.count)
-    json.field("sent", report.transferred)
-    json.field("verified", report.isVerified)
-    Console.finish(&json)
+  static let report = Report<(file: String, place: BucketAddress, result: TransferReport)>(
+    "push", "`carpack push`."
+  ) {
+    ArchiveFields.file { $0.file }
+    Field("address", "where the archive lies elsewhere, without a query") { "\($0.place)" }
+    Field(
+      "outcome", "what was done; `ahead`: the object is a later state of the archive",
+      .one(of: TransferReport.Outcome.self)
+    ) { $0.result.outcome.rawValue }
+    Field("bytes", "bytes of the object") { $0.result.count }
+    Field("sent", "bytes that were sent") { $0.result.transferred }
+    Field("verified", "whether all of it was read back and compared") { $0.result.isVerified }
   }
 }
 

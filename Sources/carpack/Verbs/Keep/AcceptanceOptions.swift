@@ -73,23 +73,25 @@ struct AcceptanceOptions: ParsableArguments {
     let report = try change.apply(to: try FileStorage.open(FilePath(file)), name: file) { history in
       try history.account(account)
     }
-    if isJSON {
-      var json = JSONWriter.ofResults
-      json.begin(.acceptance)
-      json.field("file", file)
-      json.field(accept.isEmpty ? "reconsidered" : "accepted", report.changedCount)
-      json.field("acceptedCount", report.acceptedCount)
-      json.field("missingCount", report.missingCount)
-      json.field("bytesAdded", report.bytesAdded)
-      json.field("archiveHead", report.generation.head.map { "\($0.cid)" })
-      json.endObject()
-      json.newline()
-      return Console.print(&json)
-    }
+    if isJSON { return Self.report.print((file, accepts: !accept.isEmpty, report)) }
     let done = Quantity.count(report.changedCount, "loss", "losses")
     let now = Quantity.count(report.acceptedCount, "loss is", "losses are")
     common.say(
       "\(file): \(done) \(accept.isEmpty ? "to be asked for again" : "accepted"), \(Quantity.bytes(report.bytesAdded)) added; \(now) accepted now, \(Quantity.count(report.missingCount, "blob")) missing otherwise"
     )
+  }
+
+  static let report = Report<(file: String, accepts: Bool, result: LossAcceptance.Report)>(
+    "acceptance", "`carpack missing --accept` and `--reconsider`."
+  ) {
+    ArchiveFields.file { $0.file }
+    Field(optional: "accepted", "losses accepted") { $0.accepts ? $0.result.changedCount : nil }
+    Field(optional: "reconsidered", "losses taken back") {
+      $0.accepts ? nil : $0.result.changedCount
+    }
+    Field("acceptedCount", "losses accepted now") { $0.result.acceptedCount }
+    Field("missingCount", "blobs missing otherwise") { $0.result.missingCount }
+    Field("bytesAdded", "by how many bytes the file grew") { $0.result.bytesAdded }
+    ArchiveFields.head { $0.result.generation.head?.cid }
   }
 }

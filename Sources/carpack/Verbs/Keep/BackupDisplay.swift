@@ -59,7 +59,7 @@ final class BackupDisplay: Sendable {
       state.activities[account] = Activity(name: account)
       state.order.append(account)
     }
-    BackupJSON.print("started") { $0.field("account", account) }
+    BackupEvents.started.tell(account)
   }
 
   /// Notes that an account is done with.
@@ -73,7 +73,7 @@ final class BackupDisplay: Sendable {
 
   /// Shows what happens to an account.
   func show(_ event: BackupEvent, of account: String) {
-    BackupJSON.print(event, of: account)
+    tell(event, of: account)
     guard style != .json else { return }
     switch event {
     case .progress(let progress): show(progress, of: account)
@@ -100,21 +100,34 @@ final class BackupDisplay: Sendable {
     }
   }
 
+  private func tell(_ event: BackupEvent, of account: String) {
+    switch event {
+    case .resolved(let did, let handle, let server):
+      BackupEvents.resolved.tell((account, (did, handle, server)))
+    case .repository(let records, let bytes, let isIncremental):
+      BackupEvents.repository.tell((account, (records, bytes, isIncremental)))
+    case .blobs(let referenced, let listed, let wanted):
+      BackupEvents.blobs.tell((account, (referenced, listed, wanted)))
+    case .progress(let progress): BackupEvents.progress.printNow((account, progress))
+    case .missing(let entry, let answers): BackupEvents.missing.tell((account, (entry, answers)))
+    case .arrived(let cid, let server, let answers):
+      BackupEvents.arrived.tell((account, (cid, server, answers)))
+    case .warning(let text): BackupEvents.warning.tell((account, text))
+    }
+  }
+
   /// Shows what happens on the network.
   func show(_ event: NetworkEvent) {
     switch event {
     case .request: return
     case .proxy(let proxy):
-      BackupJSON.print("warning") {
-        $0.field("account", String?.none)
-        $0.field("message", NetworkCommandOptions.proxyWarning(proxy))
-      }
+      BackupEvents.warning.tell((nil, NetworkCommandOptions.proxyWarning(proxy)))
     case .retry(let host, let seconds, let why):
-      Self.printJSON("retry", host: host, seconds: seconds, why: why)
+      BackupEvents.retry.tell((host, seconds, why))
       guard style != .json else { return }
       state.withLock { $0.retryCount += 1 }
     case .wait(let host, let seconds, let why):
-      Self.printJSON("wait", host: host, seconds: seconds, why: why)
+      BackupEvents.wait.tell((host, seconds, why))
       guard style != .json, style != .silent, let line = event.waitingLine else { return }
       if style == .plain { Console.say(.note, line) }
       let lines = state.withLock { state in
@@ -123,14 +136,6 @@ final class BackupDisplay: Sendable {
       }
       // Nothing arrives while it is waited, so nothing else would draw it.
       if style == .live { Console.showProgress(lines) }
-    }
-  }
-
-  private static func printJSON(_ kind: String, host: String, seconds: Double, why: String) {
-    BackupJSON.print(kind) {
-      $0.field("host", host)
-      $0.field(kind == "wait" ? "atMostMs" : "afterMs", Int((seconds * 1000).rounded()))
-      $0.field("why", why)
     }
   }
 

@@ -5,7 +5,8 @@ internal import Synchronization
 
 /// What came of the accounts of one run, said of each as it ends and of all at the end.
 final class BackupOutcomes: Sendable {
-  private struct State {
+  /// How many accounts came to what.
+  struct Tally {
     var counts: [BackupReport.Outcome: Int] = [:]
     var failedCount = 0
     var plannedCount = 0
@@ -14,6 +15,8 @@ final class BackupOutcomes: Sendable {
     var recentIncompleteCount = 0
     var bytesAdded: UInt64 = 0
     var statuses: Set<CInt> = []
+
+    subscript(outcome: BackupReport.Outcome) -> Int { counts[outcome] ?? 0 }
   }
 
   private let display: BackupDisplay
@@ -22,7 +25,7 @@ final class BackupOutcomes: Sendable {
   private let isSingle: Bool
   private let signer: HeadSigner?
   private let begin = ContinuousClock.now
-  private let state = Mutex(State())
+  private let state = Mutex(Tally())
 
   init(
     _ display: BackupDisplay, _ options: BackupOptions, isSingle: Bool, signer: HeadSigner? = nil
@@ -46,10 +49,7 @@ final class BackupOutcomes: Sendable {
   /// Notes an account that the server lists and does not give out.
   func skipped(_ did: DID, _ state: String) {
     self.state.withLock { $0.skippedCount += 1 }
-    BackupJSON.print("skipped") {
-      $0.field("account", did.text)
-      $0.field("status", state)
-    }
+    BackupEvents.skipped.tell((did, state))
     if !isJSON, !isQuiet {
       Console.say("\(did): skipped, for the server calls it \(state)")
     }
@@ -78,7 +78,7 @@ final class BackupOutcomes: Sendable {
       return state.malformedCount
     }
     for entry in entries.prefix(max(0, Self.maximumMalformed - before)) {
-      BackupJSON.print("malformed") { $0.field("entry", entry) }
+      BackupEvents.malformed.tell(entry)
       if !isJSON {
         Console.say(
           .incomplete, "the server lists \"\(entry)\", which names no account"
@@ -119,7 +119,7 @@ final class BackupOutcomes: Sendable {
         if !report.damage.isNone { state.statuses.insert(ExitStatus.damaged.number) }
       }
       signHead(of: report, account)
-      BackupJSON.print(report, of: account)
+      BackupEvents.finished.tell((account, report))
       if !isJSON {
         let summary = BackupSummary(report)
         if isQuiet { summary.sayTrouble() } else { summary.print(isShort: !isSingle) }
@@ -130,12 +130,10 @@ final class BackupOutcomes: Sendable {
         Console.say(.warning, "\(isSingle ? "" : "\(account): ")\(warning)")
       }
       let summary = BackupPlanSummary(plan)
-      if isJSON { summary.printJSON(of: account) } else { summary.print(isShort: !isSingle) }
+      BackupEvents.plan.tell((account, plan))
+      if !isJSON { summary.print(isShort: !isSingle) }
     case .duplicate(let did):
-      BackupJSON.print("duplicate") {
-        $0.field("account", account)
-        $0.field("did", did.text)
-      }
+      BackupEvents.duplicate.tell((account, did))
       if !isJSON, !isQuiet {
         Console.say("\(account): same account as \(did), backed up once")
       }
@@ -147,7 +145,7 @@ final class BackupOutcomes: Sendable {
         state.failedCount += 1
         state.statuses.insert(failure.status.number)
       }
-      BackupJSON.print(failure, of: account)
+      BackupEvents.failed.tell((account, failure))
       (isSingle ? failure : failure.of(account)).say()
     }
   }
@@ -171,18 +169,7 @@ final class BackupOutcomes: Sendable {
     guard !isSingle else { return }
     let state = state.withLock { $0 }
     let elapsed = (ContinuousClock.now - begin).components.seconds
-    BackupJSON.print("summary") {
-      $0.field("complete", state.counts[.complete] ?? 0)
-      $0.field("upToDate", state.counts[.upToDate] ?? 0)
-      $0.field("recent", state.counts[.recent] ?? 0)
-      $0.field("incomplete", state.counts[.incomplete] ?? 0)
-      $0.field("recentIncomplete", state.recentIncompleteCount)
-      $0.field("planned", state.plannedCount)
-      $0.field("failed", state.failedCount)
-      $0.field("skipped", state.skippedCount)
-      $0.field("malformed", state.malformedCount)
-      $0.field("bytesAdded", state.bytesAdded)
-    }
+    BackupEvents.summary.tell(state)
     guard !isJSON, !isQuiet else { return }
     let total = state.counts.values.reduce(state.failedCount + state.plannedCount, +)
     // Nothing came to an end: that it was interrupted is said already.

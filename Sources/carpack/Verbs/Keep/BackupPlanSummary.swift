@@ -2,7 +2,7 @@ internal import ATProtocol
 internal import IPLD
 internal import Live
 
-/// What a backup would do, as a person reads it and as JSON.
+/// What a backup would do, as a person reads it.
 struct BackupPlanSummary {
   private let plan: BackupPlan
 
@@ -46,28 +46,5 @@ struct BackupPlanSummary {
     text += ", \(Quantity.bytes(blobs.declaredBytes)) declared"
     return blobs.unsized == 0
       ? text : text + " and \(Quantity.grouped(blobs.unsized)) of unknown size"
-  }
-
-  /// Prints it as an event.
-  func printJSON(of account: String) {
-    BackupJSON.print("plan") {
-      $0.field("account", account)
-      $0.field("did", plan.did.text)
-      $0.field("handle", plan.handle?.text)
-      $0.field("pds", plan.server)
-      $0.field("file", "\(plan.name)")
-      $0.field("exists", plan.exists)
-      $0.field("repository", "\(plan.repository)")
-      $0.field("heldRev", plan.heldRevision?.text)
-      $0.field("newestRev", plan.newestRevision?.text)
-      $0.key("blobs")
-      $0.beginObject()
-      $0.field("listed", plan.blobs.listed)
-      $0.field("wanted", plan.blobs.wanted)
-      $0.field("declaredBytes", plan.blobs.declaredBytes)
-      $0.field("unsized", plan.blobs.unsized)
-      $0.endObject()
-      $0.field("warnings", plan.warnings)
-    }
   }
 }

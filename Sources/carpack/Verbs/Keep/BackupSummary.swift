@@ -163,10 +163,4 @@ extension StoredDamage {
     sectionCount > 0
       ? "\"carpack verify\" says what is lost" : "no content; \"carpack repair\" makes it again"
   }
-
-  /// Writes the fields that `--json` has for it.
-  func writeFields(to json: inout JSONWriter) {
-    json.field("damagedSections", sectionCount)
-    json.field("damagedElsewhere", isElsewhere)
-  }
 }

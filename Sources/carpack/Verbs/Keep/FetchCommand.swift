@@ -26,6 +26,15 @@ struct FetchCommand: ParsableCommand {
       FetchRepoCommand.self, FetchBlobCommand.self, FetchBlobsCommand.self,
       FetchLatestCommand.self, FetchDocumentCommand.self, FetchPLCLogCommand.self,
     ])
+
+  static let report = Report<(did: DID, latest: (cid: CID, rev: TID)?, blob: CID?)>(
+    "fetch", "`carpack fetch latest` and `fetch blobs`."
+  ) {
+    Field("did", "the account") { $0.did }
+    Field(optional: "rev", "with `latest`: the revision") { $0.latest?.rev.text }
+    Field(optional: "commit", "with `latest`: the newest commit") { $0.latest?.cid }
+    Field(optional: "cid", "with `blobs`: a blob that the server lists") { $0.blob }
+  }
 }
 
 /// Which account, and how to reach it.
@@ -194,10 +203,7 @@ struct FetchBlobsCommand: ParsableCommand {
           Console.print("\(cid)")
           continue
         }
-        Console.printJSON(.fetch) {
-          $0.field("did", account.did.text)
-          $0.field("cid", "\(cid)")
-        }
+        FetchCommand.report.print((account.did, latest: nil, blob: cid))
       }
       if isDoubtful {
         common.say(
@@ -231,11 +237,7 @@ struct FetchLatestCommand: ParsableCommand {
     try options.run { account in
       let latest = try await account.latestCommit()
       guard isJSON else { return Console.print("\(latest.rev) \(latest.cid)") }
-      Console.printJSON(.fetch) {
-        $0.field("did", account.did.text)
-        $0.field("rev", latest.rev.text)
-        $0.field("commit", "\(latest.cid)")
-      }
+      FetchCommand.report.print((account.did, latest, blob: nil))
     }
   }
 }

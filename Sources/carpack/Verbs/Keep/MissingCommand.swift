@@ -115,14 +115,7 @@ struct MissingCommand: ReportingCommand {
           "\(fault.sentence); what it would name is not known, and the next \"carpack backup\" asks again"
       )
     }
-    var json = JSONWriter.ofResults
-    json.begin(.missing)
-    json.field("kind", "listFault")
-    json.field("file", file)
-    json.field("account", snapshot.did.text)
-    json.key("listFault")
-    fault.write(to: &json)
-    Console.finish(&json)
+    Self.fault.print((file, snapshot.did, fault))
   }
 
   private func show(
@@ -130,20 +123,7 @@ struct MissingCommand: ReportingCommand {
     _ mark: VerificationMark?
   ) {
     let entry = found.blob
-    if json {
-      var json = JSONWriter.ofResults
-      json.begin(.missing)
-      json.field("kind", "blob")
-      json.field("file", file)
-      json.field("account", snapshot.did.text)
-      BackupJSON.write(entry, to: &json)
-      json.field("damage", found.damage)
-      json.field("record", found.record)
-      json.field("type", found.mimeType)
-      json.field("archiveVerified", mark?.time)
-      Console.finish(&json)
-      return
-    }
+    if json { return Self.blob.print((file, snapshot.did, found, mark)) }
     var text = "\(entry.cid)"
     let facts = [found.mimeType, entry.size.map { Quantity.bytes($0) }].compactMap { $0 }
     if !facts.isEmpty { text += " (\(facts.joined(separator: ", ")))" }
@@ -160,5 +140,29 @@ struct MissingCommand: ReportingCommand {
       text += first == last ? "; tried \(last)" : "; first tried \(first), last \(last)"
     }
     Console.print(named: text)
+  }
+
+  // MARK: JSON
+
+  static let blob = Report<
+    (file: String, did: DID, found: ArchivedSnapshot.MissingBlob, mark: VerificationMark?)
+  >("missing", "`carpack missing`: a blob that is not there, or is damaged.") {
+    Field("kind", "", .one(of: "blob")) { _ in "blob" }
+    ArchiveFields.file { $0.file }
+    Field("account", "whose it is") { $0.did }
+    BlobFields.missing.of { $0.found.blob }
+    Field("damage", "how it is damaged, if it is there") { $0.found.damage }
+    Field("record", "the first record that refers to it") { $0.found.record }
+    Field("type", "its media type, as that record declares it") { $0.found.mimeType }
+    Field("archiveVerified", "when the archive was last verified", .time) { $0.mark?.time }
+  }
+
+  static let fault = Report<(file: String, did: DID, fault: ListFault)>(
+    "missing", "Or why more may be missing than is known."
+  ) {
+    Field("kind", "", .one(of: "listFault")) { _ in "listFault" }
+    ArchiveFields.file { $0.file }
+    Field("account", "whose list it is") { $0.did }
+    Field("listFault", "why", { $0.fault }, as: BlobFields.listFault)
   }
 }

@@ -245,7 +245,7 @@ struct PackCommand: ReportingCommand {
         "the CAR has another commit than the archive, with the same revision: a fork, to \"carpack verify\", unless --accept-rollback is given"
       )
     }
-    if json { printJSON(report) } else { printSummary(report) }
+    if json { Self.report.print((output, report)) } else { printSummary(report) }
     let status = ExitStatus.worst(
       report.refused.isEmpty ? .success : .refused,
       report.snapshot.isSettled ? .success : .incomplete,
@@ -300,36 +300,31 @@ struct PackCommand: ReportingCommand {
     if let acceptance = blobs.acceptance { common.say("  \(acceptance)") }
   }
 
-  private func printJSON(_ report: RepositoryPacker.Report) {
-    var json = JSONWriter.ofResults
-    json.begin(.pack)
-    json.field("file", output)
-    json.field("bytes", report.generation.committedLength)
-    json.field("bytesAdded", report.bytesAdded)
-    json.field("unchanged", report.isUnchanged)
-    json.field("healed", report.isHealed)
-    report.damage.writeFields(to: &json)
-    json.field("streamBytes", report.generation.streamLength)
-    json.field("sections", report.generation.sectionCount)
-    json.field("archiveHead", report.generation.head.map { "\($0.cid)" })
-    report.snapshot.writeFields(to: &json)
-    json.beginArray("missing")
-    for entry in report.missing {
-      json.beginObject()
-      json.field("cid", "\(entry.cid)")
-      json.field("reason", entry.reason.rawValue)
-      json.endObject()
-    }
-    json.endArray()
-    json.beginArray("refused")
-    for (path, why) in report.refused {
-      json.beginObject()
-      json.field("file", path)
-      json.field("why", why)
-      json.endObject()
-    }
-    json.endArray()
-    json.field("leftOut", report.leftOutCount)
-    Console.finish(&json)
+  static let report = Report<(file: String, report: RepositoryPacker.Report)>(
+    "pack", "`carpack pack`."
+  ) {
+    ArchiveFields.file { $0.file }
+    Field("bytes", "its size") { $0.report.generation.committedLength }
+    Field("bytesAdded", "by how many bytes it grew") { $0.report.bytesAdded }
+    Field("unchanged", "whether nothing was new") { $0.report.isUnchanged }
+    Field("healed", "whether damaged sections were written again") { $0.report.isHealed }
+    ArchiveFields.damage.of { $0.report.damage }
+    Field("streamBytes", "the length of its content") { $0.report.generation.streamLength }
+    Field("sections", "its sections") { $0.report.generation.sectionCount }
+    ArchiveFields.head { $0.report.generation.head?.cid }
+    SnapshotFields.manifest.of { $0.report.snapshot }
+    Field("missing", "blobs that are missing", each: { $0.report.missing }, as: missing)
+    Field("refused", "files that were not taken", each: { $0.report.refused }, as: refused)
+    Field("leftOut", "files that no record refers to") { $0.report.leftOutCount }
+  }
+
+  private static let missing = Fields<BlobLedger.Missing> {
+    Field("cid", "the blob") { $0.cid }
+    Field("reason", "why") { $0.reason.rawValue }
+  }
+
+  private static let refused = Fields<(path: String, why: String)> {
+    Field("file", "the file") { $0.path }
+    Field("why", "why") { $0.why }
   }
 }

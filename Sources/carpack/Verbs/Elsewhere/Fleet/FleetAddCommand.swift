@@ -98,12 +98,7 @@ struct FleetAddCommand: ReportingCommand {
         dids, every: every.map { Int($0.seconds) }, onChange: onChange)
     }
     if json {
-      Console.printJSON(.fleetAdd) {
-        $0.field("accounts", given.count)
-        $0.field("new", added)
-        $0.field("host", host)
-        $0.field("firehose", firehose)
-      }
+      Self.report.print((given.count, added, host, firehose))
     } else {
       if !given.isEmpty {
         common.say("\(Quantity.count(given.count, "account")): \(Quantity.grouped(added)) new")
@@ -112,5 +107,14 @@ struct FleetAddCommand: ReportingCommand {
       if let firehose { common.say("\(firehose): is followed by a worker") }
     }
     if named?.failures.isEmpty == false { throw ExitStatus.incomplete }
+  }
+
+  static let report = Report<(accounts: Int, new: Int, host: String?, firehose: String?)>(
+    "fleet-add", "`carpack fleet add`."
+  ) {
+    Field("accounts", "accounts that were named") { $0.accounts }
+    Field("new", "those that were not in the fleet") { $0.new }
+    Field("host", "the host whose accounts are listed") { $0.host }
+    Field("firehose", "the stream that is followed") { $0.firehose }
   }
 }

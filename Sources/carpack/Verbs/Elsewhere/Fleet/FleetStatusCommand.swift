@@ -22,7 +22,7 @@ struct FleetStatusCommand: ReportingCommand {
   func run() throws {
     let database = try fleet.fleet()
     let status = try runBlocking { try await database.status() }
-    if json { printJSON(status) } else { printText(status) }
+    if json { Self.report.print(status) } else { printText(status) }
     let open = status.outcomes.contains { $0.name != "complete" }
     if open { throw ExitStatus.incomplete }
   }
@@ -61,61 +61,58 @@ struct FleetStatusCommand: ReportingCommand {
     if status.workers.isEmpty { Console.print("no worker is at work") }
   }
 
-  private func printJSON(_ status: FleetStatus) {
-    var json = JSONWriter.ofResults
-    json.begin(.fleetStatus)
-    json.field("accounts", status.accounts)
-    Self.write(status.outcomes, "outcomes", &json)
-    Self.write(status.states, "states", &json)
-    Self.write(status.reasons, "reasons", &json)
-    json.field("due", status.due)
-    json.field("lateSeconds", Int(status.lateness))
-    json.field("running", status.running)
-    json.field("oldestBackup", status.oldest)
-    json.field("bytes", status.bytes)
-    json.field("backupsLastHour", status.hourly)
-    json.field("bytesLastHour", status.hourlyBytes)
-    json.beginArray("failures")
-    for failure in status.failures {
-      json.beginObject()
-      json.field("did", failure.did)
-      json.field("reason", failure.reason)
-      json.field("nextTry", failure.nextTry)
-      json.endObject()
-    }
-    json.endArray()
-    json.beginArray("sources")
-    for source in status.sources {
-      json.beginObject()
-      json.field("url", source.url)
-      json.field("reason", source.reason)
-      json.endObject()
-    }
-    json.endArray()
-    json.beginArray("workers")
-    for worker in status.workers {
-      json.beginObject()
-      json.field("name", worker.name)
-      json.field("since", worker.since)
-      json.field("running", worker.running)
-      json.field("ended", worker.ended)
-      json.field("failed", worker.failed)
-      json.endObject()
-    }
-    json.endArray()
-    Console.finish(&json)
+  private static let counts = Fields<FleetStatus.Count> {
+    Field("name", "what they have in common") { $0.name }
+    Field("accounts", "how many") { $0.count }
+    Field("nextTry", "when the first of them is tried again", .time) { $0.nextTry }
   }
 
-  private static func write(_ counts: [FleetStatus.Count], _ name: String, _ json: inout JSONWriter)
-  {
-    json.beginArray(name)
-    for count in counts {
-      json.beginObject()
-      json.field("name", count.name)
-      json.field("accounts", count.count)
-      json.field("nextTry", count.nextTry)
-      json.endObject()
-    }
-    json.endArray()
+  private static let failure = Fields<FleetStatus.Failure> {
+    Field("did", "the account", .did) { $0.did }
+    Field("reason", "why") { $0.reason }
+    Field("nextTry", "when it is tried again", .time) { $0.nextTry }
+  }
+
+  private static let source = Fields<FleetStatus.Source> {
+    Field("url", "its address") { $0.url }
+    Field("reason", "why") { $0.reason }
+  }
+
+  private static let worker = Fields<FleetStatus.Worker> {
+    Field("name", "what it is called") { $0.name }
+    Field("since", "since when it works", .time) { $0.since }
+    Field("running", "accounts it works on") { $0.running }
+    Field("ended", "backups it has ended") { $0.ended }
+    Field("failed", "those that failed") { $0.failed }
+  }
+
+  static let report = Report<FleetStatus>("fleet-status", "`carpack fleet status`.") {
+    Field("accounts", "all accounts") { $0.accounts }
+    Field(
+      "outcomes",
+      "by what came of the newest backup: `complete`, `incomplete`, `failed`, `never`",
+      each: { $0.outcomes }, as: counts)
+    Field(
+      "states", "accounts that are not active, by what they are", each: { $0.states }, as: counts)
+    Field(
+      "reasons", "accounts that are not complete, by why, in a word", each: { $0.reasons },
+      as: counts)
+    Field("due", "accounts that are due and not taken") { $0.due }
+    Field("lateSeconds", "for how long the first of them has been") { Int($0.lateness) }
+    Field("running", "accounts that are worked on") { $0.running }
+    Field(
+      "oldestBackup",
+      "of the active account that was not backed up for longest; null if one never was", .time
+    ) { $0.oldest }
+    Field("bytes", "bytes of all archives") { $0.bytes }
+    Field("backupsLastHour", "backups that ended within an hour") { $0.hourly }
+    Field("bytesLastHour", "bytes that came by them") { $0.hourlyBytes }
+    Field("failures", "the newest failures, twenty at most", each: { $0.failures }, as: failure)
+    Field(
+      "sources",
+      "hosts and firehoses that broke off last and are tried again, and firehoses that have lost events",
+      each: { $0.sources }, as: source)
+    Field(
+      "workers", "workers that were seen within a minute", each: { $0.workers }, as: worker)
   }
 }

@@ -110,21 +110,30 @@ struct FleetWorkCommand: ReportingCommand {
     _ did: DID, _ outcome: FleetOutcome, worker: String, isJSON: Bool, isQuiet: Bool
   ) {
     if isJSON {
-      Console.printJSON(.fleetWork) {
-        $0.field("did", did.text)
-        $0.field("outcome", outcome.verdict.rawValue)
-        $0.field("state", outcome.state.rawValue)
-        $0.field("reason", outcome.reason)
-        $0.field("rev", outcome.rev)
-        $0.field("bytes", outcome.bytes.map { Int(clamping: $0) })
-        $0.field("bytesAdded", outcome.added)
-        $0.field("worker", worker)
-      }
+      report.print((did, outcome, worker))
       Console.flush()
     } else if !isQuiet {
       let reason = outcome.reason.map { ": \($0)" } ?? ""
       let added = outcome.added > 0 ? ", \(Quantity.bytes(outcome.added)) added" : ""
       Console.say("\(did): \(outcome.verdict.rawValue)\(added)\(reason)")
     }
+  }
+
+  static let report = Report<(did: DID, result: FleetOutcome, worker: String)>(
+    "fleet-work", "`carpack fleet work`: an account a line, when its backup has ended."
+  ) {
+    Field("did", "the account") { $0.did }
+    Field("outcome", "what came of it", .one(of: FleetOutcome.Verdict.self)) {
+      $0.result.verdict.rawValue
+    }
+    Field(
+      "state", "what the account is; `removed`: its archive is gone, too",
+      .one(of: FleetOutcome.State.self)
+    ) { $0.result.state.rawValue }
+    Field("reason", "why it is not complete") { $0.result.reason }
+    Field("rev", "the revision that is backed up") { $0.result.rev }
+    Field("bytes", "bytes of the archive") { $0.result.bytes }
+    Field("bytesAdded", "bytes that came to it") { $0.result.added }
+    Field("worker", "which worker") { $0.worker }
   }
 }
