@@ -320,7 +320,10 @@ struct VerifyReport {
       json.field("record", blob.record)
       json.field("type", blob.mimeType)
       json.field("size", blob.size)
-      if let accepted = blob.accepted { BackupJSON.write(accepted, to: &json) }
+      if let accepted = blob.accepted {
+        json.key("accepted")
+        BlobFields.acceptance.write(accepted, to: &json)
+      }
       json.endObject()
     }
     json.endArray()
