@@ -66,14 +66,13 @@ struct AcceptanceOptions: ParsableArguments {
 
   /// Makes the change in an archive, and says what came of it.
   func apply(
-    _ change: LossAcceptance, to file: String, account: String?, json isJSON: Bool,
-    _ common: CommonOptions
+    _ change: LossAcceptance, to file: String, account: String?, _ common: CommonOptions
   ) throws {
     try CARInput.refuse(file)
     let report = try change.apply(to: try FileStorage.open(FilePath(file)), name: file) { history in
       try history.account(account)
     }
-    if isJSON { return Self.report.print((file, accepts: !accept.isEmpty, report)) }
+    if Console.isJSON { return Self.report.print((file, accepts: !accept.isEmpty, report)) }
     let done = Quantity.count(report.changedCount, "loss", "losses")
     let now = Quantity.count(report.acceptedCount, "loss is", "losses are")
     common.say(

@@ -180,8 +180,7 @@ enum BackupEvents {
     Field("exitStatus", "the exit status for it") { $0.status.number }
   }
 
-  static let summary: Report<BackupOutcomes.Tally> = event("summary", "All accounts are done with.")
-  {
+  static let summary: Report<BackupTally> = event("summary", "All accounts are done with.") {
     Field("complete", "complete") { $0[.complete] }
     Field("upToDate", "up to date") { $0[.upToDate] }
     Field("recent", "skipped as recent") { $0[.recent] }

@@ -61,12 +61,6 @@ struct FetchOptions: ParsableArguments {
   }
 }
 
-/// How a list is written.
-struct FetchListOptions: ParsableArguments {
-  @Flag(help: "Write JSON, one object a line.")
-  var json = false
-}
-
 /// Where a piece goes.
 struct FetchOutput: ParsableArguments {
   @Option(
@@ -192,23 +186,23 @@ struct FetchBlobsCommand: ParsableCommand {
       environment: .network))
 
   @OptionGroup var options: FetchOptions
-  @OptionGroup var list: FetchListOptions
+  @Flag(help: "Write JSON, one object a line.")
+  var json = false
 
   func run() throws {
-    let (common, isJSON) = (options.common, list.json)
+    let (common, json) = (options.common, json)
     try options.run { account in
       let (cids, isDoubtful) = try await account.blobs()
       for cid in cids {
-        guard isJSON else {
+        if json {
+          FetchCommand.report.print((account.did, latest: nil, blob: cid))
+        } else {
           Console.print("\(cid)")
-          continue
         }
-        FetchCommand.report.print((account.did, latest: nil, blob: cid))
       }
       if isDoubtful {
         common.say(
-          .warning, "the server's list may not be whole, or has entries that are no CIDs"
-        )
+          .warning, "the server's list may not be whole, or has entries that are no CIDs")
       }
     }
   }
@@ -230,13 +224,14 @@ struct FetchLatestCommand: ParsableCommand {
       environment: .network))
 
   @OptionGroup var options: FetchOptions
-  @OptionGroup var list: FetchListOptions
+  @Flag(help: "Write JSON, one object a line.")
+  var json = false
 
   func run() throws {
-    let isJSON = list.json
+    let json = json
     try options.run { account in
       let latest = try await account.latestCommit()
-      guard isJSON else { return Console.print("\(latest.rev) \(latest.cid)") }
+      guard json else { return Console.print("\(latest.rev) \(latest.cid)") }
       FetchCommand.report.print((account.did, latest, blob: nil))
     }
   }

@@ -46,7 +46,7 @@ struct MissingCommand: ReportingCommand {
     if let change = try acceptance.change {
       try Elsewhere.refuse(argument.paths[0], "acceptances are noted in a file")
       return try acceptance.apply(
-        change, to: argument.paths[0], account: snapshot.accountOption.account, json: json, common)
+        change, to: argument.paths[0], account: snapshot.accountOption.account, common)
     }
     try argument.archives.each(list).finish(common)
   }
@@ -55,46 +55,44 @@ struct MissingCommand: ReportingCommand {
   private func list(_ opened: OpenedArchive) throws -> ExitStatus {
     let mark = opened.path.flatMap { VerificationMark(of: $0) }
     let place = argument.archives.isOne ? "" : "\(opened.name): "
-    var (count, damagedCount, faultCount, acceptedCount) = (0, 0, 0, 0)
-    var (mayHideBlobs, isByIndex) = (false, false)
+    var (status, acceptedCount, isByIndex) = (ExitStatus.success, 0, false)
     for archived in try opened.snapshots(snapshot) {
-      if let fault = archived.snapshot.blobs.listFault {
-        faultCount += 1
-        show(fault, of: archived.snapshot, in: opened.name)
+      let snapshot = archived.snapshot
+      if let fault = snapshot.blobs.listFault { show(fault, of: snapshot, in: opened.name) }
+      if snapshot.blobs.listFault != nil || snapshot.unreadable.mayHideBlobs || !snapshot.isComplete
+      {
+        status = .worst(status, .incomplete)
       }
       let missing = try archived.missingNow()
       isByIndex = isByIndex || missing.isByIndex
       for entry in missing.blobs {
-        if entry.blob.accepted != nil, entry.damage == nil {
+        if entry.damage != nil {
+          status = .worst(status, .damaged)
+        } else if entry.blob.accepted != nil {
           acceptedCount += 1
         } else {
-          count += 1
+          status = .worst(status, .incomplete)
         }
-        if entry.damage != nil { damagedCount += 1 }
-        show(entry, of: archived.snapshot, in: opened.name, mark)
+        show(entry, of: snapshot, in: opened.name, mark)
       }
-      mayHideBlobs = mayHideBlobs || archived.snapshot.unreadable.mayHideBlobs
-      if !archived.snapshot.isComplete {
-        mayHideBlobs = true
+      if !snapshot.isComplete {
         common.say(
           .incomplete,
           "\(place)tree nodes or records are missing, which may refer to blobs that are not known")
       }
-      common.say(archived.snapshot.unreadable)
+      common.say(snapshot.unreadable)
     }
     if acceptedCount > 0 {
       common.say("\(place)\(Quantity.count(acceptedCount, "loss was", "losses were")) accepted")
     }
-    if count + faultCount == 0, !mayHideBlobs {
+    if status == .success {
       common.say(
         "\(place)nothing \(acceptedCount > 0 ? "else " : "")is missing\(isByIndex ? "" : ", and what is stored of the blobs is not damaged")"
       )
     }
     if isByIndex { common.say(place + OpenedArchive.byIndex) }
-    if !json { common.say(place + Self.sentence(mark, opened.reader.generation)) }
-    return .worst(
-      opened.status, count + faultCount == 0 && !mayHideBlobs ? .success : .incomplete,
-      damagedCount == 0 ? .success : .damaged)
+    common.say(place + Self.sentence(mark, opened.reader.generation))
+    return .worst(opened.status, status)
   }
 
   /// When the whole archive was last verified.
@@ -109,13 +107,11 @@ struct MissingCommand: ReportingCommand {
 
   /// Shows that more may be missing than is known.
   private func show(_ fault: ListFault, of snapshot: Snapshot, in file: String) {
-    guard json else {
-      return Console.print(
-        named:
-          "\(fault.sentence); what it would name is not known, and the next \"carpack backup\" asks again"
-      )
-    }
-    Self.fault.print((file, snapshot.did, fault))
+    if json { return Self.fault.print((file, snapshot.did, fault)) }
+    Console.print(
+      named:
+        "\(fault.sentence); what it would name is not known, and the next \"carpack backup\" asks again"
+    )
   }
 
   private func show(

@@ -73,7 +73,7 @@ struct FleetAddCommand: ReportingCommand {
   }
 
   func run() throws {
-    let named = try list.map { try AccountList($0) }
+    let named = try list.map { try ATIdentifier.list(in: $0) }
     for failure in named?.failures ?? [] { failure.say() }
     let given = try accounts.map { try ATIdentifier(account: $0) } + (named?.accounts ?? [])
     let host = try host.map { try ServerOrigin($0).text }
@@ -88,12 +88,7 @@ struct FleetAddCommand: ReportingCommand {
       if let firehose { try await database.add(firehose: firehose) }
       let resolver = IdentityResolver(network: try Network(options))
       var dids: [DID] = []
-      for account in given {
-        switch account {
-        case .did(let did): dids.append(did)
-        case .handle: dids.append(try await resolver.resolve(account).did)
-        }
-      }
+      for account in given { dids.append(try await resolver.did(of: account)) }
       return try await database.add(
         dids, every: every.map { Int($0.seconds) }, onChange: onChange)
     }

@@ -74,26 +74,20 @@ struct FleetWorkCommand: ReportingCommand {
     var options = FleetWorker.Options(name: "\(Host.name):\(Host.processNumber)")
     (options.jobs, options.leaseSeconds) = (jobs, Int(lease.seconds))
     options.endsWhenIdle = untilIdle
+    var backup = AccountBackup.Options(compression, size, network)
+    backup.maxRepository = repositorySize.maxRepo.bytes
     let work = FleetWork(
       options: options, network: try network.options(), store: store.options,
-      backup: try backupOptions(), isExclusive: exclusive.exclusive, cache: Host.cacheFolder)
-    let (isJSON, isQuiet) = (json, common.quiet)
-    try runBlocking { [options] in
+      backup: backup, isExclusive: exclusive.exclusive, cache: Host.cacheFolder)
+    let (worker, common) = (options.name, common)
+    try runBlocking {
       try await work.run(url, counters) { did, outcome in
-        Self.show(did, outcome, worker: options.name, isJSON: isJSON, isQuiet: isQuiet)
+        Self.report.printNow((did, outcome, worker))
+        let added = outcome.added > 0 ? ", \(Quantity.bytes(outcome.added)) added" : ""
+        let reason = outcome.reason.map { ": \($0)" } ?? ""
+        common.say("\(did): \(outcome.verdict.rawValue)\(added)\(reason)")
       }
     }
-  }
-
-  private func backupOptions() throws -> AccountBackup.Options {
-    var options = AccountBackup.Options(
-      tool: "carpack \(Carpack.version)", hostSystem: Host.system, now: { Host.now },
-      milliseconds: Host.milliseconds)
-    options.level = compression.level
-    options.connections = network.connections
-    options.maxBlob = size.maxBlob.bytes
-    options.maxRepository = repositorySize.maxRepo.bytes
-    return options
   }
 
   private static func serve(_ place: String, _ counters: FleetCounters) throws -> MetricsServer {
@@ -104,19 +98,6 @@ struct FleetWorkCommand: ReportingCommand {
         "--metrics takes an address and a port, 127.0.0.1:9464 or [::]:9464", status: .usage)
     }
     return try MetricsServer(address: address, port: port) { counters.text }
-  }
-
-  private static func show(
-    _ did: DID, _ outcome: FleetOutcome, worker: String, isJSON: Bool, isQuiet: Bool
-  ) {
-    if isJSON {
-      report.print((did, outcome, worker))
-      Console.flush()
-    } else if !isQuiet {
-      let reason = outcome.reason.map { ": \($0)" } ?? ""
-      let added = outcome.added > 0 ? ", \(Quantity.bytes(outcome.added)) added" : ""
-      Console.say("\(did): \(outcome.verdict.rawValue)\(added)\(reason)")
-    }
   }
 
   static let report = Report<(did: DID, result: FleetOutcome, worker: String)>(
