@@ -39,9 +39,9 @@ struct PullCommand: ReportingCommand {
   @OptionGroup var reporting: ReportOptions
 
   func validate() throws {
-    guard RemoteArchive.isAddress(address) else {
-      throw ValidationError("\"\(address)\" is no address: s3://bucket/key or https://…")
-    }
+    try require(
+      RemoteArchive.isAddress(address), "\"\(address)\" is no address: s3://bucket/key or https://…"
+    )
   }
 
   func run() throws {

@@ -25,15 +25,13 @@ struct AcceptanceOptions: ParsableArguments {
   var reconsider: [String] = []
 
   func validate() throws {
-    guard accept.isEmpty || reconsider.isEmpty else {
-      throw ValidationError("--accept and --reconsider are for one run each")
-    }
+    try require(
+      accept.isEmpty || reconsider.isEmpty, "--accept and --reconsider are for one run each")
     if let reason {
-      guard !accept.isEmpty else { throw ValidationError("--reason goes with --accept") }
-      guard 1...BlobLedger.Acceptance.maximumReason ~= reason.utf8.count else {
-        throw ValidationError(
-          "--reason takes 1 to \(BlobLedger.Acceptance.maximumReason) bytes of text")
-      }
+      try require(!accept.isEmpty, "--reason goes with --accept")
+      try require(
+        1...BlobLedger.Acceptance.maximumReason ~= reason.utf8.count,
+        "--reason takes 1 to \(BlobLedger.Acceptance.maximumReason) bytes of text")
     }
     _ = try blobs
   }

@@ -116,28 +116,23 @@ struct BackupCommand: ParsableCommand {
   @OptionGroup var exclusive: ExclusiveOption
 
   func validate() throws {
-    guard !all || (accounts.isEmpty && list == nil) else {
-      throw ValidationError("--all is for all accounts: name none beside it")
-    }
-    guard output == nil || into == nil else {
-      throw ValidationError("-o and --into both say where archives go")
-    }
-    guard !keepsPrivateData || options.login.login else {
-      throw ValidationError(
-        "--private is for the account's owner: log in with --login (the handle alone shows nothing private)"
-      )
-    }
-    if output == "-" || into == "-" {
-      throw ValidationError("an archive is a file, and is read back: -o and --into take no \"-\"")
-    }
-    if into?.hasPrefix(BucketAddress.scheme) == true {
-      throw ValidationError(
-        "--into takes a file; in a bucket each account has an object of its own")
-    }
-    if let output, RemoteArchive.isAddress(output), signHead != nil {
-      throw ValidationError("--sign-head writes beside the archive, and takes a file")
-    }
-    guard 1...64 ~= jobs else { throw ValidationError("--jobs has to be one of 1 to 64") }
+    try require(
+      !all || (accounts.isEmpty && list == nil), "--all is for all accounts: name none beside it")
+    try require(output == nil || into == nil, "-o and --into both say where archives go")
+    try require(
+      !keepsPrivateData || options.login.login,
+      "--private is for the account's owner: log in with --login (the handle alone shows nothing private)"
+    )
+    try require(
+      output != "-" && into != "-",
+      "an archive is a file, and is read back: -o and --into take no \"-\"")
+    try require(
+      into?.hasPrefix(BucketAddress.scheme) != true,
+      "--into takes a file; in a bucket each account has an object of its own")
+    try require(
+      signHead == nil || !RemoteArchive.isAddress(output ?? ""),
+      "--sign-head writes beside the archive, and takes a file")
+    try require(1...64 ~= jobs, "--jobs has to be one of 1 to 64")
   }
 
   func run() throws {
@@ -149,20 +144,16 @@ struct BackupCommand: ParsableCommand {
     let (named, failures) = try namedAccounts()
     let isSingle = !all && named.count + failures.count == 1
     // Before a password is asked for.
-    guard !options.login.login || isSingle else {
-      throw ValidationError("--login is for one account at a time")
-    }
-    let backupOptions = try backupOptions()
+    try require(!options.login.login || isSingle, "--login is for one account at a time")
     let display = BackupDisplay(options, isSingle: isSingle, signer: try signer())
     let networkOptions = try options.networkOptions(showing: display)
+    let backupOptions = try backupOptions()
     failures.forEach(display.failed)
     let groups = try BackupGroup.groups(
       of: named, backupOptions, destination: { try self.destination(isSingle: isSingle) },
       failed: display.failed)
     let server = networkOptions.pds
-    guard !all || server != nil else {
-      throw ValidationError("--all needs the server: --pds URL")
-    }
+    try require(!all || server != nil, "--all needs the server: --pds URL")
     let jobs = jobs
     let destination = all ? try self.destination(isSingle: false) : nil
     try options.run(display) {
@@ -195,7 +186,7 @@ struct BackupCommand: ParsableCommand {
   /// What signs heads; nil if none are to be signed.
   ///
   /// - Throws: ``Failure`` for a file that is no key, that others may read, or that cannot be read.
-  func signer() throws -> (@Sendable (BackupReport) throws -> FilePath?)? {
+  private func signer() throws -> (@Sendable (BackupReport) throws -> FilePath?)? {
     guard let signHead else { return nil }
     let key = try KeyFile(signHead).key
     return { report in

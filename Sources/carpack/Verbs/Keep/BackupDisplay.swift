@@ -57,7 +57,7 @@ final class BackupDisplay: Sendable {
   func show(_ event: BackupEvent, of account: String) {
     switch event {
     case .progress(let progress):
-      BackupEvents.progress.printNow((account, progress))
+      BackupEvents.progress.printIfWanted((account, progress))
       show(progress, of: account)
     case .resolved(let did, let handle, let server):
       BackupEvents.resolved.tell((account, (did, handle, server)))

@@ -206,11 +206,11 @@ extension Report {
   /// Prints an event of a backup at once, if results are JSON, and keeps it for a hook.
   func tell(_ subject: Subject) {
     EventRecord.record(self, subject)
-    printNow(subject)
+    printIfWanted(subject)
   }
 
-  /// Prints an event at once, if results are JSON.
-  func printNow(_ subject: Subject) {
+  /// Prints an object at once, if results are JSON.
+  func printIfWanted(_ subject: Subject) {
     guard Console.isJSON else { return }
     print(subject)
     Console.flush()

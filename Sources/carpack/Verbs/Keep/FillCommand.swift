@@ -43,9 +43,9 @@ struct FillCommand: ParsableCommand {
     }
     let (files, searched) = try argument.archives.files()
     for file in files { try CARInput.refuse(file) }
-    let backupOptions = try options.backupOptions()
     let display = BackupDisplay(options, isSingle: files.count == 1)
     let networkOptions = try options.networkOptions(showing: display)
+    let backupOptions = try options.backupOptions()
     display.note(searched.worst)
     try options.run(display) {
       let network = try Network(networkOptions)

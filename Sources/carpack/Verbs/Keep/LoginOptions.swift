@@ -27,9 +27,9 @@ struct LoginOptions: ParsableArguments {
   var authFactorToken: String?
 
   func validate() throws {
-    guard login || (passwordFile == nil && authFactorToken == nil) else {
-      throw ValidationError("--password-file and --auth-factor-token go with --login")
-    }
+    try require(
+      login || (passwordFile == nil && authFactorToken == nil),
+      "--password-file and --auth-factor-token go with --login")
   }
 
   /// What begins a session, if one is wanted; a session asks for nothing before it is used.

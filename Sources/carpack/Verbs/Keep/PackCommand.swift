@@ -100,15 +100,12 @@ struct PackCommand: ReportingCommand {
   @OptionGroup var reporting: ReportOptions
 
   func validate() throws {
-    guard (given == nil) != (into == nil) else {
-      throw ValidationError("say where the archive goes: -o FILE, or --into FILE")
-    }
-    guard OutputPath.archive(given ?? into ?? "-", for: input) != nil else {
-      throw ValidationError("the output is a folder, and standard input has no name: name the file")
-    }
-    if json && output == "-" {
-      throw ValidationError("--json and -o - both want standard output")
-    }
+    try require(
+      (given == nil) != (into == nil), "say where the archive goes: -o FILE, or --into FILE")
+    try require(
+      OutputPath.archive(given ?? into ?? "-", for: input) != nil,
+      "the output is a folder, and standard input has no name: name the file")
+    try require(!json || output != "-", "--json and -o - both want standard output")
   }
 
   func run() throws {

@@ -66,10 +66,10 @@ struct FleetAddCommand: ReportingCommand {
   @OptionGroup var reporting: ReportOptions
 
   func validate() throws {
-    guard !accounts.isEmpty || list != nil || host != nil || firehose != nil else {
-      throw ValidationError("say what to add: accounts, --accounts, --host or --firehose")
-    }
-    guard relist == nil || host != nil else { throw ValidationError("--relist goes with --host") }
+    try require(
+      !accounts.isEmpty || list != nil || host != nil || firehose != nil,
+      "say what to add: accounts, --accounts, --host or --firehose")
+    try require(relist == nil || host != nil, "--relist goes with --host")
   }
 
   func run() throws {
@@ -92,15 +92,12 @@ struct FleetAddCommand: ReportingCommand {
       return try await database.add(
         dids, every: every.map { Int($0.seconds) }, onChange: onChange)
     }
-    if json {
-      Self.report.print((given.count, added, host, firehose))
-    } else {
-      if !given.isEmpty {
-        common.say("\(Quantity.count(given.count, "account")): \(Quantity.grouped(added)) new")
-      }
-      if let host { common.say("\(host): its accounts are listed by a worker") }
-      if let firehose { common.say("\(firehose): is followed by a worker") }
+    Self.report.printIfWanted((given.count, added, host, firehose))
+    if !given.isEmpty {
+      common.say("\(Quantity.count(given.count, "account")): \(Quantity.grouped(added)) new")
     }
+    if let host { common.say("\(host): its accounts are listed by a worker") }
+    if let firehose { common.say("\(firehose): is followed by a worker") }
     if named?.failures.isEmpty == false { throw ExitStatus.incomplete }
   }
 

@@ -96,10 +96,8 @@ struct FleetInitCommand: ParsableCommand {
   @OptionGroup var common: CommonOptions
 
   func validate() throws {
-    guard hostRate > 0, hostRate.isFinite else {
-      throw ValidationError("--host-rate has to be greater than 0")
-    }
-    guard every.seconds > 0 else { throw ValidationError("--every has to be longer than nothing") }
+    try require(hostRate > 0 && hostRate.isFinite, "--host-rate has to be greater than 0")
+    try require(every.seconds > 0, "--every has to be longer than nothing")
   }
 
   func run() throws {

@@ -59,10 +59,8 @@ struct FleetWorkCommand: ReportingCommand {
   @OptionGroup var reporting: ReportOptions
 
   func validate() throws {
-    guard 1...256 ~= jobs else { throw ValidationError("--jobs has to be one of 1 to 256") }
-    guard 3...86_400 ~= lease.seconds else {
-      throw ValidationError("--lease has to be one of 3s to 1d")
-    }
+    try require(1...256 ~= jobs, "--jobs has to be one of 1 to 256")
+    try require(3...86_400 ~= lease.seconds, "--lease has to be one of 3s to 1d")
   }
 
   func run() throws {
@@ -82,7 +80,7 @@ struct FleetWorkCommand: ReportingCommand {
     let (worker, common) = (options.name, common)
     try runBlocking {
       try await work.run(url, counters) { did, outcome in
-        Self.report.printNow((did, outcome, worker))
+        Self.report.printIfWanted((did, outcome, worker))
         let added = outcome.added > 0 ? ", \(Quantity.bytes(outcome.added)) added" : ""
         let reason = outcome.reason.map { ": \($0)" } ?? ""
         common.say("\(did): \(outcome.verdict.rawValue)\(added)\(reason)")
