@@ -6,7 +6,7 @@ extension ReportDescription {
       InfoCommand.report.description, SnapshotList.report.description,
       RecordLog.report.description, Listing.report.description, FindCommand.report.description,
       StatsCommand.report.description, sqlite, serve, MissingCommand.blob.description,
-      MissingCommand.fault.description, AcceptanceOptions.report.description,
+      MissingCommand.fault.description, MissingCommand.acceptanceReport.description,
       DiffListing.record.description, DiffListing.blob.description, DiffListing.summary.description,
       PackCommand.report.description, FetchCommand.report.description,
       PushCommand.report.description, PullCommand.report.description,

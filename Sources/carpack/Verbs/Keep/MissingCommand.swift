@@ -31,23 +31,40 @@ struct MissingCommand: ReportingCommand {
 
   @OptionGroup var snapshot: SnapshotOptions
 
-  @OptionGroup var acceptance: AcceptanceOptions
+  @Option(
+    help: ArgumentHelp(
+      "Accept that a missing blob is lost, or that all are; may be repeated.",
+      valueName: "cid|all"))
+  var accept: [String] = []
+
+  @Option(
+    help: ArgumentHelp("Why the losses are accepted; kept in the archive.", valueName: "text"))
+  var reason: String?
+
+  @Option(
+    help: ArgumentHelp(
+      "Take back that the loss of a blob, or of all, was accepted; may be repeated.",
+      valueName: "cid|all"))
+  var reconsider: [String] = []
 
   @OptionGroup var reporting: ReportOptions
 
   func validate() throws {
-    guard try acceptance.change != nil else { return }
-    guard snapshot.at == nil, argument.archives.isOne, argument.paths != ["-"] else {
-      throw ValidationError("losses are accepted in the newest snapshot of one archive in a file")
-    }
+    let maximum = BlobLedger.Acceptance.maximumReason
+    try require(
+      accept.isEmpty || reconsider.isEmpty, "--accept and --reconsider are for one run each")
+    try require(reason == nil || !accept.isEmpty, "--reason goes with --accept")
+    try require(
+      reason.map { 1...maximum ~= $0.utf8.count } ?? true,
+      "--reason takes 1 to \(maximum) bytes of text")
+    let isOne = snapshot.at == nil && argument.archives.isOne && argument.paths != ["-"]
+    try require(
+      try acceptance == nil || isOne,
+      "losses are accepted in the newest snapshot of one archive in a file")
   }
 
   func run() throws {
-    if let change = try acceptance.change {
-      try Elsewhere.refuse(argument.paths[0], "acceptances are noted in a file")
-      return try acceptance.apply(
-        change, to: argument.paths[0], account: snapshot.accountOption.account, common)
-    }
+    if let acceptance = try acceptance { return try apply(acceptance) }
     try argument.archives.each(list).finish(common)
   }
 
