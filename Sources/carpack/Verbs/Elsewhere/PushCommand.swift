@@ -49,11 +49,7 @@ struct PushCommand: ReportingCommand {
   @OptionGroup var reporting: ReportOptions
 
   func run() throws {
-    var place = try BucketAddress(address)
-    if place.key.isEmpty || place.key.hasSuffix("/") {
-      place = BucketAddress(
-        bucket: place.bucket, key: place.key + (FilePath(file).lastComponent?.string ?? ""))
-    }
+    let place = try BucketAddress(address).naming(FilePath(file).lastComponent?.string ?? "")
     let push = try Failure.naming(file) {
       try ArchivePush(
         FilePath(file),

@@ -21,11 +21,13 @@ extension BackupDisplay {
   var status: ExitStatus { tally.withLock { $0.status } }
 
   /// Notes what came of something else that was asked for.
-  func note(_ status: ExitStatus) { tally.withLock { $0.add(status) } }
+  func note(_ status: ExitStatus) {
+    tally.withLock { $0.status = .worst($0.status, status) }
+  }
 
   /// Notes an account that the server lists and does not give out.
   func skipped(_ did: DID, _ status: String) {
-    tally.withLock { $0.skippedCount += 1 }
+    tally.withLock { $0.counts.skippedCount += 1 }
     BackupEvents.skipped.tell((did, status))
     common.say("\(did): skipped, for the server calls it \(status)")
   }
@@ -33,9 +35,10 @@ extension BackupDisplay {
   /// Notes entries of a server's list that name no account.
   func malformed(_ entries: [String]) {
     let before = tally.withLock { tally in
-      defer { tally.add(malformed: entries.count) }
-      return tally.malformedCount
+      defer { tally.counts.malformedCount += entries.count }
+      return tally.counts.malformedCount
     }
+    note(.incomplete)
     for entry in entries.prefix(max(0, Self.maximumMalformed - before)) {
       BackupEvents.malformed.tell(entry)
       if !Console.isJSON {
@@ -46,7 +49,8 @@ extension BackupDisplay {
 
   /// Notes that something else than an account was named.
   func failed(_ failure: Failure) {
-    tally.withLock { $0.add(failure) }
+    tally.withLock { $0.counts.failedCount += 1 }
+    note(failure.status)
     failure.say()
   }
 
@@ -55,13 +59,14 @@ extension BackupDisplay {
     end(account)
     switch outcome {
     case .success(let report):
-      tally.withLock { $0.add(report) }
+      tally.withLock { $0.counts.add(report) }
+      note(report.status)
       signHead(of: report, account)
       BackupEvents.finished.tell((account, report))
       guard !Console.isJSON else { return }
       if common.quiet { report.sayTrouble() } else { report.printSummary(isShort: !isSingle) }
     case .planned(let plan):
-      tally.withLock { $0.plannedCount += 1 }
+      tally.withLock { $0.counts.plannedCount += 1 }
       for warning in plan.warnings { warn(.warning, warning, of: account) }
       BackupEvents.plan.tell((account, plan))
       if !Console.isJSON { plan.print(isShort: !isSingle) }
@@ -91,13 +96,13 @@ extension BackupDisplay {
   /// Says what came of all, if there were several.
   func finish() {
     guard !isSingle else { return }
-    let tally = tally.withLock { $0 }
-    BackupEvents.summary.tell(tally)
+    let counts = tally.withLock { $0.counts }
+    BackupEvents.summary.tell(counts)
     guard !Console.isJSON, !common.quiet,
-      let sentence = tally.sentence(after: ContinuousClock.now - begin)
+      let sentence = counts.sentence(after: ContinuousClock.now - begin)
     else { return }
     Console.print(sentence)
-    if tally.lacksBlobs {
+    if counts.incompleteCount > 0 {
       Console.say(
         "hint: \"carpack missing\" names what an archive lacks, \"carpack fill\" tries again")
     }

@@ -131,6 +131,40 @@ extension BackupReport {
   }
 }
 
+extension BackupReport {
+  /// The exit status that it leads to.
+  var status: ExitStatus {
+    let lacks: ExitStatus =
+      if !snapshot.isSettled {
+        // A list that broke off and may come next time is worth another run.
+        snapshot.blobs.listFault?.isTransient == true ? .temporary : .incomplete
+      } else {
+        lacksPrivateData ? .incomplete : .success
+      }
+    return .worst(
+      lacks, snapshot.standing.grave.isEmpty ? .success : .notGenuine,
+      damage.isNone ? .success : .damaged)
+  }
+}
+
+extension BackupTally {
+  /// All of it in words; nil if nothing came to an end.
+  func sentence(after elapsed: Duration) -> String? {
+    guard accountCount + skippedCount + malformedCount > 0 else { return nil }
+    let parts = [
+      (self[.complete], "complete"), (self[.upToDate], "up to date"),
+      (self[.recent] - recentIncompleteCount, "recent"),
+      (recentIncompleteCount, "recent and incomplete"), (self[.incomplete], "incomplete"),
+      (plannedCount, "planned"), (failedCount, "failed"), (skippedCount, "skipped"),
+      (malformedCount, "malformed in the list"),
+    ]
+    let words = parts.filter { $0.0 > 0 }.map { "\(Quantity.grouped($0.0)) \($0.1)" }
+    let seconds = Double(elapsed.components.seconds)
+    return
+      "\(Quantity.count(accountCount, "account")): \(words.joined(separator: ", ")); \(Quantity.bytes(bytesAdded)) added in \(Quantity.duration(seconds: seconds))"
+  }
+}
+
 /// What a backup would do, as a person reads it.
 extension BackupPlan {
   /// Prints it: one line, or all that there is to say.

@@ -102,7 +102,7 @@ struct FleetInitCommand: ParsableCommand {
 
   func run() throws {
     let address = try BucketAddress(store)
-    guard address.key.isEmpty || address.key.hasSuffix("/") else {
+    guard address.isFolder else {
       throw Failure(
         "\(store) names an object", hint: "a prefix ends in a slash: \(store)/", status: .usage)
     }
