@@ -111,8 +111,8 @@ struct FetchRepoCommand: ParsableCommand {
   @OptionGroup var size: RepositorySize
 
   func run() throws {
-    let (output, common, since) = (output, options.common, try revision())
-    let limit = size.maxRepo.bytes
+    let since = try since.map { text in try reading("--since") { try TID(text) } }
+    let (output, common, limit) = (output, options.common, size.maxRepo.bytes)
     try output.check()
     try options.run { account in
       let (piece, lacks) = try await account.repository(
@@ -124,15 +124,6 @@ struct FetchRepoCommand: ParsableCommand {
         "\(Quantity.count(lacks, "tree node or record", "tree nodes and records")) missing"
       )
       throw ExitStatus.incomplete
-    }
-  }
-
-  private func revision() throws -> TID? {
-    do throws(IdentifierError) {
-      guard let since else { return nil }
-      return try TID(since)
-    } catch {
-      throw Failure("--since: \(error)", status: .usage)
     }
   }
 }
@@ -160,12 +151,7 @@ struct FetchBlobCommand: ParsableCommand {
 
   func run() throws {
     let (output, limit) = (output, size.maxBlob.bytes)
-    let cid: CID
-    do throws(CIDError) {
-      cid = try CID(self.cid)
-    } catch {
-      throw Failure("\"\(self.cid)\" is no CID: \(error)", status: .usage)
-    }
+    let cid = try reading("\"\(cid)\" is no CID") { try CID(self.cid) }
     try options.run { try output.write(await $0.blob(cid, limit: limit)) }
   }
 }

@@ -191,13 +191,7 @@ struct PackCommand: ReportingCommand {
     options.sharesArchive = into != nil
     options.facts = input.facts
     if acceptRollback { options.accepted = [.rollback, .fork] }
-    if let handle {
-      do {
-        options.facts.handle = try Handle(handle)
-      } catch {
-        throw Failure("--handle: \(error)", status: .usage)
-      }
-    }
+    if let handle { options.facts.handle = try reading("--handle") { try Handle(handle) } }
     if let pds { options.facts.pds = pds }
     if let didDocument { options.facts.didDocument = try PackInput.document(didDocument) }
     if let plcLog {
