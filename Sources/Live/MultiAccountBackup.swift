@@ -83,6 +83,20 @@ package struct MultiAccountBackup: Sendable {
     if let fault { throw fault }
   }
 
+  /// Backs up accounts that were named, one after the other, as there are places.
+  ///
+  /// - Throws: `CancellationError`, after those under way have ended.
+  package func run(_ accounts: [ATIdentifier], into destination: AccountBackup.Destination)
+    async throws
+  {
+    let (list, continuation) = AsyncStream.makeStream(of: Account.self)
+    for account in accounts { continuation.yield((account, nil)) }
+    continuation.finish()
+    try await run(list, into: destination)
+    // A list that is cancelled ends early, and does not throw.
+    try Task.checkCancellation()
+  }
+
   private func back(
     up account: Account, into destination: AccountBackup.Destination, _ locks: RunLocks,
     mayLeave seat: Places.Seat?

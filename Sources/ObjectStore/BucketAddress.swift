@@ -39,6 +39,14 @@ package struct BucketAddress: Hashable, Sendable, CustomStringConvertible {
     else { throw StoreError(.refused, "\"\(text)\" has a key that cannot be used") }
   }
 
+  /// Whether it is a place for objects, and no object's.
+  package var isFolder: Bool { key.isEmpty || key.hasSuffix("/") }
+
+  /// The address of an object: this one, or in a folder the object of that name.
+  package func naming(_ name: String) -> BucketAddress {
+    isFolder ? BucketAddress(bucket: bucket, key: key + name) : self
+  }
+
   private static func isOfBucket(_ byte: UInt8) -> Bool {
     switch byte {
     case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),

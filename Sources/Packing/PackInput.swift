@@ -50,17 +50,23 @@ package struct PackInput {
     var pds: String?
   }
 
+  /// What is in a file about the account.
+  ///
+  /// - Throws: ``BackupError`` for one that cannot be read, or is too long.
+  package static func document(_ path: String) throws -> [UInt8] {
+    let file = try InputFile(path)
+    guard file.count <= AccountFacts.maximumDocument else {
+      throw BackupError.malformedDocument("\(path) is over \(AccountFacts.maximumDocument) bytes")
+    }
+    return file.withBytes { $0.array }
+  }
+
   private static func facts(beside car: String) throws -> AccountFacts {
     var facts = AccountFacts()
     let folder = FilePath(car).removingLastComponent()
     func document(_ name: String) throws -> [UInt8]? {
       let path = folder.appending(name).string
-      guard unsafe access(path, F_OK) == 0 else { return nil }
-      let file = try InputFile(path)
-      guard file.count <= AccountFacts.maximumDocument else {
-        throw BackupError.malformedDocument("\(path) is over \(AccountFacts.maximumDocument) bytes")
-      }
-      return file.withBytes { $0.array }
+      return unsafe access(path, F_OK) == 0 ? try Self.document(path) : nil
     }
     facts.didDocument = try document(FileNaming.didDocument)
     facts.plcLog = try document(FileNaming.plcLog)

@@ -36,7 +36,7 @@ public final class BucketDestination: Sendable {
   }
 
   /// Whether each account has an object of its own.
-  package var isFolder: Bool { place.key.isEmpty || place.key.hasSuffix("/") }
+  package var isFolder: Bool { place.isFolder }
 
   /// Where the archive of an account is, or is to be.
   ///

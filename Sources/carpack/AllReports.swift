@@ -10,7 +10,7 @@ extension ReportDescription {
       RecordLog.report.description, Listing.report.description, FindCommand.report.description,
       StatsCommand.report.description, ExportCommand.tables.description, sqlite,
       ExportCommand.pages.description, serve, MissingCommand.blob.description,
-      MissingCommand.fault.description, AcceptanceOptions.report.description,
+      MissingCommand.fault.description, MissingCommand.acceptanceReport.description,
       DiffListing.record.description, DiffListing.blob.description,
       DiffListing.summary.description, VerifyReport.report.description,
       InspectReport.report.description, PackCommand.report.description,

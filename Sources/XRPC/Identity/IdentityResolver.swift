@@ -22,6 +22,14 @@ package struct IdentityResolver: Sendable {
     pds = options.pds
   }
 
+  /// The DID of an account; only a handle is asked about.
+  ///
+  /// - Throws: as ``resolve(_:confirmingHandle:)`` does.
+  package func did(of account: ATIdentifier) async throws -> DID {
+    if case .did(let did) = account { return did }
+    return try await resolve(account).did
+  }
+
   /// Finds out about an account.
   ///
   /// A handle that does not lead to the account that was asked for by its DID, or whose account

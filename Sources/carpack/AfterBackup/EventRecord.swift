@@ -10,18 +10,10 @@ internal import Terminal
 /// They lie in a file without a name: a backup of many accounts has more of them than belongs in
 /// memory.
 final class EventRecord: Sendable {
-  private struct State {
-    let file: TemporaryFile?
-    var fault: String?
-  }
-
-  private let state: Mutex<State>
+  private let state: Mutex<(file: TemporaryFile?, fault: String?)>
 
   /// The one that is written to, if there is one.
   private static let recording = Mutex<EventRecord?>(nil)
-
-  /// Whether events are kept.
-  static var isRecording: Bool { recording.withLock { $0 != nil } }
 
   /// Begins to record.
   static func begin() -> EventRecord {
@@ -32,10 +24,10 @@ final class EventRecord: Sendable {
 
   private init() {
     do {
-      state = Mutex(State(file: try TemporaryFile()))
+      state = Mutex((try TemporaryFile(), nil))
     } catch {
       // A backup does not fail because there is no room for a report of it.
-      state = Mutex(State(file: nil, fault: "\(error)"))
+      state = Mutex((nil, "\(error)"))
     }
   }
 

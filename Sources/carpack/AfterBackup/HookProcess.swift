@@ -9,22 +9,12 @@ internal import Terminal
 /// standard error, where it does not mix with results. No other open file is passed on, and no
 /// variable of carpack's, which may be secrets.
 struct HookProcess {
-  /// How it ended.
-  enum End {
-    case status(CInt)
-    case signal(CInt)
-    /// It was stopped because its time was over.
-    case late
-    /// It was stopped because this program is to end.
-    case interrupted
-    /// Another part of the process has waited for it.
-    case unknown
-  }
-
   /// How long a program has to end after it was told to.
   private static let grace: Duration = .seconds(5)
   private static let shortestPause: Duration = .milliseconds(5)
   private static let longestPause: Duration = .milliseconds(200)
+  /// The status of a program that another part of the process has waited for.
+  private static let unknown: CInt = -1
 
   private let number: pid_t
 
@@ -84,30 +74,36 @@ struct HookProcess {
   }
 
   /// Waits for its end, and ends it if that takes too long or the task is cancelled.
-  func end(within limit: Duration) async -> End {
-    if let end = await wait(.now + limit, isCancellable: true) { return end }
-    let why: End = Task.isCancelled ? .interrupted : .late
+  ///
+  /// - Parameter seconds: how long it may take.
+  /// - Returns: What is said of the end; nil of one with status 0.
+  func end(within seconds: Int64) async -> String? {
+    if let status = await wait(.seconds(seconds), isCancellable: true) {
+      return Self.sentence(status)
+    }
+    let isInterrupted = Task.isCancelled
     kill(-number, SIGTERM)
-    if await wait(.now + Self.grace, isCancellable: false) == nil {
+    if await wait(Self.grace, isCancellable: false) == nil {
       kill(-number, SIGKILL)
-      _ = await wait(.now + Self.grace, isCancellable: false)
+      _ = await wait(Self.grace, isCancellable: false)
     } else {
       // What it started may not have heard.
       kill(-number, SIGKILL)
     }
-    return why
+    return isInterrupted
+      ? "was interrupted"
+      : "was stopped: it took longer than \(Quantity.duration(seconds: Double(seconds)))"
   }
 
-  /// Waits for its end until a moment; nil if it has not come by then.
-  private func wait(
-    _ moment: ContinuousClock.Instant, isCancellable: Bool
-  ) async -> End? {
+  /// Waits for its end; returns its status as `waitpid` has it, nil if it has not come by then.
+  private func wait(_ limit: Duration, isCancellable: Bool) async -> CInt? {
+    let moment = ContinuousClock.now + limit
     var pause = Self.shortestPause
     while true {
       var status: CInt = 0
       let found = unsafe waitpid(number, &status, WNOHANG)
-      if found == number { return Self.end(status) }
-      if found < 0, errno != EINTR { return .unknown }
+      if found == number { return status }
+      if found < 0, errno != EINTR { return Self.unknown }
       guard .now < moment, !(isCancellable && Task.isCancelled) else { return nil }
       // A task of its own, for sleeping ends at once in one that was cancelled, where a child is
       // still to be waited for.
@@ -116,8 +112,11 @@ struct HookProcess {
     }
   }
 
-  private static func end(_ status: CInt) -> End {
-    status & 0x7f == 0 ? .status(status >> 8 & 0xff) : .signal(status & 0x7f)
+  private static func sentence(_ status: CInt) -> String? {
+    let (signal, number) = (status & 0x7f, status >> 8 & 0xff)
+    if status == unknown { return "ended in an unknown way" }
+    if signal != 0 { return "was ended by signal \(signal)" }
+    return number == 0 ? nil : "ended with status \(number)"
   }
 
   /// The variables that it gets: those of this process but for carpack's own, and the status.

@@ -31,31 +31,16 @@ struct Hooks {
     guard let words = programs[moment] else { return }
     let (limit, descriptor) = (seconds, report.open())
     do {
-      let end = try runBlocking {
-        let process = try HookProcess(words, input: descriptor, status: status)
-        return await process.end(within: .seconds(limit))
+      let what = try runBlocking {
+        try await HookProcess(words, input: descriptor, status: status).end(within: limit)
       }
-      if let what = Self.sentence(end, seconds: limit) { warn(moment, what) }
-    } catch let failure as Failure {
-      warn(moment, failure.message)
+      if let what { warn(moment, what) }
     } catch {
-      warn(moment, "\(error)")
+      warn(moment, (error as? Failure)?.message ?? "\(error)")
     }
   }
 
   private func warn(_ moment: Moment, _ what: String) {
     Console.say(.warning, "the hook \(moment.rawValue) \(what)")
-  }
-
-  /// What is said of an end; nil of one with status 0.
-  private static func sentence(_ end: HookProcess.End, seconds: Int64) -> String? {
-    switch end {
-    case .status(0): nil
-    case .status(let number): "ended with status \(number)"
-    case .signal(let number): "was ended by signal \(number)"
-    case .late: "was stopped: it took longer than \(Quantity.duration(seconds: Double(seconds)))"
-    case .interrupted: "was interrupted"
-    case .unknown: "ended in an unknown way"
-    }
   }
 }

@@ -27,36 +27,20 @@ struct PullCommand: ReportingCommand {
   @OptionGroup var reporting: ReportOptions
 
   func validate() throws {
-    guard RemoteArchive.isAddress(address) else {
-      throw ValidationError("\"\(address)\" is no address: s3://bucket/key or https://…")
-    }
+    try require(
+      RemoteArchive.isAddress(address), "\"\(address)\" is no address: s3://bucket/key or https://…"
+    )
   }
 
   func run() throws {
     let pull = try ArchivePull(
       address, to: FilePath(file), store.options, network: StoreArguments.network(),
       replaces: replace, observer: ProgressLine.sharedObserver(quiet: common.quiet))
-    let report = try Failure.naming(RemoteArchive.shown(address)) { try pull.run() }
+    let shown = RemoteArchive.shown(address)
+    let report = try Failure.naming(shown) { try pull.run() }
     Console.endProgress()
-    if json {
-      Self.report.print((file, RemoteArchive.shown(address), report))
-    } else {
-      printText(report)
-    }
-  }
-
-  private func printText(_ report: TransferReport) {
-    let size = Quantity.bytes(report.count)
-    let fetched = Quantity.bytes(report.transferred)
-    let what =
-      switch report.outcome {
-      case .unchanged: "up to date, \(size)"
-      case .ahead: "has all of \(RemoteArchive.shown(address)), and more: \(size)"
-      case .created: "\(size) fetched and verified"
-      case .appended: "\(fetched) appended and verified, \(size) now"
-      case .replaced, .healed: "replaced, \(fetched) fetched and verified"
-      }
-    common.say("\(file): \(what)")
+    if json { return Self.report.print((file, shown, report)) }
+    common.say("\(file): \(report.sentence(other: shown, "fetched", " and verified"))")
   }
 
   static let report = Report<(file: String, address: String, result: TransferReport)>(

@@ -32,11 +32,7 @@ struct PushCommand: ReportingCommand {
   @OptionGroup var reporting: ReportOptions
 
   func run() throws {
-    var place = try BucketAddress(address)
-    if place.key.isEmpty || place.key.hasSuffix("/") {
-      place = BucketAddress(
-        bucket: place.bucket, key: place.key + (FilePath(file).lastComponent?.string ?? ""))
-    }
+    let place = try BucketAddress(address).naming(FilePath(file).lastComponent?.string ?? "")
     let push = try Failure.naming(file) {
       try ArchivePush(
         FilePath(file),
@@ -48,22 +44,9 @@ struct PushCommand: ReportingCommand {
     }
     let report = try runBlocking { try await push.run() }
     Console.endProgress()
-    if json { Self.report.print((file, place, report)) } else { printText(report, place) }
-  }
-
-  private func printText(_ report: TransferReport, _ place: BucketAddress) {
-    let size = Quantity.bytes(report.count)
-    let sent = Quantity.bytes(report.transferred)
-    let what =
-      switch report.outcome {
-      case .unchanged: "up to date, \(size)"
-      case .ahead: "has all of \(file), and more: \(size)"
-      case .created: "\(size) sent"
-      case .appended: "\(sent) appended, \(size) now"
-      case .replaced: "replaced, \(sent) sent"
-      case .healed: "was damaged; replaced, \(sent) sent"
-      }
-    common.say("\(place): \(what)\(report.isVerified ? "; read back and compared" : "")")
+    if json { return Self.report.print((file, place, report)) }
+    let words = report.sentence(other: file, "sent")
+    common.say("\(place): \(words)\(report.isVerified ? "; read back and compared" : "")")
   }
 
   static let report = Report<(file: String, place: BucketAddress, result: TransferReport)>(
@@ -78,6 +61,26 @@ struct PushCommand: ReportingCommand {
     Field("bytes", "bytes of the object") { $0.result.count }
     Field("sent", "bytes that were sent") { $0.result.transferred }
     Field("verified", "whether all of it was read back and compared") { $0.result.isVerified }
+  }
+}
+
+extension TransferReport {
+  /// What was done, in words.
+  ///
+  /// - Parameters:
+  ///   - other: what was to be brought here or there.
+  ///   - moved: what was done with bytes.
+  ///   - ending: what else was done with them.
+  func sentence(other: String, _ moved: String, _ ending: String = "") -> String {
+    let (size, part) = (Quantity.bytes(count), Quantity.bytes(transferred))
+    return switch outcome {
+    case .unchanged: "up to date, \(size)"
+    case .ahead: "has all of \(other), and more: \(size)"
+    case .created: "\(size) \(moved)\(ending)"
+    case .appended: "\(part) appended\(ending), \(size) now"
+    case .replaced: "replaced, \(part) \(moved)\(ending)"
+    case .healed: "was damaged; replaced, \(part) \(moved)\(ending)"
+    }
   }
 }
 

@@ -3,24 +3,21 @@ internal import Files
 internal import IPLD
 internal import Terminal
 
-/// A file of accounts, one a line.
-///
-/// Of each line the first word counts; what follows may say who that is. Empty lines and lines that
-/// begin with `#` do not count.
-struct AccountList {
-  /// The accounts, in the order of the lines.
-  private(set) var accounts: [ATIdentifier] = []
-  /// What is wrong with lines that name no account.
-  private(set) var failures: [Failure] = []
-
-  /// Reads a list; `-` is standard input.
+extension ATIdentifier {
+  /// The accounts in a file, one a line, in the order of the lines, and what is wrong with lines that
+  /// name no account.
   ///
+  /// Of each line the first word counts; what follows may say who that is. Empty lines and lines that
+  /// begin with `#` do not count.
+  ///
+  /// - Parameter path: the file; `-` is standard input.
   /// - Throws: `BackupError` for a file that cannot be read; ``Failure`` for a list without an
   ///   account.
-  init(_ path: String) throws {
+  static func list(in path: String) throws -> (accounts: [ATIdentifier], failures: [Failure]) {
     let file = try InputFile(path)
     let text = file.withBytes { String(decoding: $0.array, as: UTF8.self) }
     let lines = text.split(omittingEmptySubsequences: false, whereSeparator: \.isNewline)
+    var (accounts, failures): ([ATIdentifier], [Failure]) = ([], [])
     for (index, line) in lines.enumerated() {
       guard let word = line.split(whereSeparator: \.isWhitespace).first, !word.hasPrefix("#") else {
         continue
@@ -34,5 +31,6 @@ struct AccountList {
     guard !accounts.isEmpty || !failures.isEmpty else {
       throw Failure("\(file.name) names no account", status: .noInput, at: file.name)
     }
+    return (accounts, failures)
   }
 }

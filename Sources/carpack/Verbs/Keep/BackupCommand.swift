@@ -72,13 +72,18 @@ struct BackupCommand: Verb, ConfigurableOptions {
       valueName: "url"))
   var healthcheck: String?
 
+  @Option(
+    help: ArgumentHelp(
+      "Sign the archive's head with this private key (PEM, readable by you alone), into NAME.head beside the archive. The passphrase of an encrypted key is read from CARPACK_KEY_PASSPHRASE, or asked for.",
+      valueName: "keyfile"),
+    completion: .file())
+  var signHead: String?
+
   @OptionGroup var size: RepositorySize
 
   @Argument(
     help: ArgumentHelp("The accounts: handles, DIDs or at:// URIs.", valueName: "account"))
   var accounts: [String] = []
-
-  @OptionGroup var heads: HeadSigningOptions
 
   @OptionGroup var options: BackupOptions
 
@@ -88,77 +93,60 @@ struct BackupCommand: Verb, ConfigurableOptions {
   @OptionGroup var exclusive: ExclusiveOption
 
   func validate() throws {
-    guard !all || (accounts.isEmpty && list == nil) else {
-      throw ValidationError("--all is for all accounts: name none beside it")
-    }
-    guard output == nil || into == nil else {
-      throw ValidationError("-o and --into both say where archives go")
-    }
-    guard !keepsPrivateData || options.login.login else {
-      throw ValidationError(
-        "--private is for the account's owner: log in with --login (the handle alone shows nothing private)"
-      )
-    }
-    if output == "-" || into == "-" {
-      throw ValidationError("an archive is a file, and is read back: -o and --into take no \"-\"")
-    }
-    if into?.hasPrefix(BucketAddress.scheme) == true {
-      throw ValidationError(
-        "--into takes a file; in a bucket each account has an object of its own")
-    }
-    if let output, RemoteArchive.isAddress(output), heads.signHead != nil {
-      throw ValidationError("--sign-head writes beside the archive, and takes a file")
-    }
-    guard 1...64 ~= jobs else { throw ValidationError("--jobs has to be one of 1 to 64") }
+    try require(
+      !all || (accounts.isEmpty && list == nil), "--all is for all accounts: name none beside it")
+    try require(output == nil || into == nil, "-o and --into both say where archives go")
+    try require(
+      !keepsPrivateData || options.login.login,
+      "--private is for the account's owner: log in with --login (the handle alone shows nothing private)"
+    )
+    try require(
+      output != "-" && into != "-",
+      "an archive is a file, and is read back: -o and --into take no \"-\"")
+    try require(
+      into?.hasPrefix(BucketAddress.scheme) != true,
+      "--into takes a file; in a bucket each account has an object of its own")
+    try require(
+      signHead == nil || !RemoteArchive.isAddress(output ?? ""),
+      "--sign-head writes beside the archive, and takes a file")
+    try require(1...64 ~= jobs, "--jobs has to be one of 1 to 64")
   }
 
   func run() throws {
     guard !dryRun else { return try backUp() }
-    let hooks = try Configuration.ofUser()?.hooks
-    try BackupEnding(healthcheck: healthcheck, hooks: hooks, network: options.network)
-      .follow(backUp)
+    try endingBackup(healthcheck: healthcheck, network: options.network, backUp)
   }
 
   private func backUp() throws {
     let (named, failures) = try namedAccounts()
     let isSingle = !all && named.count + failures.count == 1
     // Before a password is asked for.
-    guard !options.login.login || isSingle else {
-      throw ValidationError("--login is for one account at a time")
-    }
-    let display = BackupDisplay(options.style, namesAccounts: !isSingle)
+    try require(!options.login.login || isSingle, "--login is for one account at a time")
+    let display = BackupDisplay(options, isSingle: isSingle, signer: try signer())
     let networkOptions = try options.networkOptions(showing: display)
     let backupOptions = try backupOptions()
-    let outcomes = BackupOutcomes(
-      display, options, isSingle: isSingle, signer: try heads.signer())
-    for failure in failures { outcomes.failed(failure) }
-    let groups = try BackupGroup.groups(of: named, backupOptions) {
-      try self.destination(isSingle: isSingle)
-    } failed: {
-      outcomes.failed($0)
-    }
+    failures.forEach(display.failed)
+    let groups = try BackupGroup.groups(
+      of: named, backupOptions, destination: { try self.destination(isSingle: isSingle) },
+      failed: display.failed)
     let server = networkOptions.pds
-    guard !all || server != nil else {
-      throw ValidationError("--all needs the server: --pds URL")
-    }
-    let (all, jobs) = (all, jobs)
+    try require(!all || server != nil, "--all needs the server: --pds URL")
+    let jobs = jobs
     let destination = all ? try self.destination(isSingle: false) : nil
-    try options.run(outcomes) {
+    try options.run(display) {
       let network = try Network(networkOptions)
-      if all, let server, let destination {
-        let fleet = MultiAccountBackup(
-          network: network, options: backupOptions, jobs: jobs, observer: outcomes.observer)
-        let accounts = ServerAccounts(XRPCClient(service: server, network: network)) {
-          outcomes.skipped($0, $1)
-        } malformed: {
-          outcomes.malformed($0)
-        }
-        try await fleet.run(accounts, into: destination)
+      func backup(_ options: AccountBackup.Options) -> MultiAccountBackup {
+        MultiAccountBackup(
+          network: network, options: options, jobs: jobs, observer: display.observer)
+      }
+      if let server, let destination {
+        let accounts = ServerAccounts(
+          XRPCClient(service: server, network: network), inactive: display.skipped,
+          malformed: display.malformed)
+        try await backup(backupOptions).run(accounts, into: destination)
       }
       for group in groups {
-        let fleet = MultiAccountBackup(
-          network: network, options: group.options, jobs: jobs, observer: outcomes.observer)
-        try await fleet.run(NamedAccounts(group.accounts), into: group.destination)
+        try await backup(group.options).run(group.accounts, into: group.destination)
       }
     }
   }
@@ -170,6 +158,15 @@ struct BackupCommand: Verb, ConfigurableOptions {
     options.keepsPrivateData = keepsPrivateData
     options.maxRepository = size.maxRepo.bytes
     return options
+  }
+
+  /// What signs heads; nil if none are to be signed.
+  ///
+  /// - Throws: ``Failure`` for a file that is no key, that others may read, or that cannot be read.
+  private func signer() throws -> (@Sendable (BackupReport) throws -> FilePath?)? {
+    guard let signHead else { return nil }
+    let key = try KeyFile(signHead).key
+    return { try $0.signHead(with: key, at: Host.unixTime) }
   }
 
   /// The accounts that are named on the command line and in the list, or else in the configuration,
@@ -186,10 +183,10 @@ struct BackupCommand: Verb, ConfigurableOptions {
       list = configuration?.accountList
       guard !found.isEmpty || list != nil else { throw Configuration.nothingToBackUp }
     }
-    let accounts = try list.map { try AccountList($0) }
-    found += accounts?.accounts ?? []
+    let listed = try list.map { try ATIdentifier.list(in: $0) }
+    found += listed?.accounts ?? []
     var seen: Set<String> = []
-    return (found.filter { seen.insert($0.text).inserted }, accounts?.failures ?? [])
+    return (found.filter { seen.insert($0.text).inserted }, listed?.failures ?? [])
   }
 
   /// That a file was named where an account is wanted; nil for what may be an account.
@@ -239,24 +236,5 @@ struct BackupCommand: Verb, ConfigurableOptions {
         ? "-o \(output)/ has an object for each"
         : "-o \(output)/ is a folder with an archive for each; --into \(output) is one archive for all",
       status: .usage)
-  }
-}
-
-/// Accounts that have been named, one after the other.
-struct NamedAccounts: AsyncSequence, Sendable {
-  typealias Element = MultiAccountBackup.Account
-
-  private let accounts: [ATIdentifier]
-
-  init(_ accounts: [ATIdentifier]) { self.accounts = accounts }
-
-  func makeAsyncIterator() -> Iterator { Iterator(rest: accounts[...]) }
-
-  struct Iterator: AsyncIteratorProtocol {
-    var rest: ArraySlice<ATIdentifier>
-
-    mutating func next() async -> MultiAccountBackup.Account? {
-      rest.popFirst().map { ($0, nil) }
-    }
   }
 }

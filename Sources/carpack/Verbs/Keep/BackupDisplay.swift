@@ -4,34 +4,14 @@ internal import Live
 internal import Reports
 internal import Snapshots
 internal import Synchronization
+internal import SystemPackage
 internal import Terminal
 
-/// Shows how backups get on: live lines on a terminal, a line for each step where there is none, or
-/// events as JSON, one a line.
+/// Shows how the backups of one run get on, and what comes of them: live lines on a terminal, a
+/// line for each step where there is none, or events as JSON.
 final class BackupDisplay: Sendable {
-  /// How it is shown.
-  enum Style {
-    /// Lines that change, one for each account that is being backed up.
-    case live
-    /// A line for each step.
-    case plain
-    /// JSON, one object a line, on standard output.
-    case json
-    /// Nothing but what went wrong.
-    case silent
-  }
-
-  /// What is known of an account while it is being backed up.
-  private struct Activity {
-    var name: String
-    var progress = BackupProgress(.resolving)
-    var stageBegin: ContinuousClock.Instant = .now
-    var said: ContinuousClock.Instant = .now
-  }
-
   private struct State {
-    var activities: [String: Activity] = [:]
-    var order: [String] = []
+    var activities: [BackupActivity] = []
     var retryCount = 0
     var missingCount = 0
     var arrivedCount = 0
@@ -40,81 +20,85 @@ final class BackupDisplay: Sendable {
     var drawn: ContinuousClock.Instant?
   }
 
-  private let style: Style
-  /// Whether lines say whose they are.
-  private let namesAccounts: Bool
+  let common: CommonOptions
+  /// Whether there is one account, whose name no line needs.
+  let isSingle: Bool
+  /// Signs what a backup has committed, if that is wanted; returns where the statement is.
+  let signer: (@Sendable (BackupReport) throws -> FilePath?)?
+  let begin = ContinuousClock.now
+  /// How many accounts came to what, and the worst of it.
+  let tally = Mutex((counts: BackupTally(), status: ExitStatus.success))
+  /// Whether lines change, one for each account that is being backed up.
+  private let isLive: Bool
   private let state = Mutex(State())
   private static let interval: Duration = .milliseconds(100)
-  /// How many missing blobs are named one by one.
-  private static let maximumTold = 20
   private static let plainInterval: Duration = .seconds(10)
+  private static let maximumLines = 16
 
-  /// A display.
-  init(_ style: Style, namesAccounts: Bool) {
-    self.style = style
-    self.namesAccounts = namesAccounts
+  init(
+    _ options: BackupOptions, isSingle: Bool,
+    signer: (@Sendable (BackupReport) throws -> FilePath?)? = nil
+  ) {
+    (common, self.isSingle, self.signer) = (options.common, isSingle, signer)
+    isLive =
+      Console.canRedraw && !Console.isJSON && !options.common.quiet && !options.network.verbose
   }
 
   /// Notes that an account's turn has come.
   func begin(_ account: String) {
-    state.withLock { state in
-      state.activities[account] = Activity(name: account)
-      state.order.append(account)
-    }
+    state.withLock { $0.activities.append(BackupActivity(account)) }
     BackupEvents.started.tell(account)
   }
 
   /// Notes that an account is done with.
   func end(_ account: String) {
-    state.withLock { state in
-      state.activities[account] = nil
-      state.order.removeAll { $0 == account }
-    }
+    state.withLock { state in state.activities.removeAll { $0.account == account } }
     Console.endProgress()
   }
 
   /// Shows what happens to an account.
   func show(_ event: BackupEvent, of account: String) {
-    tell(event, of: account)
-    guard style != .json else { return }
     switch event {
-    case .progress(let progress): show(progress, of: account)
+    case .progress(let progress):
+      BackupEvents.progress.printIfWanted((account, progress))
+      show(progress, of: account)
     case .resolved(let did, let handle, let server):
-      if let handle { state.withLock { $0.activities[account]?.name = handle.text } }
-      say("\(did)\(handle.map { " (\($0))" } ?? "") at \(server)", of: account)
+      BackupEvents.resolved.tell((account, (did, handle, server)))
+      if let handle {
+        state.withLock { state in
+          let place = state.activities.firstIndex { $0.account == account }
+          if let place { state.activities[place].name = handle.text }
+        }
+      }
+      step("\(did)\(handle.map { " (\($0))" } ?? "") at \(server)", of: account)
     case .repository(let records, let bytes, let isIncremental):
-      say(
+      BackupEvents.repository.tell((account, (records, bytes, isIncremental)))
+      step(
         "repository: \(Quantity.count(records, "record")), \(Quantity.bytes(bytes))\(isIncremental ? ", by what has changed" : "")",
         of: account)
     case .blobs(let referenced, let listed, let wanted):
-      say(
+      BackupEvents.blobs.tell((account, (referenced, listed, wanted)))
+      step(
         "blobs: \(Quantity.grouped(referenced)) referenced, \(listed.map { "\(Quantity.grouped($0)) listed" } ?? "not listed"), \(Quantity.grouped(wanted)) to fetch",
         of: account)
     case .missing(let entry, let answers):
+      BackupEvents.missing.tell((account, (entry, answers)))
+      guard !Console.isJSON else { return }
       noteLogins(answers)
-      guard countMissing() else { return }
-      warn(.missing, "\(entry.cid): \(Self.text(answers))", of: account)
-    case .arrived(let cid, let server, let answers):
-      guard countArrived() else { return }
-      let before = answers.isEmpty ? "" : " (\(Self.text(answers, namesOne: true)))"
-      say("\(cid): came from \(server)\(before)", of: account, isResult: true)
-    case .warning(let text): warn(.warning, text, of: account)
-    }
-  }
-
-  private func tell(_ event: BackupEvent, of account: String) {
-    switch event {
-    case .resolved(let did, let handle, let server):
-      BackupEvents.resolved.tell((account, (did, handle, server)))
-    case .repository(let records, let bytes, let isIncremental):
-      BackupEvents.repository.tell((account, (records, bytes, isIncremental)))
-    case .blobs(let referenced, let listed, let wanted):
-      BackupEvents.blobs.tell((account, (referenced, listed, wanted)))
-    case .progress(let progress): BackupEvents.progress.printNow((account, progress))
-    case .missing(let entry, let answers): BackupEvents.missing.tell((account, (entry, answers)))
+      let isTold = isTold(\.missingCount) {
+        Console.say(.missing, "more blobs; \"carpack missing\" will list them all")
+      }
+      if isTold { warn(.missing, "\(entry.cid): \(Self.text(answers))", of: account) }
     case .arrived(let cid, let server, let answers):
       BackupEvents.arrived.tell((account, (cid, server, answers)))
-    case .warning(let text): BackupEvents.warning.tell((account, text))
+      let isTold = isTold(\.arrivedCount) {
+        common.say("more blobs come; the summary counts them")
+      }
+      let before = answers.isEmpty ? "" : " (\(Self.text(answers, namesOne: true)))"
+      if isTold { common.say("\(prefix(account))\(cid): came from \(server)\(before)") }
+    case .warning(let text):
+      BackupEvents.warning.tell((account, text))
+      warn(.warning, text, of: account)
     }
   }
 
@@ -126,18 +110,17 @@ final class BackupDisplay: Sendable {
       BackupEvents.warning.tell((nil, NetworkCommandOptions.proxyWarning(proxy)))
     case .retry(let host, let seconds, let why):
       BackupEvents.retry.tell((host, seconds, why))
-      guard style != .json else { return }
       state.withLock { $0.retryCount += 1 }
     case .wait(let host, let seconds, let why):
       BackupEvents.wait.tell((host, seconds, why))
-      guard style != .json, style != .silent, let line = event.waitingLine else { return }
-      if style == .plain { Console.say(.note, line) }
+      guard let line = event.waitingLine, !Console.isJSON else { return }
+      guard isLive else { return common.say(.note, line) }
       let lines = state.withLock { state in
         state.waiting = (line, until: .now + .seconds(seconds))
-        return Self.lines(state, at: .now, namesAccounts: namesAccounts)
+        return self.lines(state, at: .now)
       }
       // Nothing arrives while it is waited, so nothing else would draw it.
-      if style == .live { Console.showProgress(lines) }
+      Console.showProgress(lines)
     }
   }
 
@@ -149,9 +132,9 @@ final class BackupDisplay: Sendable {
 
   /// Notes which servers may have given a blob to its owner.
   private func noteLogins(_ answers: [ServerAnswer]) {
-    for answer in answers where answer.wantsLogin {
-      state.withLock { state in
-        if !state.wantLogin.contains(answer.server) { state.wantLogin.append(answer.server) }
+    state.withLock { state in
+      for answer in answers where answer.wantsLogin && !state.wantLogin.contains(answer.server) {
+        state.wantLogin.append(answer.server)
       }
     }
   }
@@ -160,113 +143,65 @@ final class BackupDisplay: Sendable {
   /// said so.
   var serversThatWantLogin: [String] { state.withLock { $0.wantLogin } }
 
-  /// Counts a blob that has come; answers whether it is to be told.
-  private func countArrived() -> Bool {
-    let count = state.withLock { state in
-      state.arrivedCount += 1
-      return state.arrivedCount
+  /// Counts one of many; returns whether it is one of the first, which are said one by one.
+  ///
+  /// Behind those, `more` says once that there are more.
+  private func isTold(_ count: WritableKeyPath<State, Int>, more: () -> Void) -> Bool {
+    let number = state.withLock { state in
+      state[keyPath: count] += 1
+      return state[keyPath: count]
     }
-    if count == Self.maximumTold + 1, style != .silent {
-      Console.say("more blobs come; the summary counts them")
-    }
-    return count <= Self.maximumTold
+    if number == Console.maximumTold + 1 { more() }
+    return number <= Console.maximumTold
   }
 
-  /// Counts a blob that does not come; answers whether it is to be told.
-  private func countMissing() -> Bool {
-    let count = state.withLock { state in
-      state.missingCount += 1
-      return state.missingCount
-    }
-    if count == Self.maximumTold + 1 {
-      Console.say(.missing, "more blobs; \"carpack missing\" will list them all")
-    }
-    return count <= Self.maximumTold
+  /// Says a step, where lines do not show it by themselves.
+  private func step(_ text: @autoclosure () -> String, of account: String) {
+    if !isLive { common.say("\(prefix(account))\(text())") }
   }
 
-  private func say(
-    _ text: @autoclosure () -> String, of account: String, isResult: Bool = false
-  ) {
-    guard style == .plain || style == .live else { return }
-    // Where lines change, steps show by themselves.
-    if style == .plain || isResult { Console.say("\(prefix(account))\(text())") }
+  func warn(_ mark: Mark, _ text: String, of account: String) {
+    if !Console.isJSON { Console.say(mark, "\(prefix(account))\(text)") }
   }
 
-  private func warn(_ mark: Mark, _ text: String, of account: String) {
-    guard style != .json else { return }
-    Console.say(mark, "\(prefix(account))\(text)")
-  }
-
-  private func prefix(_ account: String) -> String { namesAccounts ? "\(account): " : "" }
+  private func prefix(_ account: String) -> String { isSingle ? "" : "\(account): " }
 
   private func show(_ progress: BackupProgress, of account: String) {
     let now = ContinuousClock.now
-    let lines: [String]? = state.withLock { state in
-      guard var activity = state.activities[account] else { return nil }
-      if activity.progress.stage != progress.stage {
-        activity.stageBegin = now
+    let lines: [String] = state.withLock { state in
+      guard let place = state.activities.firstIndex(where: { $0.account == account }) else {
+        return []
       }
-      activity.progress = progress
+      state.activities[place].note(progress, at: now)
       // Something arrives: of one account, from the host that was waited for.
-      if !namesAccounts { state.waiting = nil }
-      defer { state.activities[account] = activity }
-      switch style {
-      case .live:
-        if let drawn = state.drawn, now - drawn < Self.interval { return nil }
-        state.drawn = now
-        state.activities[account] = activity
-        return Self.lines(state, at: now, namesAccounts: namesAccounts)
-      case .plain:
-        guard now - activity.said >= Self.plainInterval else { return nil }
-        activity.said = now
-        return [prefix(account) + Self.text(activity, at: now)]
-      case .json, .silent: return nil
+      if isSingle { state.waiting = nil }
+      guard isLive else {
+        guard now - state.activities[place].said >= Self.plainInterval else { return [] }
+        state.activities[place].said = now
+        return ["\(prefix(account))\(state.activities[place].text(at: now))"]
       }
+      if let drawn = state.drawn, now - drawn < Self.interval { return [] }
+      state.drawn = now
+      return self.lines(state, at: now)
     }
-    guard let lines else { return }
-    if style == .live { Console.showProgress(lines) } else { lines.forEach(Console.say) }
+    if isLive, !lines.isEmpty {
+      Console.showProgress(lines)
+    } else {
+      lines.forEach { common.say($0) }
+    }
   }
 
   /// The lines of all accounts that are being backed up, and one about what is waited for.
-  private static func lines(
-    _ state: State, at now: ContinuousClock.Instant, namesAccounts: Bool
-  ) -> [String] {
-    var lines = state.order.prefix(16).compactMap { state.activities[$0] }.map { activity in
-      (namesAccounts ? "\(activity.name): " : "") + text(activity, at: now)
+  private func lines(_ state: State, at now: ContinuousClock.Instant) -> [String] {
+    var lines = state.activities.prefix(Self.maximumLines).map { activity in
+      (isSingle ? "" : "\(activity.name): ") + activity.text(at: now)
     }
     var notes: [String] = []
-    if state.order.count > 16 { notes.append("and \(state.order.count - 16) more accounts") }
+    let more = state.activities.count - Self.maximumLines
+    if more > 0 { notes.append("and \(more) more accounts") }
     if state.retryCount > 0 { notes.append(Quantity.count(state.retryCount, "retry", "retries")) }
     if let waiting = state.waiting, now < waiting.until { notes.append(waiting.line) }
     if !notes.isEmpty { lines.append("  " + notes.joined(separator: "; ")) }
     return lines
-  }
-
-  /// A line's words: the stage, how much is done of how much, how fast, how long still.
-  private static func text(_ activity: Activity, at now: ContinuousClock.Instant) -> String {
-    let progress = activity.progress
-    let elapsed = now - activity.stageBegin
-    let seconds =
-      Double(elapsed.components.seconds) + Double(elapsed.components.attoseconds) / 1e18
-    let rate = seconds > 0.2 ? Double(progress.bytes) / seconds : 0
-    let speed = rate > 0 ? ", \(Quantity.bytes(UInt64(rate)))/s" : ""
-    switch progress.stage {
-    case .resolving: return "finding the account"
-    case .privateData: return "private data"
-    case .repository: return "repository \(Quantity.bytes(progress.bytes))\(speed)"
-    case .checking: return "checking the repository"
-    case .listing: return "listing blobs, \(Quantity.grouped(progress.blobsTotal)) so far"
-    case .committing: return "committing"
-    case .blobs:
-      let settled = progress.blobsDone + progress.blobsFailed
-      var text =
-        "blobs \(Quantity.grouped(progress.blobsDone)) of \(Quantity.grouped(progress.blobsTotal)), \(Quantity.bytes(progress.bytes))\(speed)"
-      if progress.blobsFailed > 0 { text += ", \(Quantity.grouped(progress.blobsFailed)) missing" }
-      if seconds > 1, settled > 0, settled < progress.blobsTotal {
-        let rest = Double(progress.blobsTotal - settled) * seconds / Double(settled)
-        text += ", \(Quantity.duration(seconds: rest)) left"
-      }
-      return text
-    }
   }
 }

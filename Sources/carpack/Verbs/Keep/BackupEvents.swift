@@ -182,8 +182,7 @@ enum BackupEvents {
     Field("exitStatus", "the exit status for it") { $0.status.number }
   }
 
-  static let summary: Report<BackupOutcomes.Tally> = event("summary", "All accounts are done with.")
-  {
+  static let summary: Report<BackupTally> = event("summary", "All accounts are done with.") {
     Field("complete", "complete") { $0[.complete] }
     Field("upToDate", "up to date") { $0[.upToDate] }
     Field("recent", "skipped as recent") { $0[.recent] }
@@ -209,11 +208,11 @@ extension Report {
   /// Prints an event of a backup at once, if results are JSON, and keeps it for a hook.
   func tell(_ subject: Subject) {
     EventRecord.record(self, subject)
-    printNow(subject)
+    printIfWanted(subject)
   }
 
-  /// Prints an event at once, if results are JSON.
-  func printNow(_ subject: Subject) {
+  /// Prints an object at once, if results are JSON.
+  func printIfWanted(_ subject: Subject) {
     guard Console.isJSON else { return }
     print(subject)
     Console.flush()

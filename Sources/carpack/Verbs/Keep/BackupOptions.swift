@@ -44,13 +44,6 @@ struct BackupOptions: ConfigurableOptions {
   var json: Bool { reporting.json }
   var common: CommonOptions { reporting.common }
 
-  /// How it is shown.
-  var style: BackupDisplay.Style {
-    if json { return .json }
-    if common.quiet { return .silent }
-    return Console.canRedraw && !network.verbose ? .live : .plain
-  }
-
   /// What was set about the network, with `display` told what happens there.
   func networkOptions(showing display: BackupDisplay) throws -> NetworkOptions {
     var options = try network.options()
@@ -64,14 +57,9 @@ struct BackupOptions: ConfigurableOptions {
 
   /// What was set about backups.
   func backupOptions() throws -> AccountBackup.Options {
-    var options = AccountBackup.Options(
-      tool: Program.tool, hostSystem: Host.system, now: { Host.now },
-      milliseconds: Host.milliseconds)
-    options.level = compression.level
+    var options = AccountBackup.Options(compression, size, network)
     options.checksHeld = !quick
-    options.connections = network.connections
     options.isCompressed = compressed
-    options.maxBlob = size.maxBlob.bytes
     if accept.contains(.rollback) { options.accepted.formUnion([.rollback, .fork]) }
     if accept.contains(.handle) { options.accepted.insert(.handle) }
     options.session = try login.session()
@@ -80,25 +68,34 @@ struct BackupOptions: ConfigurableOptions {
 
   /// Runs a backup, and says what is to be said when it is interrupted.
   func run(
-    _ outcomes: BackupOutcomes, _ body: @escaping @Sendable () async throws -> Void
+    _ display: BackupDisplay, _ body: @escaping @Sendable () async throws -> Void
   ) throws {
     Memory.keepForBlobs()
     defer { Console.endProgress() }
     do {
       try runBlocking(body)
-    } catch let status as ExitStatus {
-      outcomes.finish()
-      Console.say(
-        .interrupted, "nothing is lost; the same command goes on from here"
-      )
-      throw status
     } catch {
       // What came of the accounts before it is said all the same.
-      outcomes.finish()
+      display.finish()
+      if error is ExitStatus {
+        Console.say(.interrupted, "nothing is lost; the same command goes on from here")
+      }
       throw error
     }
-    outcomes.finish()
-    let status = outcomes.status
+    display.finish()
+    let status = display.status
     if status != .success { throw status }
+  }
+}
+
+extension AccountBackup.Options {
+  /// What every backup is made by.
+  init(_ compression: CompressionOptions, _ size: BlobSize, _ network: NetworkCommandOptions) {
+    self.init(
+      tool: Program.tool, hostSystem: Host.system, now: { Host.now },
+      milliseconds: Host.milliseconds)
+    level = compression.level
+    connections = network.connections
+    maxBlob = size.maxBlob.bytes
   }
 }

@@ -7,18 +7,12 @@ internal import Snapshots
 internal import Terminal
 
 /// What came of a backup, as a person reads it.
-struct BackupSummary {
-  private let report: BackupReport
-
-  init(_ report: BackupReport) { self.report = report }
-
+extension BackupReport {
   /// Prints it: one line, or all that there is to say.
-  func print(isShort: Bool) {
-    let snapshot = report.snapshot
-    let missing = snapshot.blobs.unaccepted
+  func printSummary(isShort: Bool) {
     let accepted = snapshot.blobs.acceptance.map { ", \($0)" } ?? ""
     let verdict =
-      switch report.outcome {
+      switch outcome {
       case .upToDate: "up to date\(accepted)"
       case .recent where snapshot.isSettled: "recent, skipped\(accepted)"
       case .recent: "recent, skipped; \(Console.yellow("incomplete"))\(accepted)"
@@ -27,122 +21,188 @@ struct BackupSummary {
       case .incomplete:
         "\(Console.yellow("incomplete")), \(whatIsLacking(isShort: isShort))\(accepted)"
       }
-    guard !isShort else {
-      let growth = report.bytesAdded > 0 ? ", \(Quantity.bytes(report.bytesAdded)) added" : ""
-      let damage =
-        report.damage.isNone ? "" : ", \(Console.red("\(report.damage.text) damaged"))"
-      Console.print("\(report.name): \(verdict)\(damage)\(growth)")
-      sayDoubts()
-      return
+    if isShort {
+      let growth = bytesAdded > 0 ? ", \(Quantity.bytes(bytesAdded)) added" : ""
+      let flaw = damage.isNone ? "" : ", \(Console.red("\(damage.text) damaged"))"
+      Console.print("\(name): \(verdict)\(flaw)\(growth)")
+    } else {
+      Console.print("\(name): \(verdict)")
+      for line in content(accepted) + findings { Console.print("  \(line)") }
     }
-    Console.print("\(report.name): \(verdict)")
-    let blobs = snapshot.blobs
-    Console.print(
-      "  \(snapshot.handle.map { "\($0.text) (\(snapshot.did))" } ?? snapshot.did.text)\(snapshot.rev.map { " at \($0.text)" } ?? ""), from \(snapshot.pds ?? "an unknown server")"
-    )
-    Console.print(
-      "  \(Quantity.count(snapshot.counts.records, "record")); blobs: \(Quantity.grouped(blobs.referenced)) referenced, \(blobs.listed.map { "\(Quantity.grouped($0)) listed" } ?? "not listed"), \(Quantity.grouped(blobs.held)) held (\(Quantity.bytes(blobs.heldBytes))), \(Quantity.grouped(missing)) missing\(accepted)"
-        + (blobs.extras > 0
-          ? "; \(Quantity.count(blobs.extras, "extra")) (\(Quantity.bytes(blobs.extrasBytes)))"
-          : ""))
-    if report.bytesAdded > 0 || report.outcome == .complete {
-      Console.print(
-        "  \(Quantity.bytes(report.bytesAdded)) added in \(Quantity.duration(seconds: Double(report.milliseconds) / 1000)), \(growth)"
-          + ((blobs.new ?? 0) > 0
-            ? " and \(Quantity.count(blobs.new ?? 0, "new blob")) (\(Quantity.bytes(blobs.newBytes ?? 0)))"
-            : ""))
-    }
-    for change in report.identityChanges { Console.print("  \(change)") }
-    if snapshot.standing.doubts.contains(.unsigned) {
-      Console.print("  unsigned: no key of the account was known to check the commit with")
-    }
-    for doubt in Standing.Doubt.allCases where snapshot.standing.accepted.contains(doubt) {
-      Console.print("  accepted: the account \(doubt)")
-    }
-    if let sentence = snapshot.unreadable.sentence { Console.print("  \(sentence)") }
-    if report.isHealed { Console.print("  damaged sections were written again") }
-    if !report.damage.isNone {
-      Console.print(
-        "  \(Console.red("damaged:")) \(report.damage.text) (\(report.damage.advice))"
-      )
-    }
-    if let fault = blobs.listFault {
-      Console.print("  \(fault.sentence); the next backup asks again")
-    }
-    if report.lacksPrivateData {
-      Console.print("  private data is not whole; the next backup with --private asks again")
-    }
-    for (reason, count) in reasons {
-      Console.print("  missing: \(Quantity.grouped(count)), \(reason.sentence)")
-    }
-    if missing > 0 {
-      Console.print("  \"carpack missing \(report.name)\" names them, \"carpack fill\" tries again")
-    }
-    if let head = report.generation.head { Console.print("  archive head \(head.cid)") }
     sayDoubts()
-    if snapshot.isSettled, snapshot.standing.grave.isEmpty, !report.lacksPrivateData,
-      blobs.accepted == 0, report.damage.isNone
-    {
-      Console.print(
-        "  \(Quantity.allSafe(records: snapshot.counts.records, blobs: blobs.referenced))")
-    }
   }
 
   /// Says what is wrong, if anything is: all that a quiet backup says.
   func sayTrouble() {
-    let snapshot = report.snapshot
     sayDoubts()
-    if !snapshot.isSettled || report.lacksPrivateData {
+    if !snapshot.isSettled || lacksPrivateData {
       let hint =
-        snapshot.blobs.unaccepted > 0
-        ? "; \"carpack missing \(report.name)\" names what is missing" : ""
-      Console.say(.incomplete, "\(report.name): \(whatIsLacking(isShort: true))\(hint)")
+        snapshot.blobs.unaccepted > 0 ? "; \"carpack missing \(name)\" names what is missing" : ""
+      Console.say(.incomplete, "\(name): \(whatIsLacking(isShort: true))\(hint)")
     }
-    if !report.damage.isNone {
-      Console.say(
-        .damaged,
-        "\(report.name): \(report.damage.text); \"carpack verify \(report.name)\" says what is lost"
-      )
+    if !damage.isNone {
+      Console.say(.damaged, "\(name): \(damage.text); \"carpack verify \(name)\" says what is lost")
     }
   }
 
   /// Says what is evidence against the account, and how to accept it.
   private func sayDoubts() {
-    for doubt in report.snapshot.standing.grave {
+    for doubt in snapshot.standing.grave {
       let option = doubt == .handle ? "--accept handle" : "--accept rollback"
       Console.say(
-        .notGenuine, "\(report.name): the account \(doubt); if you know why, \(option) accepts it")
+        .notGenuine, "\(name): the account \(doubt); if you know why, \(option) accepts it")
     }
+  }
+
+  /// Whose it is, what is in it, and what was added.
+  private func content(_ accepted: String) -> [String] {
+    let blobs = snapshot.blobs
+    let account = snapshot.handle.map { "\($0.text) (\(snapshot.did))" } ?? snapshot.did.text
+    let revision = snapshot.rev.map { " at \($0.text)" } ?? ""
+    let listed = blobs.listed.map { "\(Quantity.grouped($0)) listed" } ?? "not listed"
+    let extras =
+      blobs.extras > 0
+      ? "; \(Quantity.count(blobs.extras, "extra")) (\(Quantity.bytes(blobs.extrasBytes)))" : ""
+    var lines = [
+      "\(account)\(revision), from \(snapshot.pds ?? "an unknown server")",
+      "\(Quantity.count(snapshot.counts.records, "record")); blobs: \(Quantity.grouped(blobs.referenced)) referenced, \(listed), \(Quantity.grouped(blobs.held)) held (\(Quantity.bytes(blobs.heldBytes))), \(Quantity.grouped(blobs.unaccepted)) missing\(accepted)\(extras)",
+    ]
+    if bytesAdded > 0 || outcome == .complete {
+      let repository =
+        isRepositoryUnchanged
+        ? "the repository unchanged"
+        : snapshot.fetched?.since == nil ? "the whole repository" : "by what has changed"
+      let new = blobs.new ?? 0
+      let newBlobs =
+        new > 0
+        ? " and \(Quantity.count(new, "new blob")) (\(Quantity.bytes(blobs.newBytes ?? 0)))" : ""
+      lines.append(
+        "\(Quantity.bytes(bytesAdded)) added in \(Quantity.duration(seconds: Double(milliseconds) / 1000)), \(repository)\(newBlobs)"
+      )
+    }
+    return lines
+  }
+
+  /// What is odd about it, and what to do.
+  private var findings: [String] {
+    let blobs = snapshot.blobs
+    let standing = snapshot.standing
+    var lines = identityChanges
+    if standing.doubts.contains(.unsigned) {
+      lines.append("unsigned: no key of the account was known to check the commit with")
+    }
+    for doubt in Standing.Doubt.allCases where standing.accepted.contains(doubt) {
+      lines.append("accepted: the account \(doubt)")
+    }
+    if let sentence = snapshot.unreadable.sentence { lines.append(sentence) }
+    if isHealed { lines.append("damaged sections were written again") }
+    if !damage.isNone {
+      lines.append("\(Console.red("damaged:")) \(damage.text) (\(damage.advice))")
+    }
+    if let fault = blobs.listFault { lines.append("\(fault.sentence); the next backup asks again") }
+    if lacksPrivateData {
+      lines.append("private data is not whole; the next backup with --private asks again")
+    }
+    for (reason, count) in missingByReason {
+      lines.append("missing: \(Quantity.grouped(count)), \(reason.sentence)")
+    }
+    if blobs.unaccepted > 0 {
+      lines.append("\"carpack missing \(name)\" names them, \"carpack fill\" tries again")
+    }
+    if let head = generation.head { lines.append("archive head \(head.cid)") }
+    if snapshot.isSettled, standing.grave.isEmpty, !lacksPrivateData, blobs.accepted == 0,
+      damage.isNone
+    {
+      lines.append(Quantity.allSafe(records: snapshot.counts.records, blobs: blobs.referenced))
+    }
+    return lines
   }
 
   /// What is not whole, and in short why.
   private func whatIsLacking(isShort: Bool) -> String {
-    let missing = report.snapshot.blobs.unaccepted
-    guard missing == 0 else {
-      let why = isShort ? reasons.map { ", \($0.0.sentence)" }.joined() : ""
-      return "\(Quantity.count(missing, "blob")) missing\(why)"
+    let blobs = snapshot.blobs
+    guard blobs.unaccepted == 0 else {
+      let why = isShort ? missingByReason.map { ", \($0.reason.sentence)" }.joined() : ""
+      return "\(Quantity.count(blobs.unaccepted, "blob")) missing\(why)"
     }
-    if report.snapshot.blobs.listFault != nil { return "the list of blobs" }
-    if report.snapshot.standing.doubts.contains(.behind) {
+    if blobs.listFault != nil { return "the list of blobs" }
+    if snapshot.standing.doubts.contains(.behind) {
       return "the newest commit, which the server did not give out"
     }
-    return report.snapshot.unreadable.mayHideBlobs ? "records that cannot be read" : "private data"
+    return snapshot.unreadable.mayHideBlobs ? "records that cannot be read" : "private data"
   }
+}
 
-  /// What was added of the repository.
-  private var growth: String {
-    if report.isRepositoryUnchanged { return "the repository unchanged" }
-    return report.snapshot.fetched?.since == nil ? "the whole repository" : "by what has changed"
+extension BackupReport {
+  /// The exit status that it leads to.
+  var status: ExitStatus {
+    let lacks: ExitStatus =
+      if !snapshot.isSettled {
+        // A list that broke off and may come next time is worth another run.
+        snapshot.blobs.listFault?.isTransient == true ? .temporary : .incomplete
+      } else {
+        lacksPrivateData ? .incomplete : .success
+      }
+    return .worst(
+      lacks, snapshot.standing.grave.isEmpty ? .success : .notGenuine,
+      damage.isNone ? .success : .damaged)
   }
+}
 
-  /// How many blobs are missing for which reason, the most frequent first.
-  private var reasons: [(BlobLedger.Reason, Int)] {
-    var counts: [BlobLedger.Reason: Int] = [:]
-    for entry in report.missing where entry.accepted == nil {
-      counts[entry.reason, default: 0] += 1
+extension BackupTally {
+  /// All of it in words; nil if nothing came to an end.
+  func sentence(after elapsed: Duration) -> String? {
+    guard accountCount + skippedCount + malformedCount > 0 else { return nil }
+    let parts = [
+      (self[.complete], "complete"), (self[.upToDate], "up to date"),
+      (self[.recent] - recentIncompleteCount, "recent"),
+      (recentIncompleteCount, "recent and incomplete"), (self[.incomplete], "incomplete"),
+      (plannedCount, "planned"), (failedCount, "failed"), (skippedCount, "skipped"),
+      (malformedCount, "malformed in the list"),
+    ]
+    let words = parts.filter { $0.0 > 0 }.map { "\(Quantity.grouped($0.0)) \($0.1)" }
+    let seconds = Double(elapsed.components.seconds)
+    return
+      "\(Quantity.count(accountCount, "account")): \(words.joined(separator: ", ")); \(Quantity.bytes(bytesAdded)) added in \(Quantity.duration(seconds: seconds))"
+  }
+}
+
+/// What a backup would do, as a person reads it.
+extension BackupPlan {
+  /// Prints it: one line, or all that there is to say.
+  func print(isShort: Bool) {
+    let rest = repository == .recent ? nil : "blobs: \(blobsInWords)"
+    guard !isShort else {
+      return Console.print(
+        "\(name): repository: \(repositoryInWords)\(rest.map { "; \($0)" } ?? "")")
     }
-    return counts.sorted { ($1.value, $0.key.rawValue) < ($0.value, $1.key.rawValue) }
-      .map { ($0.key, $0.value) }
+    let account = handle.map { "\($0) (\(did))" } ?? did.text
+    Console.print("\(name): \(exists ? "exists" : "would be new")")
+    Console.print("  \(account)\(server.map { ", from \($0)" } ?? "")")
+    Console.print("  repository: \(repositoryInWords)")
+    if let rest { Console.print("  \(rest)") }
+  }
+
+  private var repositoryInWords: String {
+    let held = heldRevision.map { " (\($0))" } ?? ""
+    return switch repository {
+    case .first: "all of it; its size is known once it is fetched"
+    case .unchanged: "unchanged\(held)"
+    case .changed:
+      "what changed\(heldRevision.map { " since \($0)" } ?? "")\(newestRevision.map { ", to \($0)" } ?? "")"
+    case .unknown: "the server does not say whether it changed\(held)"
+    case .recent: "recent, nothing is asked\(held)"
+    }
+  }
+
+  private var blobsInWords: String {
+    let listed = blobs.listed.map { "\(Quantity.grouped($0)) listed, " } ?? ""
+    let text = "\(listed)\(Quantity.grouped(blobs.wanted)) to fetch"
+    if blobs.wanted == 0 { return text }
+    if blobs.wanted == blobs.unsized { return text + ", of unknown size" }
+    let unsized =
+      blobs.unsized == 0 ? "" : " and \(Quantity.grouped(blobs.unsized)) of unknown size"
+    return "\(text), \(Quantity.bytes(blobs.declaredBytes)) declared\(unsized)"
   }
 }
 

@@ -72,8 +72,8 @@ struct FetchRepoCommand: Verb {
   @OptionGroup var options: FetchOptions
 
   func run() throws {
-    let (output, common, since) = (output, options.common, try revision())
-    let limit = size.maxRepo.bytes
+    let since = try since.map { text in try reading("--since") { try TID(text) } }
+    let (output, common, limit) = (output, options.common, size.maxRepo.bytes)
     try output.check()
     try options.run { account in
       let (piece, lacks) = try await account.repository(
@@ -85,15 +85,6 @@ struct FetchRepoCommand: Verb {
         "\(Quantity.count(lacks, "tree node or record", "tree nodes and records")) missing"
       )
       throw ExitStatus.incomplete
-    }
-  }
-
-  private func revision() throws -> TID? {
-    do throws(IdentifierError) {
-      guard let since else { return nil }
-      return try TID(since)
-    } catch {
-      throw Failure("--since: \(error)", status: .usage)
     }
   }
 }
@@ -113,12 +104,7 @@ struct FetchBlobCommand: Verb {
 
   func run() throws {
     let (output, limit) = (output, size.maxBlob.bytes)
-    let cid: CID
-    do throws(CIDError) {
-      cid = try CID(self.cid)
-    } catch {
-      throw Failure("\"\(self.cid)\" is no CID: \(error)", status: .usage)
-    }
+    let cid = try reading("\"\(cid)\" is no CID") { try CID(self.cid) }
     try options.run { try output.write(await $0.blob(cid, limit: limit)) }
   }
 }
@@ -132,20 +118,19 @@ struct FetchBlobsCommand: Verb {
   @OptionGroup var options: FetchOptions
 
   func run() throws {
-    let (common, isJSON) = (options.common, list.json)
+    let (common, json) = (options.common, list.json)
     try options.run { account in
       let (cids, isDoubtful) = try await account.blobs()
       for cid in cids {
-        guard isJSON else {
+        if json {
+          FetchCommand.report.print((account.did, latest: nil, blob: cid))
+        } else {
           Console.print("\(cid)")
-          continue
         }
-        FetchCommand.report.print((account.did, latest: nil, blob: cid))
       }
       if isDoubtful {
         common.say(
-          .warning, "the server's list may not be whole, or has entries that are no CIDs"
-        )
+          .warning, "the server's list may not be whole, or has entries that are no CIDs")
       }
     }
   }
@@ -160,10 +145,10 @@ struct FetchLatestCommand: Verb {
   @OptionGroup var options: FetchOptions
 
   func run() throws {
-    let isJSON = list.json
+    let json = list.json
     try options.run { account in
       let latest = try await account.latestCommit()
-      guard isJSON else { return Console.print("\(latest.rev) \(latest.cid)") }
+      guard json else { return Console.print("\(latest.rev) \(latest.cid)") }
       FetchCommand.report.print((account.did, latest, blob: nil))
     }
   }

@@ -28,13 +28,11 @@ struct FillCommand: Verb {
     }
     let (files, searched) = try argument.archives.files()
     for file in files { try CARInput.refuse(file) }
-    let display = BackupDisplay(options.style, namesAccounts: files.count > 1)
+    let display = BackupDisplay(options, isSingle: files.count == 1)
     let networkOptions = try options.networkOptions(showing: display)
     let backupOptions = try options.backupOptions()
-    let outcomes = BackupOutcomes(display, options, isSingle: files.count == 1)
-    outcomes.note(searched.worst)
-    let isQuiet = options.json || options.common.quiet
-    try options.run(outcomes) {
+    display.note(searched.worst)
+    try options.run(display) {
       let network = try Network(networkOptions)
       for file in files {
         display.begin(file)
@@ -42,15 +40,14 @@ struct FillCommand: Verb {
           display.show($0, of: file)
         }
         do {
-          try await backup.fill(FilePath(file)) { outcomes.ended($0.text, $1) }
+          try await backup.fill(FilePath(file)) { display.ended($0.text, $1) }
         } catch let error where files.count > 1 && !(error is CancellationError) {
-          outcomes.ended(file, .failure(error))
+          display.ended(file, .failure(error))
         }
         display.end(file)
       }
-      guard !isQuiet else { return }
       for server in display.serversThatWantLogin {
-        Console.say(
+        display.common.say(
           "hint: \(server) may give blobs to the account's owner: carpack fill \(files[0]) --login --pds \(server)"
         )
       }

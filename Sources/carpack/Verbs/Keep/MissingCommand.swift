@@ -15,23 +15,40 @@ struct MissingCommand: ReportingCommand {
 
   @OptionGroup var snapshot: SnapshotOptions
 
-  @OptionGroup var acceptance: AcceptanceOptions
+  @Option(
+    help: ArgumentHelp(
+      "Accept that a missing blob is lost, or that all are; may be repeated.",
+      valueName: "cid|all"))
+  var accept: [String] = []
+
+  @Option(
+    help: ArgumentHelp("Why the losses are accepted; kept in the archive.", valueName: "text"))
+  var reason: String?
+
+  @Option(
+    help: ArgumentHelp(
+      "Take back that the loss of a blob, or of all, was accepted; may be repeated.",
+      valueName: "cid|all"))
+  var reconsider: [String] = []
 
   @OptionGroup var reporting: ReportOptions
 
   func validate() throws {
-    guard try acceptance.change != nil else { return }
-    guard snapshot.at == nil, argument.archives.isOne, argument.paths != ["-"] else {
-      throw ValidationError("losses are accepted in the newest snapshot of one archive in a file")
-    }
+    let maximum = BlobLedger.Acceptance.maximumReason
+    try require(
+      accept.isEmpty || reconsider.isEmpty, "--accept and --reconsider are for one run each")
+    try require(reason == nil || !accept.isEmpty, "--reason goes with --accept")
+    try require(
+      reason.map { 1...maximum ~= $0.utf8.count } ?? true,
+      "--reason takes 1 to \(maximum) bytes of text")
+    let isOne = snapshot.at == nil && argument.archives.isOne && argument.paths != ["-"]
+    try require(
+      try acceptance == nil || isOne,
+      "losses are accepted in the newest snapshot of one archive in a file")
   }
 
   func run() throws {
-    if let change = try acceptance.change {
-      try Elsewhere.refuse(argument.paths[0], "acceptances are noted in a file")
-      return try acceptance.apply(
-        change, to: argument.paths[0], account: snapshot.accountOption.account, json: json, common)
-    }
+    if let acceptance = try acceptance { return try apply(acceptance) }
     try argument.archives.each(list).finish(common)
   }
 
@@ -39,46 +56,44 @@ struct MissingCommand: ReportingCommand {
   private func list(_ opened: OpenedArchive) throws -> ExitStatus {
     let mark = opened.path.flatMap { VerificationMark(of: $0) }
     let place = argument.archives.isOne ? "" : "\(opened.name): "
-    var (count, damagedCount, faultCount, acceptedCount) = (0, 0, 0, 0)
-    var (mayHideBlobs, isByIndex) = (false, false)
+    var (status, acceptedCount, isByIndex) = (ExitStatus.success, 0, false)
     for archived in try opened.snapshots(snapshot) {
-      if let fault = archived.snapshot.blobs.listFault {
-        faultCount += 1
-        show(fault, of: archived.snapshot, in: opened.name)
+      let snapshot = archived.snapshot
+      if let fault = snapshot.blobs.listFault { show(fault, of: snapshot, in: opened.name) }
+      if snapshot.blobs.listFault != nil || snapshot.unreadable.mayHideBlobs || !snapshot.isComplete
+      {
+        status = .worst(status, .incomplete)
       }
       let missing = try archived.missingNow()
       isByIndex = isByIndex || missing.isByIndex
       for entry in missing.blobs {
-        if entry.blob.accepted != nil, entry.damage == nil {
+        if entry.damage != nil {
+          status = .worst(status, .damaged)
+        } else if entry.blob.accepted != nil {
           acceptedCount += 1
         } else {
-          count += 1
+          status = .worst(status, .incomplete)
         }
-        if entry.damage != nil { damagedCount += 1 }
-        show(entry, of: archived.snapshot, in: opened.name, mark)
+        show(entry, of: snapshot, in: opened.name, mark)
       }
-      mayHideBlobs = mayHideBlobs || archived.snapshot.unreadable.mayHideBlobs
-      if !archived.snapshot.isComplete {
-        mayHideBlobs = true
+      if !snapshot.isComplete {
         common.say(
           .incomplete,
           "\(place)tree nodes or records are missing, which may refer to blobs that are not known")
       }
-      common.say(archived.snapshot.unreadable)
+      common.say(snapshot.unreadable)
     }
     if acceptedCount > 0 {
       common.say("\(place)\(Quantity.count(acceptedCount, "loss was", "losses were")) accepted")
     }
-    if count + faultCount == 0, !mayHideBlobs {
+    if status == .success {
       common.say(
         "\(place)nothing \(acceptedCount > 0 ? "else " : "")is missing\(isByIndex ? "" : ", and what is stored of the blobs is not damaged")"
       )
     }
     if isByIndex { common.say(place + OpenedArchive.byIndex) }
-    if !json { common.say(place + Self.sentence(mark, opened.reader.generation)) }
-    return .worst(
-      opened.status, count + faultCount == 0 && !mayHideBlobs ? .success : .incomplete,
-      damagedCount == 0 ? .success : .damaged)
+    common.say(place + Self.sentence(mark, opened.reader.generation))
+    return .worst(opened.status, status)
   }
 
   /// When the whole archive was last verified.
@@ -93,13 +108,11 @@ struct MissingCommand: ReportingCommand {
 
   /// Shows that more may be missing than is known.
   private func show(_ fault: ListFault, of snapshot: Snapshot, in file: String) {
-    guard json else {
-      return Console.print(
-        named:
-          "\(fault.sentence); what it would name is not known, and the next \"carpack backup\" asks again"
-      )
-    }
-    Self.fault.print((file, snapshot.did, fault))
+    if json { return Self.fault.print((file, snapshot.did, fault)) }
+    Console.print(
+      named:
+        "\(fault.sentence); what it would name is not known, and the next \"carpack backup\" asks again"
+    )
   }
 
   private func show(

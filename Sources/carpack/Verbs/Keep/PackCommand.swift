@@ -89,15 +89,12 @@ struct PackCommand: ReportingCommand, ConfigurableOptions {
   @OptionGroup var reporting: ReportOptions
 
   func validate() throws {
-    guard (given == nil) != (into == nil) else {
-      throw ValidationError("say where the archive goes: -o FILE, or --into FILE")
-    }
-    guard OutputPath.archive(given ?? into ?? "-", for: input) != nil else {
-      throw ValidationError("the output is a folder, and standard input has no name: name the file")
-    }
-    if json && output == "-" {
-      throw ValidationError("--json and -o - both want standard output")
-    }
+    try require(
+      (given == nil) != (into == nil), "say where the archive goes: -o FILE, or --into FILE")
+    try require(
+      OutputPath.archive(given ?? into ?? "-", for: input) != nil,
+      "the output is a folder, and standard input has no name: name the file")
+    try require(!json || output != "-", "--json and -o - both want standard output")
   }
 
   func run() throws {
@@ -105,32 +102,43 @@ struct PackCommand: ReportingCommand, ConfigurableOptions {
       given ?? into ?? "-", "archives are packed into files",
       hint: "pack into a file, and \"carpack push\" that")
     try CARInput.refuseAddress(input)
-    if output == "-" {
-      try terminal.check()
-      try packToStandardOutput()
-      return
-    }
-    let input = try openInput()
-    try OutputPath.makeFolder(given ?? into)
-    let path = FilePath(output)
-    if !force, AtomicFile.isTaken(path) {
-      try append(input, to: path)
-      return
-    }
-    let target = try AtomicFile(path, replacing: force)
-    let report = try packer(options(input)).pack(
-      input.car, folders: input.folders, to: target
-    ) { Interruption.removeIfInterrupted($0.string) }
-    Interruption.removeIfInterrupted(nil)
+    if output == "-" { try terminal.check() }
+    var input = try PackInput(input, blobFolders: blobFolders)
+    input.car = try CARInput.open(input.car)
+    let options = try options(input)
+    let report = try output == "-" ? packToStandardOutput(input, options) : pack(input, options)
     try finish(report)
   }
 
-  private func append(_ input: PackInput, to path: FilePath) throws {
+  /// Packs into a file without a name, and then copies that: an archive needs a file that can be
+  /// written to twice.
+  private func packToStandardOutput(_ input: PackInput, _ options: RepositoryPacker.Options) throws
+    -> RepositoryPacker.Report
+  {
+    var options = options
+    options.startsOver = true
+    let spool = try TemporaryFile()
+    let report = try packer(options).pack(
+      input.car, folders: input.folders, into: spool.storage())
+    try spool.map().withBytes { bytes throws in try Console.write(bytes) }
+    return report
+  }
+
+  private func pack(_ input: PackInput, _ options: RepositoryPacker.Options) throws
+    -> RepositoryPacker.Report
+  {
+    try OutputPath.makeFolder(given ?? into)
+    let (path, packer) = (FilePath(output), packer(options))
+    guard !force, AtomicFile.isTaken(path) else {
+      defer { Interruption.removeIfInterrupted(nil) }
+      return try packer.pack(
+        input.car, folders: input.folders, to: AtomicFile(path, replacing: force)
+      ) { Interruption.removeIfInterrupted($0.string) }
+    }
     try AtomicFile.refuseUnlessFile(path)
     let storage = try open(path)
-    let report: RepositoryPacker.Report
     do {
-      report = try packer(options(input)).pack(input.car, folders: input.folders, into: storage)
+      return try packer.pack(input.car, folders: input.folders, into: storage)
     } catch BackupError.archiveOfOther(_, let account) {
       throw BackupError.archiveOfOther(output, account: account)
     } catch let error as ArchiveError where error.reason == .noFooter {
@@ -147,7 +155,6 @@ struct PackCommand: ReportingCommand, ConfigurableOptions {
         "\(error)", hint: "use --force to replace it, or choose another name",
         status: .cannotCreate)
     }
-    try finish(report)
   }
 
   /// Opens an archive to append to it; if that fails, it is the output that is wrong.
@@ -158,26 +165,6 @@ struct PackCommand: ReportingCommand, ConfigurableOptions {
       guard case .system = error.reason else { throw error }
       throw Failure("\(error)", status: .cannotCreate)
     }
-  }
-
-  /// Packs into a file without a name, and then copies that: an archive needs a file that can be
-  /// written to twice.
-  private func packToStandardOutput() throws {
-    let input = try openInput()
-    var options = try options(input)
-    options.startsOver = true
-    let spool = try TemporaryFile()
-    let report = try packer(options).pack(
-      input.car, folders: input.folders, into: spool.storage())
-    try spool.map().withBytes { bytes throws in try Console.write(bytes) }
-    try finish(report)
-  }
-
-  /// Opens what is to be packed.
-  private func openInput() throws -> PackInput {
-    var input = try PackInput(input, blobFolders: blobFolders)
-    input.car = try CARInput.open(input.car)
-    return input
   }
 
   private func packer(_ options: RepositoryPacker.Options) -> RepositoryPacker {
@@ -193,46 +180,22 @@ struct PackCommand: ReportingCommand, ConfigurableOptions {
     options.sharesArchive = into != nil
     options.facts = input.facts
     if accept.contains(.rollback) { options.accepted = [.rollback, .fork] }
-    if let handle {
-      do {
-        options.facts.handle = try Handle(handle)
-      } catch {
-        throw Failure("--handle: \(error)", status: .usage)
-      }
-    }
+    if let handle { options.facts.handle = try reading("--handle") { try Handle(handle) } }
     if let pds { options.facts.pds = pds }
-    if let didDocument { options.facts.didDocument = try document(didDocument) }
+    if let didDocument { options.facts.didDocument = try PackInput.document(didDocument) }
     if let plcLog {
-      options.facts.plcLog = try document(plcLog)
+      options.facts.plcLog = try PackInput.document(plcLog)
       options.requiresProvenLog = true
     }
     return options
   }
 
-  private func document(_ path: String) throws -> [UInt8] {
-    let file = try InputFile(path)
-    guard file.count <= AccountFacts.maximumDocument else {
-      throw BackupError.malformedDocument(
-        "\(path) is over \(Quantity.bytes(AccountFacts.maximumDocument))")
-    }
-    return file.withBytes { $0.array }
-  }
-
   private func finish(_ report: RepositoryPacker.Report) throws {
-    for (path, why) in report.refused {
-      Console.say(.refused, "\(path): \(why)")
-    }
-    if report.newDoubts.contains(.rollback) {
+    for (path, why) in report.refused { Console.say(.refused, "\(path): \(why)") }
+    for (doubt, what) in Self.doubts where report.newDoubts.contains(doubt) {
       Console.say(
         .warning,
-        "the CAR has an older revision than the archive: a rollback, to \"carpack verify\", unless --accept rollback is given"
-      )
-    }
-    if report.newDoubts.contains(.fork) {
-      Console.say(
-        .warning,
-        "the CAR has another commit than the archive, with the same revision: a fork, to \"carpack verify\", unless --accept rollback is given"
-      )
+        "the CAR has \(what), to \"carpack verify\", unless --accept rollback is given")
     }
     if !report.knowsTimes {
       common.say(
@@ -240,7 +203,7 @@ struct PackCommand: ReportingCommand, ConfigurableOptions {
         "the PLC log does not say when its operations were received: it proves keys, not times"
       )
     }
-    if json { Self.report.print((output, report)) } else { printSummary(report) }
+    if json { Self.report.print((output, report)) } else { saySummary(report) }
     let status = ExitStatus.worst(
       report.refused.isEmpty ? .success : .refused,
       report.snapshot.isSettled ? .success : .incomplete,
@@ -248,32 +211,36 @@ struct PackCommand: ReportingCommand, ConfigurableOptions {
     if status != .success { throw status }
   }
 
-  private func printSummary(_ report: RepositoryPacker.Report) {
-    let snapshot = report.snapshot
-    let blobs = snapshot.blobs
+  private static let doubts: [(Standing.Doubt, String)] = [
+    (.rollback, "an older revision than the archive: a rollback"),
+    (.fork, "another commit than the archive, with the same revision: a fork"),
+  ]
+
+  private func saySummary(_ report: RepositoryPacker.Report) {
+    let (snapshot, blobs) = (report.snapshot, report.snapshot.blobs)
     let size = report.generation.committedLength
     let content = report.generation.streamLength
     let growth =
       report.isUnchanged && !report.isHealed
-      ? "nothing new"
-      : report.bytesAdded < size ? "\(Quantity.bytes(report.bytesAdded)) added" : nil
+      ? "nothing new, "
+      : report.bytesAdded < size ? "\(Quantity.bytes(report.bytesAdded)) added, " : ""
     common.say(
-      "\(output == "-" ? "standard output" : output): \(growth.map { "\($0), " } ?? "")\(Quantity.bytes(size)), \(Quantity.percent(size, of: content)) of \(Quantity.bytes(content))"
+      "\(output == "-" ? "standard output" : output): \(growth)\(Quantity.bytes(size)), \(Quantity.percent(size, of: content)) of \(Quantity.bytes(content))"
     )
+    let account = snapshot.handle?.text ?? snapshot.did.text
+    let revision = snapshot.rev.map { " at \($0.text)" } ?? ""
+    let extras = blobs.extras > 0 ? ", \(Quantity.count(blobs.extras, "extra"))" : ""
     common.say(
-      "  \(snapshot.handle?.text ?? snapshot.did.text)\(snapshot.rev.map { " at \($0.text)" } ?? ""): \(Quantity.count(snapshot.counts.records, "record")), \(Quantity.grouped(blobs.held)) of \(Quantity.count(blobs.referenced, "blob")) (\(Quantity.bytes(blobs.heldBytes)))"
-        + (blobs.extras > 0 ? ", \(Quantity.count(blobs.extras, "extra"))" : ""))
+      "  \(account)\(revision): \(Quantity.count(snapshot.counts.records, "record")), \(Quantity.grouped(blobs.held)) of \(Quantity.count(blobs.referenced, "blob")) (\(Quantity.bytes(blobs.heldBytes)))\(extras)"
+    )
     if report.isHealed { common.say("  damaged sections were written again") }
     if !report.damage.isNone {
-      Console.say(
-        .damaged,
-        "\(report.damage.text) of the archive "
-          + "(\(report.damage.advice))"
-      )
+      Console.say(.damaged, "\(report.damage.text) of the archive (\(report.damage.advice))")
     }
-    if report.leftOutCount > 0 {
+    let leftOut = report.leftOutCount
+    if leftOut > 0 {
       common.say(
-        "  \(Quantity.count(report.leftOutCount, "file")) left out, for no record refers to \(report.leftOutCount == 1 ? "it" : "them") (--extras keeps them)"
+        "  \(Quantity.count(leftOut, "file")) left out, for no record refers to \(leftOut == 1 ? "it" : "them") (--extras keeps them)"
       )
     }
     if !report.inspection.isComplete {
@@ -286,12 +253,9 @@ struct PackCommand: ReportingCommand, ConfigurableOptions {
     if blobs.unaccepted > 0 {
       common.say(
         .incomplete,
-        "\(Quantity.count(blobs.unaccepted, "blob")) missing (\"carpack ls --missing\" names them)"
-      )
+        "\(Quantity.count(blobs.unaccepted, "blob")) missing (\"carpack ls --missing\" names them)")
     }
-    if let fault = blobs.listFault {
-      common.say(.incomplete, "\(fault.sentence)")
-    }
+    if let fault = blobs.listFault { common.say(.incomplete, fault.sentence) }
     if let acceptance = blobs.acceptance { common.say("  \(acceptance)") }
   }
 

@@ -53,14 +53,14 @@ struct FleetAddCommand: ReportingCommand {
   @OptionGroup var reporting: ReportOptions
 
   func validate() throws {
-    guard !accounts.isEmpty || list != nil || host != nil || firehose != nil else {
-      throw ValidationError("say what to add: accounts, --accounts, --host or --firehose")
-    }
-    guard relist == nil || host != nil else { throw ValidationError("--relist goes with --host") }
+    try require(
+      !accounts.isEmpty || list != nil || host != nil || firehose != nil,
+      "say what to add: accounts, --accounts, --host or --firehose")
+    try require(relist == nil || host != nil, "--relist goes with --host")
   }
 
   func run() throws {
-    let named = try list.map { try AccountList($0) }
+    let named = try list.map { try ATIdentifier.list(in: $0) }
     for failure in named?.failures ?? [] { failure.say() }
     let given = try accounts.map { try ATIdentifier(account: $0) } + (named?.accounts ?? [])
     let host = try host.map { try ServerOrigin($0).text }
@@ -75,24 +75,16 @@ struct FleetAddCommand: ReportingCommand {
       if let firehose { try await database.add(firehose: firehose) }
       let resolver = IdentityResolver(network: try Network(options))
       var dids: [DID] = []
-      for account in given {
-        switch account {
-        case .did(let did): dids.append(did)
-        case .handle: dids.append(try await resolver.resolve(account).did)
-        }
-      }
+      for account in given { dids.append(try await resolver.did(of: account)) }
       return try await database.add(
         dids, every: every.map { Int($0.seconds) }, onChange: onChange)
     }
-    if json {
-      Self.report.print((given.count, added, host, firehose))
-    } else {
-      if !given.isEmpty {
-        common.say("\(Quantity.count(given.count, "account")): \(Quantity.grouped(added)) new")
-      }
-      if let host { common.say("\(host): its accounts are listed by a worker") }
-      if let firehose { common.say("\(firehose): is followed by a worker") }
+    Self.report.printIfWanted((given.count, added, host, firehose))
+    if !given.isEmpty {
+      common.say("\(Quantity.count(given.count, "account")): \(Quantity.grouped(added)) new")
     }
+    if let host { common.say("\(host): its accounts are listed by a worker") }
+    if let firehose { common.say("\(firehose): is followed by a worker") }
     if named?.failures.isEmpty == false { throw ExitStatus.incomplete }
   }
 

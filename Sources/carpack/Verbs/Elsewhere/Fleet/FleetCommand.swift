@@ -76,15 +76,13 @@ struct FleetInitCommand: Verb {
   @OptionGroup var common: CommonOptions
 
   func validate() throws {
-    guard hostRate > 0, hostRate.isFinite else {
-      throw ValidationError("--host-rate has to be greater than 0")
-    }
-    guard every.seconds > 0 else { throw ValidationError("--every has to be longer than nothing") }
+    try require(hostRate > 0 && hostRate.isFinite, "--host-rate has to be greater than 0")
+    try require(every.seconds > 0, "--every has to be longer than nothing")
   }
 
   func run() throws {
     let address = try BucketAddress(store)
-    guard address.key.isEmpty || address.key.hasSuffix("/") else {
+    guard address.isFolder else {
       throw Failure(
         "\(store) names an object", hint: "a prefix ends in a slash: \(store)/", status: .usage)
     }

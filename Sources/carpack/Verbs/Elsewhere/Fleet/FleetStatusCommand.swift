@@ -16,8 +16,7 @@ struct FleetStatusCommand: ReportingCommand {
     let database = try fleet.fleet()
     let status = try runBlocking { try await database.status() }
     if json { Self.report.print(status) } else { printText(status) }
-    let open = status.outcomes.contains { $0.name != "complete" }
-    if open { throw ExitStatus.incomplete }
+    if status.outcomes.contains(where: { $0.name != "complete" }) { throw ExitStatus.incomplete }
   }
 
   private func printText(_ status: FleetStatus) {

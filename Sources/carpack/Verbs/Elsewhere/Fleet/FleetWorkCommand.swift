@@ -48,10 +48,8 @@ struct FleetWorkCommand: ReportingCommand {
   @OptionGroup var reporting: ReportOptions
 
   func validate() throws {
-    guard 1...256 ~= jobs else { throw ValidationError("--jobs has to be one of 1 to 256") }
-    guard 3...86_400 ~= lease.seconds else {
-      throw ValidationError("--lease has to be one of 3s to 1d")
-    }
+    try require(1...256 ~= jobs, "--jobs has to be one of 1 to 256")
+    try require(3...86_400 ~= lease.seconds, "--lease has to be one of 3s to 1d")
   }
 
   func run() throws {
@@ -63,26 +61,20 @@ struct FleetWorkCommand: ReportingCommand {
     var options = FleetWorker.Options(name: "\(Host.name):\(Host.processNumber)")
     (options.jobs, options.leaseSeconds) = (jobs, Int(lease.seconds))
     options.endsWhenIdle = untilIdle
+    var backup = AccountBackup.Options(compression, size, network)
+    backup.maxRepository = repositorySize.maxRepo.bytes
     let work = FleetWork(
       options: options, network: try network.options(), store: store.options,
-      backup: try backupOptions(), isExclusive: exclusive.exclusive, cache: Host.cacheFolder)
-    let (isJSON, isQuiet) = (json, common.quiet)
-    try runBlocking { [options] in
+      backup: backup, isExclusive: exclusive.exclusive, cache: Host.cacheFolder)
+    let (worker, common) = (options.name, common)
+    try runBlocking {
       try await work.run(url, counters) { did, outcome in
-        Self.show(did, outcome, worker: options.name, isJSON: isJSON, isQuiet: isQuiet)
+        Self.report.printIfWanted((did, outcome, worker))
+        let added = outcome.added > 0 ? ", \(Quantity.bytes(outcome.added)) added" : ""
+        let reason = outcome.reason.map { ": \($0)" } ?? ""
+        common.say("\(did): \(outcome.verdict.rawValue)\(added)\(reason)")
       }
     }
-  }
-
-  private func backupOptions() throws -> AccountBackup.Options {
-    var options = AccountBackup.Options(
-      tool: Program.tool, hostSystem: Host.system, now: { Host.now },
-      milliseconds: Host.milliseconds)
-    options.level = compression.level
-    options.connections = network.connections
-    options.maxBlob = size.maxBlob.bytes
-    options.maxRepository = repositorySize.maxRepo.bytes
-    return options
   }
 
   private static func serve(_ place: String, _ counters: FleetCounters) throws -> MetricsServer {
@@ -93,19 +85,6 @@ struct FleetWorkCommand: ReportingCommand {
         "--metrics takes an address and a port, 127.0.0.1:9464 or [::]:9464", status: .usage)
     }
     return try MetricsServer(address: address, port: port) { counters.text }
-  }
-
-  private static func show(
-    _ did: DID, _ outcome: FleetOutcome, worker: String, isJSON: Bool, isQuiet: Bool
-  ) {
-    if isJSON {
-      report.print((did, outcome, worker))
-      Console.flush()
-    } else if !isQuiet {
-      let reason = outcome.reason.map { ": \($0)" } ?? ""
-      let added = outcome.added > 0 ? ", \(Quantity.bytes(outcome.added)) added" : ""
-      Console.say("\(did): \(outcome.verdict.rawValue)\(added)\(reason)")
-    }
   }
 
   static let report = Report<(did: DID, result: FleetOutcome, worker: String)>(

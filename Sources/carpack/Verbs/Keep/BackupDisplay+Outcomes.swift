@@ -1,0 +1,112 @@
+internal import ATProtocol
+internal import Live
+internal import Reports
+internal import Snapshots
+internal import Synchronization
+internal import SystemPackage
+internal import Terminal
+
+/// What came of the accounts of a run, said of each as it ends and of all at the end.
+extension BackupDisplay {
+  /// What observes the run.
+  var observer: MultiAccountBackup.Observer {
+    (
+      began: { [self] in begin($0.text) }, happened: { [self] in show($1, of: $0.text) },
+      ended: { [self] in ended($0.text, $1) }
+    )
+  }
+
+  /// How many entries that name no account are named one by one.
+  private static var maximumMalformed: Int { 5 }
+
+  /// The worst of all.
+  var status: ExitStatus { tally.withLock { $0.status } }
+
+  /// Notes what came of something else that was asked for.
+  func note(_ status: ExitStatus) {
+    tally.withLock { $0.status = .worst($0.status, status) }
+  }
+
+  /// Notes an account that the server lists and does not give out.
+  func skipped(_ did: DID, _ status: String) {
+    tally.withLock { $0.counts.skippedCount += 1 }
+    BackupEvents.skipped.tell((did, status))
+    common.say("\(did): skipped, for the server calls it \(status)")
+  }
+
+  /// Notes entries of a server's list that name no account.
+  func malformed(_ entries: [String]) {
+    let before = tally.withLock { tally in
+      defer { tally.counts.malformedCount += entries.count }
+      return tally.counts.malformedCount
+    }
+    note(.incomplete)
+    for entry in entries.prefix(max(0, Self.maximumMalformed - before)) {
+      BackupEvents.malformed.tell(entry)
+      if !Console.isJSON {
+        Console.say(.incomplete, "the server lists \"\(entry)\", which names no account")
+      }
+    }
+  }
+
+  /// Notes that something else than an account was named.
+  func failed(_ failure: Failure) {
+    tally.withLock { $0.counts.failedCount += 1 }
+    note(failure.status)
+    failure.say()
+  }
+
+  /// Notes what came of an account.
+  func ended(_ account: String, _ outcome: MultiAccountBackup.Outcome) {
+    end(account)
+    switch outcome {
+    case .success(let report):
+      tally.withLock { $0.counts.add(report) }
+      note(report.status)
+      signHead(of: report, account)
+      BackupEvents.finished.tell((account, report))
+      guard !Console.isJSON else { return }
+      if common.quiet { report.sayTrouble() } else { report.printSummary(isShort: !isSingle) }
+    case .planned(let plan):
+      tally.withLock { $0.counts.plannedCount += 1 }
+      for warning in plan.warnings { warn(.warning, warning, of: account) }
+      BackupEvents.plan.tell((account, plan))
+      if !Console.isJSON { plan.print(isShort: !isSingle) }
+    case .duplicate(let did):
+      BackupEvents.duplicate.tell((account, did))
+      common.say("\(account): same account as \(did), backed up once")
+    case .failure(let error):
+      // That the run was interrupted is said once.
+      if error is CancellationError, Interruption.received != nil { return }
+      let failure = Failure(error)
+      BackupEvents.failed.tell((account, failure))
+      failed(isSingle ? failure : failure.of(account))
+    }
+  }
+
+  /// Signs the head of an archive, if that is wanted; that it cannot be is said.
+  private func signHead(of report: BackupReport, _ account: String) {
+    do {
+      if let path = try signer?(report) { common.say("\(path): the archive's head, signed") }
+    } catch {
+      let failure = Failure(error)
+      note(failure.status)
+      (isSingle ? failure : failure.of(account)).say()
+    }
+  }
+
+  /// Says what came of all, if there were several.
+  func finish() {
+    guard !isSingle else { return }
+    let counts = tally.withLock { $0.counts }
+    BackupEvents.summary.tell(counts)
+    guard !Console.isJSON, !common.quiet,
+      let sentence = counts.sentence(after: ContinuousClock.now - begin)
+    else { return }
+    Console.print(sentence)
+    if counts.incompleteCount > 0 {
+      Console.say(
+        "hint: \"carpack missing\" names what an archive lacks, \"carpack fill\" tries again")
+    }
+  }
+}
