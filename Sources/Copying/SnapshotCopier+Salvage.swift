@@ -46,7 +46,11 @@ extension SnapshotCopier {
       new.snapshot.counts.nodes = new.tree.nodeCount
       new.snapshot.counts.blocks = sources[new.source].blocks.blocks(in: new.car.order.runs).count
       new.snapshot.isComplete = new.tree.isComplete
-      new.snapshot.remains = new.loss.remains ?? new.snapshot.remains
+      if let remains = new.loss.remains {
+        new.snapshot.remains = remains
+        // How many blocks the records are was counted of all of them.
+        new.snapshot.counts.recordBlocks = nil
+      }
     }
     for document in new.loss.documents {
       if document == new.snapshot.didDocument { new.snapshot.didDocument = nil }

@@ -1,7 +1,7 @@
 internal import ATProtocol
 package import Archive
 package import Files
-internal import IPLD
+package import IPLD
 package import Repository
 package import Snapshots
 package import SystemPackage
@@ -73,6 +73,8 @@ package struct RepositoryPacker {
     package let leftOutCount: Int
     /// Whether the PLC log that was given says when operations were received.
     package let knowsTimes: Bool
+    /// If the CAR is the content of an archive, the commits of its snapshots, the oldest first.
+    package let archivedCommits: [CID]
   }
 
   private let options: Options
@@ -187,7 +189,8 @@ package struct RepositoryPacker {
         newDoubts: draft.standing.doubts.subtracting(base?.snapshot.standing.doubts ?? []),
         bytesAdded: generation.committedLength - start, missing: missing,
         refused: blobs.refused, leftOutCount: blobs.leftOutCount,
-        knowsTimes: knowsTimes)
+        knowsTimes: knowsTimes,
+        archivedCommits: repository.file?.archivedCommits(besides: inspection) ?? [])
     }
   }
 }

@@ -13,8 +13,10 @@ extension CARFile {
   ///
   /// Manifests that were made again are in it, too: of several chains it is the one that ends last.
   ///
-  /// - Parameter reached: the blocks of the repository, none of which is a manifest.
-  package func archivedCommits(besides reached: BlockSet) -> [CID] {
+  /// - Parameter inspection: what was found of the repository, none of whose blocks is a manifest.
+  package func archivedCommits(besides inspection: RepositoryInspection) -> [CID] {
+    let reached = inspection.reached
+    guard inspection.commit != nil, inspection.unreachableBlockCount > 0 else { return [] }
     var (manifests, previous): ([CID: ManifestShape], Set<CID>) = ([:], [])
     var order: [CID] = []
     for start in starts where order.count < Self.maximumManifests {

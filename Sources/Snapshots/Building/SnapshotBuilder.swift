@@ -74,6 +74,11 @@ package struct SnapshotBuilder: Sendable {
     snapshot.didDocument = Self.cid(facts.didDocument) ?? base?.snapshot.didDocument
     snapshot.plcLog = Self.cid(facts.plcLog) ?? base?.snapshot.plcLog
     snapshot.privateData = base?.snapshot.privateData
+    if let earlier = base?.snapshot, !draft.isComplete, draft.commit == earlier.commit,
+      draft.counts.records == earlier.counts.records, draft.counts.nodes == earlier.counts.nodes
+    {
+      snapshot.remains = earlier.remains
+    }
     self.snapshot = snapshot
     (self.facts, self.ledger, self.base) = (facts, ledger, base)
     self.provenance = provenance

@@ -3,6 +3,7 @@ internal import Files
 internal import IPLD
 internal import Live
 internal import Terminal
+internal import Repository
 
 /// A CAR that a verb reads, as it is or compressed.
 enum CARInput {
@@ -26,6 +27,24 @@ enum CARInput {
       }
       throw Failure("\(file.name): \(error)", hint: hint, status: status, at: file.name)
     }
+  }
+
+  /// Says that a CAR is the content of an archive with other snapshots.
+  ///
+  /// - Parameters:
+  ///   - archived: the commits of all of them, the oldest first.
+  ///   - inspection: what was found in the CAR.
+  static func say(
+    _ archived: [CID], _ inspection: RepositoryInspection, _ common: CommonOptions
+  ) {
+    guard archived.count > 1 else { return }
+    let place = archived.lastIndex { $0 == inspection.header.roots.first }
+    let isNewest = place == archived.count - 1
+    let which = place.map { isNewest ? "the newest" : "number \($0 + 1)" } ?? "none"
+    common.say(
+      isNewest ? .note : .warning,
+      "the CAR is the content of an archive with \(archived.count) snapshots, and its root is \(which) of them; \"carpack log\" of the archive lists them, \"carpack verify\" checks all"
+    )
   }
 
   /// Refuses an address: a CAR has no index to be read by from elsewhere.

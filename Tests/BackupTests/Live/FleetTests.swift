@@ -266,7 +266,7 @@ import XRPC
     #expect(report.missing.map(\.reason) == [.notFound, .notFound])
     #expect(report.missing.allSatisfy { $0.firstTried != $0.lastTried })
     #expect(new.blobRequests.values.reduce(0, +) == 2, "the new server is asked")
-    #expect(report.snapshot.pds == new.url)
+    #expect(report.snapshot.pds == old.url, "nothing is written where no blob has come")
     // Each is named once, however many servers were asked.
     let named = scene.events.count { if case .missing = $0 { true } else { false } }
     #expect(named == 4)
@@ -287,6 +287,7 @@ import XRPC
       ended.add($0, $1)
     }
     #expect(ended.report?.outcome == .complete)
+    #expect(ended.report?.snapshot.pds == new.url)
     #expect(try scene.verdict(path) == .intact)
   }
 

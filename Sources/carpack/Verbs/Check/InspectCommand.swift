@@ -40,7 +40,6 @@ struct InspectCommand: ReportingCommand {
     Console.endProgress()
     let inspection = report.inspection
     let signed = try report.signed.get()
-    sayArchive(report, file)
     let status = Self.status(inspection)
     if status == .damaged {
       Failure(Self.complaint(inspection), status: status).say()
@@ -51,6 +50,7 @@ struct InspectCommand: ReportingCommand {
       )
     }
     common.say(inspection.unreadable)
+    CARInput.say(report.archivedCommits, inspection, common)
     for (record, why) in inspection.recordWarnings.prefix(20) {
       common.say(.warning, "\(record): \(why)")
     }
@@ -63,19 +63,6 @@ struct InspectCommand: ReportingCommand {
       throw ExitStatus.worst(status, .notGenuine)
     }
     if status != .success { throw status }
-  }
-
-  /// Says that the CAR is the content of an archive, and which snapshot is shown.
-  private func sayArchive(_ report: InspectReport, _ file: InputFile) {
-    let commits = report.archivedCommits
-    guard commits.count > 1 else { return }
-    let shown = commits.lastIndex { $0 == report.inspection.header.roots.first }
-    let isNewest = shown == commits.count - 1
-    let which = shown.map { isNewest ? "the newest" : "number \($0 + 1)" } ?? "none"
-    common.say(
-      isNewest ? .note : .warning,
-      "\(file.name) is the content of an archive with \(commits.count) snapshots, and this is \(which) of them; \"carpack log\" of the archive lists them, \"carpack verify\" checks all"
-    )
   }
 
   private static func status(_ inspection: RepositoryInspection) -> ExitStatus {

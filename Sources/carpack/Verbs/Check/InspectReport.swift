@@ -37,9 +37,7 @@ final class InspectReport {
   private func found(_ inspection: RepositoryInspection) {
     self.inspection = inspection
     // What no repository needs may be an archive's.
-    if inspection.unreachableBlockCount > 0 {
-      archivedCommits = car.archivedCommits(besides: inspection.reached)
-    }
+    archivedCommits = car.archivedCommits(besides: inspection)
     signed = Result { try signer.isGiven ? inspection.commit.map(signer.judge) : nil }
   }
 

@@ -203,6 +203,7 @@ struct PackCommand: ReportingCommand, ConfigurableOptions {
         "the PLC log does not say when its operations were received: it proves keys, not times"
       )
     }
+    CARInput.say(report.archivedCommits, report.inspection, common)
     if json { Self.report.print((output, report)) } else { saySummary(report) }
     let status = ExitStatus.worst(
       report.refused.isEmpty ? .success : .refused,
