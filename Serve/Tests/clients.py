@@ -306,7 +306,7 @@ def what_is_missing_is_named_and_never_left_out():
         assert below
         with Server(folder) as server:
             collection, key = below[0].split("/")
-            for method, parameters in [("repo.listRecords", {"repo": HOLED, "collection": collection, "limit": 100}),
+            for method, parameters in [("repo.describeRepo", {"repo": HOLED}), ("repo.listRecords", {"repo": HOLED, "collection": collection, "limit": 100}),
                                        ("repo.getRecord", {"repo": HOLED, "collection": collection, "rkey": key}),
                                        ("sync.getRecord", {"did": HOLED, "collection": collection, "rkey": key})]:
                 told = server.xrpc(f"com.atproto.{method}", 400, **parameters)

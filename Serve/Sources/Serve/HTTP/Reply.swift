@@ -4,6 +4,7 @@ import Hummingbird
 import HummingbirdCore
 import IPLD
 import NIOCore
+import Snapshots
 
 /// Why a request is not answered with what it asked for, as AT Protocol says it.
 struct XRPCFault: Error {
@@ -24,7 +25,9 @@ struct XRPCFault: Error {
     case is WorkThreads.Busy: self = .busy
     case let problem as MSTProblem where problem.kind == .missing:
       self = .missing("tree node \(problem.node)")
-    case RecordProofFault.missingBlock(let cid): self = .missing("block \(cid)")
+    case RecordProofFault.missingBlock(let cid), SnapshotError.blockMissing(let cid),
+      SnapshotError.notPacked(let cid):
+      self = .missing("block \(cid)")
     default:
       self.init(
         "InternalServerError", "the archive cannot be read: \(error)",
