@@ -66,12 +66,20 @@ package struct IdentityEvidence: Sendable {
       let block = try ArchivedSnapshot.block(cid, in: reader)
       return try PLCLog(block.bytes.span, of: did)
     }
+    func operations(_ log: PLCLog) -> Set<CID> { Set(log.entries.compactMap(\.cid)) }
     do {
-      let newestLog = try log(newest)
+      var newestLog = try log(newest)
+      // A log without times says no more than an older one with them that has its operations.
+      for cid in logs.dropLast().reversed() where !newestLog.isAudit {
+        let older = try log(cid)
+        if older.isAudit, operations(newestLog).isSubset(of: operations(older)) {
+          newestLog = older
+        }
+      }
       var (history, faults) = check(newestLog, of: did)
-      let known = Set(newestLog.entries.compactMap(\.cid))
-      // A log that leaves out what was taken back says nothing in lacking an operation.
-      for older in newestLog.isAudit ? logs.dropLast() : [] {
+      let known = operations(newestLog)
+      // One that leaves out what was taken back says nothing in lacking an operation.
+      for older in newestLog.isAudit ? logs : [] {
         let unknown = try log(older).entries.compactMap(\.cid).first { !known.contains($0) }
         guard let unknown else { continue }
         history = nil
