@@ -3,6 +3,7 @@ internal import Files
 internal import IPLD
 internal import Live
 internal import Terminal
+internal import Reports
 internal import Repository
 
 /// A CAR that a verb reads, as it is or compressed.
