@@ -248,7 +248,8 @@ public struct ArchivedSnapshot: Sendable {
   /// The root of the tree of records, as the commit has it.
   var treeRoot: CID {
     get throws {
-      try Commit(repositoryBlock(snapshot.commit).bytes.span).data
+      let commit = try repositoryBlock(snapshot.commit)
+      return try Commit(commit.bytes.span).data
     }
   }
 }
