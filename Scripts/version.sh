@@ -3,9 +3,9 @@
 # has the version's tag.
 set -eu
 cd "$(dirname "$0")/.."
-version=$(sed -n 's/^ *static let version = "\(.*\)"$/\1/p' Sources/carpack/Program/Program.swift)
+version=$(sed -n 's/^ *static let version = "\(.*\)"$/\1/p' Sources/carpack/CommandLine/Program.swift)
 [ -n "$version" ] || {
-  echo "version: error: there is no version in Sources/carpack/Program/Program.swift" >&2
+  echo "version: error: there is no version in Sources/carpack/CommandLine/Program.swift" >&2
   exit 1
 }
 if [ "${1:-}" = debian ]; then
