@@ -16,24 +16,22 @@ struct RecordFilterOptions: ParsableArguments {
     help: ArgumentHelp(
       "Only records made at this time or later: 2025, 2025-03, 2025-03-22, 2025-03-22T10:00, or 30d for the last thirty days.",
       valueName: "time"))
-  var since: Date?
+  var since: Moment?
 
   @Option(
     help: ArgumentHelp("Only records made at this time or earlier, likewise.", valueName: "time"))
-  var until: Date?
+  var until: Moment?
+}
 
+extension Moment: ExpressibleByArgument {
   /// A date or time as a person writes it: `2026`, `2026-11`, `2026-11-21`, `2026-11-21T10:00`; or
   /// how long ago.
-  struct Date: ExpressibleByArgument {
-    let moment: Moment
-
-    init?(argument: String) {
-      let ago = Age(argument: argument).flatMap { age in
-        Moment(Host.now)?.earlier(by: age.seconds)
-      }
-      guard let moment = ago ?? Moment(written: argument) else { return nil }
-      self.moment = moment
+  init?(argument: String) {
+    let ago = Age(argument: argument).flatMap { age in
+      Moment(Host.now)?.earlier(by: age.seconds)
     }
+    guard let moment = ago ?? Moment(written: argument) else { return nil }
+    self = moment
   }
 }
 
@@ -63,6 +61,6 @@ extension ItemFilter {
         return pattern
       },
       type: blobOptions?.type, largerThan: blobOptions?.larger.map { UInt64($0.bytes) },
-      since: options.since?.moment, until: options.until?.moment)
+      since: options.since, until: options.until)
   }
 }

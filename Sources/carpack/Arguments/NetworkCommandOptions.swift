@@ -79,14 +79,11 @@ struct NetworkCommandOptions: ParsableArguments {
     if let rate, !(rate > 0 && rate.isFinite) {
       throw ValidationError("--rate has to be greater than 0")
     }
-    guard 1...256 ~= connections else {
-      throw ValidationError("--connections has to be one of 1 to 256")
-    }
-    guard 1...86_400 ~= timeout else {
-      throw ValidationError("--timeout has to be one of 1 to 86400")
-    }
-    guard 1...100 ~= attempts else {
-      throw ValidationError("--attempts has to be one of 1 to 100")
+    let whole = [
+      ("connections", connections, 256), ("timeout", timeout, 86_400), ("attempts", attempts, 100),
+    ]
+    for (name, value, maximum) in whole where !(1...maximum ~= value) {
+      throw ValidationError("--\(name) has to be one of 1 to \(maximum)")
     }
   }
 

@@ -17,6 +17,10 @@ struct Setting {
     case list
     /// A text that is shown to no one.
     case secret
+    /// A program and its arguments; no option.
+    case program
+    /// A length of time; no option.
+    case age
   }
 
   let name: String
@@ -44,7 +48,7 @@ struct Setting {
     switch kind {
     case .flag: values == ["true"] ? ["--\(name)"] : []
     case .choice: values == ["true"] ? ["--\(name)"] : ["--no-\(name)"]
-    case .text, .path, .list, .secret: values.map { "--\(name)=\($0)" }
+    case .text, .path, .list, .secret, .program, .age: values.map { "--\(name)=\($0)" }
     }
   }
 }

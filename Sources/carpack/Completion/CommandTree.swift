@@ -16,7 +16,6 @@ struct CommandTree: Decodable {
   /// A verb, or the command itself.
   struct Command: Decodable {
     let commandName: String
-    let aliases: [String]?
     let abstract: String?
     let shouldDisplay: Bool?
     let subcommands: [Command]?
@@ -24,7 +23,7 @@ struct CommandTree: Decodable {
 
     /// The verb with this name.
     func subcommand(_ name: String) -> Command? {
-      subcommands?.first { $0.commandName == name || ($0.aliases ?? []).contains(name) }
+      subcommands?.first { $0.commandName == name }
     }
 
     /// The option with this name, dashes included.
@@ -40,39 +39,24 @@ struct CommandTree: Decodable {
   struct Argument: Decodable {
     enum Kind: String, Decodable { case positional, option, flag }
 
-    struct Name: Decodable {
-      let kind: String
-      let name: String
-    }
-
-    /// Which files it takes.
-    struct Files: Decodable {
-      struct Kind: Decodable { let extensions: [String]? }
-      struct Nothing: Decodable {}
-      struct Values: Decodable { let values: [String] }
-
-      let file: Kind?
-      let directory: Nothing?
-      let list: Values?
-    }
-
     let kind: Kind
-    let names: [Name]?
+    let names: [[String: String]]?
     let valueName: String?
     let abstract: String?
-    let shouldDisplay: Bool?
     let isRepeating: Bool?
-    let parsingStrategy: String?
-    let completionKind: Files?
+    /// What completes its value: `file`, `directory` or `list`, and which.
+    let completionKind: [String: [String: [String]]]?
     let allValues: [String]?
     let allValueDescriptions: [String: String]?
 
     /// Its names as they are typed.
-    var words: [String] { (names ?? []).map { ($0.kind == "long" ? "--" : "-") + $0.name } }
+    var words: [String] {
+      (names ?? []).map { ($0["kind"] == "long" ? "--" : "-") + ($0["name"] ?? "") }
+    }
 
     /// Whether it names an archive.
     var isArchive: Bool {
-      completionKind?.file?.extensions?.contains("zst") ?? (valueName == "archive")
+      completionKind?["file"]?["extensions"]?.contains("zst") ?? (valueName == "archive")
     }
   }
 

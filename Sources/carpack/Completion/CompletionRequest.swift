@@ -58,14 +58,14 @@ struct CompletionRequest {
   {
     var answer = CompletionAnswer()
     let typed = String(line.current.dropFirst(prefix.count))
-    if let listed = argument.allValues ?? argument.completionKind?.list?.values {
+    if let listed = argument.allValues ?? argument.completionKind?["list"]?["values"] {
       answer.candidates = listed.map {
         .init(text: $0, description: Self.summary(argument.allValueDescriptions?[$0]))
       }
-    } else if argument.completionKind?.directory != nil {
+    } else if argument.completionKind?["directory"] != nil {
       answer.files = .folders
-    } else if let file = argument.completionKind?.file {
-      answer.files = .files(suffixes: file.extensions ?? [])
+    } else if let file = argument.completionKind?["file"] {
+      answer.files = .files(suffixes: file["extensions"] ?? [])
     } else if argument.isArchive {
       answer.files = .files(suffixes: ["zst"])
     } else if let archive, let opened = ArchiveCandidates(archive, options) {

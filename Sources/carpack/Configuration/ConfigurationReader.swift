@@ -29,20 +29,16 @@ struct ConfigurationReader {
     Verbs.all.filter { !$0.allSettings.isEmpty }.map { $0.page.name }
   }
 
-  /// What may stand in a table, but for what is no option.
+  /// What may stand in a table.
   private static func settings(in section: String) -> [Setting] {
     guard section == Configuration.general else {
-      return Verbs.all.first { $0.page.name == section }?.allSettings ?? []
+      let settings = Verbs.all.first { $0.page.name == section }?.allSettings ?? []
+      return settings + (section == "backup" ? ofBackup : [])
     }
     return Verbs.all.reduce(into: []) { all, verb in
       let known = all.map(\.name)
       all += verb.allSettings.filter { $0.isGeneral && !known.contains($0.name) }
     }
-  }
-
-  /// What may stand in a table.
-  private static func keys(of section: String) -> [String] {
-    settings(in: section).map(\.name) + (section == "backup" ? backupKeys : [])
   }
 
   private mutating func readTable(_ entry: TOMLTable.Entry) throws {
@@ -53,7 +49,7 @@ struct ConfigurationReader {
       let known = [Configuration.general, Configuration.accountTable] + Self.sections
       guard case .table = entry.value.content else {
         let tables = ([Configuration.general] + Self.sections).filter {
-          Self.keys(of: $0).contains(name)
+          Self.settings(in: $0).contains { $0.name == name }
         }
         throw fault(
           "\"\(name)\" stands outside of all tables", line: entry.line,
@@ -67,43 +63,42 @@ struct ConfigurationReader {
     guard case .table(let table) = entry.value.content else {
       throw fault("\"\(name)\" is to be a table, [\(name)]", line: entry.line)
     }
-    for entry in table.entries { try readSetting(entry, in: name, settings) }
+    for entry in table.entries {
+      let (setting, values) = try read(entry, settings, in: "[\(name)]")
+      if name == "backup", Self.ofBackup.contains(where: { $0.name == setting.name }) {
+        readOfBackup(setting, values)
+      } else {
+        configuration.entries.append(
+          .init(setting: setting, section: name, values: values, line: entry.line))
+      }
+    }
+  }
+
+  /// A setting of those that a table may have, and its values.
+  private func read(
+    _ entry: TOMLTable.Entry, _ known: [Setting], in table: String
+  ) throws -> (Setting, [String]) {
+    guard let setting = known.first(where: { $0.name == entry.key }) else {
+      throw unknown(
+        "setting \"\(entry.key)\" in \(table)", entry.key, known.map(\.name), line: entry.line
+      ) { "\"\($0)\"" }
+    }
+    return (setting, try values(entry, setting.kind))
   }
 
   /// What `[backup]` has beside options.
-  private static let backupKeys = [
-    "accounts", Hooks.Moment.success.rawValue, Hooks.Moment.failure.rawValue, "hook-timeout",
-  ]
+  private static let ofBackup =
+    [Setting(name: "accounts", kind: .path), Setting(name: "hook-timeout", kind: .age)]
+    + Hooks.Moment.allCases.map { Setting(name: $0.rawValue, kind: .program) }
 
-  private mutating func readSetting(
-    _ entry: TOMLTable.Entry, in section: String, _ settings: [Setting]
-  ) throws {
-    if section == "backup", Self.backupKeys.contains(entry.key) {
-      return try readBackupKey(entry)
-    }
-    guard let setting = settings.first(where: { $0.name == entry.key }) else {
-      throw unknown(
-        "setting \"\(entry.key)\" in [\(section)]", entry.key, Self.keys(of: section),
-        line: entry.line
-      ) { "\"\($0)\"" }
-    }
-    configuration.entries.append(
-      .init(
-        setting: setting, section: section, values: try values(entry, setting.kind),
-        line: entry.line))
-  }
-
-  private mutating func readBackupKey(_ entry: TOMLTable.Entry) throws {
-    switch entry.key {
-    case "accounts": configuration.accountList = try path(entry)
-    case "hook-timeout":
-      guard case .string(let text) = entry.value.content, let age = Age(argument: text),
-        1...Hooks.maximumSeconds ~= age.seconds
-      else { throw wanted("a time in quotation marks, such as \"10m\", up to 7 days", entry) }
-      configuration.hooks.seconds = age.seconds
+  private mutating func readOfBackup(_ setting: Setting, _ values: [String]) {
+    switch setting.kind {
+    case .path: configuration.accountList = values[0]
+    case .age: configuration.hooks.seconds = Age(argument: values[0])?.seconds ?? 0
     default:
-      guard let moment = Hooks.Moment(rawValue: entry.key) else { return }
-      configuration.hooks.programs[moment] = try program(entry)
+      if let moment = Hooks.Moment(rawValue: setting.name) {
+        configuration.hooks.programs[moment] = values
+      }
     }
   }
 
@@ -132,7 +127,11 @@ struct ConfigurationReader {
 
   // MARK: Accounts
 
-  private static let accountKeys = ["name", "output", "login", "password-file", "private"]
+  private static let ofAccount = [
+    Setting(name: "name", kind: .text), Setting(name: "output", kind: .path),
+    Setting(name: "login", kind: .flag), Setting(name: "password-file", kind: .path),
+    Setting(name: "private", kind: .flag),
+  ]
 
   private mutating func readAccounts(_ entry: TOMLTable.Entry) throws {
     guard case .array(let items) = entry.value.content else {
@@ -153,31 +152,25 @@ struct ConfigurationReader {
   }
 
   private func readAccount(_ table: TOMLTable, line: Int) throws -> ConfiguredAccount {
-    for entry in table.entries where !Self.accountKeys.contains(entry.key) {
-      throw unknown(
-        "setting \"\(entry.key)\" in [[account]]", entry.key, Self.accountKeys, line: entry.line
-      ) { "\"\($0)\"" }
+    var values: [String: String] = [:]
+    for entry in table.entries {
+      let (setting, found) = try read(entry, Self.ofAccount, in: "[[account]]")
+      values[setting.name] = found[0]
     }
-    guard let name = table["name"], case .string(let text) = name.content else {
+    guard let name = values["name"] else {
       throw fault(
         "an account needs its name", line: line, hint: "name = \"alice.example.com\", or its DID")
     }
     let identifier: ATIdentifier
     do {
-      identifier = try ATIdentifier(account: text)
+      identifier = try ATIdentifier(account: name)
     } catch let failure as Failure {
-      throw fault(failure.message, line: name.line, hint: failure.hint)
+      throw fault(failure.message, line: table["name"]?.line ?? line, hint: failure.hint)
     }
-    var account = ConfiguredAccount(account: identifier, line: line)
-    for entry in table.entries {
-      switch entry.key {
-      case "output": account.output = try path(entry)
-      case "password-file": account.passwordFile = try path(entry)
-      case "login": account.login = try values(entry, .flag) == ["true"]
-      case "private": account.keepsPrivateData = try values(entry, .flag) == ["true"]
-      default: break
-      }
-    }
+    let account = ConfiguredAccount(
+      account: identifier, output: values["output"], login: values["login"] == "true",
+      passwordFile: values["password-file"], keepsPrivateData: values["private"] == "true",
+      line: line)
     guard account.login || account.passwordFile == nil else {
       throw fault("password-file goes with login = true", line: line)
     }
@@ -198,6 +191,12 @@ struct ConfigurationReader {
       return ["\(flag)"]
     case .path: return [try path(entry)]
     case .text, .secret: return [try text(entry.value, of: entry)]
+    case .program: return try program(entry)
+    case .age:
+      guard case .string(let text) = entry.value.content, let age = Age(argument: text),
+        1...Hooks.maximumSeconds ~= age.seconds
+      else { throw wanted("a time in quotation marks, such as \"10m\", up to 7 days", entry) }
+      return [text]
     case .list:
       guard case .array(let items) = entry.value.content else {
         return [try text(entry.value, of: entry)]
