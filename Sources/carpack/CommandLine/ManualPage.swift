@@ -18,7 +18,8 @@ final class ManualPage: Sendable {
 
   /// A page that is read when its text is first asked for.
   ///
-  /// - Parameter parent: The command that the verb is below.
+  /// - Parameter parent: The command that verbs are below: parsed by themselves, they are not asked
+  ///   for completion scripts.
   init(
     _ name: String, _ text: @autoclosure @escaping @Sendable () -> [UInt8],
     below parent: String? = Program.name, subcommands: [any Verb.Type] = []

@@ -60,7 +60,7 @@ struct FetchListOptions: ParsableArguments {
 
 /// `carpack fetch repo`.
 struct FetchRepoCommand: Verb {
-  static let page = ManualPage("repo", PackageResources.fetch_repo_txt, below: "carpack fetch")
+  static let page = ManualPage("repo", PackageResources.fetch_repo_txt)
 
   @Option(help: ArgumentHelp("Only what has changed since this revision.", valueName: "rev"))
   var since: String?
@@ -91,7 +91,7 @@ struct FetchRepoCommand: Verb {
 
 /// `carpack fetch blob`.
 struct FetchBlobCommand: Verb {
-  static let page = ManualPage("blob", PackageResources.fetch_blob_txt, below: "carpack fetch")
+  static let page = ManualPage("blob", PackageResources.fetch_blob_txt)
 
   @OptionGroup var output: FetchOutput
 
@@ -111,7 +111,7 @@ struct FetchBlobCommand: Verb {
 
 /// `carpack fetch blobs`.
 struct FetchBlobsCommand: Verb {
-  static let page = ManualPage("blobs", PackageResources.fetch_blobs_txt, below: "carpack fetch")
+  static let page = ManualPage("blobs", PackageResources.fetch_blobs_txt)
 
   @OptionGroup var list: FetchListOptions
 
@@ -138,7 +138,7 @@ struct FetchBlobsCommand: Verb {
 
 /// `carpack fetch latest`.
 struct FetchLatestCommand: Verb {
-  static let page = ManualPage("latest", PackageResources.fetch_latest_txt, below: "carpack fetch")
+  static let page = ManualPage("latest", PackageResources.fetch_latest_txt)
 
   @OptionGroup var list: FetchListOptions
 
@@ -156,8 +156,7 @@ struct FetchLatestCommand: Verb {
 
 /// `carpack fetch document`.
 struct FetchDocumentCommand: Verb {
-  static let page = ManualPage(
-    "document", PackageResources.fetch_document_txt, below: "carpack fetch")
+  static let page = ManualPage("document", PackageResources.fetch_document_txt)
 
   @OptionGroup var output: FetchOutput
 
@@ -171,8 +170,7 @@ struct FetchDocumentCommand: Verb {
 
 /// `carpack fetch plc-log`.
 struct FetchPLCLogCommand: Verb {
-  static let page = ManualPage(
-    "plc-log", PackageResources.fetch_plc_log_txt, below: "carpack fetch")
+  static let page = ManualPage("plc-log", PackageResources.fetch_plc_log_txt)
 
   @OptionGroup var output: FetchOutput
 

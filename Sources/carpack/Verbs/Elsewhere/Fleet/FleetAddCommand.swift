@@ -8,7 +8,7 @@ internal import XRPC
 
 /// `carpack fleet add`: accounts, hosts, firehoses.
 struct FleetAddCommand: ReportingCommand {
-  static let page = ManualPage("add", PackageResources.fleet_add_txt, below: "carpack fleet")
+  static let page = ManualPage("add", PackageResources.fleet_add_txt)
 
   @Option(
     name: .customLong("accounts"),

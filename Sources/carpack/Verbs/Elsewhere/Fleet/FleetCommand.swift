@@ -41,7 +41,7 @@ struct FleetArguments: ParsableArguments {
 
 /// `carpack fleet init`: the tables, and what all workers go by.
 struct FleetInitCommand: Verb {
-  static let page = ManualPage("init", PackageResources.fleet_init_txt, below: "carpack fleet")
+  static let page = ManualPage("init", PackageResources.fleet_init_txt)
 
   @Option(help: ArgumentHelp("Where archives go: s3://bucket/prefix/.", valueName: "address"))
   var store: String

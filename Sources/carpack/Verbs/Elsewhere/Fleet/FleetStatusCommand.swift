@@ -6,7 +6,7 @@ internal import Terminal
 
 /// `carpack fleet status`: how a fleet stands.
 struct FleetStatusCommand: ReportingCommand {
-  static let page = ManualPage("status", PackageResources.fleet_status_txt, below: "carpack fleet")
+  static let page = ManualPage("status", PackageResources.fleet_status_txt)
 
   @OptionGroup var fleet: FleetArguments
 

@@ -10,7 +10,7 @@ internal import XRPC
 
 /// `carpack fleet work`: takes accounts that are due, and backs them up.
 struct FleetWorkCommand: ReportingCommand {
-  static let page = ManualPage("work", PackageResources.fleet_work_txt, below: "carpack fleet")
+  static let page = ManualPage("work", PackageResources.fleet_work_txt)
 
   @Option(help: ArgumentHelp("How many accounts are backed up at a time.", valueName: "n"))
   var jobs = 4

@@ -20,8 +20,7 @@ struct RecoveryKeyCommand: Verb {
 
 /// `carpack recovery-key new`.
 struct NewKeyCommand: Verb {
-  static let page = ManualPage(
-    "new", PackageResources.recovery_key_new_txt, below: "carpack recovery-key")
+  static let page = ManualPage("new", PackageResources.recovery_key_new_txt)
 
   @Option(
     name: [.customShort("o"), .customLong("output")],
@@ -129,8 +128,7 @@ struct KeyAccountOptions: ParsableArguments {
 
 /// `carpack recovery-key list`.
 struct ListKeysCommand: Verb {
-  static let page = ManualPage(
-    "list", PackageResources.recovery_key_list_txt, below: "carpack recovery-key")
+  static let page = ManualPage("list", PackageResources.recovery_key_list_txt)
 
   @OptionGroup var options: KeyAccountOptions
 
@@ -149,8 +147,7 @@ struct ListKeysCommand: Verb {
 
 /// `carpack recovery-key check`.
 struct CheckKeyCommand: Verb {
-  static let page = ManualPage(
-    "check", PackageResources.recovery_key_check_txt, below: "carpack recovery-key")
+  static let page = ManualPage("check", PackageResources.recovery_key_check_txt)
 
   @Argument(help: ArgumentHelp("The file with the key.", valueName: "keyfile"), completion: .file())
   var key: String
@@ -181,8 +178,7 @@ struct CheckKeyCommand: Verb {
 
 /// `carpack recovery-key add`.
 struct AddKeyCommand: Verb {
-  static let page = ManualPage(
-    "add", PackageResources.recovery_key_add_txt, below: "carpack recovery-key")
+  static let page = ManualPage("add", PackageResources.recovery_key_add_txt)
 
   @Option(
     help: ArgumentHelp("A rotation key that signs, instead of the server.", valueName: "keyfile"),
