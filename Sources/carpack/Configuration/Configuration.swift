@@ -1,5 +1,6 @@
 internal import ATProtocol
 internal import Files
+internal import LibC
 internal import SystemPackage
 internal import TOML
 internal import Terminal
@@ -70,6 +71,12 @@ struct Configuration {
       hint: location.map {
         "accounts that are listed in \($0) need not be named; \"carpack backup --help\" shows what it takes"
       } ?? "\"carpack backup --help\" shows what it takes", status: .usage)
+  }
+
+  /// Whether there is something in the place of the file, and `--no-config` is not said.
+  static var isThere: Bool {
+    guard !CommandWords.has(absence), let location else { return false }
+    return unsafe access(location, F_OK) == 0
   }
 
   /// The option that does without the file.

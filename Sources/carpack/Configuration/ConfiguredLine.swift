@@ -17,7 +17,9 @@ struct ConfiguredLine {
   init(_ arguments: [String]) throws {
     let options = CommandWords.options(arguments)
     guard let (verb, type) = Verbs.named(by: arguments),
-      !options.contains(where: { Self.help.contains($0) })
+      !options.contains(where: { Self.help.contains($0) }),
+      // Otherwise it takes as long as all other parsing to find out what can be set.
+      Configuration.isThere || options.contains(where: { $0.hasPrefix("--no-") })
     else {
       (words, typed, entries, configuration) = (arguments, arguments, [], nil)
       return
