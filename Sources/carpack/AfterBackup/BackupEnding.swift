@@ -12,15 +12,16 @@ internal import Terminal
 ///
 /// - Parameters:
 ///   - url: the URL of the health check, if there is one.
+///   - hooks: the programs to run, if there are any.
 ///   - network: how servers are reached.
 ///   - body: the backup.
 /// - Throws: ``Failure`` for a URL that cannot be used, before anything is done; what `body` throws,
 ///   or the status that is left of it once it is said.
 func endingBackup(
-  healthcheck url: String?, network: NetworkCommandOptions, _ body: () throws -> Void
+  healthcheck url: String?, hooks: Hooks?, network: NetworkCommandOptions,
+  _ body: () throws -> Void
 ) throws {
   let healthcheck = try url.map { try Healthcheck($0) }
-  let hooks = try Configuration.ofUser()?.hooks
   let options = try network.options()
   let record = hooks?.programs.isEmpty == false ? EventRecord.begin() : nil
   guard healthcheck != nil || record != nil else { return try body() }

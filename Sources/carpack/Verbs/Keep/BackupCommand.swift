@@ -114,7 +114,8 @@ struct BackupCommand: Verb, ConfigurableOptions {
 
   func run() throws {
     guard !dryRun else { return try backUp() }
-    try endingBackup(healthcheck: healthcheck, network: options.network, backUp)
+    let hooks = try Configuration.ofUser()?.hooks
+    try endingBackup(healthcheck: healthcheck, hooks: hooks, network: options.network, backUp)
   }
 
   private func backUp() throws {
