@@ -172,6 +172,10 @@ let package = Package(
     // Words, tables and progress for people; and reports for scripts.
     .room("Terminal", ["ATProtocol", "CArguments", "CGlibc", "Files", "IPLD", "LibC", paths]),
     .room("Reports", ["ATProtocol", "Files", "IPLD", "Terminal", paths]),
+    // What a shell offers at a word of a command line, by what the verbs and an archive say.
+    .target(
+      name: "Completions", dependencies: snapshots + ["Terminal"],
+      resources: [.embedInCode("Scripts")], swiftSettings: strict),
     // The page that shows archives, as `make viewer` puts it together from Serve/Viewer.
     .room("Viewer", ["Archive", "ATProtocol"]),
     // One import for all of them.
@@ -179,10 +183,11 @@ let package = Package(
     .executableTarget(
       name: "carpack",
       dependencies: backup + [
-        "CGlibc", "Fleet", "ObjectStore", "Reports", "TOML", "Terminal", "Viewer", arguments,
+        "CGlibc", "Completions", "Fleet", "ObjectStore", "Reports", "TOML", "Terminal", "Viewer",
+        arguments,
       ],
-      // What verbs say of themselves, and what shells read to complete a line.
-      resources: [.embedInCode("Manual"), .embedInCode("Completion/Scripts")],
+      // What verbs say of themselves.
+      resources: [.embedInCode("Manual")],
       swiftSettings: strict, linkerSettings: staticLibraries),
 
     // What the suites share: the corpus, temporary folders, running the built command.

@@ -1,5 +1,6 @@
 internal import ATProtocol
 internal import ArgumentParser
+internal import Completions
 internal import Reports
 internal import SystemPackage
 internal import Terminal

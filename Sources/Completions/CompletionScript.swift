@@ -4,17 +4,17 @@
 /// Each script hands the line over to the command itself (``Completion``), so that it knows the
 /// verbs and options of the carpack that is installed, and what is in the archive that is named on
 /// the line.
-enum CompletionScript: String {
+package enum CompletionScript: String {
   case bash, zsh, fish
 
   /// The script that the arguments ask for.
-  init?(asked arguments: [String]) {
+  package init?(asked arguments: [String]) {
     guard arguments.count == 2, arguments[0] == "--generate-completion-script" else { return nil }
     self.init(rawValue: arguments[1])
   }
 
   /// Its text.
-  var text: String {
+  package var text: String {
     let bytes =
       switch self {
       case .bash: PackageResources.carpack_bash

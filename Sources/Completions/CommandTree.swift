@@ -1,7 +1,3 @@
-internal import ArgumentParser
-internal import Foundation
-internal import FoundationEssentials
-
 #if canImport(FoundationEssentials)
   internal import FoundationEssentials
 #else

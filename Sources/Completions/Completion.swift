@@ -1,6 +1,5 @@
 internal import ATProtocol
 internal import LibC
-internal import Reports
 internal import Terminal
 
 /// The answer to a shell that completes a command line.
@@ -11,11 +10,11 @@ internal import Terminal
 ///
 /// It says nothing else, changes nothing, and ends after two seconds of computing, whatever the
 /// archive is.
-enum Completion {
+package enum Completion {
   /// The first argument of such a call.
   ///
   /// No shell makes it by accident.
-  static let word = "---complete"
+  package static let word = "---complete"
   /// How many seconds of computing an answer may take: a user does not wait longer for a Tab.
   private static let computing: rlim_t = 2
   /// How many seconds it may take altogether, on a machine that is busy or waits for a disk.
@@ -24,7 +23,7 @@ enum Completion {
   /// Answers the call with these arguments, and ends the process.
   ///
   /// - Parameter describe: How the command describes itself.
-  static func answer(_ arguments: [String], in describe: () -> String) -> Never {
+  package static func answer(_ arguments: [String], in describe: () -> String) -> Never {
     silence()
     if let line = CompletionLine(arguments) {
       let answer = CommandTree(describe()).map { CompletionRequest(line, in: $0).answer }
