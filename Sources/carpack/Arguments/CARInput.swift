@@ -2,9 +2,9 @@ internal import Archive
 internal import Files
 internal import IPLD
 internal import Live
-internal import Terminal
 internal import Reports
 internal import Repository
+internal import Terminal
 
 /// A CAR that a verb reads, as it is or compressed.
 enum CARInput {
