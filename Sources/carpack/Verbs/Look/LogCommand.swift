@@ -21,7 +21,7 @@ struct LogCommand: ReportingCommand {
       let status = try Failure.naming(RemoteArchive.shown(file)) {
         let opened = try OpenedArchive(file, argument.limits.limits, argument.store)
         return try opened.checkingFetched {
-          try RecordLog(opened, accountOption).show(selector, json: json)
+          try show(selector, in: opened)
         }
       }
       if status != .success { throw status }
@@ -30,9 +30,7 @@ struct LogCommand: ReportingCommand {
 
     let isOne = argument.archives.isOne
     try argument.archives.each { opened in
-      let list = try SnapshotList(opened, account: accountOption.account)
-      if !isOne, !json { Console.print("\(opened.name):") }
-      return try list.show(json: json)
+      try opened.showSnapshots(of: accountOption.account, json: json, isNamed: !isOne)
     }.finish(common)
   }
 
