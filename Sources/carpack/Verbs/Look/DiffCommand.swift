@@ -68,23 +68,16 @@ struct DiffCommand: ReportingCommand {
         "\(history.name(of: pair.new.did)), \(Self.name(pair.old)) to \(Self.name(pair.new)): \(Self.sum(diff))"
       )
     }
-    for gap in diff.gaps {
-      let side = gap.side == .old ? "old" : "new"
-      Console.say(
-        gap.isDamage ? .damaged : .incomplete,
-        "\(opened.name): in the \(side) snapshot \(gap.what)")
+    let gaps = diff.gaps.map { gap in
+      ("in the \(gap.side == .old ? "old" : "new") snapshot \(gap.what)", gap.isDamage)
     }
+    let status = opened.say(gaps)
     if diff.gapCount > diff.gaps.count {
       Console.say(
         .incomplete, "and \(Quantity.grouped(diff.gapCount - diff.gaps.count)) more like these")
     }
-    let isDamaged =
-      blobs.contains { if case .damaged = $0.state { true } else { false } }
-      || diff.gaps.contains(where: \.isDamage)
-    let status = ExitStatus.worst(
-      opened.status, diff.gapCount == 0 ? .success : .incomplete,
-      isDamaged ? .damaged : .success)
-    if status != .success { throw status }
+    let isDamaged = blobs.contains { if case .damaged = $0.state { true } else { false } }
+    try ExitStatus.worst(status, opened.status, isDamaged ? .damaged : .success).finish()
   }
 
   /// Prints a record that is not the same in both snapshots.

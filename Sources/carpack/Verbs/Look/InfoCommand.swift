@@ -22,8 +22,11 @@ struct InfoCommand: ReportingCommand {
       let snapshots = try opened.snapshots(choice)
       if json {
         let history = try opened.history
-        let shown = try snapshots.map { try self.shown($0, history) }
-        Self.report.print((opened, history, shown))
+        let shown = try snapshots.map { archived -> Shown in
+          let entry = history.entries.first { $0.cid == archived.cid }
+          return (entry?.number, archived, try archived.privateData())
+        }
+        Self.report.print((opened, opened.reader.generation, history, shown))
       } else if isOne {
         try printText(opened, snapshots)
       } else {
@@ -107,51 +110,38 @@ struct InfoCommand: ReportingCommand {
 
   /// What is the account owner's alone, a line for each method.
   private func printPrivateData(of archived: ArchivedSnapshot) {
-    guard archived.snapshot.privateData != nil else { return }
-    let data: PrivateData
     do {
-      guard let found = try archived.privateData() else { return }
-      data = found
+      guard let data = try archived.privateData() else { return }
+      let size = Quantity.bytes(data.byteCount)
+      print([
+        (
+          "private",
+          data.isEmpty
+            ? "nothing that the server gives"
+            : "\(size); \"carpack extract --private\" gives it back"
+        )
+      ])
+      for entry in data.entries {
+        let size =
+          entry.answers.isEmpty
+          ? "nothing" : "\(Quantity.bytes(entry.byteCount)) of \(entry.fetchedAt)"
+        let fault = entry.fault.map { ", \($0.sentence)" } ?? ""
+        Console.print("    \(entry.endpoint): \(size)\(fault)")
+      }
     } catch {
-      return print([("private", "damaged: \(error)")])
-    }
-    print([
-      (
-        "private",
-        data.isEmpty
-          ? "nothing that the server gives"
-          : "\(Quantity.bytes(data.byteCount)); \"carpack extract --private\" gives it back"
-      )
-    ])
-    for entry in data.entries {
-      let size =
-        entry.answers.isEmpty
-        ? "nothing" : "\(Quantity.bytes(entry.byteCount)) of \(entry.fetchedAt)"
-      let fault = entry.fault.map { ", \($0.sentence)" } ?? ""
-      Console.print("    \(entry.endpoint): \(size)\(fault)")
+      print([("private", "damaged: \(error)")])
     }
   }
 
-  typealias Shown = (
-    number: Int?, cid: CID?, snapshot: Snapshot, privateData: PrivateData?
-  )
-
-  private func shown(_ archived: ArchivedSnapshot, _ history: SnapshotHistory) throws -> Shown {
-    (
-      history.entries.first { $0.cid == archived.cid }?.number, archived.cid, archived.snapshot,
-      try archived.privateData()
-    )
-  }
+  typealias Shown = (number: Int?, archived: ArchivedSnapshot, privateData: PrivateData?)
 
   private static let snapshot = Fields<Shown>("Snapshot") {
     Field("number", "its number, from 1 for the oldest") { $0.number }
-    Field("manifest", "its manifest") { $0.cid }
-    SnapshotFields.manifest.of { $0.snapshot }
+    Field("manifest", "its manifest") { $0.archived.cid }
+    SnapshotFields.manifest.of { $0.archived.snapshot }
     Field(
       optional: "private", "what the server gave to the account's owner alone",
-      each: { shown in
-        shown.snapshot.privateData.map { _ in shown.privateData?.entries ?? [] }
-      }, as: privateEntry)
+      each: { $0.privateData?.entries }, as: privateEntry)
   }
 
   private static let privateEntry = Fields<PrivateData.Entry> {
@@ -171,28 +161,20 @@ struct InfoCommand: ReportingCommand {
   }
 
   static let report = Report<
-    (opened: OpenedArchive, history: SnapshotHistory, snapshots: [Shown])
+    (
+      opened: OpenedArchive, generation: Generation, history: SnapshotHistory, snapshots: [Shown]
+    )
   >("info", "`carpack info`: what an archive is.") {
     ArchiveFields.file { $0.opened.name }
     Field("bytes", "the size of the file") { $0.opened.reader.fileSize }
-    Field("committedBytes", "of these, up to the last footer") {
-      $0.opened.reader.generation.committedLength
-    }
-    Field("streamBytes", "the length of its content, a CAR") {
-      $0.opened.reader.generation.streamLength
-    }
-    Field("sections", "its sections") { $0.opened.reader.generation.sectionCount }
-    Field("generations", "successful writes") { $0.opened.reader.generation.number }
-    Field("formatVersion", "FORMAT's version") {
-      "1.\($0.opened.reader.generation.minorVersion)"
-    }
-    Field("indexSegments", "index segments in use") {
-      $0.opened.reader.generation.segments.count
-    }
+    Field("committedBytes", "of these, up to the last footer") { $0.generation.committedLength }
+    Field("streamBytes", "the length of its content, a CAR") { $0.generation.streamLength }
+    Field("sections", "its sections") { $0.generation.sectionCount }
+    Field("generations", "successful writes") { $0.generation.number }
+    Field("formatVersion", "FORMAT's version") { "1.\($0.generation.minorVersion)" }
+    Field("indexSegments", "index segments in use") { $0.generation.segments.count }
     ArchiveFields.head { $0.history.head }
-    Field("snapshotCount", "snapshots in the file") {
-      $0.history.entries.count
-    }
+    Field("snapshotCount", "snapshots in the file") { $0.history.entries.count }
     // For archives with one account, which most are.
     Field(
       "snapshot", "the newest of those shown", orNull: { $0.snapshots.first }, as: snapshot)

@@ -60,9 +60,7 @@ struct ListCommand: ReportingCommand, ConfigurableOptions {
 
   private func show(_ opened: OpenedArchive) throws {
     if snapshots {
-      let status = try opened.showSnapshots(of: choice.accountOption.account, json: json)
-      if status != .success { throw status }
-      return
+      return try opened.showSnapshots(of: choice.accountOption.account, json: json).finish()
     }
     let filter = try ItemFilter(selectors, recordFilters, blobFilters)
     var listing = Listing(command: self)
@@ -79,13 +77,11 @@ struct ListCommand: ReportingCommand, ConfigurableOptions {
       {
         throw try opened.absence(of: only, in: snapshots[0])
       }
-      if !missing, !selectors.isEmpty {
-        throw BackupError.notFound(selectors.joined(separator: ", "))
-      }
-      if !missing, !filter.hasNoOptions { throw BackupError.notFound("what the filters ask for") }
+      let isOfFilters = selectors.isEmpty && !filter.hasNoOptions
+      let wanted = isOfFilters ? "what the filters ask for" : selectors.joined(separator: ", ")
+      if !missing, !wanted.isEmpty { throw BackupError.notFound(wanted) }
     }
-    let status = ExitStatus.worst(listing.worst, opened.status)
-    if status != .success { throw status }
+    try ExitStatus.worst(listing.worst, opened.status).finish()
   }
 
   /// The snapshots to list; selectors that say whose they are choose the account.

@@ -2,7 +2,6 @@ internal import ArgumentParser
 internal import Extraction
 internal import Files
 internal import Remote
-internal import Reports
 internal import SystemPackage
 internal import Terminal
 
@@ -18,16 +17,11 @@ struct LogCommand: ReportingCommand {
 
   func run() throws {
     if let (file, selector) = try selectedRecord() {
-      let status = try Failure.naming(RemoteArchive.shown(file)) {
+      return try Failure.naming(RemoteArchive.shown(file)) {
         let opened = try OpenedArchive(file, argument.limits.limits, argument.store)
-        return try opened.checkingFetched {
-          try show(selector, in: opened)
-        }
-      }
-      if status != .success { throw status }
-      return
+        return try opened.checkingFetched { try show(selector, in: opened) }
+      }.finish()
     }
-
     let isOne = argument.archives.isOne
     try argument.archives.each { opened in
       try opened.showSnapshots(of: accountOption.account, json: json, isNamed: !isOne)

@@ -49,21 +49,14 @@ extension OpenedArchive {
 
   /// What a snapshot lacked when it was made; nothing if it is complete.
   private func lack(_ entry: SnapshotHistory.Entry) -> String {
-    var lacks: [String] = []
-    if !entry.isVouched { lacks.append("found, not committed") }
-    lacks += entry.standing.words
-    if let remains = entry.remains {
-      lacks.append(remains.sentence)
-    } else if !entry.isComplete {
-      lacks.append("records missing")
-    }
     let missing = entry.blobs.unaccepted
-    if missing > 0 {
-      lacks.append("\(Quantity.count(missing, "blob")) missing")
-    }
-    if let acceptance = entry.blobs.acceptance { lacks.append(acceptance) }
-    if entry.blobs.listFault != nil { lacks.append("the list of blobs is not whole") }
-    return lacks.joined(separator: ", ")
+    let lacks: [String?] =
+      [entry.isVouched ? nil : "found, not committed"] + entry.standing.words + [
+        entry.remains?.sentence ?? (entry.isComplete ? nil : "records missing"),
+        missing > 0 ? "\(Quantity.count(missing, "blob")) missing" : nil, entry.blobs.acceptance,
+        entry.blobs.listFault == nil ? nil : "the list of blobs is not whole",
+      ]
+    return lacks.compactMap(\.self).joined(separator: ", ")
   }
 }
 

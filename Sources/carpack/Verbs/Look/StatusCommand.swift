@@ -1,4 +1,3 @@
-internal import ATProtocol
 internal import Archive
 internal import ArgumentParser
 internal import Files
@@ -68,22 +67,15 @@ struct StatusCommand: ReportingCommand, ConfigurableOptions {
     } else if prometheus != "-" {
       report.printText(common)
     }
-    try writeMetrics(report)
-    if outcomes.worst != .success { throw outcomes.worst }
+    if let prometheus {
+      let text = DownloadedFile.memory([Array(report.metrics.utf8)])
+      try text.write(to: prometheus, replacing: true)
+    }
+    try outcomes.worst.finish()
   }
 
   /// How the command ends for what an archive comes to, where that is not for what is missing.
   private static let statuses: [ArchiveStatus.Verdict: ExitStatus] = [
     .complete: .success, .notGenuine: .notGenuine, .damaged: .damaged,
   ]
-
-  private func writeMetrics(_ report: StatusReport) throws {
-    guard let prometheus else { return }
-    let text = Array(report.metrics.utf8)
-    if prometheus == "-" {
-      Console.print(text.span)
-    } else {
-      try DownloadedFile.memory([text]).save(to: FilePath(prometheus), replacing: true)
-    }
-  }
 }

@@ -151,35 +151,35 @@ struct StatusReport {
     add(
       "carpack_archive_readable", "Whether the archive can be opened.",
       rows.map { (Self.label($0.file), $0.found.status == nil ? 0 : 1) })
-    let metrics:
-      [(name: String, help: String, value: (ArchiveStatus, ArchiveStatus.Account) -> Int64?)] = [
-        (
-          "archive_bytes", "Size of the archive.",
-          { status, _ in Int64(clamping: status.byteCount) }
-        ),
-        ("snapshots", "Snapshots of the account.", { Int64($1.snapshotCount) }),
-        ("age_seconds", "Seconds since the last backup.", { $1.age }),
-        (
-          "overdue", "Whether the last backup is older than --max-age.",
-          { $1.isOverdue ? 1 : 0 }
-        ),
-        ("complete", "Whether nothing is missing.", { $1.snapshot.isSettled ? 1 : 0 }),
-        ("missing_blobs", "Blobs that are missing.", { Int64($1.snapshot.blobs.unaccepted) }),
-        (
-          "verified_seconds", "When the archive was last verified.",
-          { status, _ in status.verification.flatMap { Moment($0.time)?.seconds } }
-        ),
-        (
-          "verified_damaged", "Whether that found damage.",
-          { status, _ in status.verification.map { $0.verdict == .damaged ? 1 : 0 } }
-        ),
-      ]
+    typealias Metric = (name: String, help: String, value: (Place) -> Int64?)
+    let metrics: [Metric] = [
+      ("archive_bytes", "Size of the archive.", { Int64(clamping: $0.status.byteCount) }),
+      ("snapshots", "Snapshots of the account.", { Int64($0.account.snapshotCount) }),
+      ("age_seconds", "Seconds since the last backup.", { $0.account.age }),
+      (
+        "overdue", "Whether the last backup is older than --max-age.",
+        { $0.account.isOverdue ? 1 : 0 }
+      ),
+      ("complete", "Whether nothing is missing.", { $0.account.snapshot.isSettled ? 1 : 0 }),
+      (
+        "missing_blobs", "Blobs that are missing.",
+        { Int64($0.account.snapshot.blobs.unaccepted) }
+      ),
+      (
+        "verified_seconds", "When the archive was last verified.",
+        { $0.status.verification.flatMap { Moment($0.time)?.seconds } }
+      ),
+      (
+        "verified_damaged", "Whether that found damage.",
+        { $0.status.verification.map { $0.verdict == .damaged ? 1 : 0 } }
+      ),
+    ]
     for metric in metrics {
       add(
         "carpack_\(metric.name)", metric.help,
-        accounts.compactMap { file, status, account in
-          let labels = "\(Self.label(file)),account=\"\(account.snapshot.did.text)\""
-          return metric.value(status, account).map { (labels, $0) }
+        accounts.compactMap { place in
+          let account = "account=\"\(place.account.snapshot.did.text)\""
+          return metric.value(place).map { ("\(Self.label(place.file)),\(account)", $0) }
         })
     }
     return text
