@@ -53,7 +53,7 @@ struct ArchiveCandidates {
   }
 
   private static func summary(_ entry: SnapshotHistory.Entry) -> String {
-    "\(entry.createdAt), \(entry.handle?.text ?? entry.did.text), \(Quantity.count(entry.counts.records, "record"))"
+    "\(entry.createdAt), \(entry.name), \(Quantity.count(entry.counts.records, "record"))"
   }
 
   /// The handle and the DID of each account.

@@ -36,6 +36,9 @@ package struct ExitStatus: Error, Equatable {
     statuses.first { !order.contains($0) } ?? order.first(where: statuses.contains) ?? .success
   }
 
+  /// Ends the verb with it, unless it is success.
+  package func finish() throws(ExitStatus) { if self != .success { throw self } }
+
   /// Ends the process.
   package func leave() -> Never { exit(number) }
 }

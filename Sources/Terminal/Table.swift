@@ -1,36 +1,46 @@
 /// Rows of text in columns that are as wide as they have to be.
-package struct Table {
+package enum Table {
   /// On which side a column is even.
   package enum Side {
     case left, right
   }
 
-  private let sides: [Side]
-  private var rows: [[String]]
-
-  /// A table with these columns.
-  package init(_ columns: [(title: String, side: Side)]) {
-    sides = columns.map(\.side)
-    rows = [columns.map(\.title)]
-  }
-
-  /// Adds a row, one text for each column.
-  package mutating func add(_ cells: [String]) { rows.append(cells) }
-
-  /// The lines, the titles first; columns are two blanks apart, and no line ends in one.
-  package var lines: [String] {
-    var widths = [Int](repeating: 0, count: sides.count)
+  /// Prints the titles and the rows; columns are two blanks apart, and no line ends in one.
+  ///
+  /// - Parameters:
+  ///   - columns: what stands at the top of each, and on which side it is even.
+  ///   - rows: one text for each column.
+  package static func print(_ columns: [(title: String, side: Side)], _ rows: [[String]]) {
+    let rows = [columns.map(\.title)] + rows
+    let widths = columns.indices.map { column in rows.map { $0[column].count }.max() ?? 0 }
     for row in rows {
-      for (column, cell) in row.enumerated() { widths[column] = max(widths[column], cell.count) }
-    }
-    return rows.map { row in
-      let cells = row.enumerated().map { column, cell in
-        let blanks = String(repeating: " ", count: widths[column] - cell.count)
-        return sides[column] == .left ? cell + blanks : blanks + cell
-      }
+      let cells = columns.indices.map { row[$0].padded(columns[$0].side, to: widths[$0]) }
       let line = cells.joined(separator: "  ")
-      return String(
-        line[..<(line.lastIndex { $0 != " " }.map(line.index(after:)) ?? line.startIndex)])
+      Console.print(String(line.reversed().drop { $0 == " " }.reversed()))
     }
+  }
+}
+
+extension String {
+  /// The text with blanks, up to a width.
+  ///
+  /// - Parameters:
+  ///   - side: where the text stands.
+  ///   - width: how many characters there are then, unless there are more.
+  package func padded(_ side: Table.Side = .left, to width: Int) -> String {
+    let blanks = String(repeating: " ", count: max(0, width - count))
+    return side == .left ? self + blanks : blanks + self
+  }
+}
+
+extension Console {
+  /// Prints names and what is said of each, one below the other, indented; one of which nothing is
+  /// said is left out.
+  ///
+  /// - Parameters:
+  ///   - rows: the names, and what is said of them.
+  ///   - width: how far the values stand behind the beginning of the names.
+  package static func print(_ rows: [(name: String, value: String?)], width: Int) {
+    for case (let name, let value?) in rows { print("  \(name.padded(to: width - 1)) \(value)") }
   }
 }

@@ -1,4 +1,3 @@
-package import ATProtocol
 package import Archive
 package import Files
 package import Snapshots
@@ -9,29 +8,26 @@ package import SystemPackage
 package struct ArchiveStatus: Sendable {
   /// How the backup of one account stands.
   package struct Account: Sendable {
-    /// Whose it is.
-    package let did: DID
-    /// The handle, as the newest snapshot has it.
-    package let handle: Handle?
     /// How many snapshots there are of it.
     package let snapshotCount: Int
     /// When the newest was made, in RFC 3339.
     package let newest: String
-    /// When a backup last found that the server has nothing newer, or the newest snapshot was made,
-    /// whichever is later.
-    package let lastCurrent: Moment?
+    /// The seconds since a backup last found that the server has nothing newer, or the newest
+    /// snapshot was made, whichever is later; nil if that is not known or lies in the future.
+    package let age: Int64?
+    /// Whether that is too long, or not known.
+    package let isOverdue: Bool
     /// What the newest snapshot holds and lacks.
     package let snapshot: Snapshot
     /// What speaks against the snapshot that was added last, which need not be the newest.
     package let standing: Standing
-    /// Whether nothing is missing but what is accepted as lost.
-    package var isSettled: Bool { snapshot.isSettled }
+  }
 
-    /// The seconds since ``lastCurrent``; nil if that is not known or lies in the future.
-    package func age(at now: Moment?) -> Int64? {
-      guard let now, let lastCurrent, now.seconds >= lastCurrent.seconds else { return nil }
-      return now.seconds - lastCurrent.seconds
-    }
+  /// What it comes to, by the worst that is known of it.
+  package enum Verdict: String, CaseIterable {
+    case complete, overdue, incomplete
+    case notGenuine = "not genuine"
+    case damaged
   }
 
   /// Whether it lies elsewhere, so that nothing is noted on a file.
@@ -43,8 +39,18 @@ package struct ArchiveStatus: Sendable {
   /// When all of it was last verified, and what came of that; nil if it never was, or nothing was
   /// noted.
   package let verification: VerificationMark?
+  /// How many seconds ago that was; nil if it is not known.
+  package let verifiedAge: Int64?
   /// How many bytes were committed since then.
   package let bytesSinceVerification: UInt64
+
+  /// What it comes to.
+  package var verdict: Verdict {
+    if verification?.verdict == .damaged { return .damaged }
+    if accounts.contains(where: { !$0.standing.grave.isEmpty }) { return .notGenuine }
+    if !accounts.allSatisfy(\.snapshot.isSettled) { return .incomplete }
+    return accounts.contains(where: \.isOverdue) ? .overdue : .complete
+  }
 
   /// Looks at an archive.
   ///
@@ -53,25 +59,41 @@ package struct ArchiveStatus: Sendable {
   ///   - history: its snapshots.
   ///   - path: its file, on which backups and verifications note when they were; nil if it lies
   ///     elsewhere.
+  ///   - now: the time; nil if that is not known.
+  ///   - maximumAge: after how many seconds a backup is overdue; nil for never.
   /// - Throws: ``SnapshotError`` for an archive without a snapshot; `ArchiveError` for one that
   ///   cannot be read.
-  package init(of reader: ArchiveReader, history: SnapshotHistory, path: FilePath?) throws {
+  package init(
+    of reader: ArchiveReader, history: SnapshotHistory, path: FilePath?, now: Moment?,
+    maximumAge: Int64?
+  ) throws {
     isFar = path == nil
     byteCount = reader.fileSize
     let newest = history.newestOfAccounts
     guard !newest.isEmpty else { throw SnapshotError.noSnapshot }
     accounts = try newest.map { entry in
       let archived = try ArchivedSnapshot(entry.cid, in: reader)
-      let last = history.entries.last { $0.did == entry.did && $0.isVouched } ?? entry
-      let lastCurrent = try ArchivedSnapshot(last.cid, in: reader).lastCurrent(in: path)
+      let entries = history.entries(of: entry.did)
+      let last = entries.last(where: \.isVouched) ?? entry
+      let noted = try ArchivedSnapshot(last.cid, in: reader).lastCurrent(in: path)
+      let age = (noted ?? Moment(last.createdAt)).flatMap { $0.age(at: now) }
       return Account(
-        did: entry.did, handle: entry.handle,
-        snapshotCount: history.entries.count { $0.did == entry.did }, newest: entry.createdAt,
-        lastCurrent: lastCurrent ?? Moment(last.createdAt), snapshot: archived.snapshot,
+        snapshotCount: entries.count, newest: entry.createdAt, age: age,
+        isOverdue: maximumAge.map { age ?? .max > $0 } ?? false, snapshot: archived.snapshot,
         standing: last.standing)
     }
     verification = path.flatMap { VerificationMark(of: $0) }
+    verifiedAge = verification.flatMap { Moment($0.time) }.flatMap { time in
+      now.map { max(0, $0.seconds - time.seconds) }
+    }
     let committed = reader.generation.committedLength
     bytesSinceVerification = committed - min(committed, verification?.committedLength ?? 0)
+  }
+}
+
+extension Moment {
+  /// The seconds since then; nil if it is not known what the time is, or it lies in the future.
+  fileprivate func age(at now: Moment?) -> Int64? {
+    now.flatMap { $0.seconds < seconds ? nil : $0.seconds - seconds }
   }
 }

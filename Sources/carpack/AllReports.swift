@@ -6,13 +6,14 @@ extension ReportDescription {
   static let all: [ReportDescription] =
     [
       Failure.report.description, Console.report.description, StatusReport.report.description,
-      InfoCommand.report.description, SnapshotList.report.description,
-      RecordLog.report.description, Listing.report.description, FindCommand.report.description,
+      InfoCommand.report.description, LogCommand.report.description,
+      LogCommand.recordReport.description, Listing.report.description,
+      FindCommand.report.description,
       StatsCommand.report.description, ExportCommand.tables.description, sqlite,
       ExportCommand.pages.description, serve, MissingCommand.blob.description,
       MissingCommand.fault.description, MissingCommand.acceptanceReport.description,
-      DiffListing.record.description, DiffListing.blob.description,
-      DiffListing.summary.description, VerifyReport.report.description,
+      DiffCommand.record.description, DiffCommand.blob.description,
+      DiffCommand.summary.description, VerifyReport.report.description,
       InspectReport.report.description, PackCommand.report.description,
       ExtractCommand.report.description, PruneCommand.report.description,
       CompactCommand.report.description, MergeCommand.report.description,

@@ -83,6 +83,32 @@ package struct SnapshotDiff: Sendable {
   }
 }
 
+extension SnapshotDiff {
+  /// A blob that came or went, and how it stands in the snapshot that refers to it.
+  package typealias BlobChange = (blob: BlobTable.Entry, isAdded: Bool, state: BlobState)
+
+  /// The blobs that came and went, in the order of their CIDs as text.
+  ///
+  /// - Parameters:
+  ///   - old: the snapshot with which the other was compared.
+  ///   - new: the other.
+  /// - Throws: `ArchiveError` and ``SnapshotError`` if an archive cannot be read.
+  package func blobChanges(_ old: ArchivedSnapshot, _ new: ArchivedSnapshot) throws -> [BlobChange]
+  {
+    // All at once, and by their sizes, so that none is fetched for it from elsewhere.
+    func changes(_ blobs: [BlobTable.Entry], in archived: ArchivedSnapshot, isAdded: Bool) throws
+      -> [BlobChange]
+    {
+      let states = try archived.states(of: blobs.map(\.cid), sizes: blobs.map(\.size))
+      return zip(blobs, states).map { ($0, isAdded, $1) }
+    }
+    let all =
+      try changes(addedBlobs, in: new, isAdded: true)
+      + changes(goneBlobs, in: old, isAdded: false)
+    return all.map { ($0, text: "\($0.blob.cid)") }.sorted { $0.text < $1.text }.map(\.0)
+  }
+}
+
 /// Finds the blobs that only one of two snapshots refers to, given the records that are not the
 /// same in both.
 ///

@@ -74,33 +74,111 @@ package struct ItemFilter {
   }
 }
 
+/// A record or a blob of a snapshot, and how it stands in the archive.
+package struct ListedItem {
+  /// What it is.
+  package enum Kind: String, CaseIterable {
+    case record, blob
+    /// A blob that no record refers to.
+    case extra
+  }
+
+  /// What it is.
+  package let kind: Kind
+  /// The path of the record, or of the first that refers to the blob; nil for an extra.
+  package var path: [UInt8]?
+  /// The CID of the record or blob.
+  package let cid: CID
+  /// Whether it is there.
+  package let state: BlobState
+  /// The media type of a blob, as a record says.
+  package var type: String?
+  /// Its bytes; if it is not there, what a record says of them.
+  package var size: UInt64?
+  /// That its loss is accepted, if it is missing.
+  package var accepted: BlobLedger.Acceptance?
+  /// When the record was made, if that was asked for.
+  package var time: Moment?
+}
+
 extension ItemFilter {
+  /// Walks through a snapshot, and hands over the records and blobs that pass.
+  ///
+  /// - Parameters:
+  ///   - archived: the snapshot.
+  ///   - records: whether records are wanted.
+  ///   - blobs: whether the blobs are wanted that records refer to.
+  ///   - extras: whether the others are.
+  ///   - isDated: whether the time of each is wanted, even if this filter does not ask for it.
+  ///   - isChecking: as in `ArchivedSnapshot.states`.
+  ///   - observer: is told how far it is.
+  ///   - visit: receives each of them.
+  /// - Throws: as `SnapshotBlocks.contents` does; ``SnapshotError`` and `ArchiveError` if a list of
+  ///   blobs cannot be read.
+  /// - Returns: the repository; and whether the index alone was asked for blobs.
+  @discardableResult
+  package func forEachItem(
+    of archived: ArchivedSnapshot, records: Bool, blobs: Bool, extras: Bool = false,
+    isDated: Bool = false, isChecking: Bool = false, observer: @escaping Progress.Observer,
+    _ visit: (ListedItem) -> Void
+  ) throws -> (contents: LaidOutRepository, isByIndex: Bool) {
+    let isDated = isDated || needsTimes
+    func add(_ item: ListedItem) {
+      if passes(item.path, item.cid, type: item.type, size: item.size, time: item.time) {
+        visit(item)
+      }
+    }
+    let blocks = SnapshotBlocks(archived, keepsRecords: isDated, observer: observer)
+    var dates = isDated ? BlobNotes(in: blocks) : nil
+    let contents = try blocks.contents { record, body in
+      let time = dates?.time(of: record, body)
+      guard records, takesRecords else { return }
+      add(
+        ListedItem(
+          kind: .record, path: record.key, cid: record.cid,
+          state: record.length.map { .held($0) } ?? .missing, size: record.length,
+          time: time ?? nil))
+    }
+    var isByIndex = false
+    if blobs {
+      let entries = contents.blobs.entries
+      let accepted = try archived.acceptances()
+      let found = try archived.states(of: entries, isChecking: isChecking)
+      isByIndex = found.isByIndex
+      for (entry, state) in zip(entries, found.states) {
+        let path = Array(entry.firstRecord.utf8)
+        add(
+          ListedItem(
+            kind: .blob, path: path, cid: entry.cid, state: state, type: entry.mimeType,
+            size: state.size(declared: entry.size),
+            accepted: state == .missing ? accepted[entry.cid] : nil,
+            time: try dates?.time(of: entry.cid, record: path)))
+      }
+    }
+    if extras {
+      let cids = try archived.extras()
+      let states = try archived.states(of: cids, isChecking: isChecking && !isByIndex)
+      for (cid, state) in zip(cids, states) {
+        add(ListedItem(kind: .extra, cid: cid, state: state, size: state.size(declared: nil)))
+      }
+    }
+    return (contents, isByIndex)
+  }
+
   /// The records and blobs of a snapshot that pass.
   ///
-  /// - Throws: as `SnapshotBlocks.contents` does; ``BackupError`` if nothing passes.
+  /// - Throws: as ``forEachItem(of:records:blobs:extras:isDated:isChecking:observer:_:)`` does;
+  ///   ``BackupError`` if nothing passes.
   package func items(
     of archived: ArchivedSnapshot, records: Bool, blobs: Bool,
     observer: @escaping Progress.Observer
   ) throws -> [Selection.Item] {
     var items: [Selection.Item] = []
-    let blocks = SnapshotBlocks(archived, keepsRecords: needsTimes, observer: observer)
-    var dates = needsTimes ? BlobNotes(in: blocks) : nil
-    let contents = try blocks.contents { record, body in
-      let time = dates?.time(of: record, body)
-      guard records, takesRecords,
-        passes(record.key, record.cid, size: record.length, time: time ?? nil)
-      else { return }
-      items.append(.record(String(decoding: record.key, as: UTF8.self)))
-    }
-    let entries = contents.blobs.entries
-    let states = blobs ? try archived.states(of: entries).states : []
-    for (entry, state) in zip(entries, states) {
-      var size = entry.size.map { UInt64($0) }
-      if case .held(let length) = state { size = length }
-      let path = Array(entry.firstRecord.utf8)
-      let time = try dates?.time(of: entry.cid, record: path)
-      if passes(path, entry.cid, type: entry.mimeType, size: size, time: time) {
-        items.append(.cid(entry.cid))
+    try forEachItem(of: archived, records: records, blobs: blobs, observer: observer) { item in
+      if item.kind == .record, let path = item.path {
+        items.append(.record(String(decoding: path, as: UTF8.self)))
+      } else {
+        items.append(.cid(item.cid))
       }
     }
     guard !items.isEmpty else { throw BackupError.notFound("what the filters ask for") }

@@ -1,3 +1,4 @@
+package import ATProtocol
 package import Archive
 internal import Files
 package import IPLD
@@ -82,5 +83,25 @@ package struct RecordHistory {
     }
     if let failure { throw failure }
     return nil
+  }
+
+  /// The only account that has such a record in some snapshot; nil if none has.
+  ///
+  /// - Parameters:
+  ///   - selector: what means a record.
+  ///   - history: the snapshots.
+  /// - Throws: `SelectionError` if several have; what reading a snapshot throws.
+  package static func owner(of selector: String, in history: SnapshotHistory) throws -> DID? {
+    let owners = try history.newestOfAccounts.map(\.did).filter { did in
+      do {
+        return try path(selector, in: history.entries(of: did), history.reader) != nil
+      } catch let error as BackupError where error.isOfAbsence {
+        return false
+      }
+    }
+    guard owners.count <= 1 else {
+      throw SelectionError.severalAccounts(owners.map { history.name(of: $0) })
+    }
+    return owners.first
   }
 }

@@ -1,4 +1,4 @@
-internal import ATProtocol
+package import ATProtocol
 package import Archive
 package import Files
 package import IPLD
@@ -52,6 +52,29 @@ package struct RecordSearch {
     observer: @escaping Progress.Observer = { _ in }
   ) {
     (self.pattern, self.reader, self.observer) = (pattern, reader, observer)
+  }
+
+  /// Looks through all snapshots of an account, or of all accounts, the newest first.
+  ///
+  /// - Parameters:
+  ///   - history: the snapshots.
+  ///   - account: whose; nil for all.
+  ///   - filter: which records are looked for; it is not asked for their sizes.
+  ///   - each: receives the matches of each account, as ``run(_:each:)`` has them, and whose they are.
+  /// - Throws: as that does; ``SnapshotError`` and `ArchiveError` for a newest snapshot that is
+  ///   damaged.
+  package mutating func run(
+    _ history: SnapshotHistory, of account: DID?, passing filter: ItemFilter,
+    each: (Match, DID) throws -> Void
+  ) throws {
+    for newest in history.newestOfAccounts where account == nil || newest.did == account {
+      let times = RecordTimes(of: try ArchivedSnapshot(newest.cid, in: reader).snapshot)
+      try run(history.entries(of: newest.did)) { match in
+        let key = Array(match.path.utf8)
+        let time = times.time(of: key, createdAt: match.createdAt)
+        if filter.passes(key, match.cid, size: nil, time: time) { try each(match, newest.did) }
+      }
+    }
   }
 
   /// Looks through the snapshots of one account.

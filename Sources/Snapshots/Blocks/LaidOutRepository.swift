@@ -210,9 +210,7 @@ package struct LaidOutRepository: Sendable {
   package func heldBlobs() throws -> [CID] {
     let known = blobs.entries.map(\.cid) + extras.filter { !blobs.contains($0) }
     let states = try archived.states(of: known)
-    let held = zip(known, states).compactMap { cid, state in
-      if case .held = state { cid } else { nil }
-    }
+    let held = zip(known, states).filter(\.1.isHeld).map(\.0)
     return held.sorted { $0.bytes.lexicographicallyPrecedes($1.bytes) }
   }
 }

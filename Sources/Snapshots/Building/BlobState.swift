@@ -11,6 +11,23 @@ package enum BlobState: Equatable, Sendable {
   case missing
   /// What is there is damaged, and how.
   case damaged(String)
+
+  /// Whether it is there.
+  package var isHeld: Bool { if case .held = self { true } else { false } }
+
+  /// The state in a word.
+  package var word: String {
+    switch self {
+    case .held: "held"
+    case .missing: "missing"
+    case .damaged: "damaged"
+    }
+  }
+
+  /// How many bytes are there; of a blob that is not, what a record declares.
+  package func size(declared: Int?) -> UInt64? {
+    if case .held(let length) = self { length } else { declared.map { UInt64(clamping: $0) } }
+  }
 }
 
 extension ArchivedSnapshot {

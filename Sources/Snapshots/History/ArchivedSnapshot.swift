@@ -262,7 +262,7 @@ extension ArchiveReader {
   package func refuseOtherAccounts(named name: String?) throws {
     guard let newest = try SnapshotHistory(of: self).newest else { return }
     throw BackupError.archiveOfOther(
-      name ?? "the output", account: newest.handle?.text ?? newest.did.text)
+      name ?? "the output", account: newest.name)
   }
 
   /// Whether the newest manifest is lost.

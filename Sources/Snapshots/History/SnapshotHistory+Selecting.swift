@@ -1,6 +1,7 @@
 package import ATProtocol
+internal import Archive
 package import Files
-internal import IPLD
+package import IPLD
 
 /// Choosing among the snapshots.
 extension SnapshotHistory {
@@ -9,6 +10,17 @@ extension SnapshotHistory {
   /// It need not be the one that was added last: a server may have been put back to an earlier
   /// state.
   package var newestOfAccounts: [Entry] { newest(entries, byRevision: true) }
+
+  /// The archive head: the newest manifest; nil if that is lost.
+  package var head: CID? {
+    let head = reader.generation.head?.cid ?? newest?.cid
+    return head == newest?.cid ? head : nil
+  }
+
+  /// The snapshots of an account, or all, the oldest first.
+  package func entries(of account: DID?) -> [Entry] {
+    account.map { account in entries.filter { $0.did == account } } ?? entries
+  }
 
   /// What people call an account: its handle, as it was known last, or its DID.
   package func name(of did: DID) -> String {
@@ -57,7 +69,7 @@ extension SnapshotHistory {
   package func select(_ selector: SnapshotSelector = .latest, of account: DID? = nil)
     throws(SelectionError) -> [Entry]
   {
-    let eligible = account.map { account in entries.filter { $0.did == account } } ?? entries
+    let eligible = entries(of: account)
     func none(_ what: String) -> SelectionError {
       let names =
         account.map { "of \(name(of: $0)) there are \(eligible.count)" }
@@ -109,6 +121,27 @@ extension SnapshotHistory {
     return found[0]
   }
 
+  /// Two snapshots of one account, to be compared: without a wish the newest and the one before it;
+  /// else the one that is meant and the newest, or the two that are.
+  ///
+  /// - Parameters:
+  ///   - selectors: which, two at most.
+  ///   - account: of which account; nil if the first of them says that.
+  /// - Throws: ``SelectionError`` if there is none; ``SnapshotError`` for an archive without any.
+  package func pair(_ selectors: [SnapshotSelector], of account: DID?) throws -> (
+    old: Entry, new: Entry
+  ) {
+    if let first = selectors.first {
+      let old = try selectOne(first, of: account)
+      return (old, try selectOne(selectors.dropFirst().first ?? .latest, of: old.did))
+    }
+    guard let newest = entries(of: account).last else { throw SnapshotError.noSnapshot }
+    guard let old = entries(of: newest.did).dropLast().last else {
+      throw SelectionError.onlySnapshot(name(of: newest.did))
+    }
+    return (old, newest)
+  }
+
   /// Of each account the last in the list that a footer leads to, or else the last; the newest in
   /// the file first.
   ///
@@ -143,6 +176,11 @@ extension SnapshotHistory {
     }
     return ", made \(first.createdAt) to \(last.createdAt)"
   }
+}
+
+extension SnapshotHistory.Entry {
+  /// What people call the account: its handle, or its DID.
+  package var name: String { handle?.text ?? did.text }
 }
 
 extension Moment {

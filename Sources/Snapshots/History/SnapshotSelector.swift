@@ -94,6 +94,8 @@ public enum SelectionError: Error, Equatable, Sendable, CustomStringConvertible 
   case noSuchAccount(String, [String])
   /// Several accounts went by this handle.
   case ambiguousAccount(String, [String])
+  /// There is no other snapshot of this account to compare its newest with.
+  case onlySnapshot(String)
 
   /// What a person reads.
   public var description: String {
@@ -109,6 +111,8 @@ public enum SelectionError: Error, Equatable, Sendable, CustomStringConvertible 
       "the archive does not hold the account \(text), but \(Self.list(accounts))"
     case .ambiguousAccount(let handle, let accounts):
       "several accounts went by \(handle): \(Self.list(accounts))"
+    case .onlySnapshot(let account):
+      "of \(account) there is one snapshot only, and none to compare it with"
     }
   }
 

@@ -163,6 +163,9 @@ public struct Snapshot: Equatable, Sendable {
 }
 
 extension Snapshot {
+  /// What people call the account: its handle, or its DID.
+  package var name: String { handle?.text ?? did.text }
+
   /// Whether nothing that is known of is missing but blobs that are accepted as lost.
   package var hasEverythingKnown: Bool { isComplete && blobs.isSettled }
 

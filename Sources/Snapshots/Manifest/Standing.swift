@@ -48,6 +48,21 @@ package struct Standing: Equatable, Sendable {
     Doubt.allCases.filter { doubts.contains($0) && Doubt.grave.contains($0) }
   }
 
+  /// What speaks against it, in a word or two each.
+  package var words: [String] {
+    Doubt.allCases.compactMap { doubt in
+      let word =
+        switch doubt {
+        case .rollback, .fork, .unsigned: doubt.rawValue
+        case .handle: "handle not confirmed"
+        case .behind: "behind its server"
+        case .future: "revision in the future"
+        }
+      if doubts.contains(doubt) { return word }
+      return accepted.contains(doubt) ? "\(word), accepted" : nil
+    }
+  }
+
   /// Adds a doubt, which may be one that is accepted.
   package mutating func add(_ doubt: Doubt, accepting: Set<Doubt>) {
     if accepting.contains(doubt) { accepted.insert(doubt) } else { doubts.insert(doubt) }

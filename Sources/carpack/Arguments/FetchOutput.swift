@@ -3,6 +3,17 @@ internal import Live
 internal import SystemPackage
 internal import Terminal
 
+extension DownloadedFile {
+  /// Writes text to a file, all of it or nothing; "-" is standard output.
+  func write(to path: String, replacing: Bool) throws {
+    if path == "-" {
+      try read { Console.print($0) }
+    } else {
+      try save(to: FilePath(path), replacing: replacing)
+    }
+  }
+}
+
 /// Where a piece goes.
 struct FetchOutput: ParsableArguments {
   @Option(

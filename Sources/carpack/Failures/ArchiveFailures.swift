@@ -130,7 +130,7 @@ extension SelectionError: Explained {
     let (status, hint): (ExitStatus, String) =
       switch self {
       case .malformedSelector: (.usage, listed)
-      case .noSuchSnapshot, .noSuchAccount: (.noInput, listed)
+      case .noSuchSnapshot, .noSuchAccount, .onlySnapshot: (.noInput, listed)
       case .ambiguousSnapshot: (.usage, "give more of it; \(listed)")
       case .severalAccounts:
         (.usage, "choose one with --account, or name single things by at://")

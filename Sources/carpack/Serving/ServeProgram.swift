@@ -1,6 +1,5 @@
 internal import ATProtocol
 internal import LibC
-internal import Reports
 internal import Terminal
 
 /// `carpack-serve`: the program in whose place this one puts itself for what takes libraries that

@@ -72,7 +72,7 @@ package struct PageExporter {
     let media = try PageMedia(of: archived, in: folder, replacing: replacing)
     var exporter = PageExporter(
       blocks: SnapshotBlocks(archived, keepsRecords: true), folder: folder, replacing: replacing,
-      observer: observer, account: archived.snapshot.handle?.text ?? archived.snapshot.did.text,
+      observer: observer, account: archived.snapshot.name,
       writer: RecordWriter(did: archived.snapshot.did, media: media))
     try exporter.run()
     return exporter.report

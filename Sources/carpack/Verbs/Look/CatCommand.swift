@@ -4,7 +4,6 @@ internal import ArgumentParser
 internal import Extraction
 internal import Files
 internal import IPLD
-internal import Reports
 internal import Snapshots
 internal import Terminal
 
@@ -38,8 +37,7 @@ struct CatCommand: Verb {
     } else {
       try showSelected(opened)
     }
-    let status = opened.status
-    if status != .success { throw status }
+    try opened.status.finish()
   }
 
   /// Prints what the selector means in the snapshot.

@@ -44,16 +44,13 @@ struct DiffCommand: ReportingCommand {
 
   private func compare(_ opened: OpenedArchive) throws {
     let selectors = try snapshots.map { text throws in try SnapshotSelector(text) }
-    let pair = try SnapshotPair(opened, selectors, account: accountOption.account)
-    let (old, new) = (
-      try opened.snapshot(pair.old), try opened.snapshot(pair.new)
-    )
-    var listing = DiffListing(pair, isJSON: json)
+    let history = try opened.usableHistory()
+    let pair = try history.pair(selectors, of: try history.account(accountOption.account))
+    let (old, new) = (try opened.snapshot(pair.old), try opened.snapshot(pair.new))
     let diff: SnapshotDiff
     do {
       diff = try SnapshotDiff.compare(
-        old, new, visit: { listing.add($0) },
-        observer: ProgressLine.observer(quiet: common.quiet))
+        old, new, visit: show, observer: ProgressLine.observer(quiet: common.quiet))
     } catch let error as MSTDiffError
       where error.problem.kind == .missing
       && !(error.side == .old ? old : new).snapshot.isComplete
@@ -62,59 +59,102 @@ struct DiffCommand: ReportingCommand {
       throw Failure(
         "\(error)", hint: "its CAR was incomplete when it was packed", status: .incomplete)
     }
-    try listing.add(diff, old: old, new: new)
-    for gap in diff.gaps {
-      let side = gap.side == .old ? "old" : "new"
-      Console.say(
-        gap.isDamage ? .damaged : .incomplete,
-        "\(opened.name): in the \(side) snapshot \(gap.what)")
+    let blobs = try diff.blobChanges(old, new)
+    for blob in blobs { show(blob) }
+    if json {
+      Self.summary.print((pair.old, pair.new, diff))
+    } else {
+      Console.print(
+        "\(history.name(of: pair.new.did)), \(Self.name(pair.old)) to \(Self.name(pair.new)): \(Self.sum(diff))"
+      )
     }
+    let gaps = diff.gaps.map { gap in
+      ("in the \(gap.side == .old ? "old" : "new") snapshot \(gap.what)", gap.isDamage)
+    }
+    let status = opened.say(gaps)
     if diff.gapCount > diff.gaps.count {
       Console.say(
         .incomplete, "and \(Quantity.grouped(diff.gapCount - diff.gaps.count)) more like these")
     }
-    let status = ExitStatus.worst(
-      listing.worst, opened.status, diff.gapCount == 0 ? .success : .incomplete,
-      diff.gaps.contains(where: \.isDamage) ? .damaged : .success)
-    if status != .success { throw status }
-  }
-}
-
-/// The two snapshots that are compared.
-struct SnapshotPair {
-  let old: SnapshotHistory.Entry
-  let new: SnapshotHistory.Entry
-  /// What people call the account.
-  let account: String
-
-  /// The snapshots that are meant: none is the newest and the one before it; one is that one and
-  /// the newest of its account; two are these.
-  init(_ opened: OpenedArchive, _ selectors: [SnapshotSelector], account: String?) throws {
-    let history = try opened.usableHistory()
-    let did = try history.account(account)
-    guard let first = selectors.first else {
-      guard let newest = history.entries.last(where: { did == nil || $0.did == did }) else {
-        throw SnapshotError.noSnapshot
-      }
-      let before = history.entries.last { $0.did == newest.did && $0.number < newest.number }
-      guard let before else {
-        throw Failure(
-          "of \(history.name(of: newest.did)) there is one snapshot only, and none to compare it with",
-          hint: "\"carpack log\" lists the snapshots", status: .noInput)
-      }
-      self.init(before, newest, history)
-      return
-    }
-    let old = try history.selectOne(first, of: did)
-    self.init(
-      old, try history.selectOne(selectors.dropFirst().first ?? .latest, of: old.did), history)
+    let isDamaged = blobs.contains { if case .damaged = $0.state { true } else { false } }
+    try ExitStatus.worst(status, opened.status, isDamaged ? .damaged : .success).finish()
   }
 
-  private init(
-    _ old: SnapshotHistory.Entry, _ new: SnapshotHistory.Entry, _ history: SnapshotHistory
+  /// Prints a record that is not the same in both snapshots.
+  private func show(_ change: MSTDiff.RecordChange) {
+    guard !json else { return Self.record.print(change) }
+    Console.print(
+      change.old == nil ? .plus : change.new == nil ? .minus : .change, change.path)
+  }
+
+  /// Prints a blob that came or went.
+  private func show(_ change: SnapshotDiff.BlobChange) {
+    guard !json else { return Self.blob.print(change) }
+    let (blob, isAdded, state) = change
+    let size = state.size(declared: blob.size).map { Quantity.bytes($0) } ?? "-"
+    let mark = state.isHeld ? "" : "  [\(state.word)]"
+    Console.print(
+      isAdded ? .plus : .minus, "\(blob.cid)  \(blob.mimeType ?? "-")  \(size)\(mark)")
+  }
+
+  private static func sum(_ diff: SnapshotDiff) -> String {
+    "\(Quantity.count(diff.createdCount, "record")) created, \(Quantity.grouped(diff.updatedCount)) updated, "
+      + "\(Quantity.grouped(diff.deletedCount)) deleted; \(Quantity.count(diff.addedBlobs.count, "blob")) added, "
+      + "\(Quantity.grouped(diff.goneBlobs.count)) gone"
+  }
+
+  private static func name(_ entry: SnapshotHistory.Entry) -> String {
+    "number \(entry.number)" + (entry.rev.map { " (\($0.text))" } ?? "")
+  }
+
+  // MARK: JSON
+
+  static let record = Report<MSTDiff.RecordChange>(
+    "diff", "`carpack diff`: a record that changed."
   ) {
-    self.old = old
-    self.new = new
-    account = history.name(of: new.did)
+    Field("kind", "", .one(of: "record")) { _ in "record" }
+    Field("change", "how", .one(of: "created", "updated", "deleted")) {
+      $0.old == nil ? "created" : $0.new == nil ? "deleted" : "updated"
+    }
+    Field("path", "collection/rkey") { $0.path }
+    Field("old", "the record before") { $0.old }
+    Field("new", "the record after") { $0.new }
+  }
+
+  static let blob = Report<SnapshotDiff.BlobChange>("diff", "Or a blob that came or went.") {
+    Field("kind", "", .one(of: "blob")) { _ in "blob" }
+    Field("change", "how", .one(of: "added", "gone")) { $0.isAdded ? "added" : "gone" }
+    Field("cid", "the blob") { $0.blob.cid }
+    Field("path", "the first record that refers to it") { $0.blob.firstRecord }
+    Field("type", "its media type") { $0.blob.mimeType }
+    Field("size", "its bytes") { $0.state.size(declared: $0.blob.size) }
+    Field("state", "whether it is there", .one(of: "held", "missing", "damaged")) {
+      $0.state.word
+    }
+  }
+
+  private static let end = Fields<SnapshotHistory.Entry> {
+    Field("number", "its number") { $0.number }
+    Field("manifest", "its manifest") { $0.cid }
+    Field("commit", "its commit") { $0.commit }
+    Field("rev", "its revision") { $0.rev?.text }
+    Field("createdAt", "when it was made") { $0.createdAt }
+  }
+
+  static let summary = Report<
+    (old: SnapshotHistory.Entry, new: SnapshotHistory.Entry, diff: SnapshotDiff)
+  >("diff", "Or, at last, the sum.") {
+    Field("kind", "", .one(of: "summary")) { _ in "summary" }
+    Field("account", "the account") { $0.new.did }
+    Field("old", "the first snapshot", { $0.old }, as: end)
+    Field("new", "the second", { $0.new }, as: end)
+    Field("created", "records created") { $0.diff.createdCount }
+    Field("updated", "records updated") { $0.diff.updatedCount }
+    Field("deleted", "records deleted") { $0.diff.deletedCount }
+    Field("blobsAdded", "blobs that came") { $0.diff.addedBlobs.count }
+    Field("blobsGone", "blobs that went") { $0.diff.goneBlobs.count }
+    Field("nodesCreated", "tree nodes that came") { $0.diff.createdNodeCount }
+    Field("nodesDeleted", "tree nodes that went") { $0.diff.deletedNodeCount }
+    Field("complete", "whether all could be compared") { $0.diff.gapCount == 0 }
   }
 }

@@ -2,7 +2,6 @@ internal import ATProtocol
 internal import ArgumentParser
 internal import Extraction
 internal import Files
-internal import IPLD
 internal import Reports
 internal import Snapshots
 internal import SystemPackage
@@ -37,40 +36,22 @@ struct FindCommand: ReportingCommand {
     let filter = try ItemFilter([], filters)
     var foundCount = 0
     let outcomes = try argument.archives.each { opened in
-      let (count, status) = try look(for: pattern, filter, in: opened)
-      foundCount += count
-      return status
+      let history = try opened.usableHistory()
+      var search = RecordSearch(
+        pattern, in: opened.reader, observer: ProgressLine.observer(quiet: common.quiet))
+      try search.run(
+        history, of: try history.account(accountOption.account), passing: filter
+      ) { match, did in
+        foundCount += 1
+        show(match, of: did, name: history.name(of: did), in: opened.name)
+      }
+      return .worst(opened.say(search.gaps), opened.status)
     }
     if foundCount == 0, outcomes.worst == .success {
       throw Failure("\"\(text)\" is in no record", status: .noInput)
     }
     common.say("\(Quantity.count(foundCount, "record")) found")
-    if outcomes.worst != .success { throw outcomes.worst }
-  }
-
-  /// Looks through an archive; answers how many records were found.
-  private func look(
-    for pattern: TextPattern, _ filter: ItemFilter, in opened: OpenedArchive
-  ) throws -> (Int, ExitStatus) {
-    let history = try opened.usableHistory()
-    let did = try history.account(accountOption.account)
-    var (count, status) = (0, ExitStatus.success)
-    for newest in history.newestOfAccounts where did == nil || newest.did == did {
-      var search = RecordSearch(
-        pattern, in: opened.reader, observer: ProgressLine.observer(quiet: common.quiet))
-      let times = RecordTimes(of: try opened.snapshot(newest).snapshot)
-      try search.run(history.entries.filter { $0.did == newest.did }) { match in
-        let key = Array(match.path.utf8)
-        guard
-          filter.passes(
-            key, match.cid, size: nil, time: times.time(of: key, createdAt: match.createdAt))
-        else { return }
-        count += 1
-        show(match, of: newest.did, name: history.name(of: newest.did), in: opened.name)
-      }
-      status = .worst(status, opened.say(search.gaps))
-    }
-    return (count, .worst(status, opened.status))
+    try outcomes.worst.finish()
   }
 
   private func show(_ match: RecordSearch.Match, of did: DID, name: String, in file: String) {

@@ -22,8 +22,11 @@ struct InfoCommand: ReportingCommand {
       let snapshots = try opened.snapshots(choice)
       if json {
         let history = try opened.history
-        let shown = try snapshots.map { try self.shown($0, history) }
-        Self.report.print((opened, try Self.head(opened), history.entries.count, shown))
+        let shown = try snapshots.map { archived -> Shown in
+          let entry = history.entries.first { $0.cid == archived.cid }
+          return (entry?.number, archived, try archived.privateData())
+        }
+        Self.report.print((opened, opened.reader.generation, history, shown))
       } else if isOne {
         try printText(opened, snapshots)
       } else {
@@ -38,127 +41,107 @@ struct InfoCommand: ReportingCommand {
     let count = try opened.history.entries.count
     var parts = [Quantity.bytes(opened.reader.fileSize), Quantity.count(count, "snapshot")]
     if let only = snapshots.first?.snapshot, snapshots.count == 1 {
-      parts.append(only.handle?.text ?? only.did.text)
-      parts.append(Quantity.count(only.counts.records, "record"))
-      parts.append(
-        "\(Quantity.grouped(only.blobs.held)) of \(Quantity.count(only.blobs.referenced, "blob"))")
-      parts.append("made \(only.createdAt)")
+      parts += [
+        only.name, Quantity.count(only.counts.records, "record"),
+        "\(Quantity.grouped(only.blobs.held)) of \(Quantity.count(only.blobs.referenced, "blob"))",
+        "made \(only.createdAt)",
+      ]
     } else {
       parts.append(Quantity.count(snapshots.count, "account"))
     }
     Console.print("\(opened.name): \(parts.joined(separator: ", "))")
   }
 
-  private func row(_ name: String, _ text: String) {
-    Console.print("  \(name)\(String(repeating: " ", count: max(1, 12 - name.count)))\(text)")
-  }
+  private func print(_ rows: [(String, String?)]) { Console.print(rows, width: 12) }
 
   private func printText(_ opened: OpenedArchive, _ snapshots: [ArchivedSnapshot]) throws {
-    let generation = opened.reader.generation
-    Console.print("\(opened.name): \(Quantity.bytes(opened.reader.fileSize))")
-    row(
-      "content",
-      "\(Quantity.bytes(generation.streamLength)) in \(Quantity.count(Int(clamping: generation.sectionCount), "section")), stored in \(Quantity.percent(generation.committedLength, of: generation.streamLength))"
-    )
-    row("generation", "\(generation.number), format 1.\(generation.minorVersion)")
-    row("head", try Self.head(opened).map { "\($0)" } ?? "lost")
     let history = try opened.history
-    if let first = history.entries.first, history.entries.count > 1 {
-      let accounts = history.newestOfAccounts.count
-      row(
+    let generation = opened.reader.generation
+    let accounts = history.newestOfAccounts.count
+    Console.print("\(opened.name): \(Quantity.bytes(opened.reader.fileSize))")
+    print([
+      (
+        "content",
+        "\(Quantity.bytes(generation.streamLength)) in \(Quantity.count(Int(clamping: generation.sectionCount), "section")), stored in \(Quantity.percent(generation.committedLength, of: generation.streamLength))"
+      ),
+      ("generation", "\(generation.number), format 1.\(generation.minorVersion)"),
+      ("head", history.head.map { "\($0)" } ?? "lost"),
+      (
         "snapshots",
-        "\(Quantity.grouped(history.entries.count))\(accounts > 1 ? " of \(accounts) accounts" : ""), the first made \(first.createdAt)"
-      )
-    }
-    for snapshot in snapshots {
+        history.entries.count > 1
+          ? "\(Quantity.grouped(history.entries.count))\(accounts > 1 ? " of \(accounts) accounts" : ""), the first made \(history.entries[0].createdAt)"
+          : nil
+      ),
+    ])
+    for archived in snapshots {
       if snapshots.count > 1 { Console.print("") }
-      printText(snapshot, history)
+      let entry = history.entries.first { $0.cid == archived.cid }
+      if let entry, history.entries.count > 1 {
+        print([("snapshot", "number \(entry.number), \(entry.cid)")])
+      }
+      printText(archived.snapshot)
+      printPrivateData(of: archived)
     }
   }
 
-  private func printText(_ archived: ArchivedSnapshot, _ history: SnapshotHistory) {
-    let snapshot = archived.snapshot
-    if history.entries.count > 1, let cid = archived.cid,
-      let entry = history.entries.first(where: { $0.cid == cid })
-    {
-      row("snapshot", "number \(entry.number), \(cid)")
-    }
-    row("account", snapshot.did.text)
-    if let handle = snapshot.handle { row("handle", handle.text) }
-    if let pds = snapshot.pds { row("server", pds) }
-    row("revision", snapshot.rev?.text ?? "none")
-    row("commit", "\(snapshot.commit)")
-    if !snapshot.createdAt.isEmpty { row("made", "\(snapshot.createdAt) by \(snapshot.tool)") }
-    row(
-      "repository",
-      "\(Quantity.count(snapshot.counts.records, "record")), \(Quantity.count(snapshot.counts.blocks, "block")), \(Quantity.bytes(snapshot.car.byteCount)) as a CAR"
-        + (snapshot.isComplete ? "" : ", incomplete"))
+  private func printText(_ snapshot: Snapshot) {
     let blobs = snapshot.blobs
-    row(
-      "blobs",
-      "\(Quantity.grouped(blobs.held)) of \(Quantity.grouped(blobs.referenced)) held, \(Quantity.bytes(blobs.heldBytes))"
-        + (blobs.unaccepted == 0 ? "" : ", \(Quantity.grouped(blobs.unaccepted)) missing")
-        + (blobs.acceptance.map { ", \($0)" } ?? "")
-        + (blobs.extras > 0
-          ? ", \(Quantity.count(blobs.extras, "extra")) of \(Quantity.bytes(blobs.extrasBytes))"
-          : ""))
-    if let fault = blobs.listFault { row("incomplete", fault.sentence) }
-    printPrivateData(of: archived)
+    let parts = [
+      "\(Quantity.grouped(blobs.held)) of \(Quantity.grouped(blobs.referenced)) held",
+      Quantity.bytes(blobs.heldBytes),
+      blobs.unaccepted == 0 ? nil : "\(Quantity.grouped(blobs.unaccepted)) missing",
+      blobs.acceptance,
+      blobs.extras == 0
+        ? nil : "\(Quantity.count(blobs.extras, "extra")) of \(Quantity.bytes(blobs.extrasBytes))",
+    ]
+    print([
+      ("account", snapshot.did.text), ("handle", snapshot.handle?.text), ("server", snapshot.pds),
+      ("revision", snapshot.rev?.text ?? "none"), ("commit", "\(snapshot.commit)"),
+      ("made", snapshot.createdAt.isEmpty ? nil : "\(snapshot.createdAt) by \(snapshot.tool)"),
+      (
+        "repository",
+        "\(Quantity.count(snapshot.counts.records, "record")), \(Quantity.count(snapshot.counts.blocks, "block")), \(Quantity.bytes(snapshot.car.byteCount)) as a CAR"
+          + (snapshot.isComplete ? "" : ", incomplete")
+      ),
+      ("blobs", parts.compactMap(\.self).joined(separator: ", ")),
+      ("incomplete", blobs.listFault?.sentence),
+    ])
   }
 
   /// What is the account owner's alone, a line for each method.
   private func printPrivateData(of archived: ArchivedSnapshot) {
-    guard archived.snapshot.privateData != nil else { return }
-    let data: PrivateData
     do {
-      guard let found = try archived.privateData() else { return }
-      data = found
+      guard let data = try archived.privateData() else { return }
+      let size = Quantity.bytes(data.byteCount)
+      print([
+        (
+          "private",
+          data.isEmpty
+            ? "nothing that the server gives"
+            : "\(size); \"carpack extract --private\" gives it back"
+        )
+      ])
+      for entry in data.entries {
+        let size =
+          entry.answers.isEmpty
+          ? "nothing" : "\(Quantity.bytes(entry.byteCount)) of \(entry.fetchedAt)"
+        let fault = entry.fault.map { ", \($0.sentence)" } ?? ""
+        Console.print("    \(entry.endpoint): \(size)\(fault)")
+      }
     } catch {
-      return row("private", "damaged: \(error)")
-    }
-    row(
-      "private",
-      data.isEmpty
-        ? "nothing that the server gives"
-        : "\(Quantity.bytes(data.byteCount)); \"carpack extract --private\" gives it back")
-    for entry in data.entries {
-      let size =
-        entry.answers.isEmpty
-        ? "nothing" : "\(Quantity.bytes(entry.byteCount)) of \(entry.fetchedAt)"
-      let fault = entry.fault.map { ", \($0.sentence)" } ?? ""
-      Console.print("    \(entry.endpoint): \(size)\(fault)")
+      print([("private", "damaged: \(error)")])
     }
   }
 
-  /// The archive head; nil if its manifest is lost.
-  private static func head(_ opened: OpenedArchive) throws -> CID? {
-    let history = try opened.history
-    guard let head = opened.reader.generation.head?.cid else {
-      return history.newest?.cid
-    }
-    return history.newest?.cid == head ? head : nil
-  }
-
-  typealias Shown = (
-    number: Int?, cid: CID?, snapshot: Snapshot, privateData: PrivateData?
-  )
-
-  private func shown(_ archived: ArchivedSnapshot, _ history: SnapshotHistory) throws -> Shown {
-    (
-      history.entries.first { $0.cid == archived.cid }?.number, archived.cid, archived.snapshot,
-      try archived.privateData()
-    )
-  }
+  typealias Shown = (number: Int?, archived: ArchivedSnapshot, privateData: PrivateData?)
 
   private static let snapshot = Fields<Shown>("Snapshot") {
     Field("number", "its number, from 1 for the oldest") { $0.number }
-    Field("manifest", "its manifest") { $0.cid }
-    SnapshotFields.manifest.of { $0.snapshot }
+    Field("manifest", "its manifest") { $0.archived.cid }
+    SnapshotFields.manifest.of { $0.archived.snapshot }
     Field(
       optional: "private", "what the server gave to the account's owner alone",
-      each: { shown in
-        shown.snapshot.privateData.map { _ in shown.privateData?.entries ?? [] }
-      }, as: privateEntry)
+      each: { $0.privateData?.entries }, as: privateEntry)
   }
 
   private static let privateEntry = Fields<PrivateData.Entry> {
@@ -178,26 +161,20 @@ struct InfoCommand: ReportingCommand {
   }
 
   static let report = Report<
-    (opened: OpenedArchive, head: CID?, snapshotCount: Int, snapshots: [Shown])
+    (
+      opened: OpenedArchive, generation: Generation, history: SnapshotHistory, snapshots: [Shown]
+    )
   >("info", "`carpack info`: what an archive is.") {
     ArchiveFields.file { $0.opened.name }
     Field("bytes", "the size of the file") { $0.opened.reader.fileSize }
-    Field("committedBytes", "of these, up to the last footer") {
-      $0.opened.reader.generation.committedLength
-    }
-    Field("streamBytes", "the length of its content, a CAR") {
-      $0.opened.reader.generation.streamLength
-    }
-    Field("sections", "its sections") { $0.opened.reader.generation.sectionCount }
-    Field("generations", "successful writes") { $0.opened.reader.generation.number }
-    Field("formatVersion", "FORMAT's version") {
-      "1.\($0.opened.reader.generation.minorVersion)"
-    }
-    Field("indexSegments", "index segments in use") {
-      $0.opened.reader.generation.segments.count
-    }
-    ArchiveFields.head { $0.head }
-    Field("snapshotCount", "snapshots in the file") { $0.snapshotCount }
+    Field("committedBytes", "of these, up to the last footer") { $0.generation.committedLength }
+    Field("streamBytes", "the length of its content, a CAR") { $0.generation.streamLength }
+    Field("sections", "its sections") { $0.generation.sectionCount }
+    Field("generations", "successful writes") { $0.generation.number }
+    Field("formatVersion", "FORMAT's version") { "1.\($0.generation.minorVersion)" }
+    Field("indexSegments", "index segments in use") { $0.generation.segments.count }
+    ArchiveFields.head { $0.history.head }
+    Field("snapshotCount", "snapshots in the file") { $0.history.entries.count }
     // For archives with one account, which most are.
     Field(
       "snapshot", "the newest of those shown", orNull: { $0.snapshots.first }, as: snapshot)

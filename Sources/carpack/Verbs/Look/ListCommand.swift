@@ -1,5 +1,4 @@
 internal import ATProtocol
-internal import Archive
 internal import ArgumentParser
 internal import Extraction
 internal import Files
@@ -61,33 +60,28 @@ struct ListCommand: ReportingCommand, ConfigurableOptions {
 
   private func show(_ opened: OpenedArchive) throws {
     if snapshots {
-      let list = try SnapshotList(opened, account: choice.accountOption.account)
-      let status = try list.show(json: json)
-      if status != .success { throw status }
-      return
+      return try opened.showSnapshots(of: choice.accountOption.account, json: json).finish()
     }
-    var listing = Listing(
-      isJSON: json, isLong: long, showsOnlyMissing: missing,
-      filter: try ItemFilter(selectors, recordFilters, blobFilters))
-    var status = ExitStatus.success
+    let filter = try ItemFilter(selectors, recordFilters, blobFilters)
+    var listing = Listing(command: self)
     let snapshots = try self.snapshots(opened)
     for snapshot in snapshots {
       listing.account = snapshot.snapshot.did
-      listing.showsAccount = snapshots.count > 1
-      status = .worst(status, try list(snapshot, &listing))
+      listing.prefix = snapshots.count > 1 ? "at://\(snapshot.snapshot.did)/" : ""
+      try list(snapshot, filter, &listing)
     }
     // What was not found may be in what cannot be listed.
-    if let only = selectors.first, selectors.count == 1, !listing.hasFound, snapshots.count == 1,
-      !listing.isPartial, try Selector(only).meansOneRecord
-    {
-      throw try opened.absence(of: only, in: snapshots[0])
+    if !listing.hasFound, !listing.isPartial {
+      if let only = selectors.first, selectors.count == 1, snapshots.count == 1,
+        try Selector(only).meansOneRecord
+      {
+        throw try opened.absence(of: only, in: snapshots[0])
+      }
+      let isOfFilters = selectors.isEmpty && !filter.hasNoOptions
+      let wanted = isOfFilters ? "what the filters ask for" : selectors.joined(separator: ", ")
+      if !missing, !wanted.isEmpty { throw BackupError.notFound(wanted) }
     }
-    if !listing.hasFound, !missing, !listing.isPartial {
-      if !selectors.isEmpty { throw BackupError.notFound(selectors.joined(separator: ", ")) }
-      if !listing.filter.hasNoOptions { throw BackupError.notFound("what the filters ask for") }
-    }
-    status = .worst(listing.worst, opened.status, status)
-    if status != .success { throw status }
+    try ExitStatus.worst(listing.worst, opened.status).finish()
   }
 
   /// The snapshots to list; selectors that say whose they are choose the account.
@@ -98,93 +92,45 @@ struct ListCommand: ReportingCommand, ConfigurableOptions {
     return [try opened.snapshot(choice, naming: selectors)]
   }
 
-  /// Lists one snapshot; answers whether it is whole.
-  private func list(_ archived: ArchivedSnapshot, _ listing: inout Listing) throws -> ExitStatus {
+  /// Lists one snapshot, and says what cannot be listed of it.
+  private func list(
+    _ archived: ArchivedSnapshot, _ filter: ItemFilter, _ listing: inout Listing
+  ) throws {
     let all = !records && !blobs
-    let takesRecords = listing.filter.takesRecords
-    let needsTimes = long || listing.filter.needsTimes
-    let blocks = SnapshotBlocks(
-      archived, keepsRecords: needsTimes, observer: ProgressLine.observer(quiet: common.quiet))
-    var dates = needsTimes ? BlobNotes(in: blocks) : nil
-    let contents = try blocks.contents { record, body in
-      let time = dates?.time(of: record, body)
-      guard records || all, takesRecords else { return }
-      listing.add(
-        Listing.Row(
-          path: record.key, cid: record.cid, kind: .record,
-          state: record.length.map { .held($0) } ?? .missing, time: time ?? nil))
-    }
-    let tree = contents.tree
-    if blobs || all {
-      let entries = contents.blobs.entries
-      let accepted = try archived.acceptances()
-      let (states, isByIndex) = try archived.states(of: entries, isChecking: missing)
-      if isByIndex { common.say(OpenedArchive.byIndex) }
-      for (entry, state) in zip(entries, states) {
-        listing.add(
-          Listing.Row(
-            path: Array(entry.firstRecord.utf8), cid: entry.cid, kind: .blob,
-            type: entry.mimeType, state: state, accepted: accepted[entry.cid],
-            declaredSize: entry.size,
-            time: try dates?.time(of: entry.cid, record: Array(entry.firstRecord.utf8))))
-      }
-      let extras = try archived.extras()
-      for (extra, state) in zip(
-        extras, try archived.states(of: extras, isChecking: missing && !isByIndex))
-      {
-        listing.add(
-          Listing.Row(path: nil, cid: extra, kind: .extra, state: state))
-      }
-    }
+    let (contents, isByIndex) = try filter.forEachItem(
+      of: archived, records: records || all, blobs: blobs || all, extras: blobs || all,
+      isDated: long, isChecking: missing,
+      observer: ProgressLine.observer(quiet: common.quiet)
+    ) { listing.add($0) }
+    if isByIndex { common.say(OpenedArchive.byIndex) }
     listing.print()
+    let tree = contents.tree
+    let lacksNodes = !tree.missingNodes.isEmpty
     if !contents.listsAllRecords { listing.isPartial = true }
+    if lacksNodes || (records || all) && !tree.isComplete { listing.add(.incomplete) }
     if let flaw = contents.flaw {
+      listing.add(.damaged)
       Console.say(
         .damaged, "the repository is not whole, this is what is left of it: \(flaw)"
       )
     } else if let why = tree.whyNoCommit {
       common.say(.incomplete, "no record can be listed: \(why)")
-    } else if !tree.missingNodes.isEmpty {
+    } else if lacksNodes {
       common.say(
         .incomplete,
         "\(Quantity.count(tree.missingNodes.count, "tree node")) missing, and all records below"
       )
     }
-    let lacksRecords = (records || all) && !tree.isComplete
-    return .worst(
-      contents.flaw == nil ? .success : .damaged,
-      lacksRecords || !tree.missingNodes.isEmpty ? .incomplete : .success)
   }
 }
 
-/// Prints rows as they come.
+/// Prints records and blobs as they come.
 struct Listing {
-  enum Kind: String, CaseIterable {
-    case record, blob, extra
-  }
-
-  struct Row {
-    let path: [UInt8]?
-    let cid: CID
-    let kind: Kind
-    /// The media type of a blob.
-    var type: String?
-    let state: BlobState
-    /// That its loss is accepted, if it is missing.
-    var accepted: BlobLedger.Acceptance?
-    var declaredSize: Int?
-    /// When the record was made, if that was asked for.
-    var time: Moment?
-  }
-
-  let isJSON: Bool
-  let isLong: Bool
-  let showsOnlyMissing: Bool
-  let filter: ItemFilter
-  /// Whose rows come.
+  let command: ListCommand
+  /// Whose they are.
   var account: DID?
-  /// Whether paths say whose they are.
-  var showsAccount = false
+  /// What stands in front of paths, where there are several accounts.
+  var prefix = ""
   /// Whether there are records that cannot be listed.
   var isPartial = false
   private(set) var worst = ExitStatus.success
@@ -193,110 +139,78 @@ struct Listing {
   private var json = JSONWriter.ofResults
   private var lines = OutputLines()
 
-  init(isJSON: Bool, isLong: Bool, showsOnlyMissing: Bool, filter: ItemFilter) {
-    self.isJSON = isJSON
-    self.isLong = isLong
-    self.showsOnlyMissing = showsOnlyMissing
-    self.filter = filter
-  }
+  init(command: ListCommand) { self.command = command }
 
-  mutating func add(_ row: Row) {
-    let mark: String?
-    var size = row.declaredSize.map { UInt64($0) }
-    switch row.state {
-    case .held(let length):
-      mark = nil
-      size = length
-    case .missing:
-      mark = "missing"
-    case .damaged:
-      mark = "damaged"
-    }
+  mutating func add(_ status: ExitStatus) { worst = .worst(worst, status) }
+
+  mutating func add(_ item: ListedItem) {
     // What is listed decides the exit status, and nothing else.
-    guard filter.passes(row.path, row.cid, type: row.type, size: size, time: row.time) else {
-      return
-    }
     hasFound = true
-    if showsOnlyMissing, mark == nil { return }
-    let isAccepted = row.state == .missing && row.accepted != nil
-    if let mark, !isAccepted {
-      worst = .worst(worst, mark == "missing" ? .incomplete : .damaged)
+    let isHeld = item.state.isHeld
+    if command.missing, isHeld { return }
+    if !isHeld, item.accepted == nil {
+      add(item.state == .missing ? .incomplete : .damaged)
     }
-    let word = isAccepted ? Mark.acceptedAsLost.rawValue : mark
-    if isJSON {
-      Self.report.write((self, row, size, mark ?? "held"), to: &json)
-    } else if isLong {
-      printLong(row, size, word)
+    if command.json {
+      Self.report.write((account, item), to: &json)
     } else {
-      printText(row, size, word)
+      let word = item.accepted == nil ? item.state.word : Mark.acceptedAsLost.rawValue
+      append(item, mark: isHeld ? "" : "  [\(word)]")
     }
   }
 
-  private mutating func printText(_ row: Row, _ size: UInt64?, _ mark: String?) {
-    if let path = row.path {
-      if showsAccount, let account { lines.append(visible: "at://\(account)/") }
+  /// Adds a line: path, CID, type and size; with `--long` these two come first, behind the date,
+  /// and in columns.
+  private mutating func append(_ item: ListedItem, mark: String) {
+    let type = item.kind == .record ? "record" : item.type ?? "-"
+    if command.long {
+      lines.append(visible: (item.time?.minute ?? "-").padded(to: 16))
+      let size = item.size.map { Quantity.bytes($0) } ?? "-"
+      lines.append(visible: "  \(size.padded(.right, to: 8))  \(type.padded(to: 12))  ")
+    }
+    if let path = item.path {
+      lines.append(visible: prefix)
       lines.append(visible: path)
     } else {
       lines.append("-")
     }
     lines.append("  ")
-    row.cid.appendText(to: &lines.bytes)
-    lines.append("  ")
-    if row.kind == .record {
-      lines.append("record")
-    } else {
-      lines.append(visible: row.type ?? "-")
+    item.cid.appendText(to: &lines.bytes)
+    if !command.long {
+      lines.append("  ")
+      lines.append(visible: type)
+      lines.append("  ")
+      if let size = item.size { lines.append(byteCount: size) } else { lines.append("-") }
     }
-    lines.append("  ")
-    if let size { lines.append(byteCount: size) } else { lines.append("-") }
-    if let mark { lines.append(visible: "  [\(mark)]") }
+    lines.append(visible: mark)
     lines.append("\n")
     lines.printIfMany()
   }
 
-  /// Prints a row in columns: date, size, type, path, CID.
-  private mutating func printLong(_ row: Row, _ size: UInt64?, _ mark: String?) {
-    func padded(_ text: String, _ width: Int) -> String {
-      text + String(repeating: " ", count: max(0, width - text.count))
-    }
-    let bytes = size.map { Quantity.bytes($0) } ?? "-"
-    lines.append(visible: padded(row.time?.minute ?? "-", 16))
-    lines.append(visible: String(repeating: " ", count: max(0, 8 - bytes.count) + 2))
-    lines.append(visible: bytes)
-    lines.append("  ")
-    lines.append(visible: padded(row.kind == .record ? "record" : row.type ?? "-", 12))
-    lines.append("  ")
-    if showsAccount, let account { lines.append(visible: "at://\(account)/") }
-    if let path = row.path { lines.append(visible: path) } else { lines.append("-") }
-    lines.append("  ")
-    row.cid.appendText(to: &lines.bytes)
-    if let mark { lines.append(visible: "  [\(mark)]") }
-    lines.append("\n")
-    lines.printIfMany()
-  }
-
-  static let report = Report<(all: Listing, row: Row, size: UInt64?, state: String)>(
+  static let report = Report<(account: DID?, item: ListedItem)>(
     "ls", "`carpack ls`: a record or a blob."
   ) {
-    Field("kind", "an extra is a blob that no record refers to", .one(of: Kind.self)) {
-      $0.row.kind.rawValue
+    Field("kind", "an extra is a blob that no record refers to", .one(of: ListedItem.Kind.self)) {
+      $0.item.kind.rawValue
     }
-    Field("account", "whose it is") { $0.all.account }
+    Field("account", "whose it is") { $0.account }
     Field("path", "the record, or the first that refers to the blob") {
-      $0.row.path.map(UTF8Text.init)
+      $0.item.path.map(UTF8Text.init)
     }
-    Field("cid", "its CID") { $0.row.cid }
+    Field("cid", "its CID") { $0.item.cid }
     Field("type", "its media type") {
-      $0.row.kind == .record ? "application/vnd.ipld.dag-cbor" : $0.row.type
+      $0.item.kind == .record ? "application/vnd.ipld.dag-cbor" : $0.item.type
     }
-    Field("size", "its bytes; if missing, as declared") { $0.size }
-    Field("state", "whether it is there", .one(of: "held", "missing", "damaged")) { $0.state }
+    Field("size", "its bytes; if missing, as declared") { $0.item.size }
+    Field("state", "whether it is there", .one(of: "held", "missing", "damaged")) {
+      $0.item.state.word
+    }
     Field(
-      optional: "accepted", "that the loss is accepted",
-      { $0.row.state == .missing ? $0.row.accepted : nil }, as: BlobFields.acceptance)
+      optional: "accepted", "that the loss is accepted", { $0.item.accepted },
+      as: BlobFields.acceptance)
     Field(
       optional: "createdAt", "with -l, --since or --until: when the record was made", .time
-    ) { $0.row.time?.text }
+    ) { $0.item.time?.text }
   }
 
   mutating func print() {

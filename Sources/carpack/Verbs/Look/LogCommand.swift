@@ -2,7 +2,6 @@ internal import ArgumentParser
 internal import Extraction
 internal import Files
 internal import Remote
-internal import Reports
 internal import SystemPackage
 internal import Terminal
 
@@ -18,21 +17,14 @@ struct LogCommand: ReportingCommand {
 
   func run() throws {
     if let (file, selector) = try selectedRecord() {
-      let status = try Failure.naming(RemoteArchive.shown(file)) {
+      return try Failure.naming(RemoteArchive.shown(file)) {
         let opened = try OpenedArchive(file, argument.limits.limits, argument.store)
-        return try opened.checkingFetched {
-          try RecordLog(opened, accountOption).show(selector, json: json)
-        }
-      }
-      if status != .success { throw status }
-      return
+        return try opened.checkingFetched { try show(selector, in: opened) }
+      }.finish()
     }
-
     let isOne = argument.archives.isOne
     try argument.archives.each { opened in
-      let list = try SnapshotList(opened, account: accountOption.account)
-      if !isOne, !json { Console.print("\(opened.name):") }
-      return try list.show(json: json)
+      try opened.showSnapshots(of: accountOption.account, json: json, isNamed: !isOne)
     }.finish(common)
   }
 

@@ -6,21 +6,14 @@ internal import Snapshots
 internal import Terminal
 
 /// The history of one record, as `log` shows it.
-struct RecordLog {
-  private let opened: OpenedArchive
-  private let accountOption: AccountOption
-
-  init(_ opened: OpenedArchive, _ accountOption: AccountOption) {
-    (self.opened, self.accountOption) = (opened, accountOption)
-  }
-
+extension LogCommand {
   /// Prints the snapshots that changed the record; answers what the archive comes to.
   ///
   /// - Throws: `BackupError` if no snapshot has it, or none of what there is of them.
-  func show(_ selector: String, json: Bool) throws -> ExitStatus {
+  func show(_ selector: String, in opened: OpenedArchive) throws -> ExitStatus {
     let history = try opened.usableHistory()
-    let did = try account(selector, history)
-    let entries = history.entries.filter { did == nil || $0.did == did }
+    let did = try account(selector, in: history)
+    let entries = history.entries(of: did)
     // A path that no snapshot has may be in one that cannot be read.
     guard
       let path = try RecordHistory.path(selector, in: entries, opened.reader)
@@ -32,47 +25,34 @@ struct RecordLog {
       throw BackupError.notFound(selector)
     }
     if json {
-      for change in record.changes.reversed() { Self.report.print((opened.name, path, change)) }
+      for change in record.changes.reversed() {
+        Self.recordReport.print((opened.name, path, change))
+      }
     } else if !record.changes.isEmpty {
-      printTable(record)
+      Table.print(
+        [("number", .right), ("made", .left), ("", .left), ("cid", .left)],
+        record.changes.reversed().map { change in
+          [
+            "\(change.entry.number)", change.entry.createdAt, Self.name(of: change),
+            change.cid.map { "\($0)" } ?? "-",
+          ]
+        })
     }
     return .worst(status, opened.status)
   }
 
   /// Whose record is meant: that of the account named, or of the only one that has such a record.
-  private func account(_ selector: String, _ history: SnapshotHistory) throws -> DID? {
+  private func account(_ selector: String, in history: SnapshotHistory) throws -> DID? {
     if let named = try Selector(selector).account { return try history.account(named.text) }
-    if let chosen = try history.account(accountOption.account) { return chosen }
-    let owners = try history.newestOfAccounts.map(\.did).filter { did in
-      do {
-        let entries = history.entries.filter { $0.did == did }
-        return try RecordHistory.path(selector, in: entries, opened.reader) != nil
-      } catch let error as BackupError where error.isOfAbsence {
-        return false
-      }
-    }
-    guard owners.count <= 1 else {
-      throw SelectionError.severalAccounts(owners.map { history.name(of: $0) })
-    }
-    return owners.first
+    return try history.account(accountOption.account)
+      ?? RecordHistory.owner(of: selector, in: history)
   }
 
   private static func name(of change: RecordHistory.Change) -> String {
     change.isNew ? "created" : change.cid == nil ? "deleted" : "updated"
   }
 
-  private func printTable(_ record: RecordHistory) {
-    var table = Table([("number", .right), ("made", .left), ("", .left), ("cid", .left)])
-    for change in record.changes.reversed() {
-      table.add([
-        "\(change.entry.number)", change.entry.createdAt, Self.name(of: change),
-        change.cid.map { "\($0)" } ?? "-",
-      ])
-    }
-    for line in table.lines { Console.print(line) }
-  }
-
-  static let report = Report<(file: String, path: String, change: RecordHistory.Change)>(
+  static let recordReport = Report<(file: String, path: String, change: RecordHistory.Change)>(
     "record", "`carpack log ARCHIVE RECORD`: a snapshot that changed the record."
   ) {
     ArchiveFields.file { $0.file }

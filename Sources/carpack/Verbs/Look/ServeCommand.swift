@@ -1,7 +1,6 @@
 internal import ATProtocol
 internal import ArgumentParser
 internal import Files
-internal import Reports
 internal import Snapshots
 internal import Terminal
 

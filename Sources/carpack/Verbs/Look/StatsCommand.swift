@@ -1,7 +1,6 @@
 internal import ATProtocol
 internal import ArgumentParser
 internal import Extraction
-internal import IPLD
 internal import Reports
 internal import Snapshots
 internal import Terminal
@@ -41,13 +40,12 @@ struct StatsCommand: ReportingCommand {
   }
 
   private func printText(_ statistics: SnapshotStatistics, _ snapshot: Snapshot) {
-    let name = snapshot.handle?.text ?? snapshot.did.text
     let missing =
       statistics.missing.count > 0
       ? ", of which \(Quantity.grouped(statistics.missing.count)) missing or damaged" : ""
     Console.print(
       named:
-        "\(name): \(Quantity.count(statistics.records.count, "record")), \(Quantity.bytes(statistics.records.bytes)); \(Quantity.count(statistics.blobs.count, "blob")), \(Quantity.bytes(statistics.blobs.bytes))\(missing)"
+        "\(snapshot.name): \(Quantity.count(statistics.records.count, "record")), \(Quantity.bytes(statistics.records.bytes)); \(Quantity.count(statistics.blobs.count, "blob")), \(Quantity.bytes(statistics.blobs.bytes))\(missing)"
     )
     print("collections", statistics.collections.sorted { $0.key < $1.key })
     let undated = statistics.undated.count > 0 ? [("no date in the key", statistics.undated)] : []
@@ -59,11 +57,11 @@ struct StatsCommand: ReportingCommand {
 
   private func print(_ title: String, _ rows: [(key: String, value: SnapshotStatistics.Amount)]) {
     guard !rows.isEmpty else { return }
-    var table = Table([("  \(title)", .left), ("number", .right), ("size", .right)])
-    for (key, amount) in rows {
-      table.add(["  \(key)", Quantity.grouped(amount.count), Quantity.bytes(amount.bytes)])
-    }
-    for line in table.lines { Console.print(line) }
+    Table.print(
+      [("  \(title)", .left), ("number", .right), ("size", .right)],
+      rows.map { key, amount in
+        ["  \(key)", Quantity.grouped(amount.count), Quantity.bytes(amount.bytes)]
+      })
   }
 
   private static let amount = Fields<SnapshotStatistics.Amount> {

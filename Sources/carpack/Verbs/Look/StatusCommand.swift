@@ -1,4 +1,3 @@
-internal import ATProtocol
 internal import Archive
 internal import ArgumentParser
 internal import Files
@@ -47,36 +46,36 @@ struct StatusCommand: ReportingCommand, ConfigurableOptions {
     let archives = NamedArchives(
       paths: folders.isEmpty ? ["."] : folders, limits: ArchiveLimits(), store: store)
     let now = Moment(Host.now)
-    var report = StatusReport(now: now, maximumAge: maxAge?.seconds)
+    var report = StatusReport()
     let outcomes = try archives.each(opening: { file in
       do {
         let opened = try OpenedArchive(file, ArchiveLimits(), store)
         let status = try opened.checkingFetched {
-          try ArchiveStatus(of: opened.reader, history: opened.history, path: opened.path)
+          try ArchiveStatus(
+            of: opened.reader, history: opened.history, path: opened.path, now: now,
+            maximumAge: maxAge?.seconds)
         }
-        report.add(opened.name, status)
-        return .worst(report.verdict(of: status), opened.status)
+        report.rows.append((opened.name, .success(status)))
+        return .worst(Self.statuses[status.verdict] ?? .incomplete, opened.status)
       } catch {
-        report.add(unreadable: RemoteArchive.shown(file), Failure(error))
+        report.rows.append((RemoteArchive.shown(file), .failure(Failure(error))))
         throw error
       }
     })
     if json {
-      report.printJSON()
+      for row in report.rows { StatusReport.report.print(row) }
     } else if prometheus != "-" {
       report.printText(common)
     }
-    try writeMetrics(report)
-    if outcomes.worst != .success { throw outcomes.worst }
+    if let prometheus {
+      let text = DownloadedFile.memory([Array(report.metrics.utf8)])
+      try text.write(to: prometheus, replacing: true)
+    }
+    try outcomes.worst.finish()
   }
 
-  private func writeMetrics(_ report: StatusReport) throws {
-    guard let prometheus else { return }
-    let text = Array(report.metrics.utf8)
-    if prometheus == "-" {
-      Console.print(text.span)
-    } else {
-      try DownloadedFile.memory([text]).save(to: FilePath(prometheus), replacing: true)
-    }
-  }
+  /// How the command ends for what an archive comes to, where that is not for what is missing.
+  private static let statuses: [ArchiveStatus.Verdict: ExitStatus] = [
+    .complete: .success, .notGenuine: .notGenuine, .damaged: .damaged,
+  ]
 }

@@ -1,7 +1,6 @@
 internal import ATProtocol
 internal import ArgumentParser
 internal import Live
-internal import Reports
 internal import SystemPackage
 internal import Terminal
 internal import Viewer
@@ -56,11 +55,8 @@ struct ViewCommand: ReportingCommand {
         json.field("opensBrowser", !noBrowser)
       }
     }
-    let content = DownloadedFile.memory([try ViewerPage.html()])
-    if page == "-" {
-      try content.read { Console.print($0) }
-    } else {
-      try content.save(to: FilePath(page), replacing: force)
+    try DownloadedFile.memory([try ViewerPage.html()]).write(to: page, replacing: force)
+    if page != "-" {
       common.say("\(page): open it in a browser, and drop an archive onto it")
     }
   }

@@ -92,18 +92,17 @@ struct PruneCommand: ReportingCommand, ConfigurableOptions {
     let verdicts = report.plan.verdicts
     if dryRun {
       if archives.files.count > 1 { Console.print("\(file):") }
-      var table = Table([
-        ("number", .right), ("made", .left), ("account", .left), ("revision", .left), ("", .left),
-      ])
-      for (entry, reasons) in verdicts.reversed() {
-        table.add([
-          "\(entry.number)", entry.createdAt, entry.handle?.text ?? entry.did.text,
-          entry.rev?.text ?? "-",
-          reasons.isEmpty
-            ? "forgotten" : "kept: \(Self.words(reasons).joined(separator: ", "))",
-        ])
-      }
-      for line in table.lines { Console.print(line) }
+      Table.print(
+        [
+          ("number", .right), ("made", .left), ("account", .left), ("revision", .left), ("", .left),
+        ],
+        verdicts.reversed().map { entry, reasons in
+          [
+            "\(entry.number)", entry.createdAt, entry.name, entry.rev?.text ?? "-",
+            reasons.isEmpty
+              ? "forgotten" : "kept: \(Self.words(reasons).joined(separator: ", "))",
+          ]
+        })
     }
     for entry in report.plan.lastComplete {
       common.say(
