@@ -112,6 +112,23 @@ public struct RepositoryInspection: Sendable {
 
   /// Whether every tree node and every record is in the CAR.
   public var isComplete: Bool { commit != nil && missingNodes.isEmpty && missingRecordCount == 0 }
+
+  /// Whether nothing is missing, and no record hides to which blobs it refers.
+  package var isWhole: Bool { isComplete && !unreadable.mayHideBlobs }
+
+  /// What is not what it must be, a sentence each; of the tree, the first of it.
+  package var flaws: [String] {
+    var flaws = [carError.map { "\($0)" }, commitFlaw.map { "\($0)" }].compactMap(\.self)
+    if let cid = mismatchedBlocks.first {
+      flaws.append(
+        mismatchedBlocks.count == 1
+          ? "the block \(cid) does not hash to its CID"
+          : "\(mismatchedBlocks.count) blocks do not hash to their CIDs, the first is \(cid)")
+    }
+    flaws += treeProblems.prefix(10).map { "the tree of records: \($0)" }
+    if treeProblemCount > 10 { flaws.append("\(treeProblemCount - 10) more problems of the tree") }
+    return flaws
+  }
 }
 
 /// Inspecting reports everything that is wrong with a repository, not only the first thing: the

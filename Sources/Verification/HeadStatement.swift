@@ -2,7 +2,7 @@ package import ATProtocol
 package import Archive
 internal import Files
 package import IPLD
-internal import Snapshots
+package import Snapshots
 
 /// A signed statement that an archive had a head at a time: `NAME.head`, beside the archive.
 ///
@@ -88,6 +88,32 @@ package struct HeadStatement: Equatable, Sendable {
     let message = Self.message(head, byteCount, time, key)
     let span = message.span
     return key.verifies(signature, of: span)
+  }
+
+  /// Whether an archive has the head, or had it and has grown since.
+  ///
+  /// - Parameters:
+  ///   - file: what the statement is called.
+  ///   - required: the key that has to have signed it; nil for whichever did.
+  ///   - archive: what the archive is called.
+  ///   - generation: what is committed of it.
+  ///   - history: its snapshots.
+  package func judge(
+    _ file: String, by required: VerificationKey?, _ archive: String, _ generation: Generation,
+    _ history: SnapshotHistory
+  ) -> ProofLevels.Finding {
+    guard isSigned else { return .init(false, "\(file): the signature does not hold") }
+    if let required, required != key {
+      return .init(false, "\(file) is signed by \(key), not by \(required)")
+    }
+    let isHead = generation.head?.cid == head
+    let isThere = isHead || history.entries.contains { $0.cid == head && $0.isVouched }
+    guard isThere, generation.committedLength >= byteCount else {
+      return .init(
+        false, "\(archive) does not have the head \(head), which was signed at \(time)")
+    }
+    let since = isHead ? "" : "; the archive has grown since"
+    return .init(true, "\(archive): the head of \(time) is there, signed by \(key)\(since)")
   }
 
   /// The statement as it stands in the file.

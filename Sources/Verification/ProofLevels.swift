@@ -39,6 +39,18 @@ package struct ProofLevels: Sendable {
       let isSigned = commit.isSigned(by: key)
       self.init(isSigned, isSigned ? "signed with the key given" : "not signed with the key given")
     }
+
+    /// Whether a commit is signed by a key that its account had, by a DID document or a PLC log.
+    ///
+    /// - Throws: `PLCLogError` for what is neither, `PLCFault` for a log that does not hold.
+    package init(_ commit: Commit, identity: [UInt8], now: UnixTime) throws {
+      if let document = try? DIDDocument(identity.span) {
+        self.init(document.judge(commit, now: now))
+      } else {
+        let log = try PLCLog(identity.span, of: commit.did)
+        self.init(try PLCHistory(validating: log, of: commit.did).judge(commit, now: now))
+      }
+    }
   }
 
   private var findings: [Level: Finding] = [:]

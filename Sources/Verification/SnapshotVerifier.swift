@@ -24,6 +24,21 @@ public struct SnapshotVerifier {
     case account(DID)
     /// These, each of which counts.
     case snapshots([SnapshotHistory.Entry])
+
+    /// Those that are chosen by a selector, an account, both or neither.
+    ///
+    /// - Throws: ``SelectionError`` if there are none.
+    package init(
+      _ selector: SnapshotSelector?, of account: String?,
+      in history: @autoclosure () throws -> SnapshotHistory
+    ) throws {
+      self = .all
+      guard selector != nil || account != nil else { return }
+      let history = try history()
+      let did = try history.account(account)
+      if let did { self = .account(did) }
+      if let selector { self = .snapshots(try history.select(selector, of: did)) }
+    }
   }
 
   private let digestsAllCARs: Bool

@@ -57,6 +57,11 @@ extension SnapshotVerifier {
     /// blobs they refer to.
     package internal(set) var remains: Snapshot.Remains?
 
+    /// How many of the blobs that records refer to can be given back.
+    package var heldBlobCount: Int {
+      max(0, entry.blobs.referenced - blobs.missing - damagedBlobCount)
+    }
+
     /// What it comes to.
     public var verdict: Verdict {
       if !damage.isEmpty || damagedBlobCount > 0 { return isCommitted ? .damaged : .incomplete }
@@ -91,6 +96,18 @@ extension SnapshotVerifier {
     package var doubts: [(number: Int, why: String)] {
       snapshots.flatMap { snapshot in
         (snapshot.levels?.doubts ?? []).map { (snapshot.entry.number, $0) }
+      }
+    }
+
+    /// How many records and blobs the snapshots that decide hold; nil unless everything was looked
+    /// at and nothing is missing.
+    package var safe: (records: Int, blobs: Int)? {
+      let judged = snapshots.filter(\.isJudged)
+      guard verdict == .intact, doubts.isEmpty, archive.isComplete, !judged.isEmpty,
+        judged.allSatisfy({ $0.blobs.missing == 0 })
+      else { return nil }
+      return judged.map(\.entry).reduce((0, 0)) { sum, entry in
+        (sum.0 + entry.counts.records, sum.1 + entry.blobs.referenced)
       }
     }
 

@@ -10,11 +10,11 @@ package import IPLD
 /// another, and a log that leaves them out proves the rest. Source: [did:plc](https://web.plc.directory/spec/v0.1/did-plc).
 package struct PLCHistory: Hashable, Sendable {
   /// What an operation does.
-  package enum Kind: Hashable, Sendable {
+  package enum Kind: String, CaseIterable, Sendable {
     /// Creates the DID, in the form of 2022.
-    case legacyCreate
+    case legacyCreate = "create"
     /// Creates the DID, or replaces all that is said of it.
-    case update
+    case update = "operation"
     /// Ends the DID.
     case tombstone
   }

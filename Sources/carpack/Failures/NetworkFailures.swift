@@ -1,9 +1,5 @@
 internal import ATProtocol
-internal import Archive
-internal import Fleet
 internal import HTTP
-internal import ObjectStore
-internal import Remote
 internal import Terminal
 internal import XRPC
 
@@ -37,29 +33,22 @@ extension TransportError: Explained {
 extension XRPCError: Explained {
   var explanation: Explanation {
     let isLogin = Self.logins.contains(endpoint)
-    let status: ExitStatus
-    var hint: String?
-    switch self.status {
+    return switch status {
     case 400..<500 where name == "AuthFactorTokenRequired":
-      status = .loginRefused
-      hint = "give the code that came by mail with --auth-factor-token"
-    case 401, 403:
-      status = .loginRefused
-      if !isLogin { hint = "--login asks as the account's owner" }
+      (.loginRefused, "give the code that came by mail with --auth-factor-token")
+    case 401, 403: (.loginRefused, isLogin ? nil : "--login asks as the account's owner")
     case 400 where endpoint == "com.atproto.identity.signPlcOperation":
-      status = .loginRefused
-      hint =
+      (
+        .loginRefused,
         "a code is good once, and for a quarter of an hour; without --mail-code another is sent"
+      )
     case 400 where name == "InvalidToken":
-      status = .loginRefused
-      hint = "this takes the account's own password, and no app password"
+      (.loginRefused, "this takes the account's own password, and no app password")
     case 400 where isLogin:
-      status = .loginRefused
-      hint = "app passwords are made in the settings of the account"
-    case 400..<500 where endpoint == "com.atproto.server.createAccount": status = .refused
-    default: status = isTransient ? .temporary : .unavailable
+      (.loginRefused, "app passwords are made in the settings of the account")
+    case 400..<500 where endpoint == "com.atproto.server.createAccount": (.refused, nil)
+    default: (isTransient ? .temporary : .unavailable, nil)
     }
-    return (status, hint)
   }
 
   /// The methods with which a session begins.
@@ -71,16 +60,6 @@ extension XRPCError: Explained {
 
 extension IdentityError: Explained {
   var explanation: Explanation {
-    var hint: String?
-    switch self {
-    case .unresolvableHandle(let handle) where handle.topLevel != "invalid":
-      hint = "where a server on this machine knows it, name that with --resolver, --pds or --plc"
-    case .handleNotFound, .handleUnreachable:
-      hint = "an account that is known by its DID can be named by it"
-    case .handleUntrusted: hint = TransportError.certificateHint
-    case .noAnswer(_, let cause): hint = cause.hint
-    default: break
-    }
     let status: ExitStatus =
       switch kind {
       case .unavailable: .unavailable
@@ -89,6 +68,18 @@ extension IdentityError: Explained {
       case .refused: .refused
       }
     return (status, hint)
+  }
+
+  private var hint: String? {
+    switch self {
+    case .unresolvableHandle(let handle) where handle.topLevel != "invalid":
+      "where a server on this machine knows it, name that with --resolver, --pds or --plc"
+    case .handleNotFound, .handleUnreachable:
+      "an account that is known by its DID can be named by it"
+    case .handleUntrusted: TransportError.certificateHint
+    case .noAnswer(_, let cause): cause.hint
+    default: nil
+    }
   }
 }
 

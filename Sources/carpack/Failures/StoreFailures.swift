@@ -6,21 +6,18 @@ internal import Terminal
 
 extension FetchFailure: Explained {
   var explanation: Explanation {
-    var hint: String?
-    let status: ExitStatus
     switch kind {
-    case .unavailable: status = .unavailable
-    case .absent: status = .noInput
+    case .unavailable: (.unavailable, nil)
+    case .absent: (.noInput, nil)
     case .forbidden:
-      status = .loginRefused
-      hint = "keys are looked for in the environment, in Amazon's files, and on the machine"
-    case .replaced:
-      status = .temporary
-      hint = "run the same command again"
-    case .refused: status = .refused
-    case .noRoom: status = .ioError
+      (
+        .loginRefused,
+        "keys are looked for in the environment, in Amazon's files, and on the machine"
+      )
+    case .replaced: (.temporary, "run the same command again")
+    case .refused: (.refused, nil)
+    case .noRoom: (.ioError, nil)
     }
-    return (status, hint)
   }
 }
 
@@ -31,29 +28,24 @@ extension StoreError: Explained {
 
 extension PushError: Explained {
   var explanation: Explanation {
-    let (status, hint): (ExitStatus, String?) =
-      switch self {
-      case .busy: (.cannotCreate, nil)
-      case .otherObject:
-        (.refused, "--replace puts the one in the place of the other")
-      case .knowsNoConditions: (.refused, "if nothing else writes there, say so with --exclusive")
-      case .notKept: (.ioError, "nothing was replaced; try again, or another store")
-      case .unfinished:
-        (.incomplete, "the next backup takes up what is whole, or \"carpack repair\"")
-      }
-    return (status, hint)
+    switch self {
+    case .busy: (.cannotCreate, nil)
+    case .otherObject: (.refused, "--replace puts the one in the place of the other")
+    case .knowsNoConditions: (.refused, "if nothing else writes there, say so with --exclusive")
+    case .notKept: (.ioError, "nothing was replaced; try again, or another store")
+    case .unfinished:
+      (.incomplete, "the next backup takes up what is whole, or \"carpack repair\"")
+    }
   }
 }
 
 extension DatabaseError: Explained {
   var explanation: Explanation {
-    let (status, hint): (ExitStatus, String?) =
-      switch kind {
-      case .library: (.unavailable, "the package with it is called libpq5, or libpq")
-      case .connection: (.unavailable, nil)
-      case .statement: (.refused, nil)
-      case .noFleet: (.noInput, "\"carpack fleet init\" makes one")
-      }
-    return (status, hint)
+    switch kind {
+    case .library: (.unavailable, "the package with it is called libpq5, or libpq")
+    case .connection: (.unavailable, nil)
+    case .statement: (.refused, nil)
+    case .noFleet: (.noInput, "\"carpack fleet init\" makes one")
+    }
   }
 }

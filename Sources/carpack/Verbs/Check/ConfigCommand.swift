@@ -22,23 +22,25 @@ struct ConfigCommand: ReportingCommand {
     }
     guard let configuration else { return Console.print("\(location): not there") }
     Console.print("\(location): sound")
-    for entry in configuration.entries {
+    var lines = configuration.entries.map { entry in
       let value = entry.setting.kind == .secret ? "(set)" : entry.values.joined(separator: ", ")
-      Console.print("  [\(entry.section)] \(entry.setting.name) = \(value)")
+      return "[\(entry.section)] \(entry.setting.name) = \(value)"
     }
-    if let list = configuration.accountList { Console.print("  [backup] accounts = \(list)") }
+    if let list = configuration.accountList { lines.append("[backup] accounts = \(list)") }
+    let hooks = configuration.hooks
     for moment in Hooks.Moment.allCases {
-      guard let words = configuration.hooks.programs[moment] else { continue }
-      Console.print(
-        "  [backup] \(moment.rawValue) runs \(words[0]) with \(Quantity.count(words.count - 1, "argument")), for \(Quantity.duration(seconds: Double(configuration.hooks.seconds))) at most"
+      guard let words = hooks.programs[moment] else { continue }
+      lines.append(
+        "[backup] \(moment.rawValue) runs \(words[0]) with \(Quantity.count(words.count - 1, "argument")), for \(Quantity.duration(seconds: Double(hooks.seconds))) at most"
       )
     }
-    for account in configuration.accounts {
+    lines += configuration.accounts.map { account in
       let place = account.output.map { " into \($0)" } ?? ""
       let login = account.login ? ", with login" : ""
       let owners = account.keepsPrivateData ? " and private data" : ""
-      Console.print("  account \(account.account.text)\(place)\(login)\(owners)")
+      return "account \(account.account.text)\(place)\(login)\(owners)"
     }
+    for line in lines { Console.print("  \(line)") }
   }
 
   static let report = Report<(exists: Bool, all: Configuration)>("config", "`carpack config`.") {
@@ -74,33 +76,5 @@ struct ConfigCommand: ReportingCommand {
         Field("onFailure", "the one for any other status") { $0.programs[.failure]?[0] }
         Field("seconds", "how long one may take") { $0.seconds }
       })
-  }
-}
-
-extension Configuration {
-  /// Checks what only the verbs know: whether an option takes its value.
-  ///
-  /// - Throws: ``Failure`` for the first that does not.
-  fileprivate func check() throws {
-    let verbs = Verbs.leaves.map { ($0.words[0], $0.verb, $0.verb.allSettings.map(\.name)) }
-    for entry in entries {
-      for (name, verb, settings) in verbs where settings.contains(entry.setting.name) {
-        guard [Self.general, name].contains(entry.section) else { continue }
-        // What stands for an archive or an account is not looked at.
-        let before = verb.fault(in: ["x"])
-        let after = verb.fault(in: entry.words + ["x"])
-        guard let after, after != before else { continue }
-        throw ConfigurationReader.fault(
-          "\"\(entry.setting.name)\": \(after)", at: path, line: entry.line)
-      }
-      if entry.setting.kind == .secret {
-        do {
-          _ = try Healthcheck(entry.values[0])
-        } catch let failure as Failure {
-          throw ConfigurationReader.fault(
-            failure.message, at: path, line: entry.line, hint: failure.hint)
-        }
-      }
-    }
   }
 }

@@ -35,7 +35,7 @@ struct IdentityCommand: ReportingCommand {
   func run() throws {
     let found = try isArchive ? Failure.naming(shown, ofArchive) : [ofAccount()]
     for evidence in found {
-      if json { Self.report.print(evidence) } else { write(evidence) }
+      if json { Self.report.print(evidence) } else { printText(evidence) }
       for fault in evidence.faults { Console.say(.notGenuine, "\(evidence.did): \(fault)") }
     }
     Console.flush()
@@ -71,48 +71,52 @@ struct IdentityCommand: ReportingCommand {
 
   // MARK: Text
 
-  private func write(_ evidence: IdentityEvidence) {
+  private func printText(_ evidence: IdentityEvidence) {
     guard let history = evidence.history else {
-      Console.print(
+      let what =
         evidence.documents.isEmpty
-          ? "\(evidence.did): nothing is known but the name"
-          : "\(evidence.did): what DID documents said, which nobody signed")
+        ? "nothing is known but the name" : "what DID documents said, which nobody signed"
+      Console.print("\(evidence.did): \(what)")
       for entry in evidence.documents {
         Console.print("  snapshot \(entry.snapshot), \(entry.createdAt)")
-        row("handle", entry.document?.handle?.text ?? "none")
-        row("server", entry.document?.pds ?? "none")
-        row("key", entry.document?.signingKey?.didKey ?? "none")
+        let document = entry.document
+        Self.printRows(Self.facts(document?.handle, document?.pds, document?.signingKey))
       }
       return
     }
     Console.print(
       "\(history.did): \(Quantity.count(history.operations.count, "operation")), each checked back to the first"
     )
-    var before: PLCHistory.Operation?
+    var before: [Row] = []
     for (number, operation) in history.operations.enumerated() {
-      let state =
-        operation.nullifiedBy != nil
-        ? ", taken back later" : operation.kind == .tombstone ? ", the end" : ""
+      let (isTakenBack, isEnd) = (operation.nullifiedBy != nil, operation.kind == .tombstone)
+      let state = isTakenBack ? ", taken back later" : isEnd ? ", the end" : ""
       let time = operation.receivedAt.map { "\($0)" } ?? "at a time that the log does not give"
       Console.print("  \(number + 1)  \(time)\(state)")
-      if operation.kind != .tombstone {
-        row("handle", operation.handles.first?.text ?? "none", before?.handles.first?.text)
-        row("server", operation.pds.map { "\($0)" } ?? "none", before?.pds.map { "\($0)" })
-        row("key", operation.signingKey?.didKey ?? "none", before?.signingKey?.didKey)
-        row(
-          "rotation", operation.rotationKeys.map(\.didKey).joined(separator: " "),
-          before?.rotationKeys.map(\.didKey).joined(separator: " "))
-      }
-      row("signed", "with \(operation.signer.didKey)")
-      if operation.nullifiedBy == nil { before = operation }
+      let facts = isEnd ? [] : Self.facts(of: operation)
+      // What the one before it said, too, is not said again.
+      let new = facts.filter { fact in !before.contains { $0 == fact } }
+      Self.printRows(new + [("signed", "with \(operation.signer.didKey)")])
+      if !isTakenBack { before = facts }
     }
   }
 
-  /// A line of what an operation says, unless the one before it said the same.
-  private func row(_ name: String, _ text: String, _ before: String? = nil) {
-    guard text != before else { return }
-    Console.print("     \(name)\(String(repeating: " ", count: 9 - name.count))\(text)")
+  private typealias Row = (String, String?)
+
+  private static func facts(of operation: PLCHistory.Operation) -> [Row] {
+    let server = operation.pds.map { "\($0)" }
+    let keys = operation.rotationKeys.map(\.didKey).joined(separator: " ")
+    return facts(operation.handles.first, server, operation.signingKey) + [("rotation", keys)]
   }
+
+  private static func facts(_ handle: Handle?, _ server: String?, _ key: VerificationKey?) -> [Row]
+  {
+    [("handle", handle?.text), ("server", server), ("key", key?.didKey)].map {
+      ($0, $1 ?? "none")
+    }
+  }
+
+  private static func printRows(_ rows: [Row]) { Console.printRows(rows, indent: 5, width: 9) }
 
   // MARK: JSON
 
@@ -145,9 +149,7 @@ struct IdentityCommand: ReportingCommand {
       "receivedAt",
       "when the directory received it, as it says, RFC 3339; null where the log does not say"
     ) { $0.receivedAt.map { "\($0)" } }
-    Field("kind", "what it does", .one(of: "create", "operation", "tombstone")) {
-      $0.kind.word
-    }
+    Field("kind", "what it does", .one(of: PLCHistory.Kind.self)) { $0.kind.rawValue }
     Field("handles", "the handles it names") { $0.handles.map(\.text) }
     Field("pds", "the server it names") { $0.pds.map { "\($0)" } }
     Field("signingKey", "the key that signs the repository, as a did:key") {
@@ -158,16 +160,5 @@ struct IdentityCommand: ReportingCommand {
     }
     Field("signer", "the rotation key that signed it") { $0.signer.didKey }
     Field("nullifiedBy", "the operation that took it back") { $0.nullifiedBy }
-  }
-}
-
-extension PLCHistory.Kind {
-  /// The word for it in JSON.
-  fileprivate var word: String {
-    switch self {
-    case .legacyCreate: "create"
-    case .update: "operation"
-    case .tombstone: "tombstone"
-    }
   }
 }

@@ -1,7 +1,5 @@
-internal import ATProtocol
 internal import ArgumentParser
 internal import Files
-internal import IPLD
 internal import Reports
 internal import Repository
 internal import Terminal
@@ -40,9 +38,10 @@ struct InspectCommand: ReportingCommand {
     Console.endProgress()
     let inspection = report.inspection
     let signed = try report.signed.get()
-    let status = Self.status(inspection)
-    if status == .damaged {
-      Failure(Self.complaint(inspection), status: status).say()
+    var status: ExitStatus = inspection.isWhole ? .success : .incomplete
+    if !inspection.isWellFormed {
+      status = .damaged
+      Failure(inspection.flaws.joined(separator: "\ncarpack: error: "), status: status).say()
     } else if !inspection.isComplete {
       common.say(
         .incomplete,
@@ -63,28 +62,5 @@ struct InspectCommand: ReportingCommand {
       throw ExitStatus.worst(status, .notGenuine)
     }
     if status != .success { throw status }
-  }
-
-  private static func status(_ inspection: RepositoryInspection) -> ExitStatus {
-    if !inspection.isWellFormed { return .damaged }
-    return inspection.isComplete && !inspection.unreadable.mayHideBlobs ? .success : .incomplete
-  }
-
-  private static func complaint(_ inspection: RepositoryInspection) -> String {
-    var complaints: [String] = []
-    if let error = inspection.carError { complaints.append("\(error)") }
-    if let error = inspection.commitFlaw { complaints.append("\(error)") }
-    if let cid = inspection.mismatchedBlocks.first {
-      let count = inspection.mismatchedBlocks.count
-      complaints.append(
-        count == 1
-          ? "the block \(cid) does not hash to its CID"
-          : "\(count) blocks do not hash to their CIDs, the first is \(cid)")
-    }
-    complaints += inspection.treeProblems.prefix(10).map { "the tree of records: \($0)" }
-    if inspection.treeProblemCount > 10 {
-      complaints.append("\(inspection.treeProblemCount - 10) more problems of the tree")
-    }
-    return complaints.joined(separator: "\ncarpack: error: ")
   }
 }

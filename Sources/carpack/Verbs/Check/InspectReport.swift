@@ -10,19 +10,15 @@ internal import Verification
 final class InspectReport {
   private let file: InputFile
   private let car: CARFile
-  private let signer: SignerOptions
-  private let listsRecords: Bool
-  private let listsBlobs: Bool
-  private var digest = RecordsDigest()
-  private var cidText: [UInt8] = []
+  private let command: InspectCommand
+  private let digest = RecordsDigest()
   /// What was found; empty before the CAR has been walked.
   private(set) var inspection: RepositoryInspection
   /// Who signed the commit; nil if that was not asked for, or there is none.
   private(set) var signed: Result<ProofLevels.Finding?, any Error> = .success(nil)
 
   init(_ file: InputFile, _ car: CARFile, _ command: InspectCommand) {
-    (self.file, self.car, signer) = (file, car, command.signer)
-    (listsRecords, listsBlobs) = (command.records, command.blobs)
+    (self.file, self.car, self.command) = (file, car, command)
     inspection = car.found
   }
 
@@ -38,14 +34,15 @@ final class InspectReport {
     self.inspection = inspection
     // What no repository needs may be an archive's.
     archivedCommits = car.archivedCommits(besides: inspection)
+    let signer = command.signer
     signed = Result { try signer.isGiven ? inspection.commit.map(signer.judge) : nil }
   }
 
   // MARK: Text
 
   func printText() {
-    var lines = OutputLines()
-    if listsRecords {
+    if command.records {
+      var lines = OutputLines()
       inspect { record in
         lines.append(visible: record.key)
         lines.append("  ")
@@ -57,64 +54,54 @@ final class InspectReport {
     } else {
       found(RepositoryInspection(of: car))
     }
-    if listsBlobs { printBlobs() }
-    if !listsRecords && !listsBlobs { printSummary() }
-  }
-
-  private func printBlobs() {
-    for entry in inspection.blobs.entries {
-      let size = entry.size.map { Quantity.bytes($0) } ?? "size unknown"
-      Console.print(
-        "\(entry.cid)  \(entry.mimeType ?? "type unknown")  \(size)  \(entry.firstRecord)")
+    if command.blobs {
+      for blob in inspection.blobs.entries {
+        let size = blob.size.map { Quantity.bytes($0) } ?? "size unknown"
+        Console.print(
+          "\(blob.cid)  \(blob.mimeType ?? "type unknown")  \(size)  \(blob.firstRecord)")
+      }
     }
+    if !command.records && !command.blobs { printSummary() }
   }
 
   private func printSummary() {
-    func row(_ name: String, _ text: String) {
-      Console.print("  \(name)\(String(repeating: " ", count: max(1, 11 - name.count)))\(text)")
-    }
     let verdict =
       !inspection.isWellFormed
       ? "damaged or malformed"
-      : inspection.isComplete && !inspection.unreadable.mayHideBlobs
-        ? "complete and well-formed" : "well-formed, but incomplete"
+      : inspection.isWhole ? "complete and well-formed" : "well-formed, but incomplete"
     Console.print("\(file.name): \(verdict)")
-    if let commit = inspection.commit {
-      row("account", commit.did.text)
-      row("revision", commit.rev?.text ?? "none (a commit of version 2 has none)")
-      row("commit", "\(inspection.header.roots[0]), version \(commit.version)")
-      if case .success(let signed?) = signed { row("signed", signed.why) }
-    }
-    row(
-      "CAR",
-      "\(Quantity.bytes(file.count)), version \(inspection.carVersion), \(Quantity.count(inspection.sectionCount, "block"))"
-        + (inspection.unreachableBlockCount > 0
-          ? ", \(Quantity.grouped(inspection.unreachableBlockCount)) of them not in the tree" : ""))
-    guard inspection.commit != nil else { return }
-    row(
-      "tree",
-      "\(Quantity.count(inspection.nodeCount, "node")) in \(Quantity.count(inspection.treeDepth, "level"))"
-    )
-    row(
-      "records",
-      "\(Quantity.grouped(inspection.recordCount)) in \(Quantity.count(inspection.recordsByCollection.count, "collection"))"
-    )
-    for (collection, count) in inspection.recordsByCollection.sorted(by: { $0.key < $1.key }) {
-      row("", "\(Quantity.grouped(count))  \(collection)")
-    }
-    let bytes = Self.declaredBytes(inspection.blobs.entries)
-    row(
-      "blobs",
-      "\(Quantity.grouped(inspection.blobs.entries.count)) referenced, \(Quantity.bytes(bytes)) declared"
-    )
+    let commit = inspection.commit
+    let unreachable = inspection.unreachableBlockCount
+    let rest = unreachable > 0 ? ", \(Quantity.grouped(unreachable)) of them not in the tree" : ""
+    Console.printRows(
+      [
+        ("account", commit?.did.text),
+        ("revision", commit.map { $0.rev?.text ?? "none (a commit of version 2 has none)" }),
+        ("commit", commit.map { "\(inspection.header.roots[0]), version \($0.version)" }),
+        ("signed", (try? signed.get())?.why),
+        (
+          "CAR",
+          "\(Quantity.bytes(file.count)), version \(inspection.carVersion), \(Quantity.count(inspection.sectionCount, "block"))\(rest)"
+        ),
+      ] + (commit == nil ? [] : contentRows), width: 11)
   }
 
-  /// The sum of the declared sizes, or the greatest number there is: records may say anything.
-  private static func declaredBytes(_ entries: some Sequence<BlobTable.Entry>) -> Int {
-    entries.reduce(0) { total, entry in
-      let (sum, overflow) = total.addingReportingOverflow(entry.size ?? 0)
-      return overflow ? .max : sum
-    }
+  /// What is in the repository.
+  private var contentRows: [(String, String?)] {
+    let collections = inspection.recordsByCollection.sorted { $0.key < $1.key }
+    let (blobs, nodes) = (inspection.blobs, Quantity.count(inspection.nodeCount, "node"))
+    return [
+      ("tree", "\(nodes) in \(Quantity.count(inspection.treeDepth, "level"))"),
+      (
+        "records",
+        "\(Quantity.grouped(inspection.recordCount)) in \(Quantity.count(collections.count, "collection"))"
+      ),
+    ] + collections.map { ("", "\(Quantity.grouped($0.value))  \($0.key)") } + [
+      (
+        "blobs",
+        "\(Quantity.grouped(blobs.entries.count)) referenced, \(Quantity.bytes(blobs.declaredByteCount())) declared"
+      )
+    ]
   }
 
   // MARK: JSON
@@ -129,15 +116,13 @@ final class InspectReport {
   private static let records = Field<InspectReport>([
     .init("records", .list(of: .object(record.table)), "with --records: every record").optional
   ]) { report, json in
-    if report.listsRecords { json.beginArray("records") }
+    let isListed = report.command.records
+    if isListed { json.beginArray("records") }
     report.inspect { entry in
-      report.cidText.removeAll(keepingCapacity: true)
-      entry.cid.appendText(to: &report.cidText)
-      report.digest.append(entry.key, report.cidText)
-      guard report.listsRecords else { return }
-      record.write(entry, to: &json)
+      report.digest.append(entry)
+      if isListed { record.write(entry, to: &json) }
     }
-    if report.listsRecords { json.endArray() }
+    if isListed { json.endArray() }
   }
 
   private static let blobs = Fields<BlobTable.Entry> {
@@ -157,7 +142,7 @@ final class InspectReport {
     records
     Field(
       optional: "blobs", "with --blobs: every blob",
-      each: { $0.listsBlobs ? Array($0.inspection.blobs.entries) : nil }, as: blobs)
+      each: { $0.command.blobs ? Array($0.inspection.blobs.entries) : nil }, as: blobs)
     Field("file", "the CAR") { $0.file.name }
     Field("bytes", "its length") { $0.file.count }
     Field("sha256", "its SHA-256") { $0.file.withBytes { "\(SHA256.digest(of: $0))" } }
@@ -262,62 +247,20 @@ final class InspectReport {
     Field("blobRefCount", "references to blobs") { $0.typedReferenceCount }
     Field("legacyBlobRefCount", "references in the old form") { $0.legacyReferenceCount }
     Field("blobTotalDeclaredBytes", "the sum of the declared sizes") {
-      declaredBytes($0.entries.lazy.filter(\.isTyped))
+      $0.declaredByteCount(where: \.isTyped)
     }
     Field("blobMimeTypes", "references of each media type") { $0.mimeTypeCounts }
     Field("blobCidCount", "distinct blobs") { $0.entries.count(where: \.isTyped) }
     Field("blobCidsSha256", "the SHA-256 over their CIDs, sorted, one a line") {
-      digest(of: sortedCIDs($0, \.isTyped))
+      $0.digestOfCIDs(where: \.isTyped)
     }
-    Field("blobCids", "their CIDs", .cid) { sortedCIDs($0, \.isTyped) }
+    Field("blobCids", "their CIDs", .cid) { $0.sortedCIDs(where: \.isTyped) }
     Field("legacyBlobCidCount", "distinct blobs in the old form") {
       $0.entries.count(where: \.isLegacy)
     }
     Field("legacyBlobCidsSha256", "the same for these") {
-      digest(of: sortedCIDs($0, \.isLegacy))
+      $0.digestOfCIDs(where: \.isLegacy)
     }
-    Field("legacyBlobCids", "their CIDs", .cid) { sortedCIDs($0, \.isLegacy) }
-  }
-
-  private static func sortedCIDs(
-    _ blobs: BlobTable, _ isMeant: (BlobTable.Entry) -> Bool
-  ) -> [String] {
-    blobs.entries.lazy.filter(isMeant).map { "\($0.cid)" }.sorted()
-  }
-
-  private static func digest(of cids: [String]) -> String {
-    var hash = SHA256()
-    for cid in cids { hash.update(Array("\(cid)\n".utf8).span) }
-    return "\(hash.finish())"
-  }
-}
-
-/// The SHA-256 over the lines `collection/rkey CID`, which come sorted from the walk.
-private struct RecordsDigest {
-  private var hasher = DigestBox()
-  private(set) var first: String?
-  private var lastLine: [UInt8] = []
-
-  var last: String? {
-    lastLine.isEmpty ? nil : String(decoding: lastLine.dropLast(), as: UTF8.self)
-  }
-
-  mutating func append(_ key: [UInt8], _ cidText: [UInt8]) {
-    lastLine.removeAll(keepingCapacity: true)
-    lastLine += key
-    lastLine.append(UInt8(ascii: " "))
-    lastLine += cidText
-    lastLine.append(UInt8(ascii: "\n"))
-    if first == nil { first = last }
-    hasher.update(lastLine.span)
-  }
-
-  func finish() -> SHA256Digest { hasher.finish() }
-
-  /// A hash that can be part of a value that is copied.
-  private final class DigestBox {
-    private var hash = SHA256()
-    func update(_ bytes: Span<UInt8>) { hash.update(bytes) }
-    func finish() -> SHA256Digest { hash.finish() }
+    Field("legacyBlobCids", "their CIDs", .cid) { $0.sortedCIDs(where: \.isLegacy) }
   }
 }

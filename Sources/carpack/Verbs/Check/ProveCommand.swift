@@ -1,5 +1,4 @@
 internal import ATProtocol
-internal import Archive
 internal import ArgumentParser
 internal import Extraction
 internal import IPLD

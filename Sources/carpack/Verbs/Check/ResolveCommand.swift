@@ -24,11 +24,7 @@ struct ResolveCommand: ReportingCommand {
     let identity = try runBlocking {
       try await IdentityResolver(network: try Network(options)).resolve(account)
     }
-    if json {
-      Self.report.print(identity)
-    } else {
-      Self.write(identity)
-    }
+    if json { Self.report.print(identity) } else { Self.printText(identity) }
     Console.flush()
     for warning in identity.warnings {
       common.say(.warning, "\(warning)")
@@ -46,25 +42,21 @@ struct ResolveCommand: ReportingCommand {
     }
   }
 
-  private static func write(_ identity: ResolvedIdentity) {
+  private static func printText(_ identity: ResolvedIdentity) {
     Console.print(identity.did.text)
-    let sources = identity.sources
-    var lines: [(name: String, value: String, source: String?)] = []
-    if let handle = identity.handle {
-      lines.append(("handle", "\(handle), both ways", sources.handle))
-    }
-    if let handle = identity.document.handle, handle != identity.handle {
-      lines.append(("claims", handle.text, sources.document))
-    }
-    lines.append(("server", identity.pds ?? "none", sources.pds ?? sources.document))
-    let key = identity.document.signingKey.map { "\($0.didKey), \($0.curve.rawValue)" }
-    lines.append(("key", key ?? "none", sources.document))
-    for line in lines {
-      let blanks = String(repeating: " ", count: 9 - line.name.count)
-      Console.print("  \(line.name)\(blanks)\(line.value)")
-      guard let source = line.source else { continue }
-      let isSet = source == ResolvedIdentity.Sources.user
-      Console.print("           \(isSet ? "" : "from ")\(source)")
+    let (document, sources) = (identity.document, identity.sources)
+    let claim = document.handle == identity.handle ? nil : document.handle
+    let key = document.signingKey.map { "\($0.didKey), \($0.curve.rawValue)" }
+    let facts: [(name: String, value: String?, source: String?)] = [
+      ("handle", identity.handle.map { "\($0), both ways" }, sources.handle),
+      ("claims", claim?.text, sources.document),
+      ("server", identity.pds ?? "none", sources.pds ?? sources.document),
+      ("key", key ?? "none", sources.document),
+    ]
+    for fact in facts where fact.value != nil {
+      let isSet = fact.source == ResolvedIdentity.Sources.user
+      let source = fact.source.map { isSet ? $0 : "from \($0)" }
+      Console.printRows([(fact.name, fact.value), ("", source)], width: 9)
     }
   }
 

@@ -23,33 +23,30 @@ struct SignerOptions: ParsableArguments {
   /// - Throws: ``Failure`` for a key or file that is none, and for a log that does not hold.
   func judge(_ commit: Commit) throws -> ProofLevels.Finding {
     if let key {
-      do throws(VerificationKeyError) {
-        return ProofLevels.Finding(commit, by: try VerificationKey(didKey: key))
-      } catch {
-        throw Failure("--key: \(error)", status: .usage)
-      }
+      return ProofLevels.Finding(commit, by: try VerificationKey(key, of: "--key"))
     }
     guard let identity else {
       return ProofLevels.Finding(
         nil, "not looked at: --identity or --key says who may have signed")
     }
-    let now = try Host.unixTime
     let bytes = try InputFile(identity).withBytes { $0.array }
-    let verdict: SignatureVerdict
     do {
-      if let document = Self.document(bytes) {
-        verdict = document.judge(commit, now: now)
-      } else {
-        let log = try PLCLog(bytes.span, of: commit.did)
-        verdict = try PLCHistory(validating: log, of: commit.did).judge(commit, now: now)
-      }
+      return try ProofLevels.Finding(commit, identity: bytes, now: try Host.unixTime)
     } catch let error where error is PLCLogError || error is PLCFault {
       throw Failure("\(identity): \(error)", status: .notGenuine, at: identity)
     }
-    return ProofLevels.Finding(verdict)
   }
+}
 
-  private static func document(_ bytes: [UInt8]) -> DIDDocument? {
-    do throws(DIDDocumentError) { return try DIDDocument(bytes.span) } catch { return nil }
+extension VerificationKey {
+  /// The key that an option gives.
+  ///
+  /// - Throws: ``Failure`` for what is none.
+  init(_ text: String, of option: String) throws {
+    do throws(VerificationKeyError) {
+      try self.init(didKey: text)
+    } catch {
+      throw Failure("\(option): \(error)", status: .usage)
+    }
   }
 }

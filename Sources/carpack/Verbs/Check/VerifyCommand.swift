@@ -2,6 +2,7 @@ internal import ATProtocol
 internal import Archive
 internal import ArgumentParser
 internal import Files
+internal import IPLD
 internal import Reports
 internal import Snapshots
 internal import SystemPackage
@@ -26,7 +27,7 @@ struct VerifyCommand: ReportingCommand, ConfigurableOptions {
     help: ArgumentHelp(
       "Ask for a level of proof of the snapshots that decide.",
       valueName: "level"))
-  var require: RequiredLevel?
+  var require: ProofLevels.Level?
 
   @Option(
     help: ArgumentHelp(
@@ -67,10 +68,12 @@ struct VerifyCommand: ReportingCommand, ConfigurableOptions {
   }
 
   private func verify(_ opened: OpenedArchive, isOne: Bool) throws -> ExitStatus {
+    let key = try key.map { try VerificationKey($0, of: "--key") }
     let verifier = SnapshotVerifier(
-      digestsAllCARs: cars, judging: try terms(),
+      digestsAllCARs: cars, judging: (try Host.unixTime, key),
       observer: ProgressLine.observer(quiet: common.quiet))
-    let wanted = try scope(opened)
+    let wanted = try SnapshotVerifier.Scope(
+      choice.selector, of: choice.accountOption.account, in: opened.history)
     let report = try verifier.verify(opened.reader, quick ? .quick : .full, wanted)
     Console.endProgress()
     // What was asked of some snapshots only says nothing of the whole file. Where the file is not
@@ -81,7 +84,7 @@ struct VerifyCommand: ReportingCommand, ConfigurableOptions {
         committedLength: opened.reader.generation.committedLength
       ).put(on: path)
     }
-    let rendering = VerifyReport(opened, report)
+    let rendering = VerifyReport(opened: opened, report: report)
     if json { try rendering.printJSON() } else { rendering.printText(common, isOne: isOne) }
     Console.flush()
     return .worst(
@@ -89,54 +92,55 @@ struct VerifyCommand: ReportingCommand, ConfigurableOptions {
       try expectedHead(opened, report), requiredLevel(opened, report))
   }
 
-  private func terms() throws -> ProofTerms {
-    let now = try Host.unixTime
-    guard let key else { return (now, nil) }
-    do throws(VerificationKeyError) {
-      return (now, try VerificationKey(didKey: key))
-    } catch {
-      throw Failure("--key: \(error)", status: .usage)
-    }
-  }
-
   private func expectedHead(_ opened: OpenedArchive, _ report: SnapshotVerifier.Report) throws
     -> ExitStatus
   {
     let head = report.archive.generation.head.map { "\($0.cid)" }
     guard let expect, head != expect else { return .success }
+    var finding = ProofLevels.Finding(
+      false, "\(opened.name): the head is \(head ?? "lost"), not \(expect)")
     if AtomicFile.isTaken(FilePath(expect)) {
-      return try ExpectedHead(file: expect, key: headKey).check(opened, common)
+      let key = try headKey.map { try VerificationKey($0, of: "--head-key") }
+      let generation = opened.reader.generation
+      finding = try statement(in: expect)
+        .judge(expect, by: key, opened.name, generation, opened.history)
     }
-    Console.say(.notGenuine, "\(opened.name): the head is \(head ?? "lost"), not \(expect)")
-    return .notGenuine
+    guard finding.isHeld == true else {
+      Console.say(.notGenuine, finding.why)
+      return .notGenuine
+    }
+    common.say(finding.why)
+    return .success
+  }
+
+  /// A signed statement that an archive had a head.
+  private func statement(in file: String) throws -> HeadStatement {
+    let input = try InputFile(file)
+    guard input.count <= HeadStatement.maximumLength else {
+      throw Failure("\(file) is too long to be a signed head", status: .damaged, at: file)
+    }
+    do {
+      return try HeadStatement(input.withBytes { $0.array })
+    } catch let error as BackupError {
+      throw Failure(error).of(file)
+    }
   }
 
   /// What it comes to that a level that was asked for does not hold.
   private func requiredLevel(_ opened: OpenedArchive, _ report: SnapshotVerifier.Report)
     -> ExitStatus
   {
-    guard let require = require?.level else { return .success }
+    guard let require else { return .success }
     var status = ExitStatus.success
     for snapshot in report.snapshots where snapshot.isJudged {
       guard let finding = snapshot.levels?[require], finding.isHeld != true else { continue }
-      status =
-        require == .intact || require == .wellFormed
-        ? .damaged : require == .complete ? .incomplete : .notGenuine
+      status = require.statusOfLack
       Console.say(
         .error,
         "\(opened.name): snapshot \(snapshot.entry.number) is not \(require.rawValue): \(finding.why)"
       )
     }
     return status
-  }
-
-  private func scope(_ opened: OpenedArchive) throws -> SnapshotVerifier.Scope {
-    let selector = try choice.selector
-    guard selector != nil || choice.accountOption.account != nil else { return .all }
-    let history = try opened.history
-    let account = try history.account(choice.accountOption.account)
-    if let selector { return .snapshots(try history.select(selector, of: account)) }
-    return account.map { .account($0) } ?? .all
   }
 }
 
@@ -150,14 +154,13 @@ extension SnapshotVerifier.Verdict {
   }
 }
 
-/// A level of proof as an argument.
-struct RequiredLevel: ExpressibleByArgument {
-  let level: ProofLevels.Level
-
-  init?(argument: String) {
-    guard let level = ProofLevels.Level(rawValue: argument) else { return nil }
-    self.level = level
+extension ProofLevels.Level: ExpressibleByArgument {
+  /// What it comes to that it does not hold.
+  fileprivate var statusOfLack: ExitStatus {
+    switch self {
+    case .intact, .wellFormed: .damaged
+    case .signed, .identityProven, .continuous: .notGenuine
+    case .complete: .incomplete
+    }
   }
-
-  static var allValueStrings: [String] { ProofLevels.Level.allCases.map(\.rawValue) }
 }

@@ -40,7 +40,7 @@ struct VerifyProofCommand: ReportingCommand {
       throw Failure("the proof is of \(proof.did), not of \(did)", status: .notGenuine, at: file)
     }
     let verdict = try signer.judge(proof.commit)
-    if json { Self.report.print((file, proof, verdict)) } else { write(proof, verdict) }
+    if json { Self.report.print((file, proof, verdict)) } else { printText(proof, verdict) }
     Console.flush()
     if verdict.isHeld == false {
       Console.say(.notGenuine, verdict.why)
@@ -54,25 +54,26 @@ struct VerifyProofCommand: ReportingCommand {
     }
   }
 
-  private func write(_ proof: RecordProof, _ verdict: ProofLevels.Finding) {
-    let isThere: Bool
-    switch proof.finding {
-    case .record(let cid, let bytes):
-      isThere = true
+  private func printText(_ proof: RecordProof, _ verdict: ProofLevels.Finding) {
+    let isThere = proof.finding != .absent
+    if case .record(let cid, let bytes) = proof.finding {
       Console.print("\(proof.path.text) was there: \(cid)")
       let rendering = RecordRendering(bytes.span)
       if rendering.isJSON { Console.print(rendering.bytes.span) }
-    case .absent:
-      isThere = false
+    } else {
       Console.print("\(proof.path.text) was not there")
     }
-    Console.print("  account   \(proof.did)")
-    Console.print("  commit    \(proof.commitCID)\(proof.rev.map { " at \($0.text)" } ?? "")")
-    Console.print("  signed    \(verdict.why)")
-    if proof.extraBlocks + proof.duplicateBlocks > 0 {
+    let revision = proof.rev.map { " at \($0.text)" } ?? ""
+    Console.printRows(
+      [
+        ("account", proof.did.text), ("commit", "\(proof.commitCID)\(revision)"),
+        ("signed", verdict.why),
+      ], width: 10)
+    let surplus = proof.extraBlocks + proof.duplicateBlocks
+    if surplus > 0 {
       common.say(
         .note,
-        "\(Quantity.count(proof.extraBlocks + proof.duplicateBlocks, "block")) more than it takes to prove that the record was \(isThere ? "" : "not ")there"
+        "\(Quantity.count(surplus, "block")) more than it takes to prove that the record was \(isThere ? "" : "not ")there"
       )
     }
   }

@@ -7,16 +7,14 @@ internal import Verification
 
 /// What `carpack verify` found, as text or JSON.
 struct VerifyReport {
-  private let opened: OpenedArchive
-  private let report: SnapshotVerifier.Report
+  let opened: OpenedArchive
+  let report: SnapshotVerifier.Report
 
   /// How many lines there are at most of one kind.
   private static let maximumLines = 100
 
-  init(_ opened: OpenedArchive, _ report: SnapshotVerifier.Report) {
-    self.opened = opened
-    self.report = report
-  }
+  /// Whether what is said of a snapshot has to say of which.
+  private var areSeveral: Bool { report.snapshots.count > 1 }
 
   // MARK: Text
 
@@ -24,8 +22,7 @@ struct VerifyReport {
     sayDamage()
     sayLostBlobs()
     for (number, why) in report.doubts {
-      Console.say(
-        .notGenuine, report.snapshots.count > 1 ? "snapshot \(number): \(why)" : why)
+      Console.say(.notGenuine, areSeveral ? "snapshot \(number): \(why)" : why)
     }
     for snapshot in report.snapshots where snapshot.isJudged {
       common.say(snapshot.unreadable, of: place(snapshot))
@@ -45,22 +42,25 @@ struct VerifyReport {
     let verdict = isDoubtful ? Console.red("not genuine") : Self.coloured(report.verdict)
     Console.print("\(opened.name): \(verdict)")
     guard isOne else { return }
-    printFile()
-    printSnapshots()
+    for line in fileLines + snapshotLines { Console.print("  \(line)") }
     printLevels()
     if let head = report.archive.generation.head { Console.print("  head \(head.cid)") }
-    printSafety()
-    sayHint()
+    if let safe = report.safe {
+      Console.print("  \(Quantity.allSafe(records: safe.records, blobs: safe.blobs))")
+    }
+    if report.verdict == .damaged {
+      Console.say(
+        "hint: \"carpack repair --from COPY\" or \"carpack backup\" write again what is damaged; \"carpack repair -o NEW\" makes a new archive of what is left"
+      )
+    }
   }
 
   /// Prints what is proven of the snapshots that decide.
   private func printLevels() {
     for snapshot in report.snapshots.filter(\.isJudged).prefix(Self.maximumLines) {
       guard let levels = snapshot.levels else { continue }
-      if report.snapshots.count > 1 {
-        Console.print("  proven of snapshot \(snapshot.entry.number)")
-      }
-      for level in ProofLevels.Level.allCases {
+      if areSeveral { Console.print("  proven of snapshot \(snapshot.entry.number)") }
+      let rows = ProofLevels.Level.allCases.map { level -> (String, String?) in
         let finding = levels[level]
         let word =
           switch finding.isHeld {
@@ -68,23 +68,10 @@ struct VerifyReport {
           case false?: Console.red("no ")
           case nil: "-  "
           }
-        let name = level.rawValue + String(repeating: " ", count: 17 - level.rawValue.count)
-        Console.print("    \(name)\(word)  \(finding.why)")
+        return (level.rawValue, "\(word)  \(finding.why)")
       }
+      Console.printRows(rows, indent: 4, width: 17)
     }
-  }
-
-  /// Says in the last line that nothing is missing, if everything was looked at and nothing is.
-  private func printSafety() {
-    let judged = report.snapshots.filter(\.isJudged)
-    guard report.verdict == .intact, report.doubts.isEmpty, report.archive.isComplete,
-      !judged.isEmpty,
-      judged.allSatisfy({ $0.blobs.missing == 0 })
-    else { return }
-    let (records, blobs) = judged.reduce((0, 0)) { sum, snapshot in
-      (sum.0 + snapshot.entry.counts.records, sum.1 + snapshot.entry.blobs.referenced)
-    }
-    Console.print("  \(Quantity.allSafe(records: records, blobs: blobs))")
   }
 
   /// Says what is damaged of the file and of the snapshots: what several of these have in common only
@@ -116,91 +103,77 @@ struct VerifyReport {
 
   private func sayLostBlobs() {
     for snapshot in report.snapshots {
-      let place = place(snapshot)
-      func say(
-        _ mark: Mark, _ blobs: [SnapshotVerifier.LostBlob],
-        where isMeant: (SnapshotVerifier.LostBlob) -> Bool = { _ in true }
-      ) {
-        // There may be very many: none is copied.
-        Console.say(
-          mark, blobs.lazy.filter(isMeant).map { place + text($0) },
-          of: blobs.count(where: isMeant),
-          all: "carpack missing \(opened.name)")
-      }
-      say(mark(snapshot), snapshot.damagedBlobs)
+      say(mark(snapshot), snapshot.damagedBlobs, of: snapshot)
       if snapshot.isJudged, let fault = snapshot.entry.blobs.listFault {
-        Console.say(.incomplete, "\(place)\(fault.sentence)")
+        Console.say(.incomplete, "\(place(snapshot))\(fault.sentence)")
       }
-      say(.missing, snapshot.missingBlobs) { $0.accepted == nil }
-      say(.acceptedAsLost, snapshot.missingBlobs) { $0.accepted != nil }
+      // There may be very many: none is copied.
+      let missing = snapshot.missingBlobs.lazy
+      say(.missing, missing.filter { $0.accepted == nil }, of: snapshot)
+      say(.acceptedAsLost, missing.filter { $0.accepted != nil }, of: snapshot)
     }
+  }
+
+  private func say(
+    _ mark: Mark, _ blobs: some Collection<SnapshotVerifier.LostBlob>,
+    of snapshot: SnapshotVerifier.SnapshotReport
+  ) {
+    Console.say(
+      mark, blobs.lazy.map { place(snapshot) + text($0) }, of: blobs.count,
+      all: "carpack missing \(opened.name)")
   }
 
   /// Of which snapshot something is said, where there are several.
   private func place(_ snapshot: SnapshotVerifier.SnapshotReport) -> String {
-    report.snapshots.count > 1 ? "snapshot \(snapshot.entry.number): " : ""
+    areSeveral ? "snapshot \(snapshot.entry.number): " : ""
   }
 
-  private func printFile() {
+  private var fileLines: [String] {
     let archive = report.archive
-    Console.print(
-      "  \(Quantity.bytes(archive.byteCount)) in \(Quantity.count(Int(clamping: archive.frameCount), "data frame")), \(Quantity.count(Int(clamping: archive.sectionCount), "section")) \(archive.isComplete ? "hashed" : "not hashed (--quick)")"
-        + (archive.unverifiableCount > 0
-          ? ", \(archive.unverifiableCount) of them under a hash function that cannot be checked"
-          : ""))
-    if archive.supersededBytes > 0 {
-      Console.print(
-        "  \(Quantity.bytes(archive.supersededBytes)) of them superseded: repaired around, they count no more"
-      )
-    }
+    let (unknown, superseded) = (archive.unverifiableCount, archive.supersededBytes)
+    let kind = archive.isComplete ? "hashed" : "not hashed (--quick)"
+    let rest =
+      unknown > 0 ? ", \(unknown) of them under a hash function that cannot be checked" : ""
+    let size =
+      "\(Quantity.bytes(archive.byteCount)) in \(Quantity.count(Int(clamping: archive.frameCount), "data frame")), \(Quantity.count(Int(clamping: archive.sectionCount), "section")) \(kind)\(rest)"
+    guard superseded > 0 else { return [size] }
+    return [
+      size,
+      "\(Quantity.bytes(superseded)) of them superseded: repaired around, they count no more",
+    ]
   }
 
-  private func printSnapshots() {
+  /// The snapshots that decide, and those with which something is wrong.
+  private var snapshotLines: [String] {
     let snapshots = report.snapshots
-    if snapshots.count > 1 {
-      let counts = [SnapshotVerifier.Verdict.intact, .incomplete, .damaged].compactMap { verdict in
-        let count = snapshots.count { $0.verdict == verdict }
-        return count > 0 ? "\(Quantity.grouped(count)) \(verdict.rawValue)" : nil
-      }
-      Console.print(
-        "  \(Quantity.count(snapshots.count, "snapshot")): \(counts.joined(separator: ", "))")
+    let counts = SnapshotVerifier.Verdict.allCases.compactMap { verdict in
+      let count = snapshots.count { $0.verdict == verdict }
+      return count > 0 ? "\(Quantity.grouped(count)) \(verdict.rawValue)" : nil
     }
-    // Those that decide, and those with which something is wrong.
+    var lines =
+      areSeveral
+      ? ["\(Quantity.count(snapshots.count, "snapshot")): \(counts.joined(separator: ", "))"] : []
     let shown = snapshots.filter { $0.isJudged || $0.verdict != .intact }
-    for snapshot in shown.prefix(Self.maximumLines) {
-      let entry = snapshot.entry
-      let verdict =
-        snapshots.count > 1 && snapshot.verdict != .intact
-        ? ": \(Self.coloured(snapshot.verdict))" : ""
-      Console.print(
-        "  \(snapshots.count > 1 ? "\(entry.number)  " : "")\(entry.handle?.text ?? entry.did.text)\(entry.rev.map { " at \($0.text)" } ?? ""): \(holdings(of: snapshot))\(Self.acceptance(snapshot))\(verdict)"
-      )
+    lines += shown.prefix(Self.maximumLines).map(line)
+    let more = shown.count - Self.maximumLines
+    if more > 0 { lines.append("and \(Quantity.grouped(more)) more like these") }
+    return lines
+  }
+
+  /// What is here now of a snapshot.
+  private func line(_ snapshot: SnapshotVerifier.SnapshotReport) -> String {
+    let (entry, accepted) = (snapshot.entry, snapshot.blobs.accepted)
+    let revision = entry.rev.map { " at \($0.text)" } ?? ""
+    let holdings =
+      (snapshot.remains ?? entry.remains)?.sentence
+      ?? "\(Quantity.count(entry.counts.records, "record")), \(Quantity.grouped(snapshot.heldBlobCount)) of \(Quantity.count(entry.blobs.referenced, "blob")) held"
+    var line = "\(entry.handle?.text ?? entry.did.text)\(revision): \(holdings)"
+    if accepted > 0 {
+      line += ", \(Quantity.count(accepted, "loss was", "losses were")) accepted"
     }
-    if shown.count > Self.maximumLines {
-      Console.print("  and \(Quantity.grouped(shown.count - Self.maximumLines)) more like these")
-    }
-  }
-
-  private static func acceptance(_ snapshot: SnapshotVerifier.SnapshotReport) -> String {
-    let count = snapshot.blobs.accepted
-    return count > 0 ? ", \(Quantity.count(count, "loss was", "losses were")) accepted" : ""
-  }
-
-  /// How many of the records and blobs of a snapshot are here now.
-  private func holdings(of snapshot: SnapshotVerifier.SnapshotReport) -> String {
-    let (records, referenced) = (snapshot.entry.counts.records, snapshot.entry.blobs.referenced)
-    if let remains = snapshot.remains ?? snapshot.entry.remains { return remains.sentence }
-    let held = max(0, referenced - snapshot.blobs.missing - snapshot.damagedBlobCount)
-    return
-      "\(Quantity.count(records, "record")), \(Quantity.grouped(held)) of \(Quantity.count(referenced, "blob")) held"
-  }
-
-  /// Says what to do about damage.
-  private func sayHint() {
-    guard report.verdict == .damaged else { return }
-    Console.say(
-      "hint: \"carpack repair --from COPY\" or \"carpack backup\" write again what is damaged; \"carpack repair -o NEW\" makes a new archive of what is left"
-    )
+    guard areSeveral else { return line }
+    let verdict = snapshot.verdict == .intact ? "" : ": \(Self.coloured(snapshot.verdict))"
+    return "\(entry.number)  \(line)\(verdict)"
   }
 
   private static func coloured(_ verdict: SnapshotVerifier.Verdict) -> String {
@@ -213,7 +186,7 @@ struct VerifyReport {
 
   private func text(_ blob: SnapshotVerifier.LostBlob) -> String {
     var text = "\(blob.cid)"
-    let facts = [blob.mimeType, blob.size.map { Quantity.bytes($0) }].compactMap { $0 }
+    let facts = [blob.mimeType, blob.size.map { Quantity.bytes($0) }].compactMap(\.self)
     if !facts.isEmpty { text += " (\(facts.joined(separator: ", ")))" }
     if let record = blob.record { text += " of \(record)" }
     return "\(text): \(blob.why)"
@@ -222,9 +195,7 @@ struct VerifyReport {
   // MARK: JSON
 
   func printJSON() throws {
-    let newest = try report.snapshots.first.map {
-      try ArchivedSnapshot($0.entry.cid, in: opened.reader).snapshot
-    }
+    let newest = try report.snapshots.first.map { try opened.snapshot($0.entry).snapshot }
     Self.report.print((opened.name, report, newest))
   }
 
