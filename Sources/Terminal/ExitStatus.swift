@@ -36,6 +36,14 @@ package struct ExitStatus: Error, Equatable {
     statuses.first { !order.contains($0) } ?? order.first(where: statuses.contains) ?? .success
   }
 
+  /// Ends a command with the worst of these.
+  ///
+  /// - Throws: it, unless that is a success.
+  package static func end(with statuses: ExitStatus...) throws {
+    let status = worst(statuses)
+    if status != .success { throw status }
+  }
+
   /// Ends the process.
   package func leave() -> Never { exit(number) }
 }

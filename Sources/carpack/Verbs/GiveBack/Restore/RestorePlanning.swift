@@ -8,57 +8,64 @@ internal import Terminal
 internal import XRPC
 
 /// `carpack restore --plan`: what would be done and what is needed.
-struct RestorePlanning {
-  let command: RestoreCommand
-
-  func run(_ snapshot: ArchivedSnapshot, _ networkOptions: NetworkOptions) throws {
-    let target = command.to ?? ""
-    let plan = try runBlocking {
+extension RestoreCommand {
+  func showPlan(_ snapshot: ArchivedSnapshot, _ networkOptions: NetworkOptions) throws {
+    let plan = try runBlocking { [target = to ?? ""] in
       try await RestorePlan(snapshot, to: target, network: Network(networkOptions))
     }
-    if Console.isJSON { RestoreReports.plan.print(plan) } else { printText(plan) }
-    if plan.unrestored.count > plan.unrestored.acceptedCount { throw ExitStatus.incomplete }
-  }
-
-  private func printText(_ plan: RestorePlan) {
-    let source = plan.source
-    Console.print(
-      "account      \(source.did)\(plan.handle.map { ", \($0)" } ?? "")")
-    Console.print(
-      "snapshot     \(source.archived.snapshot.rev.map { "revision \($0), " } ?? "")made \(source.archived.snapshot.createdAt)"
-    )
-    Console.print(
-      "from         \(plan.old?.url ?? "no server")\(plan.old.map { " (\($0.standing.sentence))" } ?? "")"
-    )
-    Console.print("to           \(plan.server.url) (\(plan.server.facts.did))")
-    Console.print(
-      "repository   \(Quantity.count(source.recordCount, "record")), \(Quantity.bytes(source.byteCount))"
-    )
-    Console.print(
-      "blobs        \(Quantity.grouped(plan.upload.count)) to send, \(Quantity.bytes(plan.upload.bytes)); \(Quantity.grouped(plan.unrestored.count)) would be missing"
-    )
-    Console.print("preferences  \(plan.hasPreferences ? "in the archive" : "not in the archive")")
-    if plan.losesHandle, let handle = plan.handle {
-      Console.print(
-        "handle       \(handle) goes with the old server; the new one gives out names under \(plan.server.facts.userDomains.joined(separator: ", "))"
-      )
+    if json {
+      RestoreDisplay.plan.print(plan)
+    } else {
+      for (name, text) in plan.rows {
+        Console.print(name + String(repeating: " ", count: 13 - name.count) + text)
+      }
+      plan.unrestored.say()
+      for warning in plan.warnings { common.say(.note, warning) }
     }
-    for need in plan.needs { Console.print("needed       \(need)") }
-    Console.print(
-      "steps        account, repository, blobs, comparison, \(plan.hasPreferences ? "preferences, " : "")then, when you agree: identity, activation"
-    )
-    for blob in plan.unrestored.first.prefix(Console.maximumTold) {
-      Console.say(
-        .missing, "\(blob.cid)\(blob.record.map { " of \($0)" } ?? ""): \(blob.reason.sentence)")
-    }
-    let more = plan.unrestored.count - Console.maximumTold
-    if more > 0 { Console.say(.missing, "and \(Quantity.grouped(more)) more; --json lists them") }
-    for warning in plan.warnings { command.reporting.common.say(.note, warning) }
+    if !plan.unrestored.areAccepted { throw ExitStatus.incomplete }
   }
-
 }
 
 extension RestorePlan {
+  /// What a person reads: what each text is about, and the text.
+  fileprivate var rows: [(String, String)] {
+    let snapshot = source.archived.snapshot
+    var rows = [
+      ("account", "\(source.did)\(handle.map { ", \($0)" } ?? "")"),
+      (
+        "snapshot",
+        "\(snapshot.rev.map { "revision \($0), " } ?? "")made \(snapshot.createdAt)"
+      ),
+      ("from", old.map { "\($0.url) (\($0.standing.sentence))" } ?? "no server"),
+      ("to", "\(server.url) (\(server.facts.did))"),
+      (
+        "repository",
+        "\(Quantity.count(source.recordCount, "record")), \(Quantity.bytes(source.byteCount))"
+      ),
+      (
+        "blobs",
+        "\(Quantity.grouped(upload.count)) to send, \(Quantity.bytes(upload.bytes)); \(Quantity.grouped(unrestored.count)) would be missing"
+      ),
+      ("preferences", hasPreferences ? "in the archive" : "not in the archive"),
+    ]
+    if losesHandle, let handle {
+      let domains = server.facts.userDomains.joined(separator: ", ")
+      rows.append(
+        (
+          "handle",
+          "\(handle) goes with the old server; the new one gives out names under \(domains)"
+        ))
+    }
+    rows += needs.map { ("needed", $0) }
+    let preferences = hasPreferences ? "preferences, " : ""
+    rows.append(
+      (
+        "steps",
+        "account, repository, blobs, comparison, \(preferences)then, when you agree: identity, activation"
+      ))
+    return rows
+  }
+
   /// How many blobs the reference server takes a day.
   private static let uploadsADay = 1000
 
