@@ -31,14 +31,16 @@ package struct Selection: Sendable {
   package var isAll: Bool { car && records && blobs && metadata }
 
   /// Everything but ``privateData``.
-  package static let all = {
-    var all = Selection()
-    (all.car, all.records, all.blobs, all.metadata) = (true, true, true, true)
-    return all
-  }()
+  package static let all = Selection(car: true, records: true, blobs: true, metadata: true)
 
-  /// Nothing selected.
-  package init() {}
+  /// Whole kinds of things; nothing, unless it is said.
+  package init(
+    car: Bool = false, records: Bool = false, blobs: Bool = false, metadata: Bool = false,
+    privateData: Bool = false
+  ) {
+    (self.car, self.records, self.blobs, self.metadata) = (car, records, blobs, metadata)
+    self.privateData = privateData
+  }
 }
 
 /// How things are extracted.
