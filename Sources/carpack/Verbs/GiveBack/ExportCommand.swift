@@ -1,7 +1,6 @@
 internal import ATProtocol
 internal import ArgumentParser
 internal import Extraction
-internal import IPLD
 internal import Reports
 internal import Repository
 internal import Snapshots

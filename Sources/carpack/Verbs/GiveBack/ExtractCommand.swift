@@ -1,9 +1,7 @@
-internal import ATProtocol
 internal import Archive
 internal import ArgumentParser
 internal import Extraction
 internal import Files
-internal import IPLD
 internal import Reports
 internal import Snapshots
 internal import SystemPackage

@@ -1,4 +1,3 @@
-internal import ATProtocol
 internal import Archive
 internal import ArgumentParser
 internal import Copying

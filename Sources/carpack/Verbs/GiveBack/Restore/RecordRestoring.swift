@@ -4,7 +4,6 @@ internal import HTTP
 internal import Restore
 internal import Snapshots
 internal import Terminal
-internal import XRPC
 
 /// `carpack restore --record`: single records back into the account where it is now.
 extension RestoreCommand {

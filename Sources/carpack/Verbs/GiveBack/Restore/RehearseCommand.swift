@@ -1,11 +1,7 @@
 internal import ATProtocol
 internal import ArgumentParser
-internal import HTTP
-internal import Reports
 internal import Restore
-internal import SystemPackage
 internal import Terminal
-internal import XRPC
 
 /// `carpack rehearse`: a restore that stops before anything that cannot be undone.
 struct RehearseCommand: ReportingCommand {

@@ -1,12 +1,9 @@
 internal import ATProtocol
 internal import ArgumentParser
 internal import HTTP
-internal import IPLD
 internal import Restore
 internal import Snapshots
-internal import SystemPackage
 internal import Terminal
-internal import XRPC
 
 /// Logging in with the account's own password.
 struct OwnerLogin: ParsableArguments {

@@ -1,17 +1,12 @@
 internal import ATProtocol
-internal import Archive
 internal import ArgumentParser
 internal import Files
 internal import HTTP
-internal import IPLD
-internal import Remote
 internal import Reports
 internal import Restore
 internal import Snapshots
-internal import Synchronization
 internal import SystemPackage
 internal import Terminal
-internal import XRPC
 
 /// `carpack restore`: an account from an archive back onto a server.
 struct RestoreCommand: ReportingCommand {

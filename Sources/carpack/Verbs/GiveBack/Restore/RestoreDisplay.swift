@@ -1,5 +1,4 @@
 internal import ATProtocol
-internal import Files
 internal import HTTP
 internal import IPLD
 internal import Remote
