@@ -132,6 +132,32 @@ extension Selection {
     return found.joined().filter { seen.insert($0).inserted }
   }
 
+  /// Chooses what words mean instead of all records and blobs: records and the blobs that they
+  /// refer to, or of these two the kind that is selected; no items if records refer to no blob.
+  ///
+  /// - Throws: as ``items(_:in:takesBlobs:observer:)`` does.
+  package mutating func choose(
+    _ words: [String], in archived: ArchivedSnapshot, observer: @escaping Progress.Observer
+  ) throws {
+    items = try Self.items(words, in: archived, takesBlobs: !records, observer: observer)
+    guard blobs != records else { return }
+    items.removeAll { if case .record = $0 { blobs } else { false } }
+    (records, blobs) = (false, false)
+  }
+
+  /// Chooses what passes a filter instead of all records and blobs: both, or the kind that is
+  /// selected.
+  ///
+  /// - Throws: as ``ItemFilter/items(of:records:blobs:observer:)`` does.
+  package mutating func choose(
+    _ filter: ItemFilter, in archived: ArchivedSnapshot, observer: @escaping Progress.Observer
+  ) throws {
+    let takesBoth = records == blobs
+    items = try filter.items(
+      of: archived, records: records || takesBoth, blobs: blobs || takesBoth, observer: observer)
+    (records, blobs) = (false, false)
+  }
+
   /// The blobs of a record that is found through the tree.
   private static func blobs(of path: String, in archived: ArchivedSnapshot) throws -> [Item] {
     do {

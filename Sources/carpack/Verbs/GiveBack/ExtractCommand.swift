@@ -171,46 +171,34 @@ struct ExtractCommand: ReportingCommand, ConfigurableOptions {
       report.damaged.isEmpty ? .success : .damaged,
       report.refused.isEmpty ? .success : .refused,
       report.inTheWay.isEmpty ? .success : .cannotCreate,
-      report.missing.isEmpty && report.missingRecords.isEmpty && report.missingNodes.isEmpty
-        && !report.isCARPartial
-        ? .success : .incomplete)
+      report.isComplete ? .success : .incomplete)
   }
 
   /// What the words and options mean in a snapshot.
   private func selection(
     in snapshot: ArchivedSnapshot, of opened: OpenedArchive, _ observer: @escaping Progress.Observer
   ) throws -> Selection {
-    let isAll =
-      all || !(car || records || blobs || metadata || privateData) && selectors.isEmpty
+    let filter = try filter
+    let isChosen = car || records || blobs || metadata || privateData
+    let isAll = all || !isChosen && selectors.isEmpty && filter.hasNoOptions
     var selection = Selection(
       car: car || isAll, records: records || isAll, blobs: blobs || isAll,
       metadata: metadata || isAll, privateData: privateData)
-    let filter = try filter
     if !filter.hasNoOptions {
-      let isEither = records == blobs
-      selection = Selection()
-      selection.items = try filter.items(
-        of: snapshot, records: records || isEither, blobs: blobs || isEither, observer: observer)
+      try selection.choose(filter, in: snapshot, observer: observer)
     } else if !selectors.isEmpty {
-      selection.items = try opened.explainingAbsence(of: selectors, in: snapshot) {
-        try Selection.items(selectors, in: snapshot, takesBlobs: !records, observer: observer)
+      try opened.explainingAbsence(of: selectors, in: snapshot) {
+        try selection.choose(selectors, in: snapshot, observer: observer)
       }
-      if blobs != records {
-        selection.items.removeAll { if case .record = $0 { blobs } else { false } }
-        (selection.records, selection.blobs) = (false, false)
-        guard !selection.items.isEmpty else {
-          throw Failure(
-            "\(selectors.joined(separator: ", ")) refers to no blob", status: .noInput)
-        }
+      guard !selection.items.isEmpty else {
+        throw Failure("\(selectors.joined(separator: ", ")) refers to no blob", status: .noInput)
       }
     }
     return selection
   }
 
   private func say(_ report: SnapshotExtractor.Report, _ directory: String) {
-    for (what, why) in report.damaged {
-      Console.say(.damaged, "\(what): \(why)")
-    }
+    for (what, why) in report.damaged { Console.say(.damaged, "\(what): \(why)") }
     for name in report.refused {
       Console.say(.refused, "no file may have the name \(name.debugDescription)")
     }

@@ -1,4 +1,5 @@
 internal import ATProtocol
+internal import Files
 internal import HTTP
 internal import IPLD
 internal import Remote
@@ -14,16 +15,15 @@ internal import XRPC
 /// JSON on standard output, one object a line.
 final class RestoreDisplay: Sendable {
   private let common: CommonOptions
-  /// The line that shows progress; nil where none is shown.
-  private let line: Mutex<ProgressLine?>
+  /// Shows progress in a line, or nothing.
+  private let showProgress: @Sendable (Progress) -> Void
   /// When progress was written as JSON last.
   private let lastProgress = Mutex<ContinuousClock.Instant?>(nil)
   private static let progressInterval: Duration = .seconds(1)
 
   init(_ common: CommonOptions) {
     self.common = common
-    let isShown = !common.quiet && !Console.isJSON && Console.canRedraw
-    line = Mutex(isShown ? ProgressLine() : nil)
+    showProgress = ProgressLine.sharedObserver(quiet: common.quiet)
   }
 
   /// Restores an account, shows what happens, and says how it ended.
@@ -78,7 +78,7 @@ final class RestoreDisplay: Sendable {
           "\(wasDone ? "=" : "✓") \(step.sentence)\(answer.isEmpty ? "" : ": \(answer)")")
       }
     case .progress(let progress):
-      guard Console.isJSON else { return line.withLock { $0?.update(progress) } }
+      guard Console.isJSON else { return showProgress(progress) }
       if isTimeForProgress { tell(Self.progress, progress) {} }
     case .waiting(let seconds, let why):
       tell(Self.waiting, (seconds, why)) {

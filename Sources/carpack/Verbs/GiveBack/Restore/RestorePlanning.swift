@@ -65,58 +65,46 @@ extension RestorePlan {
     return rows
   }
 
-  /// How many blobs the reference server takes a day.
-  private static let uploadsADay = 1000
-
   /// What has to be given.
   var needs: [String] {
-    var needs: [String] = []
+    var needs: [String?] = [
+      "a key: the DID document names no server that could vouch for the account"
+    ]
     if let old {
-      if old.standing.isThere {
-        needs.append("the account's own password: --login (no app password)")
-        if source.did.method == "plc" {
-          needs.append("the code that \(old.url) sends by mail, or a rotation key of your own")
-        }
-      } else {
-        needs.append(
-          "a rotation key of your own: --recovery-key; without one the account cannot be moved, and --as-new makes another of the archive"
-        )
-        needs.append("a mail address for the account: --email")
-      }
-      if source.did.method == "web" {
-        needs.append("a change of the DID document, which is yours to make")
-      }
-    } else {
-      needs.append("a key: the DID document names no server that could vouch for the account")
+      let isThere = old.standing.isThere
+      needs = [
+        isThere
+          ? "the account's own password: --login (no app password)"
+          : "a rotation key of your own: --recovery-key; without one the account cannot be moved, and --as-new makes another of the archive",
+        isThere && source.did.method == "plc"
+          ? "the code that \(old.url) sends by mail, or a rotation key of your own" : nil,
+        isThere ? nil : "a mail address for the account: --email",
+        source.did.method == "web"
+          ? "a change of the DID document, which is yours to make" : nil,
+      ]
     }
     if server.facts.isInviteRequired { needs.append("an invite code of \(server.url): --invite") }
-    return needs
+    return needs.compactMap(\.self)
   }
 
   /// What a person should know.
   var warnings: [String] {
-    var warnings: [String] = []
-    if let old, isThere {
-      warnings.append("the account is on \(old.url) already: --blobs-only sends what it lacks")
-    }
-    if case .active(_, let head)? = old?.standing, head != source.head {
-      warnings.append(
-        "the account has gone on since this snapshot: run \"carpack backup\" first, or choose this one with --at"
-      )
-    }
-    if upload.count > Self.uploadsADay {
-      let days = (upload.count + Self.uploadsADay - 1) / Self.uploadsADay
-      warnings.append(
-        "the reference server takes 1,000 blobs a day: with such a limit it takes \(days) days, and is waited for"
-      )
-    }
-    if server.facts.blobLimit == nil {
-      warnings.append("the new server does not say how long a blob may be")
-    }
-    warnings += source.oddities
-    warnings.append(
+    let warnings: [String?] = [
+      old.flatMap {
+        isThere
+          ? "the account is on \($0.url) already: --blobs-only sends what it lacks" : nil
+      },
+      isOutdated
+        ? "the account has gone on since this snapshot: run \"carpack backup\" first, or choose this one with --at"
+        : nil,
+      uploadDays > 1
+        ? "the reference server takes 1,000 blobs a day: with such a limit it takes \(uploadDays) days, and is waited for"
+        : nil,
+      server.facts.blobLimit == nil
+        ? "the new server does not say how long a blob may be" : nil,
+    ]
+    return warnings.compactMap(\.self) + source.oddities + [
       "a server may refuse a repository of \(source.byteCount) bytes for its length, which it does not say beforehand"
-    )
-    return warnings
+    ]
   }
 }
