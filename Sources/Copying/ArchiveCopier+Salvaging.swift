@@ -1,7 +1,9 @@
 package import ATProtocol
 package import Archive
+package import Files
 package import IPLD
 package import Snapshots
+package import SystemPackage
 
 /// Makes a new archive of what is left of a damaged one.
 ///
@@ -38,6 +40,32 @@ extension ArchiveCopier {
     /// Whether nothing was lost.
     package var isWhole: Bool {
       lostSectionCount == 0 && lostSnapshots.isEmpty && snapshots.allSatisfy(\.loss.isNone)
+    }
+  }
+
+  /// Salvages an archive into a file, which is discarded if anything fails.
+  ///
+  /// - Parameters:
+  ///   - reader: the damaged archive.
+  ///   - target: the new file.
+  ///   - provenance: by whom, for a snapshot whose manifest is lost.
+  ///   - willWrite: receives the name of the temporary file once it is there.
+  /// - Throws: as the other does; what of `reader` could not be fetched.
+  package func salvage(
+    _ reader: ArchiveReader, to target: AtomicFile, by provenance: SnapshotBuilder.Provenance,
+    willWrite: (FilePath) -> Void
+  ) throws -> SalvageReport {
+    do {
+      let new = try target.storage()
+      willWrite(target.temporaryPath)
+      let report = try salvage(reader, into: new, by: provenance)
+      // What could not be fetched is not lost.
+      try reader.checkFetched()
+      try target.publishArchive()
+      return report
+    } catch {
+      target.discard()
+      throw error
     }
   }
 

@@ -192,6 +192,17 @@ extension RetentionPolicy {
   /// bytes the archive has grown.
   package typealias Report = (plan: Plan, generation: Generation, bytesAdded: UInt64)
 
+  /// What ``prune(_:name:forgetting:account:)`` would do, which only reads the archive.
+  package func plan(
+    _ reader: ArchiveReader, name: String, forgetting named: Set<Int>,
+    account: (SnapshotHistory) throws -> DID?
+  ) throws -> Report {
+    let archive = try SourceArchive(reader, name: name, allowsTail: true)
+    let plan = try Plan(
+      archive.history, self, forgetting: named, account: try account(archive.history))
+    return (plan, archive.reader.generation, 0)
+  }
+
   /// Forgets what the policy does not keep.
   ///
   /// If it keeps everything, nothing is written. Otherwise all checksums are compared before the

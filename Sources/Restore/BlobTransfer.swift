@@ -269,6 +269,8 @@ package struct UnrestoredBlobs: Sendable {
   package private(set) var acceptedCount = 0
   /// The first of them.
   package private(set) var first: [UnrestoredBlob] = []
+  /// Whether all of them are such as are accepted.
+  package var areAccepted: Bool { count <= acceptedCount }
 
   /// The most blobs that are listed.
   private static let maximumListed = 1000

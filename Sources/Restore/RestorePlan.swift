@@ -26,6 +26,15 @@ package struct RestorePlan: Sendable {
   /// Whether the archive has preferences to give back.
   package let hasPreferences: Bool
 
+  /// How many blobs the reference server takes a day.
+  private static let uploadsADay = 1000
+
+  /// How many days sending the blobs takes with the reference server's limit.
+  package var uploadDays: Int { (upload.count + Self.uploadsADay - 1) / Self.uploadsADay }
+  /// Whether something was written to the account since the snapshot was made.
+  package var isOutdated: Bool {
+    if case .active(_, let head)? = old?.standing { head != source.head } else { false }
+  }
   /// Whether the account is on the new server already.
   package var isThere: Bool { old.map { AccountRestore.isSame($0.url, server.url) } ?? false }
 

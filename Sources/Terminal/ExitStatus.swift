@@ -39,6 +39,11 @@ package struct ExitStatus: Error, Equatable {
   /// Ends the verb with it, unless it is success.
   package func finish() throws(ExitStatus) { if self != .success { throw self } }
 
+  /// Ends a command with the worst of these, unless that is success.
+  package static func end(with statuses: ExitStatus...) throws(ExitStatus) {
+    try worst(statuses).finish()
+  }
+
   /// Ends the process.
   package func leave() -> Never { exit(number) }
 }

@@ -34,6 +34,11 @@ package enum Quantity {
     "\(grouped(number)) \(number == 1 ? singular : plural ?? singular + "s")"
   }
 
+  /// A count and what is counted; nil for none.
+  package static func some(_ number: Int, _ singular: String) -> String? {
+    number > 0 ? count(number, singular) : nil
+  }
+
   /// That nothing is missing: "all 1,655 records and 20 blobs are safe".
   package static func allSafe(records: Int, blobs: Int) -> String {
     guard records + blobs > 1 else { return "\(count(records, "record")) is safe" }

@@ -21,7 +21,7 @@ extension ReportDescription {
       ResolveCommand.report.description, VerifyProofCommand.report.description,
       IdentityCommand.report.description, ConfigCommand.report.description,
       FetchCommand.report.description,
-    ] + RestoreReports.all + [
+    ] + RestoreDisplay.reports + [
       RecoveryKeyReport.report.description, PushCommand.report.description,
       PullCommand.report.description, FleetAddCommand.report.description,
       FleetWorkCommand.report.description, FleetStatusCommand.report.description,

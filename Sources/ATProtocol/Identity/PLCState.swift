@@ -103,6 +103,27 @@ package struct PLCState: Hashable, Sendable {
   package var signingKey: String? { verificationMethods[Self.signingKeyName] }
 }
 
+extension PLCState {
+  /// What is different in another state, a line for each change.
+  package func changes(to other: PLCState) -> [String] {
+    var lines: [String] = []
+    func compare(_ what: String, _ old: [String], _ new: [String]) {
+      for item in old where !new.contains(item) { lines.append("- \(what) \(item)") }
+      for item in new where !old.contains(item) { lines.append("+ \(what) \(item)") }
+      if old != new, Set(old) == Set(new) { lines.append("~ \(what) in another order") }
+    }
+    compare("rotation key", rotationKeys, other.rotationKeys)
+    compare("name", alsoKnownAs, other.alsoKnownAs)
+    func list(_ keys: [String: String]) -> [String] {
+      keys.map { "\($0.key) \($0.value)" }.sorted()
+    }
+    compare("key", list(verificationMethods), list(other.verificationMethods))
+    compare(
+      "server", list(services.mapValues(\.endpoint)), list(other.services.mapValues(\.endpoint)))
+    return lines
+  }
+}
+
 /// What an operation has to say so that a server can speak for an account.
 package struct PLCCredentials: Hashable, Sendable {
   /// The name that the server knows the account by; nil if it names none.

@@ -9,4 +9,8 @@ extension LaidOutRepository {
     let count = tree.missingNodes.count
     return count > 0 ? "\(count) parts of the tree of records are not there" : nil
   }
+
+  /// How many parts of the tree are not there, and with them all records below; without its commit
+  /// that is all of it.
+  package var missingNodeCount: Int { tree.missingNodes.count + (tree.commit == nil ? 1 : 0) }
 }

@@ -31,14 +31,16 @@ package struct Selection: Sendable {
   package var isAll: Bool { car && records && blobs && metadata }
 
   /// Everything but ``privateData``.
-  package static let all = {
-    var all = Selection()
-    (all.car, all.records, all.blobs, all.metadata) = (true, true, true, true)
-    return all
-  }()
+  package static let all = Selection(car: true, records: true, blobs: true, metadata: true)
 
-  /// Nothing selected.
-  package init() {}
+  /// Whole kinds of things; nothing, unless it is said.
+  package init(
+    car: Bool = false, records: Bool = false, blobs: Bool = false, metadata: Bool = false,
+    privateData: Bool = false
+  ) {
+    (self.car, self.records, self.blobs, self.metadata) = (car, records, blobs, metadata)
+    self.privateData = privateData
+  }
 }
 
 /// How things are extracted.
@@ -128,6 +130,32 @@ extension Selection {
     }
     var seen: Set<Item> = []
     return found.joined().filter { seen.insert($0).inserted }
+  }
+
+  /// Chooses what words mean instead of all records and blobs: records and the blobs that they
+  /// refer to, or of these two the kind that is selected; no items if records refer to no blob.
+  ///
+  /// - Throws: as ``items(_:in:takesBlobs:observer:)`` does.
+  package mutating func choose(
+    _ words: [String], in archived: ArchivedSnapshot, observer: @escaping Progress.Observer
+  ) throws {
+    items = try Self.items(words, in: archived, takesBlobs: !records, observer: observer)
+    guard blobs != records else { return }
+    items.removeAll { if case .record = $0 { blobs } else { false } }
+    (records, blobs) = (false, false)
+  }
+
+  /// Chooses what passes a filter instead of all records and blobs: both, or the kind that is
+  /// selected.
+  ///
+  /// - Throws: as ``ItemFilter/items(of:records:blobs:observer:)`` does.
+  package mutating func choose(
+    _ filter: ItemFilter, in archived: ArchivedSnapshot, observer: @escaping Progress.Observer
+  ) throws {
+    let takesBoth = records == blobs
+    items = try filter.items(
+      of: archived, records: records || takesBoth, blobs: blobs || takesBoth, observer: observer)
+    (records, blobs) = (false, false)
   }
 
   /// The blobs of a record that is found through the tree.

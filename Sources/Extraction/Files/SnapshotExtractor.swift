@@ -387,6 +387,11 @@ extension SnapshotExtractor {
     /// Why files that the snapshot no longer has were not removed; nil if they were.
     package internal(set) var keptBecause: String?
 
+    /// Whether everything is in the archive that was to be given back.
+    package var isComplete: Bool {
+      missing.isEmpty && missingRecords.isEmpty && missingNodes.isEmpty && !isCARPartial
+    }
+
     /// How many files in the way are named.
     static let maximumListed = 1000
 

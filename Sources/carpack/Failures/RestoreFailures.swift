@@ -16,6 +16,65 @@ extension RestoreError: Explained {
       }
     return (status, hint)
   }
+
+  /// What a person reads: in the library's words, but where options are a part of it.
+  var sentence: String {
+    switch self {
+    case .cannotVouch(let obstacle):
+      "the new server wants a word for the account: \(obstacle.sentence)"
+    case .notWrittenAgain(let path, let outcome, let file):
+      "what the new server gives back is not the repository of the archive: \(path) was deleted and is \(outcome.said.sentence); it is named in \(file), and --record puts it back"
+    default: "\(self)"
+    }
+  }
+
+  /// What to do about it; nil where that is plain.
+  private var hint: String? {
+    switch self {
+    case .busy: "wait for it to end; then the same command goes on where it stopped"
+    case .otherJournal: "move that file away to begin another restore"
+    case .livesThere: "--blobs-only sends what the server lacks; --record puts single records back"
+    case .newerThere:
+      "run \"carpack backup\" first, or choose a snapshot with --at: what came later is then left behind"
+    case .otherPassword: "give it with --new-password-file"
+    case .cannotVouch:
+      "--login vouches through the old server, --recovery-key by yourself; with neither, --as-new makes a new account of the archive"
+    case .needsHandle: "give it with --handle"
+    case .needsEmail: "give it with --email"
+    case .needsInvite: "give it with --invite"
+    case .needsSigner: "give it with --login or --recovery-key"
+    case .handle: "choose another with --handle"
+    case .importRefused:
+      "a server may have a limit for repositories, may take none, and may answer 500 to one that it cannot read"
+    case .otherRepository, .notWrittenAgain: nil
+    case .missingBlobs:
+      "--accept missing goes on without them; \"carpack fill\" may find them first"
+    case .codeSent: "run the same command again with --mail-code CODE"
+    case .identityUnchanged, .notActivated: nil
+    case .otherServer: "if that is the same server, name it like that with --to"
+    case .strangeKey: "\"carpack recovery-key list\" shows the keys that may change the account"
+    }
+  }
+}
+
+extension RestoreError.Obstacle {
+  /// What a person reads.
+  fileprivate var sentence: String {
+    switch self {
+    case .otherAccountMade(let did): "the server made an account of \(did) instead"
+    case .accountUnknown: "the new server does not know the account that it made"
+    case .noKeyInDocument:
+      "put a key of your own into the DID document as #atproto, and give it with --signing-key"
+    case .noLogin: "there is no login for the old server"
+    case .oldServerGone: "the old server is gone, and there is no key"
+    case .rehearsal:
+      "where the old server does not, only a change of the DID could, which a rehearsal leaves alone"
+    case .oldServerAnswers(let url):
+      "\(url) answers for the account: it vouches with --login, and is done without with --abandon-old"
+    case .oldServerSilent:
+      "the old server, which --login is for, does not answer: try again later, or do without it with --abandon-old"
+    }
+  }
 }
 
 extension PLCSuccessor.Fault: Explained {

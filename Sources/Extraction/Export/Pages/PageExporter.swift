@@ -35,6 +35,11 @@ package struct PageExporter {
     package var missingNodes = 0
     /// What is damaged; empty if nothing is.
     package var flaws: [String] = []
+
+    /// How many records cannot be shown, as far as that is known.
+    package var allMissingRecords: Int { missingRecords + missingNodes }
+    /// Whether everything is there.
+    package var isComplete: Bool { flaws.isEmpty && missingMedia + allMissingRecords == 0 }
   }
 
   private typealias Entry = RecordWriter.Entry

@@ -1,7 +1,6 @@
 internal import ATProtocol
 internal import ArgumentParser
 internal import Extraction
-internal import IPLD
 internal import Reports
 internal import Repository
 internal import Snapshots
@@ -51,13 +50,24 @@ struct ExportCommand: ReportingCommand {
   func run() throws {
     if sqlite != nil { try Elsewhere.refuse(archive.file, "--sqlite reads a file") }
     try archive.read { opened in
-      if let sqlite { return try writeDatabase(sqlite, opened) }
-      if let csv { return try writeTables(csv, opened) }
-      if let html { try writePages(html, opened) }
+      if let sqlite { return try writeDatabase(sqlite) }
+      let snapshot = try opened.snapshot(choice)
+      let (flaws, gaps) =
+        if let csv {
+          try writeTables(csv, snapshot, of: opened.name)
+        } else {
+          try writePages(html ?? "", snapshot, of: opened.name)
+        }
+      Console.flush()
+      for flaw in flaws { Console.say(.damaged, "\(opened.name): \(flaw)") }
+      for gap in gaps { Console.say(.incomplete, gap) }
+      try ExitStatus.end(
+        with: opened.status, flaws.isEmpty ? .success : .damaged,
+        gaps.isEmpty ? .success : .incomplete)
     }
   }
 
-  private func writeDatabase(_ database: String, _ opened: OpenedArchive) throws {
+  private func writeDatabase(_ database: String) throws {
     try ServeProgram.run("sqlite") { json in
       json.field("archive", archive.file)
       json.field("database", database)
@@ -67,45 +77,43 @@ struct ExportCommand: ReportingCommand {
     }
   }
 
-  private func writeTables(_ csv: String, _ opened: OpenedArchive) throws {
-    let snapshot = try opened.snapshot(choice)
+  /// What is damaged, and what is missing.
+  private typealias Faults = (flaws: [String], gaps: [String])
+
+  private func writeTables(_ csv: String, _ snapshot: ArchivedSnapshot, of archive: String) throws
+    -> Faults
+  {
     let (tables, contents) = try CSVExporter.export(
       snapshot, to: FilePath(csv), replacing: force,
       observer: ProgressLine.observer(quiet: common.quiet))
     Console.endProgress()
-    let records = contents.tree.missingRecordCount
-    let nodes = contents.tree.missingNodes.count + (contents.tree.commit == nil ? 1 : 0)
     if json {
-      Self.tables.print(
-        ((opened.name, snapshot.snapshot, csv), tables, records + nodes, contents.flaw != nil))
+      Self.tables.print(((archive, snapshot.snapshot, csv), tables, contents))
     } else {
       for table in tables where !common.quiet {
         Console.print("\(Quantity.grouped(table.rows))  \(FilePath(csv).appending(table.name))")
       }
     }
-    var gaps: [String] = []
-    if records > 0 {
-      gaps.append(
-        "\(Quantity.count(records, "record")) not in the archive; the rows have their names")
-    }
-    if nodes > 0 {
-      gaps.append(
-        "\(Quantity.count(nodes, "tree node")) not in the archive; the records below are in no table"
-      )
-    }
-    try finish(opened, flaws: [contents.flaw].compactMap(\.self), gaps)
+    let gaps = [
+      Quantity.some(contents.tree.missingRecordCount, "record").map {
+        "\($0) not in the archive; the rows have their names"
+      },
+      Quantity.some(contents.missingNodeCount, "tree node").map {
+        "\($0) not in the archive; the records below are in no table"
+      },
+    ]
+    return ([contents.flaw].compactMap(\.self), gaps.compactMap(\.self))
   }
 
-  private func writePages(_ html: String, _ opened: OpenedArchive) throws {
-    let snapshot = try opened.snapshot(choice)
+  private func writePages(_ html: String, _ snapshot: ArchivedSnapshot, of archive: String) throws
+    -> Faults
+  {
     let report = try PageExporter.export(
       snapshot, to: FilePath(html), replacing: force,
       observer: ProgressLine.observer(quiet: common.quiet))
     Console.endProgress()
-    let missingRecords = report.missingRecords + report.missingNodes
-    let isComplete = report.flaws.isEmpty && report.missingMedia + missingRecords == 0
     if json {
-      Self.pages.print(((opened.name, snapshot.snapshot, html), report, missingRecords, isComplete))
+      Self.pages.print(((archive, snapshot.snapshot, html), report))
     } else if !common.quiet {
       let index = FilePath(html).appending("index.html")
       Console.print(
@@ -114,36 +122,34 @@ struct ExportCommand: ReportingCommand {
       )
     }
     let missing = [
-      report.missingMedia > 0 ? Quantity.count(report.missingMedia, "media file") : nil,
-      missingRecords > 0 ? Quantity.count(missingRecords, "record") : nil,
-    ].compactMap(\.self).joined(separator: " and ")
-    try finish(
-      opened, flaws: report.flaws,
-      missing.isEmpty ? [] : ["\(missing) cannot be shown; the pages say why in their place"])
+      Quantity.some(report.missingMedia, "media file"),
+      Quantity.some(report.allMissingRecords, "record"),
+    ].compactMap(\.self)
+    return (
+      report.flaws,
+      missing.isEmpty
+        ? []
+        : [
+          "\(missing.joined(separator: " and ")) cannot be shown; the pages say why in their place"
+        ]
+    )
   }
 
   // MARK: JSON
 
   typealias Place = (file: String, snapshot: Snapshot, folder: String)
 
-  private static func place<Subject>(
-    _ folder: String, _ place: @escaping @Sendable (Subject) -> Place
-  ) -> [Field<Subject>] {
-    [
-      ArchiveFields.file { place($0).file },
-      Field("did", "the account") { place($0).snapshot.did },
-      Field("rev", "the revision") { place($0).snapshot.rev?.text },
-      Field("folder", folder) { place($0).folder },
-    ]
+  private static let place = Fields<Place> {
+    ArchiveFields.file { $0.file }
+    Field("did", "the account") { $0.snapshot.did }
+    Field("rev", "the revision") { $0.snapshot.rev?.text }
   }
 
   static let tables = Report<
-    (
-      place: Place, tables: [CSVExporter.Table],
-      missingRecords: Int, isMalformed: Bool
-    )
+    (place: Place, tables: [CSVExporter.Table], contents: LaidOutRepository)
   >("export", "`carpack export --csv`: the tables that were written.") {
-    place("where the tables are") { $0.place }
+    place.of { $0.place }
+    Field("folder", "where the tables are") { $0.place.folder }
     Field(
       "tables", "the tables, one a collection", each: { $0.tables },
       as: Fields {
@@ -153,19 +159,15 @@ struct ExportCommand: ReportingCommand {
     Field(
       "missingRecords",
       "records that are not in the archive, of which only the names are in a table"
-    ) { $0.missingRecords }
-    Field("complete", "whether all records are in the tables") {
-      $0.missingRecords == 0 && !$0.isMalformed
-    }
+    ) { $0.contents.tree.missingRecordCount + $0.contents.missingNodeCount }
+    Field("complete", "whether all records are in the tables") { $0.contents.isWhole }
   }
 
-  static let pages = Report<
-    (
-      place: Place, all: PageExporter.Report,
-      missingRecords: Int, isComplete: Bool
-    )
-  >("export", "`carpack export --html`: the pages that were written.") {
-    place("where the pages are") { $0.place }
+  static let pages = Report<(place: Place, all: PageExporter.Report)>(
+    "export", "`carpack export --html`: the pages that were written."
+  ) {
+    place.of { $0.place }
+    Field("folder", "where the pages are") { $0.place.folder }
     Field("pages", "the pages") { $0.all.pages }
     Field("posts", "the posts on them") { $0.all.posts }
     Field("others", "the other records on them") { $0.all.others }
@@ -174,22 +176,8 @@ struct ExportCommand: ReportingCommand {
       $0.all.missingMedia
     }
     Field("missingRecords", "the records that are not in the archive, or cannot be read") {
-      $0.missingRecords
+      $0.all.allMissingRecords
     }
-    Field("complete", "whether all of that is there") { $0.isComplete }
-  }
-
-  private func finish(_ opened: OpenedArchive, flaws: [String], _ gaps: [String]) throws {
-    Console.flush()
-    var status = opened.status
-    for flaw in flaws {
-      Console.say(.damaged, "\(opened.name): \(flaw)")
-      status = .worst(status, .damaged)
-    }
-    for gap in gaps {
-      Console.say(.incomplete, gap)
-      status = .worst(status, .incomplete)
-    }
-    if status != .success { throw status }
+    Field("complete", "whether all of that is there") { $0.all.isComplete }
   }
 }

@@ -1,17 +1,23 @@
-internal import ATProtocol
 internal import Archive
 internal import ArgumentParser
 internal import Extraction
 internal import Files
-internal import IPLD
 internal import Reports
 internal import Snapshots
 internal import SystemPackage
 internal import Terminal
 
 /// `carpack extract`: everything back, or a part of it.
-struct ExtractCommand: ReportingCommand {
+struct ExtractCommand: ReportingCommand, ConfigurableOptions {
   static let page = ManualPage("extract", PackageResources.extract_txt)
+
+  static let settings = [
+    Setting(name: "names", kind: .text),
+    Setting(name: "no-times", kind: .flag),
+  ]
+
+  /// What blobs are called, as it is asked for.
+  enum BlobNames: String, CaseIterable, ExpressibleByArgument { case cid, readable }
 
   @Flag(help: "Everything but what is private.")
   var all = false
@@ -42,7 +48,30 @@ struct ExtractCommand: ReportingCommand {
     completion: .file())
   var output: String?
 
-  @OptionGroup var extraction: ExtractionArguments
+  @Option(
+    name: [.customShort("d"), .customLong("directory")],
+    help: ArgumentHelp(
+      "The folder to write into; without it, one beside the archive that has its name. With --car, \"-\" writes the CAR to standard output.",
+      valueName: "dir"), completion: .directory)
+  var directory: String?
+
+  @Option(
+    help: ArgumentHelp(
+      "What blobs are called: by their CIDs, or readable, 2025-03-22_3lkxag2q_1_plan-of-forty-beds.svg, in names that Windows and exFAT take as well.",
+      valueName: "cid|readable"))
+  var names = BlobNames.cid
+
+  @Flag(help: "Leave out the times of the records, which files get as their own.")
+  var noTimes = false
+
+  @Flag(
+    help:
+      "Remove files that the snapshot no longer has, if an earlier extraction wrote them and nobody has changed them since."
+  )
+  var delete = false
+
+  @Flag(help: "Replace files that differ, also those that carpack did not write.")
+  var overwrite = false
 
   @OptionGroup var archive: ArchiveArgument
 
@@ -63,7 +92,7 @@ struct ExtractCommand: ReportingCommand {
   @OptionGroup var reporting: ReportOptions
 
   /// Where the CAR goes, if it alone is wanted: a file, or `-`.
-  private var carOutput: String? { output ?? (extraction.directory == "-" ? "-" : nil) }
+  private var carOutput: String? { output ?? (directory == "-" ? "-" : nil) }
 
   func validate() throws {
     if carOutput != nil,
@@ -71,11 +100,11 @@ struct ExtractCommand: ReportingCommand {
     {
       throw ValidationError("-o and -d - give the CAR alone: use them with --car and nothing else")
     }
-    if let directory = extraction.directory, output != nil {
+    if let directory, output != nil {
       throw ValidationError("-o names a file for the CAR, -d \(directory) a folder: one of them")
     }
     let isFiltered = try !filter.hasNoOptions
-    if extraction.delete, !selectors.isEmpty || isFiltered {
+    if delete, !selectors.isEmpty || isFiltered {
       throw ValidationError("--delete is for whole kinds of things: leave out the choice of some")
     }
     if isFiltered, all || car || metadata || privateData {
@@ -105,90 +134,71 @@ struct ExtractCommand: ReportingCommand {
     if output == "-" {
       try restored.withBytes { try Console.write($0) }
     } else {
-      guard extraction.overwrite || !AtomicFile.isTaken(FilePath(output)) else {
+      guard overwrite || !AtomicFile.isTaken(FilePath(output)) else {
         throw Failure("\(output) exists", hint: "--overwrite replaces it", status: .cannotCreate)
       }
-      try AtomicFile.save(to: FilePath(output), replacing: extraction.overwrite) { sink in
+      try AtomicFile.save(to: FilePath(output), replacing: overwrite) { sink in
         try restored.withBytes { try sink($0) }
       }
     }
     if !snapshot.snapshot.isComplete { common.say(.missing, Self.partialCAR) }
-    let status = ExitStatus.worst(
-      opened.status, snapshot.snapshot.isComplete ? .success : .incomplete)
-    if status != .success { throw status }
+    try ExitStatus.end(
+      with: opened.status, snapshot.snapshot.isComplete ? .success : .incomplete)
   }
 
   private static let partialCAR = "tree nodes or records: the CAR came in without them"
 
   /// Writes what was asked for to files.
   private func extract(_ opened: OpenedArchive) throws {
-    var selection = self.selection()
     let observer = ProgressLine.observer(quiet: common.quiet)
     // Single things are of one account; everything is of all of them, each in a folder of its own.
     let snapshots =
       try selectors.isEmpty && filter.hasNoOptions
       ? try opened.snapshots(choice) : [try opened.snapshot(choice, naming: selectors)]
-    let directory = try extraction.folder(for: archive.file)
-    if !(try filter.hasNoOptions) {
-      let isEither = records == blobs
-      selection = Selection()
-      selection.items = try filter.items(
-        of: snapshots[0], records: records || isEither, blobs: blobs || isEither,
-        observer: observer)
-    } else if !selectors.isEmpty {
-      selection.items = try opened.explainingAbsence(of: selectors, in: snapshots[0]) {
-        try Selection.items(
-          selectors, in: snapshots[0], takesBlobs: !records, observer: observer
-        )
-      }
-      if blobs != records {
-        selection.items.removeAll { if case .record = $0 { blobs } else { false } }
-        (selection.records, selection.blobs) = (false, false)
-        guard !selection.items.isEmpty else {
-          throw Failure(
-            "\(selectors.joined(separator: ", ")) refers to no blob", status: .noInput)
-        }
-      }
-    }
+    let folder = try folder(for: archive.file)
+    let selection = try selection(in: snapshots[0], of: opened, observer)
     let report = try opened.explainingAbsence(of: selectors, in: snapshots[0]) {
-      try extraction.extract(selection, of: snapshots, into: directory, observer: observer)
+      try extract(selection, of: snapshots, into: folder, observer: observer)
     }
     Console.endProgress()
-    say(report, directory)
-    sayWhatIsPrivate(report, selection, snapshots)
-    if json { Self.report.print((directory, report)) }
-    let status = ExitStatus.worst(
-      opened.status,
+    say(report, folder)
+    if selection.isAll, !privateData, snapshots.contains(where: \.holdsPrivateData) {
+      common.say(.note, "private data is left out: --private gives it, too")
+    }
+    if json { Self.report.print((folder, report)) }
+    try ExitStatus.end(
+      with: opened.status,
       report.damaged.isEmpty ? .success : .damaged,
       report.refused.isEmpty ? .success : .refused,
       report.inTheWay.isEmpty ? .success : .cannotCreate,
-      report.missing.isEmpty && report.missingRecords.isEmpty && report.missingNodes.isEmpty
-        && !report.isCARPartial
-        ? .success : .incomplete)
-    if status != .success { throw status }
+      report.isComplete ? .success : .incomplete)
   }
 
-  private func selection() -> Selection {
-    let isAll =
-      all || !(car || records || blobs || metadata || privateData) && selectors.isEmpty
-    if isAll {
-      var everything = Selection.all
-      everything.privateData = privateData
-      return everything
+  /// What the words and options mean in a snapshot.
+  private func selection(
+    in snapshot: ArchivedSnapshot, of opened: OpenedArchive, _ observer: @escaping Progress.Observer
+  ) throws -> Selection {
+    let filter = try filter
+    let isChosen = car || records || blobs || metadata || privateData
+    let isAll = all || !isChosen && selectors.isEmpty && filter.hasNoOptions
+    var selection = Selection(
+      car: car || isAll, records: records || isAll, blobs: blobs || isAll,
+      metadata: metadata || isAll, privateData: privateData)
+    if !filter.hasNoOptions {
+      try selection.choose(filter, in: snapshot, observer: observer)
+    } else if !selectors.isEmpty {
+      try opened.explainingAbsence(of: selectors, in: snapshot) {
+        try selection.choose(selectors, in: snapshot, observer: observer)
+      }
+      guard !selection.items.isEmpty else {
+        throw Failure("\(selectors.joined(separator: ", ")) refers to no blob", status: .noInput)
+      }
     }
-    var selection = Selection()
-    selection.privateData = privateData
-    selection.car = car
-    selection.records = records
-    selection.blobs = blobs
-    selection.metadata = metadata
     return selection
   }
 
   private func say(_ report: SnapshotExtractor.Report, _ directory: String) {
-    for (what, why) in report.damaged {
-      Console.say(.damaged, "\(what): \(why)")
-    }
+    for (what, why) in report.damaged { Console.say(.damaged, "\(what): \(why)") }
     for name in report.refused {
       Console.say(.refused, "no file may have the name \(name.debugDescription)")
     }
@@ -200,56 +210,34 @@ struct ExtractCommand: ReportingCommand {
         "hint: move them, choose another folder with -d, or replace them with --overwrite")
     }
     common.say(.missing, report.missing, of: report.missing.count, all: "carpack missing")
-    if !report.missingRecords.isEmpty {
-      common.say(
-        .missing,
-        "\(Quantity.count(report.missingRecords.count, "record")), the first is \(report.missingRecords[0])"
-      )
-    }
-    if !report.missingNodes.isEmpty {
-      common.say(
-        .missing, "\(Quantity.count(report.missingNodes.count, "tree node")), and all records below"
-      )
-    }
-    if report.isCARPartial, report.missingRecords.isEmpty, report.missingNodes.isEmpty {
-      common.say(.missing, Self.partialCAR)
+    let gaps = [
+      report.missingRecords.first.map {
+        "\(Quantity.count(report.missingRecords.count, "record")), the first is \($0)"
+      },
+      Quantity.some(report.missingNodes.count, "tree node").map { "\($0), and all records below" },
+    ].compactMap(\.self)
+    for gap in gaps.isEmpty && report.isCARPartial ? [Self.partialCAR] : gaps {
+      common.say(.missing, gap)
     }
     common.say(.note, report.mistyped, of: report.mistyped.count)
-    sayWhatStays(report)
+    common.say(
+      .note, report.changed.lazy.map { "\($0) was changed, and stays" }, of: report.changed.count)
+    if let why = report.keptBecause {
+      common.say(.note, "files of earlier snapshots stay: \(why)")
+    }
     let tally = report.tally
     let further = [
-      tally.replaced > 0 ? ", \(Quantity.grouped(tally.replaced)) of them replaced" : "",
-      tally.alreadyThere > 0 ? ", \(Quantity.grouped(tally.alreadyThere)) there already" : "",
-      tally.removed > 0 ? ", \(Quantity.grouped(tally.removed)) removed" : "",
-    ]
+      (tally.replaced, "of them replaced"), (tally.alreadyThere, "there already"),
+      (tally.removed, "removed"),
+    ].filter { $0.0 > 0 }.map { ", \(Quantity.grouped($0.0)) \($0.1)" }
     common.say(
       "\(directory): \(Quantity.count(tally.written, "file")) written, \(Quantity.bytes(tally.bytes))"
         + further.joined())
-  }
-
-  /// Says what is left out because it is private, or is not there though it was asked for.
-  private func sayWhatIsPrivate(
-    _ report: SnapshotExtractor.Report, _ selection: Selection, _ snapshots: [ArchivedSnapshot]
-  ) {
     if report.lacksPrivateData {
       common.say(
         .note,
         "there is no private data: \"carpack backup --login --private\" keeps what the server gives"
       )
-    }
-    if selection.isAll, !selection.privateData,
-      snapshots.contains(where: \.holdsPrivateData)
-    {
-      common.say(.note, "private data is left out: --private gives it, too")
-    }
-  }
-
-  /// Says which files the snapshot no longer has and were not removed all the same.
-  private func sayWhatStays(_ report: SnapshotExtractor.Report) {
-    common.say(
-      .note, report.changed.lazy.map { "\($0) was changed, and stays" }, of: report.changed.count)
-    if let why = report.keptBecause {
-      common.say(.note, "files of earlier snapshots stay: \(why)")
     }
   }
 

@@ -1,9 +1,7 @@
-internal import ATProtocol
 internal import Archive
 internal import ArgumentParser
 internal import Copying
 internal import Files
-internal import IPLD
 internal import Remote
 internal import Reports
 internal import Snapshots

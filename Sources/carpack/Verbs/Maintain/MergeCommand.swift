@@ -1,9 +1,7 @@
-internal import ATProtocol
 internal import Archive
 internal import ArgumentParser
 internal import Copying
 internal import Files
-internal import IPLD
 internal import Remote
 internal import Reports
 internal import Snapshots
@@ -67,22 +65,21 @@ struct MergeCommand: ReportingCommand {
     }
     Interruption.removeIfInterrupted(nil)
     Console.endProgress()
-    if keepsPrivateData == nil { sayWhatIsLeftOut(report) }
+    if keepsPrivateData == nil, report.withoutPrivateCount > 0 {
+      common.say(
+        .note,
+        "private data of \(Quantity.count(report.withoutPrivateCount, "account")) is left out: --private keeps it"
+      )
+    }
     if json { Self.report.print((output, report)) } else { printSummary(report) }
   }
 
   /// Opens an archive; what is wrong with it is said with its name, for there are several.
   private func open(_ file: String) throws -> SourceArchive {
     let name = RemoteArchive.shown(file)
-    do {
+    return try Failure.naming(name) {
       let reader = try ArchiveReader.opening(file, limits.limits, store)
       return try ArchiveReader.checkingFetched([reader]) { try SourceArchive(reader, name: name) }
-    } catch let error where error is ArchiveError || error is SnapshotError {
-      let failure = Failure(error)
-      let isNamed = failure.message.contains(name)
-      throw Failure(
-        isNamed ? failure.message : "\(name): \(failure.message)", hint: failure.hint,
-        status: failure.status)
     }
   }
 
@@ -94,14 +91,6 @@ struct MergeCommand: ReportingCommand {
       "  \(Quantity.count(report.snapshotCount, "snapshot")) of \(Quantity.count(report.accountCount, "account"))"
         + (report.sharedCount > 0
           ? "; \(Quantity.grouped(report.sharedCount)) more were the same" : ""))
-  }
-
-  private func sayWhatIsLeftOut(_ report: ArchiveCopier.MergeReport) {
-    guard report.withoutPrivateCount > 0 else { return }
-    common.say(
-      .note,
-      "private data of \(Quantity.count(report.withoutPrivateCount, "account")) is left out: --private keeps it"
-    )
   }
 
   static let report = Report<(file: String, all: ArchiveCopier.MergeReport)>(

@@ -46,46 +46,36 @@ struct PruneCommand: ReportingCommand, ConfigurableOptions {
 
   @OptionGroup var reporting: ReportOptions
 
+  /// How many each rule keeps, as far as there are rules.
+  private var counts: [Int] {
+    [keepLast, keepDaily, keepWeekly, keepMonthly, keepYearly].compactMap(\.self)
+  }
+
   func validate() throws {
-    let given = [keepLast, keepDaily, keepWeekly, keepMonthly, keepYearly].compactMap(\.self)
-    guard !given.isEmpty || !forget.isEmpty else {
+    guard !counts.isEmpty || !forget.isEmpty else {
       throw ValidationError(
         "say what to keep (--keep-last, --keep-daily, …) or what to forget (--forget)")
     }
-    guard given.allSatisfy({ $0 > 0 }) else {
+    guard counts.allSatisfy({ $0 > 0 }) else {
       throw ValidationError("a number of snapshots to keep is 1 or more")
     }
   }
 
   func run() throws {
-    let rules = [keepLast, keepDaily, keepWeekly, keepMonthly, keepYearly]
-    let policy =
-      rules.allSatisfy { $0 == nil }
-      ? .everything
-      : RetentionPolicy(
-        last: keepLast ?? 0, daily: keepDaily ?? 0, weekly: keepWeekly ?? 0,
-        monthly: keepMonthly ?? 0, yearly: keepYearly ?? 0)
+    let policy = RetentionPolicy(
+      last: keepLast ?? 0, daily: keepDaily ?? 0, weekly: keepWeekly ?? 0,
+      monthly: keepMonthly ?? 0, yearly: keepYearly ?? 0, keepsAll: counts.isEmpty)
+    let account: (SnapshotHistory) throws -> DID? = { try $0.account(accountOption.account) }
     try archives.each(common) { file in
-      let report = try dryRun ? plan(file, policy) : prune(file, policy)
+      let report =
+        try dryRun
+        ? policy.plan(
+          ArchiveReader(path: FilePath(file)), name: file, forgetting: Set(forget),
+          account: account)
+        : policy.prune(
+          FileStorage.open(FilePath(file)), name: file, forgetting: Set(forget), account: account)
       if json { Self.report.print((file, dryRun, report)) } else { printText(report, file) }
     }
-  }
-
-  private func prune(_ file: String, _ policy: RetentionPolicy) throws -> RetentionPolicy.Report {
-    try policy.prune(
-      try FileStorage.open(FilePath(file)), name: file, forgetting: Set(forget), account: account)
-  }
-
-  private func plan(_ file: String, _ policy: RetentionPolicy) throws -> RetentionPolicy.Report {
-    let archive = try SourceArchive(
-      try ArchiveReader(path: FilePath(file)), name: file, allowsTail: true)
-    let plan = try RetentionPolicy.Plan(
-      archive.history, policy, forgetting: Set(forget), account: try account(archive.history))
-    return (plan, archive.reader.generation, 0)
-  }
-
-  private func account(_ history: SnapshotHistory) throws -> DID? {
-    try history.account(accountOption.account)
   }
 
   private func printText(_ report: RetentionPolicy.Report, _ file: String) {
@@ -112,18 +102,15 @@ struct PruneCommand: ReportingCommand, ConfigurableOptions {
     }
     let forgotten = report.plan.forgottenCount
     let kept = "\(Quantity.count(verdicts.count - forgotten, "snapshot")) kept"
-    guard forgotten > 0 else {
-      common.say("\(file): \(kept), nothing to forget")
-      return
+    let change =
+      forgotten == 0
+      ? "nothing to forget"
+      : "\(Quantity.grouped(forgotten)) "
+        + (dryRun ? "would be forgotten" : "forgotten, \(Quantity.bytes(report.bytesAdded)) added")
+    common.say("\(file): \(kept), \(change)")
+    if forgotten > 0, !dryRun {
+      common.say("  what they held is in the file until \"carpack compact\"")
     }
-    guard !dryRun else {
-      common.say("\(file): \(kept), \(Quantity.grouped(forgotten)) would be forgotten")
-      return
-    }
-    common.say(
-      "\(file): \(kept), \(Quantity.grouped(forgotten)) forgotten, \(Quantity.bytes(report.bytesAdded)) added"
-    )
-    common.say("  what they held is in the file until \"carpack compact\"")
   }
 
   /// The rules that keep a snapshot, in the order of the options.

@@ -14,36 +14,27 @@ extension RepairCommand {
     let provenance = SnapshotBuilder.Provenance(
       tool: Program.tool, createdAt: Host.now, hostSystem: Host.system,
       milliseconds: Host.milliseconds)
-    let report: ArchiveCopier.SalvageReport
-    do {
-      let storage = try target.storage()
-      Interruption.removeIfInterrupted(target.temporaryPath.string)
-      let copier = ArchiveCopier(
-        level: compression.level, observer: ProgressLine.observer(quiet: common.quiet))
-      let reader = try ArchiveReader.opening(file, limits.limits, store)
-      report = try ArchiveReader.checkingFetched([reader]) {
-        try copier.salvage(reader, into: storage, by: provenance)
+    let copier = ArchiveCopier(
+      level: compression.level, observer: ProgressLine.observer(quiet: common.quiet))
+    let reader = try ArchiveReader.opening(file, limits.limits, store)
+    let report = try ArchiveReader.checkingFetched([reader]) {
+      try copier.salvage(reader, to: target, by: provenance) {
+        Interruption.removeIfInterrupted($0.string)
       }
-      try target.publishArchive()
-      Interruption.removeIfInterrupted(nil)
-    } catch {
-      target.discard()
-      throw error
     }
+    Interruption.removeIfInterrupted(nil)
     Console.endProgress()
     if json { Self.salvageReport.print((output, report)) } else { printText(report, output) }
     if !report.isWhole { throw ExitStatus.incomplete }
   }
 
   private func printText(_ report: ArchiveCopier.SalvageReport, _ output: String) {
-    for cid in report.lostSections {
-      Console.say(.lost, "\(cid)")
+    for lost in report.lostSections.map({ "\($0)" }) + report.lostSnapshots {
+      Console.say(.lost, lost)
     }
-    for lost in report.lostSnapshots { Console.say(.lost, "\(lost)") }
     for snapshot in report.snapshots where !snapshot.loss.isNone {
       let name = "\(snapshot.did)\(snapshot.rev.map { " at \($0)" } ?? "")"
-      let losses = Self.losses(of: snapshot)
-      Console.say(.incomplete, "\(name) lost \(losses)")
+      Console.say(.incomplete, "\(name) lost \(Self.losses(of: snapshot))")
       for record in snapshot.loss.records { Console.say("  \(record)") }
       for lost in snapshot.loss.blobs + snapshot.loss.documents { Console.say("  \(lost)") }
     }
@@ -57,14 +48,12 @@ extension RepairCommand {
   private static func losses(of snapshot: ArchiveCopier.SalvagedSnapshot) -> String {
     let blocks = Quantity.count(Int(clamping: snapshot.loss.blockCount), "block")
     let records = Quantity.count(snapshot.loss.recordCount, "record")
-    var losses = ["\(blocks) (\(records))", Quantity.count(snapshot.loss.blobCount, "blob")]
-    if !snapshot.loss.documents.isEmpty {
-      losses.append(Quantity.count(snapshot.loss.documents.count, "document"))
-    }
-    if !snapshot.loss.isExact, snapshot.loss.blockCount == 0 {
-      losses.append("the order of its blocks")
-    }
-    return losses.joined(separator: ", ")
+    let losses = [
+      "\(blocks) (\(records))", Quantity.count(snapshot.loss.blobCount, "blob"),
+      Quantity.some(snapshot.loss.documents.count, "document"),
+      !snapshot.loss.isExact && snapshot.loss.blockCount == 0 ? "the order of its blocks" : nil,
+    ]
+    return losses.compactMap(\.self).joined(separator: ", ")
       + (snapshot.loss.remains.map { "; \($0.sentence)" } ?? "")
   }
 

@@ -1,4 +1,3 @@
-internal import ATProtocol
 internal import Archive
 internal import ArgumentParser
 internal import Copying
@@ -51,55 +50,54 @@ struct RepairCommand: ReportingCommand {
     }
   }
 
+  /// Another archive, and what it is called.
+  private typealias Copy = (name: String, reader: ArchiveReader)
+
   private func repair(_ file: String) throws {
     let storage = try FileStorage.open(FilePath(file))
-    let sources = try from.map { name in
+    let copies: [Copy] = try from.map { name in
       guard !AtomicFile.areSame(FilePath(name), FilePath(file)) else {
         throw Failure("--from: \(name) is the archive itself", status: .usage)
       }
-      return try ArchiveReader.opening(name, limits.limits, store)
+      return (RemoteArchive.shown(name), try ArchiveReader.opening(name, limits.limits, store))
     }
-    try ArchiveReader.checkingFetched(sources) { try repair(file, storage, from: sources) }
-  }
-
-  private func repair(
-    _ file: String, _ storage: FileStorage, from sources: [ArchiveReader]
-  ) throws {
-    let report: ArchiveRepair.Outcome
-    do {
-      report = try ArchiveRepair.repair(
-        storage, from: sources, limits: limits.limits,
-        observer: ProgressLine.observer(quiet: common.quiet))
-    } catch let error as ArchiveError where error.reason == .noFooter {
-      throw Failure(
-        "\(file): nothing of it can be repaired in place: its end is lost, and every snapshot with it",
-        hint: try copyInPlace(of: file, sources) ?? Self.newArchive, status: .damaged)
+    let sources = copies.map(\.reader)
+    try ArchiveReader.checkingFetched(sources) {
+      let report: ArchiveRepair.Outcome
+      do {
+        report = try ArchiveRepair.repair(
+          storage, from: sources, limits: limits.limits,
+          observer: ProgressLine.observer(quiet: common.quiet))
+      } catch let error as ArchiveError where error.reason == .noFooter {
+        throw Failure(
+          "\(file): nothing of it can be repaired in place: its end is lost, and every snapshot with it",
+          hint: try copyInPlace(of: file, copies) ?? Self.newArchive, status: .damaged)
+      }
+      Console.endProgress()
+      // What could not be fetched is not lost.
+      for source in sources { try source.checkFetched() }
+      if json { Self.report.print((file, report)) } else { printText(report, file) }
+      guard let damage = report.damage else { return try pointToMerge(file, copies) }
+      Failure("\(file): \(damage)", hint: try hint(on: file, copies), status: .damaged).say()
+      throw ExitStatus.damaged
     }
-    Console.endProgress()
-    // What could not be fetched is not lost.
-    for source in sources { try source.checkFetched() }
-    if json { Self.report.print((file, report)) } else { printText(report, file) }
-    guard let damage = report.damage else { return try pointToMerge(file, sources) }
-    Failure("\(file): \(damage)", hint: try hint(on: file, sources), status: .damaged).say()
-    throw ExitStatus.damaged
   }
 
   private static let newArchive =
     "\"carpack backup\", \"carpack pack\" or \"carpack repair --from COPY\" write again what they find; \"carpack repair -o NEW\" makes a new archive of everything else"
 
   /// What to do about damage that is left.
-  private func hint(on file: String, _ sources: [ArchiveReader]) throws -> String {
-    if let hint = try copyInPlace(of: file, sources) { return hint }
+  private func hint(on file: String, _ copies: [Copy]) throws -> String {
+    if let hint = try copyInPlace(of: file, copies) { return hint }
     return from.isEmpty
       ? "\"carpack verify\" says what is lost with it; \(Self.newArchive)"
       : "what --from named does not have it; \"carpack verify\" says what is lost with it; \"carpack repair -o NEW\" makes a new archive of everything else"
   }
 
   /// What to do if a snapshot that is damaged or lost is in a copy; nil if that is in none.
-  private func copyInPlace(of file: String, _ sources: [ArchiveReader]) throws -> String? {
+  private func copyInPlace(of file: String, _ copies: [Copy]) throws -> String? {
     let left = try ArchiveReader(path: FilePath(file), limits: limits.limits)
-    for (name, copy) in zip(from.map(RemoteArchive.shown), sources)
-    where try copy.surplus(over: left).snapshots > 0 {
+    for (name, copy) in copies where try copy.surplus(over: left).snapshots > 0 {
       guard try left.surplus(over: copy) != (0, 0, 0) else {
         return "\(name) has all that is left of \(file), and more: put a copy of it in its place"
       }
@@ -110,16 +108,15 @@ struct RepairCommand: ReportingCommand {
   }
 
   /// Says what the other archives have beside what was damaged.
-  private func pointToMerge(_ file: String, _ sources: [ArchiveReader]) throws {
-    for (name, copy) in zip(from.map(RemoteArchive.shown), sources) {
+  private func pointToMerge(_ file: String, _ copies: [Copy]) throws {
+    for (name, copy) in copies {
       let repaired = try ArchiveReader(path: FilePath(file), limits: limits.limits)
       let (snapshots, blobs, _) = try copy.surplus(over: repaired)
-      guard snapshots + blobs > 0 else { continue }
-      let counts = [
-        snapshots > 0 ? Quantity.count(snapshots, "snapshot") : nil,
-        blobs > 0 ? Quantity.count(blobs, "blob") : nil,
-      ].compactMap(\.self).joined(separator: " and ")
-      common.say(.note, "\(name) has \(counts) that \(file) lacks")
+      let counts = [Quantity.some(snapshots, "snapshot"), Quantity.some(blobs, "blob")]
+        .compactMap(\.self)
+      guard !counts.isEmpty else { continue }
+      common.say(
+        .note, "\(name) has \(counts.joined(separator: " and ")) that \(file) lacks")
       common.say("hint: \"carpack merge \(file) \(name) -o NEW\" puts both into one archive")
     }
   }
@@ -131,30 +128,20 @@ struct RepairCommand: ReportingCommand {
       return
     }
     let report = whole.archive
-    var done: [String] = []
-    if !report.segments.isEmpty {
-      done.append("\(Quantity.count(report.segments.count, "index segment")) made again")
-    }
-    if !report.footers.isEmpty {
-      done.append("\(Quantity.count(report.footers.count, "footer")) made again")
-    }
-    if report.bytesCutOff > 0 {
-      done.append("\(Quantity.bytes(report.bytesCutOff)) of an unfinished write cut off")
-    }
-    if report.sectionsHealed > 0 {
-      done.append(
-        "\(Quantity.count(Int(clamping: report.sectionsHealed), "section")) written again")
-    }
-    if report.isReindexed { done.append("a new index appended") }
-    if report.bytesVoided > 0 {
-      done.append("\(Quantity.bytes(report.bytesVoided)) of damage marked as superseded")
-    }
-    if whole.namedCount > 0 {
-      done.append(
-        "\(Quantity.count(whole.namedCount, "snapshot")) found that no footer led to (\"carpack log\" marks them)"
-      )
-    }
-    common.say("\(file): \(done.joined(separator: ", "))")
+    let done: [String?] = [
+      Quantity.some(report.segments.count, "index segment").map { "\($0) made again" },
+      Quantity.some(report.footers.count, "footer").map { "\($0) made again" },
+      report.bytesCutOff > 0
+        ? "\(Quantity.bytes(report.bytesCutOff)) of an unfinished write cut off" : nil,
+      Quantity.some(Int(clamping: report.sectionsHealed), "section").map { "\($0) written again" },
+      report.isReindexed ? "a new index appended" : nil,
+      report.bytesVoided > 0
+        ? "\(Quantity.bytes(report.bytesVoided)) of damage marked as superseded" : nil,
+      Quantity.some(whole.namedCount, "snapshot").map {
+        "\($0) found that no footer led to (\"carpack log\" marks them)"
+      },
+    ]
+    common.say("\(file): \(done.compactMap(\.self).joined(separator: ", "))")
   }
 
   static let report = Report<(file: String, all: ArchiveRepair.Outcome)>(

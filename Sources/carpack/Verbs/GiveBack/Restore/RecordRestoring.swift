@@ -1,29 +1,23 @@
 internal import ATProtocol
 internal import Extraction
 internal import HTTP
-internal import Reports
 internal import Restore
 internal import Snapshots
 internal import Terminal
-internal import XRPC
 
 /// `carpack restore --record`: single records back into the account where it is now.
-struct RecordRestoring {
-  let command: RestoreCommand
-
-  func run(_ snapshot: ArchivedSnapshot, _ networkOptions: NetworkOptions) throws {
+extension RestoreCommand {
+  func restoreRecords(of snapshot: ArchivedSnapshot, _ networkOptions: NetworkOptions) throws {
     let paths = try paths(in: snapshot)
-    let display = RestoreDisplay(command.reporting.common)
-    let login = (password: try command.login.password() ?? Secret(""), code: command.login.code)
-    let replaces = command.overwrite
-    let isWhole = try runBlocking {
+    let login = try given.login.asOwner()
+    let isWhole = try runBlocking { [display = RestoreDisplay(common), replaces = overwrite] in
       let restore = try await RecordRestore(
         snapshot, network: try Network(networkOptions), login, replaces: replaces,
-        tell: { display.show($0) }, asksForCode: MailCode.ask)
+        tell: { display.show($0) }, asksForCode: OwnerLogin.askForCode)
       var isWhole = true
       for path in paths {
         let outcome = try await restore.restore(path)
-        Self.show(outcome, path)
+        display.show(path, outcome)
         if outcome != .written, outcome != .there { isWhole = false }
       }
       return isWhole
@@ -32,7 +26,7 @@ struct RecordRestoring {
   }
 
   private func paths(in snapshot: ArchivedSnapshot) throws -> [RecordPath] {
-    try Selection.items(command.records, in: snapshot).map { item in
+    try Selection.items(records, in: snapshot).map { item in
       guard case .record(let text) = item else {
         throw Failure("only records can be put back", status: .usage)
       }
@@ -41,16 +35,6 @@ struct RecordRestoring {
         throw Failure("\(text) is no path that a server takes: \(oddity)", status: .refused)
       }
       return path
-    }
-  }
-
-  private static func show(_ outcome: RecordRestore.Outcome, _ path: RecordPath) {
-    if Console.isJSON {
-      RestoreReports.record.print((path, outcome))
-      Console.flush()
-    } else {
-      Console.print("\(path): \(outcome.sentence)")
-      Console.flush()
     }
   }
 }

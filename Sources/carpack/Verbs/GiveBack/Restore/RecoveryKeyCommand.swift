@@ -2,7 +2,6 @@ internal import ATProtocol
 internal import ArgumentParser
 internal import Files
 internal import HTTP
-internal import IPLD
 internal import Reports
 internal import Restore
 internal import SystemPackage
@@ -19,8 +18,9 @@ struct RecoveryKeyCommand: Verb {
 }
 
 /// `carpack recovery-key new`.
-struct NewKeyCommand: Verb {
-  static let page = ManualPage("new", PackageResources.recovery_key_new_txt)
+struct NewKeyCommand: ReportingCommand {
+  static let page = ManualPage(
+    "new", PackageResources.recovery_key_new_txt, below: "carpack recovery-key")
 
   @Option(
     name: [.customShort("o"), .customLong("output")],
@@ -29,7 +29,7 @@ struct NewKeyCommand: Verb {
   var output: String
 
   @Option(help: "The curve.")
-  var curve = CurveName.k256
+  var curve = VerificationKey.Curve.k256
 
   @Flag(
     help:
@@ -47,66 +47,50 @@ struct NewKeyCommand: Verb {
   }
 
   func run() throws {
-    do throws(PrivateKey.Fault) {
-      try write(try PrivateKey.generate(on: curve.curve))
-    } catch {
-      throw Failure("no key could be made: \(error)", status: .failure)
+    let passphrase = encrypt ? try Self.passphrase() : nil
+    let (name, text) = try content(passphrase)
+    try AtomicFile.save(to: FilePath(output), replacing: false, isPrivate: true) {
+      try $0(text.span)
     }
-  }
-
-  private func write(_ key: PrivateKey) throws(PrivateKey.Fault) {
-    let passphrase = encrypt ? Self.passphrase() : nil
-    let name = key.verificationKey.didKey
-    let text: [UInt8]
-    if multikey {
-      text = Array("# private key of \(name)\n\(try key.multikey())\n".utf8)
-    } else {
-      text = Array("# private key of \(name)\n".utf8) + (try key.pem(passphrase: passphrase))
-    }
-    let content = text
-    do {
-      try AtomicFile.save(to: FilePath(output), replacing: false, isPrivate: true) {
-        try $0(content.span)
-      }
-    } catch {
-      Console.flush()
-      let failure = Failure(error)
-      failure.say()
-      failure.status.leave()
-    }
-    if Console.isJSON {
+    if json {
       RecoveryKeyReport(
         key: name, file: output, curve: curve.rawValue, isEncrypted: passphrase != nil
       ).print()
     } else {
       Console.print(name)
-      reporting.common.say(
+      common.say(
         "\(output) holds the private key. Keep a copy elsewhere: without it, and with your server gone, there is no way back. \"carpack recovery-key add\" adds it to an account"
       )
     }
   }
 
-  private static func passphrase() -> [UInt8]? {
+  /// A new key: its public half, and the file.
+  private func content(_ passphrase: [UInt8]?) throws -> (name: String, text: [UInt8]) {
+    do throws(PrivateKey.Fault) {
+      let key = try PrivateKey.generate(on: curve)
+      let name = key.verificationKey.didKey
+      let form =
+        multikey ? Array("\(try key.multikey())\n".utf8) : try key.pem(passphrase: passphrase)
+      return (name, Array("# private key of \(name)\n".utf8) + form)
+    } catch {
+      throw Failure("no key could be made: \(error)", status: .failure)
+    }
+  }
+
+  private static func passphrase() throws -> [UInt8] {
     if let given = Host.environment(KeyFile.variable) { return Array(given.value.utf8) }
     guard let first = Console.askSecret("passphrase: "), !first.isEmpty,
       Console.askSecret("once more: ") == first
     else {
-      let failure = Failure(
+      throw Failure(
         "there is no passphrase, or not twice the same",
         hint: "set \(KeyFile.variable), or answer on a terminal", status: .usage)
-      failure.say()
-      failure.status.leave()
     }
     return Array(first.utf8)
   }
 }
 
-/// A curve by the name that people write.
-enum CurveName: String, ExpressibleByArgument, CaseIterable {
-  case k256, p256
-
-  var curve: VerificationKey.Curve { self == .k256 ? .k256 : .p256 }
-}
+extension VerificationKey.Curve: ExpressibleByArgument {}
 
 /// Which account, and the way to the directory.
 struct KeyAccountOptions: ParsableArguments {
@@ -117,27 +101,31 @@ struct KeyAccountOptions: ParsableArguments {
   var network: NetworkCommandOptions
 
   /// Its keys.
-  func keys(_ network: Network) async throws -> PLCUpdate {
+  func keys() throws -> PLCUpdate {
+    let networkOptions = try network.options()
     let account = try ATIdentifier(account: account)
-    let did = try await IdentityResolver(network: network).resolve(
-      account, confirmingHandle: false
-    ).did
-    return try await PLCUpdate(of: did, network: network, now: { Host.now })
+    return try runBlocking {
+      let network = try Network(networkOptions)
+      let did = try await IdentityResolver(network: network).resolve(
+        account, confirmingHandle: false
+      ).did
+      return try await PLCUpdate(of: did, network: network, now: { Host.now })
+    }
   }
 }
 
 /// `carpack recovery-key list`.
-struct ListKeysCommand: Verb {
-  static let page = ManualPage("list", PackageResources.recovery_key_list_txt)
+struct ListKeysCommand: ReportingCommand {
+  static let page = ManualPage(
+    "list", PackageResources.recovery_key_list_txt, below: "carpack recovery-key")
 
   @OptionGroup var options: KeyAccountOptions
 
   @OptionGroup var reporting: ReportOptions
 
   func run() throws {
-    let networkOptions = try options.network.options()
-    let keys = try runBlocking { [options] in try await options.keys(Network(networkOptions)) }
-    if Console.isJSON {
+    let keys = try options.keys()
+    if json {
       RecoveryKeyReport(did: keys.did, rotationKeys: keys.rotationKeys).print()
     } else {
       for (place, key) in keys.rotationKeys.enumerated() { Console.print("\(place + 1)  \(key)") }
@@ -146,8 +134,9 @@ struct ListKeysCommand: Verb {
 }
 
 /// `carpack recovery-key check`.
-struct CheckKeyCommand: Verb {
-  static let page = ManualPage("check", PackageResources.recovery_key_check_txt)
+struct CheckKeyCommand: ReportingCommand {
+  static let page = ManualPage(
+    "check", PackageResources.recovery_key_check_txt, below: "carpack recovery-key")
 
   @Argument(help: ArgumentHelp("The file with the key.", valueName: "keyfile"), completion: .file())
   var key: String
@@ -158,10 +147,9 @@ struct CheckKeyCommand: Verb {
 
   func run() throws {
     let own = try KeyFile(key).key.verificationKey
-    let networkOptions = try options.network.options()
-    let keys = try runBlocking { [options] in try await options.keys(Network(networkOptions)) }
+    let keys = try options.keys()
     let place = keys.place(of: own)
-    if Console.isJSON {
+    if json {
       RecoveryKeyReport(
         did: keys.did, key: own.didKey, place: .some(place.map { $0 + 1 }),
         rotationKeys: keys.rotationKeys
@@ -177,8 +165,9 @@ struct CheckKeyCommand: Verb {
 }
 
 /// `carpack recovery-key add`.
-struct AddKeyCommand: Verb {
-  static let page = ManualPage("add", PackageResources.recovery_key_add_txt)
+struct AddKeyCommand: ReportingCommand {
+  static let page = ManualPage(
+    "add", PackageResources.recovery_key_add_txt, below: "carpack recovery-key")
 
   @Option(
     help: ArgumentHelp("A rotation key that signs, instead of the server.", valueName: "keyfile"),
@@ -214,32 +203,31 @@ struct AddKeyCommand: Verb {
   func run() throws {
     let own = try KeyFile(key).key.verificationKey
     let signer = try with.map { file throws in try KeyFile(file).key }
-    let ownLogin = (password: try login.password() ?? Secret(""), code: login.code)
+    let ownLogin = try login.asOwner()
     let code = mailCode.map { Secret($0) }
-    let networkOptions = try options.network.options()
-    let display = RestoreDisplay(reporting.common)
+    let keys = try options.keys()
     let isAgreed = yes.contains(.identity)
-    let (did, isSent) = try runBlocking { [options] in
-      let keys = try await options.keys(Network(networkOptions))
-      guard keys.place(of: own) != 0 else { return (keys.did, true) }
-      let isSent = try await keys.add(own) { state in
-        if let signer { return try keys.sign(state, with: signer) }
-        return try await keys.sign(state, as: ownLogin, mailCode: code, asking: MailCode.ask)
-      } show: { operation in
-        display.show(operation)
-        return isAgreed || Console.agrees(RestoreQuestion.identity.sentence)
+    let isSent =
+      try keys.place(of: own) == 0
+      || runBlocking { [display = RestoreDisplay(common)] in
+        try await keys.add(own) { state in
+          if let signer { return try keys.sign(state, with: signer) }
+          return try await keys.sign(
+            state, as: ownLogin, mailCode: code, asking: OwnerLogin.askForCode)
+        } show: { operation in
+          display.show(operation)
+          return isAgreed || Console.agrees(RestoreQuestion.identity.asked.sentence)
+        }
       }
-      return (keys.did, isSent)
-    }
     guard isSent else {
       throw Failure(
         "the operation was not sent: that was not agreed to", hint: "--yes identity agrees",
         status: .incomplete)
     }
-    if Console.isJSON {
-      RecoveryKeyReport(did: did, key: own.didKey, place: 1).print()
+    if json {
+      RecoveryKeyReport(did: keys.did, key: own.didKey, place: 1).print()
     } else {
-      Console.print("\(own) is the first rotation key of \(did)")
+      Console.print("\(own) is the first rotation key of \(keys.did)")
     }
   }
 }
@@ -261,7 +249,9 @@ struct RecoveryKeyReport {
     Field(optional: "did", "the account") { $0.did }
     Field(optional: "key", "the public key, as did:key") { $0.key }
     Field(optional: "file", "with `new`: the file") { $0.file }
-    Field(optional: "curve", "with `new`: the curve", .one(of: CurveName.self)) { $0.curve }
+    Field(optional: "curve", "with `new`: the curve", .one(of: VerificationKey.Curve.self)) {
+      $0.curve
+    }
     Field(optional: "encrypted", "with `new`: whether there is a passphrase") {
       $0.isEncrypted
     }

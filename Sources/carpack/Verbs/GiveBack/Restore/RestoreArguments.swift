@@ -1,11 +1,9 @@
 internal import ATProtocol
 internal import ArgumentParser
 internal import HTTP
-internal import IPLD
 internal import Restore
-internal import SystemPackage
+internal import Snapshots
 internal import Terminal
-internal import XRPC
 
 /// Logging in with the account's own password.
 struct OwnerLogin: ParsableArguments {
@@ -26,13 +24,25 @@ struct OwnerLogin: ParsableArguments {
   func password() throws -> Secret? { login ? try Self.input.need(given.passwordFile) : nil }
 
   var code: Secret? { given.code }
+
+  /// What a server is told; without --login there is nothing to tell.
+  func asOwner() throws -> OwnLogin { (try password() ?? Secret(""), code) }
+
+  /// Asks on the terminal for a code that came by mail.
+  @Sendable static func askForCode(_ server: String, _ purpose: String) -> Secret? {
+    Console.ask("\(server) has sent a code by mail, for \(purpose). The code: ").map { Secret($0) }
+  }
 }
 
-/// The account on the new server.
-struct NewAccountOptions: ParsableArguments {
+/// What a restore takes: the archive, the account on the new server, and what vouches for it.
+struct RestoreArguments: ParsableArguments {
   private static let input = SecretInput(
     name: "password for the new server", variable: "CARPACK_NEW_PASSWORD",
     option: "--new-password-file")
+
+  @OptionGroup var archive: ArchiveArgument
+
+  @OptionGroup var choice: SnapshotOptions
 
   @Option(
     help: ArgumentHelp(
@@ -56,44 +66,6 @@ struct NewAccountOptions: ParsableArguments {
       valueName: "handle"))
   var handle: String?
 
-  func validate() throws {
-    if let handle {
-      do { _ = try Handle(handle) } catch { throw ValidationError("--handle: \(error)") }
-    }
-  }
-
-  /// The password on the new server.
-  func password(else old: Secret?) throws -> Secret {
-    if let given = try Self.input.read(newPasswordFile, asks: old == nil) { return given }
-    if let old { return old }
-    return try Self.input.need(nil)
-  }
-}
-
-/// What may be done without being asked about.
-struct AgreementOptions: ParsableArguments {
-  /// A step that is asked about.
-  enum Step: String, CaseIterable, ExpressibleByArgument {
-    case identity, activate
-    case deactivateOld = "deactivate-old"
-    case deleteOld = "delete-old"
-    case rewrite
-  }
-
-  @Option(
-    help: ArgumentHelp(
-      "Do a step without asking: send the operation that decides where the account lives; activate the account on the new server; deactivate it on the old one (with --deactivate-old); let that delete it (with --delete-old-after); delete records and write them again (with --rewrite-records). May be repeated.",
-      valueName: "step"))
-  var yes: [Step] = []
-
-  /// Whether something may be done: said beforehand, or on the terminal.
-  func agrees(_ question: RestoreQuestion) -> Bool {
-    yes.contains(question.step) || Console.agrees(question.sentence)
-  }
-}
-
-/// The keys of the owner's own.
-struct OwnerKeys: ParsableArguments {
   @Option(
     help: ArgumentHelp(
       "A rotation key of your own, which signs the operation here: PEM, or the form that goat prints, readable by you alone. The passphrase of an encrypted key is read from CARPACK_KEY_PASSPHRASE, or asked for.",
@@ -107,36 +79,69 @@ struct OwnerKeys: ParsableArguments {
       valueName: "keyfile"),
     completion: .file())
   var signingKey: String?
-}
 
-extension RestoreOptions {
-  /// What was said about the new account, and about who moves it.
-  ///
-  /// - Throws: ``Failure`` for a password or a key that cannot be read, or is needed.
-  init(
-    to target: String, _ login: OwnerLogin, _ account: NewAccountOptions, _ keys: OwnerKeys,
-    connections: Int, agrees: @escaping @Sendable (RestoreQuestion) -> Bool
-  ) throws {
-    let oldPassword = try login.password()
-    self.init(
-      target: target.hasSuffix("/") ? String(target.dropLast()) : target,
-      password: try account.password(else: oldPassword), now: { Host.now }, agrees: agrees,
-      asksForCode: MailCode.ask)
-    (self.oldPassword, authFactorToken) = (oldPassword, login.code)
-    (email, inviteCode) = (account.email, account.invite.map { Secret($0) })
-    handle = try account.handle.map { text throws in try Handle(text) }
-    if let path = keys.recoveryKey {
-      let file = try KeyFile(path)
-      (recoveryKey, passphrase) = (file.key, file.passphrase)
+  @OptionGroup var login: OwnerLogin
+
+  @OptionGroup(title: "Network options", visibility: .hidden)
+  var network: NetworkCommandOptions
+
+  func validate() throws {
+    if let handle {
+      do { _ = try Handle(handle) } catch { throw ValidationError("--handle: \(error)") }
     }
-    signingKey = try keys.signingKey.map { path throws in try KeyFile(path).key }
-    self.connections = connections
   }
-}
 
-/// Asks on the terminal for a code that came by mail.
-enum MailCode {
-  @Sendable static func ask(_ server: String, _ purpose: String) -> Secret? {
-    Console.ask("\(server) has sent a code by mail, for \(purpose). The code: ").map { Secret($0) }
+  /// Opens the archive, and does something with the snapshot that was asked for.
+  ///
+  /// - Parameters:
+  ///   - target: the new server; nil if only the account's own is asked.
+  ///   - records: single records that it is to have.
+  ///   - body: what is done, over this network.
+  /// - Throws: ``Failure`` for an archive that comes from standard input; what `body` throws.
+  func read(
+    to target: String?, naming records: [String] = [],
+    _ body: (OpenedArchive, ArchivedSnapshot, NetworkOptions) throws -> Void
+  ) throws {
+    guard archive.file != "-" else {
+      throw Failure(
+        "what is done is noted beside the archive, so it has to be a file", status: .usage)
+    }
+    try archive.read(over: network.options()) { opened in
+      let snapshot = try opened.snapshot(choice, naming: records)
+      var networkOptions = try network.options()
+      if let target { networkOptions.namedServers.append(target) }
+      try body(opened, snapshot, networkOptions)
+    }
+  }
+
+  /// What was said about the account on the new server, and about who moves it there.
+  ///
+  /// - Parameter target: the new server; nil for the account's own, on which ``login`` logs in.
+  /// - Throws: ``Failure`` for a password or a key that cannot be read, or is needed.
+  func options(
+    to target: String?, agrees: @escaping @Sendable (RestoreQuestion) -> Bool
+  ) throws -> RestoreOptions {
+    let own = try login.password()
+    let target = target ?? ""
+    var options = RestoreOptions(
+      target: target.hasSuffix("/") ? String(target.dropLast()) : target,
+      password: try target.isEmpty ? own ?? Secret("") : password(else: own),
+      now: { Host.now }, agrees: agrees, asksForCode: OwnerLogin.askForCode)
+    (options.oldPassword, options.authFactorToken) = (own, login.code)
+    (options.email, options.inviteCode) = (email, invite.map { Secret($0) })
+    options.handle = try handle.map { text throws in try Handle(text) }
+    if let recoveryKey {
+      let file = try KeyFile(recoveryKey)
+      (options.recoveryKey, options.passphrase) = (file.key, file.passphrase)
+    }
+    options.signingKey = try signingKey.map { path throws in try KeyFile(path).key }
+    options.connections = network.connections
+    return options
+  }
+
+  /// The password on the new server.
+  private func password(else own: Secret?) throws -> Secret {
+    if let given = try Self.input.read(newPasswordFile, asks: own == nil) { return given }
+    return try own ?? Self.input.need(nil)
   }
 }

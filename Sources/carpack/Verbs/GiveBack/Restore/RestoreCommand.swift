@@ -1,20 +1,15 @@
 internal import ATProtocol
-internal import Archive
 internal import ArgumentParser
 internal import Files
 internal import HTTP
-internal import IPLD
-internal import Remote
 internal import Reports
 internal import Restore
 internal import Snapshots
-internal import Synchronization
 internal import SystemPackage
 internal import Terminal
-internal import XRPC
 
 /// `carpack restore`: an account from an archive back onto a server.
-struct RestoreCommand: Verb {
+struct RestoreCommand: ReportingCommand {
   static let page = ManualPage("restore", PackageResources.restore_txt)
 
   @Option(help: ArgumentHelp("The server to restore to.", valueName: "url"))
@@ -83,20 +78,21 @@ struct RestoreCommand: Verb {
     completion: .file())
   var dryRun: String?
 
-  @OptionGroup var agreement: AgreementOptions
+  /// A step that is asked about.
+  enum Step: String, CaseIterable, ExpressibleByArgument {
+    case identity, activate
+    case deactivateOld = "deactivate-old"
+    case deleteOld = "delete-old"
+    case rewrite
+  }
 
-  @OptionGroup var argument: ArchiveArgument
+  @Option(
+    help: ArgumentHelp(
+      "Do a step without asking: send the operation that decides where the account lives; activate the account on the new server; deactivate it on the old one (with --deactivate-old); let that delete it (with --delete-old-after); delete records and write them again (with --rewrite-records). May be repeated.",
+      valueName: "step"))
+  var yes: [Step] = []
 
-  @OptionGroup var choice: SnapshotOptions
-
-  @OptionGroup var account: NewAccountOptions
-
-  @OptionGroup var keys: OwnerKeys
-
-  @OptionGroup var login: OwnerLogin
-
-  @OptionGroup(title: "Network options", visibility: .hidden)
-  var network: NetworkCommandOptions
+  @OptionGroup var given: RestoreArguments
 
   @OptionGroup var reporting: ReportOptions
 
@@ -104,7 +100,7 @@ struct RestoreCommand: Verb {
     guard [blobsOnly, to != nil, !records.isEmpty].count(where: { $0 }) == 1 else {
       throw ValidationError("one of --to, --blobs-only and --record is needed")
     }
-    if to == nil, !login.login {
+    if to == nil, !given.login.login {
       throw ValidationError("--blobs-only and --record go with --login")
     }
     if rewriteRecords, !blobsOnly || skipBlobComparison {
@@ -114,7 +110,7 @@ struct RestoreCommand: Verb {
     if rewriteReferences, !asNew {
       throw ValidationError("--rewrite-references goes with --as-new")
     }
-    if asNew, login.login {
+    if asNew, given.login.login {
       throw ValidationError(
         "--as-new needs no login of the old server: it has nothing to do with it")
     }
@@ -124,73 +120,35 @@ struct RestoreCommand: Verb {
   }
 
   func run() throws {
-    try Self.refuseStandardInput(argument.file)
-    try argument.read(over: network.options()) { opened in
-      let snapshot = try opened.snapshot(choice, naming: records)
+    try given.read(to: to, naming: records) { opened, snapshot, networkOptions in
       if opened.status != .success {
         Console.say(
           .warning, "the archive is not in order; what is restored is checked all the same")
       }
-      let run = RestoreRun(argument.file, snapshot: snapshot, reporting: reporting)
-      let networkOptions = try networkOptions()
       if !records.isEmpty {
-        try RecordRestoring(command: self).run(snapshot, networkOptions)
-      } else if blobsOnly {
-        try run.run(try blobOptions(), networkOptions)
-      } else if plan {
-        try RestorePlanning(command: self).run(snapshot, networkOptions)
+        try restoreRecords(of: snapshot, networkOptions)
+      } else if plan, !blobsOnly {
+        try showPlan(snapshot, networkOptions)
       } else {
-        try run.run(try options(), networkOptions)
+        try RestoreDisplay(common).restore(
+          snapshot, in: given.archive.file, options(), networkOptions)
       }
     }
   }
 
-  /// Refuses an archive that comes from standard input: what is done is noted beside it.
-  static func refuseStandardInput(_ file: String) throws {
-    guard file == "-" else { return }
-    throw Failure(
-      "what is done is noted beside the archive, so it has to be a file", status: .usage)
-  }
-
-  /// How something came out that throws.
-  static func outcome(_ body: () async throws -> Void) async -> (any Error)? {
-    do {
-      try await body()
-      return nil
-    } catch {
-      return error
-    }
-  }
-
-  func networkOptions() throws -> NetworkOptions {
-    var options = try network.options()
-    if let to { options.namedServers.append(to) }
-    return options
-  }
-
-  /// How the account's own server is sent its blobs.
-  private func blobOptions() throws -> RestoreOptions {
-    var options = RestoreOptions(
-      target: "", password: try login.password() ?? Secret(""), now: { Host.now },
-      agrees: { [agreement] in agreement.agrees($0) }, asksForCode: MailCode.ask)
-    (options.sendsBlobsOnly, options.rewritesRecords) = (true, rewriteRecords)
-    (options.comparesBlobs, options.authFactorToken) = (!skipBlobComparison, login.code)
-    options.connections = network.connections
-    return options
-  }
-
   private func options() throws -> RestoreOptions {
-    var options = try RestoreOptions(
-      to: to ?? "", login, account, keys, connections: network.connections
-    ) { [agreement] in agreement.agrees($0) }
+    var options = try given.options(to: to) { [yes] question in
+      let (step, sentence) = question.asked
+      return yes.contains(step) || Console.agrees(sentence)
+    }
+    (options.sendsBlobsOnly, options.rewritesRecords) = (blobsOnly, rewriteRecords)
+    options.comparesBlobs = !skipBlobComparison
     options.mailCode = mailCode.map { Secret($0) }
     (options.asNew, options.rewritesReferences) = (asNew, rewriteReferences)
     options.abandonsOld = abandonOld
     options.acceptsMissing = accept.contains(.missing)
-    options.acceptsOlder = choice.at != nil
-    options.deactivatesOld = deactivateOld
-    options.deleteOldAfter = deleteOldAfter
-    options.comparesBlobs = !skipBlobComparison
+    options.acceptsOlder = given.choice.at != nil
+    (options.deactivatesOld, options.deleteOldAfter) = (deactivateOld, deleteOldAfter)
     if let dryRun {
       options.dryRun = { operation in
         let bytes = Array((operation.operation.json(pretty: true) + "\n").utf8)
@@ -198,52 +156,5 @@ struct RestoreCommand: Verb {
       }
     }
     return options
-  }
-}
-
-/// Runs a restore, and says what came of it.
-struct RestoreRun {
-  /// The file beside whose name it is noted what was done.
-  private let archive: FilePath
-  private let snapshot: ArchivedSnapshot
-  private let reporting: ReportOptions
-
-  /// The restore of a snapshot in an archive: a file, or an address, whose last part is the name of
-  /// the note in the current folder.
-  init(_ archive: String, snapshot: ArchivedSnapshot, reporting: ReportOptions) {
-    self.archive = FilePath(
-      RemoteArchive.isAddress(archive) ? Elsewhere.fileName(archive) : archive)
-    (self.snapshot, self.reporting) = (snapshot, reporting)
-  }
-
-  /// Restores an account to a server.
-  func run(_ options: RestoreOptions, _ networkOptions: NetworkOptions) throws {
-    let (archive, snapshot) = (archive, snapshot)
-    try run { tell in
-      var restore = try AccountRestore(
-        snapshot, in: archive, options, network: try Network(networkOptions), tell: tell)
-      let error = await RestoreCommand.outcome { try await restore.run() }
-      return (restore.report, error)
-    }
-  }
-
-  /// Runs something, shows what happens, and says how it ended.
-  ///
-  /// - Throws: ``ExitStatus``, or what ended it before there was a report.
-  func run(
-    _ body:
-      @escaping @Sendable (@escaping @Sendable (RestoreEvent) -> Void) async throws
-      -> (RestoreReport, (any Error)?)
-  ) throws {
-    let display = RestoreDisplay(reporting.common)
-    defer { Console.endProgress() }
-    let (report, error) = try runBlocking { try await body { display.show($0) } }
-    let failure = error.map { Failure($0) }
-    display.finish(report, failure)
-    if let failure {
-      if error is CancellationError, let status = Interruption.received { throw status }
-      throw failure.status
-    }
-    if report.status != .success { throw report.status }
   }
 }

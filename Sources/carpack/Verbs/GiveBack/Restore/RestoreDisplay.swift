@@ -2,10 +2,12 @@ internal import ATProtocol
 internal import Files
 internal import HTTP
 internal import IPLD
+internal import Remote
 internal import Reports
 internal import Restore
 internal import Snapshots
 internal import Synchronization
+internal import SystemPackage
 internal import Terminal
 internal import XRPC
 
@@ -13,29 +15,99 @@ internal import XRPC
 /// JSON on standard output, one object a line.
 final class RestoreDisplay: Sendable {
   private let common: CommonOptions
-  /// The line that shows progress; nil where none is shown.
-  private let line: Mutex<ProgressLine?>
+  /// Shows progress in a line, or nothing.
+  private let showProgress: @Sendable (Progress) -> Void
   /// When progress was written as JSON last.
   private let lastProgress = Mutex<ContinuousClock.Instant?>(nil)
   private static let progressInterval: Duration = .seconds(1)
 
   init(_ common: CommonOptions) {
     self.common = common
-    let isShown = !common.quiet && !Console.isJSON && Console.canRedraw
-    line = Mutex(isShown ? ProgressLine() : nil)
+    showProgress = ProgressLine.sharedObserver(quiet: common.quiet)
+  }
+
+  /// Restores an account, shows what happens, and says how it ended.
+  ///
+  /// - Parameters:
+  ///   - snapshot: what is restored.
+  ///   - archive: the archive that it is in: a file, or an address, whose last part is the name of
+  ///     the note in the current folder of what was done.
+  ///   - options: how.
+  ///   - networkOptions: the way to servers.
+  /// - Throws: ``ExitStatus``, or what ended it before there was a report.
+  func restore(
+    _ snapshot: ArchivedSnapshot, in archive: String, _ options: RestoreOptions,
+    _ networkOptions: NetworkOptions
+  ) throws {
+    let path = FilePath(RemoteArchive.isAddress(archive) ? Elsewhere.fileName(archive) : archive)
+    defer { Console.endProgress() }
+    let (report, error): (RestoreReport, (any Error)?) = try runBlocking {
+      var restore = try AccountRestore(
+        snapshot, in: path, options, network: try Network(networkOptions)
+      ) { self.show($0) }
+      do {
+        try await restore.run()
+        return (restore.report, nil)
+      } catch {
+        return (restore.report, error)
+      }
+    }
+    let failure = error.map { Failure($0) }
+    finish(report, failure)
+    if error is CancellationError, let status = Interruption.received { throw status }
+    let isWhole = report.stoppedBefore == nil && report.unrestored.areAccepted
+    try ExitStatus.end(with: failure?.status ?? (isWhole ? .success : .incomplete))
   }
 
   /// Shows an event.
   func show(_ event: RestoreEvent) {
-    if case .rewritable(let blobs, let records) = event {
-      return show(
+    switch event {
+    case .source(let source):
+      let snapshot = source.archived.snapshot
+      tell(Self.source, source) {
+        common.say(
+          "\(source.did), \(snapshot.rev.map { "revision \($0)" } ?? "no revision"), made \(snapshot.createdAt): \(Quantity.count(source.recordCount, "record")), \(Quantity.grouped(source.heldBlobCount)) of \(Quantity.count(source.blobs.entries.count, "blob")), CAR \(Quantity.bytes(source.byteCount))"
+        )
+      }
+    case .server(let server):
+      let limit = server.facts.blobLimit.map { ", blobs up to \(Quantity.bytes($0))" } ?? ""
+      tell(Self.server, server) { common.say("\(server.url) is \(server.facts.did)\(limit)") }
+    case .step(let step, let answer, let wasDone):
+      tell(Self.step, (step, answer, wasDone)) {
+        common.say(
+          "\(wasDone ? "=" : "✓") \(step.sentence)\(answer.isEmpty ? "" : ": \(answer)")")
+      }
+    case .progress(let progress):
+      guard Console.isJSON else { return showProgress(progress) }
+      if isTimeForProgress { tell(Self.progress, progress) {} }
+    case .waiting(let seconds, let why):
+      tell(Self.waiting, (seconds, why)) {
+        Console.say(.note, "waiting \(Quantity.duration(seconds: seconds)): \(why)")
+      }
+    case .operation(let operation, let old, let new):
+      let (json, changes) = (operation.operation.json(pretty: true), old.changes(to: new))
+      tell(Self.operation, (json, changes)) {
+        Console.say("the operation:\n\(json)\nwhat it changes:")
+        for change in changes { Console.say("  \(change)") }
+      }
+    case .document(let json, let url):
+      tell(Self.document, (json, url)) {
+        Console.say("publish this at \(url), and this goes on:\n\(json)")
+      }
+    case .warning(let text): tell(Self.warning, text) { common.say(.warning, text) }
+    case .rewritable(let blobs, let records):
+      show(
         .warning(
           "the server believes to have \(blobs) blobs that it has not, and takes them again only when no record refers to them: --rewrite-records deletes \(records) records and writes them again, with the same keys, values and CIDs"
         ))
     }
-    guard Console.isJSON else { return say(event) }
-    if case .progress = event, !isTimeForProgress { return }
-    Self.printJSON(event)
+  }
+
+  /// Tells of an event: as an object, or in words.
+  private func tell<Subject>(_ report: Report<Subject>, _ subject: Subject, _ sayIt: () -> Void) {
+    guard Console.isJSON else { return sayIt() }
+    report.print(subject)
+    Console.flush()
   }
 
   /// Whether a second has gone by since progress was written.
@@ -48,78 +120,35 @@ final class RestoreDisplay: Sendable {
     }
   }
 
-  private func say(_ event: RestoreEvent) {
-    switch event {
-    case .source(let source):
-      let snapshot = source.archived.snapshot
-      common.say(
-        "\(source.did), \(snapshot.rev.map { "revision \($0)" } ?? "no revision"), made \(snapshot.createdAt): \(Quantity.count(source.recordCount, "record")), \(Quantity.grouped(source.heldBlobCount)) of \(Quantity.count(source.blobs.entries.count, "blob")), CAR \(Quantity.bytes(source.byteCount))"
-      )
-    case .server(let server):
-      let limit = server.facts.blobLimit.map { ", blobs up to \(Quantity.bytes($0))" } ?? ""
-      common.say("\(server.url) is \(server.facts.did)\(limit)")
-    case .step(let step, let answer, let wasDone):
-      common.say(
-        "\(wasDone ? "=" : "✓") \(step.sentence)\(answer.isEmpty ? "" : ": \(answer)")")
-    case .progress(let progress): line.withLock { $0?.update(progress) }
-    case .waiting(let seconds, let why):
-      Console.say(.note, "waiting \(Quantity.duration(seconds: seconds)): \(why)")
-    case .operation(let operation, let old, let new):
-      let json = operation.operation.json(pretty: true)
-      Console.say("the operation:\n\(json)\nwhat it changes:")
-      for change in old.changes(to: new) { Console.say("  \(change)") }
-    case .document(let json, let url):
-      Console.say("publish this at \(url), and this goes on:\n\(json)")
-    case .warning(let text): common.say(.warning, text)
-    case .rewritable: break
+  /// Shows what came of a record.
+  func show(_ path: RecordPath, _ outcome: RecordRestore.Outcome) {
+    tell(Self.record, (path, outcome)) {
+      Console.print("\(path): \(outcome.said.sentence)")
+      Console.flush()
     }
   }
-
-  private static func printJSON(_ event: RestoreEvent) {
-    typealias Reports = RestoreReports
-    switch event {
-    case .source(let source): Reports.source.print(source)
-    case .server(let server): Reports.server.print(server)
-    case .step(let step, let answer, let wasDone): Reports.step.print((step, answer, wasDone))
-    case .progress(let progress): Reports.progress.print(progress)
-    case .waiting(let seconds, let why): Reports.waiting.print((seconds, why))
-    case .operation(let operation, let old, let new):
-      Reports.operation.print(
-        (operation.operation.json(pretty: true), old.changes(to: new)))
-    case .document(let json, let url): Reports.document.print((json, url))
-    case .warning(let text): Reports.warning.print(text)
-    case .rewritable: break
-    }
-    Console.flush()
-  }
-
-  // MARK: The end
 
   /// Says what came of it, whether it came to its end or not.
   ///
   /// - Parameter failure: what ended it; nil if nothing did.
-  func finish(_ report: RestoreReport, _ failure: Failure?) {
+  private func finish(_ report: RestoreReport, _ failure: Failure?) {
     Console.endProgress()
-    guard !Console.isJSON else { return printReport(report, failure) }
-    for blob in report.unrestored.first.prefix(Console.maximumTold) {
-      Console.say(
-        .missing, "\(blob.cid)\(blob.record.map { " of \($0)" } ?? ""): \(blob.reason.sentence)")
+    tell(Self.finished, (report, failure)) {
+      report.unrestored.say()
+      let standing = failure == nil && report.has(.account) ? report.standing : []
+      for line in Self.lines(report) + standing { Console.print(line) }
+      if let question = report.stoppedBefore {
+        Console.say(
+          .unfinished, "stopped before what cannot be undone; \(question.option) goes on")
+      }
     }
-    let more = report.unrestored.count - Console.maximumTold
-    if more > 0 { Console.say(.missing, "and \(Quantity.grouped(more)) more; --json lists them") }
-    for line in lines(report) { Console.print(line) }
-    if failure == nil, report.has(.account) { for line in report.standing { Console.print(line) } }
-    if let question = report.stoppedBefore {
-      Console.say(
-        .unfinished, "stopped before what cannot be undone; \(question.option) goes on")
-    }
-    if let failure {
-      failure.say()
-      for line in report.standing { Console.say("where things are: \(line)") }
-    }
+    guard let failure else { return }
+    failure.say()
+    guard !Console.isJSON else { return }
+    for line in report.standing { Console.say("where things are: \(line)") }
   }
 
-  private func lines(_ report: RestoreReport) -> [String] {
+  private static func lines(_ report: RestoreReport) -> [String] {
     var lines: [String] = []
     if let equal = report.areRecordsEqual, let source = report.source {
       lines.append(
@@ -133,17 +162,16 @@ final class RestoreDisplay: Sendable {
     }
     return lines
   }
-
-  private func printReport(_ report: RestoreReport, _ failure: Failure?) {
-    RestoreReports.finished.print((report, failure))
-    Console.flush()
-    failure?.say()
-  }
 }
 
-extension RestoreReport {
-  /// How the command ends that came to its end.
-  var status: ExitStatus {
-    stoppedBefore != nil || unrestored.count > unrestored.acceptedCount ? .incomplete : .success
+extension UnrestoredBlobs {
+  /// Says which blobs are not there, or not right.
+  func say() {
+    for blob in first.prefix(Console.maximumTold) {
+      Console.say(
+        .missing, "\(blob.cid)\(blob.record.map { " of \($0)" } ?? ""): \(blob.reason.sentence)")
+    }
+    let more = count - Console.maximumTold
+    if more > 0 { Console.say(.missing, "and \(Quantity.grouped(more)) more; --json lists them") }
   }
 }

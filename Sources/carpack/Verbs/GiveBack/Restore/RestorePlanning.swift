@@ -1,6 +1,5 @@
 internal import ATProtocol
 internal import HTTP
-internal import IPLD
 internal import Reports
 internal import Restore
 internal import Snapshots
@@ -8,109 +7,104 @@ internal import Terminal
 internal import XRPC
 
 /// `carpack restore --plan`: what would be done and what is needed.
-struct RestorePlanning {
-  let command: RestoreCommand
-
-  func run(_ snapshot: ArchivedSnapshot, _ networkOptions: NetworkOptions) throws {
-    let target = command.to ?? ""
-    let plan = try runBlocking {
+extension RestoreCommand {
+  func showPlan(_ snapshot: ArchivedSnapshot, _ networkOptions: NetworkOptions) throws {
+    let plan = try runBlocking { [target = to ?? ""] in
       try await RestorePlan(snapshot, to: target, network: Network(networkOptions))
     }
-    if Console.isJSON { RestoreReports.plan.print(plan) } else { printText(plan) }
-    if plan.unrestored.count > plan.unrestored.acceptedCount { throw ExitStatus.incomplete }
-  }
-
-  private func printText(_ plan: RestorePlan) {
-    let source = plan.source
-    Console.print(
-      "account      \(source.did)\(plan.handle.map { ", \($0)" } ?? "")")
-    Console.print(
-      "snapshot     \(source.archived.snapshot.rev.map { "revision \($0), " } ?? "")made \(source.archived.snapshot.createdAt)"
-    )
-    Console.print(
-      "from         \(plan.old?.url ?? "no server")\(plan.old.map { " (\($0.standing.sentence))" } ?? "")"
-    )
-    Console.print("to           \(plan.server.url) (\(plan.server.facts.did))")
-    Console.print(
-      "repository   \(Quantity.count(source.recordCount, "record")), \(Quantity.bytes(source.byteCount))"
-    )
-    Console.print(
-      "blobs        \(Quantity.grouped(plan.upload.count)) to send, \(Quantity.bytes(plan.upload.bytes)); \(Quantity.grouped(plan.unrestored.count)) would be missing"
-    )
-    Console.print("preferences  \(plan.hasPreferences ? "in the archive" : "not in the archive")")
-    if plan.losesHandle, let handle = plan.handle {
-      Console.print(
-        "handle       \(handle) goes with the old server; the new one gives out names under \(plan.server.facts.userDomains.joined(separator: ", "))"
-      )
+    if json {
+      RestoreDisplay.plan.print(plan)
+    } else {
+      for (name, text) in plan.rows {
+        Console.print(name + String(repeating: " ", count: 13 - name.count) + text)
+      }
+      plan.unrestored.say()
+      for warning in plan.warnings { common.say(.note, warning) }
     }
-    for need in plan.needs { Console.print("needed       \(need)") }
-    Console.print(
-      "steps        account, repository, blobs, comparison, \(plan.hasPreferences ? "preferences, " : "")then, when you agree: identity, activation"
-    )
-    for blob in plan.unrestored.first.prefix(Console.maximumTold) {
-      Console.say(
-        .missing, "\(blob.cid)\(blob.record.map { " of \($0)" } ?? ""): \(blob.reason.sentence)")
-    }
-    let more = plan.unrestored.count - Console.maximumTold
-    if more > 0 { Console.say(.missing, "and \(Quantity.grouped(more)) more; --json lists them") }
-    for warning in plan.warnings { command.reporting.common.say(.note, warning) }
+    if !plan.unrestored.areAccepted { throw ExitStatus.incomplete }
   }
-
 }
 
 extension RestorePlan {
-  /// How many blobs the reference server takes a day.
-  private static let uploadsADay = 1000
+  /// What a person reads: what each text is about, and the text.
+  fileprivate var rows: [(String, String)] {
+    let snapshot = source.archived.snapshot
+    var rows = [
+      ("account", "\(source.did)\(handle.map { ", \($0)" } ?? "")"),
+      (
+        "snapshot",
+        "\(snapshot.rev.map { "revision \($0), " } ?? "")made \(snapshot.createdAt)"
+      ),
+      ("from", old.map { "\($0.url) (\($0.standing.sentence))" } ?? "no server"),
+      ("to", "\(server.url) (\(server.facts.did))"),
+      (
+        "repository",
+        "\(Quantity.count(source.recordCount, "record")), \(Quantity.bytes(source.byteCount))"
+      ),
+      (
+        "blobs",
+        "\(Quantity.grouped(upload.count)) to send, \(Quantity.bytes(upload.bytes)); \(Quantity.grouped(unrestored.count)) would be missing"
+      ),
+      ("preferences", hasPreferences ? "in the archive" : "not in the archive"),
+    ]
+    if losesHandle, let handle {
+      let domains = server.facts.userDomains.joined(separator: ", ")
+      rows.append(
+        (
+          "handle",
+          "\(handle) goes with the old server; the new one gives out names under \(domains)"
+        ))
+    }
+    rows += needs.map { ("needed", $0) }
+    let preferences = hasPreferences ? "preferences, " : ""
+    rows.append(
+      (
+        "steps",
+        "account, repository, blobs, comparison, \(preferences)then, when you agree: identity, activation"
+      ))
+    return rows
+  }
 
   /// What has to be given.
   var needs: [String] {
-    var needs: [String] = []
+    var needs: [String?] = [
+      "a key: the DID document names no server that could vouch for the account"
+    ]
     if let old {
-      if old.standing.isThere {
-        needs.append("the account's own password: --login (no app password)")
-        if source.did.method == "plc" {
-          needs.append("the code that \(old.url) sends by mail, or a rotation key of your own")
-        }
-      } else {
-        needs.append(
-          "a rotation key of your own: --recovery-key; without one the account cannot be moved, and --as-new makes another of the archive"
-        )
-        needs.append("a mail address for the account: --email")
-      }
-      if source.did.method == "web" {
-        needs.append("a change of the DID document, which is yours to make")
-      }
-    } else {
-      needs.append("a key: the DID document names no server that could vouch for the account")
+      let isThere = old.standing.isThere
+      needs = [
+        isThere
+          ? "the account's own password: --login (no app password)"
+          : "a rotation key of your own: --recovery-key; without one the account cannot be moved, and --as-new makes another of the archive",
+        isThere && source.did.method == "plc"
+          ? "the code that \(old.url) sends by mail, or a rotation key of your own" : nil,
+        isThere ? nil : "a mail address for the account: --email",
+        source.did.method == "web"
+          ? "a change of the DID document, which is yours to make" : nil,
+      ]
     }
     if server.facts.isInviteRequired { needs.append("an invite code of \(server.url): --invite") }
-    return needs
+    return needs.compactMap(\.self)
   }
 
   /// What a person should know.
   var warnings: [String] {
-    var warnings: [String] = []
-    if let old, isThere {
-      warnings.append("the account is on \(old.url) already: --blobs-only sends what it lacks")
-    }
-    if case .active(_, let head)? = old?.standing, head != source.head {
-      warnings.append(
-        "the account has gone on since this snapshot: run \"carpack backup\" first, or choose this one with --at"
-      )
-    }
-    if upload.count > Self.uploadsADay {
-      let days = (upload.count + Self.uploadsADay - 1) / Self.uploadsADay
-      warnings.append(
-        "the reference server takes 1,000 blobs a day: with such a limit it takes \(days) days, and is waited for"
-      )
-    }
-    if server.facts.blobLimit == nil {
-      warnings.append("the new server does not say how long a blob may be")
-    }
-    warnings += source.oddities
-    warnings.append(
+    let warnings: [String?] = [
+      old.flatMap {
+        isThere
+          ? "the account is on \($0.url) already: --blobs-only sends what it lacks" : nil
+      },
+      isOutdated
+        ? "the account has gone on since this snapshot: run \"carpack backup\" first, or choose this one with --at"
+        : nil,
+      uploadDays > 1
+        ? "the reference server takes 1,000 blobs a day: with such a limit it takes \(uploadDays) days, and is waited for"
+        : nil,
+      server.facts.blobLimit == nil
+        ? "the new server does not say how long a blob may be" : nil,
+    ]
+    return warnings.compactMap(\.self) + source.oddities + [
       "a server may refuse a repository of \(source.byteCount) bytes for its length, which it does not say beforehand"
-    )
-    return warnings
+    ]
   }
 }

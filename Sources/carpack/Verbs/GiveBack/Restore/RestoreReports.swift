@@ -8,7 +8,7 @@ internal import Terminal
 internal import XRPC
 
 /// The events of `restore` and `rehearse`, as --json has them.
-enum RestoreReports {
+extension RestoreDisplay {
   private static func event<Subject>(
     _ event: String, _ about: String, @FieldList<Subject> _ fields: () -> [Field<Subject>]
   ) -> Report<Subject> { Report("restore", event: event, about, fields) }
@@ -99,9 +99,9 @@ enum RestoreReports {
   ) {
     Field("path", "collection/rkey") { "\($0.path)" }
     Field("outcome", "what", .one(of: "written", "there", "occupied", "refused")) {
-      $0.outcome.word
+      $0.outcome.said.word
     }
-    Field("why", "in words") { $0.outcome.sentence }
+    Field("why", "in words") { $0.outcome.said.sentence }
   }
 
   static let plan: Report<RestorePlan> = event("plan", "With --plan: what would be done.") {
@@ -147,7 +147,7 @@ enum RestoreReports {
     Field(optional: "error", "what ended it", { $0.failure }, as: Failure.fields)
   }
 
-  static let all: [ReportDescription] = [
+  static let reports: [ReportDescription] = [
     source.description, server.description, step.description, progress.description,
     waiting.description, operation.description, document.description, warning.description,
     record.description, plan.description, finished.description,

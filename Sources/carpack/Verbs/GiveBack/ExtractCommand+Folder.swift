@@ -1,4 +1,3 @@
-internal import ArgumentParser
 internal import Extraction
 internal import Files
 internal import IPLD
@@ -6,51 +5,8 @@ internal import Reports
 internal import Snapshots
 internal import Terminal
 
-/// What blobs are called, as it is asked for.
-enum BlobNames: String, CaseIterable, ExpressibleByArgument {
-  case cid, readable
-}
-
 /// Where things are extracted to, and how.
-struct ExtractionArguments: ConfigurableOptions {
-  static let settings = [
-    Setting(name: "names", kind: .text),
-    Setting(name: "no-times", kind: .flag),
-  ]
-
-  @Option(
-    name: [.customShort("d"), .customLong("directory")],
-    help: ArgumentHelp(
-      "The folder to write into; without it, one beside the archive that has its name. With --car, \"-\" writes the CAR to standard output.",
-      valueName: "dir"), completion: .directory)
-  var directory: String?
-
-  @Option(
-    help: ArgumentHelp(
-      "What blobs are called: by their CIDs, or readable, 2025-03-22_3lkxag2q_1_plan-of-forty-beds.svg, in names that Windows and exFAT take as well.",
-      valueName: "cid|readable"))
-  var names = BlobNames.cid
-
-  @Flag(help: "Leave out the times of the records, which files get as their own.")
-  var noTimes = false
-
-  @Flag(
-    help:
-      "Remove files that the snapshot no longer has, if an earlier extraction wrote them and nobody has changed them since."
-  )
-  var delete = false
-
-  @Flag(help: "Replace files that differ, also those that carpack did not write.")
-  var overwrite = false
-
-  var options: ExtractionOptions {
-    var options = ExtractionOptions()
-    options.isReadable = names == .readable
-    options.setsTimes = !noTimes
-    options.isDeleting = delete
-    return options
-  }
-
+extension ExtractCommand {
   /// The folder to write into.
   ///
   /// - Throws: ``Failure`` if there is no name to give it.
@@ -67,9 +23,7 @@ struct ExtractionArguments: ConfigurableOptions {
     }
     return archive + ".extracted"
   }
-}
 
-extension ExtractionArguments {
   /// Extracts snapshots into a folder, each account into one of its own, unless something is in the
   /// way of any; ends well when it is interrupted.
   ///
@@ -91,6 +45,9 @@ extension ExtractionArguments {
     _ = try Interruption.beginNotifying()
     defer { Interruption.endNotifying() }
     do {
+      var options = ExtractionOptions()
+      (options.isReadable, options.setsTimes) = (names == .readable, !noTimes)
+      options.isDeleting = delete
       // What waits for an archive elsewhere ends then, too.
       return try Stopping.passing(Stopping { Interruption.received != nil }) {
         try SnapshotExtractor.extract(
