@@ -172,6 +172,10 @@ let package = Package(
     // Words, tables and progress for people; and reports for scripts.
     .room("Terminal", ["ATProtocol", "CArguments", "CGlibc", "Files", "IPLD", "LibC", paths]),
     .room("Reports", ["ATProtocol", "Files", "IPLD", "Terminal", paths]),
+    // What follows a backup: a health check, and programs that are run.
+    .room(
+      "AfterBackup",
+      ["ATProtocol", "Files", "HTTP", "IPLD", "LibC", "Reports", "Terminal", paths]),
     // What a shell offers at a word of a command line, by what the verbs and an archive say.
     .target(
       name: "Completions", dependencies: snapshots + ["Terminal"],
@@ -183,7 +187,8 @@ let package = Package(
     .executableTarget(
       name: "carpack",
       dependencies: backup + [
-        "CGlibc", "Completions", "Fleet", "ObjectStore", "Reports", "TOML", "Terminal", "Viewer",
+        "AfterBackup", "CGlibc", "Completions", "Fleet", "ObjectStore", "Reports", "TOML",
+        "Terminal", "Viewer",
         arguments,
       ],
       // What verbs say of themselves.

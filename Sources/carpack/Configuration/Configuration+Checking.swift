@@ -1,3 +1,4 @@
+internal import AfterBackup
 internal import Terminal
 
 extension Configuration {

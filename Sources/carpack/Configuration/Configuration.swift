@@ -1,4 +1,5 @@
 internal import ATProtocol
+internal import AfterBackup
 internal import Files
 internal import LibC
 internal import SystemPackage

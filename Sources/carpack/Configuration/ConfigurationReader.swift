@@ -1,4 +1,5 @@
 internal import ATProtocol
+internal import AfterBackup
 internal import TOML
 internal import Terminal
 

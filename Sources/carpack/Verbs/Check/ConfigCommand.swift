@@ -1,4 +1,5 @@
 internal import ATProtocol
+internal import AfterBackup
 internal import ArgumentParser
 internal import Reports
 internal import Terminal

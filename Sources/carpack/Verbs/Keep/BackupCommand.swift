@@ -1,4 +1,5 @@
 internal import ATProtocol
+internal import AfterBackup
 internal import ArgumentParser
 internal import Files
 internal import HTTP
@@ -115,7 +116,8 @@ struct BackupCommand: Verb, ConfigurableOptions {
   func run() throws {
     guard !dryRun else { return try backUp() }
     let hooks = try Configuration.ofUser()?.hooks
-    try endingBackup(healthcheck: healthcheck, hooks: hooks, network: options.network, backUp)
+    try endingBackup(
+      healthcheck: healthcheck, hooks: hooks, network: options.network.options(), backUp)
   }
 
   private func backUp() throws {

@@ -1,4 +1,5 @@
 internal import ATProtocol
+internal import AfterBackup
 internal import Archive
 internal import HTTP
 internal import IPLD

@@ -8,7 +8,7 @@ internal import Terminal
 ///
 /// Success is the URL itself, any other exit status follows behind a slash. Nothing else is sent.
 /// The URL is all that it takes to do the same, so it is in no message and no log.
-struct Healthcheck {
+package struct Healthcheck {
   private let origin: String
   private let path: Substring
   private let query: Substring
@@ -26,7 +26,7 @@ struct Healthcheck {
   /// A check.
   ///
   /// - Throws: ``Failure`` for a URL that is neither of https nor of this machine.
-  init(_ url: String) throws {
+  package init(_ url: String) throws {
     do throws(ServerOriginError) {
       let (origin, rest) = try ServerOrigin.split(url)
       self.origin = origin.text

@@ -1,7 +1,6 @@
-internal import ATProtocol
 internal import Files
 internal import IPLD
-internal import Reports
+package import Reports
 internal import Synchronization
 internal import Terminal
 
@@ -9,7 +8,7 @@ internal import Terminal
 ///
 /// They lie in a file without a name: a backup of many accounts has more of them than belongs in
 /// memory.
-final class EventRecord: Sendable {
+package final class EventRecord: Sendable {
   private let state: Mutex<(file: TemporaryFile?, fault: String?)>
 
   /// The one that is written to, if there is one.
@@ -32,7 +31,7 @@ final class EventRecord: Sendable {
   }
 
   /// Keeps an object of the output.
-  static func record<Subject>(_ report: Report<Subject>, _ subject: Subject) {
+  package static func record<Subject>(_ report: Report<Subject>, _ subject: Subject) {
     guard let record = recording.withLock({ $0 }) else { return }
     let bytes = report.line(subject)
     record.state.withLock { state in

@@ -2,9 +2,9 @@ internal import Reports
 internal import Terminal
 
 /// The programs that the configuration has run after a backup.
-struct Hooks {
+package struct Hooks {
   /// When a program is run.
-  enum Moment: String, CaseIterable {
+  package enum Moment: String, CaseIterable {
     /// The exit status is 0.
     case success = "after-success"
     /// It is any other.
@@ -12,12 +12,15 @@ struct Hooks {
   }
 
   /// The program and its arguments for each moment.
-  var programs: [Moment: [String]] = [:]
+  package var programs: [Moment: [String]] = [:]
   /// How long one may take, in seconds: copying archives elsewhere takes its time.
-  var seconds: Int64 = 600
+  package var seconds: Int64 = 600
 
   /// The longest time that can be set, in seconds: a week.
-  static let maximumSeconds: Int64 = 604_800
+  package static let maximumSeconds: Int64 = 604_800
+
+  /// No programs.
+  package init() {}
 
   /// The variable that tells a program the exit status of the backup.
   static let statusVariable = "CARPACK_STATUS"

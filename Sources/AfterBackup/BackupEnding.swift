@@ -1,6 +1,4 @@
-internal import ATProtocol
-internal import ArgumentParser
-internal import HTTP
+package import HTTP
 internal import Reports
 internal import Terminal
 
@@ -17,12 +15,11 @@ internal import Terminal
 ///   - body: the backup.
 /// - Throws: ``Failure`` for a URL that cannot be used, before anything is done; what `body` throws,
 ///   or the status that is left of it once it is said.
-func endingBackup(
-  healthcheck url: String?, hooks: Hooks?, network: NetworkCommandOptions,
+package func endingBackup(
+  healthcheck url: String?, hooks: Hooks?, network: NetworkOptions,
   _ body: () throws -> Void
 ) throws {
   let healthcheck = try url.map { try Healthcheck($0) }
-  let options = try network.options()
   let record = hooks?.programs.isEmpty == false ? EventRecord.begin() : nil
   guard healthcheck != nil || record != nil else { return try body() }
   var status = ExitStatus.success
@@ -39,7 +36,7 @@ func endingBackup(
   }
   Console.flush()
   // The backup is whole; who wants the command to end wants no program to be started.
-  if let ended = healthcheck?.send(status, options) { throw ended }
+  if let ended = healthcheck?.send(status, network) { throw ended }
   if let hooks, let record { hooks.run(after: status, report: record) }
   if status != .success { throw status }
 }
