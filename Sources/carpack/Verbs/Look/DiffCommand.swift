@@ -65,8 +65,10 @@ struct DiffCommand: ReportingCommand {
       Self.summary.print((pair.old, pair.new, diff))
     } else {
       Console.print(
-        "\(history.name(of: pair.new.did)), \(Self.name(pair.old)) to \(Self.name(pair.new)): \(Self.sum(diff))"
-      )
+        "\(history.name(of: pair.new.did)), \(Self.name(pair.old)) to \(Self.name(pair.new)): "
+          + "\(Quantity.count(diff.createdCount, "record")) created, \(Quantity.grouped(diff.updatedCount)) updated, "
+          + "\(Quantity.grouped(diff.deletedCount)) deleted; \(Quantity.count(diff.addedBlobs.count, "blob")) added, "
+          + "\(Quantity.grouped(diff.goneBlobs.count)) gone")
     }
     let gaps = diff.gaps.map { gap in
       ("in the \(gap.side == .old ? "old" : "new") snapshot \(gap.what)", gap.isDamage)
@@ -95,12 +97,6 @@ struct DiffCommand: ReportingCommand {
     let mark = state.isHeld ? "" : "  [\(state.word)]"
     Console.print(
       isAdded ? .plus : .minus, "\(blob.cid)  \(blob.mimeType ?? "-")  \(size)\(mark)")
-  }
-
-  private static func sum(_ diff: SnapshotDiff) -> String {
-    "\(Quantity.count(diff.createdCount, "record")) created, \(Quantity.grouped(diff.updatedCount)) updated, "
-      + "\(Quantity.grouped(diff.deletedCount)) deleted; \(Quantity.count(diff.addedBlobs.count, "blob")) added, "
-      + "\(Quantity.grouped(diff.goneBlobs.count)) gone"
   }
 
   private static func name(_ entry: SnapshotHistory.Entry) -> String {

@@ -55,10 +55,10 @@ struct StatusCommand: ReportingCommand, ConfigurableOptions {
             of: opened.reader, history: opened.history, path: opened.path, now: now,
             maximumAge: maxAge?.seconds)
         }
-        report.rows.append((opened.name, .success(status)))
+        report.rows.append((opened.name, status, nil))
         return .worst(Self.statuses[status.verdict] ?? .incomplete, opened.status)
       } catch {
-        report.rows.append((RemoteArchive.shown(file), .failure(Failure(error))))
+        report.rows.append((RemoteArchive.shown(file), nil, Failure(error)))
         throw error
       }
     })

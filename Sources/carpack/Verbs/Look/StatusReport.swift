@@ -8,7 +8,7 @@ internal import Verification
 /// How archives stand, as a table, JSON or metrics.
 struct StatusReport {
   /// An archive, and how it stands, or why it cannot be read.
-  typealias Row = (file: String, found: Result<ArchiveStatus, Failure>)
+  typealias Row = (file: String, status: ArchiveStatus?, failure: Failure?)
 
   var rows: [Row] = []
 
@@ -18,9 +18,8 @@ struct StatusReport {
 
   /// The accounts of all archives, and where they are.
   private var accounts: [Place] {
-    rows.flatMap { file, found -> [Place] in
-      guard let status = found.status else { return [] }
-      return status.accounts.map { (file, status, $0) }
+    rows.flatMap { file, status, _ in
+      status.map { status in status.accounts.map { (file, status, $0) } } ?? []
     }
   }
 
@@ -44,7 +43,7 @@ struct StatusReport {
 
   /// The rows of the table for an archive, one for each account.
   private func cells(_ row: Row) -> [[String]] {
-    guard let status = row.found.status else {
+    guard let status = row.status else {
       return [[row.file, "-", "-", "-", "-", "-", Console.red("cannot be read")]]
     }
     return status.accounts.enumerated().map { number, account in
@@ -85,7 +84,7 @@ struct StatusReport {
 
   /// How many archives came to what, by the worst of each.
   var summary: String {
-    let words = rows.map { $0.found.status?.verdict.rawValue ?? "not read" }
+    let words = rows.map { $0.status?.verdict.rawValue ?? "not read" }
     let parts = (ArchiveStatus.Verdict.allCases.map(\.rawValue) + ["not read"]).compactMap { word in
       let count = words.count { $0 == word }
       return count > 0 ? "\(Quantity.grouped(count)) \(word)" : nil
@@ -120,23 +119,19 @@ struct StatusReport {
     "status", "`carpack status`: how an archive stands."
   ) {
     ArchiveFields.file { $0.file }
-    Field("readable", "whether it can be opened") { $0.found.status != nil }
-    Field("error", "why not") { row -> String? in
-      if case .failure(let failure) = row.found { failure.message } else { nil }
-    }
-    Field("bytes", "its size") { $0.found.status?.byteCount }
-    Field("verified", "when all of it was last verified", .time) {
-      $0.found.status?.verification?.time
-    }
+    Field("readable", "whether it can be opened") { $0.status != nil }
+    Field("error", "why not") { $0.failure?.message }
+    Field("bytes", "its size") { $0.status?.byteCount }
+    Field("verified", "when all of it was last verified", .time) { $0.status?.verification?.time }
     Field("verdict", "what came of that", .one(of: SnapshotVerifier.Verdict.self)) {
-      $0.found.status?.verification?.verdict.rawValue
+      $0.status?.verification?.verdict.rawValue
     }
     Field("bytesSinceVerified", "how many bytes were appended since") {
-      $0.found.status.flatMap { $0.isFar ? nil : $0.bytesSinceVerification }
+      $0.status.flatMap { $0.isFar ? nil : $0.bytesSinceVerification }
     }
     Field(
       "accounts", "the accounts in it",
-      each: { $0.found.status?.accounts ?? [] }, as: account)
+      each: { $0.status?.accounts ?? [] }, as: account)
   }
 
   // MARK: Metrics
@@ -150,7 +145,7 @@ struct StatusReport {
     }
     add(
       "carpack_archive_readable", "Whether the archive can be opened.",
-      rows.map { (Self.label($0.file), $0.found.status == nil ? 0 : 1) })
+      rows.map { (Self.label($0.file), $0.status == nil ? 0 : 1) })
     typealias Metric = (name: String, help: String, value: (Place) -> Int64?)
     let metrics: [Metric] = [
       ("archive_bytes", "Size of the archive.", { Int64(clamping: $0.status.byteCount) }),
@@ -191,9 +186,4 @@ struct StatusReport {
       .replacing("\n", with: "\\n")
     return "file=\"\(escaped)\""
   }
-}
-
-extension Result {
-  /// What was found; nil if that failed.
-  fileprivate var status: Success? { try? get() }
 }
