@@ -29,23 +29,21 @@ struct CompactCommand: ReportingCommand {
 
   func run() throws {
     try archives.each(common, onlyReading: destination.output != nil) { file in
-      let copier = ArchiveCopier(
-        level: compression.level, limits: limits.limits,
-        observer: ProgressLine.observer(quiet: common.quiet))
-      let report = try compact(file, to: destination.target(for: file), with: copier)
+      let report = try compact(file, to: destination.target(for: file))
       Interruption.removeIfInterrupted(nil)
       Console.endProgress()
       if json { Self.report.print((name(file), report)) } else { printSummary(report, file) }
     }
   }
 
-  private func compact(_ file: String, to target: AtomicFile?, with copier: ArchiveCopier) throws
+  private func compact(_ file: String, to target: AtomicFile?) throws
     -> ArchiveCopier.CompactReport
   {
+    let copier = ArchiveCopier(
+      level: compression.level, limits: limits.limits,
+      observer: ProgressLine.observer(quiet: common.quiet))
     func note(_ path: FilePath) { Interruption.removeIfInterrupted(path.string) }
-    guard let target, RemoteArchive.isAddress(file) else {
-      return try copier.compact(FilePath(file), to: target, willWrite: note)
-    }
+    guard let target else { return try copier.compact(FilePath(file), willWrite: note) }
     let reader = try ArchiveReader.opening(file, limits.limits, store)
     return try ArchiveReader.checkingFetched([reader]) {
       let archive = try SourceArchive(reader, name: RemoteArchive.shown(file))

@@ -18,7 +18,7 @@ extension RestoreCommand {
       for path in paths {
         let outcome = try await restore.restore(path)
         display.show(path, outcome)
-        if outcome != .written, outcome != .there { isWhole = false }
+        isWhole = isWhole && [.written, .there].contains(outcome)
       }
       return isWhole
     }
