@@ -3,7 +3,6 @@ internal import ArgumentParser
 internal import Extraction
 internal import IPLD
 internal import Live
-internal import Reports
 internal import Snapshots
 internal import Terminal
 

@@ -1,7 +1,6 @@
 internal import Extraction
 internal import Files
 internal import IPLD
-internal import Reports
 internal import Snapshots
 internal import Terminal
 

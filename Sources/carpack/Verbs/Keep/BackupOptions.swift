@@ -1,7 +1,6 @@
 internal import ArgumentParser
 internal import HTTP
 internal import Live
-internal import Reports
 internal import Snapshots
 internal import Terminal
 

@@ -2,7 +2,6 @@ internal import ATProtocol
 internal import Archive
 internal import IPLD
 internal import Live
-internal import Reports
 internal import Snapshots
 internal import Terminal
 

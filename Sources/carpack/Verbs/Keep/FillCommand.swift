@@ -2,7 +2,6 @@ internal import ATProtocol
 internal import ArgumentParser
 internal import HTTP
 internal import Live
-internal import Reports
 internal import SystemPackage
 internal import Terminal
 

@@ -3,7 +3,6 @@ internal import ArgumentParser
 internal import Files
 internal import Live
 internal import Remote
-internal import Reports
 internal import SystemPackage
 internal import Terminal
 internal import Verification

@@ -1,7 +1,6 @@
 internal import ArgumentParser
 internal import Fleet
 internal import ObjectStore
-internal import Reports
 internal import Terminal
 
 /// `carpack fleet`: many accounts, many machines.
