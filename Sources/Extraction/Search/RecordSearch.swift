@@ -157,7 +157,8 @@ package struct RecordSearch {
       }
       if let flaw = contents.flaw { note(flaw, number, isDamage: true) }
       noteUnsearched(snapshot, number, below: contents.tree.missingNodes.count)
-      return earlier.filter { open[$0.key]?.cid != $0.value.cid }.map(\.value)
+      return earlier.filter { open[$0.key]?.cid != $0.value.cid }.values
+        .sorted { $0.path < $1.path }
     } catch let error where error.isDamage {
       note("\(error)", number, isDamage: true)
       open = earlier
