@@ -39,8 +39,14 @@ extension Console {
   ///
   /// - Parameters:
   ///   - rows: the names, and what is said of them.
+  ///   - indent: how many blanks stand in front.
   ///   - width: how far the values stand behind the beginning of the names.
-  package static func print(_ rows: [(name: String, value: String?)], width: Int) {
-    for case (let name, let value?) in rows { print("  \(name.padded(to: width - 1)) \(value)") }
+  package static func print(
+    _ rows: [(name: String, value: String?)], indent: Int = 2, width: Int
+  ) {
+    let blanks = "".padded(to: indent)
+    for case (let name, let value?) in rows {
+      print("\(blanks)\(name.padded(to: width - 1)) \(value)")
+    }
   }
 }

@@ -116,7 +116,7 @@ struct IdentityCommand: ReportingCommand {
     }
   }
 
-  private static func printRows(_ rows: [Row]) { Console.printRows(rows, indent: 5, width: 9) }
+  private static func printRows(_ rows: [Row]) { Console.print(rows, indent: 5, width: 9) }
 
   // MARK: JSON
 

@@ -61,6 +61,6 @@ struct InspectCommand: ReportingCommand {
       Console.say(.notGenuine, "\(file.name): \(signed.why)")
       throw ExitStatus.worst(status, .notGenuine)
     }
-    if status != .success { throw status }
+    try status.finish()
   }
 }

@@ -73,7 +73,7 @@ final class InspectReport {
     let commit = inspection.commit
     let unreachable = inspection.unreachableBlockCount
     let rest = unreachable > 0 ? ", \(Quantity.grouped(unreachable)) of them not in the tree" : ""
-    Console.printRows(
+    Console.print(
       [
         ("account", commit?.did.text),
         ("revision", commit.map { $0.rev?.text ?? "none (a commit of version 2 has none)" }),

@@ -43,7 +43,7 @@ struct ProveCommand: Verb {
     common.say(
       "\(text) \(what) \(judged.did) at \(judged.rev?.text ?? "its commit"): \(Quantity.bytes(UInt64(proof.count))) of proof"
     )
-    if opened.status != .success { throw opened.status }
+    try opened.status.finish()
   }
 
   /// The record that is meant: one that is named, be it there or not, or the only one that a

@@ -29,8 +29,7 @@ struct ResolveCommand: ReportingCommand {
     for warning in identity.warnings {
       common.say(.warning, "\(warning)")
     }
-    let status = ExitStatus.worst(identity.warnings.map(Self.status))
-    if status != .success { throw status }
+    try ExitStatus.worst(identity.warnings.map(Self.status)).finish()
   }
 
   private static func status(_ warning: IdentityWarning) -> ExitStatus {
@@ -56,7 +55,7 @@ struct ResolveCommand: ReportingCommand {
     for fact in facts where fact.value != nil {
       let isSet = fact.source == ResolvedIdentity.Sources.user
       let source = fact.source.map { isSet ? $0 : "from \($0)" }
-      Console.printRows([(fact.name, fact.value), ("", source)], width: 9)
+      Console.print([(fact.name, fact.value), ("", source)], width: 9)
     }
   }
 

@@ -64,7 +64,7 @@ struct VerifyProofCommand: ReportingCommand {
       Console.print("\(proof.path.text) was not there")
     }
     let revision = proof.rev.map { " at \($0.text)" } ?? ""
-    Console.printRows(
+    Console.print(
       [
         ("account", proof.did.text), ("commit", "\(proof.commitCID)\(revision)"),
         ("signed", verdict.why),

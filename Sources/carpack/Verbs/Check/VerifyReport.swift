@@ -70,7 +70,7 @@ struct VerifyReport {
           }
         return (level.rawValue, "\(word)  \(finding.why)")
       }
-      Console.printRows(rows, indent: 4, width: 17)
+      Console.print(rows, indent: 4, width: 17)
     }
   }
 
