@@ -3,6 +3,7 @@ internal import Archive
 internal import ArgumentParser
 internal import Files
 internal import IPLD
+internal import Reports
 internal import Snapshots
 internal import SystemPackage
 internal import Terminal

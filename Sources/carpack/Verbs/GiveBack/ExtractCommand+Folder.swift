@@ -1,6 +1,7 @@
 internal import Extraction
 internal import Files
 internal import IPLD
+internal import Reports
 internal import Snapshots
 internal import Terminal
 

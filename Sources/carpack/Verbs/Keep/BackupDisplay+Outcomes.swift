@@ -1,5 +1,6 @@
 internal import ATProtocol
 internal import Live
+internal import Reports
 internal import Snapshots
 internal import Synchronization
 internal import SystemPackage

@@ -1,6 +1,7 @@
 internal import ATProtocol
 internal import HTTP
 internal import Live
+internal import Reports
 internal import Snapshots
 internal import Synchronization
 internal import SystemPackage

@@ -1,6 +1,7 @@
 internal import ArgumentParser
 internal import HTTP
 internal import Live
+internal import Reports
 internal import Snapshots
 internal import Terminal
 
@@ -82,8 +83,7 @@ struct BackupOptions: ConfigurableOptions {
       throw error
     }
     display.finish()
-    let status = display.status
-    if status != .success { throw status }
+    try display.status.finish()
   }
 }
 

@@ -2,6 +2,7 @@ internal import ATProtocol
 internal import Archive
 internal import IPLD
 internal import Live
+internal import Reports
 internal import Snapshots
 internal import Terminal
 

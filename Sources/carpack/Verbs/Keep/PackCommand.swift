@@ -205,11 +205,10 @@ struct PackCommand: ReportingCommand, ConfigurableOptions {
     }
     CARInput.say(report.archivedCommits, report.inspection, common)
     if json { Self.report.print((output, report)) } else { saySummary(report) }
-    let status = ExitStatus.worst(
-      report.refused.isEmpty ? .success : .refused,
+    try ExitStatus.end(
+      with: report.refused.isEmpty ? .success : .refused,
       report.snapshot.isSettled ? .success : .incomplete,
       report.damage.isNone ? .success : .damaged)
-    if status != .success { throw status }
   }
 
   private static let doubts: [(Standing.Doubt, String)] = [

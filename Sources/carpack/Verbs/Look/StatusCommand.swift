@@ -3,6 +3,7 @@ internal import ArgumentParser
 internal import Files
 internal import Live
 internal import Remote
+internal import Reports
 internal import SystemPackage
 internal import Terminal
 internal import Verification

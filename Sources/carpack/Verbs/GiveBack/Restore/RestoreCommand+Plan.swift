@@ -1,5 +1,6 @@
 internal import ATProtocol
 internal import HTTP
+internal import Reports
 internal import Restore
 internal import Snapshots
 internal import Terminal

@@ -2,6 +2,7 @@ internal import ATProtocol
 internal import ArgumentParser
 internal import Files
 internal import HTTP
+internal import Reports
 internal import Restore
 internal import Snapshots
 internal import SystemPackage

@@ -3,6 +3,7 @@ internal import Files
 internal import HTTP
 internal import IPLD
 internal import Remote
+internal import Reports
 internal import Restore
 internal import Snapshots
 internal import Synchronization
