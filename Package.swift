@@ -172,6 +172,8 @@ let package = Package(
     // Words, tables and progress for people; and reports for scripts.
     .room("Terminal", ["ATProtocol", "CArguments", "CGlibc", "Files", "IPLD", "LibC", paths]),
     .room("Reports", ["ATProtocol", "Files", "IPLD", "Terminal", paths]),
+    // What each error of the rooms above means to the one who asked.
+    .room("Failures", backup + ["Fleet", "ObjectStore", "Terminal"]),
     // What follows a backup: a health check, and programs that are run.
     .room(
       "AfterBackup",
@@ -187,7 +189,7 @@ let package = Package(
     .executableTarget(
       name: "carpack",
       dependencies: backup + [
-        "AfterBackup", "CGlibc", "Completions", "Fleet", "ObjectStore", "Reports", "TOML",
+        "AfterBackup", "CGlibc", "Completions", "Failures", "Fleet", "ObjectStore", "Reports", "TOML",
         "Terminal", "Viewer",
         arguments,
       ],
@@ -283,7 +285,10 @@ if Context.environment["CARPACK_BUILD_SERVE"] != nil {
       path: "Serve/Sources/Tables"),
     .executableTarget(
       name: "carpack-serve",
-      dependencies: ["Serve", "Tables", .product(name: "GRDB", package: "GRDB.swift")],
+      dependencies: [
+        "Failures", "Serve", "Tables", "Terminal",
+        .product(name: "GRDB", package: "GRDB.swift"),
+      ],
       path: "Serve/Sources/carpack-serve", swiftSettings: strict),
   ]
 }

@@ -1,7 +1,9 @@
+import Failures
 import Foundation
 import GRDB
 import Serve
 import Tables
+import Terminal
 
 /// `carpack-serve`: what `carpack serve`, `carpack view` and `carpack export --sqlite` run.
 ///
@@ -44,7 +46,9 @@ func writeDatabase(_ options: SQLiteOptions) {
       "\(options.database): \(error.message ?? "\(error)")",
       error.resultCode == .SQLITE_NOTADB || error.resultCode == .SQLITE_CANTOPEN ? 73 : 74)
   } catch {
-    fail("\(options.archive): \(error)", 11)
+    let failure = Failure(error).of(options.archive)
+    if let hint = failure.hint { Console.put(line: "hint: \(hint)") }
+    fail(failure.message, failure.status.number)
   }
 }
 

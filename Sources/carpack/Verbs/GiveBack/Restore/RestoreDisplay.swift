@@ -1,4 +1,5 @@
 internal import ATProtocol
+internal import Failures
 internal import Files
 internal import HTTP
 internal import IPLD

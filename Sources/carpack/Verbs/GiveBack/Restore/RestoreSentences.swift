@@ -21,16 +21,3 @@ extension RestoreQuestion {
     (asked.step == .rewrite ? "--rewrite-records " : "") + "--yes \(asked.step.rawValue)"
   }
 }
-
-extension RecordRestore.Outcome {
-  /// A word for a script, and what a person reads.
-  var said: (word: String, sentence: String) {
-    switch self {
-    case .written: ("written", "written")
-    case .there: ("there", "there already")
-    case .occupied(let cid):
-      ("occupied", "another record is there (\(cid)); --overwrite replaces it")
-    case .refused(let why): ("refused", "not written: \(why)")
-    }
-  }
-}

@@ -1,7 +1,7 @@
-internal import ATProtocol
-internal import IPLD
-internal import Snapshots
-internal import Terminal
+package import ATProtocol
+package import IPLD
+package import Snapshots
+package import Terminal
 
 extension CARError: FormatError {}
 extension DAGCBORError: FormatError {}
@@ -10,7 +10,7 @@ extension MSTProblem: FormatError {}
 extension RecordProofFault: FormatError {}
 extension RepositoryError: FormatError {}
 extension SnapshotError: FormatError {
-  var explanation: Explanation {
+  package var explanation: Explanation {
     guard case .notPacked = self else { return (.damaged, nil) }
     return (.incomplete, "\"carpack ls\" marks what is missing")
   }
@@ -18,5 +18,5 @@ extension SnapshotError: FormatError {
 extension SnapshotHistory.Break: FormatError {}
 
 extension PLCLogError: Explained {
-  var explanation: Explanation { (.damaged, nil) }
+  package var explanation: Explanation { (.damaged, nil) }
 }

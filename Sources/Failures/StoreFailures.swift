@@ -1,11 +1,11 @@
-internal import Archive
-internal import Fleet
-internal import ObjectStore
-internal import Remote
-internal import Terminal
+package import Archive
+package import Fleet
+package import ObjectStore
+package import Remote
+package import Terminal
 
 extension FetchFailure: Explained {
-  var explanation: Explanation {
+  package var explanation: Explanation {
     switch kind {
     case .unavailable: (.unavailable, nil)
     case .absent: (.noInput, nil)
@@ -22,12 +22,12 @@ extension FetchFailure: Explained {
 }
 
 extension StoreError: Explained {
-  var explanation: Explanation { FetchFailure(self).explanation }
-  var sentence: String { "\(FetchFailure(self))" }
+  package var explanation: Explanation { FetchFailure(self).explanation }
+  package var sentence: String { "\(FetchFailure(self))" }
 }
 
 extension PushError: Explained {
-  var explanation: Explanation {
+  package var explanation: Explanation {
     switch self {
     case .busy: (.cannotCreate, nil)
     case .otherObject: (.refused, "--replace puts the one in the place of the other")
@@ -40,7 +40,7 @@ extension PushError: Explained {
 }
 
 extension DatabaseError: Explained {
-  var explanation: Explanation {
+  package var explanation: Explanation {
     switch kind {
     case .library: (.unavailable, "the package with it is called libpq5, or libpq")
     case .connection: (.unavailable, nil)

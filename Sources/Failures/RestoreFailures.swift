@@ -1,9 +1,9 @@
 internal import ATProtocol
-internal import Restore
-internal import Terminal
+package import Restore
+package import Terminal
 
 extension RestoreError: Explained {
-  var explanation: Explanation {
+  package var explanation: Explanation {
     let status: ExitStatus =
       switch self {
       case .otherJournal, .busy: .cannotCreate
@@ -18,7 +18,7 @@ extension RestoreError: Explained {
   }
 
   /// What a person reads: in the library's words, but where options are a part of it.
-  var sentence: String {
+  package var sentence: String {
     switch self {
     case .cannotVouch(let obstacle):
       "the new server wants a word for the account: \(obstacle.sentence)"
@@ -78,5 +78,18 @@ extension RestoreError.Obstacle {
 }
 
 extension PLCSuccessor.Fault: Explained {
-  var explanation: Explanation { (.refused, nil) }
+  package var explanation: Explanation { (.refused, nil) }
+}
+
+extension RecordRestore.Outcome {
+  /// A word for a script, and what a person reads.
+  package var said: (word: String, sentence: String) {
+    switch self {
+    case .written: ("written", "written")
+    case .there: ("there", "there already")
+    case .occupied(let cid):
+      ("occupied", "another record is there (\(cid)); --overwrite replaces it")
+    case .refused(let why): ("refused", "not written: \(why)")
+    }
+  }
 }

@@ -1,10 +1,10 @@
 internal import ATProtocol
-internal import HTTP
-internal import Terminal
-internal import XRPC
+package import HTTP
+package import Terminal
+package import XRPC
 
 extension TransportError: Explained {
-  var explanation: Explanation {
+  package var explanation: Explanation {
     let status: ExitStatus =
       switch reason {
       case _ where isTransient: .temporary
@@ -31,7 +31,7 @@ extension TransportError: Explained {
 }
 
 extension XRPCError: Explained {
-  var explanation: Explanation {
+  package var explanation: Explanation {
     let isLogin = Self.logins.contains(endpoint)
     return switch status {
     case 400..<500 where name == "AuthFactorTokenRequired":
@@ -59,7 +59,7 @@ extension XRPCError: Explained {
 }
 
 extension IdentityError: Explained {
-  var explanation: Explanation {
+  package var explanation: Explanation {
     let status: ExitStatus =
       switch kind {
       case .unavailable: .unavailable
@@ -84,5 +84,5 @@ extension IdentityError: Explained {
 }
 
 extension PLCDirectory.Refusal: Explained {
-  var explanation: Explanation { (isTransient ? .temporary : .refused, nil) }
+  package var explanation: Explanation { (isTransient ? .temporary : .refused, nil) }
 }

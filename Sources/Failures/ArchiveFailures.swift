@@ -1,12 +1,12 @@
-internal import Archive
-internal import Files
+package import Archive
+package import Files
 internal import LibC
-internal import Snapshots
-internal import SystemPackage
-internal import Terminal
+package import Snapshots
+package import SystemPackage
+package import Terminal
 
 extension ArchiveError: FormatError {
-  var explanation: Explanation {
+  package var explanation: Explanation {
     switch reason {
     case .system(let operation, let code):
       (ExitStatus(ofSystem: code, writing: !operation.hasPrefix("open")), nil)
@@ -33,7 +33,7 @@ extension ArchiveError: FormatError {
 }
 
 extension BackupError: Explained {
-  var explanation: Explanation {
+  package var explanation: Explanation {
     switch self {
     case .system(let operation, let code):
       (
@@ -98,7 +98,7 @@ extension BackupError: Explained {
 }
 
 extension SelectionError: Explained {
-  var explanation: Explanation {
+  package var explanation: Explanation {
     let listed = "\"carpack log\" lists the snapshots"
     return switch self {
     case .malformedSelector: (.usage, listed)
@@ -125,5 +125,5 @@ extension ExitStatus {
 }
 
 extension Errno: Explained {
-  var explanation: Explanation { (ExitStatus(ofSystem: rawValue, writing: true), nil) }
+  package var explanation: Explanation { (ExitStatus(ofSystem: rawValue, writing: true), nil) }
 }
