@@ -189,7 +189,8 @@ let package = Package(
     .executableTarget(
       name: "carpack",
       dependencies: backup + [
-        "AfterBackup", "CGlibc", "Completions", "Failures", "Fleet", "ObjectStore", "Reports", "TOML",
+        "AfterBackup", "CGlibc", "Completions", "Failures", "Fleet", "ObjectStore", "Reports",
+        "TOML",
         "Terminal", "Viewer",
         arguments,
       ],
