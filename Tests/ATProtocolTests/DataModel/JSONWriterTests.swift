@@ -1,5 +1,6 @@
 import ATProtocol
 import Foundation
+import Synchronization
 import Testing
 
 @Suite struct `Writing JSON` {
@@ -148,6 +149,29 @@ import Testing
       let read = try JSONDecoder().decode(Double.self, from: Data(expected.utf8))
       #expect(read.bitPattern == number.bitPattern)
     }
+  }
+
+  @Test func `what is long is handed over in pieces that make the whole, and little is kept`() {
+    func write(_ json: inout JSONWriter) -> Int {
+      var longest = 0
+      json.beginArray()
+      for number in 0..<20_000 {
+        json.beginObject()
+        json.field("number", number)
+        json.endObject()
+        longest = max(longest, json.bytes.count)
+      }
+      json.endArray()
+      json.newline()
+      return longest
+    }
+    let pieces = Mutex<[[UInt8]]>([])
+    var handing = JSONWriter { piece in pieces.withLock { $0.append(piece) } }
+    #expect(write(&handing) <= 1 << 16)
+    var whole = JSONWriter()
+    #expect(write(&whole) > 1 << 16)
+    #expect(pieces.withLock { $0.count } > 3)
+    #expect(pieces.withLock { $0.flatMap(\.self) } + handing.takeBytes() == whole.takeBytes())
   }
 
   @Test func `a value without its key stops the program`() async {
