@@ -40,7 +40,8 @@ package struct AccountFacts: Sendable {
   /// Makes sure that the PLC log, if there is one, is the account's, and leads back to its first
   /// operation; returns whether it says when operations were received.
   ///
-  /// - Throws: ``BackupError``.
+  /// - Throws: ``BackupError`` for a log that is another account's, or does not hold; `PLCLogError`
+  ///   for what is no log.
   package func checkPLCLog(of did: DID) throws -> Bool {
     guard let plcLog else { return true }
     do {
@@ -49,8 +50,8 @@ package struct AccountFacts: Sendable {
       return log.isAudit
     } catch PLCLogError.otherAccount(let other) {
       throw BackupError.otherAccount(other, expected: did.text)
-    } catch let error where error is PLCLogError || error is PLCFault {
-      throw BackupError.notGenuine("the PLC log of \(did) does not hold: \(error)")
+    } catch let fault as PLCFault {
+      throw BackupError.notGenuine("the PLC log of \(did) does not hold: \(fault)")
     }
   }
 }
