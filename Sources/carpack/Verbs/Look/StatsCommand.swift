@@ -32,6 +32,7 @@ struct StatsCommand: ReportingCommand {
           Console.say(.damaged, "\(opened.name): \(flaw)")
           status = .damaged
         } else if !statistics.isComplete {
+          common.say(.incomplete, "\(opened.name): not all of its records are in the archive")
           status = .worst(status, .incomplete)
         }
       }
