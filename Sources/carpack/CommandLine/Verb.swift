@@ -19,7 +19,7 @@ extension Verb {
   }
 }
 
-/// The verbs, which whoever lists them hands to those that look at all of them.
+/// The verbs, as `Carpack` lists and sets them before anything else is done.
 enum Verbs {
   /// The verbs of the command, each with those below it.
   @TaskLocal static var all: [any Verb.Type] = []

@@ -34,6 +34,7 @@ struct InspectCommand: ReportingCommand {
       observer(Progress(stage: "checking", done: UInt64(done), total: UInt64(file.count)))
     }
     let report = InspectReport(file, car, self)
+    try report.walk()
     if json { InspectReport.report.print(report) } else { report.printText() }
     Console.endProgress()
     let inspection = report.inspection

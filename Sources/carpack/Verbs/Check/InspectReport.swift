@@ -25,7 +25,19 @@ final class InspectReport {
   /// The commits of the snapshots of the archive whose content the CAR is, the oldest first.
   private(set) var archivedCommits: [CID] = []
 
-  /// Walks the CAR.
+  /// Walks the CAR; where records are listed, that is done as they are printed.
+  ///
+  /// - Throws: what is wrong with the key or the identity that the commit is judged by.
+  func walk() throws {
+    guard !command.records else { return }
+    if command.json {
+      inspect { digest.append($0) }
+    } else {
+      found(RepositoryInspection(of: car))
+    }
+    _ = try signed.get()
+  }
+
   private func inspect(_ visit: (RepositoryInspection.Record) -> Void) {
     found(RepositoryInspection(of: car, visit: visit))
   }
@@ -51,8 +63,6 @@ final class InspectReport {
         lines.printIfMany()
       }
       lines.print()
-    } else {
-      found(RepositoryInspection(of: car))
     }
     if command.blobs {
       for blob in inspection.blobs.entries {
@@ -116,13 +126,13 @@ final class InspectReport {
   private static let records = Field<InspectReport>([
     .init("records", .list(of: .object(record.table)), "with --records: every record").optional
   ]) { report, json in
-    let isListed = report.command.records
-    if isListed { json.beginArray("records") }
+    guard report.command.records else { return }
+    json.beginArray("records")
     report.inspect { entry in
       report.digest.append(entry)
-      if isListed { record.write(entry, to: &json) }
+      record.write(entry, to: &json)
     }
-    if isListed { json.endArray() }
+    json.endArray()
   }
 
   private static let blobs = Fields<BlobTable.Entry> {
