@@ -121,6 +121,8 @@ let package = Package(
       providers: [.apt(["libssl-dev"]), .brew(["openssl@3"])]),
     .systemLibrary(
       name: "CCurl", providers: [.apt(["libcurl4-openssl-dev"]), .brew(["curl"])]),
+    .systemLibrary(
+      name: "CISAL", providers: [.apt(["libisal-dev"]), .brew(["isa-l"])]),
     // The system's DNS resolver.
     .systemLibrary(name: "CResolv"),
     // What glibc offers and Swift's module of it leaves out.
@@ -137,7 +139,8 @@ let package = Package(
     // bytes → blocks → repository; blocks ⇄ one file.
     .room("IPLD", ["CCrypto", "CSHA256", "LibC"]),
     .room("ATProtocol", ["CCrypto", "IPLD", "LibC"]),
-    .room("Archive", ["IPLD", "LibC", "CGlibc", "CZlib", "CZstd", "CXXHash", paths]),
+    .room(
+      "Archive", ["IPLD", "LibC", "CGlibc", "CISAL", "CZlib", "CZstd", "CXXHash", paths]),
     // Servers, the methods that they are asked for, and buckets of object stores.
     .room("HTTP", ["ATProtocol", "CCrypto", "CCurl", "IPLD", "LibC"]),
     .room("XRPC", ["ATProtocol", "CResolv", "HTTP", "IPLD", "LibC"]),

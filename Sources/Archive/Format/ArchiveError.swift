@@ -30,6 +30,10 @@ public struct ArchiveError: Error, Equatable, Sendable, CustomStringConvertible 
     /// A footer that holds, and is not where it was written: bytes before it were inserted or
     /// removed.
     case movedFooter
+    /// Parity whose checksum holds and that does not say what it should.
+    case malformedParity(String)
+    /// The library that parity is made with cannot be used, and why.
+    case noErasureLibrary(String)
     /// Bytes that are no frame: how many.
     case foreignBytes(UInt64)
     /// The file has more frames than a file of its size can honestly have.
@@ -138,6 +142,8 @@ public struct ArchiveError: Error, Equatable, Sendable, CustomStringConvertible 
     case .damagedFooter: "a footer is damaged, and what it committed with it"
     case .notAnArchive: "the file is not a carpack archive"
     case .movedFooter: "bytes were inserted or removed before this footer"
+    case .malformedParity(let what): "the parity is malformed: \(what)"
+    case .noErasureLibrary(let reason): "parity needs the library ISA-L: \(reason)"
     case .foreignBytes(let count): "\(count) bytes are no part of the archive"
     case .tooManyFrames(let limit):
       "the archive has more than \(limit) frames, which its size does not suggest (--allow-large reads it)"
@@ -198,7 +204,7 @@ extension ArchiveError.Reason {
     switch self {
     case .truncated, .noFooter, .damagedFooter, .notAnArchive, .malformedFooter, .damagedIndex,
       .malformedFrame, .damagedFrame, .malformedSection, .damagedSection, .repeatedSection,
-      .unknownOrdinal, .lostSection, .bodyTooLarge:
+      .unknownOrdinal, .lostSection, .bodyTooLarge, .malformedParity:
       true
     default: false
     }

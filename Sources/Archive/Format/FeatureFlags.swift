@@ -2,7 +2,8 @@
 ///
 /// A reader that does not know a *required* bit stops and names it; *optional* bits it does not
 /// know it ignores, and a writer keeps them. Version 1.0 defines none of either; 1.1 has three
-/// required bits, ``repaired``, ``undigested`` and ``packedIndex``.
+/// required bits, ``repaired``, ``undigested`` and ``packedIndex``, and one optional one,
+/// ``protected``.
 package struct FeatureFlags: Hashable, Sendable {
   /// What a reader has to know to read the file rightly.
   package let required: UInt64
@@ -20,6 +21,10 @@ package struct FeatureFlags: Hashable, Sendable {
   /// The required bit of a file whose index segments have the packed form (FORMAT 4.1).
   package static let packedIndex: UInt64 = 1 << 2
 
+  /// The optional bit of a file whose generations are protected by parity: a writer that knows how
+  /// protects what it appends, too (FORMAT 4.5).
+  package static let protected: UInt64 = 1 << 0
+
   /// The required bits that are known here.
   package static let knownRequired: UInt64 = repaired | undigested | packedIndex
 
@@ -28,6 +33,9 @@ package struct FeatureFlags: Hashable, Sendable {
 
   /// Whether the file was repaired.
   package var isRepaired: Bool { required & Self.repaired != 0 }
+
+  /// Whether parity protects what is appended.
+  package var isProtected: Bool { optional & Self.protected != 0 }
 
   /// How the entries of the file's index segments are written.
   package var indexForm: IndexForm { required & Self.packedIndex != 0 ? .packed : .wide }

@@ -12,6 +12,10 @@ package struct SkippableFrame: Equatable, Sendable {
   package static let indexSegment: UInt32 = 1
   /// The kind of a footer.
   package static let footer: UInt32 = 2
+  /// The kind of a page of the description of a parity group; kind 3 is a note.
+  package static let parityPage: UInt32 = 4
+  /// The kind of the parity of a group.
+  package static let parity: UInt32 = 5
   /// The first four bytes, as a number.
   package static let zstdMagic: UInt32 = 0x184d_2a5c
   /// How many bytes come before what the kind defines.

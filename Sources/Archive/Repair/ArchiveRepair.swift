@@ -20,6 +20,8 @@ package struct ArchiveRepair {
     package internal(set) var footers: [UInt64] = []
     /// Whether a new index and a footer were appended.
     package internal(set) var isReindexed = false
+    /// How many bytes were healed from parity.
+    package internal(set) var bytesHealed: UInt64 = 0
     /// How many bytes were made into frames that count no more.
     package internal(set) var bytesVoided: UInt64 = 0
     /// How many bytes behind everything whole were cut off.
@@ -38,7 +40,7 @@ package struct ArchiveRepair {
     /// Whether the file is as it was.
     package var isUnchanged: Bool {
       segments.isEmpty && footers.isEmpty && !isReindexed && bytesVoided == 0 && bytesCutOff == 0
-        && sectionsHealed == 0
+        && sectionsHealed == 0 && bytesHealed == 0
     }
   }
 
@@ -86,6 +88,10 @@ package struct ArchiveRepair {
     var survey = try Survey(file, limits: limits, progress: progress)
     guard survey.foundAnything else { throw ArchiveError(.notAnArchive) }
     report.wasDamaged = !(survey.isWhole && survey.isTiled)
+    if report.wasDamaged, try healFromParity(file, survey) {
+      file = try storage.map()
+      survey = try Survey(file, limits: limits, progress: progress)
+    }
     var restoring = GenerationRestoring(storage, survey)
     try file.withBytes { (bytes) throws in try restoring.run(in: bytes) }
     (report.segments, report.footers) = (restoring.segments, restoring.footers)
@@ -97,6 +103,16 @@ package struct ArchiveRepair {
     let generation = try ArchiveReader.lastGeneration(of: file)
     try file.withBytes { (bytes) throws in try finish(survey, generation, in: bytes, file) }
     return survey.isWhole && survey.isTiled ? nil : survey
+  }
+
+  /// Heals what parity can heal, bit for bit, before anything is made again by other means.
+  ///
+  /// - Returns: Whether anything was written.
+  private mutating func healFromParity(_ file: MappedFile, _ survey: Survey) throws -> Bool {
+    let groups = file.withBytes { FoundParity.all(in: $0) }
+    guard !groups.isEmpty else { return false }
+    report.bytesHealed = try ParityHealing.heal(storage, groups, except: survey.voids).bytesHealed
+    return report.bytesHealed > 0
   }
 
   /// Ends what an interrupted write has left behind the last footer, as a writer would.

@@ -259,6 +259,11 @@ package struct Survey: Sendable {
     landmarks.compactMap { if case .gap(let range, _) = $0.landmark { range } else { nil } }
   }
 
+  /// The bytes that count no more, in file order.
+  var voids: [Range<Int>] {
+    landmarks.compactMap { if case .void(let range) = $0.landmark { range } else { nil } }
+  }
+
   /// How many bytes the content of all frames has.
   package var contentLength: UInt64 {
     frames.reduce(UInt64(header?.frame.contentSize ?? 0)) { $0 + UInt64($1.contentSize) }
@@ -379,6 +384,9 @@ extension Survey.Landmark {
             number: file.u64(frame.offset + 48), sectionCount: file.u64(frame.offset + 64),
             head: claim.flatMap { $0.frameOffset > 0 ? $0.cid : nil },
             segmentLength: Footer.lengthFromLastSegment(in: file, frame)))
+      case SkippableFrame.parityPage:
+        _ = try ParityGroup.page(frame, in: file)
+        self = .other(frame, nil)
       default: self = .other(frame, nil)
       }
     } catch {

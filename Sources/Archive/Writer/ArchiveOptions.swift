@@ -15,6 +15,8 @@ package struct ArchiveOptions: Sendable {
   package var startsOver = false
   /// How many bytes are written before they are made to count, so that no more can be lost.
   package var checkpointLength: UInt64 = 64 << 20
+  /// How much parity there is for what is appended, in percent; nil for as much as the archive has.
+  package var parity: Int?
   /// Optional feature bits that the archive is to have beside those that it has: those of the
   /// archives that are copied into it.
   package var optionalFeatures: UInt64 = 0

@@ -101,6 +101,7 @@ package struct ArchiveWriter: ~Copyable {
     let previous = committed?.generation
     let next = previous?.sectionCount ?? 0
     self.log = log
+    self.log.parity = options.parity.map { .percent($0) }
     self.committed = committed
     self.previous = previous
     self.options = options

@@ -14,6 +14,8 @@ struct FrameLog {
   private(set) var streamLength: UInt64
   /// Whether the last wait for a footer failed, so that nobody knows whether it counts.
   private(set) var isUncertain = false
+  /// What parity is asked for, instead of what follows from the file.
+  var parity: ParityPlan.Request?
 
   /// A state to go back to.
   typealias Mark = (end: UInt64, frameCount: Int, streamLength: UInt64)
@@ -64,8 +66,10 @@ struct FrameLog {
     return (log, kept + [named])
   }
 
-  /// Ends a generation: waits until all that is written is on the medium, writes the footer, and
-  /// waits again.
+  /// Ends a generation: writes its parity, waits until all that is written is on the medium, writes
+  /// the footer, and waits again.
+  ///
+  /// The parity protects the footer, too, which says nothing of it but how long it is.
   ///
   /// - Parameters:
   ///   - previous: The generation before; nil for the first.
@@ -79,12 +83,21 @@ struct FrameLog {
     after previous: Generation?, sectionCount: UInt64, head: Generation.Head?,
     segments: [Generation.Segment], required: UInt64, optional: UInt64 = 0
   ) throws -> Generation {
-    try storage.synchronize()
+    let map = { [storage] in try storage.map() }
+    let plan = try ParityPlan(parity, after: previous, to: end, in: map())
+    let groups = plan?.groups(at: end, footerLength: Footer.length(segments: segments.count)) ?? []
     let generation = try Generation(
-      after: previous, footerAt: end, sectionCount: sectionCount, streamLength: streamLength,
-      head: head, segments: segments,
-      features: (previous?.features ?? .ofNewFile).adding(required: required, optional: optional))
+      after: previous, footerAt: groups.last?.end ?? end, sectionCount: sectionCount,
+      streamLength: streamLength, head: head, segments: segments,
+      features: (previous?.features ?? .ofNewFile).adding(
+        required: required, optional: optional | (plan == nil ? 0 : FeatureFlags.protected)))
     let footer = try Footer.encode(generation)
+    for group in groups {
+      var encoder = try ParityEncoder(
+        group, of: map(), footer: group.footerLength > 0 ? footer : [])
+      try encoder.forEachFrame { try append($0.span) }
+    }
+    try storage.synchronize()
     try append(footer.span)
     isUncertain = true
     try storage.synchronizeFooter()

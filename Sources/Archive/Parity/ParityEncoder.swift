@@ -1,0 +1,161 @@
+internal import IPLD
+
+/// Makes the frames of a parity group.
+///
+/// In memory is the parity of one group, ``ParityGroup/maximumParity`` bytes at most.
+struct ParityEncoder {
+  private let group: ParityGroup
+  private var code: ErasureCode
+  private var parity: [UInt8]
+  private var sums: [UInt64]
+  /// The blocks that do not lie whole in the file: one of zeros, then those named in ``edges``.
+  private var scratch: [UInt8]
+  /// Which of them are in the scratch memory, and where.
+  private var edges: [Int: Int] = [:]
+
+  /// Columns that are encoded before the pages of the file are let go of.
+  private static let columnsAtOnce = 16
+
+  /// Makes the parity of a group.
+  ///
+  /// - Parameters:
+  ///   - group: The group, with no mask.
+  ///   - file: The file up to the first frame of the group at least.
+  ///   - footer: The footer that is protected; empty for none.
+  /// - Throws: ``ArchiveError`` if the library for it is not there; what fetching throws.
+  init(_ group: ParityGroup, of file: MappedFile, footer: [UInt8]) throws {
+    self.group = group
+    code = try ErasureCode(dataRows: group.dataRows, parityRows: group.parityRows)
+    parity = [UInt8](repeating: 0, count: group.parityRows * group.rowLength)
+    sums = [UInt64](repeating: 0, count: group.sumCount)
+    scratch = [UInt8](repeating: 0, count: group.blockSize)
+    let range = [Int(group.range.lowerBound)..<Int(group.range.upperBound)]
+    file.withBytes(reading: range) { copyEdges(of: $0, footer) }
+    for start in stride(from: 0, to: group.columns, by: Self.columnsAtOnce) {
+      file.withBytes(reading: range) { bytes in
+        encode(start..<min(group.columns, start + Self.columnsAtOnce), of: bytes)
+      }
+      file.releasePagesIfLarge()
+    }
+    try file.checkFetched()
+  }
+
+  private mutating func copyEdges(of file: Span<UInt8>, _ footer: [UInt8]) {
+    let (size, columns) = (group.blockSize, group.columns)
+    for block in Set([0]).union(max(0, group.blockCount - 3)..<group.blockCount).sorted() {
+      guard let (range, zeros) = group.place(row: block / columns, column: block % columns)
+      else { continue }
+      let isFooter = range.lowerBound >= group.end
+      let start = Int(range.lowerBound - (isFooter ? group.end : 0))
+      var bytes = [UInt8](repeating: 0, count: zeros)
+      bytes +=
+        isFooter
+        ? footer[start..<start + range.count][...] : file.array(start..<start + range.count)[...]
+      bytes += [UInt8](repeating: 0, count: size - bytes.count)
+      edges[block] = scratch.count
+      scratch += bytes
+    }
+  }
+
+  private mutating func encode(_ range: Range<Int>, of file: Span<UInt8>) {
+    let (group, size, edges) = (group, group.blockSize, edges)
+    var data = unsafe [UnsafeMutablePointer<UInt8>?](repeating: nil, count: group.dataRows)
+    var made = unsafe [UnsafeMutablePointer<UInt8>?](repeating: nil, count: group.parityRows)
+    unsafe file.withUnsafeBufferPointer { file in
+      unsafe scratch.withUnsafeMutableBufferPointer { scratch in
+        unsafe parity.withUnsafeMutableBufferPointer { parity in
+          guard let file = file.baseAddress, let scratch = scratch.baseAddress,
+            let parity = parity.baseAddress
+          else { return }
+          for column in range {
+            for row in 0..<group.dataRows {
+              let block = row * group.columns + column
+              if let edge = edges[block] {
+                unsafe data[row] = scratch + edge
+              } else if block < group.blockCount {
+                // The library asks for pointers through which it does not write.
+                unsafe data[row] = UnsafeMutablePointer(
+                  mutating: file + group.start(ofBlock: block))
+              } else {
+                unsafe data[row] = scratch
+              }
+            }
+            for row in 0..<group.parityRows {
+              unsafe made[row] = parity + row * group.rowLength + column * size
+            }
+            unsafe code.encode(&data, into: &made, length: size)
+            for row in 0..<group.dataRows where row * group.columns + column < group.blockCount {
+              guard let pointer = unsafe data[row] else { continue }
+              sums[row * group.columns + column] = BlockSum.of(
+                unsafe Span(_unsafeStart: pointer, count: size))
+            }
+          }
+        }
+      }
+    }
+  }
+
+  /// Hands over the frames of the group, in order.
+  ///
+  /// - Throws: what `body` throws.
+  mutating func forEachFrame(_ body: ([UInt8]) throws -> Void) throws {
+    var group = group
+    var frames = try frames(of: group)
+    while !frames.allSatisfy(Self.hasOneMagic) {
+      // Whoever chose the bytes of a blob may have chosen those of the parity, but not these.
+      group = group.masked(.random(in: 0 ... .max))
+      frames = try self.frames(of: group)
+    }
+    for frame in frames { try body(frame) }
+  }
+
+  private static func hasOneMagic(_ frame: [UInt8]) -> Bool {
+    ArchiveMagic.next(in: frame.span, from: 9) == nil
+  }
+
+  private func frames(of group: ParityGroup) throws -> [[UInt8]] {
+    let stored = parity.masked(group.mask)
+    var table = sums
+    for row in 0..<group.parityRows {
+      for column in 0..<group.columns {
+        let place = row * group.rowLength + column * group.blockSize
+        table[group.sumNumber(row: group.dataRows + row, column: column)] = BlockSum.of(
+          stored.span.extracting(place..<place + group.blockSize))
+      }
+    }
+    let pages = try group.pages(of: table)
+    var frame =
+      SkippableFrame.header(SkippableFrame.parity, payloadLength: stored.count) ?? []
+    frame += stored
+    frame.append(littleEndian: XXH64.hash(frame.span))
+    return pages[..<group.pageCount] + [frame] + pages[group.pageCount...]
+  }
+}
+
+extension ParityGroup {
+  /// Where a block that is not the first begins, if it is of the range.
+  func start(ofBlock block: Int) -> Int {
+    (Int(range.lowerBound) >> blockBits + block) << blockBits
+  }
+
+  /// All pages of a table, those first that stand before the parity.
+  func pages(of table: [UInt64]) throws(ArchiveError) -> [[UInt8]] {
+    var payloads: [UInt8] = []
+    payloads.reserveCapacity(2 * pageCount * pagePayload)
+    for sum in table { payloads.append(littleEndian: sum ^ mask) }
+    payloads += [UInt8](repeating: 0, count: 2 * pageCount * pagePayload - payloads.count)
+    var code = try ErasureCode(dataRows: pageCount, parityRows: pageCount)
+    code.encode(&payloads, length: pagePayload)
+    return (0..<2 * pageCount).map {
+      page($0, payloads[$0 * pagePayload..<($0 + 1) * pagePayload])
+    }
+  }
+}
+
+extension [UInt8] {
+  /// The bytes, each group of eight xor a mask.
+  func masked(_ mask: UInt64) -> [UInt8] {
+    guard mask != 0 else { return self }
+    return indices.map { self[$0] ^ UInt8(truncatingIfNeeded: mask >> UInt64($0 % 8 * 8)) }
+  }
+}

@@ -1,0 +1,236 @@
+internal import IPLD
+
+/// Heals damaged bytes of a file from parity, in place (FORMAT 7.2).
+///
+/// 1. A byte is written only where its block does not have its checksum, and what is written has it.
+/// 2. Bytes that were made to count no more, after they were healed by other means, stay as they are.
+/// 3. A footer is written last, when everything before it is on the medium.
+package struct ParityHealing {
+  /// What was found, and what became of it.
+  package struct Report: Equatable, Sendable {
+    /// How many groups protect the file.
+    package internal(set) var groupCount = 0
+    /// How many blocks do not have their checksums, those of the parity among them.
+    package internal(set) var damagedCount = 0
+    /// How many of them parity can make again.
+    package internal(set) var healableCount = 0
+    /// How many bytes were written.
+    package internal(set) var bytesHealed: UInt64 = 0
+
+    /// Whether parity can heal all that it knows to be damaged.
+    package var isHealable: Bool { damagedCount == healableCount }
+  }
+
+  private let storage: (any ArchiveStorage)?
+  private let voids: [Range<Int>]
+  private var report = Report()
+  /// The footers that are written last.
+  private var footers: [(place: UInt64, bytes: [UInt8])] = []
+
+  /// Finds out what parity can heal of a file, and changes nothing.
+  ///
+  /// - Parameters:
+  ///   - file: The file.
+  ///   - found: Its groups.
+  /// - Throws: ``ArchiveError`` if the library for it is not there.
+  static func assess(_ file: MappedFile, _ found: [FoundParity]) throws -> Report {
+    var healing = ParityHealing(storage: nil, voids: [])
+    for found in found { try healing.pass(found, in: file) }
+    return healing.report
+  }
+
+  /// Heals a file.
+  ///
+  /// - Parameters:
+  ///   - storage: The file; it is locked.
+  ///   - found: Its groups.
+  ///   - voids: Bytes that count no more, ascending.
+  /// - Throws: ``ArchiveError`` if the library for it is not there; what the storage throws.
+  static func heal(
+    _ storage: any ArchiveStorage, _ found: [FoundParity], except voids: [Range<Int>] = []
+  ) throws -> Report {
+    var healing = ParityHealing(storage: storage, voids: voids)
+    // What one group heals may be what another lacked.
+    var before = Report()
+    repeat {
+      before = healing.report
+      (healing.report.damagedCount, healing.report.healableCount) = (0, 0)
+      healing.report.groupCount = 0
+      for found in found {
+        let file = try storage.map()
+        try healing.pass(found, in: file)
+      }
+      if healing.report.bytesHealed > before.bytesHealed { try storage.synchronize() }
+      for footer in healing.footers { try healing.write(footer.bytes, at: footer.place) }
+      healing.footers = []
+    } while !healing.report.isHealable && healing.report.bytesHealed > before.bytesHealed
+    if healing.report.bytesHealed > 0 { try storage.synchronize() }
+    return healing.report
+  }
+
+  private init(storage: (any ArchiveStorage)?, voids: [Range<Int>]) {
+    (self.storage, self.voids) = (storage, voids)
+  }
+
+  /// Columns that are looked at before the pages of the file are let go of.
+  private static let columnsAtOnce = 16
+
+  private mutating func pass(_ found: FoundParity, in file: MappedFile) throws {
+    report.groupCount += 1
+    let group = found.group
+    guard
+      let table = try file.withBytes(reading: [], { (bytes) throws in try found.table(in: bytes) })
+    else { return report.damagedCount += 1 }
+    var code = try ErasureCode(dataRows: group.dataRows, parityRows: group.parityRows)
+    var isWhole = true
+    // What was cut off is made again only if all of it can be.
+    if storage != nil, group.footer.upperBound > UInt64(file.count) {
+      var assessing = ParityHealing(storage: nil, voids: [])
+      try assessing.pass(found, in: file)
+      guard assessing.report.isHealable else {
+        report.damagedCount += assessing.report.damagedCount
+        report.healableCount += assessing.report.healableCount
+        return
+      }
+    }
+    for start in stride(from: 0, to: group.columns, by: Self.columnsAtOnce) {
+      for column in start..<min(group.columns, start + Self.columnsAtOnce) {
+        let healed = try file.withBytes(reading: []) { (bytes) throws in
+          try heal(column, of: group, table, &code, in: bytes)
+        }
+        isWhole = isWhole && healed
+      }
+      file.releasePagesIfLarge()
+    }
+    if isWhole, storage != nil { try writeFrames(of: group, table) }
+  }
+
+  /// Heals the blocks of a column; answers whether all of them are in order then.
+  private mutating func heal(
+    _ column: Int, of group: ParityGroup, _ table: [UInt64], _ code: inout ErasureCode,
+    in file: Span<UInt8>
+  ) throws -> Bool {
+    let size = group.blockSize
+    let lost = (0..<group.rows).filter { row in
+      guard let place = group.place(row: row, column: column) else { return false }
+      return Self.sum(at: place, size, in: file) != table[group.sumNumber(row: row, column: column)]
+    }
+    guard !lost.isEmpty else { return true }
+    report.damagedCount += lost.count
+    guard lost.count <= group.parityRows else { return false }
+    guard storage != nil else {
+      report.healableCount += lost.count
+      return true
+    }
+    var rows: [UInt8] = []
+    rows.reserveCapacity(group.rows * size)
+    for row in 0..<group.rows {
+      let place = group.place(row: row, column: column)
+      let bytes = place.flatMap { Self.block(at: $0, size, in: file) }
+      let block = bytes ?? [UInt8](repeating: 0, count: size)
+      rows += row < group.dataRows ? block : block.masked(group.mask)
+    }
+    guard code.rebuild(&rows, lost: lost, length: size) else { return false }
+    var made: [(place: Range<UInt64>, bytes: [UInt8])] = []
+    for row in lost {
+      var block = Array(rows[row * size..<(row + 1) * size])
+      if row >= group.dataRows { block = block.masked(group.mask) }
+      guard let place = group.place(row: row, column: column),
+        BlockSum.of(block.span) == table[group.sumNumber(row: row, column: column)]
+      else { return false }
+      made.append((place.range, Array(block[place.zeros..<place.zeros + place.range.count])))
+    }
+    for (place, bytes) in made {
+      if group.footer.contains(place.lowerBound) {
+        footers.append((place.lowerBound, bytes))
+      } else {
+        try write(bytes, at: place.lowerBound)
+      }
+    }
+    report.healableCount += lost.count
+    return true
+  }
+
+  /// The checksum of what lies at a block's place; nil if the file ends before it does.
+  private static func sum(
+    at place: (range: Range<UInt64>, zeros: Int), _ size: Int, in file: Span<UInt8>
+  ) -> UInt64? {
+    guard place.range.upperBound <= UInt64(file.count) else { return nil }
+    guard place.range.count < size else {
+      return BlockSum.of(
+        file.extracting(Int(place.range.lowerBound)..<Int(place.range.upperBound)))
+    }
+    return block(at: place, size, in: file).map { BlockSum.of($0.span) }
+  }
+
+  /// What lies at a block's place, with the zeros that belong to it.
+  private static func block(
+    at place: (range: Range<UInt64>, zeros: Int), _ size: Int, in file: Span<UInt8>
+  ) -> [UInt8]? {
+    guard place.range.upperBound <= UInt64(file.count) else { return nil }
+    var block = [UInt8](repeating: 0, count: place.zeros)
+    block += file.array(Int(place.range.lowerBound)..<Int(place.range.upperBound))
+    block += [UInt8](repeating: 0, count: size - block.count)
+    return block
+  }
+
+  /// Makes the group's own frames again, where they are not what they were.
+  private mutating func writeFrames(of group: ParityGroup, _ table: [UInt64]) throws {
+    guard let storage else { return }
+    for (number, page) in try group.pages(of: table).enumerated() {
+      try write(page, at: group.place(ofPage: number))
+    }
+    let header =
+      SkippableFrame.header(
+        SkippableFrame.parity, payloadLength: group.parityRows * group.rowLength) ?? []
+    try write(header, at: group.parityOffset)
+    let rest = Int(group.parityOffset) + group.parityLength - SkippableFrame.checksumLength
+    let checksum = try storage.map().withBytes(reading: []) { bytes in
+      XXH64.hash(bytes.extracting(Int(group.parityOffset)..<rest))
+    }
+    var trailer: [UInt8] = []
+    trailer.append(littleEndian: checksum)
+    try write(trailer, at: UInt64(rest))
+  }
+
+  /// Writes bytes where they differ from what is there, and not into what counts no more.
+  private mutating func write(_ bytes: [UInt8], at place: UInt64) throws {
+    guard let storage else { return }
+    let (start, size) = (Int(place), Int(try storage.size))
+    if size < start + bytes.count {
+      // There is nothing to be kept.
+      try storage.extend(to: UInt64(start))
+      try storage.write(bytes.span, at: place)
+      report.bytesHealed += UInt64(bytes.count)
+      return
+    }
+    let old = try storage.read(bytes.count, at: place)
+    guard old != bytes else { return }
+    var next = start
+    let end = start + bytes.count
+    for range in voids[voids.partitioningIndex { $0.upperBound > start }...] + [end..<end] {
+      let free = next..<max(next, min(range.lowerBound, end))
+      next = max(next, range.upperBound)
+      if !free.isEmpty {
+        let piece = bytes[free.lowerBound - start..<free.upperBound - start]
+        if piece != old[free.lowerBound - start..<free.upperBound - start] {
+          try storage.write(Array(piece).span, at: UInt64(free.lowerBound))
+          report.bytesHealed += UInt64(free.count)
+        }
+      }
+      if range.lowerBound >= end { break }
+    }
+  }
+}
+
+extension ArchiveStorage {
+  /// Makes the file as long as this with zeros, if it is shorter.
+  fileprivate func extend(to size: UInt64) throws {
+    var end = try self.size
+    while end < size {
+      let zeros = [UInt8](repeating: 0, count: Int(min(1 << 20, size - end)))
+      try write(zeros.span, at: end)
+      end += UInt64(zeros.count)
+    }
+  }
+}

@@ -1,0 +1,161 @@
+import Archive
+import ArchiveTestSupport
+import IPLD
+import TestSupport
+import Testing
+
+@testable import Archive
+
+@Suite struct `Parity` {
+  /// An archive of some generations, all of them protected.
+  private func sample(
+    _ random: inout SeededGenerator, generations: Int, percent: Int = 5,
+    lengths: ClosedRange<Int> = 80...20_000
+  ) throws -> AppendedArchive {
+    let archive = AppendedArchive()
+    for _ in 0..<generations {
+      var options = ArchiveOptions()
+      options.parity = percent
+      try archive.append(
+        (0..<1 + Int(random.next() % 8)).map { _ in
+          random.bytes(Int.random(in: lengths, using: &random))
+        }, options)
+    }
+    return archive
+  }
+
+  /// Repairs damaged bytes of an archive; gives what is there then.
+  private func healed(_ bytes: [UInt8]) throws -> [UInt8] {
+    var bytes = bytes
+    if let alignment = try ParityAlignment(MappedFile(copying: bytes)) {
+      let aligned = MemoryStorage()
+      try alignment.write(to: aligned)
+      bytes = aligned.bytes
+    }
+    let storage = MemoryStorage(bytes)
+    _ = try ArchiveRepair.run(storage)
+    return storage.bytes
+  }
+
+  @Test func `is passed over by a reader, and verifies`() throws {
+    var random = SeededGenerator(printing: 0x9a1)
+    let archive = try sample(&random, generations: 12)
+    try archive.check()
+    #expect(try archive.reader().generation.features.isProtected)
+  }
+
+  @Test func `costs an append of one small section at most 6 kB`() throws {
+    var random = SeededGenerator(printing: 0x9a2)
+    let archive = try sample(&random, generations: 1, lengths: 60_000...60_000)
+    let plain = AppendedArchive()
+    plain.storage.bytes = archive.storage.bytes
+    for number in 0..<5 {
+      let before = archive.storage.bytes.count
+      try archive.append([random.text(300)])
+      let grown = archive.storage.bytes.count - before
+      #expect(grown < 6000 + 1500, "append \(number): \(grown) bytes")
+    }
+  }
+
+  @Test(arguments: [1, 3, 20])
+  func `heals a flipped bit anywhere, also in footers, indexes and parity`(_ generations: Int)
+    throws
+  {
+    var random = SeededGenerator(printing: 0x9a3)
+    let archive = try sample(&random, generations: generations)
+    let bytes = archive.storage.bytes
+    for place in stride(from: 0, to: bytes.count, by: max(1, bytes.count / 300)) {
+      var damaged = bytes
+      damaged[place] ^= 1 << UInt8(random.next() % 8)
+      let found = try healed(damaged)
+      if found != bytes { Issue.record("byte \(place) of \(bytes.count)") }
+    }
+  }
+
+  @Test func `heals a lost sector of the smallest archive, wherever it is`() throws {
+    var random = SeededGenerator(printing: 0x9a4)
+    let archive = try sample(&random, generations: 3, lengths: 80...900)
+    let bytes = archive.storage.bytes
+    for start in stride(from: 0, to: bytes.count, by: 4096) {
+      var damaged = bytes
+      for place in start..<min(start + 4096, bytes.count) { damaged[place] = 0xaa }
+      let found = try healed(damaged)
+      if found != bytes { Issue.record("sector at \(start) of \(bytes.count)") }
+    }
+  }
+
+  @Test func `heals damage in one piece up to 4 % of a group`() throws {
+    var random = SeededGenerator(printing: 0x9a5)
+    for length in [30_000, 300_000, 3_000_000] {
+      let archive = try sample(&random, generations: 1, lengths: length...length)
+      let bytes = archive.storage.bytes
+      for _ in 0..<40 {
+        let count = bytes.count * 100 / 106 * 4 / 100
+        let start = Int.random(in: 0...bytes.count - count, using: &random)
+        var damaged = bytes
+        damaged.replaceSubrange(start..<start + count, with: random.bytes(count))
+        let found = try healed(damaged)
+        if found != bytes { Issue.record("\(count) bytes at \(start) of \(bytes.count)") }
+      }
+    }
+  }
+
+  @Test func `heals what was cut off at the beginning or the end, up to 3 % of a group`() throws {
+    var random = SeededGenerator(printing: 0x9a6)
+    for length in [30_000, 300_000, 3_000_000] {
+      let archive = try sample(&random, generations: 1, lengths: length...length)
+      let bytes = archive.storage.bytes
+      let most = bytes.count * 100 / 106 * 3 / 100
+      for count in [1, 9, most / 2, most] {
+        #expect(
+          try healed(Array(bytes.dropLast(count))) == bytes, "\(count) of \(bytes.count) at the end"
+        )
+        #expect(
+          try healed(Array(bytes.dropFirst(count))) == bytes,
+          "\(count) of \(bytes.count) at the beginning")
+      }
+    }
+  }
+
+  @Test func `heals bytes that were inserted or lost`() throws {
+    var random = SeededGenerator(printing: 0x9a7)
+    let archive = try sample(&random, generations: 2, lengths: 100_000...200_000)
+    let bytes = archive.storage.bytes
+    for round in 0..<40 {
+      var damaged = bytes
+      for _ in 0...round % 3 {
+        let place = Int.random(in: 0...damaged.count, using: &random)
+        let count = Int.random(in: 1...3000, using: &random)
+        if random.next() % 2 == 0 {
+          damaged.insert(contentsOf: random.bytes(count), at: place)
+        } else {
+          damaged.removeSubrange(place..<min(place + count, damaged.count))
+        }
+      }
+      let found = try healed(damaged)
+      if found != bytes { Issue.record("round \(round): \(found.count) of \(bytes.count)") }
+    }
+  }
+
+  @Test func `leaves an archive that it cannot heal readable as far as it was`() throws {
+    var random = SeededGenerator(printing: 0x9a8)
+    let archive = try sample(&random, generations: 4, lengths: 10_000...40_000)
+    let bytes = archive.storage.bytes
+    for _ in 0..<20 {
+      let start = Int.random(in: 0..<bytes.count / 2, using: &random)
+      var damaged = bytes
+      damaged.replaceSubrange(
+        start..<start + bytes.count / 3, with: random.bytes(bytes.count / 3))
+      let storage = MemoryStorage(damaged)
+      let report = try ArchiveRepair.run(storage)
+      let reader = try ArchiveReader(storage.map())
+      #expect(report.firstLost != nil)
+      for (cid, body) in archive.bodies {
+        do {
+          let found = try reader.body(of: cid)
+          #expect(found == nil || found == body)
+        } catch is ArchiveError {}
+      }
+    }
+  }
+}
