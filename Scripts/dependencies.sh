@@ -48,6 +48,7 @@ library zlib zlib1g-dev reads CARs that gzip compressed
 library libxxhash libxxhash-dev checksums of stored frames
 library libcrypto libssl-dev SHA-256 and signatures (headers)
 library libcurl libcurl4-openssl-dev HTTP (headers)
+file /usr/include/isa-l/erasure_code.h libisal-dev parity, from which archives heal themselves
 shared libpq.so.5 libpq5 fleets, which are kept in PostgreSQL
 library sqlite3 libsqlite3-dev databases, which carpack-serve writes
 file /usr/include/stdlib.h libc6-dev headers of the C library
@@ -64,6 +65,7 @@ program pkg-config pkgconf finds the libraries
 library libzstd zstd compression
 library libxxhash xxhash checksums of stored frames
 brewed openssl@3 openssl@3 SHA-256 and signatures
+brewed isa-l isa-l parity, from which archives heal themselves
 program zstd zstd the tests and the demonstration compare with it
 modules argparse,hashlib,json,mmap,subprocess python3 writes man pages and packages, and reads archives in the tests
 END
@@ -131,7 +133,7 @@ elif has_program apt-get; then
 else
   for library in libzstd zlib libxxhash libcrypto libcurl; do
     has_library "$library" || fail "$library is missing (or pkg-config, which finds it), and there is neither apt-get nor brew" \
-      "install git, zstd, python3, pkg-config and the development files of libzstd, zlib, libxxhash, OpenSSL 3, libcurl and libstdc++"
+      "install git, zstd, python3, pkg-config and the development files of libzstd, zlib, libxxhash, OpenSSL 3, libcurl, ISA-L and libstdc++"
   done
   for program in git zstd python3; do
     has_program "$program" || fail "$program is missing, and there is neither apt-get nor brew to install it with"

@@ -1,6 +1,6 @@
 #!/bin/sh
 # Puts into a folder all that carpack needs to run with nothing else around it: root.sh COMMAND SERVER FOLDER
-# The command and carpack-serve, the libraries that they are linked to, those that they open (libcurl, libcrypto, libpq) with theirs, and certificates.
+# The command and carpack-serve, the libraries that they are linked to, those that they open (libcurl, libcrypto, libpq, ISA-L) with theirs, and certificates.
 set -eu
 command=$1
 server=$2
@@ -26,11 +26,12 @@ opened() {
 curl=$(opened libcurl.so.4)
 crypto=$(opened libcrypto.so.3)
 postgres=$(opened libpq.so.5)
+parity=$(opened libisal.so.2)
 
 # Each is copied under the name that the loader looks for.
 {
-  ldd "$command" "$server" "$curl" "$crypto" "$postgres" | awk '$2 == "=>" && $3 ~ /^\// { print $3 } $1 ~ /^\// && $2 ~ /^\(0x/ { print $1 }'
-  printf '%s\n' "$curl" "$crypto" "$postgres"
+  ldd "$command" "$server" "$curl" "$crypto" "$postgres" "$parity" | awk '$2 == "=>" && $3 ~ /^\// { print $3 } $1 ~ /^\// && $2 ~ /^\(0x/ { print $1 }'
+  printf '%s\n' "$curl" "$crypto" "$postgres" "$parity"
 } | sort -u | while read -r library; do
   mkdir -p "$root$(dirname "$library")"
   cp -L "$library" "$root$library"

@@ -44,6 +44,7 @@ struct SnapshotCopier: ~Copyable {
     // Until it is whole it has no name, so there is nothing to make safe meanwhile.
     options.checkpointLength = .max
     options.optionalFeatures = archives.reduce(0) { $0 | $1.reader.generation.features.optional }
+    options.parity = archives.compactMap(\.reader.parityPercent).max()
     let chain = try ManifestChain()
     let writer = try ArchiveWriter.open(storage, carHeader: carHeader, options: options)
     sources = try archives.map { try CopySource($0, observer) }

@@ -16,6 +16,8 @@ extension ArchiveError: FormatError {
     case .notAnArchive:
       (.damaged, "archives are made by \"carpack backup\" and \"carpack pack\"")
     case .contentMismatch, .lengthMismatch: (.refused, nil)
+    case .noErasureLibrary:
+      (.failure, "install ISA-L: libisal2 on Debian, isa-l in Homebrew")
     case .writerFailed:
       (.ioError, "what has arrived is kept; once there is room, the same command goes on from here")
     case .commitUncertain, .changedMeanwhile: (.ioError, nil)

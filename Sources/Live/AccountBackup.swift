@@ -23,6 +23,8 @@ public struct AccountBackup: Sendable {
   public struct Options: Sendable {
     /// The zstd level.
     package var level = 3
+    /// How much parity protects what is added, in percent; nil for as much as the archive has.
+    package var parity: Int?
     /// Whether what the archive holds is compared with its checksums before it is called up to
     /// date.
     package var checksHeld = true

@@ -64,6 +64,7 @@ extension BackupRun {
     observer(.progress(BackupProgress(.blobs)))
     let storage = try target.storage()
     var archiveOptions = ArchiveOptions(level: options.level)
+    archiveOptions.parity = options.parity
     // What is committed to a file that has no name yet is continued, and the repository has been
     // compared with it.
     archiveOptions.startsOver = target.isNew && target.reader == nil

@@ -18,6 +18,8 @@ package struct RepositoryPacker {
   package struct Options: Sendable {
     /// The zstd level.
     package var level = 3
+    /// How much parity protects what is added, in percent; nil for as much as the archive has.
+    package var parity: Int?
     /// Whether files that no record refers to are kept as well.
     package var keepsExtras = false
     /// Whether nobody has been told of the file yet, so that one that nothing can be appended to is
@@ -152,6 +154,7 @@ package struct RepositoryPacker {
     let knowsTimes = try !options.requiresProvenLog || facts.checkPLCLog(of: commit.did)
     let files = try folders.flatMap { folder in try folder.files() }
     var archiveOptions = ArchiveOptions(level: options.level)
+    archiveOptions.parity = options.parity
     let storage: any ArchiveStorage
     (storage, archiveOptions.startsOver) = try open(repository)
     var writer = try ArchiveWriter.openNaming(

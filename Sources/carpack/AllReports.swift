@@ -17,6 +17,7 @@ extension ReportDescription {
       InspectReport.report.description, PackCommand.report.description,
       ExtractCommand.report.description, PruneCommand.report.description,
       CompactCommand.report.description, MergeCommand.report.description,
+      ProtectCommand.report.description,
       RepairCommand.report.description, RepairCommand.salvageReport.description,
       ResolveCommand.report.description, VerifyProofCommand.report.description,
       IdentityCommand.report.description, ConfigCommand.report.description,

@@ -37,7 +37,10 @@ struct Carpack: ParsableCommand {
       RecoveryKeyCommand.self,
     ],
     "Elsewhere": [PushCommand.self, PullCommand.self, FleetCommand.self],
-    "Maintain": [PruneCommand.self, CompactCommand.self, MergeCommand.self, RepairCommand.self],
+    "Maintain": [
+      PruneCommand.self, CompactCommand.self, MergeCommand.self, RepairCommand.self,
+      ProtectCommand.self,
+    ],
   ]
 
   static func main() {

@@ -9,6 +9,8 @@ package struct ParityAlignment {
   private typealias Piece = (target: Int, source: Int, count: Int)
 
   private var pieces: [Piece] = []
+  /// What of the file is not there, and what of that parity can make again.
+  package private(set) var report = ParityHealing.Report()
   private let file: MappedFile
   /// By how much the block lies behind its place that was found last.
   private var shift = 0
@@ -65,6 +67,11 @@ package struct ParityAlignment {
     }
   }
 
+  /// How many bytes of the file are not in their places.
+  package var bytesMoved: UInt64 {
+    pieces.reduce(0) { $0 + ($1.target == $1.source ? 0 : UInt64($1.count)) }
+  }
+
   /// Writes the file with every byte in its place, and zeros where none was found.
   ///
   /// - Parameter storage: An empty file.
@@ -94,32 +101,36 @@ package struct ParityAlignment {
 
   // MARK: Blocks
 
-  /// A block of a group: where it belongs, and its checksum.
-  private typealias Block = (place: (range: Range<UInt64>, zeros: Int), sum: UInt64)
+  /// A block of a group: where it belongs, its checksum, and its column.
+  private typealias Block = (
+    place: (range: Range<UInt64>, zeros: Int), sum: UInt64, column: Int
+  )
 
   private mutating func locate(_ found: FoundParity) throws {
     let group = found.group
     for (number, place) in found.pages {
       add(Int(group.place(ofPage: number)), place, group.pageLength)
     }
+    report.groupCount += 1
     guard let table = try file.withBytes({ (bytes) throws in try found.table(in: bytes) }) else {
-      return
+      return report.damagedCount += 1
     }
     var shifts = [shift] + found.shifts.sorted() + [0]
     var missing: [Block] = []
     for row in 0..<group.rows {
       for column in 0..<group.columns {
         guard let place = group.place(row: row, column: column) else { continue }
-        let block = (place, table[group.sumNumber(row: row, column: column)])
+        let block = (place, table[group.sumNumber(row: row, column: column)], column)
         if !find(block, group.blockSize, at: &shifts) { missing.append(block) }
       }
       file.releasePagesIfLarge()
     }
-    guard !missing.isEmpty else { return }
     let known = shifts.count
-    search(missing, group, &shifts)
-    guard shifts.count > known else { return }
-    for block in missing { _ = find(block, group.blockSize, at: &shifts) }
+    if !missing.isEmpty { search(missing, group, &shifts) }
+    if shifts.count > known {
+      missing.removeAll { find($0, group.blockSize, at: &shifts) }
+    }
+    report.note(missing.map(\.column), each: group.parityRows)
   }
 
   /// Looks for a block at these distances from its place, and moves the right one to the front.

@@ -4,7 +4,7 @@ internal import IPLD
 ///
 /// In memory is the parity of one group, ``ParityGroup/maximumParity`` bytes at most.
 struct ParityEncoder {
-  private let group: ParityGroup
+  private var group: ParityGroup
   private var code: ErasureCode
   private var parity: [UInt8]
   private var sums: [UInt64]
@@ -95,40 +95,62 @@ struct ParityEncoder {
     }
   }
 
-  /// Hands over the frames of the group, in order.
+  /// Hands over the bytes of the group's frames, piece by piece.
   ///
   /// - Throws: what `body` throws.
-  mutating func forEachFrame(_ body: ([UInt8]) throws -> Void) throws {
-    var group = group
-    var frames = try frames(of: group)
-    while !frames.allSatisfy(Self.hasOneMagic) {
+  mutating func write(_ body: (Span<UInt8>) throws -> Void) throws {
+    var pieces = try pieces()
+    while !haveOneMagicEach(pieces) {
       // Whoever chose the bytes of a blob may have chosen those of the parity, but not these.
-      group = group.masked(.random(in: 0 ... .max))
-      frames = try self.frames(of: group)
+      mask(with: .random(in: 0 ... .max))
+      pieces = try self.pieces()
     }
-    for frame in frames { try body(frame) }
+    for page in pieces.before { try body(page.span) }
+    try body(pieces.header.span)
+    try body(parity.span)
+    try body(pieces.checksum.span)
+    for page in pieces.behind { try body(page.span) }
   }
 
-  private static func hasOneMagic(_ frame: [UInt8]) -> Bool {
-    ArchiveMagic.next(in: frame.span, from: 9) == nil
-  }
+  /// The bytes of the group beside the parity itself: the pages before it, the header and the
+  /// checksum of its frame, the pages behind it.
+  private typealias Pieces = (
+    before: [[UInt8]], header: [UInt8], checksum: [UInt8], behind: [[UInt8]]
+  )
 
-  private func frames(of group: ParityGroup) throws -> [[UInt8]] {
-    let stored = parity.masked(group.mask)
+  private func pieces() throws -> Pieces {
     var table = sums
     for row in 0..<group.parityRows {
       for column in 0..<group.columns {
         let place = row * group.rowLength + column * group.blockSize
         table[group.sumNumber(row: group.dataRows + row, column: column)] = BlockSum.of(
-          stored.span.extracting(place..<place + group.blockSize))
+          parity.span.extracting(place..<place + group.blockSize))
       }
     }
     let pages = try group.pages(of: table)
-    var frame =
-      SkippableFrame.header(SkippableFrame.parity, payloadLength: stored.count) ?? []
-    frame += stored
-    frame.append(littleEndian: XXH64.hash(frame.span))
-    return pages[..<group.pageCount] + [frame] + pages[group.pageCount...]
+    let header = SkippableFrame.header(SkippableFrame.parity, payloadLength: parity.count) ?? []
+    var hash = XXH64.Stream()
+    hash.update(header.span)
+    hash.update(parity.span)
+    var checksum: [UInt8] = []
+    checksum.append(littleEndian: hash.finish())
+    return (
+      Array(pages[..<group.pageCount]), header, checksum, Array(pages[group.pageCount...])
+    )
+  }
+
+  /// Whether the magic occurs once in each frame, at its beginning.
+  private func haveOneMagicEach(_ pieces: Pieces) -> Bool {
+    (pieces.before + pieces.behind).allSatisfy { ArchiveMagic.next(in: $0.span, from: 9) == nil }
+      && ArchiveMagic.next(in: parity.span) == nil
+      && ArchiveMagic.next(in: Array(parity.suffix(ArchiveMagic.length) + pieces.checksum).span)
+        == nil
+  }
+
+  /// Stores the parity under another mask.
+  private mutating func mask(with mask: UInt64) {
+    parity = parity.masked(group.mask ^ mask)
+    group = group.masked(mask)
   }
 }
 

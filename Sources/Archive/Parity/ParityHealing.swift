@@ -19,6 +19,14 @@ package struct ParityHealing {
 
     /// Whether parity can heal all that it knows to be damaged.
     package var isHealable: Bool { damagedCount == healableCount }
+
+    /// Notes lost blocks of a group by their columns, of each of which some can be made again.
+    mutating func note(_ columns: [Int], each most: Int) {
+      damagedCount += columns.count
+      for lost in Dictionary(grouping: columns, by: \.self).values where lost.count <= most {
+        healableCount += lost.count
+      }
+    }
   }
 
   private let storage: (any ArchiveStorage)?
@@ -199,7 +207,7 @@ package struct ParityHealing {
     let (start, size) = (Int(place), Int(try storage.size))
     if size < start + bytes.count {
       // There is nothing to be kept.
-      try storage.extend(to: UInt64(start))
+      try storage.lengthen(to: UInt64(start))
       try storage.write(bytes.span, at: place)
       report.bytesHealed += UInt64(bytes.count)
       return
@@ -225,7 +233,7 @@ package struct ParityHealing {
 
 extension ArchiveStorage {
   /// Makes the file as long as this with zeros, if it is shorter.
-  fileprivate func extend(to size: UInt64) throws {
+  fileprivate func lengthen(to size: UInt64) throws {
     var end = try self.size
     while end < size {
       let zeros = [UInt8](repeating: 0, count: Int(min(1 << 20, size - end)))

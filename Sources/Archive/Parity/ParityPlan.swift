@@ -16,6 +16,21 @@ struct ParityPlan {
   /// The longest range that groups are merged into: each time their parity is made anew.
   fileprivate static let longestMerged: UInt64 = 64 << 20
 
+  /// How much parity protects what is appended to a protected file.
+  ///
+  /// The page before the footer tells, or nothing does: of a generation that was written by a
+  /// program which knows no parity.
+  static func percent(of generation: Generation, in file: MappedFile) -> Int {
+    let end = Int(generation.footerOffset)
+    let page = file.withBytes(reading: [max(0, end - longestPage)..<end]) {
+      ParityGroup.page(endingAt: end, in: $0)
+    }
+    return page?.percent ?? usualPercent
+  }
+
+  /// No page is longer.
+  private static let longestPage = 48 << 10
+
   /// What is asked for, instead of what follows from the file.
   enum Request {
     /// This percentage for everything that is appended, from now on.
@@ -43,13 +58,13 @@ struct ParityPlan {
     }
     guard request != nil || previous?.features.isProtected == true else { return nil }
     let file = try file()
-    let before = ParityHistory(previous, in: file)
     if case .percent(let asked) = request {
       percent = asked
     } else {
-      percent = before.percent ?? Self.usualPercent
+      percent = previous.map { Self.percent(of: $0, in: file) } ?? Self.usualPercent
     }
-    let first = file.isFetched ? start : before.start(mergingBefore: start, to: end)
+    let first =
+      file.isFetched ? start : ParityHistory(file: file).start(mergingBefore: start, to: end)
     // The footer before is protected once more if there is nothing else.
     let lower = first < end ? first : previous?.footerOffset ?? 0
     ranges = lower < end ? [lower..<end] : []
@@ -89,21 +104,6 @@ extension ParityPlan {
 /// the newest back.
 private struct ParityHistory {
   let file: MappedFile
-  /// The percentage of the newest group; nil if nothing says it.
-  let percent: Int?
-
-  init(_ newest: Generation?, in file: MappedFile) {
-    self.file = file
-    percent = newest.flatMap { newest in
-      let end = Int(newest.footerOffset)
-      return file.withBytes(reading: [max(0, end - Self.longestPage)..<end]) {
-        ParityGroup.page(endingAt: end, in: $0)?.percent
-      }
-    }
-  }
-
-  /// No page is longer.
-  private static let longestPage = 48 << 10
 
   /// What ends with the footer that ends at a place: where it begins, and whether it is protected;
   /// nil if that cannot be told.

@@ -11,15 +11,15 @@ struct FoundParity {
 }
 
 extension FoundParity {
+  /// How many times the bytes of a file its groups may have to be read.
+  private static let maximumWork: UInt64 = 8
+
   /// The groups of a file that still count, in the order of what they protect.
   ///
   /// One counts no more if all that it protects is protected by later ones.
   ///
-  /// - Parameters:
-  ///   - file: The file.
-  ///   - maximumWork: How many bytes all groups together may protect and have; those that are
-  ///     found when that is used up are left out.
-  static func all(in file: Span<UInt8>, maximumWork: UInt64? = nil) -> [FoundParity] {
+  /// What groups protect and have may be so many times the file; older ones are left out.
+  static func all(in file: Span<UInt8>) -> [FoundParity] {
     var found: [ParityGroup: FoundParity] = [:]
     var place = 0
     while let magic = ArchiveMagic.next(in: file, from: place) {
@@ -32,21 +32,17 @@ extension FoundParity {
       place = frame.end
       found[group, default: FoundParity(group: group)].pages[number] = frame.offset
     }
-    var budget = maximumWork ?? UInt64(file.count).multipliedSaturated(by: 8)
+    var budget = UInt64(file.count).multipliedSaturated(by: maximumWork)
     var live: [FoundParity] = []
     var covered: [Range<UInt64>] = []
     for found in found.values.sorted(by: { $0.group.offset > $1.group.offset }) {
-      let (range, work) = (
-        found.group.range, found.group.footer.upperBound - found.group.range.lowerBound
-      )
-      if covered.contains(where: {
-        $0.lowerBound <= range.lowerBound && range.upperBound <= $0.upperBound
-      }) {
-        continue
-      }
-      guard work <= budget else { break }
-      budget -= work
-      covered = (covered + [range]).merged()
+      let (range, end) = (found.group.range, found.group.footer.upperBound)
+      let next = covered.partitioningIndex { $0.upperBound >= range.upperBound }
+      if next < covered.count, covered[next].lowerBound <= range.lowerBound { continue }
+      guard end - range.lowerBound <= budget else { break }
+      budget -= end - range.lowerBound
+      covered.join(
+        range.lowerBound..<(range.upperBound == found.group.offset ? end : range.upperBound))
       live.append(found)
     }
     return live.sorted { $0.group.range.lowerBound < $1.group.range.lowerBound }
@@ -67,5 +63,18 @@ extension FoundParity {
     var code = try ErasureCode(dataRows: count, parityRows: count)
     guard code.rebuild(&payloads, lost: lost, length: length) else { return nil }
     return (0..<group.sumCount).map { payloads.span.u64($0 * 8) ^ group.mask }
+  }
+}
+
+extension [Range<UInt64>] {
+  /// Adds a range to ranges that ascend and do not touch, and stay so.
+  fileprivate mutating func join(_ range: Range<UInt64>) {
+    let first = partitioningIndex { $0.upperBound >= range.lowerBound }
+    let end = partitioningIndex { $0.lowerBound > range.upperBound }
+    let met = self[first..<Swift.max(first, end)] + [range]
+    let joined = met.reduce(range) {
+      Swift.min($0.lowerBound, $1.lowerBound)..<Swift.max($0.upperBound, $1.upperBound)
+    }
+    replaceSubrange(first..<Swift.max(first, end), with: [joined])
   }
 }

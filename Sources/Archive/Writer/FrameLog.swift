@@ -95,7 +95,7 @@ struct FrameLog {
     for group in groups {
       var encoder = try ParityEncoder(
         group, of: map(), footer: group.footerLength > 0 ? footer : [])
-      try encoder.forEachFrame { try append($0.span) }
+      try encoder.write { try append($0) }
     }
     try storage.synchronize()
     try append(footer.span)

@@ -1,6 +1,7 @@
 internal import ATProtocol
 internal import Archive
 internal import ArgumentParser
+internal import Copying
 internal import Files
 internal import IPLD
 internal import Reports
@@ -22,6 +23,9 @@ struct VerifyCommand: ReportingCommand, ConfigurableOptions {
 
   @Flag(help: "Put the CAR of every snapshot together and compare its digest.")
   var cars = false
+
+  @Flag(help: "Heal what is damaged from the archive's parity, and verify again.")
+  var heal = false
 
   @Option(
     help: ArgumentHelp(
@@ -57,6 +61,7 @@ struct VerifyCommand: ReportingCommand, ConfigurableOptions {
     if headKey != nil, expect == nil {
       throw ValidationError("--head-key is for the signed head that --expect names")
     }
+    if quick, heal { throw ValidationError("--quick looks for no parity: leave out --heal") }
     if quick, require != nil || key != nil {
       throw ValidationError("--quick looks at no signature: leave out --require and --key")
     }
@@ -67,7 +72,32 @@ struct VerifyCommand: ReportingCommand, ConfigurableOptions {
     try argument.archives.each { try verify($0, isOne: isOne) }.finish(common)
   }
 
-  private func verify(_ opened: OpenedArchive, isOne: Bool) throws -> ExitStatus {
+  /// What parity can heal of a damaged archive; nil if it has none, or that cannot be told.
+  private func assessParity(of opened: OpenedArchive) throws -> ParityHealing.Report? {
+    do {
+      return try opened.reader.assessParity()
+    } catch let error as ArchiveError {
+      Console.say(.note, "\(opened.name): \(error)")
+      return nil
+    }
+  }
+
+  /// Heals an archive, and opens it again.
+  private func healed(_ path: FilePath, _ opened: OpenedArchive) throws -> OpenedArchive {
+    let limits = argument.limits.limits
+    let moved = try ArchiveRepair.align(path, limits: limits) {
+      Interruption.removeIfInterrupted($0.string)
+    }
+    Interruption.removeIfInterrupted(nil)
+    let report = try ArchiveRepair.run(FileStorage.open(path), limits: limits)
+    common.say(
+      "\(opened.name): \(Quantity.bytes(moved + report.bytesHealed)) healed from parity")
+    return try OpenedArchive(path.string, limits)
+  }
+
+  private func verify(
+    _ opened: OpenedArchive, isOne: Bool, isHealed: Bool = false
+  ) throws -> ExitStatus {
     let key = try key.map { try VerificationKey($0, of: "--key") }
     let verifier = SnapshotVerifier(
       digestsAllCARs: cars, judging: (try Host.unixTime, key),
@@ -76,6 +106,10 @@ struct VerifyCommand: ReportingCommand, ConfigurableOptions {
       choice.selector, of: choice.accountOption.account, in: opened.history)
     let report = try verifier.verify(opened.reader, quick ? .quick : .full, wanted)
     Console.endProgress()
+    let parity = report.verdict == .damaged ? try assessParity(of: opened) : nil
+    if heal, !isHealed, let parity, parity.isHealable, let path = opened.path {
+      return try verify(healed(path, opened), isOne: isOne, isHealed: true)
+    }
     // What was asked of some snapshots only says nothing of the whole file. Where the file is not
     // ours, or its medium takes no notes, none is left.
     if !quick, case .all = wanted, let path = opened.path {
@@ -84,7 +118,7 @@ struct VerifyCommand: ReportingCommand, ConfigurableOptions {
         committedLength: opened.reader.generation.committedLength
       ).put(on: path)
     }
-    let rendering = VerifyReport(opened: opened, report: report)
+    let rendering = VerifyReport(opened: opened, report: report, parity: parity)
     if json { try rendering.printJSON() } else { rendering.printText(common, isOne: isOne) }
     Console.flush()
     return .worst(

@@ -9,6 +9,8 @@ internal import Verification
 struct VerifyReport {
   let opened: OpenedArchive
   let report: SnapshotVerifier.Report
+  /// What parity can heal of it; nil if it is not damaged, or has none.
+  let parity: ParityHealing.Report?
 
   /// How many lines there are at most of one kind.
   private static let maximumLines = 100
@@ -49,6 +51,15 @@ struct VerifyReport {
       Console.print("  \(Quantity.allSafe(records: safe.records, blobs: safe.blobs))")
     }
     if report.verdict == .damaged {
+      guard parity?.isHealable != true else {
+        return Console.say("hint: parity can heal all of it: \"carpack repair \(opened.name)\"")
+      }
+      if let parity {
+        Console.say(
+          .note,
+          "parity can heal \(Quantity.grouped(parity.healableCount)) of \(Quantity.count(parity.damagedCount, "damaged block")): \"carpack repair\" does"
+        )
+      }
       Console.say(
         "hint: \"carpack repair --from COPY\" or \"carpack backup\" write again what is damaged; \"carpack repair -o NEW\" makes a new archive of what is left"
       )
@@ -196,7 +207,7 @@ struct VerifyReport {
 
   func printJSON() throws {
     let newest = try report.snapshots.first.map { try opened.snapshot($0.entry).snapshot }
-    Self.report.print((opened.name, report, newest))
+    Self.report.print((opened.name, report, newest, parity))
   }
 
   private static let lostBlobs = Fields<SnapshotVerifier.LostBlob>("Lost blob") {
@@ -255,7 +266,11 @@ struct VerifyReport {
       as: lostBlobs)
   }
 
-  static let report = Report<(file: String, all: SnapshotVerifier.Report, newest: Snapshot?)>(
+  static let report = Report<
+    (
+      file: String, all: SnapshotVerifier.Report, newest: Snapshot?, parity: ParityHealing.Report?
+    )
+  >(
     "verify", "`carpack verify`."
   ) {
     ArchiveFields.file { $0.file }
@@ -288,6 +303,12 @@ struct VerifyReport {
         Field("severity", "how bad it is") { "\($0.severity)" }
         Field("what", "what was found") { "\($0)" }
         Field("offset", "the byte in the file where it is") { $0.error.offset }
+      })
+    Field(
+      "parity", "what parity can heal of a damaged archive; null without", orNull: { $0.parity },
+      as: Fields {
+        Field("damagedBlocks", "blocks that do not have their checksums") { $0.damagedCount }
+        Field("healableBlocks", "those that can be made again") { $0.healableCount }
       })
     Field("damage", "what is damaged of file and snapshots") { $0.all.damage }
     Field(

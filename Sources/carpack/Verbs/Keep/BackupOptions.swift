@@ -33,6 +33,8 @@ struct BackupOptions: ConfigurableOptions {
 
   @OptionGroup var compression: CompressionOptions
 
+  @OptionGroup var parity: ParityOptions
+
   @OptionGroup var login: LoginOptions
 
   @OptionGroup(title: "Network options", visibility: .hidden)
@@ -58,6 +60,7 @@ struct BackupOptions: ConfigurableOptions {
   /// What was set about backups.
   func backupOptions() throws -> AccountBackup.Options {
     var options = AccountBackup.Options(compression, size, network)
+    options.parity = parity.percent
     options.checksHeld = !quick
     options.isCompressed = compressed
     if accept.contains(.rollback) { options.accepted.formUnion([.rollback, .fork]) }

@@ -84,6 +84,8 @@ struct PackCommand: ReportingCommand, ConfigurableOptions {
 
   @OptionGroup var compression: CompressionOptions
 
+  @OptionGroup var parity: ParityOptions
+
   @OptionGroup var terminal: TerminalOptions
 
   @OptionGroup var reporting: ReportOptions
@@ -176,6 +178,7 @@ struct PackCommand: ReportingCommand, ConfigurableOptions {
       tool: Program.tool, createdAt: Host.now, hostSystem: Host.system,
       milliseconds: Host.milliseconds)
     options.level = compression.level
+    options.parity = parity.percent
     options.keepsExtras = extras
     options.sharesArchive = into != nil
     options.facts = input.facts

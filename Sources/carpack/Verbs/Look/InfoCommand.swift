@@ -65,6 +65,7 @@ struct InfoCommand: ReportingCommand {
         "\(Quantity.bytes(generation.streamLength)) in \(Quantity.count(Int(clamping: generation.sectionCount), "section")), stored in \(Quantity.percent(generation.committedLength, of: generation.streamLength))"
       ),
       ("generation", "\(generation.number), format 1.\(generation.minorVersion)"),
+      ("parity", opened.reader.parityPercent.map { "\($0) %" }),
       ("head", history.head.map { "\($0)" } ?? "lost"),
       (
         "snapshots",
@@ -173,6 +174,9 @@ struct InfoCommand: ReportingCommand {
     Field("generations", "successful writes") { $0.generation.number }
     Field("formatVersion", "FORMAT's version") { "1.\($0.generation.minorVersion)" }
     Field("indexSegments", "index segments in use") { $0.generation.segments.count }
+    Field("parity", "how much parity protects what is appended, in percent; null for none") {
+      $0.opened.reader.parityPercent
+    }
     ArchiveFields.head { $0.history.head }
     Field("snapshotCount", "snapshots in the file") { $0.history.entries.count }
     // For archives with one account, which most are.

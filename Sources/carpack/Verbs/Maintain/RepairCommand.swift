@@ -54,6 +54,15 @@ struct RepairCommand: ReportingCommand {
   private typealias Copy = (name: String, reader: ArchiveReader)
 
   private func repair(_ file: String) throws {
+    let moved = try ArchiveRepair.align(FilePath(file), limits: limits.limits) {
+      Interruption.removeIfInterrupted($0.string)
+    }
+    Interruption.removeIfInterrupted(nil)
+    if moved > 0, !json {
+      common.say(
+        "\(file): written anew from its parity, \(Quantity.bytes(moved)) put back into their places"
+      )
+    }
     let storage = try FileStorage.open(FilePath(file))
     let copies: [Copy] = try from.map { name in
       guard !AtomicFile.areSame(FilePath(name), FilePath(file)) else {
@@ -133,6 +142,8 @@ struct RepairCommand: ReportingCommand {
       Quantity.some(report.footers.count, "footer").map { "\($0) made again" },
       report.bytesCutOff > 0
         ? "\(Quantity.bytes(report.bytesCutOff)) of an unfinished write cut off" : nil,
+      report.bytesHealed > 0
+        ? "\(Quantity.bytes(report.bytesHealed)) healed from parity" : nil,
       Quantity.some(Int(clamping: report.sectionsHealed), "section").map { "\($0) written again" },
       report.isReindexed ? "a new index appended" : nil,
       report.bytesVoided > 0
@@ -152,6 +163,7 @@ struct RepairCommand: ReportingCommand {
     Field("footersRestored", "footers made again") { $0.all.archive.footers.count }
     Field("bytesCutOff", "bytes of an unfinished write cut off") { $0.all.archive.bytesCutOff }
     Field("reindexed", "whether a new index was appended") { $0.all.archive.isReindexed }
+    Field("bytesHealed", "bytes healed from parity") { $0.all.archive.bytesHealed }
     Field("bytesVoided", "bytes of damage marked as superseded") { $0.all.archive.bytesVoided }
     Field("sectionsHealed", "sections written again") { $0.all.archive.sectionsHealed }
     Field("snapshotsFound", "snapshots that no footer led to") { $0.all.namedCount }

@@ -1,0 +1,70 @@
+/// Protecting archives with parity, and what their parity can do.
+extension ArchiveWriter {
+  /// What protecting an archive came to: what is committed now, and by how many bytes it grew; 0 if
+  /// all of it was protected already.
+  package typealias Protection = (generation: Generation, bytesAdded: UInt64)
+
+  /// Protects an archive with parity, by one more generation, and with it all that is appended from
+  /// then on.
+  ///
+  /// What is protected with as much parity already is left as it is.
+  ///
+  /// - Parameters:
+  ///   - storage: The archive; it is locked.
+  ///   - percent: How much parity there is to be, 1 to 100.
+  /// - Throws: ``ArchiveError`` if nothing is committed, or the library for parity is not there;
+  ///   what the storage throws.
+  package static func protect(_ storage: any ArchiveStorage, percent: Int) throws -> Protection {
+    // Without it nothing is to be changed.
+    _ = try ErasureLibrary.opened()
+    var writer = try reopen(storage)
+    guard let generation = writer.generation else { throw ArchiveError(.noFooter) }
+    let end = generation.committedLength
+    let groups = try storage.map().withBytes { FoundParity.all(in: $0) }.map(\.group)
+    var ranges = [0..<end]
+    if groups.allSatisfy({ $0.percent == percent }) {
+      let covered = groups.flatMap { [$0.range, $0.offset..<$0.footer.upperBound] }.merged()
+      ranges = covered.gaps(in: 0..<end)
+    }
+    guard !ranges.isEmpty || !generation.features.isProtected else { return (generation, 0) }
+    if ranges.isEmpty { ranges = [generation.footerOffset..<end] }
+    writer.log.parity = .ranges(percent, ranges)
+    return try writer.orAbandon { writer in
+      let protected = try writer.commit(manifest: nil)
+      return (protected, protected.committedLength - end)
+    }
+  }
+}
+
+extension [Range<UInt64>] {
+  /// What of a range none of these has, which ascend and do not touch.
+  fileprivate func gaps(in whole: Range<UInt64>) -> [Range<UInt64>] {
+    var (gaps, next) = ([Range<UInt64>](), whole.lowerBound)
+    for range in self where range.upperBound > next {
+      if range.lowerBound > next { gaps.append(next..<range.lowerBound) }
+      next = range.upperBound
+    }
+    return next < whole.upperBound ? gaps + [next..<whole.upperBound] : gaps
+  }
+}
+
+extension ArchiveReader {
+  /// How much parity protects what is appended, in percent; nil if none does.
+  package var parityPercent: Int? {
+    guard generation.features.isProtected else { return nil }
+    return ParityPlan.percent(of: generation, in: file)
+  }
+
+  /// What of the damaged file its parity can make again; nil if it has no parity.
+  ///
+  /// It takes as long as to read the file once, and longer where bytes were inserted or lost.
+  ///
+  /// - Throws: ``ArchiveError`` if the library for parity is not there; ``FetchFailure``.
+  package func assessParity() throws -> ParityHealing.Report? {
+    let groups = file.withBytes { FoundParity.all(in: $0) }
+    guard !groups.isEmpty else { return nil }
+    let report = try ParityAlignment(file)?.report ?? ParityHealing.assess(file, groups)
+    try file.checkFetched()
+    return report
+  }
+}
