@@ -12,6 +12,8 @@ package struct SkippableFrame: Equatable, Sendable {
   package static let indexSegment: UInt32 = 1
   /// The kind of a footer.
   package static let footer: UInt32 = 2
+  /// The kind of a note.
+  package static let note: UInt32 = 3
   /// The first four bytes, as a number.
   package static let zstdMagic: UInt32 = 0x184d_2a5c
   /// How many bytes come before what the kind defines.
