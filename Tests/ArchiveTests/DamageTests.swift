@@ -103,17 +103,19 @@ struct FragileArchive {
     let archive = try FragileArchive(in: folder, name: "cut.car.zst")
     let file = try FileDescriptor.open(archive.path, .readWrite)
     defer { try? file.close() }
+    // Behind frame 0 stands the note.
     let firstFrame = try #require(archive.sections.map(\.frames.lowerBound).min())
+    let beginning = firstFrame - ArchiveNote.frame.count
     for length in archive.bytes.indices.reversed() {
       try file.resize(to: Int64(length))
       do {
         let reader = try ArchiveReader(path: archive.path)
-        if length < firstFrame { Issue.record("\(length) bytes are taken for an archive") }
+        if length < beginning { Issue.record("\(length) bytes are taken for an archive") }
         let found = try reader.verify(workers: 1)
         if found.isIntact { Issue.record("cut at \(length), and the archive is said to be fine") }
         archive.check(reader, "cut at \(length)") { $0.upperBound <= length }
       } catch let error as ArchiveError {
-        if error.reason != .notAnArchive || length >= firstFrame {
+        if error.reason != .notAnArchive || length >= beginning {
           Issue.record("cut at \(length): \(error)")
         }
       }

@@ -33,18 +33,23 @@ import Testing
       bytes.append(littleEndian: value)
       return bytes
     }
+    let magic: [UInt8] = [
+      0xf0, 0x9f, 0x9a, 0x97, 0xf0, 0x9f, 0x93, 0xa6, 0xfe, 0xc9, 0x8a, 0xe5, 0xb1, 0xd7, 0x9c,
+      0x83,
+    ]
     let helloFrame = frame([41] + hello.bytes + Array("hello".utf8))
     let manifestFrame = frame([37] + manifest.bytes + [0xa0])
     expected += frame([0x01, 0xa0])
+    let text = Array(ArchiveNote.text.utf8)
+    var note: [UInt8] = [0x5c, 0x2a, 0x4d, 0x18]
+    note += little(UInt32(text.count + 28)) + magic + little(UInt32(3)) + text
+    note += little(XXH64.hash(note.span))
+    expected += note
     let helloOffset = UInt64(expected.count)
     expected += helloFrame
     let manifestOffset = UInt64(expected.count)
     expected += manifestFrame
 
-    let magic: [UInt8] = [
-      0xf0, 0x9f, 0x9a, 0x97, 0xf0, 0x9f, 0x93, 0xa6, 0xfe, 0xc9, 0x8a, 0xe5, 0xb1, 0xd7, 0x9c,
-      0x83,
-    ]
     // Both keys in the order of their first 28 bits, of which the first tells the bucket.
     let keys = [hello, manifest].enumerated().map { ordinal, cid in
       (cid.multihash.digest[0..<4].reduce(UInt32(0)) { $0 << 8 | UInt32($1) }, UInt32(ordinal))
@@ -151,7 +156,7 @@ import Testing
     let bodies = (0..<50).map { _ in random.bytes(65_536 + Int(random.next() % 300_000)) }
     let sample = try SampleArchive(in: folder, bodies: bodies)
     let size = bodies.reduce(0) { $0 + $1.count }
-    let fixed = 672 + 128 + sample.header.count
+    let fixed = 672 + 128 + sample.header.count + ArchiveNote.frame.count
     #expect(try sample.bytes.count - fixed <= size + size / 1000 + 96 * bodies.count)
   }
 }

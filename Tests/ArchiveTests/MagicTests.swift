@@ -114,14 +114,14 @@ import Testing
 
     let sample = try SampleArchive(in: folder, sections: [(cid, body)])
     let bytes = try sample.bytes
-    // Only the index segment and the footer have the magic.
+    // Only the note, the index segment and the footer have the magic.
     var places: [Int] = []
     var from = 0
     while let place = ArchiveMagic.next(in: bytes.span, from: from) {
       places.append(place)
       from = place + 1
     }
-    #expect(places.count == 2)
+    #expect(places.count == 3)
     #expect(try ZstdProgram.decompress(sample.path.string) == sample.stream)
     let reader = try ArchiveReader(path: sample.path)
     #expect(try reader.body(of: cid) == body)

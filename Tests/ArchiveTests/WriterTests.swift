@@ -263,7 +263,7 @@ import Testing
     _ = try complete.commit(manifest: nil)
     // The file has room for so much; what comes after the failure is refused, and no footer is ever
     // written.
-    for capacity in stride(from: 100, to: whole.bytes.count - 1, by: 50_021) {
+    for capacity in stride(from: 472, to: whole.bytes.count - 1, by: 50_021) {
       let storage = MemoryStorage([], .init(capacity: UInt64(capacity)))
       do {
         var writer = try writer(storage)

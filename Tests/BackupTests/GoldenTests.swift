@@ -40,7 +40,7 @@ private struct Listing: Decodable {
     try ArchiveReader(path: FilePath("\(Self.folder)/\(name).car.zst"))
   }
 
-  @Test(arguments: ["one", "several", "smallest", "unknown-optional"])
+  @Test(arguments: ["one", "several", "smallest", "note", "unknown-optional"])
   func `gives back what it gave`(name: String) throws {
     let json = try Data(contentsOf: URL(filePath: "\(Self.folder)/\(name).expected.json"))
     let expected = try JSONDecoder().decode(Listing.self, from: json)
@@ -136,8 +136,8 @@ private struct Listing: Decodable {
 
   @Test func `is described byte for byte by the example of FORMAT`() throws {
     let text = try String(contentsOfFile: "\(Command.packageRoot)/Docs/FORMAT.md", encoding: .utf8)
-    let reader = try open("smallest")
-    let file = try Data(contentsOf: URL(filePath: "\(Self.folder)/smallest.car.zst"))
+    let reader = try open("note")
+    let file = try Data(contentsOf: URL(filePath: "\(Self.folder)/note.car.zst"))
     var stream = try reader.carHeader
     try reader.forEachSection(
       begin: { section in
@@ -164,6 +164,18 @@ private struct Listing: Decodable {
       lineCount += 1
     }
     #expect(lineCount > 80)
+  }
+
+  @Test func `has the note that FORMAT spells out, if it has one`() throws {
+    let text = try String(contentsOfFile: "\(Command.packageRoot)/Docs/FORMAT.md", encoding: .utf8)
+    let section = try #require(text.firstRange(of: "### 4.4 "))
+    let blocks = text[section.upperBound...].split(separator: "```\n", maxSplits: 2)
+    #expect(blocks.count == 3 && blocks[1] == ArchiveNote.text)
+    func note(of name: String) throws -> Bool {
+      let file = try Data(contentsOf: URL(filePath: "\(Self.folder)/\(name).car.zst"))
+      return file.firstRange(of: ArchiveNote.frame)?.lowerBound == 0x48
+    }
+    #expect(try note(of: "note") && !note(of: "smallest"))
   }
 
   private static func varint(_ number: Int) -> [UInt8] {

@@ -55,7 +55,7 @@ struct `JSON on standard output and standard error` {
     for line in commands {
       if line == "verify broken.car.zst --json" {
         _ = try command.run(
-          "cp a.car.zst broken.car.zst; printf x | dd of=broken.car.zst bs=1 seek=300 conv=notrunc")
+          "cp a.car.zst broken.car.zst; printf x | dd of=broken.car.zst bs=1 seek=672 conv=notrunc")
       }
       let result = try command.run("carpack \(line)")
       let faults = OutputSchema.faults(in: result.text) + OutputSchema.faults(in: result.errors)

@@ -12,7 +12,9 @@ package struct SkippableFrame: Equatable, Sendable {
   package static let indexSegment: UInt32 = 1
   /// The kind of a footer.
   package static let footer: UInt32 = 2
-  /// The kind of a page of the description of a parity group; kind 3 is a note.
+  /// The kind of a note.
+  package static let note: UInt32 = 3
+  /// The kind of a page of the description of a parity group.
   package static let parityPage: UInt32 = 4
   /// The kind of the parity of a group.
   package static let parity: UInt32 = 5

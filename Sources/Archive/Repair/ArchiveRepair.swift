@@ -3,10 +3,11 @@ internal import IPLD
 /// Repairs an archive in place, without writing to anything that holds.
 ///
 /// Index segments and footers say nothing that the data frames and their neighbours do not. Where
-/// every byte of a damaged one is determined by them, it is made again where it lay. Otherwise a
-/// new index and a new footer are appended over everything that is there, and what they do not name
-/// counts no more: the file says so by the feature ``FeatureFlags/repaired``. Data that is lost
-/// cannot be made again; its ordinals stay, and the index has no frame for them (FORMAT 7).
+/// every byte of a damaged one is determined by them, it is made again where it lay, and so is the
+/// note. Otherwise a new index and a new footer are appended over everything that is there, and what
+/// they do not name counts no more: the file says so by the feature ``FeatureFlags/repaired``. Data
+/// that is lost cannot be made again; its ordinals stay, and the index has no frame for them (FORMAT
+/// 7).
 ///
 /// 1. Bytes of a frame that holds are never written to, and never cut off.
 /// 2. Bytes that are no frame are written to only where it is certain that no section is lost with
@@ -18,6 +19,8 @@ package struct ArchiveRepair {
     package internal(set) var segments: [UInt64] = []
     /// Where footers were made again.
     package internal(set) var footers: [UInt64] = []
+    /// Whether the note was made again.
+    package internal(set) var isNoteRestored = false
     /// Whether a new index and a footer were appended.
     package internal(set) var isReindexed = false
     /// How many bytes were healed from parity.
@@ -39,8 +42,8 @@ package struct ArchiveRepair {
 
     /// Whether the file is as it was.
     package var isUnchanged: Bool {
-      segments.isEmpty && footers.isEmpty && !isReindexed && bytesVoided == 0 && bytesCutOff == 0
-        && sectionsHealed == 0 && bytesHealed == 0
+      segments.isEmpty && footers.isEmpty && !isNoteRestored && !isReindexed && bytesVoided == 0
+        && bytesCutOff == 0 && sectionsHealed == 0 && bytesHealed == 0
     }
   }
 
@@ -89,6 +92,13 @@ package struct ArchiveRepair {
     guard survey.foundAnything else { throw ArchiveError(.notAnArchive) }
     report.wasDamaged = !(survey.isWhole && survey.isTiled)
     if report.wasDamaged, try healFromParity(file, survey) {
+      file = try storage.map()
+      survey = try Survey(file, limits: limits, progress: progress)
+    }
+    if let place = survey.damagedNote {
+      try storage.write(ArchiveNote.frame.span, at: UInt64(place))
+      try storage.synchronize()
+      report.isNoteRestored = true
       file = try storage.map()
       survey = try Survey(file, limits: limits, progress: progress)
     }
@@ -224,6 +234,16 @@ package struct ArchiveRepair {
 }
 
 extension Survey {
+  /// Where a damaged note lies: what follows frame 0 is no frame and exactly as long, and no section
+  /// can have been there.
+  fileprivate var damagedNote: Int? {
+    guard let header, header.failure == nil, case (0, .gap(let gap, _))? = landmarks.first,
+      gap == header.frame.end..<header.frame.end + ArchiveNote.frame.count,
+      isCertain, lostOrdinals.first?.lowerBound != 0
+    else { return nil }
+    return gap.lowerBound
+  }
+
   /// Where the last thing ends that holds.
   var end: Int {
     var end = header.map { $0.failure == nil ? $0.frame.end : 0 } ?? start

@@ -216,12 +216,13 @@ package struct Survey: Sendable {
   /// Whether there is anything in the file that an archive has.
   var foundAnything: Bool { header.map { $0.failure == nil } ?? false || hasContent }
 
-  /// Whether there is anything behind the header that holds.
+  /// Whether there is anything behind the header that holds, but for a note.
   var hasContent: Bool {
     frames.contains { $0.isIntact }
       || landmarks.contains {
         switch $0.landmark {
-        case .segment, .footer, .other: true
+        case .segment, .footer: true
+        case .other(let frame, _): frame.kind != SkippableFrame.note
         case .void, .gap: false
         }
       }

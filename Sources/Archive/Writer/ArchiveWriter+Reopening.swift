@@ -1,6 +1,6 @@
 /// Opening an archive that has begun.
 extension ArchiveWriter {
-  /// Writes frame 0 of a new archive, or goes on with one that has begun.
+  /// Writes frame 0 and the note of a new archive, or goes on with one that has begun.
   ///
   /// What an interrupted write has left is adopted first (see ``TailAdoption``), so that the file
   /// ends with a footer, or with frame 0.
@@ -11,7 +11,7 @@ extension ArchiveWriter {
       var stored: [UInt8] = []
       DataFrame.appendRaw(carHeader.span, to: &stored)
       var log = FrameLog(storage: storage, end: 0, streamLength: UInt64(carHeader.count))
-      try log.append(stored.span)
+      try log.append((stored + ArchiveNote.frame).span)
       return ArchiveWriter(log: log, committed: nil, options: options)
     }
     // The writer before may have stopped before its footer was synced. The footer has to be on the
@@ -25,9 +25,11 @@ extension ArchiveWriter {
       file = try storage.map()
       reader = try committed(of: file)
     }
-    let log = FrameLog(
+    var log = FrameLog(
       storage: storage, end: reader?.generation.committedLength ?? UInt64(file.count),
       streamLength: reader?.generation.streamLength ?? UInt64(carHeader.count))
+    // What is left of an archive in which nothing was committed is frame 0: its note was cut off.
+    if reader == nil { try log.append(ArchiveNote.frame.span) }
     var writer = ArchiveWriter(log: log, committed: reader, options: options)
     writer.adoptedSectionCount = adopted
     return writer

@@ -140,6 +140,7 @@ struct RepairCommand: ReportingCommand {
     let done: [String?] = [
       Quantity.some(report.segments.count, "index segment").map { "\($0) made again" },
       Quantity.some(report.footers.count, "footer").map { "\($0) made again" },
+      report.isNoteRestored ? "the note behind the header made again" : nil,
       report.bytesCutOff > 0
         ? "\(Quantity.bytes(report.bytesCutOff)) of an unfinished write cut off" : nil,
       report.bytesHealed > 0
@@ -161,6 +162,9 @@ struct RepairCommand: ReportingCommand {
     ArchiveFields.file { $0.file }
     Field("segmentsRestored", "index segments made again") { $0.all.archive.segments.count }
     Field("footersRestored", "footers made again") { $0.all.archive.footers.count }
+    Field("noteRestored", "whether the note behind the header was made again") {
+      $0.all.archive.isNoteRestored
+    }
     Field("bytesCutOff", "bytes of an unfinished write cut off") { $0.all.archive.bytesCutOff }
     Field("reindexed", "whether a new index was appended") { $0.all.archive.isReindexed }
     Field("bytesHealed", "bytes healed from parity") { $0.all.archive.bytesHealed }
