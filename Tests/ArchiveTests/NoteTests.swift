@@ -12,7 +12,8 @@ import Testing
 
   init() throws {
     var header: [UInt8] = []
-    DataFrame.appendRaw(SampleArchive.header.span, to: &header)
+    let content = SampleArchive.header
+    DataFrame.appendRaw(content.span, to: &header)
     place = header.count..<header.count + note.count
   }
 

@@ -141,10 +141,10 @@ struct ParityEncoder {
 
   /// Whether the magic occurs once in each frame, at its beginning.
   private func haveOneMagicEach(_ pieces: Pieces) -> Bool {
-    (pieces.before + pieces.behind).allSatisfy { ArchiveMagic.next(in: $0.span, from: 9) == nil }
-      && ArchiveMagic.next(in: parity.span) == nil
-      && ArchiveMagic.next(in: Array(parity.suffix(ArchiveMagic.length) + pieces.checksum).span)
-        == nil
+    let end = Array(parity.suffix(ArchiveMagic.length) + pieces.checksum)
+    return (pieces.before + pieces.behind).allSatisfy {
+      ArchiveMagic.next(in: $0.span, from: 9) == nil
+    } && ArchiveMagic.next(in: parity.span) == nil && ArchiveMagic.next(in: end.span) == nil
   }
 
   /// Stores the parity under another mask.

@@ -220,9 +220,9 @@ package struct ParityHealing {
       let free = next..<max(next, min(range.lowerBound, end))
       next = max(next, range.upperBound)
       if !free.isEmpty {
-        let piece = bytes[free.lowerBound - start..<free.upperBound - start]
-        if piece != old[free.lowerBound - start..<free.upperBound - start] {
-          try storage.write(Array(piece).span, at: UInt64(free.lowerBound))
+        let piece = Array(bytes[free.lowerBound - start..<free.upperBound - start])
+        if piece[...] != old[free.lowerBound - start..<free.upperBound - start] {
+          try storage.write(piece.span, at: UInt64(free.lowerBound))
           report.bytesHealed += UInt64(free.count)
         }
       }

@@ -96,7 +96,8 @@ package struct ArchiveRepair {
       survey = try Survey(file, limits: limits, progress: progress)
     }
     if let place = survey.damagedNote {
-      try storage.write(ArchiveNote.frame.span, at: UInt64(place))
+      let note = ArchiveNote.frame
+      try storage.write(note.span, at: UInt64(place))
       try storage.synchronize()
       report.isNoteRestored = true
       file = try storage.map()

@@ -11,7 +11,8 @@ extension ArchiveWriter {
       var stored: [UInt8] = []
       DataFrame.appendRaw(carHeader.span, to: &stored)
       var log = FrameLog(storage: storage, end: 0, streamLength: UInt64(carHeader.count))
-      try log.append((stored + ArchiveNote.frame).span)
+      stored += ArchiveNote.frame
+      try log.append(stored.span)
       return ArchiveWriter(log: log, committed: nil, options: options)
     }
     // The writer before may have stopped before its footer was synced. The footer has to be on the
@@ -29,7 +30,10 @@ extension ArchiveWriter {
       storage: storage, end: reader?.generation.committedLength ?? UInt64(file.count),
       streamLength: reader?.generation.streamLength ?? UInt64(carHeader.count))
     // What is left of an archive in which nothing was committed is frame 0: its note was cut off.
-    if reader == nil { try log.append(ArchiveNote.frame.span) }
+    if reader == nil {
+      let note = ArchiveNote.frame
+      try log.append(note.span)
+    }
     var writer = ArchiveWriter(log: log, committed: reader, options: options)
     writer.adoptedSectionCount = adopted
     return writer
