@@ -254,7 +254,9 @@ final class ArchiveLookup {
     if case .shared = destination { return }
     try archive.refuseLeftover(unlessOf: identity.did)
     guard let reader = archive.reader else { return }
-    if let name = destination.namedForOne { try reader.refuseOtherAccounts(named: name) }
+    if let name = destination.namedForOne {
+      try reader.refuseOtherAccounts(than: identity.did, named: name)
+    }
   }
 
   private func open(_ name: String) async throws -> DestinationArchive {

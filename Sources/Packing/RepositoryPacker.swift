@@ -145,7 +145,7 @@ package struct RepositoryPacker {
     if !options.sharesArchive, let known,
       try ArchivedSnapshot.newest(of: commit.did, in: known) == nil
     {
-      try known.refuseOtherAccounts(named: nil)
+      try known.refuseOtherAccounts(than: commit.did, named: nil)
     }
     var facts = options.facts
     try facts.completeFromDIDDocument(of: commit.did)
