@@ -30,7 +30,8 @@ extension ArchiveRepair {
         willWrite(target.temporaryPath)
         try alignment.write(to: new)
         _ = try run(new, limits: limits)
-        guard try ArchiveReader(new.map(), limits: limits).verify(.full).isIntact,
+        let reader = try ArchiveReader(new.map(), limits: limits)
+        guard try reader.verify(.full).isIntact, try alignment.losesNothing(to: reader),
           try old.size == UInt64(file.count), try old.isInPlace
         else {
           target.discard()

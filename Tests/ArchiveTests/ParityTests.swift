@@ -1,6 +1,7 @@
 import Archive
 import ArchiveTestSupport
 import IPLD
+import SystemPackage
 import TestSupport
 import Testing
 
@@ -156,6 +157,100 @@ import Testing
           #expect(found == nil || found == body)
         } catch is ArchiveError {}
       }
+    }
+  }
+
+  @Test func `is what the document makes of the bytes`() throws {
+    guard IndependentReader.isPresent else { return }
+    var random = SeededGenerator(printing: 0x9a9)
+    let folder = try TemporaryFolder()
+    for generations in [1, 4, 10] {
+      let archive = try sample(&random, generations: generations, lengths: 500...30_000)
+      let path = try folder.write("protected.car.zst", archive.storage.bytes)
+      let (status, output) = try IndependentReader.checkParity(path)
+      #expect(status == 0, "\(String(decoding: output, as: UTF8.self))")
+    }
+  }
+
+  @Test func `holds the magic once in each frame, whatever the protected bytes are`() throws {
+    var random = SeededGenerator(printing: 0x9aa)
+    var bytes = random.bytes(100_000)
+    let group = ParityGroup(
+      protecting: 0..<UInt64(bytes.count), footerLength: 0, percent: 5, at: UInt64(bytes.count))
+    func frames() throws -> [UInt8] {
+      var encoder = try ParityEncoder(group, of: MappedFile(copying: bytes), footer: [])
+      var frames: [UInt8] = []
+      try encoder.write { frames.append($0) }
+      return frames
+    }
+    // The first bytes of the second row of blocks are chosen so that the parity begins with the
+    // magic.
+    let place = Int(group.parityOffset) + SkippableFrame.headerLength - bytes.count
+    let row = group.rowLength
+    for index in 0..<ArchiveMagic.length {
+      let (plain, wanted) = (try frames()[place + index], ArchiveMagic.bytes[index])
+      for value in 0...255 where plain != wanted {
+        bytes[row + index] = UInt8(value)
+        if try frames()[place + index] == wanted { break }
+      }
+    }
+    let made = try frames()
+    var (count, next) = (0, 0)
+    while let magic = ArchiveMagic.next(in: made.span, from: next) {
+      (count, next) = (count + 1, magic + 1)
+    }
+    #expect(count == 2 * group.pageCount + 1)
+    // It is another mask, and heals all the same.
+    let storage = MemoryStorage(bytes + made)
+    let found = FoundParity.all(in: storage.bytes.span)
+    #expect(found.first?.group.mask != 0)
+    var damaged = bytes + made
+    for index in 3000..<5000 { damaged[index] = 0 }
+    storage.bytes = damaged
+    _ = try ParityHealing.heal(storage, found)
+    #expect(storage.bytes == bytes + made)
+  }
+
+  @Test func `of two archives, one behind the other, loses neither`() throws {
+    var random = SeededGenerator(printing: 0x9ab)
+    let folder = try TemporaryFolder()
+    let first = try sample(&random, generations: 2).storage.bytes
+    let second = try sample(&random, generations: 3).storage.bytes
+    for bytes in [first + second, second + first, first + first] {
+      let path = try folder.write("glued.car.zst", bytes)
+      guard let alignment = try ParityAlignment(MappedFile(FilePath(path))) else { continue }
+      let aligned = MemoryStorage()
+      try alignment.write(to: aligned)
+      #expect(try !alignment.losesNothing(to: ArchiveReader(aligned.map())))
+    }
+  }
+
+  @Test func `merges the groups of many appends, so that few are left`() throws {
+    var random = SeededGenerator(printing: 0x9ac)
+    let archive = try sample(&random, generations: 70, lengths: 80...400)
+    let groups = FoundParity.all(in: archive.storage.bytes.span)
+    #expect(groups.count <= 20, "\(groups.count) groups")
+    // All of the file is protected.
+    let covered = groups.flatMap {
+      [$0.group.range, $0.group.offset..<$0.group.footer.upperBound]
+    }.merged()
+    #expect(covered == [0..<UInt64(archive.storage.bytes.count)])
+  }
+
+  @Test func `is added to an archive that has none, and not a second time`() throws {
+    var random = SeededGenerator(printing: 0x9ad)
+    let archive = AppendedArchive()
+    for _ in 0..<5 { try archive.append([random.bytes(30_000)]) }
+    let before = archive.storage.bytes
+    let first = try ArchiveWriter.protect(archive.storage, percent: 5)
+    #expect(archive.storage.bytes.starts(with: before) && first.bytesAdded > 0)
+    #expect(try ArchiveWriter.protect(archive.storage, percent: 5).bytesAdded == 0)
+    try archive.check()
+    let bytes = archive.storage.bytes
+    for place in stride(from: 0, to: bytes.count, by: 997) {
+      var damaged = bytes
+      damaged[place] ^= 0x10
+      #expect(try healed(damaged) == bytes, "byte \(place)")
     }
   }
 }

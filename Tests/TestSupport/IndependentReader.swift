@@ -21,6 +21,11 @@ package enum IndependentReader {
       ? String(decoding: output, as: UTF8.self).split(separator: "\n").map(String.init) : []
   }
 
+  /// Whether the parity of an archive is what the document makes of its bytes.
+  package static func checkParity(_ path: String) throws -> (status: Int32, output: [UInt8]) {
+    try run("parity_reader", ["check", path])
+  }
+
   private static func run(_ program: String, _ arguments: [String]) throws
     -> (status: Int32, output: [UInt8])
   {

@@ -50,6 +50,37 @@ package struct ParityAlignment {
     add(end, end + shift, max(0, file.count - end - shift))
     guard pieces.contains(where: { $0.target != $0.source }) else { return nil }
     pieces.sort { $0.target < $1.target }
+    // Where two things belong in one place, this is not one archive.
+    for (piece, next) in zip(pieces, pieces.dropFirst())
+    where piece.target + piece.count > next.target
+      && piece.source - piece.target != next.source - next.target
+    {
+      return nil
+    }
+  }
+
+  /// The bytes of the file that belong nowhere, ascending.
+  var strays: [Range<Int>] {
+    var (strays, end) = ([Range<Int>](), 0)
+    for range in pieces.map({ $0.source..<$0.source + $0.count }).merged() {
+      if range.lowerBound > end { strays.append(end..<range.lowerBound) }
+      end = range.upperBound
+    }
+    return end < file.count ? strays + [end..<file.count] : strays
+  }
+
+  /// Whether a file has every section that stands, intact, where bytes belong nowhere in this one:
+  /// what belongs nowhere may be another archive.
+  ///
+  /// - Throws: ``ArchiveError`` if one of the files cannot be surveyed.
+  package func losesNothing(to reader: ArchiveReader) throws -> Bool {
+    let strays = strays
+    guard !strays.isEmpty else { return true }
+    let survey = try Survey(file, limits: reader.limits)
+    return try survey.frames.allSatisfy { frame in
+      guard frame.holdsSections, strays.has(Int(frame.offset)) else { return true }
+      return try survey.keys(of: frame).allSatisfy { try !reader.candidates($0).isEmpty }
+    }
   }
 
   /// Notes where bytes belong and are; of what is not in the file, as much as is.

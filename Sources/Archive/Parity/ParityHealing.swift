@@ -51,7 +51,8 @@ package struct ParityHealing {
   ///
   /// - Parameters:
   ///   - storage: The file; it is locked.
-  ///   - found: Its groups.
+  ///   - found: Its groups; those of which no page is in its place are those of another file, or
+  ///     have to be put into their places first.
   ///   - voids: Bytes that count no more, ascending.
   /// - Throws: ``ArchiveError`` if the library for it is not there; what the storage throws.
   static func heal(
@@ -60,6 +61,7 @@ package struct ParityHealing {
     var healing = ParityHealing(storage: storage, voids: voids)
     // What one group heals may be what another lacked.
     var before = Report()
+    let found = found.filter { $0.shifts.contains(0) }
     repeat {
       before = healing.report
       (healing.report.damagedCount, healing.report.healableCount) = (0, 0)

@@ -30,6 +30,9 @@ extension FoundParity {
         let (group, number) = try? ParityGroup.page(frame, in: file)
       else { continue }
       place = frame.end
+      // Of copies, the one in its place is meant.
+      let own = Int(group.place(ofPage: number))
+      if found[group]?.pages[number] == own { continue }
       found[group, default: FoundParity(group: group)].pages[number] = frame.offset
     }
     var budget = UInt64(file.count).multipliedSaturated(by: maximumWork)
