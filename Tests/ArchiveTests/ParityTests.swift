@@ -201,14 +201,14 @@ import Testing
     }
     #expect(count == 2 * group.pageCount + 1)
     // It is another mask, and heals all the same.
-    let storage = MemoryStorage(bytes + made)
-    let found = FoundParity.all(in: storage.bytes.span)
+    let whole = bytes + made
+    let found = FoundParity.all(in: whole.span)
     #expect(found.first?.group.mask != 0)
-    var damaged = bytes + made
+    var damaged = whole
     for index in 3000..<5000 { damaged[index] = 0 }
-    storage.bytes = damaged
+    let storage = MemoryStorage(damaged)
     _ = try ParityHealing.heal(storage, found)
-    #expect(storage.bytes == bytes + made)
+    #expect(storage.bytes == whole)
   }
 
   @Test func `of two archives, one behind the other, loses neither`() throws {
@@ -228,7 +228,8 @@ import Testing
   @Test func `merges the groups of many appends, so that few are left`() throws {
     var random = SeededGenerator(printing: 0x9ac)
     let archive = try sample(&random, generations: 70, lengths: 80...400)
-    let groups = FoundParity.all(in: archive.storage.bytes.span)
+    let bytes = archive.storage.bytes
+    let groups = FoundParity.all(in: bytes.span)
     #expect(groups.count <= 20, "\(groups.count) groups")
     // All of the file is protected.
     let covered = groups.flatMap {
