@@ -34,6 +34,8 @@ public struct ArchiveError: Error, Equatable, Sendable, CustomStringConvertible 
     case malformedParity(String)
     /// The library that parity is made with cannot be used, and why.
     case noErasureLibrary(String)
+    /// Another archive begins behind the first, in the same file.
+    case furtherArchive
     /// Bytes that are no frame: how many.
     case foreignBytes(UInt64)
     /// The file has more frames than a file of its size can honestly have.
@@ -144,6 +146,7 @@ public struct ArchiveError: Error, Equatable, Sendable, CustomStringConvertible 
     case .movedFooter: "bytes were inserted or removed before this footer"
     case .malformedParity(let what): "the parity is malformed: \(what)"
     case .noErasureLibrary(let reason): "parity needs the library ISA-L: \(reason)"
+    case .furtherArchive: "another archive begins here, behind the first"
     case .foreignBytes(let count): "\(count) bytes are no part of the archive"
     case .tooManyFrames(let limit):
       "the archive has more than \(limit) frames, which its size does not suggest (--allow-large reads it)"
@@ -202,9 +205,9 @@ extension ArchiveError.Reason {
   /// Whether it says that bytes read from an archive are not what they must be.
   package var isDamage: Bool {
     switch self {
-    case .truncated, .noFooter, .damagedFooter, .notAnArchive, .malformedFooter, .damagedIndex,
-      .malformedFrame, .damagedFrame, .malformedSection, .damagedSection, .repeatedSection,
-      .unknownOrdinal, .lostSection, .bodyTooLarge, .malformedParity:
+    case .truncated, .noFooter, .damagedFooter, .notAnArchive, .furtherArchive, .malformedFooter,
+      .damagedIndex, .malformedFrame, .damagedFrame, .malformedSection, .damagedSection,
+      .repeatedSection, .unknownOrdinal, .lostSection, .bodyTooLarge, .malformedParity:
       true
     default: false
     }

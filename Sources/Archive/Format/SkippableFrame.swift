@@ -36,6 +36,8 @@ package struct SkippableFrame: Equatable, Sendable {
   /// The checksum in its last eight bytes.
   package let checksum: UInt64
 
+  /// Whether it is one of the frames of a parity group.
+  var isParity: Bool { kind == Self.parityPage || kind == Self.parity }
   /// Where it ends.
   package var end: Int { offset + length }
   /// Where it lies.

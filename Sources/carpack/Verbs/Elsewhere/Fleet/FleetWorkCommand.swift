@@ -37,6 +37,8 @@ struct FleetWorkCommand: ReportingCommand {
 
   @OptionGroup var compression: CompressionOptions
 
+  @OptionGroup var parity: ParityOptions
+
   @OptionGroup(title: "Network options", visibility: .hidden)
   var network: NetworkCommandOptions
 
@@ -62,6 +64,7 @@ struct FleetWorkCommand: ReportingCommand {
     (options.jobs, options.leaseSeconds) = (jobs, Int(lease.seconds))
     options.endsWhenIdle = untilIdle
     var backup = AccountBackup.Options(compression, size, network)
+    backup.parity = parity.percent
     backup.maxRepository = repositorySize.maxRepo.bytes
     let work = FleetWork(
       options: options, network: try network.options(), store: store.options,
