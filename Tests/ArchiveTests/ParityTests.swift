@@ -202,7 +202,7 @@ import Testing
     #expect(count == 2 * group.pageCount + 1)
     // It is another mask, and heals all the same.
     let whole = bytes + made
-    let found = FoundParity.all(in: whole.span)
+    let found = FoundParity.all(in: MappedFile(copying: whole))
     #expect(found.first?.group.mask != 0)
     var damaged = whole
     for index in 3000..<5000 { damaged[index] = 0 }
@@ -228,8 +228,7 @@ import Testing
   @Test func `merges the groups of many appends, so that few are left`() throws {
     var random = SeededGenerator(printing: 0x9ac)
     let archive = try sample(&random, generations: 70, lengths: 80...400)
-    let bytes = archive.storage.bytes
-    let groups = FoundParity.all(in: bytes.span)
+    let groups = try FoundParity.all(in: archive.storage.map())
     #expect(groups.count <= 20, "\(groups.count) groups")
     // All of the file is protected.
     let covered = groups.flatMap {

@@ -29,7 +29,7 @@ package struct ParityAlignment {
   package init?(_ file: MappedFile) throws {
     self.file = file
     budget = 1 << 27 + 8 * file.count
-    let groups = file.withBytes { FoundParity.all(in: $0) }
+    let groups = FoundParity.all(in: file)
     guard !groups.isEmpty else { return nil }
     if groups.allSatisfy({ $0.shifts == [0] }),
       try ParityHealing.assess(file, groups).isHealable

@@ -20,7 +20,7 @@ extension ArchiveWriter {
     var writer = try reopen(storage)
     guard let generation = writer.generation else { throw ArchiveError(.noFooter) }
     let end = generation.committedLength
-    let groups = try storage.map().withBytes { FoundParity.all(in: $0) }.map(\.group)
+    let groups = try FoundParity.all(in: storage.map()).map(\.group)
     var ranges = [0..<end]
     if groups.allSatisfy({ $0.percent == percent }) {
       let covered = groups.flatMap { [$0.range, $0.offset..<$0.footer.upperBound] }.merged()
@@ -61,7 +61,7 @@ extension ArchiveReader {
   ///
   /// - Throws: ``ArchiveError`` if the library for parity is not there; ``FetchFailure``.
   package func assessParity() throws -> ParityHealing.Report? {
-    let groups = file.withBytes { FoundParity.all(in: $0) }
+    let groups = FoundParity.all(in: file)
     guard !groups.isEmpty else { return nil }
     let report = try ParityAlignment(file)?.report ?? ParityHealing.assess(file, groups)
     try file.checkFetched()

@@ -13,27 +13,24 @@ struct FoundParity {
 extension FoundParity {
   /// How many times the bytes of a file its groups may have to be read.
   private static let maximumWork: UInt64 = 8
+  /// How many bytes are searched before the pages of the file are let go of.
+  private static let searchedAtOnce = 16 << 20
+  /// No page is longer.
+  private static let longestPage = 128 << 10
 
   /// The groups of a file that still count, in the order of what they protect.
   ///
   /// One counts no more if all that it protects is protected by later ones.
   ///
   /// What groups protect and have may be so many times the file; older ones are left out.
-  static func all(in file: Span<UInt8>) -> [FoundParity] {
+  static func all(in file: MappedFile) -> [FoundParity] {
     var found: [ParityGroup: FoundParity] = [:]
     var place = 0
-    while let magic = ArchiveMagic.next(in: file, from: place) {
-      place = magic + ArchiveMagic.length
-      // An error here says only that no page begins at this place.
-      guard let frame = try? SkippableFrame(file, at: magic - 8),
-        frame.kind == SkippableFrame.parityPage, frame.holds(in: file),
-        let (group, number) = try? ParityGroup.page(frame, in: file)
-      else { continue }
-      place = frame.end
-      // Of copies, the one in its place is meant.
-      let own = Int(group.place(ofPage: number))
-      if found[group]?.pages[number] == own { continue }
-      found[group, default: FoundParity(group: group)].pages[number] = frame.offset
+    while place < file.count {
+      let end = min(file.count, place + searchedAtOnce)
+      let read = place..<min(file.count, end + longestPage)
+      place = file.withBytes(reading: [read]) { find(in: $0, from: place, to: end, &found) }
+      file.releasePagesIfLarge()
     }
     var budget = UInt64(file.count).multipliedSaturated(by: maximumWork)
     var live: [FoundParity] = []
@@ -49,6 +46,28 @@ extension FoundParity {
       live.append(found)
     }
     return live.sorted { $0.group.range.lowerBound < $1.group.range.lowerBound }
+  }
+
+  /// Finds the pages that begin between two places, or shortly behind; answers where to go on.
+  private static func find(
+    in file: Span<UInt8>, from start: Int, to end: Int, _ found: inout [ParityGroup: FoundParity]
+  ) -> Int {
+    var place = start
+    let part = file.extracting(first: end + ArchiveMagic.length)
+    while let magic = ArchiveMagic.next(in: part, from: place) {
+      place = magic + ArchiveMagic.length
+      // An error here says only that no page begins at this place.
+      guard let frame = try? SkippableFrame(file, at: magic - 8),
+        frame.kind == SkippableFrame.parityPage, frame.holds(in: file),
+        let (group, number) = try? ParityGroup.page(frame, in: file)
+      else { continue }
+      place = frame.end
+      // Of copies, the one in its place is meant.
+      let own = Int(group.place(ofPage: number))
+      if found[group]?.pages[number] == own { continue }
+      found[group, default: FoundParity(group: group)].pages[number] = frame.offset
+    }
+    return max(place, end)
   }
 
   /// The table of checksums, if enough pages are left.

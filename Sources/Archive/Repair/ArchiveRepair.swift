@@ -124,7 +124,7 @@ package struct ArchiveRepair {
   ///
   /// - Returns: Whether anything was written.
   private mutating func healFromParity(_ file: MappedFile, _ survey: Survey) throws -> Bool {
-    let groups = file.withBytes { FoundParity.all(in: $0) }
+    let groups = FoundParity.all(in: file)
     guard !groups.isEmpty else { return false }
     report.bytesHealed = try ParityHealing.heal(storage, groups, except: survey.voids).bytesHealed
     return report.bytesHealed > 0
