@@ -1,0 +1,148 @@
+import ATProtocol
+import Archive
+import ArchiveTestSupport
+import Files
+import IPLD
+import Snapshots
+import Verification
+
+/// What a sequence requires of an archive, by what a forward walk found intact.
+///
+/// - (P) What is intact can be read.
+/// - (Q) No archive is called intact of which that is not true, and none not genuine.
+/// - (S) Snapshots are listed in the order of their revisions.
+struct SequenceFindings {
+  /// A snapshot of which everything is intact.
+  typealias Whole = (manifest: CID, did: DID, digest: SHA256Digest)
+
+  let walk: ForwardWalk
+  let states: PackedStates
+  /// The manifests that were found, whether their snapshots are whole or not.
+  private(set) var manifests: [CID: Snapshot] = [:]
+  /// The snapshots of which everything was found.
+  private(set) var whole: [Whole] = []
+
+  init(_ bytes: [UInt8], _ states: PackedStates) {
+    walk = ForwardWalk(bytes)
+    self.states = states
+    for cid in walk.alone where cid.codec == .dagCBOR {
+      // Whether it is a manifest is the question.
+      guard let body = walk.bodies[cid], let snapshot = try? Snapshot(body.span) else { continue }
+      manifests[cid] = snapshot
+    }
+    for cid in walk.alone {
+      guard let snapshot = manifests[cid], let digest = snapshot.car.sha256,
+        let known = states[digest], known.blocks.allSatisfy({ walk.bodies[$0] != nil }),
+        hasOrder(snapshot)
+      else { continue }
+      whole.append((cid, snapshot.did, digest))
+    }
+  }
+
+  private func hasOrder(_ snapshot: Snapshot) -> Bool {
+    var next: Snapshot? = snapshot
+    var count = 0
+    while let current = next, count < 40 {
+      count += 1
+      guard current.car.pages.allSatisfy({ walk.bodies[$0] != nil }) else { return false }
+      guard let base = current.car.base else { return true }
+      next = manifests[base]
+    }
+    return false
+  }
+
+  /// Requires of an archive that it gives back what was found in another, or in itself.
+  ///
+  /// - Parameters:
+  ///   - bytes: The archive.
+  ///   - sections: The sections that have to be there; nil for all that were found.
+  func require(of bytes: [UInt8], sections: Set<CID>? = nil) throws {
+    let reader = try ArchiveReader(MappedFile(copying: bytes))
+    for (cid, body) in walk.bodies where sections?.contains(cid) != false {
+      let read: [UInt8]?
+      do {
+        read = try reader.body(of: cid)
+      } catch {
+        throw Unexpected("(P) the section \(cid) is intact and cannot be read: \(error)")
+      }
+      guard read == body else {
+        let what = manifests[cid] != nil ? "manifest" : "section"
+        throw Unexpected("(P) the \(what) \(cid) is intact and is not found")
+      }
+    }
+    let history = try SnapshotHistory(of: reader)
+    for snapshot in whole {
+      try requireListed(snapshot, in: history)
+    }
+  }
+
+  private func requireListed(_ snapshot: Whole, in history: SnapshotHistory) throws {
+    let listed = history.entries.filter {
+      $0.did == snapshot.did && $0.carSHA256 == snapshot.digest
+    }
+    guard let entry = listed.last else {
+      throw Unexpected(
+        "(P) the snapshot \(manifests[snapshot.manifest]?.createdAt ?? "") of \(snapshot.did), \(snapshot.manifest), is whole and not listed"
+      )
+    }
+    let restored = try RestoredRepository(ArchivedSnapshot(entry.cid, in: history.reader))
+    guard restored.withBytes({ $0.array }) == states[snapshot.digest]?.car else {
+      throw Unexpected(
+        "(P) the snapshot \(entry.createdAt) of \(snapshot.did) is whole and its CAR is not given back: \(restored.flaw ?? "another CAR")"
+      )
+    }
+  }
+
+  /// Requires of the archive's verdict that it is true.
+  @discardableResult
+  static func requireTruth(of bytes: [UInt8], _ states: PackedStates) throws
+    -> SnapshotVerifier.Verdict
+  {
+    let reader = try ArchiveReader(MappedFile(copying: bytes))
+    let report = try SnapshotVerifier().verify(reader, .full)
+    let history = try SnapshotHistory(of: reader)
+    try requireOrder(of: history)
+    guard report.verdict != .damaged else { return .damaged }
+    do {
+      try SequenceFindings(bytes, states).require(of: bytes)
+      for entry in history.entries where entry.isVouched {
+        try requireBlobs(of: ArchivedSnapshot(entry.cid, in: history.reader), states)
+      }
+    } catch {
+      throw Unexpected("(Q) \(report.verdict), and yet: \(error)")
+    }
+    return report.verdict
+  }
+
+  /// Of the blobs that a snapshot refers to, each is listed as missing or can be read.
+  private static func requireBlobs(of archived: ArchivedSnapshot, _ states: PackedStates) throws {
+    guard let digest = archived.snapshot.car.sha256, let known = states[digest] else { return }
+    let restored = try RestoredRepository(archived)
+    guard restored.withBytes({ $0.array }) == known.car else {
+      throw Unexpected("the CAR of \(archived.snapshot.createdAt) is not given back")
+    }
+    var missing = 0
+    for blob in known.blobs where try archived.reader.body(of: blob) == nil { missing += 1 }
+    guard missing <= archived.snapshot.blobs.missing else {
+      throw Unexpected(
+        "\(missing) blobs of \(archived.snapshot.createdAt) cannot be read, and \(archived.snapshot.blobs.missing) are said to be missing"
+      )
+    }
+  }
+
+  private static func requireOrder(of history: SnapshotHistory) throws {
+    if let disruption = history.disruptions.first {
+      throw Unexpected(
+        "(Q) not genuine: snapshot \(history.entries[disruption.after].number) is called a \(disruption.kind)"
+      )
+    }
+    var last: [DID: TID] = [:]
+    for entry in history.entries where entry.isVouched {
+      guard let rev = entry.rev else { continue }
+      if let before = last[entry.did], before.text > rev.text {
+        throw Unexpected("(S) \(rev) is listed behind \(before)")
+      }
+      last[entry.did] = rev
+    }
+  }
+}
