@@ -16,6 +16,8 @@ struct ForwardWalk {
   private(set) var beforeLastFooter: Set<CID> = []
   /// Where footers lie that hold and are in place.
   private(set) var footers: [Range<Int>] = []
+  /// Where indexes, footers and voids lie, and data frames with one section, as manifests have.
+  private(set) var landmarks: [Range<Int>] = []
   /// Whether everything in the file is a frame that holds.
   private(set) var isWhole = true
 
@@ -41,11 +43,14 @@ struct ForwardWalk {
     while place < file.count {
       if let end = skippableEnd(at: place) {
         if number(place) == Self.skippable { noteFooter(place..<end) }
+        landmarks.append(place..<end)
         place = end
       } else if let frame = dataFrame(at: place) {
         let stored = file.span.extracting(place..<min(frame.end, file.count))
         if let content = zstd.decompress(stored, size: frame.size) {
+          let count = alone.count
           take(content, isWhole: true)
+          if place == 0 || alone.count > count { landmarks.append(place..<frame.end) }
           place = frame.end
         } else {
           take(zstd.salvage(stored, size: frame.size), isWhole: false)

@@ -38,8 +38,7 @@ extension SequenceArchive {
     counts[step.rawValue, default: 0] += 1
     switch step {
     case .damage:
-      let damage = SequenceDamage.allCases[Int(random.next() % 7)]
-      steps.append(damage.befall(&file, &random))
+      steps.append(SequenceDamage.befall(&file, &random))
     case .repair:
       try change("repair") { storage in try Self.repair(storage, from: []) }
     case .repairFromCopy:

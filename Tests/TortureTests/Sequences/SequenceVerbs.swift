@@ -242,8 +242,12 @@ extension SequenceArchive {
     _ found: SequenceFindings, _ kept: Set<CID>?, damage: String?, _ words: String
   ) throws {
     do {
-      try found.require(of: file, sections: kept)
       let verdict = try SequenceFindings.requireTruth(of: file, states)
+      // Only repairing has to find what is left of damaged frames; that it is there is enough for
+      // other verbs, as long as verifying says that there is damage.
+      let isLeft = verdict == .damaged && !words.hasPrefix("repair")
+      if isLeft { try requireNothingLost(found, kept, words) }
+      try found.require(of: file, sections: isLeft ? [] : kept)
       if words.hasPrefix("repair"), (verdict == .damaged) != (damage != nil) {
         throw Unexpected(
           "(Q) it ends with \(damage.map { "\"\($0)\"" } ?? "nothing damaged"), and verify says \(verdict)"
