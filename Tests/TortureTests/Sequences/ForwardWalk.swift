@@ -18,8 +18,8 @@ struct ForwardWalk {
   private(set) var footers: [Range<Int>] = []
   /// Where indexes, footers and voids lie, and data frames with one section, as manifests have.
   private(set) var landmarks: [Range<Int>] = []
-  /// Whether everything in the file is a frame that holds.
-  private(set) var isWhole = true
+  /// How many bytes lie in no frame that holds, in the longest row of them.
+  private(set) var longestFlaw = 0
 
   private let file: [UInt8]
   /// Where frames end by the index segments that hold, by where they begin; of a segment that was
@@ -54,12 +54,17 @@ struct ForwardWalk {
           place = frame.end
         } else {
           take(zstd.salvage(stored, size: frame.size), isWhole: false)
-          place = resume(behind: place, endByBlocks: frame.end, zstd)
+          pass(&place, resume(behind: place, endByBlocks: frame.end, zstd))
         }
       } else {
-        place = resume(behind: place, endByBlocks: nil, zstd)
+        pass(&place, resume(behind: place, endByBlocks: nil, zstd))
       }
     }
+  }
+
+  private mutating func pass(_ place: inout Int, _ next: Int) {
+    longestFlaw = max(longestFlaw, next - place)
+    place = next
   }
 
   // MARK: Frames
@@ -110,10 +115,9 @@ struct ForwardWalk {
   }
 
   /// Where to go on behind something that does not hold.
-  private mutating func resume(behind place: Int, endByBlocks: Int?, _ zstd: ZstdDecompressor)
+  private func resume(behind place: Int, endByBlocks: Int?, _ zstd: ZstdDecompressor)
     -> Int
   {
-    isWhole = false
     let begun = [Self.data, Self.skippable, Self.void]
     for end in (ends[place] ?? []) + [endByBlocks].compactMap(\.self) where end > place {
       if end == file.count || number(end).map(begun.contains) == true { return end }
@@ -180,7 +184,6 @@ struct ForwardWalk {
       if isWhole { inWholeFrames.insert(cid) }
     }
     if found.count == 1, place == content.count { alone += found }
-    if !isWhole { self.isWhole = false }
   }
 
   private static func varint(_ bytes: [UInt8], _ start: Int) -> (value: Int, end: Int)? {

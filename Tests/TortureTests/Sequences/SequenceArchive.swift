@@ -25,6 +25,8 @@ struct SequenceArchive {
   var older: [UInt8] = []
   /// What was done, each in words.
   var steps: [String] = []
+  /// What was wrong though it could be gone on with.
+  var failures: [String] = []
   /// Whether something was put beside an archive in one file, which repairing may leave alone.
   var isGlued = false
   /// How many things were done of each kind, and what came of them.

@@ -37,8 +37,11 @@ import Testing
         }
         try archive.requireEnd()
       } catch {
+        archive.failures.append("\(error)")
+      }
+      if let failure = archive.failures.last {
         try Torture.keep(archive.file, "sequence.car.zst")
-        Issue.record("\(round): \(error)\n  \(archive.steps.joined(separator: "\n  "))")
+        Issue.record("\(round): \(failure)\n  \(archive.steps.joined(separator: "\n  "))")
       }
       counts.merge(archive.counts, uniquingKeysWith: +)
       counts["sequences", default: 0] += 1
