@@ -30,25 +30,31 @@ struct SequenceFindings {
       guard let body = walk.bodies[cid], let snapshot = try? Snapshot(body.span) else { continue }
       manifests[cid] = snapshot
     }
-    for cid in walk.alone {
-      guard let snapshot = manifests[cid], let digest = snapshot.car.sha256,
-        let known = states[digest], known.blocks.allSatisfy({ walk.bodies[$0] != nil }),
-        hasOrder(snapshot)
-      else { continue }
-      whole.append((cid, snapshot.did, digest))
-    }
+    whole = walk.alone.compactMap { whole($0, with: nil) }
   }
 
-  private func hasOrder(_ snapshot: Snapshot) -> Bool {
+  /// The snapshot of a manifest, if everything of it was found here or in a copy.
+  private func whole(_ manifest: CID, with copy: Self?) -> Whole? {
+    func has(_ cid: CID) -> Bool { walk.bodies[cid] != nil || copy?.walk.bodies[cid] != nil }
+    guard let snapshot = manifests[manifest], let digest = snapshot.car.sha256,
+      let known = states[digest], known.blocks.allSatisfy(has)
+    else { return nil }
     var next: Snapshot? = snapshot
-    var count = 0
-    while let current = next, count < 40 {
-      count += 1
-      guard current.car.pages.allSatisfy({ walk.bodies[$0] != nil }) else { return false }
-      guard let base = current.car.base else { return true }
-      next = manifests[base]
+    for _ in 0..<40 {
+      guard let current = next, current.car.pages.allSatisfy(has) else { return nil }
+      guard let base = current.car.base else { return (manifest, snapshot.did, digest) }
+      next = manifests[base] ?? copy?.manifests[base]
     }
-    return false
+    return nil
+  }
+
+  /// Requires of an archive that was repaired from a copy, and of which nothing is said to be
+  /// damaged, that it has all that the manifests here need and the copy has.
+  func requireHealed(of bytes: [UInt8], from copy: Self) throws {
+    let history = try SnapshotHistory(of: ArchiveReader(MappedFile(copying: bytes)))
+    for cid in walk.alone where walk.beforeLastFooter.contains(cid) {
+      if let snapshot = whole(cid, with: copy) { try requireListed(snapshot, in: history) }
+    }
   }
 
   /// Requires of an archive that it gives back what was found in another, or in itself.

@@ -10,7 +10,7 @@ import TestSupport
 /// A kind of thing that is done to an archive.
 enum SequenceStep: String, CaseIterable {
   case damage, repair, repairFromCopy, repairIntoNew, append, fill, compact, merge, mergeCopy, pull,
-    glue, gluePiece
+    glue, gluePiece, firstPack
 
   /// How often it comes, in relation to the others.
   private var weight: Int {
@@ -18,7 +18,7 @@ enum SequenceStep: String, CaseIterable {
     case .damage: 8
     case .repair, .append: 4
     case .repairFromCopy: 3
-    case .repairIntoNew, .fill, .compact, .merge, .mergeCopy, .pull, .glue, .gluePiece: 1
+    case .repairIntoNew, .fill, .compact, .merge, .mergeCopy, .pull, .glue, .gluePiece, .firstPack: 1
     }
   }
 
@@ -43,7 +43,7 @@ extension SequenceArchive {
       try change("repair") { storage in try Self.repair(storage, from: []) }
     case .repairFromCopy:
       let copy = copy
-      try change("repair --from the copy") { storage in
+      try change("repair --from the copy", from: copy) { storage in
         try Self.repair(storage, from: [ArchiveReader(MappedFile(copying: copy))])
       }
     case .repairIntoNew: try repairIntoNew()
@@ -73,6 +73,7 @@ extension SequenceArchive {
         _ = try copier.merge(archives, to: AtomicFile(path, replacing: true))
       }
     case .pull: try pull()
+    case .firstPack: try packFirst()
     case .glue:
       let other = try otherArchive()
       let isBehind = random.next() % 2 == 0
@@ -105,7 +106,7 @@ extension SequenceArchive {
     }
     let (remote, local) = (file, older)
     file = local
-    try change("pull of \(remote.count) bytes over \(local.count)", mayRefuse: remote) { storage in
+    try change("pull of \(remote.count) bytes over \(local.count)") { storage in
       try storage.extend(to: UInt64(remote.count), footerLength: end.count) { offset, count in
         Array(remote[Int(offset)..<Int(offset) + count])
       }

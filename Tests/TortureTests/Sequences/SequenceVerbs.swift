@@ -28,11 +28,12 @@ extension SequenceArchive {
   /// - Parameters:
   ///   - words: What it is.
   ///   - isAppend: Whether it may drop what is left of torn frames behind the last footer.
-  ///   - remote: What the file is to become; a refusal is right if that is damaged.
+  ///   - copy: What it may take over.
   ///   - verb: The verb.
   mutating func change(
-    _ words: String, isAppend: Bool = false, mayRefuse remote: [UInt8]? = nil, _ verb: Change
+    _ words: String, isAppend: Bool = false, from copy: [UInt8]? = nil, _ verb: Change
   ) throws {
+    let copy = copy.map { SequenceFindings($0, states) }
     let before = file
     let found = SequenceFindings(before, states)
     let kept = isAppend ? found.walk.keptByWriters : nil
@@ -48,7 +49,7 @@ extension SequenceArchive {
           throw Unexpected("a full disk is called damage: \(error)")
         }
         try requireNothingLost(found, kept, "\(words), interrupted")
-        try runAgain(words, from: before, found, kept, verb)
+        try runAgain(words, from: before, found, kept, copy, verb)
         return
       }
       file = before
@@ -61,7 +62,7 @@ extension SequenceArchive {
       if storage.bytes(after: .ofEverything) != file {
         failures.append("(R) \(words) ends before all of it is on the medium")
       }
-      try require(found, kept, damage: damage, words)
+      try require(found, kept, copy, damage: damage, words)
     case .refused(let error), .interrupted(let error):
       file = storage.bytes
       steps.append("\(words): refused: \(error)")
@@ -90,14 +91,14 @@ extension SequenceArchive {
   /// The same command again, after it was interrupted.
   private mutating func runAgain(
     _ words: String, from before: [UInt8], _ found: SequenceFindings, _ kept: Set<CID>?,
-    _ verb: Change
+    _ copy: SequenceFindings?, _ verb: Change
   ) throws {
     let storage = MemoryStorage(file)
     switch try run(verb, on: storage) {
     case .done(let damage):
       file = storage.bytes
       steps.append("\(words) again" + (damage.map { ": damaged still: \($0)" } ?? ": done"))
-      try require(found, kept, damage: damage, "\(words) again")
+      try require(found, kept, copy, damage: damage, "\(words) again")
       if damage != nil, !words.hasPrefix("repair") { return }
       guard let damage, case .done(nil) = try run(verb, on: MemoryStorage(before)) else { return }
       throw Unexpected("(R) \(words) again says \"\(damage)\", and says nothing uninterrupted")
@@ -239,7 +240,8 @@ extension SequenceArchive {
 
   /// Requires everything of the file that a verb has left.
   private func require(
-    _ found: SequenceFindings, _ kept: Set<CID>?, damage: String?, _ words: String
+    _ found: SequenceFindings, _ kept: Set<CID>?, _ copy: SequenceFindings? = nil,
+    damage: String?, _ words: String
   ) throws {
     do {
       let verdict = try SequenceFindings.requireTruth(of: file, states)
@@ -248,6 +250,7 @@ extension SequenceArchive {
       let isLeft = verdict == .damaged && !words.hasPrefix("repair")
       if isLeft { try requireNothingLost(found, kept, words) }
       try found.require(of: file, sections: isLeft ? [] : kept)
+      if let copy, damage == nil { try found.requireHealed(of: file, from: copy) }
       if words.hasPrefix("repair"), (verdict == .damaged) != (damage != nil) {
         throw Unexpected(
           "(Q) it ends with \(damage.map { "\"\($0)\"" } ?? "nothing damaged"), and verify says \(verdict)"
