@@ -23,6 +23,11 @@ struct SequenceAccount {
   init(_ letter: String, _ random: inout SeededGenerator) throws {
     repository = try TestRepository(posts: 5 + Int(random.next() % 36))
     repository.did = "did:plc:" + String(repeating: letter, count: 24)
+    // Some that compress as little as real ones.
+    for number in 0..<Int(random.next() % 40) {
+      let text = random.bytes(10 + Int(random.next() % 90)).map { String($0, radix: 36) }
+      try repository.add("app.bsky.feed.post/t\(number)", ["text": .string(text.joined())])
+    }
   }
 
   /// Whether blobs are missing that a packer could be given.

@@ -62,9 +62,17 @@ struct SequenceFindings {
   /// - Parameters:
   ///   - bytes: The archive.
   ///   - sections: The sections that have to be there; nil for all that were found.
-  func require(of bytes: [UInt8], sections: Set<CID>? = nil) throws {
+  ///   - proven: What is known to be given back.
+  func require(of bytes: [UInt8], sections: Set<CID>? = nil, besides proven: Self? = nil) throws {
+    let wanted = walk.bodies.filter { cid, _ in
+      sections?.contains(cid) != false && proven?.walk.bodies[cid] == nil
+    }
+    let snapshots = whole.filter { snapshot in
+      proven?.whole.contains { $0.did == snapshot.did && $0.digest == snapshot.digest } != true
+    }
+    guard !wanted.isEmpty || !snapshots.isEmpty else { return }
     let reader = try ArchiveReader(MappedFile(copying: bytes))
-    for (cid, body) in walk.bodies where sections?.contains(cid) != false {
+    for (cid, body) in wanted {
       let read: [UInt8]?
       do {
         read = try reader.body(of: cid)
@@ -76,10 +84,9 @@ struct SequenceFindings {
         throw Unexpected("(P) the \(what) \(cid) is intact and is not found")
       }
     }
+    guard !snapshots.isEmpty else { return }
     let history = try SnapshotHistory(of: reader)
-    for snapshot in whole {
-      try requireListed(snapshot, in: history)
-    }
+    for snapshot in snapshots { try requireListed(snapshot, in: history) }
   }
 
   private func requireListed(_ snapshot: Whole, in history: SnapshotHistory) throws {
@@ -100,9 +107,11 @@ struct SequenceFindings {
   }
 
   /// Requires of the archive's verdict that it is true.
+  ///
+  /// - Returns: The verdict; and what was found in the archive, if all of it is given back.
   @discardableResult
   static func requireTruth(of bytes: [UInt8], _ states: PackedStates) throws
-    -> SnapshotVerifier.Verdict
+    -> (verdict: SnapshotVerifier.Verdict, proven: Self?)
   {
     let reader = try ArchiveReader(MappedFile(copying: bytes))
     let report = try SnapshotVerifier().verify(reader, .full)
@@ -110,36 +119,38 @@ struct SequenceFindings {
     try requireOrder(of: history)
     // Of what an unfinished write has left it says that it is not looked at.
     guard report.verdict != .damaged, report.archive.worst != .interruptedTail else {
-      return report.verdict
+      return (report.verdict, nil)
     }
+    let found = SequenceFindings(bytes, states)
     do {
-      let found = SequenceFindings(bytes, states)
       // A void has eight bytes at least.
       guard found.walk.longestFlaw < 8 else {
         throw Unexpected("\(found.walk.longestFlaw) bytes lie in no frame that holds")
       }
       try found.require(of: bytes)
       for entry in history.entries where entry.isVouched {
-        try requireBlobs(of: ArchivedSnapshot(entry.cid, in: history.reader), states)
+        try found.requireBlobs(of: entry, in: history.reader)
       }
     } catch {
       throw Unexpected("(Q) \(report.verdict), and yet: \(error)")
     }
-    return report.verdict
+    return (report.verdict, found)
   }
 
   /// Of the blobs that a snapshot refers to, each is listed as missing or can be read.
-  private static func requireBlobs(of archived: ArchivedSnapshot, _ states: PackedStates) throws {
-    guard let digest = archived.snapshot.car.sha256, let known = states[digest] else { return }
-    let restored = try RestoredRepository(archived)
-    guard restored.withBytes({ $0.array }) == known.car else {
-      throw Unexpected("the CAR of \(archived.snapshot.createdAt) is not given back")
+  private func requireBlobs(of entry: SnapshotHistory.Entry, in reader: ArchiveReader) throws {
+    guard let digest = entry.carSHA256, let known = states[digest] else { return }
+    if !whole.contains(where: { $0.digest == digest }) {
+      let restored = try RestoredRepository(ArchivedSnapshot(entry.cid, in: reader))
+      guard restored.withBytes({ $0.array }) == known.car else {
+        throw Unexpected("the CAR of \(entry.createdAt) is not given back")
+      }
     }
     var missing = 0
-    for blob in known.blobs where try archived.reader.body(of: blob) == nil { missing += 1 }
-    guard missing <= archived.snapshot.blobs.missing else {
+    for blob in known.blobs where try reader.body(of: blob) == nil { missing += 1 }
+    guard missing <= entry.blobs.missing else {
       throw Unexpected(
-        "\(missing) blobs of \(archived.snapshot.createdAt) cannot be read, and \(archived.snapshot.blobs.missing) are said to be missing"
+        "\(missing) blobs of \(entry.createdAt) cannot be read, and \(entry.blobs.missing) are said to be missing"
       )
     }
   }

@@ -244,12 +244,12 @@ extension SequenceArchive {
     damage: String?, _ words: String
   ) throws {
     do {
-      let verdict = try SequenceFindings.requireTruth(of: file, states)
+      let (verdict, proven) = try SequenceFindings.requireTruth(of: file, states)
       // Only repairing has to find what is left of damaged frames; that it is there is enough for
       // other verbs, as long as verifying says that there is damage.
       let isLeft = verdict == .damaged && !words.hasPrefix("repair")
       if isLeft { try requireNothingLost(found, kept, words) }
-      try found.require(of: file, sections: isLeft ? [] : kept)
+      try found.require(of: file, sections: isLeft ? [] : kept, besides: proven)
       if let copy, damage == nil { try found.requireHealed(of: file, from: copy) }
       if words.hasPrefix("repair"), (verdict == .damaged) != (damage != nil) {
         throw Unexpected(
@@ -274,8 +274,8 @@ extension SequenceArchive {
         sections = Set(found.whole.flatMap { states[$0.digest]?.blobs ?? [] })
           .intersection(sections)
       }
-      try found.require(of: file, sections: sections)
-      let verdict = try SequenceFindings.requireTruth(of: file, states)
+      let (verdict, proven) = try SequenceFindings.requireTruth(of: file, states)
+      try found.require(of: file, sections: sections, besides: proven)
       if verdict == .damaged { throw Unexpected("(Q) the new file is damaged") }
     } catch let error as Unexpected {
       throw Unexpected("after \(words): \(error)")
