@@ -18,8 +18,8 @@ struct ForwardWalk {
   private(set) var footers: [Range<Int>] = []
   /// Where indexes, footers and voids lie, and data frames with one section, as manifests have.
   private(set) var landmarks: [Range<Int>] = []
-  /// How many bytes lie in no frame that holds, in the longest row of them.
-  private(set) var longestFlaw = 0
+  /// Where voids lie whose checksums do not hold.
+  private(set) var damagedVoids: [Int] = []
 
   private let file: [UInt8]
   /// Where frames end by the index segments that hold, by where they begin; of a segment that was
@@ -54,17 +54,13 @@ struct ForwardWalk {
           place = frame.end
         } else {
           take(zstd.salvage(stored, size: frame.size), isWhole: false)
-          pass(&place, resume(behind: place, endByBlocks: frame.end, zstd))
+          place = resume(behind: place, endByBlocks: frame.end, zstd)
         }
       } else {
-        pass(&place, resume(behind: place, endByBlocks: nil, zstd))
+        if isVoid(at: place) { damagedVoids.append(place) }
+        place = resume(behind: place, endByBlocks: nil, zstd)
       }
     }
-  }
-
-  private mutating func pass(_ place: inout Int, _ next: Int) {
-    longestFlaw = max(longestFlaw, next - place)
-    place = next
   }
 
   // MARK: Frames
@@ -92,6 +88,12 @@ struct ForwardWalk {
     }
     if rest >= 8 { return hasChecksum() ? end : nil }
     return file[place + 8..<end].allSatisfy { $0 == 0 } ? end : nil
+  }
+
+  /// Whether a void begins here that fits, be it damaged.
+  private func isVoid(at place: Int) -> Bool {
+    guard number(place) == Self.void, let rest = number(place + 4) else { return false }
+    return place + 8 + Int(rest) <= file.count
   }
 
   /// The content size and the end of a data frame of the one form, of which no more may be missing

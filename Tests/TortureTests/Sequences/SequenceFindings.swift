@@ -123,9 +123,8 @@ struct SequenceFindings {
     }
     let found = SequenceFindings(bytes, states)
     do {
-      // A void has eight bytes at least.
-      guard found.walk.longestFlaw < 8 else {
-        throw Unexpected("\(found.walk.longestFlaw) bytes lie in no frame that holds")
+      if let place = found.walk.damagedVoids.first {
+        throw Unexpected("the checksum of the void at \(place) does not hold")
       }
       try found.require(of: bytes)
       for entry in history.entries where entry.isVouched {

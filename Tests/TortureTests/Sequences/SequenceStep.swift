@@ -96,21 +96,4 @@ extension SequenceArchive {
     let outcome = try ArchiveRepair.repair(storage, from: sources)
     return outcome.damage
   }
-
-  private mutating func pull() throws {
-    guard file.count > older.count, file.starts(with: older), let end = ForwardWalk(file).footers.last,
-      end.upperBound == file.count
-    else {
-      steps.append("there is nothing to pull")
-      return
-    }
-    let (remote, local) = (file, older)
-    file = local
-    try change("pull of \(remote.count) bytes over \(local.count)") { storage in
-      try storage.extend(to: UInt64(remote.count), footerLength: end.count) { offset, count in
-        Array(remote[Int(offset)..<Int(offset) + count])
-      }
-      return nil
-    }
-  }
 }
