@@ -21,7 +21,8 @@ enum SequenceDamage: String, CaseIterable {
         return Int(random.next() % UInt64(bytes.count))
       }
       // The last of them is the footer that counts.
-      let number = choice == 1 ? random.next() % UInt64(landmarks.count) : UInt64(landmarks.count - 1)
+      let number =
+        choice == 1 ? random.next() % UInt64(landmarks.count) : UInt64(landmarks.count - 1)
       let range = landmarks[Int(number)]
       return range.lowerBound
         + (random.next() % 3 == 0 ? 0 : Int(random.next() % UInt64(range.count)))
@@ -62,7 +63,8 @@ enum SequenceDamage: String, CaseIterable {
       return "\(range.count) bytes at \(range.lowerBound) and \(other) of \(count) are exchanged"
     case .overlay:
       bytes.replaceSubrange(range, with: piece)
-      return "\(range.count) bytes at \(other) of \(count) are laid over those at \(range.lowerBound)"
+      return
+        "\(range.count) bytes at \(other) of \(count) are laid over those at \(range.lowerBound)"
     case .truncate:
       bytes.removeSubrange(range.lowerBound...)
       return "the file of \(count) is cut off at \(range.lowerBound)"

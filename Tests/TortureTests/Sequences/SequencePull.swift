@@ -30,15 +30,20 @@ struct MemoryServer: RangeReader {
 
 /// Local copies are brought up to date.
 extension SequenceArchive {
-  /// Pulls the archive over an older piece of it, or the copy over the archive.
+  /// Pulls the archive over an older piece of it or over its own beginning, or the copy over the
+  /// archive.
   mutating func pull() throws {
-    let isOlder = random.next() % 2 == 0
-    let (local, remote) = isOlder ? (older, file) : (file, copy)
+    let choice = Int(random.next() % 3)
+    let (local, remote) = choice == 0 ? (file, copy) : (older, file)
     guard !remote.isEmpty, !local.isEmpty else { return }
-    let words = isOlder ? "pull over the older piece" : "pull of the copy"
+    let words = ["pull of the copy", "pull over the older piece", "pull over its beginning"][choice]
     var left = local
-    let isState = remote.starts(with: local) && ForwardWalk(local).footers.last?.upperBound == local.count
-    if isState, random.next() % 2 == 0, let torn = try interruptPull(of: remote, over: local) {
+    let isState = remote.starts(with: local)
+    if choice == 2 {
+      left = Array(remote.prefix(Int(random.next() % UInt64(remote.count))))
+      steps.append("of \(remote.count) bytes \(left.count) are here")
+    } else if isState, random.next() % 2 == 0, let torn = try interruptPull(of: remote, over: local)
+    {
       left = torn
       steps.append("\(words), interrupted")
       try SequenceFindings(local, states).require(of: left)
@@ -65,8 +70,8 @@ extension SequenceArchive {
       steps.append("\(words): refused: \(error)")
       counts["refused", default: 0] += 1
       try requirePulled(folder.read("a.car.zst") == left, words)
-      if isState, isWhole {
-        throw Unexpected("(R) \(words) is refused, though it is an earlier state of it: \(error)")
+      if isState || choice == 2, isWhole {
+        throw Unexpected("(R) \(words) is refused, though it is a beginning of it: \(error)")
       }
       try replace(path, by: remote, isWhole: isWhole, after: error)
     }

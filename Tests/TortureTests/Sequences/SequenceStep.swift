@@ -18,7 +18,8 @@ enum SequenceStep: String, CaseIterable {
     case .damage: 8
     case .repair, .append: 4
     case .repairFromCopy: 3
-    case .repairIntoNew, .fill, .compact, .merge, .mergeCopy, .pull, .glue, .gluePiece, .firstPack: 1
+    case .pull: 2
+    case .repairIntoNew, .fill, .compact, .merge, .mergeCopy, .glue, .gluePiece, .firstPack: 1
     }
   }
 
@@ -79,7 +80,8 @@ extension SequenceArchive {
       let isBehind = random.next() % 2 == 0
       file = isBehind ? file + other : other + file
       isGlued = true
-      steps.append("another archive of \(other.count) bytes is glued \(isBehind ? "behind" : "before") it")
+      steps.append(
+        "another archive of \(other.count) bytes is glued \(isBehind ? "behind" : "before") it")
     case .gluePiece:
       file += older
       isGlued = true

@@ -45,7 +45,8 @@ extension SequenceArchive {
       if case .interrupted(let error) = ending {
         steps.append("\(words), interrupted by \(interruption): \(error)")
         counts["interrupted by \(interruption.kind.rawValue)", default: 0] += 1
-        if interruption.kind == .fullDisk, (error as? any Explained)?.explanation.status == .damaged {
+        if interruption.kind == .fullDisk, (error as? any Explained)?.explanation.status == .damaged
+        {
           throw Unexpected("a full disk is called damage: \(error)")
         }
         try requireNothingLost(found, kept, "\(words), interrupted")
