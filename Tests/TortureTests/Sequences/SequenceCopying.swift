@@ -59,7 +59,12 @@ extension SequenceArchive {
       if verdict == .intact { throw Unexpected("\(words) refuses an intact archive: \(error)") }
       return
     }
-    file = try folder.read("a.car.zst")
+    let new = try folder.read("a.car.zst")
+    guard new != file else {
+      steps.append("\(words): nothing to save")
+      return
+    }
+    file = new
     steps.append("\(words): done")
     isGlued = false
     try requireCopied(found, words)

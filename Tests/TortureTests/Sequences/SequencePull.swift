@@ -75,7 +75,7 @@ extension SequenceArchive {
       }
       try replace(path, by: remote, isWhole: isWhole, after: error)
     }
-    try SequenceFindings.requireTruth(of: file, states)
+    if try verdict(of: file) != nil { try SequenceFindings.requireTruth(of: file, states) }
   }
 
   /// Does what the hint says, if that is to replace the file.
