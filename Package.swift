@@ -281,7 +281,7 @@ if Context.environment["CARPACK_BUILD_SERVE"] != nil {
     .room(
       "Tables",
       [
-        "Archive", "ATProtocol", "Extraction", "IPLD", "Snapshots", paths,
+        "Archive", "ATProtocol", "Extraction", "Files", "IPLD", "Snapshots", paths,
         .product(name: "GRDB", package: "GRDB.swift"),
       ],
       path: "Serve/Sources/Tables"),

@@ -25,6 +25,8 @@ struct CopySource {
   /// The same for sections whose ordinals are lost with damage before them.
   private var further: [UInt64: UInt64] = [:]
 
+  /// How many lost records of all snapshots are named, some 80 bytes each.
+  private static let maximumNamed = 250_000
   private static let untouched = UInt64.max
   private static let lost = UInt64.max - 1
 
@@ -35,7 +37,7 @@ struct CopySource {
   init(_ archive: SourceArchive, _ observer: Progress.Observer) throws {
     self.archive = archive
     blocks = try LaidOutBlocks(archive.reader, observer: observer)
-    trees = SharedTrees(blocks)
+    trees = SharedTrees(blocks, listRoom: Self.maximumNamed)
     followed = BlockSet(count: blocks.numberLimit)
     ordinals = [UInt64](repeating: Self.untouched, count: Int(archive.reader.sectionLimit))
   }

@@ -131,7 +131,7 @@ package struct SnapshotLoss: Sendable {
   package internal(set) var isExact: Bool
   /// How many sections of the CAR are lost.
   package internal(set) var blockCount: UInt64
-  /// The records that are lost, by their paths; the first `RepositoryInspection.maximumListed`.
+  /// The records that are lost and can be named, by their paths, as far as there is room for them.
   package internal(set) var records: [String] = []
   /// How many records are lost, those below lost tree nodes among them.
   package internal(set) var recordCount = 0

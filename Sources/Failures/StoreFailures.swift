@@ -35,6 +35,16 @@ extension PushError: Explained {
     case .notKept: (.ioError, "nothing was replaced; try again, or another store")
     case .unfinished:
       (.incomplete, "the next backup takes up what is whole, or \"carpack repair\"")
+    case .unfinishedCopy(let name, let address):
+      (
+        .incomplete,
+        "\"carpack repair \(name)\" keeps it, and \"carpack merge\" then puts both into one archive; \"carpack pull --replace \(address) \(name)\" gives it up"
+      )
+    case .damagedCopy(let name, let address):
+      (
+        .damaged,
+        "\"carpack pull --replace \(address) \(name)\" puts the archive that is there in its place"
+      )
     }
   }
 }

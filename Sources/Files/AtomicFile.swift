@@ -15,7 +15,8 @@ package import SystemPackage
 /// | ``storage(continuing:)`` | `.NAME.partial` | the next run continues it |
 ///
 /// 1. The final name shows nothing, or what was there before, until the content is on the medium.
-/// 2. What an interrupted run has left in `.NAME.partial` is continued or refused, and never lost.
+/// 2. What an interrupted run has left in `.NAME.partial` is continued or refused, and never lost,
+///    if anything of it holds: a file that a power cut has torn in its first frame is nobody's.
 /// 3. The file is locked until it has its final name and the folder is synced, or it is discarded.
 /// 4. Unless `replacing` is set, nothing under the final name is replaced.
 package final class AtomicFile: Sendable {
@@ -91,20 +92,23 @@ package final class AtomicFile: Sendable {
   ///
   /// - Parameter isContinued: Decides about an archive of which something holds: whether it is
   ///   continued, or begun again. What it throws leaves the file as it is.
-  /// - Returns: The storage, and the archive that is continued.
+  /// - Returns: The storage; the archive that is continued; and, if something was there of which
+  ///   nothing holds and that is replaced, a sentence that says so.
   /// - Throws: ``BackupError/leftover(_:_:)`` for an archive that cannot be read; `ArchiveError` if
   ///   the file cannot be made, or another process is making it.
   package func storage(
     continuing isContinued: (ArchiveReader) throws -> Bool = { _ in true }
-  ) throws -> (storage: FileStorage, continued: ArchiveReader?) {
+  ) throws -> (storage: FileStorage, continued: ArchiveReader?, replaced: String?) {
     let storage = try open(
       FileStorage.openOrCreate(Self.leftoverPath(of: path), permissions: permissions),
       .continued)
+    var replaced: String?
     do {
-      if let reader = try Self.archive(in: storage.map(), at: storage.path),
-        try isContinued(reader)
-      {
-        return (storage, reader)
+      if let reader = try Self.archive(in: storage.map(), at: storage.path) {
+        if try isContinued(reader) { return (storage, reader, nil) }
+      } else if try storage.size > 0 {
+        replaced =
+          "\(storage.path) held \(try storage.size) bytes of an interrupted run, of which nothing is whole; it is begun anew"
       }
     } catch {
       release()
@@ -112,7 +116,7 @@ package final class AtomicFile: Sendable {
     }
     opened.withLock { $0?.kind = .begun }
     try storage.truncate(to: 0)
-    return (storage, nil)
+    return (storage, nil, replaced)
   }
 
   private func open(_ storage: FileStorage, _ kind: Kind) throws -> FileStorage {

@@ -1,3 +1,4 @@
+internal import Archive
 internal import LibC
 internal import SystemPackage
 
@@ -182,5 +183,28 @@ extension BackupError {
     case .malformedRepository, .notARepository, .incompleteRepository, .notGenuine: true
     default: false
     }
+  }
+}
+
+/// What an error that comes up while an archive is read says of the archive: the one place that
+/// tells damage from a disk that is full.
+extension Error {
+  /// Whether it says nothing of what was read: there was no room, no permission or no answer, a
+  /// device failed, another program came between, or the work was ended.
+  package var isOfSystem: Bool {
+    switch self as any Error {
+    case let error as ArchiveError: error.isOfSystem
+    case BackupError.system, BackupError.changedMeanwhile, BackupError.busy: true
+    case is Errno, is FetchFailure, is CancellationError: true
+    default: false
+    }
+  }
+
+  /// What it says is wrong with what was read.
+  ///
+  /// - Throws: the error itself, if it says nothing of that.
+  package func flaw() throws -> String {
+    guard !isOfSystem else { throw self }
+    return "\(self)"
   }
 }

@@ -26,6 +26,7 @@ extension AccountBackup {
     // The thread that wrote to it may not have let go of it yet when the next task wants to.
     defer { target.release() }
     guard let reader = target.reader else { throw SnapshotError.noSnapshot }
+    guard reader.generation.number > 0 else { throw ArchiveError(.noFooter) }
     for snapshots in try Self.history(of: reader) {
       guard let newest = snapshots.first else { continue }
       let did = newest.snapshot.did

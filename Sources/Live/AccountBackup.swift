@@ -132,6 +132,7 @@ public struct AccountBackup: Sendable {
         }
         // Another process that makes the same archive is met before anything is fetched.
         try await archive.claim()
+        if let replaced = archive.replaced { observer(.warning(replaced)) }
         return try await BackupRun(backup, identity, account, archive, lookup.base, begin: begin)
           .run()
       })

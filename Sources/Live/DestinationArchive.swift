@@ -28,6 +28,8 @@ final class DestinationArchive {
   private let leftoverOwner: DID?
   /// Where an interrupted backup leaves what it has.
   private let leftover: FilePath
+  /// That what it left does not hold and is replaced; nil if nothing is.
+  private(set) var replaced: String?
   private var opened: (any ArchiveStorage)?
   private let new: AtomicFile?
   private var object: BucketStorage? { opened as? BucketStorage }
@@ -86,11 +88,13 @@ final class DestinationArchive {
       let reader = left?.generation.number == 0 ? nil : left
       return DestinationArchive(path, isNew: true, reader: reader, left: left, new: new)
     }
-    let (storage, left) = try new.storage(continuing: { _ in true })
+    let (storage, left, replaced) = try new.storage(continuing: { _ in true })
     let isCommitted = left.map { $0.generation.number > 0 } ?? false
     let reader = isCommitted ? try ArchiveReader(storage.map(), ignoresTail: true) : nil
-    return DestinationArchive(
+    let archive = DestinationArchive(
       path, isNew: true, reader: reader, left: left, opened: storage, new: new)
+    archive.replaced = replaced
+    return archive
   }
 
   /// Opens an archive that is there, in a storage of any kind.
@@ -143,8 +147,8 @@ final class DestinationArchive {
     if let opened { return opened }
     guard let new else { throw BackupError.notFound("\(path)") }
     do {
-      let storage = try new.storage(continuing: { _ in true }).storage
-      opened = storage
+      let (storage, _, replaced) = try new.storage(continuing: { _ in true })
+      (opened, self.replaced) = (storage, replaced)
       return storage
     } catch BackupError.system(_, Errno.fileExists.rawValue) {
       // Another run has made the archive since this one looked for it: the next run continues it.
@@ -254,7 +258,9 @@ final class ArchiveLookup {
     if case .shared = destination { return }
     try archive.refuseLeftover(unlessOf: identity.did)
     guard let reader = archive.reader else { return }
-    if let name = destination.namedForOne { try reader.refuseOtherAccounts(named: name) }
+    if let name = destination.namedForOne {
+      try reader.refuseOtherAccounts(than: identity.did, named: name)
+    }
   }
 
   private func open(_ name: String) async throws -> DestinationArchive {

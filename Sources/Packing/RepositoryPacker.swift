@@ -94,17 +94,20 @@ package struct RepositoryPacker {
   ///     removed if packing fails; what an earlier run has left there is continued, and stays.
   ///   - willWrite: is told the name of the temporary file once it is there, unless an earlier run
   ///     has left something in it.
+  ///   - willReplace: is told, in a sentence, that what an earlier run has left does not hold and is
+  ///     replaced.
   /// - Throws: as ``pack(_:folders:into:)`` does, and if the archive cannot be given its name;
   ///   ``BackupError/leftover(_:_:)`` if another run may still need what is there.
   package func pack(
     _ car: InputFile, folders: [BlobFolder], to target: AtomicFile,
-    willWrite: (FilePath) -> Void = { _ in }
+    willWrite: (FilePath) -> Void = { _ in }, willReplace: (String) -> Void = { _ in }
   ) throws -> Report {
     do {
       let report = try pack(car, folders, known: nil) { repository in
-        let (storage, continued) = try target.storage { reader in
+        let (storage, continued, replaced) = try target.storage { reader in
           try Self.isContinued(reader, at: target.temporaryPath, by: repository)
         }
+        if let replaced { willReplace(replaced) }
         if continued == nil { willWrite(target.temporaryPath) }
         return (storage, continued.map { $0.generation.number == 0 } ?? true)
       }
@@ -145,7 +148,7 @@ package struct RepositoryPacker {
     if !options.sharesArchive, let known,
       try ArchivedSnapshot.newest(of: commit.did, in: known) == nil
     {
-      try known.refuseOtherAccounts(named: nil)
+      try known.refuseOtherAccounts(than: commit.did, named: nil)
     }
     var facts = options.facts
     try facts.completeFromDIDDocument(of: commit.did)
@@ -218,7 +221,9 @@ extension RepositoryPacker {
     var owner = reader.owner
     let isOwn = owner == repository.commit.did
     if reader.generation.number == 0 {
-      if isOwn { return try reader.carHeader == repository.header }
+      // The header names the commit, which may be in a frame that the power has torn.
+      if try unlessDamaged({ try reader.carHeader }) == repository.header { return true }
+      if isOwn { return false }
     } else if reader.recovery?.rebuild == nil {
       guard let head = reader.generation.head?.cid else {
         if isOwn { return true }

@@ -43,6 +43,17 @@ package struct ArchivePull: Sendable {
 
   /// Pulls.
   ///
+  /// | the file | is |
+  /// |---|---|
+  /// | is not there | made |
+  /// | is an earlier state | extended |
+  /// | is the same, or a later state | left as it is |
+  /// | is an earlier state, cut off or torn behind what is committed | extended from there |
+  /// | is a beginning in which nothing is committed | replaced |
+  /// | is anything else | left as it is, and refused |
+  ///
+  /// With `replaces`, all but an intact state that is no later one is replaced.
+  ///
   /// - Throws: ``PushError``, ``BackupError``; `FetchFailure`; `ArchiveError` if what came is
   ///   damaged.
   package func run() throws -> TransferReport {
@@ -53,30 +64,75 @@ package struct ArchivePull: Sendable {
     guard let footerLength = Footer.length(atEndOf: object.ending, count: object.count) else {
       throw PushError.unfinished(address)
     }
-    guard AtomicFile.isTaken(path) else { return try fetchAll(object, footerLength, .created) }
-    let (file, count) = try MappedFile.committed(path)
-    if try BlockingBridge.shared.wait(for: { try await object.isState(of: file, count) }) {
-      guard count < object.count else {
-        return TransferReport(
-          outcome: count == object.count ? .unchanged : .ahead, count: count, transferred: 0)
+    let remote = try Remote(object, footerLength)
+    guard AtomicFile.isTaken(path) else { return try fetchAll(remote, .created) }
+    let file = try MappedFile(path)
+    let committed = try unlessFlawed { try ArchiveReader.lastGeneration(of: file) } ?? nil
+    let count = committed?.committedLength ?? 0
+    let isState =
+      try count > 0 && BlockingBridge.shared.wait { try await object.isState(of: file, count) }
+    if replaces {
+      guard isState, count <= object.count, file.count == count, try isIntact(file) else {
+        return try replace(file, remote)
       }
-      let storage = try FileStorage.open(path)
-      defer { storage.unlock() }
-      guard try storage.size == count else { throw PushError.unfinished("\(path)") }
-      let report = try fetch(object, footerLength, from: count, into: storage, .appended)
-      if AtomicFile.isPrivate(try ArchiveReader(storage.map())) { try storage.restrictToOwner() }
-      return report
     }
-    guard replaces else { throw PushError.otherObject("\(path)") }
-    return try fetchAll(object, footerLength, .replaced)
+    if isState, count >= object.count {
+      return TransferReport(
+        outcome: count == object.count ? .unchanged : .ahead, count: count, transferred: 0)
+    }
+    let isCopied = try unlessFlawed {
+      try (isState || committed == nil)
+        && file.isCopied(behind: committed, in: object.count) { try remote.read($0, $1) }
+    }
+    guard isCopied == true else {
+      if isState { throw PushError.unfinishedCopy("\(path)", of: address) }
+      let isArchive = committed != nil || ArchiveReader.hasTraces(in: file)
+      guard try isArchive && !isIntact(file) else { throw PushError.otherObject("\(path)") }
+      throw PushError.damagedCopy("\(path)", of: address)
+    }
+    return try isState ? extend(file, to: remote, from: count) : replace(file, remote)
   }
 
-  private func fetchAll(
-    _ object: RemoteObject, _ footerLength: Int, _ outcome: TransferReport.Outcome
+  /// Whether what is stored in a file has its checksums.
+  private func isIntact(_ file: MappedFile) throws -> Bool {
+    try unlessFlawed { try ArchiveReader(file).verify(.quick).worst != .damaged } ?? false
+  }
+
+  /// What is found out about a file that is here; nil if it is not what can be read as an archive.
+  private func unlessFlawed<Value>(_ find: () throws -> Value) throws -> Value? {
+    do {
+      return try find()
+    } catch let error as ArchiveError where !error.isOfSystem {
+      return nil
+    }
+  }
+
+  /// Appends what a file lacks behind what is committed.
+  private func extend(
+    _ file: MappedFile, to remote: Remote, from count: UInt64
   ) throws -> TransferReport {
+    let storage = try FileStorage.open(path)
+    defer { storage.unlock() }
+    guard try storage.size == file.count else { throw BackupError.changedMeanwhile("\(path)") }
+    // What an interrupted or torn copy has left, all of which comes again.
+    try storage.truncate(to: count)
+    let report = try fetch(remote, from: count, into: storage, .appended)
+    if AtomicFile.isPrivate(try ArchiveReader(storage.map())) { try storage.restrictToOwner() }
+    return report
+  }
+
+  private func replace(_ file: MappedFile, _ remote: Remote) throws -> TransferReport {
+    // What its writer goes on to write would be lost with the name.
+    guard !file.isBeingWritten else { throw ArchiveError(.locked) }
+    return try fetchAll(remote, .replaced)
+  }
+
+  private func fetchAll(_ remote: Remote, _ outcome: TransferReport.Outcome) throws
+    -> TransferReport
+  {
     let file = try AtomicFile(path, replacing: outcome == .replaced)
     do {
-      let report = try fetch(object, footerLength, from: 0, into: file.storage(), outcome)
+      let report = try fetch(remote, from: 0, into: file.storage(), outcome)
       try file.publishArchive()
       return report
     } catch {
@@ -86,24 +142,40 @@ package struct ArchivePull: Sendable {
   }
 
   private func fetch(
-    _ object: RemoteObject, _ footerLength: Int, from start: UInt64, into storage: FileStorage,
+    _ remote: Remote, from start: UInt64, into storage: FileStorage,
     _ outcome: TransferReport.Outcome
   ) throws -> TransferReport {
-    let scratch = try TemporaryFile().duplicate()
-    let reader = try MappedFile(FetchedFile(object, count: Int(object.count), scratch: scratch))
-    try storage.extend(to: object.count, footerLength: footerLength) { offset, count in
-      let range = Int(offset)..<Int(offset) + count
-      if reader.lacks(range) {
-        reader.willRead([
-          range.lowerBound..<min(Int(object.count), range.lowerBound + Self.aheadLength)
-        ])
-        try reader.checkFetched()
-      }
-      return try reader.read(offset, count)
+    let count = remote.count
+    try storage.extend(to: count, footerLength: remote.footerLength) { offset, length in
+      try remote.read(offset, length)
     } progress: { [observer] done, total in
       observer(Progress(stage: "fetching", done: done, total: total))
     }
-    return TransferReport(outcome: outcome, count: object.count, transferred: object.count - start)
+    return TransferReport(outcome: outcome, count: count, transferred: count - start)
+  }
+
+  /// The archive that lies elsewhere, read from the front to the back.
+  private struct Remote {
+    let count: UInt64
+    let footerLength: Int
+    private let file: MappedFile
+
+    init(_ object: RemoteObject, _ footerLength: Int) throws {
+      (count, self.footerLength) = (object.count, footerLength)
+      let scratch = try TemporaryFile().duplicate()
+      file = try MappedFile(FetchedFile(object, count: Int(count), scratch: scratch))
+    }
+
+    func read(_ offset: UInt64, _ count: Int) throws -> [UInt8] {
+      let range = Int(offset)..<Int(offset) + count
+      if file.lacks(range) {
+        file.willRead([
+          range.lowerBound..<min(file.count, range.lowerBound + ArchivePull.aheadLength)
+        ])
+        try file.checkFetched()
+      }
+      return try file.read(offset, count)
+    }
   }
 
   /// How many bytes are asked for at a time.

@@ -180,6 +180,11 @@ package enum PushError: Error, Equatable, Sendable, CustomStringConvertible {
   case notKept(String)
   /// The file has bytes behind what is committed.
   case unfinished(String)
+  /// The file has whole bytes behind what is committed that the archive at the address lacks.
+  case unfinishedCopy(String, of: String)
+  /// The file is damaged, and what is whole of it is not the beginning of the archive at the
+  /// address.
+  case damagedCopy(String, of: String)
 
   /// What a person reads.
   package var description: String {
@@ -190,6 +195,9 @@ package enum PushError: Error, Equatable, Sendable, CustomStringConvertible {
       "the store of \(name) takes no notice of conditions, so that two writers could overwrite each other"
     case .notKept(let name): "\(name): what the store gives back is not what was sent"
     case .unfinished(let name): "\(name) ends in a write that was not finished"
+    case .unfinishedCopy(let name, let address):
+      "\(name) ends in a write that was not finished, and has something that \(address) lacks"
+    case .damagedCopy(let name, _): "\(name) is damaged, and was left as it is"
     }
   }
 }

@@ -94,7 +94,7 @@ package struct BlockIntake {
         let done = (ends.last ?? 0).addingSaturated(large.prefix.sectionLength)
         try observer(Progress(stage: "reading", done: done, total: total))
         try take(large.prefix, reader)
-      } catch let error as ArchiveError {
+      } catch let error as ArchiveError where !error.isOfSystem {
         pass(error)
       }
     }
@@ -145,7 +145,7 @@ package struct BlockIntake {
         try reader.copySections(CollectionOfOne(next..<next + 1), isHashing: isHashing) { piece in
           if isKept { try spool.write(piece) }
         }
-      } catch let error as ArchiveError {
+      } catch let error as ArchiveError where !error.isOfSystem {
         try spool.truncate(to: start)
         return pass(error)
       }

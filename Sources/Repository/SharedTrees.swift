@@ -40,6 +40,8 @@ package struct SharedTrees {
   package private(set) var recordWarnings: [(record: String, why: String)] = []
 
   private let source: LaidOutBlocks
+  /// How many missing records are listed besides those that every walk lists.
+  private var listRoom: Int
   private var scanner = RecordScanner()
   /// The records that have been read.
   private var readRecords: BlockSet
@@ -55,8 +57,14 @@ package struct SharedTrees {
   /// What is counted of the last whole tree.
   private var counts: Counts?
 
-  package init(_ source: LaidOutBlocks) {
-    self.source = source
+  /// The trees in some blocks.
+  ///
+  /// - Parameters:
+  ///   - source: the blocks.
+  ///   - listRoom: how many missing records all walks together list, if they are more than each of
+  ///     them lists in any case, ``RepositoryInspection/maximumListed``.
+  package init(_ source: LaidOutBlocks, listRoom: Int = 0) {
+    (self.source, self.listRoom) = (source, listRoom)
     readRecords = BlockSet(count: source.numberLimit)
     referrers = readRecords
   }
@@ -111,13 +119,15 @@ package struct SharedTrees {
     var tree = begun
     var found = Counts(root: root, blockCount: source.numberLimit)
     var fold = TreeFold(source, root: root, within: blocks)
+    let limit = max(RepositoryInspection.maximumListed, listRoom)
+    defer { listRoom = max(0, listRoom - tree.missingRecords.count) }
     while let step = fold.next() {
       switch step {
       case .node, .subtree: break
       case .missingNode(let cid): tree.missingNodes.append(cid)
       case .record(_, nil):
         tree.missingRecordCount += 1
-        tree.list(missing: String(decoding: fold.key, as: UTF8.self))
+        tree.list(missing: String(decoding: fold.key, as: UTF8.self), limit: limit)
       case .record(_, let number?):
         read(number, fold.key)
         count(number, 1, in: &found)

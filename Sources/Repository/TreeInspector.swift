@@ -155,8 +155,8 @@ struct TreeInspector<Source: BlockSource>: Sendable {
 
 extension RepositoryInspection {
   /// Lists a record whose block is missing, if the list has room.
-  mutating func list(missing record: String) {
-    if missingRecords.count < Self.maximumListed { missingRecords.append(record) }
+  mutating func list(missing record: String, limit: Int = maximumListed) {
+    if missingRecords.count < limit { missingRecords.append(record) }
   }
 
   /// Lists what is odd about a record, if the list has room.

@@ -54,7 +54,7 @@ package struct RestoreSource: Sendable {
     do {
       (header, blocks, order) = try archived.exported(observer)
     } catch let error where !(error is BackupError) {
-      throw BackupError.carNotExact("\(error)")
+      throw BackupError.carNotExact(try error.flaw())
     }
     var oddPath: (first: String, count: Int)?
     let root = try CARHeader(header.span).roots.first

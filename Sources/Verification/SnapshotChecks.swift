@@ -89,18 +89,22 @@ struct SnapshotChecks {
   }
 
   /// Checks a snapshot, and judges what that proves.
-  mutating func check(_ report: inout SnapshotVerifier.SnapshotReport) {
-    let commit = examine(&report)
+  ///
+  /// - Throws: ``BackupError`` if there is no room for a temporary file.
+  mutating func check(_ report: inout SnapshotVerifier.SnapshotReport) throws {
+    let commit = try examine(&report)
     report.levels = terms.map { levels(of: report, commit, $0) }
   }
 
   /// Examines a snapshot; returns its commit, if that can be read.
-  private mutating func examine(_ report: inout SnapshotVerifier.SnapshotReport) -> Commit? {
+  private mutating func examine(
+    _ report: inout SnapshotVerifier.SnapshotReport
+  ) throws -> Commit? {
     let archived: ArchivedSnapshot
     do {
       archived = try ArchivedSnapshot(report.entry.cid, in: reader)
     } catch {
-      report.damage.append("\(error)")
+      report.damage.append(try error.flaw())
       return nil
     }
     let snapshot = archived.snapshot
@@ -108,7 +112,8 @@ struct SnapshotChecks {
     do {
       blocks = census.blocks(in: try checkCAR(archived, isDigested: report.isCARDigested))
     } catch {
-      report.damage.append("\(error as? BackupError ?? .carNotExact("\(error)"))")
+      let flaw = try error.flaw()
+      report.damage.append("\(error as? BackupError ?? .carNotExact(flaw))")
     }
     let tree = trees.walk(from: snapshot.commit, within: blocks)
     // What was salvaged may have lost its commit, and its manifest says so.
@@ -131,7 +136,7 @@ struct SnapshotChecks {
         of: tree.missingNodes.count, "further lost tree nodes")
     }
     report.unreadable = tree.unreadable
-    checkLists(archived, &report)
+    try checkLists(archived, &report)
     checkBlobs(archived, tree, &report)
     if blocks == nil || tree.commitError != nil, snapshot.isComplete {
       var left = Snapshot.Remains(snapshot.counts.records, snapshot.blobs.referenced)
@@ -259,10 +264,10 @@ struct SnapshotChecks {
   /// Checks what the manifest names beside the repository.
   private mutating func checkLists(
     _ archived: ArchivedSnapshot, _ report: inout SnapshotVerifier.SnapshotReport
-  ) {
+  ) throws {
     let snapshot = archived.snapshot
     for page in snapshot.extrasPages {
-      report.damage += check(page, { "the extra blob \($0)" }) {
+      report.damage += try check(page, { "the extra blob \($0)" }) {
         try BlobLedger.extras(onPage: archived.block(page))
       }
     }
@@ -277,13 +282,13 @@ struct SnapshotChecks {
           }
         }
       } catch {
-        report.damage.append("\(error)")
+        report.damage.append(try error.flaw())
         // The next snapshot that has these pages is to say so, too.
         reasons = Reasons()
       }
     }
     if let link = snapshot.privateData {
-      report.damage += check(
+      report.damage += try check(
         link, { "the block \($0) of private data" }, or: "private data: ",
         limit: Self.maximumListed
       ) {
@@ -306,7 +311,7 @@ struct SnapshotChecks {
   private mutating func check(
     _ link: CID, _ kind: (CID) -> String, or unreadable: String = "", limit: Int = .max,
     of list: () throws -> [CID]
-  ) -> [String] {
+  ) throws -> [String] {
     if let known = checkedLists[link] { return known }
     var damage: [String] = []
     do {
@@ -315,7 +320,7 @@ struct SnapshotChecks {
         if damage.count == limit { break }
       }
     } catch {
-      damage.append("\(unreadable)\(error)")
+      damage.append("\(unreadable)\(try error.flaw())")
     }
     checkedLists[link] = damage
     return damage

@@ -111,7 +111,7 @@ public struct SnapshotVerifier {
       if checks != nil {
         found.isCARDigested = isJudged || digestsAllCARs
         found.blobs.listFault = entry.blobs.listFault
-        checks?.check(&found)
+        try checks?.check(&found)
       } else {
         (found.blobs, found.unreadable) = (entry.blobs, entry.unreadable)
       }

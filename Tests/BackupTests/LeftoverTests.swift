@@ -111,6 +111,58 @@ import Testing
     #expect(try Array(folder.read(".a.car.zst.partial").prefix(left.count)) == left)
   }
 
+  /// Packs, and returns what it said of what was there.
+  private func packTelling(_ repository: TestRepository) throws -> [String] {
+    var told: [String] = []
+    let car = try folder.write("repo.car", try repository.car())
+    let options = RepositoryPacker.Options(
+      tool: "tests", createdAt: "2026-01-02T03:04:05Z", hostSystem: "Linux", milliseconds: { 0 })
+    _ = try RepositoryPacker(options).pack(
+      InputFile(car), folders: [], to: AtomicFile(path, replacing: false),
+      willReplace: { told.append($0) })
+    return told
+  }
+
+  @Test func `is replaced, with a word, if a power cut has torn its first frame`() throws {
+    let whole = try interrupt(repository, committing: false)
+    // Frame 0 is the header, and the pack behind it is longer than what was written of it.
+    try #require(whole.count > 1500)
+    for kept in [0, 40, 200, 512, 1024, 1536] {
+      for account in [repository, other] {
+        let torn = whole.prefix(kept) + [UInt8](repeating: 0, count: whole.count - kept)
+        try folder.write(".a.car.zst.partial", Array(torn))
+        let told = try packTelling(account)
+        #expect(told.count == 1 && told[0].contains(temporary), "\(kept): \(told)")
+        #expect(try RestoredRepository(.newest(in: ArchiveReader(path: path))).isExact)
+        try FileManager.default.removeItem(atPath: path.string)
+      }
+    }
+  }
+
+  @Test func `is not thrown away if a block is whole in a frame that is torn`() throws {
+    // Noise is stored as it is, so that what was written of the frame can be read.
+    var random = SeededGenerator(seed: 33)
+    let car = try other.car()
+    let header = try Array(car[..<CARHeader(car.span).length])
+    do {
+      var writer = try ArchiveWriter.open(
+        FileStorage.openOrCreate(FilePath(temporary)), carHeader: header)
+      for _ in 0..<8 {
+        let noise = random.bytes(1000)
+        try writer.append(.blob(noise), noise.span)
+      }
+      try writer.flush()
+    }
+    let whole = try folder.read(".a.car.zst.partial")
+    let torn = whole.prefix(4096) + [UInt8](repeating: 0, count: whole.count - 4096)
+    try folder.write(".a.car.zst.partial", Array(torn))
+    #expect(throws: BackupError.leftover(temporary, nil)) { try pack(repository) }
+    #expect(try folder.read(".a.car.zst.partial") == Array(torn))
+    // The command that was interrupted goes on.
+    try pack(other)
+    #expect(try RestoredRepository(.newest(in: ArchiveReader(path: path))).isExact)
+  }
+
   @Test func `is thrown away if it never was an archive`() throws {
     for bytes: [UInt8] in [[], [1, 2, 3], Array(repeating: 0, count: 5000)] {
       try folder.write(".a.car.zst.partial", bytes)

@@ -1,5 +1,6 @@
 import ATProtocol
 import Archive
+import Files
 import Foundation
 import GRDB
 import IPLD
@@ -11,7 +12,9 @@ import SystemPackage
 ///
 /// 1. A snapshot is in the database or it is not: each is one transaction. What is stopped goes on
 ///    where it was.
-/// 2. Snapshots that the database has, and the archive no longer, stay.
+/// 2. A newest snapshot that lacks records as the archive is damaged is not done: the next run
+///    reads it again.
+/// 3. Snapshots that the database has, and the archive no longer, stay.
 package struct SQLiteExport {
   /// Why a database cannot be written.
   package enum Fault: Error, CustomStringConvertible {
@@ -121,29 +124,35 @@ package struct SQLiteExport {
   ) throws {
     let did = entry.did.text
     let key: StatementArguments = [did, "\(entry.commit)", entry.createdAt]
-    let isKnown = try queue.read { database in
-      try Bool.fetchOne(
+    let known = try queue.read { database in
+      try Row.fetchOne(
         database,
-        sql: "SELECT 1 FROM snapshots WHERE did = ? AND commit_cid = ? AND created_at = ?",
-        arguments: key) ?? false
+        sql: """
+          SELECT id, flaw IS NOT NULL AND id = (SELECT snapshot FROM accounts WHERE did = ?)
+          AS lacks_records FROM snapshots WHERE did = ? AND commit_cid = ? AND created_at = ?
+          """, arguments: [did] + key)
     }
-    guard !isKnown else { return }
+    if let known {
+      guard known["lacks_records"], entry.isComplete else { return }
+    }
+    let id: Int64? = known?["id"]
     let archived = try ArchivedSnapshot(entry.cid, in: reader)
     var flaw: String?
     try queue.write { database in
       let previous = try Row.fetchOne(
         database,
         sql: """
-          SELECT id, commit_cid, created_at FROM snapshots WHERE id =
-          (SELECT snapshot FROM accounts WHERE did = ?)
-          """, arguments: [did])
-      let snapshot = try Self.insert(entry, archived, into: database)
+          SELECT id, commit_cid, created_at, flaw FROM snapshots WHERE id =
+          (SELECT max(id) FROM snapshots WHERE did = ? AND id < ?)
+          """, arguments: [did, id ?? Int64.max])
+      let snapshot = try id ?? Self.insert(entry, archived, into: database)
       let firstNew = 1 + (try Int64.fetchOne(database, sql: "SELECT max(id) FROM records") ?? 0)
       let writer = try SnapshotRecords(
         database, did: did, snapshot: snapshot, after: previous?["id"])
       do {
         if let previous, let before, previous["commit_cid"] == "\(before.commit)",
-          previous["created_at"] == before.createdAt, before.isComplete, entry.isComplete
+          previous["created_at"] == before.createdAt, before.isComplete, entry.isComplete,
+          id == nil, previous["flaw"] == nil
         {
           try writer.addChanges(
             since: ArchivedSnapshot(before.cid, in: reader), to: archived)
@@ -151,11 +160,11 @@ package struct SQLiteExport {
           flaw = try writer.addAll(of: archived)
         }
       } catch let error where !(error is DatabaseError) {
-        flaw = "\(error)"
+        flaw = try error.flaw()
       }
       try writer.finish(firstNew: firstNew, flaw: flaw)
     }
-    report.newSnapshots += 1
+    if id == nil { report.newSnapshots += 1 }
     guard let flaw else { return }
     if entry.isComplete {
       report.flaws.append("snapshot \(entry.number): \(flaw)")
@@ -217,7 +226,7 @@ package struct SQLiteExport {
       for missing in try archived.missingBlobs() {
         reasons["\(missing.cid)"] = missing.reason.sentence
       }
-    } catch {
+    } catch let error where !error.isOfSystem {
       // A damaged page of the ledger leaves only the reasons unknown.
     }
     try queue.write { database in

@@ -60,9 +60,10 @@ struct SnapshotRecords {
     defer { discardIncoming() }
     let known = try database.makeStatement(
       sql: """
-        SELECT 1 FROM records
+        SELECT id, first_snapshot, json IS NULL AS is_unread FROM records
         WHERE did = ? AND collection = ? AND rkey = ? AND is_current AND cid = ?
         """)
+    let removal = try database.makeStatement(sql: "DELETE FROM records WHERE id = ?")
     let arrival = try database.makeStatement(sql: "INSERT OR IGNORE INTO incoming VALUES (?)")
     let isEmpty =
       try Int64.fetchOne(
@@ -73,7 +74,12 @@ struct SnapshotRecords {
         try arrival.execute(arguments: [path])
         let (collection, key) = Self.parts(of: path)
         let arguments: StatementArguments = [did, collection, key, "\(record.cid)"]
-        if try Bool.fetchOne(known, arguments: arguments) ?? false { return }
+        if let row = try Row.fetchOne(known, arguments: arguments) {
+          guard row["is_unread"], record.length != nil else { return }
+          // It could not be read before.
+          try removal.execute(arguments: [row["id"] as Int64])
+          return try insert(path, record.cid, body.array, since: row["first_snapshot"])
+        }
         try end(path)
       }
       try insert(path, record.cid, record.length == nil ? nil : body.array)
@@ -102,12 +108,14 @@ struct SnapshotRecords {
     try ending.execute(arguments: [before, did, collection, key])
   }
 
-  private func insert(_ path: String, _ cid: CID, _ bytes: [UInt8]?) throws {
+  private func insert(
+    _ path: String, _ cid: CID, _ bytes: [UInt8]?, since first: Int64? = nil
+  ) throws {
     let content = RecordContent(bytes)
     let (collection, key) = Self.parts(of: path)
     try insertion.execute(arguments: [
       did, collection, key, "\(cid)", content.json, content.createdAt, content.text,
-      content.altTexts, snapshot, snapshot,
+      content.altTexts, first ?? snapshot, snapshot,
     ])
     let row = database.lastInsertedRowID
     for found in content.blobs {

@@ -216,9 +216,9 @@ package struct Survey: Sendable {
   /// Whether there is anything in the file that an archive has.
   var foundAnything: Bool { header.map { $0.failure == nil } ?? false || hasContent }
 
-  /// Whether there is anything behind the header that holds.
+  /// Whether there is anything behind the header that holds, be it a section of a damaged frame.
   var hasContent: Bool {
-    frames.contains { $0.isIntact }
+    frames.contains { $0.isIntact } || !salvaged.isEmpty
       || landmarks.contains {
         switch $0.landmark {
         case .segment, .footer, .other: true

@@ -155,7 +155,7 @@ private struct Comparison {
         _ = found[side, default: BlobTable()].insert(ref, from: record.key)
       }
     } catch let error as ArchiveError {
-      note(side, "\(record.path): \(error)", isDamage: true)
+      note(side, "\(record.path): \(try error.flaw())", isDamage: true)
     }
   }
 

@@ -164,7 +164,7 @@ package struct SnapshotExtractor {
   }
 
   static func isOfArchive(_ error: any Error) -> Bool {
-    error is ArchiveError || error is SnapshotError
+    (error is ArchiveError || error is SnapshotError) && !error.isOfSystem
   }
 
   // MARK: The repository

@@ -21,14 +21,18 @@ package struct RecordHistory {
   ///   - path: its path, `collection/rkey`.
   ///   - entries: the snapshots of its account, the oldest first.
   ///   - reader: the archive.
-  package init(of path: String, in entries: [SnapshotHistory.Entry], _ reader: ArchiveReader) {
+  /// - Throws: what says nothing of the archive; what is damaged is in ``gaps``.
+  package init(
+    of path: String, in entries: [SnapshotHistory.Entry], _ reader: ArchiveReader
+  ) throws {
     var last: CID?
     for entry in entries {
       let cid: CID?
       do {
         cid = try ArchivedSnapshot(entry.cid, in: reader).recordCID(path)
       } catch {
-        gaps.append(("snapshot \(entry.number): \(error)", isDamage: !error.isOfMissing))
+        let flaw = try error.flaw()
+        gaps.append(("snapshot \(entry.number): \(flaw)", isDamage: !error.isOfMissing))
         continue
       }
       defer { last = cid }
@@ -66,7 +70,7 @@ package struct RecordHistory {
   ) throws -> String? {
     guard case .records(let pattern, _) = try Selector(selector) else { return nil }
     if let path = pattern.exactPath {
-      return RecordHistory(of: path, in: entries, reader).changes.isEmpty ? nil : path
+      return try RecordHistory(of: path, in: entries, reader).changes.isEmpty ? nil : path
     }
     guard pattern.isKeyAlone else { return nil }
     var failure: BackupError?

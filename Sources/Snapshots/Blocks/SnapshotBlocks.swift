@@ -136,6 +136,7 @@ extension Error {
     switch self as any Error {
     case BackupError.carNotExact(let why): why
     case is BackupError: nil
+    case let error where error.isOfSystem: nil
     default: "\(self)"
     }
   }

@@ -255,14 +255,19 @@ public struct ArchivedSnapshot: Sendable {
 }
 
 extension ArchiveReader {
-  /// Refuses an archive that has snapshots.
+  /// Refuses an archive that has snapshots of others, or of which every footer is lost.
   ///
-  /// - Parameter name: what to call it.
-  /// - Throws: ``BackupError/archiveOfOther(_:account:)``.
-  package func refuseOtherAccounts(named name: String?) throws {
-    guard let newest = try SnapshotHistory(of: self).newest else { return }
-    throw BackupError.archiveOfOther(
-      name ?? "the output", account: newest.name)
+  /// - Parameters:
+  ///   - did: whose snapshots it may have.
+  ///   - name: what to call it.
+  /// - Throws: ``BackupError/archiveOfOther(_:account:)``; `ArchiveError`.
+  package func refuseOtherAccounts(than did: DID, named name: String?) throws {
+    let history = try SnapshotHistory(of: self)
+    guard let newest = history.newest else { return }
+    guard history.entries.contains(where: { $0.did == did }) else {
+      throw BackupError.archiveOfOther(name ?? "the output", account: newest.name)
+    }
+    guard generation.number > 0 else { throw ArchiveError(.noFooter) }
   }
 
   /// Whether the newest manifest is lost.

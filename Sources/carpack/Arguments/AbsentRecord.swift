@@ -42,7 +42,7 @@ extension OpenedArchive {
         "\(word) is not in \(place)",
         hint: "another may have it: \"carpack log\" lists them, --at chooses", status: .noInput)
     }
-    let record = RecordHistory(of: path, in: entries, reader)
+    let record = try RecordHistory(of: path, in: entries, reader)
     let fate = record.deletion(upTo: here.number).map { "; deleted in snapshot \($0)" } ?? ""
     let number = record.snapshot(nearest: here.number, of: entries)
     return Failure(

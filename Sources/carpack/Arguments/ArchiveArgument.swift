@@ -84,8 +84,7 @@ extension OpenedArchive {
     let isFar = RemoteArchive.isAddress(file)
     if !isFar, BlobFolder.isFolder(file) { throw try OtherInput.folder(file) }
     let input = isFar ? try Self.fetching(file, store, network) : try InputFile(file)
-    // Of what lies elsewhere, the beginning is asked for only if the end is not an archive's.
-    if !isFar || !ArchiveReader.hasFooter(atEndOf: input.mapped) { try CARInput.refuse(input) }
+    try CARInput.refuse(input)
     let reader: ArchiveReader
     do {
       reader = try ArchiveReader(input, limits: limits)

@@ -59,8 +59,13 @@ enum CARInput {
 
   /// Refuses a CAR where an archive is wanted, and says which verbs read it.
   ///
+  /// An archive that has lost its first bytes may begin like a CAR, with the header of its own. So
+  /// nothing that has traces of an archive is called a CAR.
+  ///
   /// - Throws: ``Failure`` for a CAR.
   static func refuse(_ input: InputFile) throws {
+    // Of what lies elsewhere the beginning is asked for only if the end is not an archive's.
+    guard !ArchiveReader.hasFooter(atEndOf: input.mapped) else { return }
     let isCAR = input.withBeginning { bytes in
       do throws(CARError) {
         let payload = try CARVersion2.payload(of: bytes)
@@ -70,7 +75,7 @@ enum CARInput {
         return false
       }
     }
-    guard isCAR else { return }
+    guard isCAR, !ArchiveReader.hasTraces(in: input.mapped) else { return }
     throw Failure(
       "\(input.name) is a CAR, not a carpack archive",
       hint: "\"carpack inspect \(input.name)\" checks it, \"carpack pack\" makes an archive of it",

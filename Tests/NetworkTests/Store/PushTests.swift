@@ -234,13 +234,89 @@ struct `Pulling an archive` {
     #expect(try scene.folder.read("pulled.car.zst") == other.newest)
   }
 
-  @Test func `leaves a file alone that ends in a write that was not finished`() throws {
+  /// What may be left of a copy of the newest state, of which the first is committed.
+  enum Torn: CaseIterable {
+    case empty, cutInHeader, cutInFirst, cutBehindFirst, cutInLast, cutInFooter, tornPage, noise
+  }
+
+  private func leave(_ torn: Torn, of scene: StoreScene) -> [UInt8] {
+    let (first, all) = (scene.generations[0].count, scene.newest)
+    switch torn {
+    case .empty: return []
+    case .cutInHeader: return Array(all.prefix(20))
+    case .cutInFirst: return Array(all.prefix(first * 2 / 3))
+    case .cutBehindFirst: return Array(all.prefix(first + 1))
+    case .cutInLast: return Array(all.prefix((first + all.count) / 2))
+    case .cutInFooter: return Array(all.dropLast(3))
+    case .tornPage:
+      let page = (first / 512 + 3) * 512
+      return all.prefix(page) + [UInt8](repeating: 0, count: all.count - page)
+    case .noise: return scene.generations[0] + [1, 2, 3]
+    }
+  }
+
+  @Test(arguments: Torn.allCases)
+  func `completes a copy that was cut off or torn`(_ torn: Torn) throws {
     let scene = try StoreScene()
     scene.store[StoreScene.key] = scene.newest
-    let unfinished = scene.generations[0] + [1, 2, 3]
+    for option in ["", " --replace"] {
+      try scene.folder.write("pulled.car.zst", leave(torn, of: scene))
+      try scene.expect(Self.pull + option)
+      #expect(try scene.folder.read("pulled.car.zst") == scene.newest)
+    }
+  }
+
+  @Test func `leaves a write alone that has more than what lies there, unless it is told`() throws {
+    let scene = try StoreScene(times: 3)
+    scene.store[StoreScene.key] = scene.generations[1]
+    // The third generation lacks its footer, and its blob is nowhere else.
+    let unfinished = Array(scene.newest.dropLast(30))
     try scene.folder.write("pulled.car.zst", unfinished)
-    try scene.expect(Self.pull, 10, "not finished")
+    try scene.expect(Self.pull, 0, "up to date")
     #expect(try scene.folder.read("pulled.car.zst") == unfinished)
+    // Another blob was backed up behind the first.
+    let other = try StoreScene(posts: 40, times: 2)
+    scene.store[StoreScene.key] = other.newest
+    let torn = other.generations[0] + scene.newest[scene.generations[0].count...].dropLast(30)
+    try scene.folder.write("pulled.car.zst", Array(torn))
+    try scene.expect(Self.pull, 10, "pulled.car.zst ends in a write", "pull --replace")
+    #expect(try scene.folder.read("pulled.car.zst") == Array(torn))
+    try scene.expect("\(Self.pull) --replace")
+    #expect(try scene.folder.read("pulled.car.zst") == other.newest)
+  }
+
+  /// What is no beginning of what lies there.
+  enum Foreign: CaseIterable {
+    case text, zeros, flipped, flippedFooter, beginningLost, later, other
+  }
+
+  @Test(arguments: Foreign.allCases)
+  func `names the file that is wrong, and the command that replaces it, which works`(
+    _ foreign: Foreign
+  ) throws {
+    let scene = try StoreScene()
+    let other = try StoreScene(posts: 40, times: 1)
+    scene.store[StoreScene.key] = foreign == .later ? scene.generations[0] : scene.newest
+    var (left, status): ([UInt8], Int32) = (scene.newest, 11)
+    switch foreign {
+    case .text: (left, status) = (Array("a text".utf8), 13)
+    case .zeros: (left, status) = ([UInt8](repeating: 0, count: 9000), 13)
+    case .flipped:
+      left = other.newest
+      left[left.count / 2] ^= 1
+    case .flippedFooter: left[scene.generations[0].count - 3] ^= 1
+    case .beginningLost: left.removeFirst(9)
+    case .later: break
+    case .other: (left, status) = (other.newest, 13)
+    }
+    try scene.folder.write("pulled.car.zst", left)
+    if foreign != .later && foreign != .flippedFooter {
+      let result = try scene.expect(Self.pull, status, "error: pulled.car.zst", "--replace")
+      #expect(!result.errors.contains("error: \(StoreScene.address)"), "\(result.errors)")
+      #expect(try scene.folder.read("pulled.car.zst") == left)
+    }
+    try scene.expect("\(Self.pull) --replace")
+    #expect(try scene.folder.read("pulled.car.zst") == scene.store[StoreScene.key])
   }
 
   @Test func `that is killed leaves the old file or the new`() throws {

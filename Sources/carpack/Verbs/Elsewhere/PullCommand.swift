@@ -10,7 +10,7 @@ internal import Terminal
 struct PullCommand: ReportingCommand {
   static let page = ManualPage("pull", PackageResources.pull_txt)
 
-  @Flag(help: "Replace a file that is no earlier state of the archive.")
+  @Flag(help: "Replace a file that is damaged, or no earlier state of the archive.")
   var replace = false
 
   @Argument(

@@ -133,7 +133,11 @@ struct PackCommand: ReportingCommand, ConfigurableOptions {
       defer { Interruption.removeIfInterrupted(nil) }
       return try packer.pack(
         input.car, folders: input.folders, to: AtomicFile(path, replacing: force)
-      ) { Interruption.removeIfInterrupted($0.string) }
+      ) {
+        Interruption.removeIfInterrupted($0.string)
+      } willReplace: {
+        common.say(.note, $0)
+      }
     }
     try AtomicFile.refuseUnlessFile(path)
     let storage = try open(path)

@@ -1,6 +1,7 @@
 internal import ATProtocol
 internal import Archive
 internal import ArgumentParser
+internal import Files
 internal import IPLD
 internal import Reports
 internal import Snapshots
@@ -80,7 +81,7 @@ struct InfoCommand: ReportingCommand {
         print([("snapshot", "number \(entry.number), \(entry.cid)")])
       }
       printText(archived.snapshot)
-      printPrivateData(of: archived)
+      try printPrivateData(of: archived)
     }
   }
 
@@ -109,7 +110,7 @@ struct InfoCommand: ReportingCommand {
   }
 
   /// What is the account owner's alone, a line for each method.
-  private func printPrivateData(of archived: ArchivedSnapshot) {
+  private func printPrivateData(of archived: ArchivedSnapshot) throws {
     do {
       guard let data = try archived.privateData() else { return }
       let size = Quantity.bytes(data.byteCount)
@@ -129,7 +130,7 @@ struct InfoCommand: ReportingCommand {
         Console.print("    \(entry.endpoint): \(size)\(fault)")
       }
     } catch {
-      print([("private", "damaged: \(error)")])
+      print([("private", "damaged: \(try error.flaw())")])
     }
   }
 

@@ -19,7 +19,7 @@ extension LogCommand {
       let path = try RecordHistory.path(selector, in: entries, opened.reader)
         ?? Selector(selector).exactPath
     else { throw BackupError.notFound(selector) }
-    let record = RecordHistory(of: path, in: entries, opened.reader)
+    let record = try RecordHistory(of: path, in: entries, opened.reader)
     let status = opened.say(record.gaps)
     guard !record.changes.isEmpty || !record.gaps.isEmpty else {
       throw BackupError.notFound(selector)

@@ -24,19 +24,33 @@ extension RepairCommand {
     }
     Interruption.removeIfInterrupted(nil)
     Console.endProgress()
-    if json { Self.salvageReport.print((output, report)) } else { printText(report, output) }
+    if json {
+      Self.salvageReport.print((output, report))
+    } else {
+      printText(report, output, all: "carpack repair --json --force \(file) -o \(output)")
+    }
     if !report.isWhole { throw ExitStatus.incomplete }
   }
 
-  private func printText(_ report: ArchiveCopier.SalvageReport, _ output: String) {
-    for lost in report.lostSections.map({ "\($0)" }) + report.lostSnapshots {
-      Console.say(.lost, lost)
+  /// Prints what was saved, and the first of what was not.
+  ///
+  /// - Parameters:
+  ///   - report: what came of it.
+  ///   - output: the new archive.
+  ///   - verb: the command that lists all that is lost.
+  private func printText(
+    _ report: ArchiveCopier.SalvageReport, _ output: String, all verb: String
+  ) {
+    func say(_ lost: [String]) {
+      Console.say(.lost, lost, of: lost.count, all: verb, limit: Self.maximumTold)
     }
+    say(report.lostSections.map { "\($0)" })
+    say(report.lostSnapshots)
     for snapshot in report.snapshots where !snapshot.loss.isNone {
       let name = "\(snapshot.did)\(snapshot.rev.map { " at \($0)" } ?? "")"
       Console.say(.incomplete, "\(name) lost \(Self.losses(of: snapshot))")
-      for record in snapshot.loss.records { Console.say("  \(record)") }
-      for lost in snapshot.loss.blobs + snapshot.loss.documents { Console.say("  \(lost)") }
+      say(snapshot.loss.records)
+      say((snapshot.loss.blobs + snapshot.loss.documents).map { "\($0)" })
     }
     let whole = report.snapshots.count(where: \.loss.isNone)
     let size = report.generation?.committedLength ?? 0
@@ -44,6 +58,9 @@ extension RepairCommand {
       "\(output): \(Quantity.bytes(size)), \(Quantity.grouped(whole)) of \(Quantity.count(report.snapshots.count, "snapshot")) whole, \(Quantity.count(Int(clamping: report.lostSectionCount), "section")) lost"
     )
   }
+
+  /// How many things of one kind that are lost are named.
+  private static let maximumTold = 10
 
   private static func losses(of snapshot: ArchiveCopier.SalvagedSnapshot) -> String {
     let blocks = Quantity.count(Int(clamping: snapshot.loss.blockCount), "block")
@@ -76,7 +93,7 @@ extension RepairCommand {
     Field("oldManifest", "its manifest in the damaged archive") { $0.old }
     Field("lostBlocks", "blocks it lost") { $0.loss.blockCount }
     Field("lostRecords", "records it lost") { $0.loss.recordCount }
-    Field("records", "these, the first of them") { $0.loss.records }
+    Field("records", "these, as far as they can be named") { $0.loss.records }
     Field("lostBlobs", "blobs it lost") { $0.loss.blobs.map { "\($0)" } }
     Field(
       optional: "left", "what is left of it", \.loss.remains,
