@@ -66,10 +66,16 @@ extension SequenceArchive {
     } catch let error as Unexpected {
       throw error
     } catch {
-      file = left
+      file = try folder.read("a.car.zst")
       steps.append("\(words): refused: \(error)")
       counts["refused", default: 0] += 1
-      try requirePulled(folder.read("a.car.zst") == left, words)
+      // What an interrupted pull had fetched may be given up, as long as it can be fetched again.
+      let after = ForwardWalk(file)
+      let elsewhere = ForwardWalk(remote)
+      let isKept = ForwardWalk(left).bodies.keys.allSatisfy {
+        after.bodies[$0] != nil || elsewhere.bodies[$0] != nil
+      }
+      try requirePulled(isKept, words)
       if isState || choice == 2, isWhole {
         throw Unexpected("(R) \(words) is refused, though it is a beginning of it: \(error)")
       }
