@@ -113,6 +113,14 @@ struct CopySource {
   /// The ordinal of a section; nil if it is not there.
   func ordinal(of cid: CID) -> UInt64? { blocks.number(of: cid).map(blocks.ordinal) }
 
+  /// Whether the sections with these ordinals are as many and as long as those of a CAR.
+  func has(_ car: Snapshot.CARDescription, at order: BlockOrder) -> Bool {
+    // It throws for nothing else.
+    (try? blocks.checkAmount(
+      of: order.runs, count: car.sectionCount, byteCount: car.byteCount,
+      headerLength: car.header.count)) != nil
+  }
+
   /// Walks the tree of a commit, of which only the sections of an order count as there, if one is
   /// given.
   mutating func walk(from commit: CID, through order: BlockOrder? = nil) -> RepositoryInspection {
