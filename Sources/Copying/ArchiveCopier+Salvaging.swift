@@ -4,6 +4,7 @@ package import Files
 package import IPLD
 package import Snapshots
 package import SystemPackage
+package import Verification
 
 /// Makes a new archive of what is left of a damaged one.
 ///
@@ -11,8 +12,9 @@ package import SystemPackage
 /// snapshot needs it or not. A snapshot that lost nothing is what it was, its CAR bit for bit.
 /// Otherwise its CAR is what is left, and its manifest says so: `complete`, the figures, and which
 /// blobs and extras were lost. A snapshot whose commit or root of the tree is lost has no manifest
-/// any more; but of an account of which nothing else is left, the newest keeps it. Its blobs, to
-/// which no record refers any more, are extras then.
+/// any more; but of an account of which nothing else is left, each keeps it. Its blobs, to which no
+/// record refers any more, are extras of the newest then. Archives that were glued together are
+/// sources of their own.
 ///
 /// 1. The damaged archive is only read.
 /// 2. Nothing is in the new one that does not hash to its CID.
@@ -43,67 +45,90 @@ extension ArchiveCopier {
     }
   }
 
-  /// Salvages an archive into a file, which is discarded if anything fails.
+  /// Salvages an archive into a file, which is verified, and discarded if anything fails.
   ///
   /// - Parameters:
   ///   - reader: the damaged archive.
   ///   - target: the new file.
   ///   - provenance: by whom, for a snapshot whose manifest is lost.
+  ///   - verifier: verifies the new archive.
   ///   - willWrite: receives the name of the temporary file once it is there.
   /// - Throws: as the other does; what of `reader` could not be fetched.
+  /// - Returns: what was saved, and what verifying it came to.
   package func salvage(
     _ reader: ArchiveReader, to target: AtomicFile, by provenance: SnapshotBuilder.Provenance,
-    willWrite: (FilePath) -> Void
-  ) throws -> SalvageReport {
+    verifier: SnapshotVerifier = SnapshotVerifier(), willWrite: (FilePath) -> Void
+  ) throws -> (SalvageReport, SnapshotVerifier.Report) {
     do {
       let new = try target.storage()
       willWrite(target.temporaryPath)
       let report = try salvage(reader, into: new, by: provenance)
       // What could not be fetched is not lost.
       try reader.checkFetched()
+      let copy = try ArchiveReader(new.map(), limits: ArchiveLimits(allowsLarge: true))
+      let verification = try verifier.verify(copy, .full)
       try target.publishArchive()
-      return report
+      return (report, verification)
     } catch {
       target.discard()
       throw error
     }
   }
 
-  /// Salvages an archive.
+  /// Salvages an archive, and what other archives are glued to it.
   ///
   /// - Parameters:
   ///   - reader: the damaged archive.
-  ///   - links: the snapshots that are saved, the oldest first; nil for all.
+  ///   - chosen: the snapshots of it that are saved, the oldest first; nil for all of all archives.
   ///   - storage: where the new one is written; what is there is thrown away.
   ///   - provenance: by whom, for a snapshot whose manifest is lost.
   /// - Throws: ``SnapshotError/noSnapshot`` if no manifest is left and no repository either;
   ///   `ArchiveError` if the new archive cannot be written.
   package func salvage(
-    _ reader: ArchiveReader, _ links: [ChainLink]? = nil, into storage: any ArchiveStorage,
+    _ reader: ArchiveReader, _ chosen: [ChainLink]? = nil, into storage: any ArchiveStorage,
     by provenance: SnapshotBuilder.Provenance
   ) throws -> SalvageReport {
-    let history = try SnapshotHistory(of: reader.surveyed())
-    let (reader, source) = (history.reader, SourceArchive(damaged: history.reader, history))
-    let links = ChainLink.chain(links ?? history.entries.map { ChainLink($0) })
+    let archives = try reader.parts().map { part in
+      let history = try SnapshotHistory(of: part)
+      return SourceArchive(damaged: history.reader, history)
+    }
+    let links =
+      try chosen
+      ?? (archives.count == 1
+        ? archives[0].history.entries.map { ChainLink($0) }
+        : Self.order(archives, keepsPrivateData: true).0)
     var report = SalvageReport()
-    report.lostSnapshots = history.breaks.map { "\($0)" }
-    var found: ArchivedSnapshot?
-    if links.isEmpty {
-      var snapshot = try ArchivedSnapshot.salvaged(from: reader).snapshot
+    report.lostSnapshots = archives.flatMap(\.history.breaks).map { "\($0)" }
+    // The oldest first, as far as the snapshots have an order.
+    var waiting: [(archived: ArchivedSnapshot, source: Int, isVouched: Bool)] = []
+    var failure: any Error = SnapshotError.noSnapshot
+    for (source, archive) in archives.enumerated() where archive.history.entries.isEmpty {
+      var snapshot: Snapshot
+      do {
+        snapshot = try ArchivedSnapshot.salvaged(from: archive.reader).snapshot
+      } catch let error where error.isDamage || error is RepositoryError {
+        failure = error
+        continue
+      }
       (snapshot.createdAt, snapshot.tool) = (provenance.createdAt, provenance.tool)
       snapshot.hostSystem = provenance.hostSystem
-      found = ArchivedSnapshot(found: snapshot, in: reader)
+      waiting.append((ArchivedSnapshot(found: snapshot, in: archive.reader), source, true))
       report.lostSnapshots.append("the newest manifest is lost, and with it when it was made")
     }
-    let oldest = try links.first.map { try ArchivedSnapshot($0.manifest, in: reader) } ?? found
+    for link in ChainLink.chain(links) {
+      let archived = try ArchivedSnapshot(link.manifest, in: archives[link.source].reader)
+      waiting.append((archived, link.source, link.isVouched))
+    }
+    guard let oldest = waiting.first?.archived else { throw failure }
     var copier = try SnapshotCopier(
-      [source], into: storage, carHeader: oldest?.snapshot.car.header ?? reader.carHeader,
-      level: level, isSalvage: true, observer: observer)
+      archives, into: storage, carHeader: oldest.snapshot.car.header, level: level,
+      isSalvage: true, observer: observer)
     func isSaved(
-      _ archived: ArchivedSnapshot, isVouched: Bool, strays: [CID]? = nil
+      _ archived: ArchivedSnapshot, _ source: Int, _ isVouched: Bool, strays: [CID]? = nil
     ) throws -> Bool {
       let (did, rev) = (archived.snapshot.did, archived.snapshot.rev)
-      let (new, loss) = try copier.copy(archived, from: 0, isVouched: isVouched, strays: strays)
+      let (new, loss) = try copier.copy(
+        archived, from: source, isVouched: isVouched, strays: strays)
       if let new {
         report.snapshots.append((did, rev, archived.cid, new, isVouched, loss))
       } else {
@@ -113,20 +138,24 @@ extension ArchiveCopier {
       }
       return new != nil
     }
-    if let found { _ = try isSaved(found, isVouched: true) }
-    // The newest of each account that is lost altogether.
-    var lost: [DID: Int] = [:]
-    for (place, link) in links.enumerated() {
-      let archived = try ArchivedSnapshot(link.manifest, in: reader)
-      if try !isSaved(archived, isVouched: link.isVouched) { lost[archived.snapshot.did] = place }
+    // Of an account that is lost altogether every snapshot keeps what it has, and the newest what
+    // belongs to none.
+    var lost: [Int] = []
+    for (place, (archived, source, isVouched)) in waiting.enumerated() {
+      if try !isSaved(archived, source, isVouched) { lost.append(place) }
     }
-    for snapshot in report.snapshots { lost[snapshot.did] = nil }
-    for link in lost.values.sorted().map({ links[$0] }) {
-      let archived = try ArchivedSnapshot(link.manifest, in: reader)
-      _ = try isSaved(
-        archived, isVouched: link.isVouched, strays: archived.strays(history) { _ in false })
+    let saved = Set(report.snapshots.map(\.did))
+    lost.removeAll { saved.contains(waiting[$0].archived.snapshot.did) }
+    let newest = Dictionary(
+      lost.map { (waiting[$0].archived.snapshot.did, $0) }, uniquingKeysWith: max)
+    for place in lost {
+      let (archived, source, isVouched) = waiting[place]
+      let isNewest = newest[archived.snapshot.did] == place
+      let strays =
+        isNewest ? try archived.strays(archives[source].history) { _ in false } : []
+      _ = try isSaved(archived, source, isVouched, strays: strays)
     }
-    try copier.copyRest(of: 0)
+    for source in archives.indices { try copier.copyRest(of: source) }
     report.generation = try copier.finish()
     (report.lostSectionCount, report.lostSections) = (copier.lostCount, copier.lost)
     return report

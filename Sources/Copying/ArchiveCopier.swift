@@ -279,7 +279,7 @@ extension ArchiveCopier {
   }
 
   /// All snapshots in their order, each once; and how many were found again.
-  private static func order(_ archives: [SourceArchive], keepsPrivateData: Bool) throws
+  static func order(_ archives: [SourceArchive], keepsPrivateData: Bool) throws
     -> ([ChainLink], shared: Int)
   {
     var places: [CID: Int] = [:]

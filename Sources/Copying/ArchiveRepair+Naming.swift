@@ -3,7 +3,7 @@ package import Archive
 package import Files
 internal import IPLD
 internal import Snapshots
-internal import Verification
+package import Verification
 
 /// Repairs an archive in place, and names every snapshot that is whole and that no footer leads to
 /// any more.
@@ -11,11 +11,22 @@ internal import Verification
 /// ``run(_:from:limits:keepsOrdinals:progress:)`` repairs indexes and footers, and writes lost
 /// sections again that another archive has. A snapshot that was listed before, and is not on the
 /// chain of manifests afterwards, is put into the chain by one more generation and marked as found;
-/// the archive head stays what a footer vouches for.
+/// the archive head stays what a footer vouches for. What is there in the end is verified.
 extension ArchiveRepair {
-  /// What was done: to indexes and footers; how many snapshots were found and named; and the first
-  /// thing that is damaged still, nil if nothing is.
-  package typealias Outcome = (archive: Report, namedCount: Int, damage: String?)
+  /// What was done, and what came of it.
+  package struct Outcome: Sendable {
+    /// What was done to indexes and footers.
+    package let archive: Report
+    /// How many snapshots were found and named.
+    package let namedCount: Int
+    /// What verifying the archive came to.
+    package let verification: SnapshotVerifier.Report
+
+    /// The first thing that is damaged still; nil if nothing is.
+    package var damage: String? {
+      verification.verdict == .damaged ? verification.firstDamage : nil
+    }
+  }
 
   /// Repairs an archive.
   ///
@@ -23,12 +34,14 @@ extension ArchiveRepair {
   ///   - storage: The archive; it is locked.
   ///   - sources: Other archives, from which lost sections are taken that they have.
   ///   - limits: How much it may hold.
+  ///   - verifier: Verifies what came of it.
   ///   - observer: Is told how far it is.
   /// - Throws: `ArchiveError` if it is no archive, needs a later version, or cannot be written;
   ///   what was written by then is right, and repairing again goes on.
   package static func repair(
     _ storage: any ArchiveStorage, from sources: [ArchiveReader] = [],
-    limits: ArchiveLimits = ArchiveLimits(), observer: @escaping Progress.Observer = { _ in }
+    limits: ArchiveLimits = ArchiveLimits(), verifier: SnapshotVerifier = SnapshotVerifier(),
+    observer: @escaping Progress.Observer = { _ in }
   ) throws -> Outcome {
     try storage.lock()
     let before = try ArchiveReader(storage.map(), limits: limits).surveyed()
@@ -51,12 +64,9 @@ extension ArchiveRepair {
     let doubtful = report.firstLost == nil ? Set(listed.map(\.cid)) : []
     let namedCount = try SnapshotHistory.putFound(
       listed, doubtful: doubtful, into: storage, limits: limits)
-    var damage = report.firstLost.map { "\($0)" }
-    if damage == nil, report.wasDamaged {
-      let reader = try ArchiveReader(storage.map(), limits: limits, ignoresTail: true)
-      damage = try SnapshotVerifier(observer: observer).verify(reader, .full).firstDamage
-    }
-    return (report, namedCount, damage)
+    let repaired = try ArchiveReader(storage.map(), limits: limits)
+    return Outcome(
+      archive: report, namedCount: namedCount, verification: try verifier.verify(repaired, .full))
   }
 }
 

@@ -25,6 +25,8 @@ extension ArchiveError: FormatError {
         .damaged,
         "\"carpack verify\" says what is lost; \"carpack repair -o NEW\" makes a new archive of everything else"
       )
+    case .furtherArchive:
+      (.damaged, "\"carpack repair -o NEW\" makes one archive of all that lie in the file")
     case .damagedFooter:
       (.damaged, "\"carpack repair\" puts right what can be, before anything is appended")
     default: (.damaged, nil)

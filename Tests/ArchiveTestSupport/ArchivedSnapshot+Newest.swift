@@ -9,7 +9,7 @@ extension ArchivedSnapshot {
   /// - Throws: ``SnapshotError`` if there is none or it cannot be used; `ArchiveError` if it is
   ///   damaged.
   package static func newest(in reader: ArchiveReader) throws -> ArchivedSnapshot {
-    if let head = reader.generation.head, reader.movedHeads.isEmpty {
+    if let head = reader.generation.head, try reader.movedHeads.isEmpty {
       return try ArchivedSnapshot(head.cid, in: reader)
     }
     let history = try SnapshotHistory(of: reader)

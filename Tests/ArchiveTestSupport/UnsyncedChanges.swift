@@ -55,13 +55,16 @@ struct UnsyncedChanges: Sendable {
 
   /// Every length the file had.
   private var lengths: [Int] {
-    [durable.count]
-      + changes.map { change in
-        switch change {
-        case .truncation(let size): size
-        case .write(let bytes, let offset): offset + bytes.count
-        }
+    var lengths = [durable.count]
+    for change in changes {
+      switch change {
+      case .truncation(let size): lengths.append(size)
+      // What is written in the middle makes nothing longer or shorter.
+      case .write(let bytes, let offset):
+        lengths.append(max(lengths.last ?? 0, offset + bytes.count))
       }
+    }
+    return lengths
   }
 
   /// How many times a sector was written.

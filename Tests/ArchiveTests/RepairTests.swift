@@ -1,8 +1,9 @@
-import Archive
 import ArchiveTestSupport
 import IPLD
 import TestSupport
 import Testing
+
+@testable import Archive
 
 @Suite struct `Repairing an archive` {
   /// An archive of several generations, in some of which segments are merged.
@@ -147,6 +148,71 @@ import Testing
       damaged[Int(head.frameOffset) + 20] ^= 1
       #expect(try repaired(archive, damaged).firstLost != nil)
       #expect(archive.storage.bytes.starts(with: damaged[..<Int(segment.offset)]))
+    }
+  }
+
+  /// The frame at `offset` with another number in it, and a checksum that holds.
+  private func resealed(_ bytes: [UInt8], _ offset: Int, at place: Int, _ value: [UInt8]) throws
+    -> [UInt8]
+  {
+    var bytes = bytes
+    let frame = try SkippableFrame(bytes.span, at: offset)
+    bytes.replaceSubrange(offset + place..<offset + place + value.count, with: value)
+    var checksum: [UInt8] = []
+    checksum.append(littleEndian: XXH64.hash(bytes[offset..<frame.end - 8].span))
+    bytes.replaceSubrange(frame.end - 8..<frame.end, with: checksum)
+    return bytes
+  }
+
+  @Test func `believes no count beyond what the file can hold`() throws {
+    let archive = try sample(0x4e9aa, generations: 5)
+    let bytes = archive.storage.bytes
+    var places: [(offset: Int, place: Int, length: Int)] = []
+    for generation in archive.generations {
+      let segment = Int(try #require(generation.segments.last).offset)
+      places += [48, 56, 64, 72, 80, 88, 128].map { (Int(generation.footerOffset), $0, 8) }
+      places += [(segment, 32, 8), (segment, 40, 4), (segment, 44, 4)]
+    }
+    for (offset, place, length) in places {
+      for shift in [20, 31, 44, 61, 63] where shift < 8 * length {
+        let value = (0..<length).map { UInt8(truncatingIfNeeded: (UInt64(1) << shift) >> (8 * $0)) }
+        let forged = try resealed(bytes, offset, at: place, value)
+        let comment: Comment = "2^\(shift) at \(place) of \(offset)"
+        archive.storage.bytes = forged
+        guard let reader = try? ArchiveReader(archive.storage.map()) else { continue }
+        _ = try reader.verify(workers: 1)
+        let found = try reader.surveyed()
+        #expect(found.sectionCount < UInt64(2 * bytes.count + 5000), comment)
+        for (cid, body) in archive.bodies {
+          #expect(try found.body(of: cid) == body, comment)
+        }
+        _ = try? ArchiveRepair.run(archive.storage)
+        let repaired = try ArchiveReader(archive.storage.map())
+        for (cid, body) in archive.bodies {
+          #expect(try repaired.body(of: cid) == body, comment)
+        }
+      }
+    }
+  }
+
+  @Test func `writes no footer that cannot be read`() throws {
+    let archive = try sample(0x4e9ab, generations: 6)
+    let bytes = archive.storage.bytes
+    for (number, generation) in archive.generations.enumerated() {
+      for later in archive.generations[(number + 1)...] {
+        for length in [100, 120, 128, 136] {
+          var damaged = bytes
+          let place = Int(generation.footerOffset)
+          let beginning = bytes[Int(later.footerOffset)..<Int(later.footerOffset) + length]
+          damaged.replaceSubrange(place..<place + length, with: beginning)
+          let report = try repaired(archive, damaged)
+          let comment: Comment = "\(length) bytes of \(later.number) over \(generation.number)"
+          #expect(report.firstLost == nil, comment)
+          let reader = try ArchiveReader(archive.storage.map())
+          #expect(reader.generation.head == archive.generations.last?.head, comment)
+          #expect(try reader.verify(workers: 1).isIntact, comment)
+        }
+      }
     }
   }
 }

@@ -39,12 +39,12 @@ struct SurveyAudit {
       if verification.isComplete { try compareSegments(in: file) }
     }
     noteFrames()
-    noteLandmarks()
+    noteLandmarks(in: file)
     if generation.number > 0 {
       checkFooters(in: file)
       if !segments.isEmpty { try checkHeads(in: file) }
     }
-    noteTail()
+    try noteTail(in: file)
     count()
     verification.sortFindings()
   }
@@ -88,12 +88,16 @@ struct SurveyAudit {
     isRepaired && (try? reader.read(cid) { _ in }) ?? false
   }
 
-  private mutating func noteLandmarks() {
+  private mutating func noteLandmarks(in file: Span<UInt8>) {
     for (_, landmark) in survey.landmarks where landmark.range.lowerBound < end {
       guard let flaw = landmark.flaw else { continue }
       let range = landmark.range
       if case .gap = landmark {
-        if foreignCount(range.clamped(to: 0..<end)) > 0 { verification.note(flaw) }
+        if foreignCount(range.clamped(to: 0..<end)) > 0
+          || isRepaired && SkippableFrame.wasVoid(range, in: file)
+        {
+          verification.note(flaw)
+        }
         continue
       }
       if case .void = landmark, !isRepaired { verification.supersededBytes += UInt64(range.count) }
@@ -120,10 +124,15 @@ struct SurveyAudit {
     return count
   }
 
-  private mutating func noteTail() {
+  private mutating func noteTail(in file: Span<UInt8>) throws {
     if generation.number == 0 { return verification.note(.noFooter, at: nil) }
     guard survey.limit > end else { return }
-    for footer in survey.movedFooters(after: generation.number) where footer.frame.offset >= end {
+    for beginning in survey.beginnings(in: file).dropFirst() {
+      verification.note(.furtherArchive, at: UInt64(beginning))
+    }
+    let moved = try survey.movedFooters(
+      after: generation.number, besides: reader.knownManifests)
+    for footer in moved where footer.frame.offset >= end {
       verification.note(.movedFooter, at: UInt64(footer.frame.offset))
     }
     verification.note(

@@ -30,6 +30,8 @@ public struct ArchiveError: Error, Equatable, Sendable, CustomStringConvertible 
     /// A footer that holds, and is not where it was written: bytes before it were inserted or
     /// removed.
     case movedFooter
+    /// Another archive begins behind the first, in the same file.
+    case furtherArchive
     /// Bytes that are no frame: how many.
     case foreignBytes(UInt64)
     /// The file has more frames than a file of its size can honestly have.
@@ -138,6 +140,7 @@ public struct ArchiveError: Error, Equatable, Sendable, CustomStringConvertible 
     case .damagedFooter: "a footer is damaged, and what it committed with it"
     case .notAnArchive: "the file is not a carpack archive"
     case .movedFooter: "bytes were inserted or removed before this footer"
+    case .furtherArchive: "another archive begins here, behind the first"
     case .foreignBytes(let count): "\(count) bytes are no part of the archive"
     case .tooManyFrames(let limit):
       "the archive has more than \(limit) frames, which its size does not suggest (--allow-large reads it)"
@@ -196,9 +199,9 @@ extension ArchiveError.Reason {
   /// Whether it says that bytes read from an archive are not what they must be.
   package var isDamage: Bool {
     switch self {
-    case .truncated, .noFooter, .damagedFooter, .notAnArchive, .malformedFooter, .damagedIndex,
-      .malformedFrame, .damagedFrame, .malformedSection, .damagedSection, .repeatedSection,
-      .unknownOrdinal, .lostSection, .bodyTooLarge:
+    case .truncated, .noFooter, .damagedFooter, .notAnArchive, .furtherArchive, .malformedFooter,
+      .damagedIndex, .malformedFrame, .damagedFrame, .malformedSection, .damagedSection,
+      .repeatedSection, .unknownOrdinal, .lostSection, .bodyTooLarge:
       true
     default: false
     }

@@ -104,10 +104,12 @@ extension DataFrame {
   /// Frame 0 of a file, and the CAR header that it holds, its varint in front.
   ///
   /// - Throws: ``ArchiveError`` if it is damaged, or does not hold one header and nothing else.
-  static func carHeader(in file: Span<UInt8>) throws(ArchiveError) -> (DataFrame, [UInt8]) {
-    let frame = try DataFrame(file, at: 0, limit: file.count)
+  static func carHeader(in file: Span<UInt8>, at offset: Int = 0) throws(ArchiveError)
+    -> (DataFrame, [UInt8])
+  {
+    let frame = try DataFrame(file, at: offset, limit: file.count)
     guard frame.isRaw, frame.rawChecksumHolds(in: file) else {
-      throw ArchiveError(.damagedFrame("it holds the CAR header"), offset: 0)
+      throw ArchiveError(.damagedFrame("it holds the CAR header"), at: offset)
     }
     let content = frame.rawContent(in: file)
     try checkHeader(content.span)

@@ -23,7 +23,10 @@ extension Footer {
     var place = start
     while let magic = ArchiveMagic.next(in: file, from: place) {
       // An error here says only that no frame begins at this place.
-      if let frame = try? SkippableFrame(file, at: magic - 8), frame.kind == SkippableFrame.footer {
+      // A whole one of an earlier generation is a copy.
+      if let frame = try? SkippableFrame(file, at: magic - 8), frame.kind == SkippableFrame.footer,
+        !frame.holds(in: file) || file.u64(frame.offset + 48) > generation?.number ?? 0
+      {
         found[frame.offset] = follows(generation, frame.offset, in: file)
       }
       place = magic + ArchiveMagic.length

@@ -126,65 +126,69 @@ package enum Footer {
     func u64(_ offset: Int) -> UInt64 { file.u64(start + offset) }
     func u32(_ offset: Int) -> UInt32 { file.u32(start + offset) }
     func u16(_ offset: Int) -> UInt16 { file.u16(start + offset) }
-    func malformed(_ what: String) -> ArchiveError {
-      ArchiveError(.malformedFooter(what), offset: place)
-    }
 
     guard u16(28) == majorVersion else {
       throw ArchiveError(.unsupportedVersion(u16(28)), offset: place)
     }
     let features = FeatureFlags(required: u64(32), optional: u64(40))
     try features.check(offset: place)
-    let (number, previous) = (u64(48), u64(56))
-    guard number >= 1 else { throw malformed("generations count from 1") }
-    guard (number == 1) == (previous == 0), previous < place else {
-      throw malformed("it names an impossible footer before it")
-    }
-    let (sectionCount, streamLength) = (u64(64), u64(72))
-    // Each section has an entry in an index segment before the footer, which takes bytes.
-    guard sectionCount <= place, streamLength < 1 << 62 else {
-      throw malformed("it counts more than the file can hold")
-    }
     guard let segmentCount = segmentCount(length: frame.length) else {
-      throw malformed("its length cannot be")
+      throw ArchiveError(.malformedFooter("its length cannot be"), offset: place)
     }
     var segments: [Generation.Segment] = []
-    var covered: UInt64 = 0
     for index in 0..<segmentCount {
       let at = segmentsOffset + index * segmentLength
-      let segment = Generation.Segment(
-        offset: u64(at), base: covered, sectionCount: u32(at + 8), frameCount: u32(at + 12),
-        checksum: u64(at + 16))
-      guard segment.offset < place, segment.sectionCount > 0 else {
-        throw malformed("it names an impossible index segment")
-      }
-      covered += UInt64(segment.sectionCount)
-      segments.append(segment)
+      segments.append(
+        Generation.Segment(
+          offset: u64(at), base: segments.last?.end ?? 0, sectionCount: u32(at + 8),
+          frameCount: u32(at + 12), checksum: u64(at + 16)))
     }
+    let generation = Generation(
+      number: u64(48), footerOffset: place, previousFooterOffset: u64(56) == 0 ? nil : u64(56),
+      committedLength: UInt64(frame.end), sectionCount: u64(64), streamLength: u64(72),
+      head: try head(file, start: start), segments: segments, minorVersion: u16(30),
+      features: features)
+    try check(generation)
+    return generation
+  }
+
+  /// Refuses numbers that no footer can have.
+  ///
+  /// - Throws: ``ArchiveError`` that says which.
+  static func check(_ generation: Generation) throws(ArchiveError) {
+    let place = generation.footerOffset
+    func malformed(_ what: String) -> ArchiveError {
+      ArchiveError(.malformedFooter(what), offset: place)
+    }
+    let (number, sectionCount) = (generation.number, generation.sectionCount)
+    guard number >= 1 else { throw malformed("generations count from 1") }
+    guard (number == 1) == (generation.previousFooterOffset == nil),
+      generation.previousFooterOffset ?? 0 < place
+    else { throw malformed("it names an impossible footer before it") }
+    // Each section has an entry in an index segment before the footer, which takes bytes.
+    guard sectionCount <= place, generation.streamLength < 1 << 62 else {
+      throw malformed("it counts more than the file can hold")
+    }
+    guard generation.segments.allSatisfy({ $0.offset < place && $0.sectionCount > 0 }) else {
+      throw malformed("it names an impossible index segment")
+    }
+    let covered = generation.segments.last?.end ?? 0
     guard covered == sectionCount else {
       throw malformed("its index segments cover \(covered) of \(sectionCount) sections")
     }
-    return Generation(
-      number: number, footerOffset: place, previousFooterOffset: number == 1 ? nil : previous,
-      committedLength: UInt64(frame.end), sectionCount: sectionCount, streamLength: streamLength,
-      head: try head(file, start: start, sectionCount: sectionCount), segments: segments,
-      minorVersion: u16(30), features: features)
+    if let head = generation.head, head.frameOffset >= place || head.ordinal >= sectionCount {
+      throw malformed("it places its manifest nowhere")
+    }
   }
 
-  private static func head(_ file: Span<UInt8>, start: Int, sectionCount: UInt64)
-    throws(ArchiveError) -> Generation.Head?
+  private static func head(_ file: Span<UInt8>, start: Int) throws(ArchiveError)
+    -> Generation.Head?
   {
-    let place = UInt64(start)
-    guard let head = headClaim(in: file, at: start), head.frameOffset > 0 else {
-      guard (88..<128).allSatisfy({ file[start + $0] == 0 }) else {
-        throw ArchiveError(.malformedFooter("it names a manifest and no place"), offset: place)
-      }
-      return nil
+    if let head = headClaim(in: file, at: start), head.frameOffset > 0 { return head }
+    guard (88..<128).allSatisfy({ file[start + $0] == 0 }) else {
+      throw ArchiveError(.malformedFooter("it names a manifest and no place"), at: start)
     }
-    guard head.frameOffset < place, head.ordinal < sectionCount else {
-      throw ArchiveError(.malformedFooter("it places its manifest nowhere"), offset: place)
-    }
-    return head
+    return nil
   }
 
   /// The bytes that say `generation`.

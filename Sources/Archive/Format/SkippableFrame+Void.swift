@@ -34,6 +34,17 @@ extension SkippableFrame {
     return range
   }
 
+  /// Whether bytes that are no frame were a void, whose magic or whose checksum does not hold.
+  static func wasVoid(_ range: Range<Int>, in file: Span<UInt8>) -> Bool {
+    guard file.firstWord(at: range.lowerBound) != voidMagic else { return true }
+    guard 2 * voidHeaderLength...DataFrame.longest ~= range.count else { return false }
+    var whole = file.array(range)
+    var magic: [UInt8] = []
+    magic.append(littleEndian: voidMagic)
+    whole.replaceSubrange(0..<magic.count, with: magic)
+    return voidTail(of: whole.span).elementsEqual(whole.suffix(8))
+  }
+
   /// What has to be written into `bytes`, at these offsets, to make them one void.
   ///
   /// - Parameter bytes: At least ``voidHeaderLength`` bytes, and fewer than 4 GiB.

@@ -19,11 +19,17 @@ extension ArchiveRepair {
     guard reader.generation.number > 0 else { return 0 }
     let damaged = try reader.damagedSections()
     let wanted = sources.isEmpty ? try reader.salvageable(damaged) : damaged + survey.lost
-    guard !wanted.isEmpty else { return 0 }
+    let places = Set(survey.frames.filter { !$0.isIntact }.map(\.offset))
+    // What was written again before its footer was made: only the footer says that it counts.
+    let isUnsaid =
+      !reader.generation.features.isRepaired
+      && survey.lost.joined().contains { reader.isSuperseded($0, places) }
+    guard !wanted.isEmpty || isUnsaid else { return 0 }
     var writer = try ArchiveWriter.reopen(storage)
     return try writer.orAbandon { writer in
       let count = try writer.heal(wanted, from: sources)
-      guard count > 0 else { return 0 }
+      guard count > 0 || isUnsaid else { return 0 }
+      writer.require(FeatureFlags.repaired)
       // Written again, it is in a frame of its own.
       var manifest = survey.newestNamed
       if let named = manifest,

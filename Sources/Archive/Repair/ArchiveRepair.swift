@@ -11,6 +11,7 @@ internal import IPLD
 /// 1. Bytes of a frame that holds are never written to, and never cut off.
 /// 2. Bytes that are no frame are written to only where it is certain that no section is lost with
 ///    them.
+/// 3. A file in which another archive begins is left alone.
 package struct ArchiveRepair {
   /// What was done.
   package struct Report: Equatable, Sendable {
@@ -85,6 +86,9 @@ package struct ArchiveRepair {
     _ = try ArchiveReader.lastGeneration(of: file)
     var survey = try Survey(file, limits: limits, progress: progress)
     guard survey.foundAnything else { throw ArchiveError(.notAnArchive) }
+    if let further = file.withBytes({ survey.beginnings(in: $0) }).dropFirst().first {
+      throw ArchiveError(.furtherArchive, at: further)
+    }
     report.wasDamaged = !(survey.isWhole && survey.isTiled)
     var restoring = GenerationRestoring(storage, survey)
     try file.withBytes { (bytes) throws in try restoring.run(in: bytes) }
@@ -219,7 +223,8 @@ extension Survey {
     return end
   }
 
-  /// Whether the live index names every frame that lies before the footer, and its checksums hold.
+  /// Whether the live index names every frame that lies before the footer, its checksums hold, and
+  /// nothing behind the footer stands for what it names elsewhere.
   fileprivate func isIndexed(
     _ generation: Generation?, _ index: ArchiveIndex?, in file: Span<UInt8>
   ) -> Bool {
@@ -227,8 +232,9 @@ extension Survey {
     var entries: [UInt64: FrameEntry] = [:]
     for entry in index.frames(in: file) { entries[entry.offset] = entry }
     return frames.allSatisfy { frame in
-      guard frame.offset < generation.footerOffset, frame.isIntact else { return true }
-      return entries[frame.offset] == frame.entry
+      guard frame.isIntact else { return true }
+      return frame.offset < generation.footerOffset
+        ? entries[frame.offset] == frame.entry : frame.firstOrdinal >= generation.sectionCount
     }
   }
 

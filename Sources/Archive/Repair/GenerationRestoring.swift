@@ -131,30 +131,52 @@ struct GenerationRestoring {
     ) { $0 + UInt64($1.contentSize) }
     let isDetermined =
       newFrames.allSatisfy(\.isIntact) && hasNoGapBefore(start) && segment.end == newEnd
+    let head = head(remainingAt: start, in: file)
+    var best: (made: Generation, bytes: [UInt8], alike: Int)?
+    for required in requiredFeatures {
+      let generation = try Generation(
+        after: previous, footerAt: UInt64(start), sectionCount: segment.end,
+        streamLength: streamLength, head: head, segments: live + [segment],
+        features: FeatureFlags(
+          required: required, optional: previous?.features.optional ?? 0))
+      // Only what reads back as a footer is written.
+      guard (try? Footer.check(generation)) != nil else { continue }
+      let bytes = try Footer.encode(generation)
+      let alike = bytes.indices.prefix(max(0, file.count - start)).count {
+        bytes[$0] == file[start + $0]
+      }
+      // Where data is lost, what is left of the footer has to agree: its checksum is that of all of
+      // it. Where none is, the features are those that it had before, unless most of what is left
+      // is as it would be with others.
+      let agrees =
+        start + length <= file.count && bytes.span.u64(length - 8) == file.u64(start + length - 8)
+      if agrees {
+        best = (generation, bytes, alike)
+        break
+      }
+      if isDetermined, best.map({ alike > $0.alike && 2 * alike > length }) ?? true {
+        best = (generation, bytes, alike)
+      }
+    }
+    guard let best else { return }
+    // What the footer vouches for has to be there before it is.
+    try storage.synchronize()
+    try storage.write(best.bytes.span, at: UInt64(start))
+    try storage.synchronize()
+    footers.append(UInt64(start))
+    end(best.made)
+  }
+
+  /// The required features that the next footer may have, those of the one before it first.
+  private var requiredFeatures: [UInt64] {
     let ofForm = form == .wide ? 0 : FeatureFlags.packedIndex
     let before = previous?.features.required ?? ofForm
     let (undigested, repaired) = (FeatureFlags.undigested, FeatureFlags.repaired)
-    let additions = [0, undigested, repaired, undigested | repaired]
-    for required in Set(additions.map { before | $0 } + [ofForm | repaired]).sorted() {
-      let generation = try Generation(
-        after: previous, footerAt: UInt64(start), sectionCount: segment.end,
-        streamLength: streamLength, head: head(remainingAt: start, in: file),
-        segments: live + [segment],
-        features: FeatureFlags(
-          required: required, optional: previous?.features.optional ?? 0))
-      let bytes = try Footer.encode(generation)
-      // Where data is lost, what is left of the footer has to agree: its checksum is that of all of
-      // it.
-      let agrees =
-        start + length <= file.count && bytes.span.u64(length - 8) == file.u64(start + length - 8)
-      guard isDetermined && required == before || agrees else { continue }
-      // What the footer vouches for has to be there before it is.
-      try storage.synchronize()
-      try storage.write(bytes.span, at: UInt64(start))
-      try storage.synchronize()
-      footers.append(UInt64(start))
-      return end(generation)
-    }
+    return [before]
+      + Set([
+        before | undigested, before | repaired, before | undigested | repaired, ofForm | repaired,
+      ])
+      .subtracting([before]).sorted()
   }
 
   /// Makes a segment and a footer, if together they are as long as the gap, or the remains of the
@@ -233,7 +255,8 @@ struct GenerationRestoring {
   private func head(remainingAt place: Int, in file: Span<UInt8>) -> Generation.Head? {
     let manifests = survey.manifests
     let meant = Footer.headClaim(in: file, at: place).flatMap { claim in
-      manifests.lazy.compactMap { survey.head($0) }.first(where: claim.means)
+      manifests.lazy.compactMap { survey.head($0) }
+        .first { claim.means($0) && $0.frameOffset < UInt64(place) }
     }
     return meant ?? survey.head(of: manifests, after: previous, in: firstFrame..<frameCount)
   }

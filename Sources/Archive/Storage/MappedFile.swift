@@ -11,6 +11,8 @@ package final class MappedFile: @unchecked Sendable {
   // Immutable after init, and the mapping is private to this object.
   @usableFromInline let address: UnsafeRawPointer?
   private let isMapping: Bool
+  /// The file that the bytes are a part of; nil if they are all of it.
+  private let whole: MappedFile?
   /// What bytes that lie elsewhere are fetched by; nil for what is here.
   @usableFromInline let fetched: FetchedFile?
   /// What tells that the file was cut off; nil if it is not guarded.
@@ -57,6 +59,7 @@ package final class MappedFile: @unchecked Sendable {
       count = length
       unsafe guarding = watchesWriter ? CutOffGuard.add(address, length: length) : nil
       isMapping = true
+      whole = nil
       fetched = nil
       if isReadAtOnce, length <= Self.maximumReadAtOnce, let address = unsafe address {
         unsafe SystemCalls.populate(address, length: length)
@@ -76,6 +79,7 @@ package final class MappedFile: @unchecked Sendable {
     unsafe self.address = address
     unsafe guarding = nil
     fetched = file
+    whole = nil
     count = length
     isMapping = true
     isBeingWritten = false
@@ -151,6 +155,7 @@ package final class MappedFile: @unchecked Sendable {
   package init(copying bytes: [UInt8]) {
     count = bytes.count
     isMapping = false
+    whole = nil
     fetched = nil
     unsafe guarding = nil
     isBeingWritten = false
@@ -164,8 +169,18 @@ package final class MappedFile: @unchecked Sendable {
     unsafe address = UnsafeRawPointer(copy.baseAddress)
   }
 
+  /// A part of a file, as if it were one; where the file lies elsewhere, it is fetched.
+  init(_ file: MappedFile, part: Range<Int>) {
+    file.withBytes { _ in }
+    let range = part.clamped(to: 0..<file.count)
+    unsafe address = file.address.map { unsafe $0 + range.lowerBound }
+    (whole, count, fileSize) = (file, range.count, UInt64(range.count))
+    (isMapping, fetched, isBeingWritten) = (false, nil, false)
+    unsafe guarding = nil
+  }
+
   deinit {
-    guard let address = unsafe address else { return }
+    guard let address = unsafe address, whole == nil else { return }
     unsafe guarding?.pointee.start.store(0, ordering: .releasing)
     if let fetched {
       unsafe fetched.unmap(address, length: count)

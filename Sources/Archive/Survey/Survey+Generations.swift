@@ -12,9 +12,11 @@ extension Survey {
 
   /// The newest manifest after what lies behind a footer, if it is made to count.
   ///
-  /// A manifest that names the head there was as the one before it becomes the head, if no data
-  /// follows it in its generation; so do several that lead from one to the other. A footer that
-  /// holds but was moved says which manifest was the newest up to there.
+  /// It is the end of the longest chain of manifests that goes on from the newest there was. Only
+  /// what ends its generation can be an end: no data follows it there, but other manifests may. The
+  /// others of the chain may lie anywhere, for a repair may have written them again. A footer that
+  /// holds but was moved says which manifest was the newest up to there, unless that leads to no
+  /// more than the last footer in place does.
   ///
   /// - Parameters:
   ///   - manifests: What may be manifests.
@@ -24,43 +26,56 @@ extension Survey {
   func head(
     of manifests: [Manifest], after generation: Generation?, in range: Range<Int>? = nil
   ) -> Generation.Head? {
-    let start = Int(generation?.committedLength ?? 0)
-    let first = frames.partitioningIndex { $0.offset >= UInt64(start) }
-    let landmarks = landmarks.filter { $0.landmark.range.lowerBound >= start }
-    var heads: [Int: (head: Generation.Head, previous: CID?)] = [:]
+    var followers: [CID?: [CID]] = [:]
     // The first in the file, of copies.
-    var named: [CID: Generation.Head] = [:]
+    var named: [CID: (head: Generation.Head, previous: CID?)] = [:]
     for manifest in manifests {
-      guard let head = self.head(manifest) else { continue }
-      heads[manifest.frame] = (head, manifest.shape.previous)
-      if named[head.cid] == nil { named[head.cid] = head }
+      guard let head = self.head(manifest), named[head.cid] == nil else { continue }
+      named[head.cid] = (head, manifest.shape.previous)
+      followers[manifest.shape.previous, default: []].append(head.cid)
     }
-    var head = generation?.head.map { named[$0.cid] ?? $0 }
-    var candidate: Generation.Head?
-    // A copy of an older part of the file says nothing new.
-    var newest = generation?.number ?? 0
-    var rest = range == nil ? landmarks[...] : []
-    func take(_ landmark: Landmark) {
-      if let found = candidate { head = found }
-      candidate = nil
-      guard case .footer(let footer) = landmark, !footer.isInPlace, footer.number > newest,
-        let cid = footer.head, let meant = named[cid]
-      else { return }
-      (head, newest) = (meant, footer.number)
+    var (newest, start) = (generation?.head, generation?.committedLength ?? 0)
+    let moved = movedFooters(after: generation?.number ?? 0) {
+      Set(sequence(first: newest?.cid) { $0.flatMap { named[$0]?.previous } }.compactMap(\.self))
     }
-    for number in range ?? first..<frames.count {
-      while let (count, landmark) = rest.first, count <= number {
-        rest.removeFirst()
-        take(landmark)
+    let last = moved.filter { $0.head.map { named[$0] != nil } ?? false }
+      .max { $0.number < $1.number }
+    if range == nil, let last {
+      (newest, start) = (last.head.flatMap { named[$0]?.head }, UInt64(last.frame.offset))
+    }
+    let place = frames.partitioningIndex { $0.offset >= start }
+    let ends = self.ends(manifests, in: range ?? place..<frames.count)
+    var end: (depth: Int, head: Generation.Head)?
+    var open = [(cid: newest?.cid, depth: 0)]
+    while let (cid, depth) = open.popLast() {
+      for next in followers[cid] ?? [] {
+        if let head = ends[next],
+          end.map({ ($0.depth, $0.head.frameOffset) < (depth + 1, head.frameOffset) }) ?? true
+        {
+          end = (depth + 1, head)
+        }
+        open.append((next, depth + 1))
       }
-      if let (found, previous) = heads[number], previous == (candidate ?? head)?.cid {
-        candidate = found
-      } else {
-        candidate = nil
-      }
     }
-    for (_, landmark) in rest { take(landmark) }
-    return candidate ?? head
+    return end?.head ?? newest.map { named[$0.cid]?.head ?? $0 }
+  }
+
+  /// The manifests that no data follows in their generations, among these frames.
+  private func ends(_ manifests: [Manifest], in range: Range<Int>) -> [CID: Generation.Head] {
+    let heads = Dictionary(
+      manifests.map { ($0.frame, head($0)) }, uniquingKeysWith: { first, _ in first })
+    let boundaries = Set(landmarks.map(\.frameCount))
+    var ends: [CID: Generation.Head] = [:]
+    var isEnd = true
+    for number in range.reversed() {
+      isEnd = isEnd || boundaries.contains(number + 1)
+      guard isEnd, let head = heads[number] ?? nil else {
+        isEnd = false
+        continue
+      }
+      ends[head.cid] = ends[head.cid] ?? head
+    }
+    return ends
   }
 }
 

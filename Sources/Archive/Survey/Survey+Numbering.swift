@@ -215,21 +215,23 @@ extension Survey.Frame {
 }
 
 extension Survey.Landmark {
-  /// How many ordinals there are up to here, if it says so.
+  /// How many ordinals there are up to here, if it says so and that can be: each section that it
+  /// counts takes bytes before it.
   fileprivate var tells: UInt64? {
+    let told: UInt64
     switch self {
-    case .segment(let segment): segment.end
-    case .footer(let footer): footer.sectionCount < 1 << 62 ? footer.sectionCount : nil
-    case .other, .void, .gap: nil
+    case .segment(let segment): told = segment.end
+    case .footer(let footer): told = footer.sectionCount
+    case .other, .void, .gap: return nil
     }
+    return told <= UInt64(range.lowerBound) ? told : nil
   }
 
-  /// Whether it stands where it was written, and does not say what cannot be: each section that it
-  /// counts takes bytes before it.
+  /// Whether it stands where it was written, and does not say what cannot be.
   fileprivate var isPlausible: Bool {
     switch self {
-    case .footer(let footer): footer.isInPlace && footer.sectionCount <= footer.frame.offset
-    case .segment(let segment): segment.base <= segment.frame.offset
+    case .footer(let footer): footer.isInPlace && tells != nil
+    case .segment: tells != nil
     case .other(_, let error): error == nil
     case .void, .gap: true
     }

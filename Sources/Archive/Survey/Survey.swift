@@ -55,14 +55,16 @@ package struct Survey: Sendable {
   package struct SeenFooter: Sendable {
     /// The frame it is.
     package let frame: SkippableFrame
-    /// Whether it stands where it was written.
-    package let isInPlace: Bool
-    /// What it says.
+    /// Where it was written, what its generation is, and what else it says.
+    let place: UInt64
     package let number: UInt64
     package let sectionCount: UInt64
     package let head: CID?
     /// How many bytes there were from the last index segment that it names to itself.
     package let segmentLength: UInt64
+
+    /// Whether it stands where it was written.
+    package var isInPlace: Bool { place == UInt64(frame.offset) }
   }
 
   /// What lies between data frames.
@@ -230,10 +232,19 @@ package struct Survey: Sendable {
   /// The footers of later generations than `number` that hold and do not stand where they were
   /// written.
   ///
-  /// One of an earlier generation is a copy of an older part of the file, such as a disk leaves
-  /// behind.
-  func movedFooters(after number: UInt64) -> [SeenFooter] {
-    footers.filter { !$0.isInPlace && $0.number > number }
+  /// One of an earlier generation, or one that names a manifest that is known, is of a copy of an
+  /// older part of the file, such as a disk leaves behind.
+  ///
+  /// - Parameters:
+  ///   - number: The number of the last generation in place.
+  ///   - known: The manifests to which its newest leads.
+  func movedFooters(after number: UInt64, besides known: () throws -> Set<CID>) rethrows
+    -> [SeenFooter]
+  {
+    let moved = footers.filter { !$0.isInPlace && $0.number > number }
+    if moved.isEmpty { return [] }
+    let known = try known()
+    return moved.filter { !($0.head.map(known.contains) ?? false) }
   }
 
   /// The footers that hold, in file order.
@@ -371,11 +382,10 @@ extension Survey.Landmark {
         guard Footer.segmentCount(length: frame.length) != nil else {
           throw ArchiveError(.malformedFooter("its length cannot be"), at: frame.offset)
         }
-        let own = file.u64(frame.end - Footer.trailerLength)
         let claim = Footer.headClaim(in: file, at: frame.offset)
         self = .footer(
           Survey.SeenFooter(
-            frame: frame, isInPlace: own == UInt64(frame.offset),
+            frame: frame, place: file.u64(frame.end - Footer.trailerLength),
             number: file.u64(frame.offset + 48), sectionCount: file.u64(frame.offset + 64),
             head: claim.flatMap { $0.frameOffset > 0 ? $0.cid : nil },
             segmentLength: Footer.lengthFromLastSegment(in: file, frame)))

@@ -29,23 +29,50 @@ extension ArchiveReader {
 
   /// The newest manifests by the footers that hold and do not stand where they were written, the
   /// newest first, and where these footers lie.
-  package var movedHeads: [(cid: CID, offset: UInt64)] { tail.map(movedHeads) ?? [] }
+  package var movedHeads: [(cid: CID, offset: UInt64)] {
+    get throws { try tail.map(movedHeads) ?? [] }
+  }
 
   /// The manifests that footers of later generations name, wherever these lie now, in a reader that
   /// a survey made.
-  package var laterHeads: Set<CID> { Set((survey.map(movedHeads) ?? []).map(\.cid)) }
+  package var laterHeads: Set<CID> {
+    get throws { Set(try (survey.map(movedHeads) ?? []).map(\.cid)) }
+  }
 
   /// Whether a footer may have stood behind the last that holds.
   package var mayHaveLostFooter: Bool {
-    let behind = Int(clamping: generation.committedLength)..<file.count
-    return !laterHeads.isEmpty
-      || file.withBytes(reading: [behind]) { bytes in
-        !Footer.remains(in: bytes, from: behind.lowerBound, after: generation).isEmpty
+    get throws {
+      let behind = Int(clamping: generation.committedLength)..<file.count
+      guard try laterHeads.isEmpty else { return true }
+      let whole = Set((tail ?? survey)?.footers.map(\.frame.offset) ?? [])
+      return file.withBytes(reading: [behind]) { bytes in
+        Footer.remains(in: bytes, from: behind.lowerBound, after: generation)
+          .contains { !whole.contains($0.offset) }
       }
+    }
   }
 
-  private func movedHeads(_ survey: Survey) -> [(cid: CID, offset: UInt64)] {
-    survey.movedFooters(after: generation.number).sorted { $0.number > $1.number }
+  private func movedHeads(_ survey: Survey) throws -> [(cid: CID, offset: UInt64)] {
+    try survey.movedFooters(after: generation.number, besides: knownManifests)
+      .sorted { $0.number > $1.number }
       .compactMap { footer in footer.head.map { ($0, UInt64(footer.frame.offset)) } }
+  }
+
+  /// The newest manifest, and those to which it leads.
+  ///
+  /// - Throws: ``ArchiveError`` if the file cannot be read.
+  func knownManifests() throws -> Set<CID> {
+    var known: Set<CID> = []
+    var next = generation.head?.cid
+    while let cid = next, known.insert(cid).inserted {
+      do {
+        let body = try body(of: cid, limit: ManifestShape.maximumLength)
+        next = body.flatMap { ManifestShape(cid, $0.span) }?.previous
+      } catch let error as ArchiveError where !error.isOfSystem {
+        // The chain ends where a manifest is damaged.
+        next = nil
+      }
+    }
+    return known
   }
 }

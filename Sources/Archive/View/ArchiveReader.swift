@@ -110,7 +110,10 @@ public final class ArchiveReader: Sendable {
       opening = Recovery(
         interruptedTail: UInt64(file.count) - generation.committedLength,
         rebuild: committed == nil ? .noFooter : nil,
-        isDamaged: !tail.movedFooters(after: generation.number).isEmpty)
+        isDamaged: try !tail.movedFooters(
+          after: generation.number,
+          besides: { try ArchiveReader(file, committed: generation).knownManifests() }
+        ).isEmpty)
     }
     var opened = committed.map(ArchiveIndex.openedRanges) ?? []
     if hasTail { opened.append(Int(committed?.committedLength ?? 0)..<file.count) }

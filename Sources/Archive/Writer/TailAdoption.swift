@@ -15,7 +15,7 @@ struct TailAdoption {
   let file: MappedFile
   /// What is committed in it; nil if nothing is.
   let committed: ArchiveReader?
-  /// Whether a tail is refused if adopting it would lose what is left of a damaged pack.
+  /// Whether what is left of torn packs is written again before they count no more.
   var keepsRemains = false
   /// Whether a tail is refused if adopting it would give sections other ordinals, which an order of
   /// blocks may name.
@@ -35,8 +35,13 @@ struct TailAdoption {
     var survey = try Survey(file, after: generation, limits: ArchiveLimits(allowsLarge: true))
     let older = (committed?.index.segments ?? []).map(\.frame.range)
     return try file.withBytes(reading: older + [survey.start..<file.count]) { (bytes) throws in
+      if let beginning = survey.beginnings(in: bytes).dropFirst().first {
+        throw ArchiveError(.furtherArchive, at: beginning)
+      }
+      // One that holds and was moved is no remains of one.
+      let whole = Set(survey.footers.map(\.frame.offset))
       let footers = Footer.remains(in: bytes, from: survey.start, after: generation)
-        .filter(\.isNext).map(\.offset)
+        .filter { $0.isNext && !whole.contains($0.offset) }.map(\.offset)
       let (dropped, supersedesDamage) = try dropped(of: survey)
       let last = survey.frames.indices.last { !dropped.contains($0) }
       // Where a footer was, nothing from there on counts.
@@ -45,12 +50,21 @@ struct TailAdoption {
       }
       let hasLost = survey.hasLost(dropped, before: first)
       let isTorn = last.map { survey.hasLost(dropped, before: $0 + 1, withVoids: true) } ?? false
-      guard survey.movedFooters(after: generation?.number ?? 0).isEmpty,
+      let moved = try survey.movedFooters(after: generation?.number ?? 0) {
+        try committed?.knownManifests() ?? []
+      }
+      guard moved.isEmpty,
         footers.isEmpty || !hasLost,
-        !survey.hasEndedGenerationBehindDamage(dropped),
-        !keepsRemains || survey.salvaged.isEmpty, !keepsOrdinals || !isTorn
+        survey.agreesWithSegments(without: dropped),
+        !keepsOrdinals || !isTorn
       else {
         throw ArchiveError(.damagedFooter, offset: footers.first.map { UInt64($0) } ?? start)
+      }
+      if keepsRemains, try writeRemains(of: survey, in: bytes) {
+        return try TailAdoption(
+          storage: storage, file: storage.map(), committed: committed,
+          keepsOrdinals: keepsOrdinals
+        ).run(carHeader: carHeader)
       }
       survey.drop(dropped)
       let head = isTorn ? generation?.head : try head(survey, claimedBy: footers, in: bytes)
@@ -143,6 +157,58 @@ struct TailAdoption {
     }
   }
 
+  /// Writes what is left of torn packs behind the last data frame, in frames that hold.
+  ///
+  /// - Returns: Whether anything was left that is not in the file otherwise.
+  private func writeRemains(of survey: Survey, in file: Span<UInt8>) throws -> Bool {
+    guard !survey.salvaged.isEmpty, var end = survey.frames.last?.end else { return false }
+    let wanted = Set(survey.salvaged.map(\.key))
+    var known: Set<CID> = []
+    for frame in survey.frames where frame.holdsSections {
+      for (index, key) in survey.keys(of: frame).enumerated() where wanted.contains(key) {
+        known.insert(try cid(ofSection: index, in: frame))
+      }
+    }
+    var (isCut, stored) = (false, [UInt8]())
+    func write(_ content: [UInt8]) throws {
+      guard !content.isEmpty else { return }
+      if !isCut { try storage.truncate(to: end) }
+      isCut = true
+      FrameEncoder().encode(content.span, level: 3, into: &stored)
+      try storage.write(stored.span, at: end)
+      end += UInt64(stored.count)
+    }
+    for (number, sections) in Dictionary(grouping: survey.salvaged, by: \.frame)
+      .sorted(by: { $0.key < $1.key })
+    {
+      let frame = survey.frames[number]
+      let pack = try DataFrame(
+        file, at: Int(frame.offset), limit: Int(frame.end), mayLackChecksum: true)
+      let decoded = DecodedFrame(
+        salvaging: FrameDecoder().salvage(pack, in: file), firstOrdinal: 0, place: frame.offset,
+        ArchiveError(.damagedFrame("it is torn")))
+      var content: [UInt8] = []
+      for section in sections {
+        let (cid, body) = try decoded.section(section.index)
+        let isKnown = try committed?.candidates(section.key).contains {
+          try committed?.intactCID(of: $0) == cid
+        }
+        guard isKnown != true, known.insert(cid).inserted else { continue }
+        let bytes = Array(decoded.bytes[decoded.range(section.index)])
+        let block = Array(decoded.bytes[body])
+        // A manifest has a frame for itself.
+        if ManifestShape(cid, block.span) != nil {
+          try write(bytes)
+        } else {
+          content += bytes
+        }
+      }
+      try write(content)
+    }
+    if isCut { try storage.synchronize() }
+    return isCut
+  }
+
   /// Makes what lies between the adopted frames and is not adopted count no more: nothing of it was
   /// ever committed.
   private func void(_ dropped: Set<Int>, before last: Int, in survey: Survey) throws {
@@ -229,17 +295,24 @@ extension Survey {
       }
   }
 
-  /// Whether a generation was ended behind a frame that does not hold: its index, and data behind
-  /// that.
+  /// Whether the index of each generation that was ended counts as many sections as there are
+  /// without the frames that are dropped.
   ///
-  /// Data follows only when a footer is on the medium, and with it everything before.
-  fileprivate func hasEndedGenerationBehindDamage(_ dropped: Set<Int>) -> Bool {
-    guard let first = frames.firstIndex(where: { !$0.isIntact }) else { return false }
-    return landmarks.contains { entry in
-      guard case .segment = entry.landmark else { return false }
-      return entry.frameCount > first && entry.frameCount < frames.count
-        && (entry.frameCount..<frames.count).contains { !dropped.contains($0) }
+  /// Data follows an index only when a footer is on the medium, and with it everything before: then
+  /// what is lost before it was committed, and the orders of blocks behind it count it. One that
+  /// counts no more than is committed is a copy.
+  fileprivate func agreesWithSegments(without dropped: Set<Int>) -> Bool {
+    guard let last = frames.indices.last(where: { !dropped.contains($0) }) else { return true }
+    var (next, count) = (0, firstOrdinal)
+    for (frameCount, landmark) in landmarks where frameCount <= last {
+      while next < frameCount {
+        if !dropped.contains(next) { count += UInt64(frames[next].sectionCount) }
+        next += 1
+      }
+      guard case .segment(let segment) = landmark, segment.end > firstOrdinal else { continue }
+      if segment.end != count { return false }
     }
+    return true
   }
 
   /// Leaves frames out, and numbers the sections of the others one after the other.

@@ -181,14 +181,36 @@ extension ArchivedSnapshot {
     return blocks
   }
 
+  /// The CAR header of an archive, and the commit that it names; where it is lost, one that names
+  /// the newest commit there is.
+  private static func beginning(of reader: ArchiveReader, _ blocks: LaidOutBlocks) throws
+    -> (header: [UInt8], root: CID)
+  {
+    do {
+      let header = try reader.carHeader
+      guard let root = try CARHeader(header.span).roots.first else { throw RepositoryError.noRoot }
+      return (header, root)
+    } catch let failure as ArchiveError where !failure.isOfSystem {
+      var newest: (rev: String, cid: CID)?
+      for number in blocks.numbers where blocks.cid(number).codec == .dagCBOR {
+        // What is no commit has another form.
+        let commit = blocks.withBody(number) { bytes in try? Commit(bytes) }
+        guard let commit, newest.map({ $0.rev <= commit.rev?.text ?? "" }) ?? true else { continue }
+        newest = (commit.rev?.text ?? "", blocks.cid(number))
+      }
+      guard let newest else { throw failure }
+      var header: [UInt8] = []
+      CARWriter.appendHeader(roots: [newest.cid], to: &header)
+      return (header, newest.cid)
+    }
+  }
+
   /// What can be said about the repository of an archive that has lost its manifest.
   ///
-  /// - Throws: `ArchiveError` or `RepositoryError` if not even the CAR header and the commit are
-  ///   left.
+  /// - Throws: `ArchiveError` or `RepositoryError` if no commit is left.
   package static func salvaged(from reader: ArchiveReader) throws -> ArchivedSnapshot {
-    let header = try reader.carHeader
-    guard let root = try CARHeader(header.span).roots.first else { throw RepositoryError.noRoot }
     let blocks = try LaidOutBlocks(reader, isHashing: true)
+    let (header, root) = try beginning(of: reader, blocks)
     let blockCount = blocks.numbers.count { blocks.cid($0).codec == .dagCBOR }
     let tree = RepositoryInspection(from: root, in: blocks)
     if let error = tree.commitError { throw error }

@@ -44,18 +44,14 @@ extension SnapshotHistory {
     guard opened.generation.number > 0, !listed.isEmpty else { return 0 }
     let history = try SnapshotHistory(of: opened)
     let reader = history.reader
-    let missing = try missing(listed, history, reader).filter { cid in
-      try !doubtful.contains(cid) || isWhole(cid, in: reader)
+    let missing = try missing(listed, history, reader).filter { entry in
+      try !doubtful.contains(entry.cid) || isWhole(entry.cid, in: reader)
     }
     guard !missing.isEmpty else { return 0 }
-    // In the order of the file, as they were listed.
-    let places = try (history.entries.map(\.cid) + missing).map {
-      ($0, try reader.ordinal(of: $0) ?? 0)
-    }
+    var all = history
+    all.place(missing)
     let vouched = Set(history.entries.filter(\.isVouched).map(\.cid))
-    let links = places.sorted { $0.1 < $1.1 }.map { cid, _ in
-      ChainLink(cid, isVouched: vouched.contains(cid))
-    }
+    let links = all.entries.map { ChainLink($0.cid, isVouched: vouched.contains($0.cid)) }
     var writer = try ArchiveWriter.reopen(storage)
     let generation = try writer.orAbandon { writer in
       try nameFound(links, in: SourceArchive(damaged: reader, history), with: &writer)
@@ -69,7 +65,7 @@ extension SnapshotHistory {
   /// they were whole once, and what they lack is damage.
   package var unfinished: Set<CID> {
     get throws {
-      guard !reader.mayHaveLostFooter else { return [] }
+      guard try !reader.mayHaveLostFooter else { return [] }
       return Set(try entries.filter { try !$0.isVouched && !reader.isCommitted($0.cid) }.map(\.cid))
     }
   }
@@ -93,7 +89,7 @@ extension SnapshotHistory {
   /// Those of the snapshots listed before that are not listed now, nor made again.
   private static func missing(
     _ listed: [SnapshotHistory.Entry], _ history: SnapshotHistory, _ reader: ArchiveReader
-  ) throws -> [CID] {
+  ) throws -> [SnapshotHistory.Entry] {
     var contents = ManifestContents(reader, history.entries)
     let known = Set(history.entries.map(\.cid))
     return try listed.filter { entry in
@@ -103,7 +99,7 @@ extension SnapshotHistory {
         return true
       }
       return try contents.same(as: snapshot) == nil
-    }.map(\.cid)
+    }
   }
 }
 

@@ -36,6 +36,8 @@ public struct SnapshotHistory: Sendable {
     public let rev: TID?
     /// The signed commit.
     public let commit: CID
+    /// The manifest before it; nil if it is the first.
+    package let previous: CID?
     /// When it was made, in RFC 3339; cut off if it is longer than that can be.
     public let createdAt: String
     /// The same as a moment; nil if it is none.
@@ -116,7 +118,7 @@ public struct SnapshotHistory: Sendable {
   /// manifest, the one that a survey of the whole file made.
   package private(set) var reader: ArchiveReader
   /// The snapshots, the oldest first.
-  public private(set) var entries: [Entry] = []
+  public internal(set) var entries: [Entry] = []
   /// Where the history could not be followed, the newest first.
   public private(set) var breaks: [Break] = []
   /// The newest snapshot that a footer leads to; where none does, the newest that was found.
@@ -130,141 +132,30 @@ public struct SnapshotHistory: Sendable {
   package init(of reader: ArchiveReader, limit: Int = Self.maximumCount) throws {
     self.reader = reader
     var generations = GrowthLog()
+    var walk = ManifestWalk(reader, limit)
     var sound: UInt64?
-    if reader.generation.number > 0 || !reader.movedHeads.isEmpty {
+    let moved = try reader.movedHeads
+    if reader.generation.number > 0 || !moved.isEmpty {
       generations = GrowthLog(of: reader, limit: limit)
       if let error = generations.failure {
         breaks.append(Break(reason: .damagedFooter(error), after: nil))
       }
-      let heads = reader.movedHeads + generations.heads
-      sound = try follow(reader, heads, limit)
-      if breaks.contains(where: \.isOfManifest) {
+      let heads = moved + generations.heads
+      sound = try walk.follow(heads)
+      if walk.breaks.contains(where: \.isOfManifest) {
         // What is not where the index says may be elsewhere.
         self.reader = try reader.surveyed()
-        (entries, breaks) = ([], breaks.filter { !$0.isOfManifest })
-        sound = try follow(self.reader, heads, limit)
+        walk = ManifestWalk(self.reader, limit)
+        sound = try walk.follow(heads)
       }
     }
-    entries.reverse()
-    try addFound(in: self.reader, behind: sound ?? 0, limit)
-    if !breaks.isEmpty || entries.contains(where: { !$0.isVouched }) { try sort(in: self.reader) }
+    entries = walk.entries.reversed()
+    let found = try walk.find(laterCandidates(in: self.reader, behind: sound ?? 0), sound != nil)
+    breaks += walk.breaks
+    place(found)
     for index in entries.indices {
-      entries[index].number = index + 1
       entries[index].bytesAdded = generations.bytesAdded(
         by: entries[index].cid, after: index > 0 ? entries[index - 1].cid : nil)
-    }
-  }
-
-  /// Walks the chain of manifests, and where it is broken goes on with the next that a footer
-  /// names, or that was found in the file, whichever is the newest.
-  ///
-  /// A manifest that was made again stands for the one it was made of, and forgets what came before
-  /// that, if its own chain leads to its beginning.
-  ///
-  /// - Parameters:
-  ///   - reader: The archive.
-  ///   - heads: The newest manifests by the footers, the newest first, and where each footer lies.
-  ///   - limit: How many snapshots are listed.
-  /// - Returns: Where the footer lies from which the chain leads to its beginning; nil if none
-  ///   does.
-  private mutating func follow(
-    _ reader: ArchiveReader, _ heads: [(cid: CID, offset: UInt64)], _ limit: Int
-  ) throws -> UInt64? {
-    var starts = heads.map { (cid: $0.cid, offset: $0.offset, isVouched: true) }
-    // The manifests that were looked at, and whether the chain from there leads to its beginning.
-    var seen: [CID: Bool] = [:]
-    var contents = ManifestContents(reader)
-    while !starts.isEmpty {
-      let head = starts.removeFirst()
-      guard seen[head.cid] == nil else { continue }
-      let breakCount = breaks.count
-      var chain: [CID] = []
-      let first = entries.count
-      var next: CID? = head.cid
-      var isAgain = false
-      while let cid = next, !isAgain, seen[cid] == nil {
-        seen[cid] = false
-        chain.append(cid)
-        guard entries.count < limit else {
-          note(.tooMany)
-          return head.offset
-        }
-        next = nil
-        do {
-          let snapshot = try ArchivedSnapshot.manifest(cid, in: reader)
-          next = snapshot.previous
-          if breakCount > 0, let known = try contents.same(as: snapshot) {
-            isAgain = known
-            continue
-          }
-          var entry = Entry(cid, snapshot)
-          entry.isVouched = entry.isVouched && head.isVouched
-          entries.append(entry)
-          if entries.count % 128 == 0 { reader.releasePages() }
-        } catch let error as ArchiveError {
-          note(.damagedManifest(cid, error))
-        } catch let error as SnapshotError {
-          note(.unusableManifest(cid, error))
-        }
-      }
-      let isSound =
-        breaks.count == breakCount && (isAgain || next.map { seen[$0] ?? false } ?? true)
-      if isSound { for cid in chain { seen[cid] = true } }
-      // What older footers name and an unbroken chain passes by has been forgotten on purpose.
-      if isSound, head.isVouched { return head.offset }
-      if breakCount == 0 {
-        // What was found is worth the search only now.
-        let found = try reader.manifestCandidates.map {
-          (cid: $0.cid, offset: $0.frameOffset, isVouched: false)
-        }
-        starts = (starts + found).sorted { $0.offset > $1.offset }
-      }
-      for entry in entries[first...] { contents.note(entry.cid, entry.commit, isSound: isSound) }
-    }
-    return nil
-  }
-
-  private mutating func note(_ reason: Break.Reason) {
-    breaks.append(Break(reason: reason, after: entries.last?.cid))
-  }
-
-  /// Adds what was found in the file and no footer leads to, each where it belongs by its place.
-  ///
-  /// - Parameter footer: Where the footer lies from which a sound chain leads to its beginning:
-  ///   what lies before it and is not on the chain has been forgotten.
-  private mutating func addFound(
-    in reader: ArchiveReader, behind footer: UInt64, _ limit: Int
-  ) throws {
-    let candidates = try laterCandidates(in: reader, behind: footer)
-    guard !candidates.isEmpty else { return }
-    var known = Set(entries.map(\.cid))
-    var contents = ManifestContents(reader, entries)
-    var found: [Entry] = []
-    // The newest first: it stands for those that were made again.
-    for candidate in candidates.reversed() where known.insert(candidate.cid).inserted {
-      guard entries.count + found.count < limit else {
-        note(.tooMany)
-        break
-      }
-      guard let snapshot = try Self.manifest(candidate, in: reader),
-        try contents.same(as: snapshot) == nil
-      else { continue }
-      contents.note(candidate.cid, snapshot.commit)
-      var entry = Entry(candidate.cid, snapshot)
-      entry.isVouched = false
-      found.append(entry)
-    }
-    entries += found.reversed()
-  }
-
-  /// A manifest that was found; nil if it only has the shape of one.
-  private static func manifest(
-    _ candidate: Generation.Head, in reader: ArchiveReader
-  ) throws -> Snapshot? {
-    do {
-      return try ArchivedSnapshot.manifest(candidate.cid, in: reader)
-    } catch is SnapshotError {
-      return nil
     }
   }
 
@@ -281,12 +172,13 @@ public struct SnapshotHistory: Sendable {
     }
     var known = Set(later.map(\.cid))
     known.insert(newest.cid)
-    let named = reader.laterHeads
+    let named = try reader.laterHeads
     let moved = candidates.filter {
       $0.frameOffset < footer && $0.ordinal >= reader.generation.sectionCount
     }
     for candidate in moved.sorted(by: { $0.ordinal < $1.ordinal }) {
-      guard let snapshot = try Self.manifest(candidate, in: reader),
+      let snapshot = try unlessDamaged { try ArchivedSnapshot.manifest(candidate.cid, in: reader) }
+      guard let snapshot,
         snapshot.previous.map(known.contains) ?? false || named.contains(candidate.cid)
       else { continue }
       known.insert(candidate.cid)
@@ -294,20 +186,13 @@ public struct SnapshotHistory: Sendable {
     }
     return later.sorted { $0.ordinal < $1.ordinal }
   }
-
-  /// Puts the snapshots into the order in which their manifests lie in the file.
-  private mutating func sort(in reader: ArchiveReader) throws {
-    let placed = try entries.map { ($0, try reader.ordinal(of: $0.cid) ?? 0) }
-    entries = placed.enumerated()
-      .sorted { ($0.element.1, $0.offset) < ($1.element.1, $1.offset) }.map(\.element.0)
-  }
 }
 
 extension SnapshotHistory.Entry {
   /// What is kept of a manifest.
   package init(_ cid: CID, _ snapshot: Snapshot) {
     (self.cid, did, handle) = (cid, snapshot.did, snapshot.handle)
-    (rev, commit) = (snapshot.rev, snapshot.commit)
+    (rev, commit, previous) = (snapshot.rev, snapshot.commit, snapshot.previous)
     createdAt = String(snapshot.createdAt.prefix(Moment.maximumLength))
     moment = Moment(snapshot.createdAt)
     (counts, blobs, isComplete) = (snapshot.counts, snapshot.blobs, snapshot.isComplete)
@@ -315,37 +200,6 @@ extension SnapshotHistory.Entry {
     remains = snapshot.remains
     (carByteCount, carSHA256) = (snapshot.car.byteCount, snapshot.car.sha256)
     isVouched = !snapshot.isUnvouched
-  }
-}
-
-/// Tells whether a manifest says something that no other says: one that was made again differs only
-/// in the manifest before it and in where its blocks lie.
-struct ManifestContents {
-  private let reader: ArchiveReader
-  /// The manifests of each commit whose contents have not been read.
-  private var unread: [CID: [(manifest: CID, isSound: Bool)]] = [:]
-  /// Whether the chain of a manifest with this content leads to its beginning.
-  private var contents: [CID: Bool] = [:]
-
-  init(_ reader: ArchiveReader, _ entries: [SnapshotHistory.Entry] = []) {
-    self.reader = reader
-    for entry in entries { note(entry.cid, entry.commit) }
-  }
-
-  mutating func note(_ manifest: CID, _ commit: CID, isSound: Bool = false) {
-    unread[commit, default: []].append((manifest, isSound))
-  }
-
-  /// Whether the chain of a manifest that says the same leads to its beginning; nil if none says
-  /// the same.
-  mutating func same(as snapshot: Snapshot) throws -> Bool? {
-    for (other, isSound) in unread.removeValue(forKey: snapshot.commit) ?? [] {
-      // What cannot be read says nothing.
-      guard let other = try? ArchivedSnapshot.manifest(other, in: reader) else { continue }
-      let content = try other.content()
-      contents[content] = contents[content] ?? false || isSound
-    }
-    return contents[try snapshot.content()]
   }
 }
 

@@ -85,9 +85,9 @@ extension SequenceArchive {
       }
     }
     guard !found.whole.isEmpty else { return }
-    let last = file
+    let last = (file, isGlued)
     try repairIntoNew()
-    file = last
+    (file, isGlued) = last
     steps.removeLast()
     try change("repair at the end") { storage in try ArchiveRepair.repair(storage).damage }
     let repaired = MemoryStorage(file)

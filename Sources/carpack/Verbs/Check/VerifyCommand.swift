@@ -88,8 +88,7 @@ struct VerifyCommand: ReportingCommand, ConfigurableOptions {
     if json { try rendering.printJSON() } else { rendering.printText(common, isOne: isOne) }
     Console.flush()
     return .worst(
-      report.verdict.status, report.doubts.isEmpty ? .success : .notGenuine,
-      try expectedHead(opened, report), requiredLevel(opened, report))
+      report.status, try expectedHead(opened, report), requiredLevel(opened, report))
   }
 
   private func expectedHead(_ opened: OpenedArchive, _ report: SnapshotVerifier.Report) throws
@@ -144,13 +143,16 @@ struct VerifyCommand: ReportingCommand, ConfigurableOptions {
   }
 }
 
-extension SnapshotVerifier.Verdict {
-  fileprivate var status: ExitStatus {
-    switch self {
-    case .intact: .success
-    case .incomplete: .incomplete
-    case .damaged: .damaged
-    }
+extension SnapshotVerifier.Report {
+  /// The exit status that says what verifying came to.
+  var status: ExitStatus {
+    let status: ExitStatus =
+      switch verdict {
+      case .intact: .success
+      case .incomplete: .incomplete
+      case .damaged: .damaged
+      }
+    return .worst(status, doubts.isEmpty ? .success : .notGenuine)
   }
 }
 

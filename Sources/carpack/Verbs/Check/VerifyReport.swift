@@ -38,9 +38,7 @@ struct VerifyReport {
     }
     // Success is quiet.
     guard !common.quiet || report.verdict != .intact || !report.doubts.isEmpty else { return }
-    let isDoubtful = report.verdict != .damaged && !report.doubts.isEmpty
-    let verdict = isDoubtful ? Console.red("not genuine") : Self.coloured(report.verdict)
-    Console.print("\(opened.name): \(verdict)")
+    Console.print("\(opened.name): \(Self.headline(report))")
     guard isOne else { return }
     for line in fileLines + snapshotLines { Console.print("  \(line)") }
     printLevels()
@@ -53,6 +51,12 @@ struct VerifyReport {
         "hint: \"carpack repair --from COPY\" or \"carpack backup\" write again what is damaged; \"carpack repair -o NEW\" makes a new archive of what is left"
       )
     }
+  }
+
+  /// What verifying an archive came to, in a word.
+  static func headline(_ report: SnapshotVerifier.Report) -> String {
+    let isDoubtful = report.verdict != .damaged && !report.doubts.isEmpty
+    return isDoubtful ? Console.red("not genuine") : coloured(report.verdict)
   }
 
   /// Prints what is proven of the snapshots that decide.

@@ -6,6 +6,7 @@ internal import Reports
 internal import Snapshots
 internal import SystemPackage
 internal import Terminal
+internal import Verification
 
 /// `carpack repair -o`: a new archive of what is left.
 extension RepairCommand {
@@ -17,19 +18,19 @@ extension RepairCommand {
     let copier = ArchiveCopier(
       level: compression.level, observer: ProgressLine.observer(quiet: common.quiet))
     let reader = try ArchiveReader.opening(file, limits.limits, store)
-    let report = try ArchiveReader.checkingFetched([reader]) {
-      try copier.salvage(reader, to: target, by: provenance) {
+    let (report, verification) = try ArchiveReader.checkingFetched([reader]) {
+      try copier.salvage(reader, to: target, by: provenance, verifier: verifier) {
         Interruption.removeIfInterrupted($0.string)
       }
     }
     Interruption.removeIfInterrupted(nil)
     Console.endProgress()
     if json {
-      Self.salvageReport.print((output, report))
+      Self.salvageReport.print((output, report, verification))
     } else {
       printText(report, output, all: "carpack repair --json --force \(file) -o \(output)")
     }
-    if !report.isWhole { throw ExitStatus.incomplete }
+    try end(with: verification, of: output, report.isWhole ? .success : .incomplete)
   }
 
   /// Prints what was saved, and the first of what was not.
@@ -74,12 +75,17 @@ extension RepairCommand {
       + (snapshot.loss.remains.map { "; \($0.sentence)" } ?? "")
   }
 
-  static let salvageReport = Report<(file: String, all: ArchiveCopier.SalvageReport)>(
+  static let salvageReport = Report<
+    (file: String, all: ArchiveCopier.SalvageReport, verification: SnapshotVerifier.Report)
+  >(
     "salvage", "`carpack repair -o`."
   ) {
     ArchiveFields.file { $0.file }
     Field("bytes", "the size of the new archive") { $0.all.generation?.committedLength ?? 0 }
     ArchiveFields.head { $0.all.generation?.head?.cid }
+    Field("verdict", "what verifying it came to", .one(of: SnapshotVerifier.Verdict.self)) {
+      $0.verification.verdict.rawValue
+    }
     Field("lostSections", "sections that are lost") { $0.all.lostSectionCount }
     Field("lost", "these, the first of them") { $0.all.lostSections.map { "\($0)" } }
     Field("lostSnapshots", "snapshots that are lost") { $0.all.lostSnapshots }

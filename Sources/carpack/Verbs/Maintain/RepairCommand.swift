@@ -6,6 +6,7 @@ internal import Remote
 internal import Reports
 internal import SystemPackage
 internal import Terminal
+internal import Verification
 
 /// `carpack repair`: what can be made right again is, and nothing else is touched.
 struct RepairCommand: ReportingCommand {
@@ -66,7 +67,7 @@ struct RepairCommand: ReportingCommand {
       let report: ArchiveRepair.Outcome
       do {
         report = try ArchiveRepair.repair(
-          storage, from: sources, limits: limits.limits,
+          storage, from: sources, limits: limits.limits, verifier: try verifier,
           observer: ProgressLine.observer(quiet: common.quiet))
       } catch let error as ArchiveError where error.reason == .noFooter {
         throw Failure(
@@ -77,10 +78,30 @@ struct RepairCommand: ReportingCommand {
       // What could not be fetched is not lost.
       for source in sources { try source.checkFetched() }
       if json { Self.report.print((file, report)) } else { printText(report, file) }
-      guard let damage = report.damage else { return try pointToMerge(file, copies) }
-      Failure("\(file): \(damage)", hint: try hint(on: file, copies), status: .damaged).say()
-      throw ExitStatus.damaged
+      if let damage = report.damage {
+        Failure("\(file): \(damage)", hint: try hint(on: file, copies), status: .damaged).say()
+      } else {
+        try pointToMerge(file, copies)
+      }
+      try end(with: report.verification, of: file)
     }
+  }
+
+  /// Verifies what was written, as "carpack verify" does.
+  var verifier: SnapshotVerifier {
+    get throws {
+      SnapshotVerifier(
+        judging: (try Host.unixTime, nil), observer: ProgressLine.observer(quiet: common.quiet))
+    }
+  }
+
+  /// Says what verifying came to, and ends with that.
+  func end(with report: SnapshotVerifier.Report, of file: String, _ status: ExitStatus = .success)
+    throws
+  {
+    for (_, why) in report.doubts { Console.say(.notGenuine, why) }
+    common.say("\(file): \(VerifyReport.headline(report))")
+    try ExitStatus.worst(status, report.status).finish()
   }
 
   private static let newArchive =
@@ -157,5 +178,8 @@ struct RepairCommand: ReportingCommand {
     Field("snapshotsFound", "snapshots that no footer led to") { $0.all.namedCount }
     Field("lostSections", "sections that are lost") { $0.all.archive.lostSectionCount }
     Field("lost", "what is damaged still") { $0.all.damage }
+    Field(
+      "verdict", "what verifying it came to", .one(of: SnapshotVerifier.Verdict.self)
+    ) { $0.all.verification.verdict.rawValue }
   }
 }

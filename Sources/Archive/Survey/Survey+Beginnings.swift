@@ -1,0 +1,74 @@
+internal import IPLD
+
+/// Several archives in one file, each behind the other: as a stream of zstd that is lawful.
+///
+/// The numbers of each count from its own beginning, so none of them means anything in another.
+extension Survey {
+  /// Where archives begin; one that was not glued to another begins at 0 only.
+  ///
+  /// One begins with a frame that holds a CAR header, where a footer behind it was written as far
+  /// behind the beginning of its file as it lies behind that frame; or where the archive before it
+  /// ends and such a footer is the first of its archive, or the header another one. Where all
+  /// such footers are those of the archive before it, it is a copy of that, such as a disk leaves
+  /// behind.
+  func beginnings(in file: Span<UInt8>) -> [Int] {
+    // By how far footers were moved.
+    var moved: [Int: [SeenFooter]] = [:]
+    var ends: [Int: Int] = start > 0 ? [start: 0] : [:]
+    for footer in footers {
+      let (offset, place) = (footer.frame.offset, footer.place)
+      guard place <= UInt64(offset) else { continue }
+      let shift = offset - Int(place)
+      ends[footer.frame.end] = shift
+      moved[shift, default: []].append(footer)
+    }
+    var headers: [Int: [CID]] = [:]
+    for frame in frames where !frame.isIntact && frame.offset > 0 {
+      headers[Int(frame.offset)] = Self.roots(at: Int(frame.offset), in: file)
+    }
+    var beginnings = [0]
+    for place in Set(headers.keys).union(ends.keys).sorted() where place < limit {
+      let before = beginnings[beginnings.count - 1]
+      let (roots, followsEnd) = (headers[place], ends[place] == before)
+      let counted = (moved[place] ?? []).filter { $0.frame.offset > place }
+      let isOther = roots != nil && roots != Self.roots(at: before, in: file)
+      var isCopy = !counted.isEmpty
+      for footer in counted {
+        let range = footer.frame.range
+        let twin = range.lowerBound - place + before..<range.upperBound - place + before
+        isCopy = isCopy && file.extracting(twin).equals(file.extracting(range))
+      }
+      guard !isCopy else { continue }
+      let hasFirst = counted.contains { $0.number == 1 }
+      if roots != nil && !counted.isEmpty || followsEnd && (isOther || hasFirst) {
+        beginnings.append(place)
+      }
+    }
+    return beginnings
+  }
+
+  /// The roots of the CAR header that a frame holds; nil if it holds none.
+  private static func roots(at place: Int, in file: Span<UInt8>) -> [CID]? {
+    // An error here says only that none is there.
+    guard let (_, content) = try? DataFrame.carHeader(in: file, at: place),
+      let header = try? CARHeader(content.span), header.length == content.count
+    else { return nil }
+    return header.roots
+  }
+}
+
+extension ArchiveReader {
+  /// The archives that lie in the file, each behind the other, by surveys of all of them; nearly
+  /// always one.
+  ///
+  /// - Throws: ``ArchiveError`` if one cannot be read.
+  package func parts() throws -> [ArchiveReader] {
+    let reader = try surveyed()
+    guard let survey = reader.survey ?? reader.tail, survey.start == 0 else { return [reader] }
+    let beginnings = file.withBytes { bytes in survey.beginnings(in: bytes) }
+    guard beginnings.count > 1 else { return [reader] }
+    return try zip(beginnings, beginnings.dropFirst() + [file.count]).map { start, end in
+      try ArchiveReader(MappedFile(file, part: start..<end), limits: limits).surveyed()
+    }
+  }
+}
