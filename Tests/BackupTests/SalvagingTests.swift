@@ -1,5 +1,4 @@
 import ATProtocol
-import Archive
 import Copying
 import Foundation
 import IPLD
@@ -9,6 +8,8 @@ import SystemPackage
 import TestSupport
 import Testing
 import Verification
+
+@testable import Archive
 
 @Suite struct `A new archive of what is left` {
   private static let options = RepositoryPacker.Options(
@@ -140,5 +141,61 @@ import Verification
   @Test func `of something that is no archive is refused`() throws {
     let folder = try TemporaryFolder()
     #expect(throws: (any Error).self) { try salvage([1, 2, 3], in: folder) }
+  }
+}
+
+@Suite struct `A new archive of one generation` {
+  @Test func `whose manifest and first frame are lost has what is left`() throws {
+    var random = SeededGenerator(printing: 0x5a1_0003)
+    var series = try Series()
+    var alice = try TestRepository(posts: 120)
+    let blob = random.bytes(100_000)
+    try alice.add("app.bsky.feed.post/b", blob: .blob(blob), size: blob.count)
+    try series.pack(alice.car(), blobs: ["1": blob])
+    let head = try #require(try series.reader.generation.head)
+    var damaged = try series.bytes
+    for place in Int(head.frameOffset)..<damaged.count { damaged[place] = 0 }
+    for place in 0..<72 { damaged[place] = 0 }
+    let path = FilePath(try series.folder.write("damaged.car.zst", damaged))
+    let new = FilePath(series.folder.file("new.car.zst"))
+    let options = RepositoryPacker.Options(
+      tool: "tests", createdAt: "2026-05-05T05:05:05Z", hostSystem: "Linux", milliseconds: { 0 })
+    let report = try ArchiveCopier().salvage(
+      ArchiveReader(path: path), into: FileStorage.openOrCreate(new), by: options.provenance)
+    #expect(report.snapshots.count == 1 && !report.isWhole)
+    let reader = try ArchiveReader(path: new)
+    let verified = try SnapshotVerifier().verify(reader, .full)
+    #expect(verified.verdict != .damaged, "\(verified.damage)")
+    #expect(try reader.body(of: .blob(blob)) == blob)
+    let entry = try #require(try SnapshotHistory(of: reader).newest)
+    #expect(entry.counts.records == 121)
+  }
+
+  @Test func `of which every commit is lost has each of its snapshots`() throws {
+    var series = try Series()
+    var alice = try TestRepository(posts: 40)
+    for (number, rev) in ["2x", "3x", "4x"].enumerated() {
+      alice.rev = "3lscuqc52or\(rev)"
+      try alice.add("app.bsky.feed.like/\(number)", ["n": .integer(Int128(number))])
+      try series.pack(alice.car())
+    }
+    let reader = try series.reader
+    var damaged = try series.bytes
+    let commits = try series.heads.map { try ArchivedSnapshot($0, in: reader).snapshot.commit }
+    for frame in try Survey(MappedFile(copying: damaged)).frames {
+      let range = Int(frame.offset)..<Int(frame.end)
+      let ordinals = frame.firstOrdinal..<frame.firstOrdinal + UInt64(frame.sectionCount)
+      let isHit = try ordinals.contains { commits.contains(try reader.section(at: $0).cid) }
+      if isHit { for place in range.dropFirst(9) { damaged[place] = 0x55 } }
+    }
+    let path = FilePath(try series.folder.write("damaged.car.zst", damaged))
+    let new = FilePath(series.folder.file("new.car.zst"))
+    let options = RepositoryPacker.Options(
+      tool: "tests", createdAt: "2026-05-05T05:05:05Z", hostSystem: "Linux", milliseconds: { 0 })
+    let report = try ArchiveCopier().salvage(
+      ArchiveReader(path: path), into: FileStorage.openOrCreate(new), by: options.provenance)
+    #expect(report.snapshots.compactMap(\.old) == series.heads)
+    let entries = try SnapshotHistory(of: ArchiveReader(path: new)).entries
+    #expect(entries.compactMap(\.rev?.text) == ["3lscuqc52or2x", "3lscuqc52or3x", "3lscuqc52or4x"])
   }
 }

@@ -99,6 +99,23 @@ import Testing
     #expect(history.entries.last?.isVouched == true)
   }
 
+  @Test func `in which bytes that count no more are changed is damaged`() throws {
+    let landmarks = try Survey(MappedFile(copying: mended)).landmarks
+    let voids = landmarks.compactMap {
+      if case .void(let range) = $0.landmark { range } else { nil }
+    }
+    let void = try #require(voids.first)
+    for place in [0, 3, 5, 8, void.count / 2, void.count - 1] {
+      var damaged = mended
+      damaged[void.lowerBound + place] ^= 1
+      let reader = try ArchiveReader(MappedFile(copying: damaged))
+      #expect(try SnapshotVerifier().verify(reader, .full).verdict == .damaged, "byte \(place)")
+      let storage = MemoryStorage(damaged)
+      #expect(try ArchiveRepair.repair(storage).damage == nil, "byte \(place)")
+      try check(storage, "byte \(place) of a void, repaired")
+    }
+  }
+
   @Test func `keeps the order of its snapshots when the power goes in the next write`() throws {
     var random = SeededGenerator(printing: 0x5ec0_2002)
     var next = try TestRepository(posts: 30)
