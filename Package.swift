@@ -239,7 +239,8 @@ let package = Package(
     .suite("FleetTests", backup + ["Fleet", "ObjectStore", "StandIn"]),
     // Fails, cuts and kills in every place: what was committed has to survive. `make torture` runs
     // them for longer.
-    .suite("TortureTests", backup + ["ArchiveTestSupport"], isOptimised: true),
+    .suite(
+      "TortureTests", backup + ["ArchiveTestSupport", "Failures", "Terminal"], isOptimised: true),
     // Runs the built command on the sessions in Tests/Transcripts.
     .suite("CommandTests", snapshots + ["ArchiveTestSupport"]),
   ],

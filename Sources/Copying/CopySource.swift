@@ -17,7 +17,9 @@ struct CopySource {
   /// The blocks whose links have been followed.
   var followed: BlockSet
   /// Sections that are made again: manifests, and pages of their orders.
-  var replaced: Set<UInt64> = []
+  ///
+  /// One that was written again in a repair has several ordinals.
+  var replaced: Set<CID> = []
   /// For each section its new ordinal.
   private var ordinals: [UInt64]
   /// The same for sections whose ordinals are lost with damage before them.
@@ -85,7 +87,9 @@ struct CopySource {
   }
 
   /// How many sections are neither in the new archive nor made again.
-  var leftOutCount: Int { ordinals.count { $0 >= Self.lost } - replaced.count { self[$0] == nil } }
+  var leftOutCount: Int {
+    ordinals.count { $0 >= Self.lost } - replaced.compactMap(ordinal).count { self[$0] == nil }
+  }
 
   /// The order in the new archive of sections that have been copied.
   func newOrder(_ order: BlockOrder) throws -> BlockOrder {
@@ -108,6 +112,14 @@ struct CopySource {
 
   /// The ordinal of a section; nil if it is not there.
   func ordinal(of cid: CID) -> UInt64? { blocks.number(of: cid).map(blocks.ordinal) }
+
+  /// Whether the sections with these ordinals are as many and as long as those of a CAR.
+  func has(_ car: Snapshot.CARDescription, at order: BlockOrder) -> Bool {
+    // It throws for nothing else.
+    (try? blocks.checkAmount(
+      of: order.runs, count: car.sectionCount, byteCount: car.byteCount,
+      headerLength: car.header.count)) != nil
+  }
 
   /// Walks the tree of a commit, of which only the sections of an order count as there, if one is
   /// given.

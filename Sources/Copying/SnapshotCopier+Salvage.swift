@@ -19,12 +19,16 @@ extension SnapshotCopier {
     for ordinal in (listed?.runs ?? []).joined() where sources[source][ordinal] != nil {
       left.append(ordinal)
     }
-    if left == listed { return (left, nil) }
+    let car = archived.snapshot.car
+    if left == listed {
+      if sources[source].has(car, at: left) { return (left, nil) }
+      // They are others, for nothing in the file told their ordinals.
+      left = BlockOrder()
+    }
     for ordinal in sources[source].reachable(from: archived.snapshot.commit, besides: left) {
       try copy([ordinal..<ordinal + 1], from: source, limit: .max)
       if sources[source][ordinal] != nil { left.append(ordinal) }
     }
-    let car = archived.snapshot.car
     var hash = SHA256()
     var byteCount = UInt64(car.header.count)
     hash.update(car.header.span)

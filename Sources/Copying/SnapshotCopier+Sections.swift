@@ -43,8 +43,8 @@ extension SnapshotCopier {
     }
   }
 
-  /// Copies sections that follow one another.
-  mutating func copy(_ ordinals: Range<UInt64>, from source: Int) throws {
+  /// Copies sections that follow one another; as the rest without those that are made again.
+  mutating func copy(_ ordinals: Range<UInt64>, from source: Int, isRest: Bool = false) throws {
     let archive = sources[source].archive
     var next = ordinals.lowerBound
     while next < ordinals.upperBound {
@@ -54,6 +54,10 @@ extension SnapshotCopier {
         return try archive.reading {
           try archive.reader.forEachSection(in: rest) { section in
             (current, next) = (section, section.ordinal)
+            if isRest, sources[source].replaced.contains(section.cid) {
+              (current, next) = (nil, section.ordinal + 1)
+              return false
+            }
             guard isWanted(section.cid, section.ordinal, source) else { return false }
             let known = try Self.writing {
               try writer.begin(section.cid, length: section.bodyLength)
@@ -83,13 +87,7 @@ extension SnapshotCopier {
   mutating func copyRest(of source: Int) throws {
     let end = sources[source].capacity
     for run in sources[source].untouched(of: [0..<end]) {
-      var start = run.lowerBound
-      // Bookkeeping that is made again divides the runs.
-      for ordinal in run where sources[source].replaced.contains(ordinal) {
-        try copy(start..<ordinal, from: source)
-        start = ordinal + 1
-      }
-      try copy(start..<run.upperBound, from: source)
+      try copy(run, from: source, isRest: true)
       observer(Progress(stage: "salvaging", done: min(run.upperBound, end), total: end))
     }
   }

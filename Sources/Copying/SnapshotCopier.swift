@@ -95,7 +95,7 @@ struct SnapshotCopier: ~Copyable {
     new.snapshot.isUnvouched = !isVouched
     // The manifest and the pages of its order are made again.
     let made = [archived.cid].compactMap(\.self) + archived.snapshot.car.pages
-    sources[source].replaced.formUnion(made.compactMap(sources[source].ordinal))
+    sources[source].replaced.formUnion(made)
     observer(Progress(stage: "copying", done: writer.bytesWritten, total: 0))
     return (try chain.append(new.snapshot, sources[source].newOrder(car.order)), new.loss)
   }

@@ -35,6 +35,12 @@ package struct ArchivePull: Sendable {
     server = try RemoteArchive.reader(address, store, network)
   }
 
+  /// A pull from another kind of server, for tests.
+  init(from server: any RangeReader, to path: FilePath, replaces: Bool) {
+    (self.server, self.path, self.replaces) = (server, path, replaces)
+    (address, observer) = (server.name, { _ in })
+  }
+
   /// Pulls.
   ///
   /// | the file | is |

@@ -10,7 +10,7 @@ package import TestSupport
 package enum Torture {
   /// How many tests share the time, each case of those that have several counted; each is given as
   /// much of it as the cores can spare.
-  private static let testCount = 23.0
+  private static let testCount = 25.0
 
   /// How long all of them together go on; nil for the few rounds of every day.
   package static let seconds: Double? =

@@ -53,6 +53,8 @@ struct GenerationRestoring {
     }
     try pass(survey.frames.count, in: file)
     try restore(isLast: true, in: file)
+    // The segment that was made last may have its footer already.
+    if !segments.isEmpty { try storage.synchronize() }
   }
 
   /// Passes data frames, which end what can have been an index or a footer.

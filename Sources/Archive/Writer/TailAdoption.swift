@@ -71,6 +71,7 @@ struct TailAdoption {
       if generation == nil, head == nil { try checkHeader(survey, carHeader, in: bytes) }
       guard let last else {
         try storage.truncate(to: max(start, UInt64(survey.header?.frame.end ?? 0)))
+        try storage.synchronize()
         return 0
       }
       try void(dropped, before: last, in: survey)

@@ -76,6 +76,26 @@ import Testing
     #expect(try ZstdProgram.accepts(copy.string), comment)
   }
 
+  @Test func `is salvaged after its manifests were mended, each of which it holds twice then`()
+    throws
+  {
+    for (range, sections) in try frames() where series.heads.contains(sections[0]) {
+      var damaged = bytes
+      damaged[range.lowerBound + range.count / 2] ^= 1
+      try write(damaged)
+      let copy = try ArchiveReader(MappedFile(copying: bytes))
+      _ = try ArchiveRepair.repair(FileStorage.open(series.path), from: [copy])
+      let new = FilePath(series.folder.file("new.car.zst"))
+      let options = RepositoryPacker.Options(
+        tool: "tests", createdAt: "2026-05-05T05:05:05Z", hostSystem: "Linux", milliseconds: { 0 })
+      let report = try ArchiveCopier().salvage(
+        series.reader, into: FileStorage.openOrCreate(new), by: options.provenance)
+      #expect(report.isWhole && report.snapshots.count == series.heads.count)
+      let salvaged = try ArchiveReader(path: new)
+      #expect(try SnapshotVerifier().verify(salvaged, .full).verdict == .intact)
+    }
+  }
+
   @Test func `is mended by packing what it was packed from`() throws {
     let manifests = Set(series.heads)
     for (range, sections) in try frames() where manifests.isDisjoint(with: sections) {

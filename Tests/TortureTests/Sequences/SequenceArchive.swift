@@ -1,0 +1,113 @@
+import Archive
+import ArchiveTestSupport
+import Files
+import Foundation
+import IPLD
+import Packing
+import Snapshots
+import SystemPackage
+import TestSupport
+
+/// An archive to which things are done one after the other, what is beside it on the disk, and what
+/// was done so far in words.
+struct SequenceArchive {
+  let folder: TemporaryFolder
+  var random: SeededGenerator
+  var states = PackedStates()
+  var account: SequenceAccount
+  /// Other accounts, of which other archives are.
+  private var others: [SequenceAccount]
+  /// The archive.
+  var file: [UInt8] = []
+  /// A copy of it, made when it was whole.
+  var copy: [UInt8] = []
+  /// What it was some generations before, of which it is the continuation.
+  var older: [UInt8] = []
+  /// What was done, each in words.
+  var steps: [String] = []
+  /// What was wrong though it could be gone on with.
+  var failures: [String] = []
+  /// Whether something was put beside an archive in one file, which repairing may leave alone.
+  var isGlued = false
+  /// How many things were done of each kind, and what came of them.
+  var counts: [String: Int] = [:]
+  private var minutes = 0
+
+  /// An archive of one generation to eight.
+  init(_ random: SeededGenerator) throws {
+    self.random = random
+    folder = try TemporaryFolder()
+    account = try SequenceAccount("a", &self.random)
+    others = [try SequenceAccount("b", &self.random), try SequenceAccount("c", &self.random)]
+    let count = 1 + Int(self.random.next() % 8)
+    let place = Int(self.random.next() % UInt64(count))
+    var states: [[UInt8]] = []
+    (file, account) = try build(account, generations: count) { states.append($0) }
+    older = states[place]
+    copy = self.random.next() % 3 == 0 ? older : file
+    steps.append(
+      "an archive of \(count) generations, \(file.count) bytes; the copy has \(copy.count), the older piece \(older.count)"
+    )
+  }
+
+  /// Packs so many states into a new archive.
+  ///
+  /// - Returns: The archive, and the account as it is then.
+  private mutating func build(
+    _ account: SequenceAccount, generations: Int, _ note: ([UInt8]) -> Void = { _ in }
+  ) throws -> ([UInt8], SequenceAccount) {
+    var account = account
+    let storage = MemoryStorage()
+    for number in 0..<generations {
+      let isFill = number > 0 && account.hasLate && random.next() % 4 == 0
+      let state = try isFill ? account.filled() : account.next(&random)
+      try prepare(state)
+      try pack(state, into: storage, options(startsOver: number == 0))
+      note(storage.bytes)
+    }
+    return (storage.bytes, account)
+  }
+
+  /// An archive of another account, which goes on from one archive to the next.
+  mutating func otherArchive() throws -> [UInt8] {
+    let place = Int(random.next() % 2)
+    let count = 1 + Int(random.next() % 3)
+    let (bytes, other) = try build(others[place], generations: count)
+    others[place] = other
+    return bytes
+  }
+
+  // MARK: Packing
+
+  /// Has a state ready to be packed: notes what it is, and puts its blobs into the folder.
+  mutating func prepare(_ state: SequenceAccount.State) throws {
+    try states.note(state.car)
+    minutes += 1
+    let blobs = folder.file("blobs")
+    if FileManager.default.fileExists(atPath: blobs) {
+      try FileManager.default.removeItem(atPath: blobs)
+    }
+    try FileManager.default.createDirectory(atPath: blobs, withIntermediateDirectories: true)
+    for (number, blob) in state.blobs.enumerated() { try folder.write("blobs/\(number)", blob) }
+  }
+
+  /// How a state is packed now.
+  func options(startsOver: Bool = false) -> RepositoryPacker.Options {
+    let time = Date(timeIntervalSince1970: 1_750_000_000 + 60 * Double(minutes))
+    var options = RepositoryPacker.Options(
+      tool: "tests", createdAt: time.formatted(.iso8601), hostSystem: "Linux",
+      milliseconds: { 0 })
+    options.startsOver = startsOver
+    return options
+  }
+
+  /// Packs a state that was prepared.
+  func pack(
+    _ state: SequenceAccount.State, into storage: any ArchiveStorage,
+    _ options: RepositoryPacker.Options
+  ) throws {
+    _ = try RepositoryPacker(options).pack(
+      InputFile(MappedFile(copying: state.car), named: "repo.car"),
+      folders: [BlobFolder(folder.file("blobs"))], into: storage)
+  }
+}

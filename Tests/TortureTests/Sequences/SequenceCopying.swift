@@ -1,0 +1,94 @@
+import Archive
+import ArchiveTestSupport
+import Copying
+import Failures
+import Files
+import Packing
+import Snapshots
+import SystemPackage
+import Terminal
+import TestSupport
+import Verification
+
+/// Verbs that make a new archive of the old one, which stays until the new one has its name.
+extension SequenceArchive {
+  /// Runs a verb that makes a new file in the place of the old one.
+  mutating func renew(
+    _ words: String, with other: [UInt8]? = nil,
+    _ verb: (FilePath, ArchiveCopier) throws -> Void
+  ) throws {
+    let path = FilePath(try folder.write("a.car.zst", file))
+    let found = SequenceFindings(file, states)
+    let names = folder.names()
+    if random.next() % 2 == 0 {
+      let interruption = SequenceInterruption(&random)
+      var storages: [InterruptedStorage] = []
+      let copier = ArchiveCopier(storage: { target in
+        let storage = interruption.storage(over: try target.storage())
+        storages.append(storage)
+        return storage
+      })
+      do {
+        try verb(path, copier)
+      } catch {
+        if storages.contains(where: \.isReached) {
+          steps.append("\(words), interrupted by \(interruption): \(error)")
+          counts["interrupted by \(interruption.kind.rawValue)", default: 0] += 1
+          if interruption.kind == .fullDisk,
+            (error as? any Explained)?.explanation.status == .damaged
+          {
+            throw Unexpected("a full disk is called damage: \(error)")
+          }
+        }
+        guard try folder.read("a.car.zst") == file, folder.names() == names else {
+          throw Unexpected("\(words), interrupted, changes the old file or leaves another")
+        }
+      }
+    }
+    // If it was not interrupted it is done once more.
+    do {
+      try verb(path, ArchiveCopier())
+    } catch {
+      steps.append("\(words): refused: \(error)")
+      counts["refused", default: 0] += 1
+      guard try folder.read("a.car.zst") == file, folder.names() == names else {
+        throw Unexpected("\(words), refused, changes the old file or leaves another")
+      }
+      let verdict = try verdict(of: file)
+      // What an unfinished write has left is taken over first.
+      if verdict == .intact { throw Unexpected("\(words) refuses an intact archive: \(error)") }
+      return
+    }
+    let new = try folder.read("a.car.zst")
+    guard new != file else {
+      steps.append("\(words): nothing to save")
+      return
+    }
+    file = new
+    steps.append("\(words): done")
+    isGlued = false
+    try requireCopied(found, words)
+    if let other { try requireCopied(SequenceFindings(other, states), words) }
+  }
+
+  /// Repairs into a new file, which takes the place of the old one.
+  mutating func repairIntoNew() throws {
+    let words = "repair -o NEW"
+    let found = SequenceFindings(file, states)
+    let storage = MemoryStorage()
+    do {
+      let reader = try ArchiveReader(MappedFile(copying: file))
+      _ = try ArchiveCopier().salvage(reader, into: storage, by: options().provenance)
+    } catch {
+      steps.append("\(words): refused: \(error)")
+      guard found.manifests.isEmpty || isGlued else {
+        throw Unexpected("(P) \(words) refuses an archive of which something is left: \(error)")
+      }
+      return
+    }
+    file = storage.bytes
+    isGlued = false
+    steps.append("\(words): done")
+    try requireCopied(found, words, isSalvage: true)
+  }
+}

@@ -1,0 +1,172 @@
+import ATProtocol
+import Archive
+import ArchiveTestSupport
+import Files
+import IPLD
+import Snapshots
+import Verification
+
+/// What a sequence requires of an archive, by what a forward walk found intact.
+///
+/// - (P) What is intact can be read.
+/// - (Q) No archive is called intact of which that is not true, and none not genuine.
+/// - (S) Snapshots are listed in the order of their revisions.
+struct SequenceFindings {
+  /// A snapshot of which everything is intact.
+  typealias Whole = (manifest: CID, did: DID, digest: SHA256Digest)
+
+  let walk: ForwardWalk
+  let states: PackedStates
+  /// The manifests that were found, whether their snapshots are whole or not.
+  private(set) var manifests: [CID: Snapshot] = [:]
+  /// The snapshots of which everything was found.
+  private(set) var whole: [Whole] = []
+
+  init(_ bytes: [UInt8], _ states: PackedStates) {
+    walk = ForwardWalk(bytes)
+    self.states = states
+    for cid in walk.alone where cid.codec == .dagCBOR {
+      // Whether it is a manifest is the question.
+      guard let body = walk.bodies[cid], let snapshot = try? Snapshot(body.span) else { continue }
+      manifests[cid] = snapshot
+    }
+    whole = walk.alone.compactMap { whole($0, with: nil) }
+  }
+
+  /// The snapshot of a manifest, if everything of it was found here or in a copy.
+  private func whole(_ manifest: CID, with copy: Self?) -> Whole? {
+    func has(_ cid: CID) -> Bool { walk.bodies[cid] != nil || copy?.walk.bodies[cid] != nil }
+    guard let snapshot = manifests[manifest], let digest = snapshot.car.sha256,
+      let known = states[digest], known.blocks.allSatisfy(has)
+    else { return nil }
+    var next: Snapshot? = snapshot
+    for _ in 0..<40 {
+      guard let current = next, current.car.pages.allSatisfy(has) else { return nil }
+      guard let base = current.car.base else { return (manifest, snapshot.did, digest) }
+      next = manifests[base] ?? copy?.manifests[base]
+    }
+    return nil
+  }
+
+  /// Requires of an archive that was repaired from a copy, and of which nothing is said to be
+  /// damaged, that it has all that the manifests here need and the copy has.
+  func requireHealed(of bytes: [UInt8], from copy: Self) throws {
+    let history = try SnapshotHistory(of: ArchiveReader(MappedFile(copying: bytes)))
+    for cid in walk.alone where walk.beforeLastFooter.contains(cid) {
+      if let snapshot = whole(cid, with: copy) { try requireListed(snapshot, in: history) }
+    }
+  }
+
+  /// Requires of an archive that it gives back what was found in another, or in itself.
+  ///
+  /// - Parameters:
+  ///   - bytes: The archive.
+  ///   - sections: The sections that have to be there; nil for all that were found.
+  ///   - proven: What is known to be given back.
+  func require(of bytes: [UInt8], sections: Set<CID>? = nil, besides proven: Self? = nil) throws {
+    let wanted = walk.bodies.filter { cid, _ in
+      sections?.contains(cid) != false && proven?.walk.bodies[cid] == nil
+    }
+    let snapshots = whole.filter { snapshot in
+      proven?.whole.contains { $0.did == snapshot.did && $0.digest == snapshot.digest } != true
+    }
+    guard !wanted.isEmpty || !snapshots.isEmpty else { return }
+    let reader = try ArchiveReader(MappedFile(copying: bytes))
+    for (cid, body) in wanted {
+      let read: [UInt8]?
+      do {
+        read = try reader.body(of: cid)
+      } catch {
+        throw Unexpected("(P) the section \(cid) is intact and cannot be read: \(error)")
+      }
+      guard read == body else {
+        let what = manifests[cid] != nil ? "manifest" : "section"
+        throw Unexpected("(P) the \(what) \(cid) is intact and is not found")
+      }
+    }
+    guard !snapshots.isEmpty else { return }
+    let history = try SnapshotHistory(of: reader)
+    for snapshot in snapshots { try requireListed(snapshot, in: history) }
+  }
+
+  private func requireListed(_ snapshot: Whole, in history: SnapshotHistory) throws {
+    let listed = history.entries.filter {
+      $0.did == snapshot.did && $0.carSHA256 == snapshot.digest
+    }
+    guard let entry = listed.last else {
+      throw Unexpected(
+        "(P) the snapshot \(manifests[snapshot.manifest]?.createdAt ?? "") of \(snapshot.did), \(snapshot.manifest), is whole and not listed"
+      )
+    }
+    let restored = try RestoredRepository(ArchivedSnapshot(entry.cid, in: history.reader))
+    guard restored.withBytes({ $0.array }) == states[snapshot.digest]?.car else {
+      throw Unexpected(
+        "(P) the snapshot \(entry.createdAt) of \(snapshot.did) is whole and its CAR is not given back: \(restored.flaw ?? "another CAR")"
+      )
+    }
+  }
+
+  /// Requires of the archive's verdict that it is true.
+  ///
+  /// - Returns: The verdict; and what was found in the archive, if all of it is given back.
+  @discardableResult
+  static func requireTruth(of bytes: [UInt8], _ states: PackedStates) throws
+    -> (verdict: SnapshotVerifier.Verdict, proven: Self?)
+  {
+    let reader = try ArchiveReader(MappedFile(copying: bytes))
+    let report = try SnapshotVerifier().verify(reader, .full)
+    let history = try SnapshotHistory(of: reader)
+    try requireOrder(of: history)
+    // Of what an unfinished write has left it says that it is not looked at.
+    guard report.verdict != .damaged, report.archive.worst != .interruptedTail else {
+      return (report.verdict, nil)
+    }
+    let found = SequenceFindings(bytes, states)
+    do {
+      if let place = found.walk.damagedVoids.first {
+        throw Unexpected("the checksum of the void at \(place) does not hold")
+      }
+      try found.require(of: bytes)
+      for entry in history.entries where entry.isVouched {
+        try found.requireBlobs(of: entry, in: history.reader)
+      }
+    } catch {
+      throw Unexpected("(Q) \(report.verdict), and yet: \(error)")
+    }
+    return (report.verdict, found)
+  }
+
+  /// Of the blobs that a snapshot refers to, each is listed as missing or can be read.
+  private func requireBlobs(of entry: SnapshotHistory.Entry, in reader: ArchiveReader) throws {
+    guard let digest = entry.carSHA256, let known = states[digest] else { return }
+    if !whole.contains(where: { $0.digest == digest }) {
+      let restored = try RestoredRepository(ArchivedSnapshot(entry.cid, in: reader))
+      guard restored.withBytes({ $0.array }) == known.car else {
+        throw Unexpected("the CAR of \(entry.createdAt) is not given back")
+      }
+    }
+    var missing = 0
+    for blob in known.blobs where try reader.body(of: blob) == nil { missing += 1 }
+    guard missing <= entry.blobs.missing else {
+      throw Unexpected(
+        "\(missing) blobs of \(entry.createdAt) cannot be read, and \(entry.blobs.missing) are said to be missing"
+      )
+    }
+  }
+
+  private static func requireOrder(of history: SnapshotHistory) throws {
+    if let disruption = history.disruptions.first {
+      throw Unexpected(
+        "(Q) not genuine: snapshot \(history.entries[disruption.after].number) is called a \(disruption.kind)"
+      )
+    }
+    var last: [DID: TID] = [:]
+    for entry in history.entries where entry.isVouched {
+      guard let rev = entry.rev else { continue }
+      if let before = last[entry.did], before.text > rev.text {
+        throw Unexpected("(S) \(rev) is listed behind \(before)")
+      }
+      last[entry.did] = rev
+    }
+  }
+}

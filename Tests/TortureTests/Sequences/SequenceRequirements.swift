@@ -1,0 +1,109 @@
+import Archive
+import ArchiveTestSupport
+import Copying
+import IPLD
+import Snapshots
+import TestSupport
+import Verification
+
+/// What is required of the file after each verb, and at the end of a sequence.
+extension SequenceArchive {
+  func verdict(of bytes: [UInt8]) throws -> SnapshotVerifier.Verdict? {
+    do {
+      let reader = try ArchiveReader(MappedFile(copying: bytes))
+      return try SnapshotVerifier().verify(reader, .full).verdict
+    } catch is ArchiveError {
+      return nil
+    }
+  }
+
+  /// Whatever an interrupted or refused verb did, nothing that was intact is lost by it.
+  func requireNothingLost(_ found: SequenceFindings, _ kept: Set<CID>?, _ words: String)
+    throws
+  {
+    let after = ForwardWalk(file)
+    for cid in found.walk.bodies.keys where kept?.contains(cid) != false {
+      guard after.bodies[cid] != nil else {
+        throw Unexpected("(P) \(words): the section \(cid) was intact, and is not any more")
+      }
+    }
+  }
+
+  /// Requires everything of the file that a verb has left.
+  func require(
+    _ found: SequenceFindings, _ kept: Set<CID>?, _ copy: SequenceFindings? = nil,
+    damage: String?, _ words: String
+  ) throws {
+    do {
+      let (verdict, proven) = try SequenceFindings.requireTruth(of: file, states)
+      // Only repairing has to find what is left of damaged frames; that it is there is enough for
+      // other verbs, as long as verifying says that there is damage.
+      let isLeft = verdict == .damaged && !words.hasPrefix("repair")
+      if isLeft { try requireNothingLost(found, kept, words) }
+      try found.require(of: file, sections: isLeft ? [] : kept, besides: proven)
+      if let copy, damage == nil { try found.requireHealed(of: file, from: copy) }
+      if words.hasPrefix("repair"), (verdict == .damaged) != (damage != nil) {
+        throw Unexpected(
+          "(Q) it ends with \(damage.map { "\"\($0)\"" } ?? "nothing damaged"), and verify says \(verdict)"
+        )
+      }
+    } catch let error as Unexpected {
+      throw Unexpected("after \(words): \(error)")
+    }
+  }
+
+  /// Requires of a new file that everything is in it that a copy keeps.
+  func requireCopied(
+    _ found: SequenceFindings, _ words: String, isSalvage: Bool = false
+  ) throws {
+    do {
+      var sections = Set(found.walk.bodies.keys)
+      if isSalvage {
+        sections.subtract(found.manifests.keys)
+        for manifest in found.manifests.values { sections.subtract(manifest.car.pages) }
+      } else {
+        sections = Set(found.whole.flatMap { states[$0.digest]?.blobs ?? [] })
+          .intersection(sections)
+      }
+      let (verdict, proven) = try SequenceFindings.requireTruth(of: file, states)
+      try found.require(of: file, sections: sections, besides: proven)
+      if verdict == .damaged { throw Unexpected("(Q) the new file is damaged") }
+    } catch let error as Unexpected {
+      throw Unexpected("after \(words): \(error)")
+    }
+  }
+
+  /// Requires of the file, whatever it has become, that its verdict is true, and that it can be
+  /// repaired in either way and be gone on with.
+  mutating func requireEnd() throws {
+    let found = SequenceFindings(file, states)
+    if try verdict(of: file) != nil {
+      do {
+        try SequenceFindings.requireTruth(of: file, states)
+      } catch let error as Unexpected {
+        throw Unexpected("at the end: \(error)")
+      }
+    }
+    guard !found.whole.isEmpty else { return }
+    let last = (file, isGlued)
+    try repairIntoNew()
+    (file, isGlued) = last
+    steps.removeLast()
+    try change("repair at the end") { storage in try ArchiveRepair.repair(storage).damage }
+    let repaired = MemoryStorage(file)
+    if !isGlued {
+      _ = try ArchiveRepair.repair(repaired)
+      guard repaired.bytes == file else {
+        throw Unexpected("to repair what was repaired changes it again")
+      }
+    }
+    try perform(.append)
+  }
+}
+
+extension ForwardWalk {
+  /// What a writer keeps: all but what is left of torn frames behind the last footer.
+  var keptByWriters: Set<CID> {
+    inWholeFrames.union(beforeLastFooter)
+  }
+}

@@ -1,0 +1,101 @@
+import Archive
+import ArchiveTestSupport
+import Copying
+import Files
+import IPLD
+import Snapshots
+import SystemPackage
+import TestSupport
+
+/// A kind of thing that is done to an archive.
+enum SequenceStep: String, CaseIterable {
+  case damage, repair, repairFromCopy, repairIntoNew, append, fill, compact, merge, mergeCopy, pull,
+    glue, gluePiece, firstPack
+
+  /// How often it comes, in relation to the others.
+  private var weight: Int {
+    switch self {
+    case .damage: 8
+    case .repair, .append: 4
+    case .repairFromCopy: 3
+    case .pull: 2
+    case .repairIntoNew, .fill, .compact, .merge, .mergeCopy, .glue, .gluePiece, .firstPack: 1
+    }
+  }
+
+  /// One of these, those that weigh more more often.
+  static func any(of steps: [Self], _ random: inout SeededGenerator) -> Self {
+    var choice = Int(random.next() % UInt64(steps.reduce(0) { $0 + $1.weight }))
+    return steps.first { step in
+      choice -= step.weight
+      return choice < 0
+    } ?? .damage
+  }
+}
+
+extension SequenceArchive {
+  /// Does something.
+  mutating func perform(_ step: SequenceStep) throws {
+    counts[step.rawValue, default: 0] += 1
+    switch step {
+    case .damage:
+      steps.append(SequenceDamage.befall(&file, &random))
+    case .repair:
+      try change("repair") { storage in try Self.repair(storage, from: []) }
+    case .repairFromCopy:
+      let copy = copy
+      try change("repair --from the copy", from: copy) { storage in
+        try Self.repair(storage, from: [ArchiveReader(MappedFile(copying: copy))])
+      }
+    case .repairIntoNew: try repairIntoNew()
+    case .append, .fill:
+      let isFill = step == .fill && account.hasLate
+      let state = try isFill ? account.filled() : account.next(&random)
+      try prepare(state)
+      let (archive, options) = (self, options())
+      try change(
+        isFill ? "pack with blobs that were missing" : "pack of the next state", isAppend: true
+      ) { storage in
+        try archive.pack(state, into: storage, options)
+        return nil
+      }
+    case .compact:
+      try renew("compact") { path, copier in
+        _ = try copier.compact(path)
+      }
+    case .merge, .mergeCopy:
+      let other = try step == .merge ? otherArchive() : copy
+      let otherPath = FilePath(try folder.write("other.car.zst", other))
+      let words = step == .merge ? "merge with another account's" : "merge with the copy"
+      try renew(words, with: other) { path, copier in
+        let archives = try [path, otherPath].map {
+          try SourceArchive(ArchiveReader(path: $0), name: $0.lastComponent?.string ?? "")
+        }
+        _ = try copier.merge(archives, to: AtomicFile(path, replacing: true))
+      }
+    case .pull: try pull()
+    case .firstPack: try packFirst()
+    case .glue:
+      let other = try otherArchive()
+      let isBehind = random.next() % 2 == 0
+      file = isBehind ? file + other : other + file
+      isGlued = true
+      steps.append(
+        "another archive of \(other.count) bytes is glued \(isBehind ? "behind" : "before") it")
+    case .gluePiece:
+      file += older
+      isGlued = true
+      steps.append("an older piece of itself, \(older.count) bytes, is glued behind it")
+    }
+  }
+
+  /// Repairs in place.
+  ///
+  /// - Returns: What is damaged still; nil if nothing is.
+  private static func repair(_ storage: any ArchiveStorage, from sources: [ArchiveReader]) throws
+    -> String?
+  {
+    let outcome = try ArchiveRepair.repair(storage, from: sources)
+    return outcome.damage
+  }
+}

@@ -1,0 +1,53 @@
+import ArchiveTestSupport
+import Foundation
+import TestSupport
+import Testing
+
+@Suite struct `An archive to which one thing after the other happens` {
+  /// Kinds of steps that are not among those that every change has to pass, and why.
+  private static let leftOut: [SequenceStep: String] = [:]
+
+  /// The kinds of steps there are: all but those, or the ones that `CARPACK_STEPS` names.
+  private static var steps: [SequenceStep] {
+    let named = ProcessInfo.processInfo.environment["CARPACK_STEPS"]?.split(separator: " ")
+    return SequenceStep.allCases.filter { step in
+      named?.contains { $0 == step.rawValue } ?? (leftOut[step] == nil)
+    }
+  }
+
+  /// How many sequences there are: so many every day, or as many as `CARPACK_SEQUENCES` says.
+  private static var count: Int {
+    let environment = ProcessInfo.processInfo.environment
+    let given = environment["CARPACK_SEQUENCES"].flatMap(Int.init)
+    return given ?? (environment["CARPACK_SEED"] == nil ? 1000 : 1)
+  }
+
+  @Test func `gives back what is intact, says what is true of itself, and can be gone on with`()
+    throws
+  {
+    var counts: [String: Int] = [:]
+    let steps = Self.steps
+    for var round in Torture.rounds(Self.count, from: 0x5e90_0000) {
+      let length = 2 + Int(round.random.next() % 5)
+      var archive = try SequenceArchive(round.random)
+      do {
+        for _ in 0..<length {
+          let step = SequenceStep.any(of: steps, &archive.random)
+          try archive.perform(step)
+        }
+        try archive.requireEnd()
+      } catch {
+        archive.failures.append("\(error)")
+      }
+      if let failure = archive.failures.last {
+        try Torture.keep(archive.file, "sequence.car.zst")
+        Issue.record("\(round): \(failure)\n  \(archive.steps.joined(separator: "\n  "))")
+      }
+      counts.merge(archive.counts, uniquingKeysWith: +)
+      counts["sequences", default: 0] += 1
+    }
+    let list = counts.sorted { $0.key < $1.key }.map { "\($0.value) × \($0.key)" }
+    Torture.report(counts: list.joined(separator: ", "))
+    #expect(counts["sequences"] ?? 0 > 0)
+  }
+}
