@@ -8,6 +8,8 @@ import IPLD
 struct ForwardWalk {
   /// The bodies of the sections that are intact.
   private(set) var bodies: [CID: [UInt8]] = [:]
+  /// Where the frames begin that they lie in.
+  private(set) var places: [CID: [Int]] = [:]
   /// Those of them that lie in frames that hold.
   private(set) var inWholeFrames: Set<CID> = []
   /// Those of them that are alone in their frame, as manifests are, in the order of the file.
@@ -49,11 +51,11 @@ struct ForwardWalk {
         let stored = file.span.extracting(place..<min(frame.end, file.count))
         if let content = zstd.decompress(stored, size: frame.size) {
           let count = alone.count
-          take(content, isWhole: true)
+          take(content, of: place, isWhole: true)
           if place == 0 || alone.count > count { landmarks.append(place..<frame.end) }
           place = frame.end
         } else {
-          take(zstd.salvage(stored, size: frame.size), isWhole: false)
+          take(zstd.salvage(stored, size: frame.size), of: place, isWhole: false)
           place = resume(behind: place, endByBlocks: frame.end, zstd)
         }
       } else {
@@ -170,7 +172,7 @@ struct ForwardWalk {
   }
 
   /// Takes the sections of a frame's content that hash to their CIDs.
-  private mutating func take(_ content: [UInt8], isWhole: Bool) {
+  private mutating func take(_ content: [UInt8], of frame: Int, isWhole: Bool) {
     var place = 0
     var found: [CID] = []
     while place < content.count {
@@ -183,6 +185,7 @@ struct ForwardWalk {
       guard cid.multihash.sha256 == SHA256.digest(of: bytes.span) else { continue }
       found.append(cid)
       bodies[cid] = bytes
+      places[cid, default: []].append(frame)
       if isWhole { inWholeFrames.insert(cid) }
     }
     if found.count == 1, place == content.count { alone += found }
