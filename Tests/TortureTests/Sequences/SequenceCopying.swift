@@ -81,7 +81,7 @@ extension SequenceArchive {
       _ = try ArchiveCopier().salvage(reader, into: storage, by: options().provenance)
     } catch {
       steps.append("\(words): refused: \(error)")
-      guard found.manifests.isEmpty || isGlued else {
+      guard found.manifests.isEmpty else {
         throw Unexpected("(P) \(words) refuses an archive of which something is left: \(error)")
       }
       return

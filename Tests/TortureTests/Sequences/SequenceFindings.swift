@@ -37,6 +37,8 @@ struct SequenceFindings {
       guard let body = walk.bodies[cid], let snapshot = try? Snapshot(body.span) else { continue }
       manifests[cid] = snapshot
     }
+    // Where nothing is left of an archive's beginning, nothing tells that it is another one.
+    guard walk.beginnings.isSuperset(of: seams) else { return }
     whole = Set(walk.alone).compactMap { whole($0, seams, with: nil) }
   }
 
