@@ -11,7 +11,8 @@ package import Verification
 /// ``run(_:from:limits:keepsOrdinals:progress:)`` repairs indexes and footers, and writes lost
 /// sections again that another archive has. A snapshot that was listed before, and is not on the
 /// chain of manifests afterwards, is put into the chain by one more generation and marked as found;
-/// the archive head stays what a footer vouches for. What is there in the end is verified.
+/// the archive head stays what a footer vouches for. Snapshots that were lost with their manifests
+/// are taken over from other archives. What is there in the end is verified.
 extension ArchiveRepair {
   /// What was done, and what came of it.
   package struct Outcome: Sendable {
@@ -19,6 +20,8 @@ extension ArchiveRepair {
     package let archive: Report
     /// How many snapshots were found and named.
     package let namedCount: Int
+    /// How many snapshots were taken over from other archives.
+    package let takenCount: Int
     /// What verifying the archive came to.
     package let verification: SnapshotVerifier.Report
 
@@ -64,9 +67,99 @@ extension ArchiveRepair {
     let doubtful = report.firstLost == nil ? Set(listed.map(\.cid)) : []
     let namedCount = try SnapshotHistory.putFound(
       listed, doubtful: doubtful, into: storage, limits: limits)
-    let repaired = try ArchiveReader(storage.map(), limits: limits)
+    func verify() throws -> SnapshotVerifier.Report {
+      try verifier.verify(ArchiveReader(storage.map(), limits: limits), .full)
+    }
+    var verification = try verify()
+    var takenCount = 0
+    if verification.verdict == .damaged || report.wasDamaged || report.bytesCutOff > 0 {
+      takenCount = try takeOver(
+        from: sources, into: storage, instead: verification.damagedSnapshots, limits, observer)
+      if takenCount > 0 { verification = try verify() }
+    }
     return Outcome(
-      archive: report, namedCount: namedCount, verification: try verifier.verify(repaired, .full))
+      archive: report, namedCount: namedCount, takenCount: takenCount, verification: verification)
+  }
+
+  /// Takes over the snapshots that are damaged, or lost with their manifests, and that another
+  /// archive has.
+  ///
+  /// Where the chain of manifests is broken, lost are all that are not here. Otherwise nothing
+  /// tells what was here: they are those that follow the newest one which is.
+  ///
+  /// - Parameter damaged: The manifests of the snapshots that are damaged.
+  /// - Returns: How many.
+  private static func takeOver(
+    from sources: [ArchiveReader], into storage: any ArchiveStorage, instead damaged: Set<CID>,
+    _ limits: ArchiveLimits, _ observer: @escaping Progress.Observer
+  ) throws -> Int {
+    guard !sources.isEmpty else { return 0 }
+    let history = try SnapshotHistory(
+      of: ArchiveReader(storage.map(), limits: limits, ignoresTail: true))
+    guard history.reader.generation.number > 0 else { return 0 }
+    let isBroken = history.breaks.contains(where: \.isOfManifest)
+    func content(_ entry: SnapshotHistory.Entry, _ reader: ArchiveReader) throws -> CID {
+      try ArchivedSnapshot.manifest(entry.cid, in: reader).content(countsBlobs: false)
+    }
+    // The snapshots that are here, by what they say, until one is taken that says the same.
+    var known: [CID: CID?] = [:]
+    for entry in history.entries { known[try content(entry, history.reader)] = entry.cid }
+    var archives: [SourceArchive] = []
+    // What is taken, by the manifest in whose place it comes.
+    var taken: [CID: ChainLink] = [:]
+    var all = history
+    for (source, reader) in sources.enumerated() {
+      let other = try SnapshotHistory(of: reader)
+      archives.append(SourceArchive(damaged: other.reader, other))
+      var (lost, isKin): ([SnapshotHistory.Entry], Bool) = ([], history.entries.isEmpty)
+      for entry in other.entries {
+        let says = try content(entry, other.reader)
+        guard let own = known.updateValue(nil, forKey: says) else {
+          lost.append(entry)
+          continue
+        }
+        isKin = true
+        if !isBroken { lost = [] }
+        if let own, damaged.contains(own), try SnapshotHistory.isWhole(entry.cid, in: other.reader)
+        {
+          taken[own] = ChainLink(entry, source: source)
+        }
+      }
+      guard isKin else { continue }
+      all.place(lost)
+      for entry in lost { taken[entry.cid] = ChainLink(entry, source: source) }
+    }
+    guard !taken.isEmpty else { return 0 }
+    let own = SourceArchive(damaged: history.reader, history)
+    var copier = try SnapshotCopier(
+      archives, appendingTo: storage, keepsPrivateData: Set(all.entries.map(\.did)).count == 1,
+      observer: observer)
+    var (orders, count) = (ResolvedOrders(), 0)
+    do {
+      for link in ChainLink.chain(all.entries.map { ChainLink($0) }) {
+        if let better = taken[link.manifest] {
+          let archived = try ArchivedSnapshot(
+            better.manifest, in: archives[better.source].reader)
+          let copy = try copier.copy(archived, from: better.source, isVouched: link.isVouched)
+          if copy.new != nil { count += 1 }
+        } else {
+          try copier.keep(link, of: own, &orders)
+        }
+      }
+      if count > 0 { _ = try copier.finish() } else { try copier.writer.abandon() }
+    } catch {
+      // What cannot be cut off is a tail that readers ignore.
+      do { try copier.writer.abandon() } catch _ {}
+      throw error
+    }
+    return count
+  }
+}
+
+extension SnapshotVerifier.Report {
+  /// The manifests of the snapshots that are damaged.
+  fileprivate var damagedSnapshots: Set<CID> {
+    Set(snapshots.filter { !$0.damage.isEmpty || $0.damagedBlobCount > 0 }.map(\.entry.cid))
   }
 }
 

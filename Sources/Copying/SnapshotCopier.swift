@@ -52,6 +52,31 @@ struct SnapshotCopier: ~Copyable {
     self.writer = writer
   }
 
+  /// A copier that appends to an archive what others have, whatever is damaged of these.
+  ///
+  /// - Throws: ``BackupError`` if there is no room for a temporary file; `ArchiveError` if nothing
+  ///   can be appended.
+  init(
+    _ archives: [SourceArchive], appendingTo storage: any ArchiveStorage, keepsPrivateData: Bool,
+    observer: @escaping Progress.Observer
+  ) throws {
+    let chain = try ManifestChain()
+    let writer = try ArchiveWriter.reopen(storage)
+    sources = try archives.map { try CopySource($0, observer) }
+    (self.chain, self.observer) = (chain, observer)
+    (isSalvage, self.keepsPrivateData) = (true, keepsPrivateData)
+    self.writer = writer
+  }
+
+  /// Keeps a snapshot of the archive that is appended to in its place in the chain.
+  ///
+  /// - Throws: `ArchiveError` if it cannot be read.
+  mutating func keep(
+    _ link: ChainLink, of archive: SourceArchive, _ orders: inout ResolvedOrders
+  ) throws {
+    try chain.append(link, in: archive, &orders, toleratesDamage: true)
+  }
+
   /// Copies a snapshot, except for its manifest, which waits for ``finish()``.
   ///
   /// - Parameters:

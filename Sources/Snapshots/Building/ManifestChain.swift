@@ -199,20 +199,31 @@ extension ManifestChain {
     try self.init()
     var orders = ResolvedOrders()
     for link in ChainLink.chain(links) {
-      let archived = try archive.reading { try ArchivedSnapshot(link.manifest, in: archive.reader) }
-      var snapshot = archived.snapshot
-      let replacement = replacing[link.manifest]
-      if spool.count == 0, snapshot.previous == head, snapshot.isUnvouched != link.isVouched,
-        replacement == nil
-      {
-        keep(archived)
-        continue
-      }
-      snapshot = replacement ?? snapshot
-      snapshot.isUnvouched = !link.isVouched
       try append(
-        snapshot,
-        archive.reading(toleratesDamage: toleratesDamage) { try orders.order(of: archived).order })
+        link, in: archive, &orders, replacing: replacing[link.manifest],
+        toleratesDamage: toleratesDamage)
     }
+  }
+
+  /// Adds one of the archive's snapshots, whose manifest stays what it is as long as nothing before
+  /// it has changed.
+  ///
+  /// - Throws: as ``init(_:in:replacing:toleratesDamage:)`` does.
+  package mutating func append(
+    _ link: ChainLink, in archive: SourceArchive, _ orders: inout ResolvedOrders,
+    replacing replacement: Snapshot? = nil, toleratesDamage: Bool = false
+  ) throws {
+    let archived = try archive.reading { try ArchivedSnapshot(link.manifest, in: archive.reader) }
+    var snapshot = archived.snapshot
+    if spool.count == 0, snapshot.previous == head, snapshot.isUnvouched != link.isVouched,
+      replacement == nil
+    {
+      return keep(archived)
+    }
+    snapshot = replacement ?? snapshot
+    snapshot.isUnvouched = !link.isVouched
+    try append(
+      snapshot,
+      archive.reading(toleratesDamage: toleratesDamage) { try orders.order(of: archived).order })
   }
 }

@@ -22,7 +22,7 @@ extension SnapshotHistory {
   /// Puts snapshots among those that are listed, and numbers all of them.
   ///
   /// - Parameter found: Snapshots that no footer leads to.
-  mutating func place(_ found: [Entry]) {
+  package mutating func place(_ found: [Entry]) {
     if !found.isEmpty { merge(found) }
     for index in entries.indices { entries[index].number = index + 1 }
   }

@@ -143,7 +143,7 @@ struct RepairCommand: ReportingCommand {
   }
 
   private func printText(_ whole: ArchiveRepair.Outcome, _ file: String) {
-    if whole.archive.isUnchanged, whole.namedCount == 0 {
+    if whole.archive.isUnchanged, whole.namedCount == 0, whole.takenCount == 0 {
       // Damage that stays is said right after.
       if whole.damage == nil { common.say("\(file): nothing to repair") }
       return
@@ -161,6 +161,7 @@ struct RepairCommand: ReportingCommand {
       Quantity.some(whole.namedCount, "snapshot").map {
         "\($0) found that no footer led to (\"carpack log\" marks them)"
       },
+      Quantity.some(whole.takenCount, "snapshot").map { "\($0) taken over from --from" },
     ]
     common.say("\(file): \(done.compactMap(\.self).joined(separator: ", "))")
   }
@@ -176,6 +177,9 @@ struct RepairCommand: ReportingCommand {
     Field("bytesVoided", "bytes of damage marked as superseded") { $0.all.archive.bytesVoided }
     Field("sectionsHealed", "sections written again") { $0.all.archive.sectionsHealed }
     Field("snapshotsFound", "snapshots that no footer led to") { $0.all.namedCount }
+    Field("snapshotsTaken", "snapshots that were taken over from another archive") {
+      $0.all.takenCount
+    }
     Field("lostSections", "sections that are lost") { $0.all.archive.lostSectionCount }
     Field("lost", "what is damaged still") { $0.all.damage }
     Field(
