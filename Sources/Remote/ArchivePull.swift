@@ -64,8 +64,9 @@ package struct ArchivePull: Sendable {
     guard let footerLength = Footer.length(atEndOf: object.ending, count: object.count) else {
       throw PushError.unfinished(address)
     }
-    let remote = try Remote(object, footerLength)
-    guard AtomicFile.isTaken(path) else { return try fetchAll(remote, .created) }
+    func opened() throws -> Remote { try Remote(object, footerLength) }
+    guard AtomicFile.isTaken(path) else { return try fetchAll(opened(), .created) }
+    try AtomicFile.refuseUnlessFile(path)
     let file = try MappedFile(path)
     let committed = try unlessFlawed { try ArchiveReader.lastGeneration(of: file) } ?? nil
     let count = committed?.committedLength ?? 0
@@ -73,13 +74,14 @@ package struct ArchivePull: Sendable {
       try count > 0 && BlockingBridge.shared.wait { try await object.isState(of: file, count) }
     if replaces {
       guard isState, count <= object.count, file.count == count, try isIntact(file) else {
-        return try replace(file, remote)
+        return try replace(file, opened())
       }
     }
     if isState, count >= object.count {
       return TransferReport(
         outcome: count == object.count ? .unchanged : .ahead, count: count, transferred: 0)
     }
+    let remote = try opened()
     let isCopied = try unlessFlawed {
       try (isState || committed == nil)
         && file.isCopied(behind: committed, in: object.count) { try remote.read($0, $1) }

@@ -285,6 +285,15 @@ struct `Pulling an archive` {
     #expect(try scene.folder.read("pulled.car.zst") == other.newest)
   }
 
+  @Test func `is refused where a folder has the name`() throws {
+    let scene = try StoreScene(times: 1)
+    scene.store[StoreScene.key] = scene.newest
+    try scene.folder.write("pulled.car.zst/file", [1])
+    for option in ["", " --replace"] {
+      try scene.expect(Self.pull + option, 73, "pulled.car.zst is a folder")
+    }
+  }
+
   /// What is no beginning of what lies there.
   enum Foreign: CaseIterable {
     case text, zeros, flipped, flippedFooter, beginningLost, later, other
