@@ -96,7 +96,7 @@ extension ArchiveCopier {
       try chosen
       ?? (archives.count == 1
         ? archives[0].history.entries.map { ChainLink($0) }
-        : Self.order(archives, keepsPrivateData: true).0)
+        : Self.order(archives, keepsPrivateData: true, areDamaged: true).0)
     var report = SalvageReport()
     report.lostSnapshots = archives.flatMap(\.history.breaks).map { "\($0)" }
     // The oldest first, as far as the snapshots have an order.

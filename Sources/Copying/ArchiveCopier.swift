@@ -279,12 +279,18 @@ extension ArchiveCopier {
   }
 
   /// All snapshots in their order, each once; and how many were found again.
-  static func order(_ archives: [SourceArchive], keepsPrivateData: Bool) throws
-    -> ([ChainLink], shared: Int)
-  {
+  ///
+  /// - Parameters:
+  ///   - archives: the archives.
+  ///   - keepsPrivateData: whether what is the account owner's alone counts.
+  ///   - areDamaged: whether a snapshot may be whole in one of them only, which is taken then.
+  static func order(
+    _ archives: [SourceArchive], keepsPrivateData: Bool, areDamaged: Bool = false
+  ) throws -> ([ChainLink], shared: Int) {
     var places: [CID: Int] = [:]
     var sharedCount = 0
-    var found: [(link: ChainLink, moment: Moment?, counts: (held: Int, accepted: Int))] = []
+    typealias Counts = (whole: Int, held: Int, accepted: Int)
+    var found: [(link: ChainLink, moment: Moment?, counts: Counts)] = []
     for (source, archive) in archives.enumerated() {
       // A snapshot whose time cannot be read stays behind the one it followed.
       var latest: Moment?
@@ -293,7 +299,8 @@ extension ArchiveCopier {
           try ArchivedSnapshot.manifest(entry.cid, in: archive.reader)
         }
         if !keepsPrivateData { snapshot.privateData = nil }
-        let counts = (snapshot.blobs.held, snapshot.blobs.accepted)
+        let isWhole = try !areDamaged || SnapshotHistory.isWhole(entry.cid, in: archive.reader)
+        let counts = (isWhole ? 1 : 0, snapshot.blobs.held, snapshot.blobs.accepted)
         let content = try snapshot.content(countsBlobs: false)
         latest = entry.moment ?? latest
         if let place = places[content] {

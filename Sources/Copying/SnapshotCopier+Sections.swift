@@ -54,7 +54,7 @@ extension SnapshotCopier {
         return try archive.reading {
           try archive.reader.forEachSection(in: rest) { section in
             (current, next) = (section, section.ordinal)
-            if isRest, sources[source].replaced.contains(section.cid) {
+            if isRest, sources.contains(where: { $0.replaced.contains(section.cid) }) {
               (current, next) = (nil, section.ordinal + 1)
               return false
             }

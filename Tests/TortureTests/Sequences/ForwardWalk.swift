@@ -8,6 +8,8 @@ import IPLD
 struct ForwardWalk {
   /// The bodies of the sections that are intact.
   private(set) var bodies: [CID: [UInt8]] = [:]
+  /// Where the frames begin that they lie in.
+  private(set) var places: [CID: [Int]] = [:]
   /// Those of them that lie in frames that hold.
   private(set) var inWholeFrames: Set<CID> = []
   /// Those of them that are alone in their frame, as manifests are, in the order of the file.
@@ -18,6 +20,8 @@ struct ForwardWalk {
   private(set) var footers: [Range<Int>] = []
   /// Where indexes, footers and voids lie, and data frames with one section, as manifests have.
   private(set) var landmarks: [Range<Int>] = []
+  /// Where whole frames without sections lie, as archives begin with.
+  private(set) var beginnings: Set<Int> = []
   /// Where voids lie whose checksums do not hold.
   private(set) var damagedVoids: [Int] = []
 
@@ -48,12 +52,12 @@ struct ForwardWalk {
       } else if let frame = dataFrame(at: place) {
         let stored = file.span.extracting(place..<min(frame.end, file.count))
         if let content = zstd.decompress(stored, size: frame.size) {
-          let count = alone.count
-          take(content, isWhole: true)
-          if place == 0 || alone.count > count { landmarks.append(place..<frame.end) }
+          let count = take(content, of: place, isWhole: true)
+          if count < 2 { landmarks.append(place..<frame.end) }
+          if count == 0 { beginnings.insert(place) }
           place = frame.end
         } else {
-          take(zstd.salvage(stored, size: frame.size), isWhole: false)
+          _ = take(zstd.salvage(stored, size: frame.size), of: place, isWhole: false)
           place = resume(behind: place, endByBlocks: frame.end, zstd)
         }
       } else {
@@ -170,7 +174,9 @@ struct ForwardWalk {
   }
 
   /// Takes the sections of a frame's content that hash to their CIDs.
-  private mutating func take(_ content: [UInt8], isWhole: Bool) {
+  ///
+  /// - Returns: How many there are.
+  private mutating func take(_ content: [UInt8], of frame: Int, isWhole: Bool) -> Int {
     var place = 0
     var found: [CID] = []
     while place < content.count {
@@ -183,9 +189,11 @@ struct ForwardWalk {
       guard cid.multihash.sha256 == SHA256.digest(of: bytes.span) else { continue }
       found.append(cid)
       bodies[cid] = bytes
+      places[cid, default: []].append(frame)
       if isWhole { inWholeFrames.insert(cid) }
     }
     if found.count == 1, place == content.count { alone += found }
+    return found.count
   }
 
   private static func varint(_ bytes: [UInt8], _ start: Int) -> (value: Int, end: Int)? {

@@ -27,8 +27,10 @@ struct SequenceArchive {
   var steps: [String] = []
   /// What was wrong though it could be gone on with.
   var failures: [String] = []
-  /// Whether something was put beside an archive in one file, which repairing may leave alone.
-  var isGlued = false
+  /// Where archives begin that were glued behind the first, which repairing may leave alone.
+  var seams: [Int] = []
+  /// Whether there are any.
+  var isGlued: Bool { !seams.isEmpty }
   /// How many things were done of each kind, and what came of them.
   var counts: [String: Int] = [:]
   private var minutes = 0

@@ -18,7 +18,7 @@ extension SequenceArchive {
     _ verb: (FilePath, ArchiveCopier) throws -> Void
   ) throws {
     let path = FilePath(try folder.write("a.car.zst", file))
-    let found = SequenceFindings(file, states)
+    let found = SequenceFindings(file, states, seams: seams)
     let names = folder.names()
     if random.next() % 2 == 0 {
       let interruption = SequenceInterruption(&random)
@@ -66,7 +66,7 @@ extension SequenceArchive {
     }
     file = new
     steps.append("\(words): done")
-    isGlued = false
+    seams = []
     try requireCopied(found, words)
     if let other { try requireCopied(SequenceFindings(other, states), words) }
   }
@@ -74,20 +74,20 @@ extension SequenceArchive {
   /// Repairs into a new file, which takes the place of the old one.
   mutating func repairIntoNew() throws {
     let words = "repair -o NEW"
-    let found = SequenceFindings(file, states)
+    let found = SequenceFindings(file, states, seams: seams)
     let storage = MemoryStorage()
     do {
       let reader = try ArchiveReader(MappedFile(copying: file))
       _ = try ArchiveCopier().salvage(reader, into: storage, by: options().provenance)
     } catch {
       steps.append("\(words): refused: \(error)")
-      guard found.manifests.isEmpty || isGlued else {
+      guard found.manifests.isEmpty else {
         throw Unexpected("(P) \(words) refuses an archive of which something is left: \(error)")
       }
       return
     }
     file = storage.bytes
-    isGlued = false
+    seams = []
     steps.append("\(words): done")
     try requireCopied(found, words, isSalvage: true)
   }

@@ -8,11 +8,15 @@ enum SequenceDamage: String, CaseIterable {
   ///
   /// Indexes, footers and manifests are met as often as the rest, which is mostly blocks and blobs;
   /// of long damages some are of whole sectors.
-  static func befall(_ bytes: inout [UInt8], _ random: inout SeededGenerator) -> String {
+  ///
+  /// - Returns: The words; where it happened; and by how many bytes what follows was moved.
+  static func befall(_ bytes: inout [UInt8], _ random: inout SeededGenerator) -> (
+    words: String, place: Int, growth: Int
+  ) {
     let damage = allCases[Int(random.next() % UInt64(allCases.count))]
     let length = [1, 16, 300, 512, 4096][Int(random.next() % 5)]
     guard bytes.count > 2 * length, bytes.count > 100 else {
-      return "nothing happens to so short a file"
+      return ("nothing happens to so short a file", 0, 0)
     }
     let landmarks = ForwardWalk(bytes).landmarks
     func anyPlace() -> Int {
@@ -30,7 +34,9 @@ enum SequenceDamage: String, CaseIterable {
     var place = anyPlace()
     if length >= 512, random.next() % 2 == 0 { place = place / 512 * 512 }
     let other = min(anyPlace(), bytes.count - length)
-    return damage.befall(&bytes, place..<min(bytes.count, place + length), other, &random)
+    let count = bytes.count
+    let words = damage.befall(&bytes, place..<min(count, place + length), other, &random)
+    return (words, place, damage == .truncate ? 0 : bytes.count - count)
   }
 
   private func befall(

@@ -22,7 +22,14 @@ struct SequenceFindings {
   /// The snapshots of which everything was found.
   private(set) var whole: [Whole] = []
 
-  init(_ bytes: [UInt8], _ states: PackedStates) {
+  /// What is found in a file.
+  ///
+  /// - Parameters:
+  ///   - bytes: The file.
+  ///   - states: What was ever packed.
+  ///   - seams: Where archives begin that were glued behind the first: nothing of one is needed by
+  ///     the snapshots of another.
+  init(_ bytes: [UInt8], _ states: PackedStates, seams: [Int] = []) {
     walk = ForwardWalk(bytes)
     self.states = states
     for cid in walk.alone where cid.codec == .dagCBOR {
@@ -30,22 +37,33 @@ struct SequenceFindings {
       guard let body = walk.bodies[cid], let snapshot = try? Snapshot(body.span) else { continue }
       manifests[cid] = snapshot
     }
-    whole = walk.alone.compactMap { whole($0, with: nil) }
+    // Where nothing is left of an archive's beginning, nothing tells that it is another one.
+    guard walk.beginnings.isSuperset(of: seams) else { return }
+    whole = Set(walk.alone).compactMap { whole($0, seams, with: nil) }
   }
 
-  /// The snapshot of a manifest, if everything of it was found here or in a copy.
-  private func whole(_ manifest: CID, with copy: Self?) -> Whole? {
-    func has(_ cid: CID) -> Bool { walk.bodies[cid] != nil || copy?.walk.bodies[cid] != nil }
+  /// The snapshot of a manifest, if everything of it was found in its archive or in a copy.
+  private func whole(_ manifest: CID, _ seams: [Int], with copy: Self?) -> Whole? {
     guard let snapshot = manifests[manifest], let digest = snapshot.car.sha256,
-      let known = states[digest], known.blocks.allSatisfy(has)
+      let known = states[digest]
     else { return nil }
-    var next: Snapshot? = snapshot
-    for _ in 0..<40 {
-      guard let current = next, current.car.pages.allSatisfy(has) else { return nil }
-      guard let base = current.car.base else { return (manifest, snapshot.did, digest) }
-      next = manifests[base] ?? copy?.manifests[base]
+    func archive(at place: Int) -> Int { seams.count { $0 <= place } }
+    let archives = Set((walk.places[manifest] ?? []).map(archive))
+    let isWhole = archives.contains { number in
+      func has(_ cid: CID) -> Bool {
+        walk.places[cid]?.contains { archive(at: $0) == number } == true
+          || copy?.walk.bodies[cid] != nil
+      }
+      guard known.blocks.allSatisfy(has) else { return false }
+      var next: Snapshot? = snapshot
+      for _ in 0..<40 {
+        guard let current = next, current.car.pages.allSatisfy(has) else { return false }
+        guard let base = current.car.base else { return true }
+        next = has(base) ? manifests[base] ?? copy?.manifests[base] : nil
+      }
+      return false
     }
-    return nil
+    return isWhole ? (manifest, snapshot.did, digest) : nil
   }
 
   /// Requires of an archive that was repaired from a copy, and of which nothing is said to be
@@ -53,7 +71,7 @@ struct SequenceFindings {
   func requireHealed(of bytes: [UInt8], from copy: Self) throws {
     let history = try SnapshotHistory(of: ArchiveReader(MappedFile(copying: bytes)))
     for cid in walk.alone where walk.beforeLastFooter.contains(cid) {
-      if let snapshot = whole(cid, with: copy) { try requireListed(snapshot, in: history) }
+      if let snapshot = whole(cid, [], with: copy) { try requireListed(snapshot, in: history) }
     }
   }
 
@@ -110,7 +128,7 @@ struct SequenceFindings {
   ///
   /// - Returns: The verdict; and what was found in the archive, if all of it is given back.
   @discardableResult
-  static func requireTruth(of bytes: [UInt8], _ states: PackedStates) throws
+  static func requireTruth(of bytes: [UInt8], _ states: PackedStates, seams: [Int] = []) throws
     -> (verdict: SnapshotVerifier.Verdict, proven: Self?)
   {
     let reader = try ArchiveReader(MappedFile(copying: bytes))
@@ -121,7 +139,7 @@ struct SequenceFindings {
     guard report.verdict != .damaged, report.archive.worst != .interruptedTail else {
       return (report.verdict, nil)
     }
-    let found = SequenceFindings(bytes, states)
+    let found = SequenceFindings(bytes, states, seams: seams)
     do {
       if let place = found.walk.damagedVoids.first {
         throw Unexpected("the checksum of the void at \(place) does not hold")

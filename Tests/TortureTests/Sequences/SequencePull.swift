@@ -81,7 +81,9 @@ extension SequenceArchive {
       }
       try replace(path, by: remote, isWhole: isWhole, after: error)
     }
-    if try verdict(of: file) != nil { try SequenceFindings.requireTruth(of: file, states) }
+    if try verdict(of: file) != nil {
+      try SequenceFindings.requireTruth(of: file, states, seams: seams)
+    }
   }
 
   /// Does what the hint says, if that is to replace the file.

@@ -35,7 +35,7 @@ extension SequenceArchive {
     damage: String?, _ words: String
   ) throws {
     do {
-      let (verdict, proven) = try SequenceFindings.requireTruth(of: file, states)
+      let (verdict, proven) = try SequenceFindings.requireTruth(of: file, states, seams: seams)
       // Only repairing has to find what is left of damaged frames; that it is there is enough for
       // other verbs, as long as verifying says that there is damage.
       let isLeft = verdict == .damaged && !words.hasPrefix("repair")
@@ -65,7 +65,7 @@ extension SequenceArchive {
         sections = Set(found.whole.flatMap { states[$0.digest]?.blobs ?? [] })
           .intersection(sections)
       }
-      let (verdict, proven) = try SequenceFindings.requireTruth(of: file, states)
+      let (verdict, proven) = try SequenceFindings.requireTruth(of: file, states, seams: seams)
       try found.require(of: file, sections: sections, besides: proven)
       if verdict == .damaged { throw Unexpected("(Q) the new file is damaged") }
     } catch let error as Unexpected {
@@ -76,18 +76,18 @@ extension SequenceArchive {
   /// Requires of the file, whatever it has become, that its verdict is true, and that it can be
   /// repaired in either way and be gone on with.
   mutating func requireEnd() throws {
-    let found = SequenceFindings(file, states)
+    let found = SequenceFindings(file, states, seams: seams)
     if try verdict(of: file) != nil {
       do {
-        try SequenceFindings.requireTruth(of: file, states)
+        try SequenceFindings.requireTruth(of: file, states, seams: seams)
       } catch let error as Unexpected {
         throw Unexpected("at the end: \(error)")
       }
     }
     guard !found.whole.isEmpty else { return }
-    let last = (file, isGlued)
+    let last = (file, seams)
     try repairIntoNew()
-    (file, isGlued) = last
+    (file, seams) = last
     steps.removeLast()
     try change("repair at the end") { storage in try ArchiveRepair.repair(storage).damage }
     let repaired = MemoryStorage(file)

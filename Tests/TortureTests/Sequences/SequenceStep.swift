@@ -39,7 +39,11 @@ extension SequenceArchive {
     counts[step.rawValue, default: 0] += 1
     switch step {
     case .damage:
-      steps.append(SequenceDamage.befall(&file, &random))
+      let (words, place, growth) = SequenceDamage.befall(&file, &random)
+      for index in seams.indices where seams[index] > place {
+        seams[index] = max(place, seams[index] + growth)
+      }
+      steps.append(words)
     case .repair:
       try change("repair") { storage in try Self.repair(storage, from: []) }
     case .repairFromCopy:
@@ -78,13 +82,13 @@ extension SequenceArchive {
     case .glue:
       let other = try otherArchive()
       let isBehind = random.next() % 2 == 0
+      seams = isBehind ? seams + [file.count] : [other.count] + seams.map { $0 + other.count }
       file = isBehind ? file + other : other + file
-      isGlued = true
       steps.append(
         "another archive of \(other.count) bytes is glued \(isBehind ? "behind" : "before") it")
     case .gluePiece:
+      seams.append(file.count)
       file += older
-      isGlued = true
       steps.append("an older piece of itself, \(older.count) bytes, is glued behind it")
     }
   }

@@ -31,7 +31,7 @@ extension SequenceArchive {
   ) throws {
     let copy = copy.map { SequenceFindings($0, states) }
     let before = file
-    let found = SequenceFindings(before, states)
+    let found = SequenceFindings(before, states, seams: seams)
     let kept = isAppend ? found.walk.keptByWriters : nil
     if random.next() % 2 == 0 {
       let interruption = SequenceInterruption(&random)

@@ -13,7 +13,7 @@ struct `The walkers that were written from the format alone` {
       var bytes = archive.file
       var words: [String] = []
       for _ in 0..<Int(round.random.next() % 3) {
-        words.append(SequenceDamage.befall(&bytes, &round.random))
+        words.append(SequenceDamage.befall(&bytes, &round.random).words)
       }
       let walk = ForwardWalk(bytes)
       let path = try folder.write("damaged.car.zst", bytes)
