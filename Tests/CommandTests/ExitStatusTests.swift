@@ -37,8 +37,8 @@ struct `The exit status` {
     compact A -o out.car.zst                       0     0          0       11      11        0       11
     prune --dry-run --keep-last 1 A                0     0          0       0       0         0       0
     merge A -o out.car.zst                         0     0          0       11      11        0       11
-    repair A                                       0     0          0       11      0         0       0
-    repair A -o out.car.zst                        0     0          0       10      0         0       0
+    repair A                                       0     10         10      11      0         0       11
+    repair A -o out.car.zst                        0     10         10      10      0         0       11
     extract -q --car A -o c && carpack inspect c   0     0          10      11      10        0       11
     """
 

@@ -34,10 +34,13 @@ struct SequenceArchive {
   /// How many things were done of each kind, and what came of them.
   var counts: [String: Int] = [:]
   private var minutes = 0
+  /// How much parity protects what is packed, in percent; nil for none.
+  private let parity: Int?
 
-  /// An archive of one generation to eight.
+  /// An archive of one generation to eight, every third of them protected.
   init(_ random: SeededGenerator) throws {
     self.random = random
+    parity = random.seed % 3 == 0 ? 5 : nil
     folder = try TemporaryFolder()
     account = try SequenceAccount("a", &self.random)
     others = [try SequenceAccount("b", &self.random), try SequenceAccount("c", &self.random)]
@@ -100,6 +103,7 @@ struct SequenceArchive {
       tool: "tests", createdAt: time.formatted(.iso8601), hostSystem: "Linux",
       milliseconds: { 0 })
     options.startsOver = startsOver
+    options.parity = parity
     return options
   }
 
