@@ -31,6 +31,11 @@ package struct ParityHealing {
 
   private let storage: (any ArchiveStorage)?
   private let voids: [Range<Int>]
+  private let intact: [Range<Int>]
+  /// Whether nothing is written, to see whether anything intact would be lost.
+  private let isTrying: Bool
+  /// Whether it would.
+  private var wouldLose = false
   private var report = Report()
   /// The footers that are written last.
   private var footers: [(place: UInt64, bytes: [UInt8])] = []
@@ -42,7 +47,7 @@ package struct ParityHealing {
   ///   - found: Its groups.
   /// - Throws: ``ArchiveError`` if the library for it is not there.
   static func assess(_ file: MappedFile, _ found: [FoundParity]) throws -> Report {
-    var healing = ParityHealing(storage: nil, voids: [])
+    var healing = ParityHealing(storage: nil)
     for found in found { try healing.pass(found, in: file) }
     return healing.report
   }
@@ -54,14 +59,22 @@ package struct ParityHealing {
   ///   - found: Its groups; those of which no page is in its place are those of another file, or
   ///     have to be put into their places first.
   ///   - voids: Bytes that count no more, ascending.
+  ///   - intact: Frames that hold, and of which there is no copy, ascending. Where bytes were
+  ///     lost before them, they lie where others belong: then the group is left as it is.
   /// - Throws: ``ArchiveError`` if the library for it is not there; what the storage throws.
   static func heal(
-    _ storage: any ArchiveStorage, _ found: [FoundParity], except voids: [Range<Int>] = []
+    _ storage: any ArchiveStorage, _ found: [FoundParity], except voids: [Range<Int>] = [],
+    sparing intact: [Range<Int>] = []
   ) throws -> Report {
     var healing = ParityHealing(storage: storage, voids: voids)
     // What one group heals may be what another lacked.
     var before = Report()
-    let found = found.filter { $0.shifts.contains(0) }
+    let found = try found.filter { found in
+      var trial = ParityHealing(storage: storage, intact: intact, isTrying: true)
+      guard found.shifts.contains(0) else { return false }
+      try trial.pass(found, in: storage.map())
+      return !trial.wouldLose
+    }
     repeat {
       before = healing.report
       (healing.report.damagedCount, healing.report.healableCount) = (0, 0)
@@ -78,8 +91,12 @@ package struct ParityHealing {
     return healing.report
   }
 
-  private init(storage: (any ArchiveStorage)?, voids: [Range<Int>]) {
-    (self.storage, self.voids) = (storage, voids)
+  private init(
+    storage: (any ArchiveStorage)?, voids: [Range<Int>] = [], intact: [Range<Int>] = [],
+    isTrying: Bool = false
+  ) {
+    (self.storage, self.voids, self.intact) = (storage, voids, intact)
+    self.isTrying = isTrying
   }
 
   /// Columns that are looked at before the pages of the file are let go of.
@@ -95,7 +112,7 @@ package struct ParityHealing {
     var isWhole = true
     // What was cut off is made again only if all of it can be.
     if storage != nil, group.footer.upperBound > UInt64(file.count) {
-      var assessing = ParityHealing(storage: nil, voids: [])
+      var assessing = ParityHealing(storage: nil)
       try assessing.pass(found, in: file)
       guard assessing.report.isHealable else {
         report.damagedCount += assessing.report.damagedCount
@@ -151,7 +168,7 @@ package struct ParityHealing {
       made.append((place.range, Array(block[place.zeros..<place.zeros + place.range.count])))
     }
     for (place, bytes) in made {
-      if group.footer.contains(place.lowerBound) {
+      if !isTrying, group.footer.contains(place.lowerBound) {
         footers.append((place.lowerBound, bytes))
       } else {
         try write(bytes, at: place.lowerBound)
@@ -207,17 +224,29 @@ package struct ParityHealing {
   private mutating func write(_ bytes: [UInt8], at place: UInt64) throws {
     guard let storage else { return }
     let (start, size) = (Int(place), Int(try storage.size))
-    if size < start + bytes.count {
-      // There is nothing to be kept.
+    let end = start + bytes.count
+    if size < end {
+      if size > start { try write(Array(bytes[..<(size - start)]), at: place) }
+      guard !isTrying else { return }
+      // Behind the end there is nothing to be kept.
       try storage.lengthen(to: UInt64(start))
-      try storage.write(bytes.span, at: place)
-      report.bytesHealed += UInt64(bytes.count)
+      let rest = Array(bytes[max(0, size - start)...])
+      try storage.write(rest.span, at: UInt64(max(start, size)))
+      report.bytesHealed += UInt64(rest.count)
       return
     }
     let old = try storage.read(bytes.count, at: place)
     guard old != bytes else { return }
+    guard !isTrying else {
+      let first = intact.partitioningIndex { $0.upperBound > start }
+      for range in intact[first...].prefix(while: { $0.lowerBound < end }) {
+        let part = range.clamped(to: start..<end)
+        let own = part.lowerBound - start..<part.upperBound - start
+        wouldLose = wouldLose || bytes[own] != old[own]
+      }
+      return
+    }
     var next = start
-    let end = start + bytes.count
     for range in voids[voids.partitioningIndex { $0.upperBound > start }...] + [end..<end] {
       let free = next..<max(next, min(range.lowerBound, end))
       next = max(next, range.upperBound)

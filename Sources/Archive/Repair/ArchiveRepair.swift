@@ -126,7 +126,9 @@ package struct ArchiveRepair {
   private mutating func healFromParity(_ file: MappedFile, _ survey: Survey) throws -> Bool {
     let groups = FoundParity.all(in: file)
     guard !groups.isEmpty else { return false }
-    report.bytesHealed = try ParityHealing.heal(storage, groups, except: survey.voids).bytesHealed
+    report.bytesHealed = try ParityHealing.heal(
+      storage, groups, except: survey.voids, sparing: survey.uniqueFrames
+    ).bytesHealed
     return report.bytesHealed > 0
   }
 

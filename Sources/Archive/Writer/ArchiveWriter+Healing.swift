@@ -30,7 +30,11 @@ extension ArchiveWriter {
     else { return }
     for ordinal in range {
       guard let (cid, body) = try committed.salvaged(ordinal) else { continue }
+      // A manifest is alone in its frame, whatever it was lost with.
+      let isAlone = ManifestShape(cid, body.span) != nil
+      if isAlone { try flush() }
       try append(verified: cid, body.span)
+      if isAlone { try flush() }
     }
   }
 
@@ -54,16 +58,15 @@ extension ArchiveWriter {
     let before = pending.nextOrdinal
     for ordinal in damaged.joined() {
       isHealing = true
-      // A manifest has a frame for itself, here too.
-      let isAlone = try committed.neighbours(of: ordinal)?.count ?? 1 == 1
-      if isAlone { try flush() }
       try saveNeighbours(of: ordinal)
       for source in sources {
         for other in try source.likelyTwins(of: ordinal, in: committed) {
+          let isAlone = try source.neighbours(of: other)?.count == 1
+          if isAlone { try flush() }
           try copy(other, from: source)
+          if isAlone { try flush() }
         }
       }
-      if isAlone { try flush() }
     }
     return pending.nextOrdinal - before
   }
