@@ -211,6 +211,8 @@ package struct ParityHealing {
       SkippableFrame.header(
         SkippableFrame.parity, payloadLength: group.parityRows * group.rowLength) ?? []
     try write(header, at: group.parityOffset)
+    // The checksum is that of what would have been written.
+    guard !isTrying else { return }
     let rest = Int(group.parityOffset) + group.parityLength - SkippableFrame.checksumLength
     let checksum = try storage.map().withBytes(reading: []) { bytes in
       XXH64.hash(bytes.extracting(Int(group.parityOffset)..<rest))
