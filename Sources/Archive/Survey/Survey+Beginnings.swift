@@ -4,7 +4,8 @@ internal import IPLD
 ///
 /// The numbers of each count from its own beginning, so none of them means anything in another.
 extension Survey {
-  /// Where archives begin; one that was not glued to another begins at 0 only.
+  /// Where archives begin; one that was not glued to another begins at 0 only, or behind bytes that
+  /// are no archive.
   ///
   /// One begins with a frame that holds a CAR header, where a footer behind it was written as far
   /// behind the beginning of its file as it lies behind that frame; or where the archive before it
@@ -41,6 +42,8 @@ extension Survey {
       guard !isCopy else { continue }
       let hasFirst = counted.contains { $0.number == 1 }
       if roots != nil && !counted.isEmpty || followsEnd && (isOther || hasFirst) {
+        // What lies before it may be no archive, only bytes.
+        if before >= start, !foundAnything(in: before..<place) { beginnings.removeLast() }
         beginnings.append(place)
       }
     }
@@ -66,7 +69,7 @@ extension ArchiveReader {
     let reader = try surveyed()
     guard let survey = reader.survey ?? reader.tail, survey.start == 0 else { return [reader] }
     let beginnings = file.withBytes { bytes in survey.beginnings(in: bytes) }
-    guard beginnings.count > 1 else { return [reader] }
+    guard beginnings != [0] else { return [reader] }
     return try zip(beginnings, beginnings.dropFirst() + [file.count]).map { start, end in
       try ArchiveReader(MappedFile(file, part: start..<end), limits: limits).surveyed()
     }
