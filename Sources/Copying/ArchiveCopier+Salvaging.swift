@@ -112,7 +112,9 @@ extension ArchiveCopier {
       }
       (snapshot.createdAt, snapshot.tool) = (provenance.createdAt, provenance.tool)
       snapshot.hostSystem = provenance.hostSystem
-      waiting.append((ArchivedSnapshot(found: snapshot, in: archive.reader), source, true))
+      // Nothing tells where it stands among others.
+      let isOnly = links.isEmpty && waiting.isEmpty
+      waiting.append((ArchivedSnapshot(found: snapshot, in: archive.reader), source, isOnly))
       report.lostSnapshots.append("the newest manifest is lost, and with it when it was made")
     }
     for link in ChainLink.chain(links) {

@@ -4,13 +4,13 @@ internal import IPLD
 ///
 /// The numbers of each count from its own beginning, so none of them means anything in another.
 extension Survey {
-  /// Where archives begin; one that was not glued to another begins at 0 only.
+  /// Where archives begin; one that was not glued to another begins at 0 only, or behind bytes that
+  /// are no archive.
   ///
-  /// One begins with a frame that holds a CAR header, where a footer behind it was written as far
-  /// behind the beginning of its file as it lies behind that frame; or where the archive before it
-  /// ends and such a footer is the first of its archive, or the header another one. Where all
-  /// such footers are those of the archive before it, it is a copy of that, such as a disk leaves
-  /// behind.
+  /// One begins with a frame that holds a CAR header, if that is another one, or a footer behind it
+  /// was written as far behind the beginning of its file as it lies behind that frame; or where the
+  /// archive before it ends and such a footer is the first of its archive. Where all such footers
+  /// are those of the archive before it, it is a copy of that, such as a disk leaves behind.
   func beginnings(in file: Span<UInt8>) -> [Int] {
     // By how far footers were moved.
     var moved: [Int: [SeenFooter]] = [:]
@@ -31,7 +31,8 @@ extension Survey {
       let before = beginnings[beginnings.count - 1]
       let (roots, followsEnd) = (headers[place], ends[place] == before)
       let counted = (moved[place] ?? []).filter { $0.frame.offset > place }
-      let isOther = roots != nil && roots != Self.roots(at: before, in: file)
+      let known = Self.roots(at: before, in: file)
+      let isOther = roots != nil && roots != known && (followsEnd || known != nil)
       var isCopy = !counted.isEmpty
       for footer in counted {
         let range = footer.frame.range
@@ -40,7 +41,9 @@ extension Survey {
       }
       guard !isCopy else { continue }
       let hasFirst = counted.contains { $0.number == 1 }
-      if roots != nil && !counted.isEmpty || followsEnd && (isOther || hasFirst) {
+      if isOther || roots != nil && !counted.isEmpty || followsEnd && hasFirst {
+        // What lies before it may be no archive, only bytes.
+        if before >= start, !foundAnything(in: before..<place) { beginnings.removeLast() }
         beginnings.append(place)
       }
     }
@@ -66,7 +69,7 @@ extension ArchiveReader {
     let reader = try surveyed()
     guard let survey = reader.survey ?? reader.tail, survey.start == 0 else { return [reader] }
     let beginnings = file.withBytes { bytes in survey.beginnings(in: bytes) }
-    guard beginnings.count > 1 else { return [reader] }
+    guard beginnings != [0] else { return [reader] }
     return try zip(beginnings, beginnings.dropFirst() + [file.count]).map { start, end in
       try ArchiveReader(MappedFile(file, part: start..<end), limits: limits).surveyed()
     }

@@ -19,8 +19,8 @@ extension Survey {
       countForward(known: firstOrdinal)
       countBackward()
       guess()
-      refuseLies(limits)
     }
+    refuseLies(limits)
     sectionCount = end(limits)
     numberAnew()
     placeSalvaged()
@@ -171,6 +171,9 @@ extension Survey {
     for frame in frames where frame.firstOrdinal != .max && !frame.isContinuation {
       // A damaged frame had one section at least.
       end = max(end, frame.firstOrdinal + max(1, UInt64(frame.sectionCount)))
+    }
+    for section in salvaged where frames[section.frame].firstOrdinal != .max {
+      end = max(end, frames[section.frame].firstOrdinal + UInt64(section.index) + 1)
     }
     let most = end + limits.lostOrdinals(ofFile: limit)
     for (_, landmark) in landmarks {

@@ -216,14 +216,23 @@ package struct Survey: Sendable {
   }
 
   /// Whether there is anything in the file that an archive has.
-  var foundAnything: Bool { header.map { $0.failure == nil } ?? false || hasContent }
+  var foundAnything: Bool { foundAnything(in: start..<limit) }
+
+  /// Whether there is anything in a part of the file that an archive has.
+  func foundAnything(in part: Range<Int>) -> Bool {
+    part.contains(0) && header?.failure == nil && header != nil || hasContent(in: part)
+  }
 
   /// Whether there is anything behind the header that holds, but for a note: be it a section of a
   /// damaged frame.
-  var hasContent: Bool {
-    frames.contains { $0.isIntact } || !salvaged.isEmpty
+  var hasContent: Bool { hasContent(in: start..<limit) }
+
+  private func hasContent(in part: Range<Int>) -> Bool {
+    frames.contains { $0.isIntact && part.contains(Int($0.offset)) }
+      || salvaged.contains { part.contains(Int(frames[$0.frame].offset)) }
       || landmarks.contains {
-        switch $0.landmark {
+        guard part.contains($0.landmark.range.lowerBound) else { return false }
+        return switch $0.landmark {
         case .segment, .footer: true
         case .other(let frame, _): frame.kind != SkippableFrame.note
         case .void, .gap: false

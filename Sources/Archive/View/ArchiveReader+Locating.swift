@@ -276,10 +276,11 @@ extension ArchiveReader {
   private func salvage(_ entry: FrameEntry, in file: Span<UInt8>) -> [UInt8] {
     guard entry.offset <= UInt64(file.count) else { return [] }
     self.file.willRead([Int(entry.offset)..<Int(min(entry.end, UInt64(file.count)))])
-    // If not even its blocks can be told apart, nothing is left.
+    // If not even its blocks can be told apart, nothing is left. Something else may lie over its
+    // end.
     guard
       let frame = try? DataFrame(
-        file, at: Int(entry.offset), limit: Int(clamping: entry.end), mayLackChecksum: true),
+        file, at: Int(entry.offset), limit: file.count, mayLackChecksum: true),
       frame.contentSize <= ArchiveLimits.bodyPerFrame
     else { return [] }
     return decoder.salvage(frame, in: file)

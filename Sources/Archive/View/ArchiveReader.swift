@@ -102,23 +102,11 @@ public final class ArchiveReader: Sendable {
     let tail = hasTail ? try Survey(file, after: committed, limits: limits) : nil
     guard let generation = committed ?? tail.flatMap({ $0.foundAnything ? $0.uncommitted : nil })
     else { throw ArchiveError(.notAnArchive) }
-    var opening: Recovery?
-    if file.isBeingWritten, committed != nil {
-      let behind = file.fileSize - generation.committedLength
-      opening = behind > 0 ? Recovery(interruptedTail: behind, isBeingWritten: true) : nil
-    } else if let tail {
-      opening = Recovery(
-        interruptedTail: UInt64(file.count) - generation.committedLength,
-        rebuild: committed == nil ? .noFooter : nil,
-        isDamaged: try !tail.movedFooters(
-          after: generation.number,
-          besides: { try ArchiveReader(file, committed: generation).knownManifests() }
-        ).isEmpty)
-    }
     var opened = committed.map(ArchiveIndex.openedRanges) ?? []
     if hasTail { opened.append(Int(committed?.committedLength ?? 0)..<file.count) }
     var index = ArchiveIndex.empty
     var survey: Survey?
+    var damagedAt: UInt64?
     do {
       index = try file.withBytes(reading: opened) { (bytes) throws in
         let elsewhere = file.isFetched ? file : nil
@@ -131,12 +119,29 @@ public final class ArchiveReader: Sendable {
       try file.checkFetched()
       guard case .damagedIndex = error.reason else { throw error }
       (survey, index) = try Self.survey(file, limits)
-      opening = Recovery(opening, rebuiltAt: error.offset ?? 0)
+      damagedAt = error.offset ?? 0
     }
+    let readableLength = Int(hasTail ? UInt64(file.count) : generation.committedLength)
+    var opening: Recovery?
+    if file.isBeingWritten, committed != nil {
+      let behind = file.fileSize - generation.committedLength
+      opening = behind > 0 ? Recovery(interruptedTail: behind, isBeingWritten: true) : nil
+    } else if let tail {
+      // Its index may be damaged as well.
+      let known = ArchiveReader(
+        file, limits, generation, readableLength: readableLength, index: index, survey: survey,
+        maySurvey: false)
+      opening = Recovery(
+        interruptedTail: UInt64(file.count) - generation.committedLength,
+        rebuild: committed == nil ? .noFooter : nil,
+        isDamaged: try !tail.movedFooters(
+          after: generation.number, besides: known.knownManifests
+        ).isEmpty)
+    }
+    if let damagedAt { opening = Recovery(opening, rebuiltAt: damagedAt) }
     self.init(
       file, limits, generation,
-      readableLength: Int(hasTail ? UInt64(file.count) : generation.committedLength),
-      index: index, tail: tail, survey: survey, opening: opening)
+      readableLength: readableLength, index: index, tail: tail, survey: survey, opening: opening)
   }
 
   /// Reads what is committed in these bytes, and nothing behind it.

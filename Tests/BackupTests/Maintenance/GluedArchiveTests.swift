@@ -109,6 +109,35 @@ import Testing
     #expect(try archive.bytes == bytes)
   }
 
+  @Test func `are told by their headers where all footers near are lost`() throws {
+    let archives = try archives()
+    var bytes = try archives[0].bytes
+    for seen in try Survey(MappedFile(copying: bytes)).footers {
+      for index in seen.frame.range { bytes[index] = 0 }
+    }
+    try archives[0].folder.write("a.car.zst", archives[1].bytes.dropLast(100) + bytes)
+    let new = FilePath(archives[0].folder.file("new.car.zst"))
+    _ = try ArchiveCopier().salvage(
+      archives[0].reader, into: FileStorage.openOrCreate(new), by: provenance)
+    try check(ArchiveReader(path: new), Array(archives[..<2]), "in a new one")
+  }
+
+  @Test func `are no more for bytes before the first`() throws {
+    let archive = try archives()[1]
+    let bytes = try archive.bytes
+    for length in [1, 16, 512, 4096] {
+      let rubble = [UInt8](repeating: 0xaa, count: length)
+      try archive.folder.write("a.car.zst", rubble + bytes)
+      let new = FilePath(archive.folder.file("new.car.zst"))
+      _ = try ArchiveCopier().salvage(
+        archive.reader, into: FileStorage.openOrCreate(new), by: provenance)
+      try check(ArchiveReader(path: new), [archive], "\(length) bytes")
+      _ = try ArchiveRepair.repair(FileStorage.open(archive.path))
+      let entries = try SnapshotHistory(of: archive.reader).entries
+      #expect(entries.count == archive.cars.count, "\(length) bytes")
+    }
+  }
+
   @Test func `with an older piece of the first behind it lose nothing of the newer`() throws {
     let archive = try archives()[2]
     var next = try TestRepository(posts: 9)

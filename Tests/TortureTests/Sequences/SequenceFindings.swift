@@ -32,9 +32,9 @@ struct SequenceFindings {
   init(_ bytes: [UInt8], _ states: PackedStates, seams: [Int] = []) {
     walk = ForwardWalk(bytes)
     self.states = states
-    for cid in walk.alone where cid.codec == .dagCBOR {
+    for (cid, body) in walk.bodies where cid.codec == .dagCBOR {
       // Whether it is a manifest is the question.
-      guard let body = walk.bodies[cid], let snapshot = try? Snapshot(body.span) else { continue }
+      guard let snapshot = try? Snapshot(body.span) else { continue }
       manifests[cid] = snapshot
     }
     // Where nothing is left of an archive's beginning, nothing tells that it is another one.

@@ -119,8 +119,11 @@ extension SequenceArchive {
     guard isIntoNew || hint.contains("carpack repair") else {
       throw Unexpected("(R) \(words) again is refused, and no command is named: \(error) (\(hint))")
     }
+    var found = found
     if isIntoNew {
+      // What is left is in the new file, which has manifests of its own.
       try repairIntoNew()
+      found = SequenceFindings(file, states)
     } else {
       let storage = MemoryStorage(file)
       _ = try ArchiveRepair.repair(storage)
