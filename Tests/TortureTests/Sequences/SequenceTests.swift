@@ -11,8 +11,10 @@ import Testing
   ///
   /// They are run, and said to be known.
   private static let unmended: [UInt64: String] = [
+    1_586_495_961:
+      "repair heals more the second time, of a protected archive of which two ranges are exchanged",
     1_586_495_964:
-      "repair -o does not list the first of glued archives if its end and the header behind are lost"
+      "repair -o does not list the first of glued archives if its end and the header behind are lost",
   ]
 
   /// The kinds of steps there are: all but those, or the ones that `CARPACK_STEPS` names.
