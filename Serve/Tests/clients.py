@@ -961,7 +961,8 @@ def a_file_that_is_no_database_of_ours_stays_as_it_is():
             carpack("export", path, "--sqlite", folder / name, status=73)
             assert (folder / name).read_bytes() == before
         damaged = bytearray(path.read_bytes())
-        damaged[300:400] = bytes(100)
+        # Behind the header and the note.
+        damaged[700:800] = bytes(100)
         path.write_bytes(damaged)
         result = subprocess.run([COMMAND, "export", path, "--sqlite", folder / "d.db"], capture_output=True, env=ENVIRONMENT)
         assert result.returncode == 11 and b"damaged" in result.stderr, result
