@@ -16,7 +16,7 @@ package import SystemPackage
 ///
 /// 1. The final name shows nothing, or what was there before, until the content is on the medium.
 /// 2. What an interrupted run has left in `.NAME.partial` is continued or refused, and never lost,
-///    if anything of it holds: a file that a power cut has torn in its first frame is nobody's.
+///    if anything of it holds. One that a power cut tore within its first frame is replaced.
 /// 3. The file is locked until it has its final name and the folder is synced, or it is discarded.
 /// 4. Unless `replacing` is set, nothing under the final name is replaced.
 package final class AtomicFile: Sendable {

@@ -101,7 +101,7 @@ struct ParityEncoder {
   mutating func write(_ body: (Span<UInt8>) throws -> Void) throws {
     var pieces = try pieces()
     while !haveOneMagicEach(pieces) {
-      // Whoever chose the bytes of a blob may have chosen those of the parity, but not these.
+      // A hostile blob can determine the parity, but not a random mask.
       mask(with: .random(in: 0 ... .max))
       pieces = try self.pieces()
     }
