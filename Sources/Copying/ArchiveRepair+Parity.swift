@@ -29,7 +29,7 @@ extension ArchiveRepair {
         let new = try target.storage()
         willWrite(target.temporaryPath)
         try alignment.write(to: new)
-        _ = try run(new, limits: limits)
+        _ = try heal(new, limits: limits)
         let reader = try ArchiveReader(new.map(), limits: limits)
         guard try reader.verify(.full).isIntact, try alignment.losesNothing(to: reader),
           try old.size == UInt64(file.count), try old.isInPlace

@@ -51,11 +51,11 @@ package struct ParityAlignment {
     guard pieces.contains(where: { $0.target != $0.source }) else { return nil }
     pieces.sort { $0.target < $1.target }
     // Where two things belong in one place, this is not one archive.
-    for (piece, next) in zip(pieces, pieces.dropFirst())
-    where piece.target + piece.count > next.target
-      && piece.source - piece.target != next.source - next.target
-    {
-      return nil
+    var last = pieces[0]
+    for piece in pieces.dropFirst() {
+      let isApart = last.target + last.count <= piece.target
+      guard isApart || last.source - last.target == piece.source - piece.target else { return nil }
+      if last.target + last.count < piece.target + piece.count { last = piece }
     }
   }
 

@@ -14,7 +14,7 @@ struct ParityEncoder {
   private var edges: [Int: Int] = [:]
 
   /// Columns that are encoded before the pages of the file are let go of.
-  private static let columnsAtOnce = 16
+  private static let columnsAtOnce = 4
 
   /// Makes the parity of a group.
   ///

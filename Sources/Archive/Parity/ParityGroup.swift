@@ -43,6 +43,8 @@ package struct ParityGroup: Hashable, Sendable {
   private static let usualPage = 4000
   /// Where the part of the table begins in a page.
   static let pageHeader = 72
+  /// No page is longer.
+  static let longestPage = 128 << 10
 
   let blockBits: Int
   let dataRows: Int
@@ -199,7 +201,8 @@ extension ParityGroup {
       percent: Int(file[start + 31]), range: lower..<upper,
       footerLength: Int(file.u32(start + 36)), offset: offset, mask: file.u64(start + 64))
     let number = Int(file.u32(start + 32))
-    guard rows <= group.blockCount, group.parityRows * group.rowLength <= maximumParity,
+    guard rows <= group.blockCount, group.pageLength <= longestPage,
+      group.parityRows * group.rowLength <= maximumParity,
       frame.length == group.pageLength, number < 2 * group.pageCount,
       file.u64(frame.end - 16) == group.place(ofPage: number)
     else { throw malformed("its numbers contradict each other") }

@@ -70,8 +70,8 @@ package struct ParityHealing {
     // What one group heals may be what another lacked.
     var before = Report()
     let found = try found.filter { found in
-      var trial = ParityHealing(storage: storage, intact: intact, isTrying: true)
       guard found.shifts.contains(0) else { return false }
+      var trial = ParityHealing(storage: storage, intact: intact, isTrying: true)
       try trial.pass(found, in: storage.map())
       return !trial.wouldLose
     }

@@ -22,14 +22,14 @@ struct ParityPlan {
   /// program which knows no parity.
   static func percent(of generation: Generation, in file: MappedFile) -> Int {
     let end = Int(generation.footerOffset)
-    let page = file.withBytes(reading: [max(0, end - longestPage)..<end]) {
+    let page = file.withBytes(reading: [max(0, end - usuallyRead)..<end]) {
       ParityGroup.page(endingAt: end, in: $0)
     }
     return page?.percent ?? usualPercent
   }
 
-  /// No page is longer.
-  private static let longestPage = 48 << 10
+  /// How much is fetched before a footer in any case, in which an honest page lies.
+  private static let usuallyRead = 48 << 10
 
   /// What is asked for, instead of what follows from the file.
   enum Request {
@@ -46,11 +46,12 @@ struct ParityPlan {
   ///   - previous: What is committed; nil if nothing is.
   ///   - end: Where what is new ends.
   ///   - file: The file.
+  /// - Throws: ``ArchiveError`` if the library for parity is not there.
   /// - Returns: nil if nothing is to be protected.
   init?(
     _ request: Request?, after previous: Generation?, to end: UInt64,
     in file: @autoclosure () throws -> MappedFile
-  ) rethrows {
+  ) throws {
     let start = previous?.committedLength ?? 0
     if case .ranges(let percent, let ranges) = request {
       (self.percent, self.ranges) = (percent, ranges)
@@ -64,7 +65,7 @@ struct ParityPlan {
       percent = previous.map { Self.percent(of: $0, in: file) } ?? Self.usualPercent
     }
     let first =
-      file.isFetched ? start : ParityHistory(file: file).start(mergingBefore: start, to: end)
+      file.isFetched ? start : try ParityHistory(file: file).start(mergingBefore: start, to: end)
     // The footer before is protected once more if there is nothing else.
     let lower = first < end ? first : previous?.footerOffset ?? 0
     ranges = lower < end ? [lower..<end] : []
@@ -105,44 +106,50 @@ extension ParityPlan {
 private struct ParityHistory {
   let file: MappedFile
 
-  /// What ends with the footer that ends at a place: where it begins, and whether it is protected;
-  /// nil if that cannot be told.
-  private func step(endingAt end: UInt64) -> (start: UInt64, isProtected: Bool)? {
+  /// What ends with the footer that ends at a place: where it begins, and the groups that protect
+  /// it, none if it is not protected; nil if that cannot be told.
+  private func step(endingAt end: UInt64) -> (start: UInt64, groups: [ParityGroup])? {
     file.withBytes(reading: []) { bytes in
       guard let footer = Footer.frame(bytes, endingAt: Int(end)) else { return nil }
-      if let group = ParityGroup.page(endingAt: footer.offset, in: bytes) {
-        var (start, place) = (group.range.lowerBound, group.offset)
-        while let other = ParityGroup.page(endingAt: Int(place), in: bytes),
-          other.range.upperBound == start
-        {
-          (start, place) = (other.range.lowerBound, other.offset)
-        }
-        return (start, true)
+      var groups: [ParityGroup] = []
+      var place = footer.offset
+      while let group = ParityGroup.page(endingAt: place, in: bytes),
+        groups.last.map({ $0.range.lowerBound == group.range.upperBound }) ?? true
+      {
+        groups.append(group)
+        place = Int(group.offset)
       }
+      if let first = groups.last { return (first.range.lowerBound, groups) }
       // A footer that says what cannot be tells nothing of what came before it.
       guard let generation = try? Footer.read(bytes, footer) else { return nil }
-      guard let before = generation.previousFooterOffset else { return (0, false) }
-      return Footer.frame(bytes, at: Int(before)).map { (UInt64($0.end), false) }
+      guard let before = generation.previousFooterOffset else { return (0, []) }
+      return Footer.frame(bytes, at: Int(before)).map { (UInt64($0.end), []) }
     }
   }
 
   /// Where a group begins that ends at `end`: what is not protected yet before `start`, and groups
   /// that are merged, are in it.
-  func start(mergingBefore start: UInt64, to end: UInt64) -> UInt64 {
+  ///
+  /// Damaged groups are not merged: only their own parity can heal them.
+  ///
+  /// - Throws: ``ArchiveError`` if the library for parity is not there.
+  func start(mergingBefore start: UInt64, to end: UInt64) throws -> UInt64 {
     var start = start
     while start > 0, let before = step(endingAt: start) {
-      guard before.isProtected else {
+      guard !before.groups.isEmpty else {
         start = before.start
         continue
       }
       let (size, limit) = (Self.magnitude(end - start), ParityPlan.longestMerged)
-      var (first, count) = (start, 0)
-      while first > 0, let group = step(endingAt: first), group.isProtected,
-        Self.magnitude(first - group.start) <= size, end - group.start <= limit
+      var (first, count, groups) = (start, 0, [ParityGroup]())
+      while first > 0, let older = step(endingAt: first), !older.groups.isEmpty,
+        Self.magnitude(first - older.start) <= size, end - older.start <= limit
       {
-        (first, count) = (group.start, count + 1)
+        (first, count, groups) = (older.start, count + 1, groups + older.groups)
       }
       guard count >= ParityPlan.mergedCount else { break }
+      let found = file.withBytes(reading: []) { bytes in groups.map { FoundParity($0, in: bytes) } }
+      guard try ParityHealing.assess(file, found).damagedCount == 0 else { break }
       start = first
     }
     return start

@@ -12,13 +12,18 @@ extension ArchiveWriter {
   /// - Parameters:
   ///   - storage: The archive; it is locked.
   ///   - percent: How much parity there is to be, 1 to 100.
-  /// - Throws: ``ArchiveError`` if nothing is committed, or the library for parity is not there;
-  ///   what the storage throws.
+  /// - Throws: ``ArchiveError`` if nothing is committed, something is damaged, or the library for
+  ///   parity is not there; what the storage throws.
   package static func protect(_ storage: any ArchiveStorage, percent: Int) throws -> Protection {
-    // Without it nothing is to be changed.
-    _ = try ErasureLibrary.opened()
-    var writer = try reopen(storage)
-    guard let generation = writer.generation else { throw ArchiveError(.noFooter) }
+    var options = ArchiveOptions()
+    options.parity = percent
+    var writer = try reopen(storage, options: options)
+    guard let generation = writer.generation, let reader = writer.reader else {
+      throw ArchiveError(.noFooter)
+    }
+    // Parity of damaged bytes would keep the damage.
+    let findings = try reader.verify(.quick).findings
+    if let damage = findings.first(where: { $0.severity == .damaged }) { throw damage.error }
     let end = generation.committedLength
     let groups = try FoundParity.all(in: storage.map()).map(\.group)
     var ranges = [0..<end]
@@ -55,16 +60,16 @@ extension ArchiveReader {
     return ParityPlan.percent(of: generation, in: file)
   }
 
-  /// What of the damaged file its parity can make again; nil if it has no parity.
+  /// What of the damaged file its parity can make again; nil if it has no parity, or lies elsewhere:
+  /// a copy of it is healed.
   ///
   /// It takes as long as to read the file once, and longer where bytes were inserted or lost.
   ///
-  /// - Throws: ``ArchiveError`` if the library for parity is not there; ``FetchFailure``.
+  /// - Throws: ``ArchiveError`` if the library for parity is not there.
   package func assessParity() throws -> ParityHealing.Report? {
+    guard !file.isFetched else { return nil }
     let groups = FoundParity.all(in: file)
     guard !groups.isEmpty else { return nil }
-    let report = try ParityAlignment(file)?.report ?? ParityHealing.assess(file, groups)
-    try file.checkFetched()
-    return report
+    return try ParityAlignment(file)?.report ?? ParityHealing.assess(file, groups)
   }
 }

@@ -11,12 +11,24 @@ struct FoundParity {
 }
 
 extension FoundParity {
+  /// A group of whose pages those are found that hold where they were written.
+  init(_ group: ParityGroup, in file: Span<UInt8>) {
+    self.group = group
+    for number in 0..<2 * group.pageCount {
+      let place = Int(clamping: group.place(ofPage: number))
+      // An error here says only that the page is not there.
+      guard let frame = try? SkippableFrame(file, at: place),
+        frame.kind == SkippableFrame.parityPage, frame.holds(in: file),
+        let page = try? ParityGroup.page(frame, in: file), page == (group, number)
+      else { continue }
+      pages[number] = place
+    }
+  }
+
   /// How many times the bytes of a file its groups may have to be read.
   private static let maximumWork: UInt64 = 8
   /// How many bytes are searched before the pages of the file are let go of.
   private static let searchedAtOnce = 16 << 20
-  /// No page is longer.
-  private static let longestPage = 128 << 10
 
   /// The groups of a file that still count, in the order of what they protect.
   ///
@@ -28,7 +40,7 @@ extension FoundParity {
     var place = 0
     while place < file.count {
       let end = min(file.count, place + searchedAtOnce)
-      let read = place..<min(file.count, end + longestPage)
+      let read = place..<min(file.count, end + ParityGroup.longestPage)
       place = file.withBytes(reading: [read]) { find(in: $0, from: place, to: end, &found) }
       file.releasePagesIfLarge()
     }

@@ -82,6 +82,25 @@ package struct ArchiveRepair {
     return repair.report
   }
 
+  /// Heals what parity can heal, bit for bit, and nothing else.
+  ///
+  /// - Parameters:
+  ///   - storage: The archive; it is locked.
+  ///   - limits: How much it may hold.
+  /// - Throws: ``ArchiveError`` if it holds more than it may, or the library for parity is not
+  ///   there; what the storage throws.
+  /// - Returns: How many bytes were healed.
+  package static func heal(
+    _ storage: any ArchiveStorage, limits: ArchiveLimits = ArchiveLimits()
+  ) throws -> UInt64 {
+    try storage.lock()
+    var repair = ArchiveRepair(
+      storage: storage, sources: [], limits: limits, keepsOrdinals: true, progress: { _, _ in })
+    let file = try storage.map()
+    _ = try repair.healFromParity(file, Survey(file, limits: limits))
+    return repair.report.bytesHealed
+  }
+
   /// Makes index and footers right.
   ///
   /// - Returns: What was found, if not everything holds.

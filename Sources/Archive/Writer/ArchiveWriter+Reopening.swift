@@ -7,6 +7,8 @@ extension ArchiveWriter {
   static func begin(
     _ storage: any ArchiveStorage, _ carHeader: [UInt8], _ options: ArchiveOptions
   ) throws -> ArchiveWriter {
+    // What cannot be protected is not begun.
+    if options.parity != nil { _ = try ErasureLibrary.opened() }
     guard try storage.size > 0 else {
       var stored: [UInt8] = []
       DataFrame.appendRaw(carHeader.span, to: &stored)
@@ -20,6 +22,7 @@ extension ArchiveWriter {
     try storage.synchronize()
     var file = try storage.map()
     var reader = try committed(of: file)
+    if reader?.generation.features.isProtected == true { _ = try ErasureLibrary.opened() }
     let adopted = try TailAdoption(storage: storage, file: file, committed: reader)
       .run(carHeader: carHeader)
     if reader.map({ $0.generation.committedLength < UInt64(file.count) }) ?? true {

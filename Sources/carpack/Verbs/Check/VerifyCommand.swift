@@ -89,9 +89,8 @@ struct VerifyCommand: ReportingCommand, ConfigurableOptions {
       Interruption.removeIfInterrupted($0.string)
     }
     Interruption.removeIfInterrupted(nil)
-    let report = try ArchiveRepair.run(FileStorage.open(path), limits: limits)
-    common.say(
-      "\(opened.name): \(Quantity.bytes(moved + report.bytesHealed)) healed from parity")
+    let healed = try ArchiveRepair.heal(FileStorage.open(path), limits: limits)
+    common.say("\(opened.name): \(Quantity.bytes(moved + healed)) healed from parity")
     return try OpenedArchive(path.string, limits)
   }
 

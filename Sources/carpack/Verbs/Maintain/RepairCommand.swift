@@ -55,16 +55,6 @@ struct RepairCommand: ReportingCommand {
   private typealias Copy = (name: String, reader: ArchiveReader)
 
   private func repair(_ file: String) throws {
-    let moved = try ArchiveRepair.align(FilePath(file), limits: limits.limits) {
-      Interruption.removeIfInterrupted($0.string)
-    }
-    Interruption.removeIfInterrupted(nil)
-    if moved > 0, !json {
-      common.say(
-        "\(file): written anew from its parity, \(Quantity.bytes(moved)) put back into their places"
-      )
-    }
-    let storage = try FileStorage.open(FilePath(file))
     let copies: [Copy] = try from.map { name in
       guard !AtomicFile.areSame(FilePath(name), FilePath(file)) else {
         throw Failure("--from: \(name) is the archive itself", status: .usage)
@@ -72,6 +62,11 @@ struct RepairCommand: ReportingCommand {
       return (RemoteArchive.shown(name), try ArchiveReader.opening(name, limits.limits, store))
     }
     let sources = copies.map(\.reader)
+    let moved = try ArchiveRepair.align(FilePath(file), limits: limits.limits) {
+      Interruption.removeIfInterrupted($0.string)
+    }
+    Interruption.removeIfInterrupted(nil)
+    let storage = try FileStorage.open(FilePath(file))
     try ArchiveReader.checkingFetched(sources) {
       let report: ArchiveRepair.Outcome
       do {
@@ -86,7 +81,11 @@ struct RepairCommand: ReportingCommand {
       Console.endProgress()
       // What could not be fetched is not lost.
       for source in sources { try source.checkFetched() }
-      if json { Self.report.print((file, report)) } else { printText(report, file) }
+      if json {
+        Self.report.print((file, moved, report))
+      } else {
+        printText(report, moved: moved, file)
+      }
       if let damage = report.damage {
         Failure("\(file): \(damage)", hint: try hint(on: file, copies), status: .damaged).say()
       } else {
@@ -151,8 +150,8 @@ struct RepairCommand: ReportingCommand {
     }
   }
 
-  private func printText(_ whole: ArchiveRepair.Outcome, _ file: String) {
-    if whole.archive.isUnchanged, whole.namedCount == 0, whole.takenCount == 0 {
+  private func printText(_ whole: ArchiveRepair.Outcome, moved: UInt64, _ file: String) {
+    if moved == 0, whole.archive.isUnchanged, whole.namedCount == 0, whole.takenCount == 0 {
       // Damage that stays is said right after.
       if whole.damage == nil { common.say("\(file): nothing to repair") }
       return
@@ -164,8 +163,8 @@ struct RepairCommand: ReportingCommand {
       report.isNoteRestored ? "the note behind the header made again" : nil,
       report.bytesCutOff > 0
         ? "\(Quantity.bytes(report.bytesCutOff)) of an unfinished write cut off" : nil,
-      report.bytesHealed > 0
-        ? "\(Quantity.bytes(report.bytesHealed)) healed from parity" : nil,
+      moved + report.bytesHealed > 0
+        ? "\(Quantity.bytes(moved + report.bytesHealed)) healed from parity" : nil,
       Quantity.some(Int(clamping: report.sectionsHealed), "section").map { "\($0) written again" },
       report.isReindexed ? "a new index appended" : nil,
       report.bytesVoided > 0
@@ -178,7 +177,7 @@ struct RepairCommand: ReportingCommand {
     common.say("\(file): \(done.compactMap(\.self).joined(separator: ", "))")
   }
 
-  static let report = Report<(file: String, all: ArchiveRepair.Outcome)>(
+  static let report = Report<(file: String, moved: UInt64, all: ArchiveRepair.Outcome)>(
     "repair", "`carpack repair`."
   ) {
     ArchiveFields.file { $0.file }
@@ -189,7 +188,12 @@ struct RepairCommand: ReportingCommand {
     }
     Field("bytesCutOff", "bytes of an unfinished write cut off") { $0.all.archive.bytesCutOff }
     Field("reindexed", "whether a new index was appended") { $0.all.archive.isReindexed }
-    Field("bytesHealed", "bytes healed from parity") { $0.all.archive.bytesHealed }
+    Field(
+      "bytesHealed",
+      "bytes healed from parity, those that were put back into their places among them"
+    ) {
+      $0.moved + $0.all.archive.bytesHealed
+    }
     Field("bytesVoided", "bytes of damage marked as superseded") { $0.all.archive.bytesVoided }
     Field("sectionsHealed", "sections written again") { $0.all.archive.sectionsHealed }
     Field("snapshotsFound", "snapshots that no footer led to") { $0.all.namedCount }
