@@ -15,20 +15,26 @@ extension SnapshotCopier {
   mutating func whatIsLeft(
     of archived: ArchivedSnapshot, _ listed: BlockOrder?, from source: Int
   ) throws -> CopiedCAR {
+    let (car, commit) = (archived.snapshot.car, archived.snapshot.commit)
     var left = BlockOrder()
     for ordinal in (listed?.runs ?? []).joined() where sources[source][ordinal] != nil {
       left.append(ordinal)
     }
-    let car = archived.snapshot.car
-    if left == listed {
-      if sources[source].has(car, at: left) { return (left, nil) }
-      // They are others, for nothing in the file told their ordinals.
-      left = BlockOrder()
+    if left == listed, archived.reader.areOrdinalsCertain, sources[source].has(car, at: left) {
+      return (left, nil)
     }
-    for ordinal in sources[source].reachable(from: archived.snapshot.commit, besides: left) {
+    let blocks = sources[source].blocks
+    let exact = try archived.recoveredOrder(in: blocks, listed)
+    // If none is, those that are listed may be others, for nothing in the file told their ordinals.
+    if exact != nil || left == listed { left = BlockOrder() }
+    let rest =
+      exact.map { Array($0.runs.joined()) }
+      ?? sources[source].reachable(from: commit, besides: left)
+    for ordinal in rest {
       try copy([ordinal..<ordinal + 1], from: source, limit: .max)
       if sources[source][ordinal] != nil { left.append(ordinal) }
     }
+    if left == exact { return (left, nil) }
     var hash = SHA256()
     var byteCount = UInt64(car.header.count)
     hash.update(car.header.span)

@@ -118,11 +118,13 @@ struct SnapshotCopier: ~Copyable {
       try describeGains(of: &new)
     }
     new.snapshot.isUnvouched = !isVouched
-    // The manifest and the pages of its order are made again.
-    let made = [archived.cid].compactMap(\.self) + archived.snapshot.car.pages
-    sources[source].replaced.formUnion(made)
     observer(Progress(stage: "copying", done: writer.bytesWritten, total: 0))
-    return (try chain.append(new.snapshot, sources[source].newOrder(car.order)), new.loss)
+    let manifest = try chain.append(new.snapshot, sources[source].newOrder(car.order))
+    // The manifest and the pages of its order are made again; one that says the same as the new one
+    // may be in the archive, too.
+    let made = [archived.cid, manifest].compactMap(\.self) + archived.snapshot.car.pages
+    sources[source].replaced.formUnion(made)
+    return (manifest, new.loss)
   }
 
   /// Appends the manifests and commits; the newest that was copied is the archive head.

@@ -151,7 +151,8 @@ package final class AtomicFile: Sendable {
       let reader = try ArchiveReader(file)
       return reader.hasContent ? reader : nil
     } catch let error as ArchiveError {
-      if error.reason == .notAnArchive, !ArchiveReader.hasTraces(in: file) { return nil }
+      // Nothing of it is whole.
+      if error.reason == .notAnArchive { return nil }
       throw BackupError.leftover(path.string, nil)
     }
   }

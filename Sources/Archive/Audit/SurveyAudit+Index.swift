@@ -137,7 +137,8 @@ extension SurveyAudit {
           at: UInt64(segment.frame.offset))
       }
     }
-    try checkRepeated()
+    // A frame that lies twice in a damaged file is indexed twice when that is repaired.
+    if !isRepaired { try checkRepeated() }
   }
 
   /// The frame that a table lists, if it holds, and sections begin in it.

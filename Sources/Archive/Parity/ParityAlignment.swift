@@ -31,11 +31,6 @@ package struct ParityAlignment {
     budget = 1 << 27 + 8 * file.count
     let groups = FoundParity.all(in: file)
     guard !groups.isEmpty else { return nil }
-    if groups.allSatisfy({ $0.shifts == [0] }),
-      try ParityHealing.assess(file, groups).isHealable
-    {
-      return nil
-    }
     var end = 0
     for found in groups {
       let start = Int(found.group.range.lowerBound)

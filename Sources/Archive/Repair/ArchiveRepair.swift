@@ -41,11 +41,14 @@ package struct ArchiveRepair {
     /// Snapshots may then lack what nothing in the file tells of any more.
     package internal(set) var wasDamaged = false
 
-    /// Whether the file is as it was.
-    package var isUnchanged: Bool {
-      segments.isEmpty && footers.isEmpty && !isNoteRestored && !isReindexed && bytesVoided == 0
-        && bytesCutOff == 0 && sectionsHealed == 0 && bytesHealed == 0
+    /// How much was changed, which only grows.
+    fileprivate var changes: UInt64 {
+      UInt64(segments.count + footers.count + (isNoteRestored ? 1 : 0) + (isReindexed ? 1 : 0))
+        + bytesHealed + bytesVoided + bytesCutOff + sectionsHealed
     }
+
+    /// Whether the file is as it was.
+    package var isUnchanged: Bool { changes == 0 }
   }
 
   let storage: any ArchiveStorage
@@ -58,6 +61,9 @@ package struct ArchiveRepair {
 
   /// Repairs what can be repaired.
   ///
+  /// What one round makes again may be what another lacked: they go on until nothing changes, so
+  /// that repairing again does nothing.
+  ///
   /// - Parameters:
   ///   - storage: The archive; it is locked.
   ///   - sources: Other archives, from which lost sections are taken that they have.
@@ -66,8 +72,9 @@ package struct ArchiveRepair {
   ///     because a snapshot there is whole, or a footer was behind it. Otherwise what is torn of it
   ///     counts no more, as for a writer.
   ///   - progress: Called now and then with the bytes that are done and those there are.
-  /// - Throws: ``ArchiveError`` if it is no archive or needs a later version; what the storage
-  ///   throws. Whatever was written by then is right, and repairing again goes on.
+  /// - Throws: ``ArchiveError`` if it is no archive, needs a later version, or another archive
+  ///   begins in it; what the storage throws. Whatever was written by then is right, and repairing
+  ///   again goes on.
   /// - Returns: What was done.
   package static func run(
     _ storage: any ArchiveStorage, from sources: [ArchiveReader] = [],
@@ -78,17 +85,26 @@ package struct ArchiveRepair {
     var repair = ArchiveRepair(
       storage: storage, sources: sources, limits: limits, keepsOrdinals: keepsOrdinals,
       progress: progress)
-    if let survey = try repair.run() { try repair.heal(survey) }
+    for _ in 0..<maximumRounds {
+      let before = (repair.report.changes, try storage.size)
+      (repair.report.firstLost, repair.report.lostSectionCount) = (nil, 0)
+      if let survey = try repair.run() { try repair.heal(survey) }
+      let after = (repair.report.changes, try storage.size)
+      if repair.report.firstLost == nil || after == before { break }
+    }
     return repair.report
   }
+
+  /// More rounds are never needed, as far as is known.
+  private static let maximumRounds = 8
 
   /// Heals what parity can heal, bit for bit, and nothing else.
   ///
   /// - Parameters:
   ///   - storage: The archive; it is locked.
   ///   - limits: How much it may hold.
-  /// - Throws: ``ArchiveError`` if it holds more than it may, or the library for parity is not
-  ///   there; what the storage throws.
+  /// - Throws: as ``run(_:from:limits:keepsOrdinals:progress:)`` does; ``ArchiveError`` also if the
+  ///   library for parity is not there.
   /// - Returns: How many bytes were healed.
   package static func heal(
     _ storage: any ArchiveStorage, limits: ArchiveLimits = ArchiveLimits()
@@ -96,8 +112,7 @@ package struct ArchiveRepair {
     try storage.lock()
     var repair = ArchiveRepair(
       storage: storage, sources: [], limits: limits, keepsOrdinals: true, progress: { _, _ in })
-    let file = try storage.map()
-    _ = try repair.healFromParity(file, Survey(file, limits: limits))
+    _ = try repair.healFromParity(repair.survey())
     return repair.report.bytesHealed
   }
 
@@ -105,50 +120,56 @@ package struct ArchiveRepair {
   ///
   /// - Returns: What was found, if not everything holds.
   private mutating func run() throws -> Survey? {
-    var file = try storage.map()
     // A file of a later version is not touched.
-    _ = try ArchiveReader.lastGeneration(of: file)
-    var survey = try Survey(file, limits: limits, progress: progress)
+    _ = try ArchiveReader.lastGeneration(of: storage.map())
+    var survey = try survey()
     guard survey.foundAnything else { throw ArchiveError(.notAnArchive) }
-    report.wasDamaged = !(survey.isWhole && survey.isTiled)
-    if report.wasDamaged, try healFromParity(file, survey) {
-      file = try storage.map()
-      survey = try Survey(file, limits: limits, progress: progress)
-    }
-    if let further = file.withBytes({ survey.beginnings(in: $0) }).dropFirst().first {
-      throw ArchiveError(.furtherArchive, at: further)
+    if !(survey.isWhole && survey.isTiled) {
+      report.wasDamaged = true
+      if try healFromParity(survey) { survey = try self.survey() }
     }
     if let place = survey.damagedNote {
       let note = ArchiveNote.frame
       try storage.write(note.span, at: UInt64(place))
       try storage.synchronize()
       report.isNoteRestored = true
-      file = try storage.map()
-      survey = try Survey(file, limits: limits, progress: progress)
+      survey = try self.survey()
     }
     var restoring = GenerationRestoring(storage, survey)
-    try file.withBytes { (bytes) throws in try restoring.run(in: bytes) }
-    (report.segments, report.footers) = (restoring.segments, restoring.footers)
+    try storage.map().withBytes { (bytes) throws in try restoring.run(in: bytes) }
+    report.segments += restoring.segments
+    report.footers += restoring.footers
     let hasAdopted = try adoptTail()
-    if restoring.hasWritten || hasAdopted {
-      file = try storage.map()
-      survey = try Survey(file, limits: limits, progress: progress)
-    }
+    if restoring.hasWritten || hasAdopted { survey = try self.survey() }
+    let file = try storage.map()
     let generation = try ArchiveReader.lastGeneration(of: file)
     try file.withBytes { (bytes) throws in try finish(survey, generation, in: bytes, file) }
     return survey.isWhole && survey.isTiled ? nil : survey
   }
 
+  /// Surveys the file as it is.
+  ///
+  /// - Throws: ``ArchiveError`` if another archive begins in it.
+  private func survey() throws -> Survey {
+    let file = try storage.map()
+    let survey = try Survey(file, limits: limits, progress: progress)
+    if let further = file.withBytes({ survey.beginnings(in: $0) }).dropFirst().first {
+      throw ArchiveError(.furtherArchive, at: further)
+    }
+    return survey
+  }
+
   /// Heals what parity can heal, bit for bit, before anything is made again by other means.
   ///
   /// - Returns: Whether anything was written.
-  private mutating func healFromParity(_ file: MappedFile, _ survey: Survey) throws -> Bool {
-    let groups = FoundParity.all(in: file)
+  private mutating func healFromParity(_ survey: Survey) throws -> Bool {
+    let groups = try FoundParity.all(in: storage.map())
     guard !groups.isEmpty else { return false }
-    report.bytesHealed = try ParityHealing.heal(
+    let healed = try ParityHealing.heal(
       storage, groups, except: survey.voids, sparing: survey.uniqueFrames
     ).bytesHealed
-    return report.bytesHealed > 0
+    report.bytesHealed += healed
+    return healed > 0
   }
 
   /// Ends what an interrupted write has left behind the last footer, as a writer would.
@@ -162,12 +183,11 @@ package struct ArchiveRepair {
       else { return false }
       // A writer makes voids of damaged frames, and gives what follows other ordinals.
       let adoption = TailAdoption(
-        storage: storage, file: file, committed: committed, keepsRemains: true,
-        keepsOrdinals: keepsOrdinals)
+        storage: storage, file: file, committed: committed, keepsOrdinals: keepsOrdinals)
       let count = try adoption.run(carHeader: [])
-      report.isReindexed = count > 0
+      report.isReindexed = report.isReindexed || count > 0
       let end = try ArchiveReader.lastGeneration(of: storage.map())?.committedLength ?? 0
-      if count == 0 { report.bytesCutOff = UInt64(file.count) - end }
+      if count == 0 { report.bytesCutOff += UInt64(file.count) - end }
       return true
     } catch let error as ArchiveError where !error.isOfSystem {
       // A writer would refuse: more than the end is damaged, and what follows decides.
@@ -177,7 +197,7 @@ package struct ArchiveRepair {
 
   /// Writes again what can be had of what is lost, and says what cannot.
   private mutating func heal(_ survey: Survey) throws {
-    report.sectionsHealed = try writeAgain(survey)
+    report.sectionsHealed += try writeAgain(survey)
     report.bytesVoided += try voidNeedless()
     let verification = try reader().verify(.full, progress: progress)
     report.firstLost = verification.findings.first { $0.severity == .damaged }?.error
@@ -253,7 +273,7 @@ package struct ArchiveRepair {
   private mutating func cutOff(behind end: Int) throws {
     let size = try storage.size
     guard size > UInt64(end) else { return }
-    report.bytesCutOff = size - UInt64(end)
+    report.bytesCutOff += size - UInt64(end)
     try storage.truncate(to: UInt64(end))
     try storage.synchronize()
   }

@@ -68,7 +68,7 @@ extension Survey {
       while let (count, landmark) = passed.first, count <= index {
         passed.removeFirst()
         if let told = landmark.tells { next = told }
-        if case .gap = landmark { next = nil }
+        if landmark.mayHaveHeldSections { next = nil }
       }
       let frame = frames[index]
       if frame.firstOrdinal == .max {
@@ -93,7 +93,9 @@ extension Survey {
           segmentLength -= min(segmentLength, UInt64(frame.length))
         }
         // As long as the segment that the footer behind it names, it was that and no data.
-        if case .gap(let range, _) = landmark, UInt64(range.count) != segmentLength { next = nil }
+        if landmark.mayHaveHeldSections, UInt64(landmark.range.count) != segmentLength {
+          next = nil
+        }
       }
       let frame = frames[index]
       if !frame.isDamaged, frame.firstOrdinal == .max, let known = next {
@@ -233,13 +235,21 @@ extension Survey.Landmark {
     return told <= UInt64(range.lowerBound) ? told : nil
   }
 
-  /// Whether it stands where it was written, and does not say what cannot be.
+  /// Whether sections may have been there that have ordinals.
+  fileprivate var mayHaveHeldSections: Bool {
+    switch self {
+    case .void, .gap: true
+    case .segment, .footer, .other: false
+    }
+  }
+
+  /// Whether it stands where it was written, does not say what cannot be, and was no data.
   fileprivate var isPlausible: Bool {
     switch self {
     case .footer(let footer): footer.isInPlace && tells != nil
     case .segment: tells != nil
     case .other(_, let error): error == nil
-    case .void, .gap: true
+    case .void, .gap: false
     }
   }
 }

@@ -220,21 +220,28 @@ package struct Survey: Sendable {
 
   /// Whether there is anything in a part of the file that an archive has.
   func foundAnything(in part: Range<Int>) -> Bool {
-    part.contains(0) && header?.failure == nil && header != nil || hasContent(in: part)
+    part.contains(0) && header?.failure == nil && header != nil
+      || allManifests.contains { part.contains(Int(frames[$0.frame].offset)) }
+      || hasContent(in: part)
   }
 
-  /// Whether there is anything behind the header that holds, but for a note: be it a section of a
+  /// Whether anything behind the header holds that could not be made again: be it a section of a
   /// damaged frame.
   var hasContent: Bool { hasContent(in: start..<limit) }
 
   private func hasContent(in part: Range<Int>) -> Bool {
-    frames.contains { $0.isIntact && part.contains(Int($0.offset)) }
-      || salvaged.contains { part.contains(Int(frames[$0.frame].offset)) }
+    let manifests = Set(allManifests.map(\.frame))
+    return frames.enumerated().contains { number, frame in
+      frame.isIntact && !manifests.contains(number) && part.contains(Int(frame.offset))
+    }
+      || salvaged.contains {
+        !manifests.contains($0.frame) && part.contains(Int(frames[$0.frame].offset))
+      }
       || landmarks.contains {
         guard part.contains($0.landmark.range.lowerBound) else { return false }
         return switch $0.landmark {
         case .segment, .footer: true
-        case .other(let frame, _): frame.kind != SkippableFrame.note
+        case .other(let frame, _): frame.kind != SkippableFrame.note && !frame.isParity
         case .void, .gap: false
         }
       }

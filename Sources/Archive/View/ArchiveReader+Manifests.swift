@@ -2,27 +2,40 @@ package import IPLD
 
 /// Manifests that no footer leads to.
 extension ArchiveReader {
-  /// What may be manifests, in file order: those that follow the last footer, or, in a reader that
-  /// a survey made, all.
+  /// What may be manifests and no sound chain can have forgotten, in the order of their ordinals:
+  /// those behind the footer from which the chain leads on, and those that the index of the last
+  /// footer does not know.
   ///
-  /// Each has a frame for itself, the shape of a manifest, and no block that links to it; its number
-  /// tells where it stands among others.
+  /// Each has a frame for itself, the shape of a manifest, and no block that links to it. A copy of
+  /// one that the index knows elsewhere is none.
   ///
-  /// A copy of one that the index knows elsewhere is none.
-  ///
+  /// - Parameter footer: Where that footer ends; 0 if no chain is sound.
   /// - Throws: ``ArchiveError`` if one of them cannot be looked up.
-  package var manifestCandidates: [Generation.Head] {
-    get throws {
-      guard let survey = survey ?? tail else { return [] }
-      let found = file.withBytes(reading: [survey.start..<file.count]) { bytes in
-        survey.unlinkedManifests(index, withSalvaged: true, in: bytes)
-      }
-      return try found.compactMap { manifest in
-        let offset = survey.frames[manifest.frame].offset
-        guard let location = try locate(manifest.shape.cid), location.row.entry.offset == offset
-        else { return nil }
-        return Generation.Head(
-          cid: manifest.shape.cid, ordinal: location.ordinal, frameOffset: offset)
+  package func manifestCandidates(behind footer: UInt64) throws -> [Generation.Head] {
+    guard let survey = survey ?? tail else { return [] }
+    let found = file.withBytes(reading: [survey.start..<file.count]) { bytes in
+      survey.unlinkedManifests(index, withSalvaged: true, in: bytes)
+    }
+    let candidates = try found.compactMap { manifest -> Generation.Head? in
+      let offset = survey.frames[manifest.frame].offset
+      guard let location = try locate(manifest.shape.cid), location.row.entry.offset == offset
+      else { return nil }
+      return Generation.Head(
+        cid: manifest.shape.cid, ordinal: location.ordinal, frameOffset: offset)
+    }
+    return try candidates.filter { try $0.frameOffset >= footer || !isListed($0) }
+      .sorted { $0.ordinal < $1.ordinal }
+  }
+
+  /// Whether the index of the last footer knows a section; of one that cannot be read, whether it
+  /// had that ordinal.
+  private func isListed(_ head: Generation.Head) throws -> Bool {
+    try withFile { (bytes) throws in
+      do throws(ArchiveError) {
+        let committed = try ArchiveIndex(generation, in: bytes)
+        return try !committed.candidates(head.cid.sectionKey, in: bytes).isEmpty
+      } catch {
+        return head.ordinal < generation.sectionCount
       }
     }
   }

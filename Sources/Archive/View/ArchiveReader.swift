@@ -446,6 +446,9 @@ extension ArchiveReader {
   /// as that is known.
   package var ordinals: Range<UInt64> { 0..<sectionLimit }
 
+  /// Whether all ordinals are those that sections were written under, as far as can be told.
+  package var areOrdinalsCertain: Bool { survey?.isCertain ?? true }
+
   /// No section that can be read has this ordinal or a later one.
   ///
   /// Whatever a footer claims, an archive has at least one byte for each section.

@@ -4,8 +4,9 @@ internal import IPLD
 /// (FORMAT 5.1).
 ///
 /// Everything whole is adopted: each data frame that holds and whose sections hash to their CIDs
-/// and are not in the archive yet. What is torn between them counts no more; what is torn at the
-/// end is cut off. If a whole snapshot is among it that follows the head, it is the head then.
+/// and are not in the archive yet. Of frames that are torn, or of which the archive has some of the
+/// sections, the others are written again behind the rest. What is torn counts no more; at the end
+/// it is cut off. If a whole snapshot is among it that follows the head, it is the head then.
 ///
 /// All that a footer needs is on the medium before its first byte is. So where one was, and
 /// something before it does not hold, that was damaged later: nothing is changed, and repairing
@@ -15,8 +16,6 @@ struct TailAdoption {
   let file: MappedFile
   /// What is committed in it; nil if nothing is.
   let committed: ArchiveReader?
-  /// Whether what is left of torn packs is written again before they count no more.
-  var keepsRemains = false
   /// Whether a tail is refused if adopting it would give sections other ordinals, which an order of
   /// blocks may name.
   var keepsOrdinals = false
@@ -60,7 +59,7 @@ struct TailAdoption {
       else {
         throw ArchiveError(.damagedFooter, offset: footers.first.map { UInt64($0) } ?? start)
       }
-      if keepsRemains, try writeRemains(of: survey, in: bytes) {
+      if try writeRemains(of: dropped, survey, in: bytes) {
         return try TailAdoption(
           storage: storage, file: storage.map(), committed: committed,
           keepsOrdinals: keepsOrdinals
@@ -158,14 +157,25 @@ struct TailAdoption {
     }
   }
 
-  /// Writes what is left of torn packs behind the last data frame, in frames that hold.
+  /// Writes what frames that are not adopted have and the archive has not behind the last data
+  /// frame, in frames that hold.
   ///
-  /// - Returns: Whether anything was left that is not in the file otherwise.
-  private func writeRemains(of survey: Survey, in file: Span<UInt8>) throws -> Bool {
-    guard !survey.salvaged.isEmpty, var end = survey.frames.last?.end else { return false }
-    let wanted = Set(survey.salvaged.map(\.key))
+  /// - Returns: Whether there was anything.
+  private func writeRemains(of dropped: Set<Int>, _ survey: Survey, in file: Span<UInt8>) throws
+    -> Bool
+  {
+    var remains = Dictionary(grouping: survey.salvaged, by: \.frame)
+      .mapValues { $0.map { (index: $0.index, key: $0.key) } }
+    // A frame of one section has nothing else.
+    for number in dropped.subtracting(survey.incomplete)
+    where survey.frames[number].holdsSections && survey.frames[number].sectionCount > 1 {
+      remains[number] = survey.keys(of: survey.frames[number]).enumerated().map { ($0, $1) }
+    }
+    guard !remains.isEmpty, var end = survey.frames.last?.end else { return false }
+    let wanted = Set(remains.values.joined().map(\.key))
     var known: Set<CID> = []
-    for frame in survey.frames where frame.holdsSections {
+    for (number, frame) in survey.frames.enumerated()
+    where frame.holdsSections && !dropped.contains(number) {
       for (index, key) in survey.keys(of: frame).enumerated() where wanted.contains(key) {
         known.insert(try cid(ofSection: index, in: frame))
       }
@@ -179,9 +189,7 @@ struct TailAdoption {
       try storage.write(stored.span, at: end)
       end += UInt64(stored.count)
     }
-    for (number, sections) in Dictionary(grouping: survey.salvaged, by: \.frame)
-      .sorted(by: { $0.key < $1.key })
-    {
+    for (number, sections) in remains.sorted(by: { $0.key < $1.key }) {
       let frame = survey.frames[number]
       let pack = try DataFrame(
         file, at: Int(frame.offset), limit: Int(frame.end), mayLackChecksum: true)

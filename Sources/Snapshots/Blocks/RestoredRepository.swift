@@ -73,8 +73,9 @@ package final class RestoredRepository: Sendable {
       }
     } catch {
       guard let why = error.flawOfCAR else { throw error }
-      flaw = why
       try spool.truncate(to: 0)
+      let isRecovered = try archived.recoverCAR { try spool.write($0) }
+      flaw = isRecovered ? nil : why
     }
     (self.flaw, mapped) = (flaw, try spool.map())
   }
@@ -114,6 +115,19 @@ extension ArchivedSnapshot {
       try checkRead(digest.count, observer)
     }
     try digest.checkExact()
+  }
+
+  /// Hands out the CAR of a damaged archive, if its order can be told all the same.
+  ///
+  /// - Throws: as ``recoveredOrder(in:_:)`` does; what `sink` throws.
+  /// - Returns: Whether it can.
+  fileprivate func recoverCAR(to sink: (Span<UInt8>) throws -> Void) throws -> Bool {
+    guard cid != nil else { return false }
+    let blocks = try LaidOutBlocks(reader)
+    guard let order = try recoveredOrder(in: blocks, unlessDamaged(order)) else { return false }
+    try sink(snapshot.car.header.span)
+    try reader.copyCAR(order.runs, to: sink)
+    return true
   }
 
   private func beginCAR() throws -> (CARDigest, [Range<UInt64>]) {

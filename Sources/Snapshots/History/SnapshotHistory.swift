@@ -137,7 +137,8 @@ public struct SnapshotHistory: Sendable {
     let moved = try reader.movedHeads
     if reader.generation.number > 0 || !moved.isEmpty {
       generations = GrowthLog(of: reader, limit: limit)
-      if let error = generations.failure {
+      // What lies before the last footer of a repaired file need not count.
+      if let error = generations.failure, !reader.generation.features.isRepaired {
         breaks.append(Break(reason: .damagedFooter(error), after: nil))
       }
       let heads = moved + generations.heads
@@ -150,41 +151,14 @@ public struct SnapshotHistory: Sendable {
       }
     }
     entries = walk.entries.reversed()
-    let found = try walk.find(laterCandidates(in: self.reader, behind: sound ?? 0), sound != nil)
+    let candidates = try self.reader.manifestCandidates(behind: sound ?? 0)
+    let found = try walk.find(candidates, sound != nil)
     breaks += walk.breaks
     place(found)
     for index in entries.indices {
       entries[index].bytesAdded = generations.bytesAdded(
         by: entries[index].cid, after: index > 0 ? entries[index - 1].cid : nil)
     }
-  }
-
-  /// The candidates that a sound chain cannot have forgotten: those behind its footer, and of those
-  /// that lie before it now and were not in the archive then the ones that lead to its newest
-  /// manifest, or that a later footer names.
-  private func laterCandidates(in reader: ArchiveReader, behind footer: UInt64) throws
-    -> [Generation.Head]
-  {
-    let candidates = try reader.manifestCandidates
-    var later = candidates.filter { $0.frameOffset >= footer }
-    guard let newest = entries.last, footer == reader.generation.committedLength else {
-      return later
-    }
-    var known = Set(later.map(\.cid))
-    known.insert(newest.cid)
-    let named = try reader.laterHeads
-    let moved = candidates.filter {
-      $0.frameOffset < footer && $0.ordinal >= reader.generation.sectionCount
-    }
-    for candidate in moved.sorted(by: { $0.ordinal < $1.ordinal }) {
-      let snapshot = try unlessDamaged { try ArchivedSnapshot.manifest(candidate.cid, in: reader) }
-      guard let snapshot,
-        snapshot.previous.map(known.contains) ?? false || named.contains(candidate.cid)
-      else { continue }
-      known.insert(candidate.cid)
-      later.append(candidate)
-    }
-    return later.sorted { $0.ordinal < $1.ordinal }
   }
 }
 

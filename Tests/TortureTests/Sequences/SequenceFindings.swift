@@ -81,7 +81,11 @@ struct SequenceFindings {
   ///   - bytes: The archive.
   ///   - sections: The sections that have to be there; nil for all that were found.
   ///   - proven: What is known to be given back.
-  func require(of bytes: [UInt8], sections: Set<CID>? = nil, besides proven: Self? = nil) throws {
+  ///   - isSurveyed: Whether it is enough that it is found once damage is known of.
+  func require(
+    of bytes: [UInt8], sections: Set<CID>? = nil, besides proven: Self? = nil,
+    isSurveyed: Bool = false
+  ) throws {
     let wanted = walk.bodies.filter { cid, _ in
       sections?.contains(cid) != false && proven?.walk.bodies[cid] == nil
     }
@@ -103,7 +107,7 @@ struct SequenceFindings {
       }
     }
     guard !snapshots.isEmpty else { return }
-    let history = try SnapshotHistory(of: reader)
+    let history = try SnapshotHistory(of: isSurveyed ? reader.surveyed() : reader)
     for snapshot in snapshots { try requireListed(snapshot, in: history) }
   }
 

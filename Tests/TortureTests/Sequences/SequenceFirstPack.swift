@@ -19,6 +19,7 @@ extension SequenceArchive {
     try prepare(state)
     let path = FilePath(folder.file("first.car.zst"))
     guard let left = try leftover(of: state) else { return }
+    try Torture.keep(left, "first.car.zst.partial")
     try folder.write(AtomicFile.leftoverPath(of: path).lastComponent?.string ?? "", left)
     // What is whole is not given up for another state of the account.
     if random.next() % 3 == 0, ForwardWalk(left).bodies.isEmpty {

@@ -48,6 +48,8 @@ extension SequenceArchive {
       steps.append("\(words), interrupted")
       try SequenceFindings(local, states).require(of: left)
     }
+    try Torture.keep(left, "pulled.car.zst")
+    try Torture.keep(remote, "remote.car.zst")
     let path = FilePath(try folder.write("a.car.zst", left))
     let isWhole = try !isDamaged(remote)
     do {

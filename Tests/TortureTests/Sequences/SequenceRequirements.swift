@@ -18,11 +18,9 @@ extension SequenceArchive {
   }
 
   /// Whatever an interrupted or refused verb did, nothing that was intact is lost by it.
-  func requireNothingLost(_ found: SequenceFindings, _ kept: Set<CID>?, _ words: String)
-    throws
-  {
+  func requireNothingLost(_ found: SequenceFindings, _ words: String) throws {
     let after = ForwardWalk(file)
-    for cid in found.walk.bodies.keys where kept?.contains(cid) != false {
+    for cid in found.walk.bodies.keys {
       guard after.bodies[cid] != nil else {
         throw Unexpected("(P) \(words): the section \(cid) was intact, and is not any more")
       }
@@ -31,16 +29,16 @@ extension SequenceArchive {
 
   /// Requires everything of the file that a verb has left.
   func require(
-    _ found: SequenceFindings, _ kept: Set<CID>?, _ copy: SequenceFindings? = nil,
-    damage: String?, _ words: String
+    _ found: SequenceFindings, _ copy: SequenceFindings? = nil, damage: String?, _ words: String
   ) throws {
     do {
       let (verdict, proven) = try SequenceFindings.requireTruth(of: file, states, seams: seams)
       // Only repairing has to find what is left of damaged frames; that it is there is enough for
       // other verbs, as long as verifying says that there is damage.
       let isLeft = verdict == .damaged && !words.hasPrefix("repair")
-      if isLeft { try requireNothingLost(found, kept, words) }
-      try found.require(of: file, sections: isLeft ? [] : kept, besides: proven)
+      if isLeft { try requireNothingLost(found, words) }
+      try found.require(
+        of: file, sections: isLeft ? [] : nil, besides: proven, isSurveyed: isLeft)
       if let copy, damage == nil { try found.requireHealed(of: file, from: copy) }
       if words.hasPrefix("repair"), (verdict == .damaged) != (damage != nil) {
         throw Unexpected(
@@ -98,12 +96,5 @@ extension SequenceArchive {
       }
     }
     try perform(.append)
-  }
-}
-
-extension ForwardWalk {
-  /// What a writer keeps: all but what is left of torn frames behind the last footer.
-  var keptByWriters: Set<CID> {
-    inWholeFrames.union(beforeLastFooter)
   }
 }

@@ -58,7 +58,7 @@ extension SequenceArchive {
       try prepare(state)
       let (archive, options) = (self, options())
       try change(
-        isFill ? "pack with blobs that were missing" : "pack of the next state", isAppend: true
+        isFill ? "pack with blobs that were missing" : "pack of the next state"
       ) { storage in
         try archive.pack(state, into: storage, options)
         return nil

@@ -43,6 +43,7 @@ import Testing
       do {
         for _ in 0..<length {
           let step = SequenceStep.any(of: steps, &archive.random)
+          try Torture.keep(archive.file, "step-\(archive.steps.count).car.zst")
           try archive.perform(step)
         }
         try archive.requireEnd()

@@ -23,16 +23,14 @@ extension SequenceArchive {
   ///
   /// - Parameters:
   ///   - words: What it is.
-  ///   - isAppend: Whether it may drop what is left of torn frames behind the last footer.
   ///   - copy: What it may take over.
   ///   - verb: The verb.
   mutating func change(
-    _ words: String, isAppend: Bool = false, from copy: [UInt8]? = nil, _ verb: Change
+    _ words: String, from copy: [UInt8]? = nil, _ verb: Change
   ) throws {
     let copy = copy.map { SequenceFindings($0, states) }
     let before = file
     let found = SequenceFindings(before, states, seams: seams)
-    let kept = isAppend ? found.walk.keptByWriters : nil
     if random.next() % 2 == 0 {
       let interruption = SequenceInterruption(&random)
       let storage = MemoryStorage(before, interruption.conditions(before.count))
@@ -45,8 +43,8 @@ extension SequenceArchive {
         {
           throw Unexpected("a full disk is called damage: \(error)")
         }
-        try requireNothingLost(found, kept, "\(words), interrupted")
-        try runAgain(words, from: before, found, kept, copy, verb)
+        try requireNothingLost(found, "\(words), interrupted")
+        try runAgain(words, from: before, found, copy, verb)
         return
       }
       file = before
@@ -59,12 +57,12 @@ extension SequenceArchive {
       if storage.bytes(after: .ofEverything) != file {
         failures.append("(R) \(words) ends before all of it is on the medium")
       }
-      try require(found, kept, copy, damage: damage, words)
+      try require(found, copy, damage: damage, words)
     case .refused(let error), .interrupted(let error):
       file = storage.bytes
       steps.append("\(words): refused: \(error)")
       counts["refused", default: 0] += 1
-      try requireNothingLost(found, kept, "\(words), refused")
+      try requireNothingLost(found, "\(words), refused")
       // What is repaired in place is refused only if there is nothing whole, or nothing that it
       // understands.
       if words.hasPrefix("repair"), !isGlued, !found.whole.isEmpty {
@@ -87,7 +85,7 @@ extension SequenceArchive {
 
   /// The same command again, after it was interrupted.
   private mutating func runAgain(
-    _ words: String, from before: [UInt8], _ found: SequenceFindings, _ kept: Set<CID>?,
+    _ words: String, from before: [UInt8], _ found: SequenceFindings,
     _ copy: SequenceFindings?, _ verb: Change
   ) throws {
     let storage = MemoryStorage(file)
@@ -95,24 +93,23 @@ extension SequenceArchive {
     case .done(let damage):
       file = storage.bytes
       steps.append("\(words) again" + (damage.map { ": damaged still: \($0)" } ?? ": done"))
-      try require(found, kept, copy, damage: damage, "\(words) again")
+      try require(found, copy, damage: damage, "\(words) again")
       if damage != nil, !words.hasPrefix("repair") { return }
       guard let damage, case .done(nil) = try run(verb, on: MemoryStorage(before)) else { return }
       throw Unexpected("(R) \(words) again says \"\(damage)\", and says nothing uninterrupted")
     case .refused(let error), .interrupted(let error):
       file = storage.bytes
       steps.append("\(words) again: refused: \(error)")
-      try requireNothingLost(found, kept, "\(words) again, refused")
+      try requireNothingLost(found, "\(words) again, refused")
       // What is refused for another reason than that it was interrupted is not this rule's.
       guard case .done = try run(verb, on: MemoryStorage(before)) else { return }
-      try followHint(of: error, words, found, kept, verb)
+      try followHint(of: error, words, found, verb)
     }
   }
 
   /// Does what the refusal says, and then what was refused.
   private mutating func followHint(
-    of error: any Error, _ words: String, _ found: SequenceFindings, _ kept: Set<CID>?,
-    _ verb: Change
+    of error: any Error, _ words: String, _ found: SequenceFindings, _ verb: Change
   ) throws {
     let hint = (error as? any Explained)?.explanation.hint ?? ""
     let isIntoNew = hint.contains("carpack repair -o")
@@ -135,6 +132,6 @@ extension SequenceArchive {
       throw Unexpected("(R) \(words) is refused after what its hint says: \(error)")
     }
     file = storage.bytes
-    try require(found, kept, damage: damage, "\(words) after what its hint says")
+    try require(found, damage: damage, "\(words) after what its hint says")
   }
 }

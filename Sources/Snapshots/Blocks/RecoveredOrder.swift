@@ -1,0 +1,66 @@
+internal import Archive
+internal import IPLD
+package import Repository
+
+/// Telling the order of a CAR's blocks where an archive has lost the ordinals of some.
+///
+/// A manifest names blocks by their ordinals, and damage can take away what tells which block an
+/// ordinal was, though the block is there. The blocks that the commit leads to are known, and have
+/// an order in the archive and a canonical one (FORMAT 6.1). Both are tried, first for the places of
+/// the lost blocks in the order that the manifest lists, then alone. The digest of the CAR tells
+/// which is right.
+extension ArchivedSnapshot {
+  /// The order that gives the CAR that came in; nil if none of those that are tried does.
+  ///
+  /// - Parameters:
+  ///   - blocks: All blocks of the archive.
+  ///   - listed: The order that the manifest lists; nil if it cannot be read.
+  /// - Throws: `ArchiveError` if the archive cannot be read at all; ``BackupError`` if there is no
+  ///   room for a temporary file.
+  package func recoveredOrder(in blocks: LaidOutBlocks, _ listed: BlockOrder?) throws
+    -> BlockOrder?
+  {
+    guard snapshot.car.sha256 != nil else { return nil }
+    let canonical = blocks.blocksInOrderOfTree(from: snapshot.commit)
+    let orders = [canonical.sorted(), canonical]
+    let filled = listed.map { listed in orders.map { blocks.filling(listed, from: $0) } } ?? []
+    for order in filled + orders {
+      guard UInt64(order.count) == snapshot.car.sectionCount else { continue }
+      var found = BlockOrder()
+      for number in order { found.append(blocks.ordinal(number)) }
+      if try unlessDamaged({ try isExact(found) }) == true { return found }
+    }
+    return nil
+  }
+
+  /// Whether the sections of an order are the CAR that came in.
+  private func isExact(_ order: BlockOrder) throws -> Bool {
+    let digest = try CARDigest(of: snapshot.car)
+    try reader.copyCAR(order.runs) { try digest.take($0) }
+    return digest.isExact == true
+  }
+}
+
+extension LaidOutBlocks {
+  /// The blocks of an order, with those that it does not name in the places of the ones that are
+  /// not here.
+  ///
+  /// - Parameter others: The numbers of blocks, in their order.
+  fileprivate func filling(_ order: BlockOrder, from others: [Int]) -> [Int] {
+    let named = blocks(in: order.runs)
+    var others = others.filter { !named.contains($0) }[...]
+    var filled: [Int] = []
+    for run in order.runs {
+      forEachPart(of: run) { part, isHere in
+        if isHere {
+          forEach(in: [part]) { filled.append($1) }
+        } else {
+          let count = Int(min(UInt64(others.count), part.upperBound - part.lowerBound))
+          filled += others.prefix(count)
+          others.removeFirst(count)
+        }
+      }
+    }
+    return filled
+  }
+}
