@@ -151,8 +151,7 @@ package final class AtomicFile: Sendable {
       let reader = try ArchiveReader(file)
       return reader.hasContent ? reader : nil
     } catch let error as ArchiveError {
-      // Nothing of it is whole.
-      if error.reason == .notAnArchive { return nil }
+      if error.reason == .notAnArchive, !ArchiveReader.hasTraces(in: file) { return nil }
       throw BackupError.leftover(path.string, nil)
     }
   }

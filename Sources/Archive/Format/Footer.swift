@@ -22,6 +22,18 @@ internal import IPLD
 /// Every backup adds one, however little is new, so it is no longer than it must be: 144 bytes, and
 /// 24 for each live index segment.
 package enum Footer {
+  /// Where footers begin in these bytes, by their first 28 bytes.
+  static func places(in bytes: Span<UInt8>) -> [Int] {
+    var (places, next) = ([Int](), 0)
+    while let magic = ArchiveMagic.next(in: bytes, from: next) {
+      next = magic + ArchiveMagic.length
+      if magic >= 8, magic + 20 <= bytes.count, bytes.u32(magic + 16) == SkippableFrame.footer {
+        places.append(magic - 8)
+      }
+    }
+    return places
+  }
+
   /// How long it is with so many live segments.
   package static func length(segments count: Int) -> Int {
     segmentsOffset + count * segmentLength + trailerLength

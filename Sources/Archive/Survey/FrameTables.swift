@@ -87,15 +87,15 @@ package struct FrameTables: Sendable {
   /// What a table says of a frame with these stored bytes: one that has it at this place, or else
   /// the newest that knows it.
   ///
-  /// - Returns: The ordinal of the first section that has bytes in it, and whether it continues the
-  ///   section of the frame before it.
+  /// - Returns: The ordinal of the first section that has bytes in it, whether it continues the
+  ///   section of the frame before it, and whether it was written at another place.
   mutating func frame(
     at offset: UInt64, checksum: UInt64, storedLength: Int, in file: Span<UInt8>
-  ) -> (firstOrdinal: UInt64, isContinuation: Bool)? {
+  ) -> (firstOrdinal: UInt64, isContinuation: Bool, isMoved: Bool)? {
     let sorted = byChecksum ?? sortByChecksum(in: file)
     byChecksum = sorted
     var place = sorted.partitioningIndex { $0.checksum > checksum }
-    var moved: (firstOrdinal: UInt64, isContinuation: Bool)?
+    var moved: (firstOrdinal: UInt64, isContinuation: Bool, isMoved: Bool)?
     // The newest stands last.
     while place > 0, sorted[place - 1].checksum == checksum {
       place -= 1
@@ -105,8 +105,8 @@ package struct FrameTables: Sendable {
       guard entry.storedLength == UInt32(clamping: storedLength) else { continue }
       let isContinuation =
         number > 0 && segment.frameEntry(number - 1, in: file).firstOrdinal == entry.firstOrdinal
-      if entry.offset == offset { return (entry.firstOrdinal, isContinuation) }
-      moved = moved ?? (entry.firstOrdinal, isContinuation)
+      if entry.offset == offset { return (entry.firstOrdinal, isContinuation, false) }
+      moved = moved ?? (entry.firstOrdinal, isContinuation, true)
     }
     return moved
   }

@@ -51,7 +51,7 @@ extension Survey {
           storedLength: Int(frames[index].storedLength),
           in: file)
       else { continue }
-      frames[index].firstOrdinal = known.firstOrdinal
+      (frames[index].firstOrdinal, frames[index].isMoved) = (known.firstOrdinal, known.isMoved)
       if known.isContinuation, frames[index].holdsSections {
         // The beginning of its section is lost, and what looks like sections is a part of that.
         frames[index].isContinuation = true
@@ -127,18 +127,28 @@ extension Survey {
         end + UInt64(frame.sectionCount) <= rooms[index]
       {
         frames[index].firstOrdinal = frame.isContinuation && end > 0 ? end - 1 : end
+        certainEnd = min(certainEnd, end)
         end += UInt64(frame.sectionCount)
-        isCertain = false
       } else {
         isPossible = false
-        isCertain = false
+        certainEnd = min(certainEnd, end)
       }
     }
   }
 
   /// Forgets ordinals that two frames would have, or that are further up than the file can have
-  /// lost.
+  /// lost. A frame that was moved gives way to one that was not.
   private mutating func refuseLies(_ limits: ArchiveLimits) {
+    let placed = frames.filter { $0.holdsSections && !$0.isMoved && $0.firstOrdinal != .max }
+      .map { $0.firstOrdinal..<$0.firstOrdinal.advanced(by: $0.step) }.merged()
+    for index in frames.indices where frames[index].isMoved && frames[index].holdsSections {
+      let range =
+        frames[index].firstOrdinal..<frames[index].firstOrdinal.advanced(by: frames[index].step)
+      let next = placed.partitioningIndex { $0.upperBound > range.lowerBound }
+      guard next < placed.count, placed[next].overlaps(range) else { continue }
+      certainEnd = min(certainEnd, range.lowerBound)
+      frames[index].firstOrdinal = .max
+    }
     let budget = limits.lostOrdinals(ofFile: limit)
     let order = frames.indices.filter { frames[$0].firstOrdinal != .max }
       .sorted {
@@ -151,8 +161,8 @@ extension Survey {
       if frame.isContinuation { continue }
       let skipped = frame.firstOrdinal >= end ? frame.firstOrdinal - end : 0
       guard frame.firstOrdinal >= end, lost + skipped <= budget else {
+        certainEnd = min(certainEnd, frame.firstOrdinal)
         frames[index].firstOrdinal = .max
-        isCertain = false
         continue
       }
       lost += skipped

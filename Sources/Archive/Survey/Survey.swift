@@ -42,6 +42,8 @@ package struct Survey: Sendable {
     package internal(set) var isIntact: Bool
     /// Whether it goes on with a large section that began before.
     package internal(set) var isContinuation: Bool
+    /// Whether what tells its ordinal says that it was written elsewhere.
+    var isMoved = false
 
     /// Whether it holds, and with it whole sections, or the beginning of a large one.
     package var holdsSections: Bool { isIntact && !isContinuation }
@@ -139,8 +141,10 @@ package struct Survey: Sendable {
   package internal(set) var allManifests: [Manifest] = []
   /// One more than the highest ordinal.
   package internal(set) var sectionCount: UInt64 = 0
-  /// Whether every ordinal follows from what is there, and none had to be guessed or given anew.
-  package internal(set) var isCertain = true
+  /// Every ordinal below this one follows from what is there; others were guessed or given anew.
+  package internal(set) var certainEnd = UInt64.max
+  /// Whether every ordinal follows from what is there.
+  package var isCertain: Bool { certainEnd == .max }
   /// The first frames of sections that are not all there, or do not hash to their CIDs.
   package internal(set) var incomplete: Set<Int> = []
   /// Frames that do not hold, or are not in their one form: where, and why.
@@ -220,28 +224,21 @@ package struct Survey: Sendable {
 
   /// Whether there is anything in a part of the file that an archive has.
   func foundAnything(in part: Range<Int>) -> Bool {
-    part.contains(0) && header?.failure == nil && header != nil
-      || allManifests.contains { part.contains(Int(frames[$0.frame].offset)) }
-      || hasContent(in: part)
+    part.contains(0) && header?.failure == nil && header != nil || hasContent(in: part)
   }
 
-  /// Whether anything behind the header holds that could not be made again: be it a section of a
+  /// Whether there is anything behind the header that holds, but for a note: be it a section of a
   /// damaged frame.
   var hasContent: Bool { hasContent(in: start..<limit) }
 
   private func hasContent(in part: Range<Int>) -> Bool {
-    let manifests = Set(allManifests.map(\.frame))
-    return frames.enumerated().contains { number, frame in
-      frame.isIntact && !manifests.contains(number) && part.contains(Int(frame.offset))
-    }
-      || salvaged.contains {
-        !manifests.contains($0.frame) && part.contains(Int(frames[$0.frame].offset))
-      }
+    frames.contains { $0.isIntact && part.contains(Int($0.offset)) }
+      || salvaged.contains { part.contains(Int(frames[$0.frame].offset)) }
       || landmarks.contains {
         guard part.contains($0.landmark.range.lowerBound) else { return false }
         return switch $0.landmark {
         case .segment, .footer: true
-        case .other(let frame, _): frame.kind != SkippableFrame.note && !frame.isParity
+        case .other(let frame, _): frame.kind != SkippableFrame.note
         case .void, .gap: false
         }
       }

@@ -446,8 +446,9 @@ extension ArchiveReader {
   /// as that is known.
   package var ordinals: Range<UInt64> { 0..<sectionLimit }
 
-  /// Whether all ordinals are those that sections were written under, as far as can be told.
-  package var areOrdinalsCertain: Bool { survey?.isCertain ?? true }
+  /// The sections with ordinals below this one were written under these; others were given theirs
+  /// by a survey that could not tell.
+  package var certainEnd: UInt64 { (survey ?? tail)?.certainEnd ?? .max }
 
   /// No section that can be read has this ordinal or a later one.
   ///

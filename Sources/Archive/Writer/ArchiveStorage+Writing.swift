@@ -50,7 +50,8 @@ extension IndexSegment {
 /// Making a file what an archive is that lies elsewhere and of which the file, which may be empty,
 /// is the beginning.
 ///
-/// 1. Until the last footer is written, the file is the archive that it was before.
+/// 1. Until everything before the last footer is on the medium, the file is the archive that it was
+///    before: footers on the way lack their first bytes until then.
 /// 2. That is written when everything before it has been found whole, section by section, and is on
 ///    the medium.
 extension ArchiveStorage {
@@ -75,13 +76,22 @@ extension ArchiveStorage {
     let committed = start > 0 ? try ArchiveReader.lastGeneration(of: map()) : nil
     do {
       var offset = start
+      var withheld: [(offset: UInt64, bytes: [UInt8])] = []
       while offset < footer {
-        let piece = try read(offset, Int(min(1 << 20, footer - offset)))
-        let bytes = piece.span
-        try write(bytes, at: offset)
-        offset += UInt64(piece.count)
+        var piece = try read(offset, Int(min(1 << 20, footer - offset)))
+        for place in Footer.places(in: piece.span) {
+          let word = place..<place + 4
+          withheld.append((offset + UInt64(place), Array(piece[word])))
+          piece.replaceSubrange(word, with: repeatElement(0, count: word.count))
+        }
+        try write(piece.span, at: offset)
+        let isLast = offset + UInt64(piece.count) == footer
+        // What a footer is known by may lie in two pieces.
+        offset += UInt64(isLast ? piece.count : max(1, piece.count - SkippableFrame.headerLength))
         progress(offset - start, count - start)
       }
+      try synchronize()
+      for (offset, bytes) in withheld { try write(bytes.span, at: offset) }
       let last = try read(footer, footerLength)
       // What lies before the last footer of a repaired file need not count.
       let isRepaired = FeatureFlags(required: last.span.u64(32)).isRepaired

@@ -15,6 +15,8 @@ extension ArchiveWriter {
       var log = FrameLog(storage: storage, end: 0, streamLength: UInt64(carHeader.count))
       stored += ArchiveNote.frame
       try log.append(stored.span)
+      // Nothing that is written behind it can be gone on with if the header is lost.
+      try storage.synchronize()
       return ArchiveWriter(log: log, committed: nil, options: options)
     }
     // The writer before may have stopped before its footer was synced. The footer has to be on the

@@ -7,8 +7,9 @@ package import Repository
 /// A manifest names blocks by their ordinals, and damage can take away what tells which block an
 /// ordinal was, though the block is there. The blocks that the commit leads to are known, and have
 /// an order in the archive and a canonical one (FORMAT 6.1). Both are tried, first for the places of
-/// the lost blocks in the order that the manifest lists, then alone. The digest of the CAR tells
-/// which is right.
+/// the lost blocks in the order that the manifest lists, then alone. Behind damage, ordinals may be
+/// too low, by as many sections as are lost there: where the commit is, which comes first in a CAR,
+/// tells by how many. The digest of the CAR tells which order is right.
 extension ArchivedSnapshot {
   /// The order that gives the CAR that came in; nil if none of those that are tried does.
   ///
@@ -23,7 +24,15 @@ extension ArchivedSnapshot {
     guard snapshot.car.sha256 != nil else { return nil }
     let canonical = blocks.blocksInOrderOfTree(from: snapshot.commit)
     let orders = [canonical.sorted(), canonical]
-    let filled = listed.map { listed in orders.map { blocks.filling(listed, from: $0) } } ?? []
+    var listings = [listed].compactMap(\.self)
+    if let listed, let first = listed.runs.first?.lowerBound,
+      let commit = blocks.number(of: snapshot.commit).map(blocks.ordinal), first > commit
+    {
+      listings.append(listed.lowered(by: first - commit, from: reader.certainEnd))
+    }
+    let filled = listings.flatMap { listing in
+      orders.map { blocks.filling(listing, from: $0) }
+    }
     for order in filled + orders {
       guard UInt64(order.count) == snapshot.car.sectionCount else { continue }
       var found = BlockOrder()
@@ -38,6 +47,22 @@ extension ArchivedSnapshot {
     let digest = try CARDigest(of: snapshot.car)
     try reader.copyCAR(order.runs) { try digest.take($0) }
     return digest.isExact == true
+  }
+}
+
+extension BlockOrder {
+  /// The order with lower ordinals from a place on; those that have none there are nowhere.
+  fileprivate func lowered(by shift: UInt64, from start: UInt64) -> BlockOrder {
+    var lowered = BlockOrder()
+    for run in runs {
+      lowered.append(run.clamped(to: 0..<start))
+      let lost = run.clamped(to: start..<start.addingSaturated(shift))
+      let nowhere = UInt64.max - shift
+      lowered.append(nowhere..<nowhere + lost.upperBound - lost.lowerBound)
+      let rest = run.clamped(to: start.addingSaturated(shift)..<UInt64.max)
+      if !rest.isEmpty { lowered.append(rest.lowerBound - shift..<rest.upperBound - shift) }
+    }
+    return lowered
   }
 }
 
