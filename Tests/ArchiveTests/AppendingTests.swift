@@ -130,6 +130,26 @@ import Testing
     }
   }
 
+  @Test func `takes over what a frame has besides what is in the archive`() throws {
+    var random = SeededGenerator(printing: 0xad0f)
+    let archive = AppendedArchive()
+    let bodies = (0..<30).map { _ in random.text(200) }
+    let first = try archive.append(bodies)
+    let older = archive.storage.bytes
+    // The frame is lost with all of its sections, and some of them are appended again.
+    let end = try #require(first.head).frameOffset
+    archive.storage.bytes.replaceSubrange(
+      Int(end) - 1000..<Int(end), with: repeatElement(0, count: 1000))
+    try archive.append(Array(bodies[..<10]))
+    archive.storage.bytes += older
+    let report = try ArchiveRepair.run(archive.storage)
+    #expect(report.firstLost == nil)
+    let reader = try archive.reader()
+    for body in bodies {
+      #expect(try reader.body(of: CID(codec: .raw, hashing: body.span)) == body)
+    }
+  }
+
   @Test func `is given the footer that a whole generation lacks`() throws {
     var random = SeededGenerator(printing: 0xf007)
     let archive = AppendedArchive()

@@ -215,4 +215,46 @@ import Testing
       }
     }
   }
+
+  @Test func `of one in which a frame lies twice is intact`() throws {
+    var random = SeededGenerator(printing: 0x4e9af)
+    let archive = AppendedArchive()
+    let first = try archive.append([random.bytes(300)])
+    try archive.append([random.bytes(70_000)])
+    let whole = archive.storage.bytes
+    let copy = try ArchiveReader(MappedFile(copying: whole))
+    var damaged = whole
+    let frame = ArchiveNote.frame.count + 72..<Int(try #require(first.head).frameOffset)
+    let place = Int(first.committedLength) + 9
+    damaged.replaceSubrange(place..<place + frame.count, with: whole[frame])
+    archive.storage.bytes = damaged
+    let report = try ArchiveRepair.run(archive.storage, from: [copy])
+    #expect(report.firstLost == nil && report.sectionsHealed > 0)
+    #expect(try archive.reader().verify(workers: 1).isIntact)
+    let repaired = archive.storage.bytes
+    #expect(try ArchiveRepair.run(archive.storage).isUnchanged)
+    #expect(archive.storage.bytes == repaired)
+  }
+
+  @Test func `heals no footer over the beginning of a further archive`() throws {
+    var random = SeededGenerator(printing: 0x4e9b0)
+    var options = ArchiveOptions()
+    options.parity = 5
+    let (archive, other) = (AppendedArchive(), AppendedArchive())
+    for archive in [archive, other] { try archive.append([random.bytes(5000)], options) }
+    var header: [UInt8] = []
+    CARWriter.appendHeader(roots: [CID(codec: .dagCBOR, hashing: [7].span)], to: &header)
+    var stored: [UInt8] = []
+    DataFrame.appendRaw(header.span, to: &stored)
+    let second = stored + other.storage.bytes.dropFirst(72)
+    // The first one's footer lacks bytes.
+    let bytes = archive.storage.bytes.dropLast(100) + archive.storage.bytes.suffix(84) + second
+    archive.storage.bytes = Array(bytes)
+    let error = #expect(throws: ArchiveError.self) { try ArchiveRepair.run(archive.storage) }
+    guard case .furtherArchive? = error?.reason else {
+      Issue.record("\(String(describing: error))")
+      return
+    }
+    #expect(archive.storage.bytes == Array(bytes))
+  }
 }

@@ -1,4 +1,5 @@
 import ATProtocol
+import ArchiveTestSupport
 import Copying
 import Foundation
 import IPLD
@@ -169,6 +170,42 @@ import Verification
     #expect(try reader.body(of: .blob(blob)) == blob)
     let entry = try #require(try SnapshotHistory(of: reader).newest)
     #expect(entry.counts.records == 121)
+  }
+
+  @Test func `has CARs bit for bit of which only the numbers of the blocks are lost`() throws {
+    var random = SeededGenerator(printing: 0x5a1_0005)
+    var series = try Series()
+    let alice = try TestRepository(posts: 120)
+    let car = try alice.car()
+    try series.pack(car)
+    let whole = try series.bytes
+    let copy = try ArchiveReader(MappedFile(copying: whole))
+    let generation = try series.reader.generation
+    // The pack is lost, and written again from the copy; then the first index is lost.
+    var damaged = whole
+    let head = try #require(generation.head)
+    let pack = Int(head.frameOffset) - 2000..<Int(head.frameOffset)
+    damaged.replaceSubrange(pack, with: random.bytes(pack.count))
+    let path = FilePath(try series.folder.write("again.car.zst", damaged))
+    do {
+      let repaired = try ArchiveRepair.repair(FileStorage.open(path), from: [copy])
+      #expect(repaired.damage == nil)
+    }
+    damaged = try series.folder.read("again.car.zst")
+    let index = Int(try #require(generation.segments.first).offset)
+    damaged.replaceSubrange(
+      index..<Int(generation.committedLength),
+      with: random.bytes(Int(generation.committedLength) - index))
+    let storage = MemoryStorage()
+    let options = RepositoryPacker.Options(
+      tool: "tests", createdAt: "2026-05-05T05:05:05Z", hostSystem: "Linux", milliseconds: { 0 })
+    _ = try ArchiveCopier().salvage(
+      ArchiveReader(MappedFile(copying: damaged)), into: storage, by: options.provenance)
+    let reader = try ArchiveReader(storage.map())
+    let entry = try #require(try SnapshotHistory(of: reader).newest)
+    let restored = try RestoredRepository(ArchivedSnapshot(entry.cid, in: reader))
+    #expect(restored.isExact && restored.withBytes { $0.array } == car)
+    #expect(try SnapshotVerifier().verify(reader, .full).verdict != .damaged)
   }
 
   @Test func `of which every commit is lost has each of its snapshots`() throws {

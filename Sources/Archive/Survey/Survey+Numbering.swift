@@ -137,7 +137,9 @@ extension Survey {
   }
 
   /// Forgets ordinals that two frames would have, or that are further up than the file can have
-  /// lost. A frame that was moved gives way to one that was not.
+  /// lost.
+  ///
+  /// A frame that was moved gives way to one that was not.
   private mutating func refuseLies(_ limits: ArchiveLimits) {
     let placed = frames.filter { $0.holdsSections && !$0.isMoved && $0.firstOrdinal != .max }
       .map { $0.firstOrdinal..<$0.firstOrdinal.advanced(by: $0.step) }.merged()

@@ -8,8 +8,9 @@ package import Repository
 /// ordinal was, though the block is there. The blocks that the commit leads to are known, and have
 /// an order in the archive and a canonical one (FORMAT 6.1). Both are tried, first for the places of
 /// the lost blocks in the order that the manifest lists, then alone. Behind damage, ordinals may be
-/// too low, by as many sections as are lost there: where the commit is, which comes first in a CAR,
-/// tells by how many. The digest of the CAR tells which order is right.
+/// too low, by as many sections as are lost there, or are given anew, behind all others: where the
+/// commit is, which comes first in a CAR, tells by how many. The digest of the CAR tells which order
+/// is right.
 extension ArchivedSnapshot {
   /// The order that gives the CAR that came in; nil if none of those that are tried does.
   ///
@@ -21,26 +22,35 @@ extension ArchivedSnapshot {
   package func recoveredOrder(in blocks: LaidOutBlocks, _ listed: BlockOrder?) throws
     -> BlockOrder?
   {
-    guard snapshot.car.sha256 != nil else { return nil }
+    // An order may name as much as it likes; no section has fewer bytes than its length and CID.
+    let car = snapshot.car
+    guard car.sha256 != nil, car.sectionCount <= car.byteCount / Self.shortestSection,
+      listed?.count ?? car.sectionCount == car.sectionCount
+    else { return nil }
     let canonical = blocks.blocksInOrderOfTree(from: snapshot.commit)
     let orders = [canonical.sorted(), canonical]
     var listings = [listed].compactMap(\.self)
     if let listed, let first = listed.runs.first?.lowerBound,
-      let commit = blocks.number(of: snapshot.commit).map(blocks.ordinal), first > commit
+      let commit = blocks.number(of: snapshot.commit).map(blocks.ordinal), first != commit
     {
-      listings.append(listed.lowered(by: first - commit, from: reader.certainEnd))
+      listings.append(
+        first > commit
+          ? listed.lowered(by: first - commit, from: reader.certainEnd)
+          : listed.raised(by: commit - first, from: car.first ?? first))
     }
     let filled = listings.flatMap { listing in
       orders.map { blocks.filling(listing, from: $0) }
     }
     for order in filled + orders {
-      guard UInt64(order.count) == snapshot.car.sectionCount else { continue }
+      guard UInt64(order.count) == car.sectionCount else { continue }
       var found = BlockOrder()
       for number in order { found.append(blocks.ordinal(number)) }
       if try unlessDamaged({ try isExact(found) }) == true { return found }
     }
     return nil
   }
+
+  private static let shortestSection: UInt64 = 5
 
   /// Whether the sections of an order are the CAR that came in.
   private func isExact(_ order: BlockOrder) throws -> Bool {
@@ -63,6 +73,17 @@ extension BlockOrder {
       if !rest.isEmpty { lowered.append(rest.lowerBound - shift..<rest.upperBound - shift) }
     }
     return lowered
+  }
+
+  /// The order with higher ordinals from a place on.
+  fileprivate func raised(by shift: UInt64, from start: UInt64) -> BlockOrder {
+    var raised = BlockOrder()
+    for run in runs {
+      raised.append(run.clamped(to: 0..<start))
+      let rest = run.clamped(to: start..<UInt64.max)
+      raised.append(rest.lowerBound.addingSaturated(shift)..<rest.upperBound.addingSaturated(shift))
+    }
+    return raised
   }
 }
 
