@@ -12,10 +12,10 @@ final class Database: Sendable {
   /// A row of an answer: a text for each column, nil for NULL.
   typealias Row = [String?]
 
-  /// How long a statement may take, and what has to be done before it.
-  static let answerLimit: Duration = .seconds(30)
+  /// How long a statement may take, with connecting.
+  static let answerLimit: Duration = .seconds(8)
   /// How long connecting to one address of the server may take, unless the user says otherwise.
-  private static let connectLimit: Duration = .seconds(10)
+  private static let connectLimit: Duration = .seconds(4)
   /// How long a statement may take on after nobody waits for it, so that what is asked next comes
   /// after it.
   private static let grace: Duration = .milliseconds(300)
@@ -100,7 +100,8 @@ final class Database: Sendable {
 
   private func opened() throws(DatabaseError) -> PostgresConnection {
     let opened = try PostgresConnection(url, connectingWithin: Self.connectLimit)
-    // What is there already is no news; libpq would write it to standard error.
+    // Notices that something exists already are not wanted; libpq would write them to standard
+    // error.
     let end = ContinuousClock.now + Self.connectLimit
     _ = try opened.ask("SET client_min_messages TO warning", []) { .now < end }
     return opened

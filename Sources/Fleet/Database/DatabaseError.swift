@@ -19,7 +19,7 @@ package struct DatabaseError: Error, Equatable, Sendable, CustomStringConvertibl
 
   init(_ kind: Kind, _ description: String) { (self.kind, self.description) = (kind, description) }
 
-  /// It was waited for long enough.
+  /// The deadline has passed.
   static let noAnswer = DatabaseError(
-    .connection, "the database is not to be had: it does not answer")
+    .connection, "cannot reach the database: it does not answer")
 }

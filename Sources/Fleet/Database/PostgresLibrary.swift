@@ -1,7 +1,7 @@
 internal import LibC
 
-/// libpq, PostgreSQL's own client, opened when it is first needed (`dlopen`), and the functions of
-/// it that are used.
+/// The functions of libpq, PostgreSQL's client library, which is opened when it is first used
+/// (`dlopen`).
 ///
 /// Nothing links it, and no header is needed: its interface has been the same for twenty years.
 ///
@@ -11,10 +11,11 @@ struct PostgresLibrary: @unchecked Sendable {
   typealias Connection = OpaquePointer
   typealias Answer = OpaquePointer
   typealias Text = UnsafePointer<CChar>
+  typealias Buffer = UnsafeMutablePointer<CChar>
 
   let connect: @convention(c) (UnsafePointer<Text?>?, UnsafePointer<Text?>?, CInt) -> Connection?
   let status: @convention(c) (Connection?) -> CInt
-  let errorMessage: @convention(c) (Connection?) -> UnsafeMutablePointer<CChar>?
+  let errorMessage: @convention(c) (Connection?) -> Buffer?
   let finish: @convention(c) (Connection?) -> Void
   let setNonBlocking: @convention(c) (Connection?, CInt) -> CInt
   let socket: @convention(c) (Connection?) -> CInt
@@ -28,12 +29,15 @@ struct PostgresLibrary: @unchecked Sendable {
   let isBusy: @convention(c) (Connection?) -> CInt
   let result: @convention(c) (Connection?) -> Answer?
   let resultStatus: @convention(c) (Answer?) -> CInt
-  let errorField: @convention(c) (Answer?, CInt) -> UnsafeMutablePointer<CChar>?
+  let errorField: @convention(c) (Answer?, CInt) -> Buffer?
   let rowCount: @convention(c) (Answer?) -> CInt
   let columnCount: @convention(c) (Answer?) -> CInt
-  let value: @convention(c) (Answer?, CInt, CInt) -> UnsafeMutablePointer<CChar>?
+  let value: @convention(c) (Answer?, CInt, CInt) -> Buffer?
   let isNull: @convention(c) (Answer?, CInt, CInt) -> CInt
   let clear: @convention(c) (Answer?) -> Void
+  let cancelData: @convention(c) (Connection?) -> OpaquePointer?
+  let cancel: @convention(c) (OpaquePointer?, Buffer?, CInt) -> CInt
+  let freeCancelData: @convention(c) (OpaquePointer?) -> Void
 
   /// `CONNECTION_OK`.
   static let connectionIsOpen: CInt = 0
@@ -46,7 +50,7 @@ struct PostgresLibrary: @unchecked Sendable {
 
   /// The library, or why there is none.
   static let shared: Result<PostgresLibrary, DatabaseError> = Result {
-    () throws(DatabaseError) in try open()
+    () throws(DatabaseError) in try PostgresLibrary()
   }
 
   #if canImport(Darwin)
@@ -58,55 +62,41 @@ struct PostgresLibrary: @unchecked Sendable {
     private static let names = ["libpq.so.5"]
   #endif
 
-  private static func open() throws(DatabaseError) -> PostgresLibrary {
+  private init() throws(DatabaseError) {
     var opened: UnsafeMutableRawPointer?
-    for name in names where unsafe opened == nil {
+    for name in Self.names where unsafe opened == nil {
       unsafe opened = dlopen(name, RTLD_NOW | RTLD_LOCAL)
     }
     guard let handle = unsafe opened else {
-      let why = unsafe dlerror().map { unsafe String(cString: $0) } ?? names[0]
-      throw DatabaseError(.library, "PostgreSQL's client library is not here: \(why)")
+      let why = unsafe dlerror().map { unsafe String(cString: $0) } ?? Self.names[0]
+      throw DatabaseError(.library, "PostgreSQL's client library is missing: \(why)")
     }
-    func function<F>(_ name: String, as type: F.Type) throws(DatabaseError) -> F {
+    func find<F>(_ name: String) throws(DatabaseError) -> F {
       guard let symbol = unsafe dlsym(handle, name) else {
         throw DatabaseError(.library, "PostgreSQL's client library has no \(name)")
       }
-      return unsafe unsafeBitCast(symbol, to: type)
+      return unsafe unsafeBitCast(symbol, to: F.self)
     }
-    return unsafe PostgresLibrary(
-      connect: try function(
-        "PQconnectdbParams",
-        as: (@convention(c) (UnsafePointer<Text?>?, UnsafePointer<Text?>?, CInt) -> Connection?)
-          .self),
-      status: try function("PQstatus", as: (@convention(c) (Connection?) -> CInt).self),
-      errorMessage: try function(
-        "PQerrorMessage",
-        as: (@convention(c) (Connection?) -> UnsafeMutablePointer<CChar>?).self),
-      finish: try function("PQfinish", as: (@convention(c) (Connection?) -> Void).self),
-      setNonBlocking: try function(
-        "PQsetnonblocking", as: (@convention(c) (Connection?, CInt) -> CInt).self),
-      socket: try function("PQsocket", as: (@convention(c) (Connection?) -> CInt).self),
-      sendQuery: try function(
-        "PQsendQueryParams",
-        as: (@convention(c) (
-          Connection?, Text?, CInt, UnsafeRawPointer?, UnsafePointer<Text?>?, UnsafePointer<CInt>?,
-          UnsafePointer<CInt>?, CInt
-        ) -> CInt).self),
-      flush: try function("PQflush", as: (@convention(c) (Connection?) -> CInt).self),
-      consumeInput: try function("PQconsumeInput", as: (@convention(c) (Connection?) -> CInt).self),
-      isBusy: try function("PQisBusy", as: (@convention(c) (Connection?) -> CInt).self),
-      result: try function("PQgetResult", as: (@convention(c) (Connection?) -> Answer?).self),
-      resultStatus: try function("PQresultStatus", as: (@convention(c) (Answer?) -> CInt).self),
-      errorField: try function(
-        "PQresultErrorField",
-        as: (@convention(c) (Answer?, CInt) -> UnsafeMutablePointer<CChar>?).self),
-      rowCount: try function("PQntuples", as: (@convention(c) (Answer?) -> CInt).self),
-      columnCount: try function("PQnfields", as: (@convention(c) (Answer?) -> CInt).self),
-      value: try function(
-        "PQgetvalue",
-        as: (@convention(c) (Answer?, CInt, CInt) -> UnsafeMutablePointer<CChar>?).self),
-      isNull: try function(
-        "PQgetisnull", as: (@convention(c) (Answer?, CInt, CInt) -> CInt).self),
-      clear: try function("PQclear", as: (@convention(c) (Answer?) -> Void).self))
+    unsafe connect = try find("PQconnectdbParams")
+    unsafe status = try find("PQstatus")
+    unsafe errorMessage = try find("PQerrorMessage")
+    unsafe finish = try find("PQfinish")
+    unsafe setNonBlocking = try find("PQsetnonblocking")
+    unsafe socket = try find("PQsocket")
+    unsafe sendQuery = try find("PQsendQueryParams")
+    unsafe flush = try find("PQflush")
+    unsafe consumeInput = try find("PQconsumeInput")
+    unsafe isBusy = try find("PQisBusy")
+    unsafe result = try find("PQgetResult")
+    unsafe resultStatus = try find("PQresultStatus")
+    unsafe errorField = try find("PQresultErrorField")
+    unsafe rowCount = try find("PQntuples")
+    unsafe columnCount = try find("PQnfields")
+    unsafe value = try find("PQgetvalue")
+    unsafe isNull = try find("PQgetisnull")
+    unsafe clear = try find("PQclear")
+    unsafe cancelData = try find("PQgetCancel")
+    unsafe cancel = try find("PQcancel")
+    unsafe freeCancelData = try find("PQfreeCancel")
   }
 }
