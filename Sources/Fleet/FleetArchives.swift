@@ -2,6 +2,7 @@ internal import ATProtocol
 internal import Archive
 internal import HTTP
 internal import IPLD
+internal import Postgres
 package import Remote
 internal import Synchronization
 

@@ -1,4 +1,5 @@
 package import ATProtocol
+internal import Postgres
 
 /// Accounts: which are due, and what came of them.
 extension FleetDatabase {

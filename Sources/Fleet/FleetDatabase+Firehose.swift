@@ -1,4 +1,5 @@
 internal import ATProtocol
+internal import Postgres
 
 /// Firehoses: which worker follows each, and from where.
 extension FleetDatabase {
@@ -10,8 +11,9 @@ extension FleetDatabase {
     let cursor: Int64?
   }
 
-  /// Claims a firehose that no worker follows; nil if there is none. A worker follows one at a time:
-  /// another that it holds is of a claim whose answer was lost.
+  /// Claims a firehose that no worker follows; nil if there is none.
+  ///
+  /// A worker follows one at a time: another that it holds is of a claim whose answer was lost.
   ///
   /// - Throws: ``DatabaseError``; `CancellationError`.
   func claimFirehose(_ holder: String) async throws -> FirehoseLease? {

@@ -1,4 +1,5 @@
 internal import ATProtocol
+internal import Postgres
 
 /// Hosts: whose accounts they list, and how often they are asked.
 extension FleetDatabase {
@@ -13,8 +14,9 @@ extension FleetDatabase {
 
   // MARK: Listing
 
-  /// Claims a host that is due to be listed; nil if none is. A worker lists one at a time: another
-  /// that it holds is of a claim whose answer was lost.
+  /// Claims a host that is due to be listed; nil if none is.
+  ///
+  /// A worker lists one at a time: another that it holds is of a claim whose answer was lost.
   ///
   /// - Throws: ``DatabaseError``; `CancellationError`.
   func claimHost(_ holder: String) async throws -> String? {

@@ -1,4 +1,5 @@
 package import ATProtocol
+internal import Postgres
 
 /// An account as an operator sees it.
 package struct FleetAccount: Equatable, Sendable {

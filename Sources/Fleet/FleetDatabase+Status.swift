@@ -1,3 +1,5 @@
+internal import Postgres
+
 /// How a fleet stands.
 package struct FleetStatus: Equatable, Sendable {
   /// A number of accounts that have something in common.

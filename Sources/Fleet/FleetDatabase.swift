@@ -1,4 +1,5 @@
 package import ATProtocol
+internal import Postgres
 
 /// What a fleet knows: accounts, hosts and firehoses, which worker holds each, and the results.
 ///

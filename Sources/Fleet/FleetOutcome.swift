@@ -39,8 +39,10 @@ package struct FleetOutcome: Equatable, Sendable {
     /// The archive that was put aside has been deleted, too.
     case purged
 
-    /// The state by the word of a server. Its word alone does not make an account deleted, and of
-    /// other words only a backup finds out more.
+    /// The state by the word of a server.
+    ///
+    /// Its word alone does not make an account deleted, and of other words only a backup finds out
+    /// more.
     init(status: String) {
       switch status {
       case "suspended": self = .suspended

@@ -1,4 +1,5 @@
 package import ObjectStore
+internal import Postgres
 
 /// What all workers of a fleet go by, as it is kept in the database.
 package struct FleetSettings: Equatable, Sendable {
@@ -26,7 +27,7 @@ package struct FleetSettings: Equatable, Sendable {
   init(_ values: [String: String]) throws {
     guard values["version"] == FleetTables.version, let store = values["store"] else {
       throw DatabaseError(
-        .noFleet,
+        .noTables,
         "the tables of the fleet in this database are of version \(values["version"] ?? "0")")
     }
     self.init(store: try BucketAddress(store))

@@ -3,6 +3,7 @@ import Foundation
 import HTTP
 import IPLD
 import ObjectStore
+import Postgres
 import StandIn
 import Testing
 

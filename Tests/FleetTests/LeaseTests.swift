@@ -6,6 +6,7 @@ import TestSupport
 import Testing
 
 @testable import Fleet
+@testable import Postgres
 
 @Suite(
   .enabled(if: TestDatabase.server != nil, Comment(rawValue: TestDatabase.absence)))
@@ -44,7 +45,7 @@ struct `The database of a fleet` {
       let error = await #expect(throws: DatabaseError.self) {
         try await FleetDatabase(database.url).settings()
       }
-      #expect(error?.kind == .noFleet)
+      #expect(error?.kind == .noTables)
     }
   }
 
@@ -390,7 +391,7 @@ struct `The database of a fleet` {
       for statement in TablesOfVersion1.statements { try await connection.ask(statement) }
       let fleet = FleetDatabase(database.url)
       let error = await #expect(throws: DatabaseError.self) { try await fleet.settings() }
-      #expect(error?.kind == .noFleet)
+      #expect(error?.kind == .noTables)
       for _ in 0..<2 {
         try await fleet.initialize(FleetSettings(store: try BucketAddress("s3://archives/fleet/")))
       }

@@ -2,7 +2,7 @@ import Foundation
 import StandIn
 import Testing
 
-@testable import Fleet
+@testable import Metrics
 
 @Suite(.ownThread) struct `The metrics of a worker` {
   private func withServer(

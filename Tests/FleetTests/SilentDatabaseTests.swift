@@ -6,6 +6,7 @@ import Synchronization
 import Testing
 
 @testable import Fleet
+@testable import Postgres
 
 /// What happens when a database takes connections, or has taken them, and says nothing.
 @Suite(.ownThread) struct `A database that says nothing` {

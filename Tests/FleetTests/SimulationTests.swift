@@ -3,6 +3,7 @@ import Files
 import Foundation
 import HTTP
 import ObjectStore
+import Postgres
 import Synchronization
 import Testing
 import XRPC

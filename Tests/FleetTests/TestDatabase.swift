@@ -2,6 +2,7 @@ import Foundation
 import TestSupport
 
 @testable import Fleet
+@testable import Postgres
 
 /// A database of PostgreSQL that is empty, for one test.
 ///

@@ -2,6 +2,7 @@ internal import ATProtocol
 internal import HTTP
 internal import IPLD
 internal import Live
+internal import Postgres
 
 /// Follows the firehoses of a fleet, each of which one worker follows at a time, and marks accounts
 /// as due.

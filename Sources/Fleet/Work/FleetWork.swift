@@ -2,6 +2,7 @@ internal import ATProtocol
 package import HTTP
 package import Live
 package import ObjectStore
+internal import Postgres
 package import Remote
 package import SystemPackage
 

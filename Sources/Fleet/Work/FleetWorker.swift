@@ -2,6 +2,7 @@ package import ATProtocol
 internal import HTTP
 internal import IPLD
 internal import Live
+internal import Postgres
 internal import Synchronization
 
 /// Claims accounts that are due, and has them backed up, some at a time.
@@ -28,7 +29,7 @@ package struct FleetWorker: Sendable {
 
   /// What is done with accounts.
   package struct Tasks: Sendable {
-    /// Backs one up. The server is told before it is asked.
+    /// Backs one up, and calls `located` with its server before that is asked.
     var backUp:
       @Sendable (
         FleetDatabase.Lease, _ located: @escaping @Sendable (_ server: String) async throws -> Void,

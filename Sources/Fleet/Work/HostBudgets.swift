@@ -1,4 +1,5 @@
 internal import HTTP
+internal import Postgres
 
 /// Has requests of this worker wait until the budget of their server allows them, which all workers
 /// share.

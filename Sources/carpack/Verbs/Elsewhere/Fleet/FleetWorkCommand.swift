@@ -3,6 +3,7 @@ internal import ArgumentParser
 internal import Fleet
 internal import HTTP
 internal import Live
+internal import Metrics
 internal import ObjectStore
 internal import Reports
 internal import Terminal

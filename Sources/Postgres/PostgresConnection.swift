@@ -135,7 +135,7 @@ final class PostgresConnection: @unchecked Sendable {
     guard isOpen, !mayPass else { return lost(message.isEmpty ? self.message : message) }
     // 42P01, 3F000: there is no such table, no such schema.
     if state == "42P01" || state == "3F000" {
-      return DatabaseError(.noFleet, "there is no fleet in this database")
+      return DatabaseError(.noTables, "the database does not have the tables: \(message)")
     }
     // 57014: it took longer than it may; what is asked again may be faster.
     if state == "57014" { return lost(message) }
