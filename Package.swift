@@ -166,9 +166,13 @@ let package = Package(
     .room("Live", snapshots + ["CGlibc", "HTTP", "ObjectStore", "Remote", "Verification", "XRPC"]),
     // An archive back onto a server.
     .room("Restore", snapshots + ["HTTP", "XRPC"]),
-    // Many accounts on many machines, by way of PostgreSQL, whose client library is opened when it
-    // is first used.
-    .room("Fleet", backup + ["ObjectStore"]),
+    // Statements and their answers, by PostgreSQL's client library, which is opened when it is first
+    // used.
+    .room("Postgres", ["IPLD", "LibC"]),
+    // What a running program tells a scraper.
+    .room("Metrics", ["Files", "HTTP", "LibC"]),
+    // Many accounts on many machines, by way of PostgreSQL.
+    .room("Fleet", backup + ["ObjectStore", "Postgres"]),
 
     // A file of settings, read strictly.
     .room("TOML"),
@@ -176,7 +180,7 @@ let package = Package(
     .room("Terminal", ["ATProtocol", "CArguments", "CGlibc", "Files", "IPLD", "LibC", paths]),
     .room("Reports", ["ATProtocol", "Files", "IPLD", "Terminal", paths]),
     // What each error of the rooms above means to the one who asked.
-    .room("Failures", backup + ["Fleet", "ObjectStore", "Terminal"]),
+    .room("Failures", backup + ["ObjectStore", "Postgres", "Terminal"]),
     // What follows a backup: a health check, and programs that are run.
     .room(
       "AfterBackup",
@@ -192,9 +196,8 @@ let package = Package(
     .executableTarget(
       name: "carpack",
       dependencies: backup + [
-        "AfterBackup", "CGlibc", "Completions", "Failures", "Fleet", "ObjectStore", "Reports",
-        "TOML",
-        "Terminal", "Viewer",
+        "AfterBackup", "CGlibc", "Completions", "Failures", "Fleet", "Metrics", "ObjectStore",
+        "Reports", "TOML", "Terminal", "Viewer",
         arguments,
       ],
       // What verbs say of themselves.
@@ -236,7 +239,7 @@ let package = Package(
     // Backs up from the stand-in, and from real servers where they are installed.
     .suite("NetworkTests", backup + ["ArchiveTestSupport", "StandIn"]),
     // With a PostgreSQL, where CARPACK_TEST_DATABASE names one.
-    .suite("FleetTests", backup + ["Fleet", "ObjectStore", "StandIn"]),
+    .suite("FleetTests", backup + ["Fleet", "Metrics", "ObjectStore", "Postgres", "StandIn"]),
     // Fails, cuts and kills in every place: what was committed has to survive. `make torture` runs
     // them for longer.
     .suite(

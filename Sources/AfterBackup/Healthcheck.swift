@@ -113,7 +113,7 @@ package struct Healthcheck {
     case .cutOff, .malformedAnswer, .tooLong: "no answer of HTTP"
     case .refusedAddress, .unusableURL, .unusablePin, .refusedRedirect, .tooManyRedirects:
       "its address is refused"
-    case .overloaded: "the service has too much to do"
+    case .overloaded, .postponed: "the service has too much to do"
     case .unavailable: "libcurl cannot be used"
     }
   }

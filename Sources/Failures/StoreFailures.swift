@@ -1,6 +1,6 @@
 package import Archive
-package import Fleet
 package import ObjectStore
+package import Postgres
 package import Remote
 package import Terminal
 
@@ -55,7 +55,7 @@ extension DatabaseError: Explained {
     case .library: (.unavailable, "the package with it is called libpq5, or libpq")
     case .connection: (.unavailable, nil)
     case .statement: (.refused, nil)
-    case .noFleet: (.noInput, "\"carpack fleet init\" makes one")
+    case .noTables: (.noInput, "\"carpack fleet init\" makes one")
     }
   }
 }

@@ -61,8 +61,8 @@ public enum BackupError: Error, Equatable, Sendable, CustomStringConvertible {
   /// A server sent a repository in which tree nodes and records are missing: how many.
   case incompleteRepository(nodes: Int, records: Int)
   /// A server does not give an account's repository out: the account, and what the server says of
-  /// it.
-  case accountUnavailable(String, String)
+  /// it, as a value and in words.
+  case accountUnavailable(String, Unavailability, String)
   /// A server's list of accounts, or of blobs that it misses, goes on without an end: the server.
   case endlessList(String)
   /// A DID document names a server that is not asked: the account, and why.
@@ -80,6 +80,18 @@ public enum BackupError: Error, Equatable, Sendable, CustomStringConvertible {
   case malformedSelector(String)
   /// A selector that is to mean one thing fits several: the first of them.
   case ambiguousSelector(String, [String])
+
+  /// What a server says of an account that it does not give out.
+  public enum Unavailability: String, CaseIterable, Sendable {
+    /// It does not know the account.
+    case unknown
+    /// The server's operator has taken it down.
+    case takendown
+    /// It is suspended.
+    case suspended
+    /// Its owner has deactivated it.
+    case deactivated
+  }
 
   /// What a person reads.
   public var description: String {
@@ -121,8 +133,8 @@ public enum BackupError: Error, Equatable, Sendable, CustomStringConvertible {
       "the server sent something else than a CAR: \"\(beginning)\""
     case .incompleteRepository(let nodes, let records):
       "the server sent a repository in which \(nodes) tree nodes and \(records) records are missing"
-    case .accountUnavailable(let account, let state):
-      "the server does not give out the repository of \(account): \(state)"
+    case .accountUnavailable(let account, _, let sentence):
+      "the server does not give out the repository of \(account): \(sentence)"
     case .endlessList(let server):
       "a list of \(server) goes on without an end; it was not read on"
     case .unusableServer(let account, let why): "\(account) cannot be backed up: \(why)"

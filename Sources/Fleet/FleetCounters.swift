@@ -1,16 +1,17 @@
+internal import HTTP
 internal import Synchronization
 
-/// What a worker has done since it began, as numbers.
+/// What a worker has done since it began, and how the queues stand, as numbers.
 package final class FleetCounters: Sendable {
   /// The numbers.
-  package struct Values: Equatable, Sendable {
+  package struct Values: Sendable {
     /// Accounts that are being backed up.
     package var running = 0
-    /// Backups that have come to an end, whatever came of them.
+    /// Backups that have ended.
     package var ended = 0
-    /// By what came of them.
+    /// By their results.
     package var complete = 0, incomplete = 0, failed = 0
-    /// Leases that ran out while the account was worked on.
+    /// Accounts that were given up because the lease could not be renewed.
     package var lost = 0
     /// Bytes that came to archives.
     package var added: UInt64 = 0
@@ -18,9 +19,29 @@ package final class FleetCounters: Sendable {
     package var listed = 0
     /// Events of firehoses.
     package var events = 0
+    /// When the lease was last renewed.
+    var renewed = ContinuousClock.now
+    /// Requests to each server, those that failed, and the seconds that they took together.
+    var requests: [String: (count: Int, failed: Int, seconds: Double)] = [:]
+
+    mutating func count(_ outcome: FleetOutcome) {
+      ended += 1
+      added += outcome.added
+      switch outcome.verdict {
+      case .complete: complete += 1
+      case .incomplete: incomplete += 1
+      case .failed: failed += 1
+      }
+    }
   }
 
   private let numbers = Mutex(Values())
+  private let waiting = Mutex<[FleetHost]>([])
+
+  /// How many servers are counted by name; all others together are `other`.
+  private static let mostServers = 500
+  /// After how many seconds without a renewed lease a worker is not well.
+  private static let patience: Duration = .seconds(60)
 
   /// Nothing yet.
   package init() {}
@@ -28,34 +49,90 @@ package final class FleetCounters: Sendable {
   /// The numbers as they are now.
   package var values: Values { numbers.withLock { $0 } }
 
+  /// The queues of all hosts, as they were last asked for.
+  var queues: [FleetHost] {
+    get { waiting.withLock { $0 } }
+    set { waiting.withLock { $0 = newValue } }
+  }
+
   func change(_ body: (inout Values) -> Void) { numbers.withLock { body(&$0) } }
 
-  /// The numbers as Prometheus takes them.
+  /// Takes in what happens on the network.
+  func note(_ event: NetworkEvent) {
+    guard case .request(_, let url, let outcome, let seconds) = event else { return }
+    let origin = url.split(separator: "/", maxSplits: 3).prefix(2).joined(separator: "//")
+    change { values in
+      let isNamed = values.requests[origin] != nil || values.requests.count < Self.mostServers
+      var entry = values.requests[isNamed ? origin : "other"] ?? (0, 0, 0)
+      entry.count += 1
+      entry.seconds += seconds
+      if !outcome.hasPrefix("status 2") { entry.failed += 1 }
+      values.requests[isNamed ? origin : "other"] = entry
+    }
+  }
+
+  /// The answer to a request for a path: `/metrics` as Prometheus takes it, `/healthz`; nil for any
+  /// other.
   ///
   /// Source: [Prometheus' text
   /// format](https://prometheus.io/docs/instrumenting/exposition_formats/).
-  package var text: String {
+  package func answer(_ path: String) -> (status: String, text: String)? {
+    switch path {
+    case "/metrics": return ("200 OK", text)
+    case "/healthz":
+      let age = values.renewed.duration(to: .now)
+      return age < Self.patience
+        ? ("200 OK", "ok\n")
+        : (
+          "503 Service Unavailable",
+          "the database has not answered for \(Int(age / .seconds(1))) seconds\n"
+        )
+    default: return nil
+    }
+  }
+
+  private var text: String {
     let values = values
     var text = ""
-    func metric(_ name: String, _ kind: String, _ help: String, _ samples: [(String, UInt64)]) {
+    func metric(_ name: String, _ kind: String, _ help: String, _ samples: [(String, Double)]) {
       text += "# HELP carpack_fleet_\(name) \(help)\n# TYPE carpack_fleet_\(name) \(kind)\n"
-      for (labels, value) in samples { text += "carpack_fleet_\(name)\(labels) \(value)\n" }
+      for (labels, value) in samples {
+        let number = Int(exactly: value).map { "\($0)" } ?? "\(value)"
+        text += "carpack_fleet_\(name)\(labels) \(number)\n"
+      }
     }
-    metric("running", "gauge", "Accounts that are being backed up.", [("", UInt64(values.running))])
+    func one(_ name: String, _ kind: String, _ help: String, _ value: some BinaryInteger) {
+      metric(name, kind, help, [("", Double(value))])
+    }
+    one("running", "gauge", "Accounts that are being backed up.", values.running)
     metric(
-      "backups_total", "counter", "Backups that have come to an end, by what came of them.",
-      [
-        ("{outcome=\"complete\"}", UInt64(values.complete)),
-        ("{outcome=\"incomplete\"}", UInt64(values.incomplete)),
-        ("{outcome=\"failed\"}", UInt64(values.failed)),
-      ])
-    metric(
-      "leases_lost_total", "counter", "Leases that ran out while the account was worked on.",
-      [("", UInt64(values.lost))])
-    metric("added_bytes_total", "counter", "Bytes that came to archives.", [("", values.added)])
-    metric(
-      "lists_total", "counter", "Hosts whose accounts were listed.", [("", UInt64(values.listed))])
-    metric("events_total", "counter", "Events of firehoses.", [("", UInt64(values.events))])
+      "backups_total", "counter", "Backups that have ended, by their results.",
+      [("complete", values.complete), ("incomplete", values.incomplete), ("failed", values.failed)]
+        .map { ("{outcome=\"\($0)\"}", Double($1)) })
+    one(
+      "leases_lost_total", "counter", "Accounts given up because the lease was not renewed.",
+      values.lost)
+    one("added_bytes_total", "counter", "Bytes that came to archives.", values.added)
+    one("lists_total", "counter", "Hosts whose accounts were listed.", values.listed)
+    one("events_total", "counter", "Events of firehoses.", values.events)
+    let servers = values.requests.sorted { $0.key < $1.key }
+    func each(_ name: String, _ kind: String, _ help: String, _ value: KeyPath<FleetHost, Double>) {
+      metric(name, kind, help, queues.map { ("{host=\"\($0.host)\"}", $0[keyPath: value]) })
+    }
+    let total = { (name: String, help: String, value: (Int, Int, Double) -> Double) in
+      metric(
+        name, "counter", help,
+        servers.map { ("{host=\"\($0.key)\"}", value($0.value.0, $0.value.1, $0.value.2)) })
+    }
+    total("requests_total", "Requests by server.") { count, _, _ in Double(count) }
+    total("requests_failed_total", "Requests that failed, by server.") { _, failed, _ in
+      Double(failed)
+    }
+    total("request_seconds_total", "Seconds that requests took, by server.") { $2 }
+    each("queue", "gauge", "Accounts that are due, by host; 10001 for more.", \.due)
+    each("host_running", "gauge", "Accounts of a host that are being backed up.", \.running)
+    each("host_wait_seconds", "gauge", "Seconds until a host is asked again.", \.waitSeconds)
+    each("host_alarm", "gauge", "Whether too many of its accounts are gone.", \.alarm)
     return text
   }
 }

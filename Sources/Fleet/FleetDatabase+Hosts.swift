@@ -1,137 +1,118 @@
 internal import ATProtocol
+internal import Postgres
 
 /// Hosts: whose accounts they list, and how often they are asked.
 extension FleetDatabase {
-  // MARK: Listing
-
   /// The hosts that were added, which the user has named.
   ///
   /// - Throws: ``DatabaseError``.
   func hosts() async throws -> [String] {
-    try await database.persistently("SELECT host FROM carpack.host", for: Self.shortPatience)
-      .compactMap { $0[0] }
+    try await database.persistently(
+      "SELECT host FROM carpack.host WHERE due IS NOT NULL", for: Self.shortPatience
+    ).compactMap { $0[0] }
   }
 
-  /// A host that is held, to be listed.
-  struct HostLease: Sendable {
-    let host: String
-    let holder: String
-    /// How many seconds lie between two lists; nil for one list.
-    let every: Int?
-  }
+  // MARK: Listing
 
-  /// Takes a host that is due to be listed; nil if none is.
+  /// Claims a host that is due to be listed; nil if none is.
   ///
-  /// - Throws: ``DatabaseError``.
-  func takeHost(holder: String, seconds: Int) async throws -> HostLease? {
-    let row = try await database.persistently(
-      """
-      WITH free AS (
-        SELECT host FROM carpack.host
-        WHERE due <= clock_timestamp()
-          AND (leased_until IS NULL OR leased_until <= clock_timestamp())
-        ORDER BY due LIMIT 1 FOR UPDATE SKIP LOCKED)
-      UPDATE carpack.host h
-        SET holder = $1, leased_until = clock_timestamp() + make_interval(secs => $2::integer)
-        FROM free WHERE h.host = free.host RETURNING h.host, h.every
-      """, [holder, "\(seconds)"]
-    ).first
-    guard let row, let host = row[0] else { return nil }
-    return HostLease(host: host, holder: holder, every: row[1].flatMap { Int($0) })
-  }
-
-  /// Notes accounts as a host lists them: new ones are added, and those that have a new revision
-  /// are due, if they follow changes.
+  /// A worker lists one at a time: another that it holds is of a claim whose answer was lost.
   ///
-  /// - Throws: ``DatabaseError``.
-  /// - Returns: Whether the host is still held.
-  func note(_ repos: [FleetListed], of lease: HostLease, seconds: Int) async throws -> Bool {
-    let settings = try await settings()
-    let known = Dictionary(repos.map { ($0.did, $0) }, uniquingKeysWith: { $1 }).values
+  /// - Throws: ``DatabaseError``; `CancellationError`.
+  func claimHost(_ holder: String) async throws -> String? {
     try await database.persistently(
       """
-      INSERT INTO carpack.account AS a (did, host, seen_rev, state, every, on_change)
-        SELECT did, $1, nullif(rev, ''), state, $5::integer, $6::boolean
-          FROM unnest($2::text[], $3::text[], $4::text[]) AS new (did, rev, state)
-          ORDER BY did
-        ON CONFLICT (did) DO UPDATE SET
-          host = excluded.host,
-          seen_rev = greatest(a.seen_rev, excluded.seen_rev),
-          due = CASE
-            WHEN a.state <> excluded.state AND (a.state <> 'removed' OR excluded.state = 'active')
-              OR a.on_change AND excluded.seen_rev > a.rev
-            THEN least(a.due, clock_timestamp()) ELSE a.due END
-        WHERE a.host IS DISTINCT FROM excluded.host
-          OR excluded.seen_rev > coalesce(a.seen_rev, '')
-          OR a.state <> excluded.state
-      """,
-      [
-        lease.host, known.map(\.did.text).asArray, known.map { $0.rev ?? "" }.asArray,
-        known.map(\.state.rawValue).asArray,
-        "\(settings.every)", "\(settings.onChange)",
-      ])
+      UPDATE carpack.host SET holder = $1 WHERE host = (
+        SELECT h.host FROM carpack.host h
+          WHERE h.due <= now() AND NOT h.paused AND coalesce(h.wait_until, '-infinity') <= now()
+            AND (h.holder IS NULL OR h.holder = $1 OR NOT \(Self.isAlive("h.holder")))
+          ORDER BY h.due LIMIT 1 FOR UPDATE SKIP LOCKED)
+        RETURNING host
+      """, [holder]
+    ).first?.first ?? nil
+  }
+
+  /// Records accounts as a host lists them: new ones are added, and those that have become something
+  /// else, or have a new revision and follow changes, are due.
+  ///
+  /// Where a known account is, no list says: only its identity does.
+  ///
+  /// - Throws: ``DatabaseError``; `CancellationError`.
+  /// - Returns: Whether the host is still held.
+  func note(_ repos: [FleetListed], of host: String, _ holder: String) async throws -> Bool {
+    let settings = try await settings()
+    // A server that lists an account as deleted says no more than is known of one that is gone.
+    let isOther = """
+      (excluded.state <> a.state
+        AND NOT (excluded.state = 'missing' AND a.state IN ('deleted', 'removed', 'purged')))
+      """
+    let known = Dictionary(repos.map { ($0.did, $0) }, uniquingKeysWith: { $1 }).values
     return try await !database.persistently(
       """
-      UPDATE carpack.host
-        SET leased_until = clock_timestamp() + make_interval(secs => $3::integer)
-        WHERE host = $1 AND holder = $2 RETURNING 1
-      """, [lease.host, lease.holder, "\(seconds)"]
+      WITH listed AS (
+        INSERT INTO carpack.account AS a (did, host, seen_rev, state, every, on_change)
+          SELECT did, $1, nullif(rev, ''), state::carpack.account_state, $5::integer, $6::boolean
+            FROM unnest($2::text[], $3::text[], $4::text[]) AS new (did, rev, state) ORDER BY did
+          ON CONFLICT (did) DO UPDATE SET
+            seen_rev = greatest(a.seen_rev, excluded.seen_rev),
+            due = CASE WHEN \(isOther) OR a.on_change AND excluded.seen_rev > a.rev
+              THEN least(a.due, now()) ELSE a.due END
+          WHERE \(isOther) OR excluded.seen_rev > coalesce(a.seen_rev, ''))
+      SELECT FROM carpack.host WHERE host = $1 AND holder = $7
+      """,
+      [
+        host, known.map(\.did.text).asArray, known.map { $0.rev ?? "" }.asArray,
+        known.map(\.state.rawValue).asArray, "\(settings.every)", "\(settings.onChange)", holder,
+      ]
     ).isEmpty
   }
 
-  /// Says how a list came out.
+  /// Records how a listing ended, and lets go of the host.
   ///
   /// - Parameters:
-  ///   - lease: of which host.
+  ///   - host: which.
+  ///   - holder: the worker's lease.
   ///   - count: how many accounts it has.
   ///   - fault: why it broke off; nil if it did not.
-  /// - Throws: ``DatabaseError``.
-  func end(_ lease: HostLease, count: Int, fault: String?) async throws {
-    _ = try await database.persistently(
+  /// - Throws: ``DatabaseError``; `CancellationError`.
+  func endListing(of host: String, _ holder: String, count: Int, fault: String?) async throws {
+    try await database.persistently(
       """
-      UPDATE carpack.host SET holder = NULL, leased_until = NULL, reason = $4,
-        listed = $3::bigint,
-        due = clock_timestamp()
-          + make_interval(secs => CASE WHEN $4::text IS NULL THEN every ELSE 600 END)
+      UPDATE carpack.host SET holder = NULL, reason = $4, listed = $3::bigint,
+        due = CASE WHEN $4::text IS NOT NULL THEN now() + interval '10 minutes'
+          ELSE coalesce(now() + make_interval(secs => every), 'infinity') END
         WHERE host = $1 AND holder = $2
-      """, [lease.host, lease.holder, "\(count)", fault])
+      """, [host, holder, "\(count)", fault])
   }
 
   // MARK: Budgets
 
-  /// Takes some of the requests that a host may be asked by all workers together.
+  /// Takes some of the requests that a server may be asked by all workers together.
   ///
   /// - Parameters:
   ///   - count: how many are wanted.
-  ///   - host: which host.
-  ///   - rate: how many a second it gets, if nothing is known of it.
-  /// - Throws: ``DatabaseError``.
+  ///   - origin: the server.
+  ///   - rate: how many a second it gets, if it has no number of its own.
+  /// - Throws: ``DatabaseError``; `CancellationError`.
   /// - Returns: How many it gets now, and how many a second.
-  func takeRequests(_ count: Int, of host: String, rate: Double) async throws
+  func takeRequests(_ count: Int, of origin: String, rate: Double) async throws
     -> (granted: Int, rate: Double)
   {
-    let have = "least(burst, tokens + rate * extract(epoch FROM clock_timestamp() - filled))"
+    let own = "coalesce(h.rate, $3::double precision)"
+    let have = """
+      least(greatest(1, \(own)), h.tokens + \(own) * extract(epoch FROM clock_timestamp() - h.filled))
+      """
     let granted = "greatest(0, least(floor(\(have)), $2::double precision))"
-    while true {
-      let row = try await database.persistently(
-        """
-        UPDATE carpack.budget
-          SET granted = \(granted), tokens = \(have) - \(granted), filled = clock_timestamp()
-          WHERE host = $1 RETURNING granted, rate
-        """, [host, "\(count)"]
-      ).first
-      if let row {
-        return (
-          row[0].flatMap { Double($0) }.map { Int($0) } ?? 0,
-          row[1].flatMap { Double($0) } ?? rate
-        )
-      }
-      try await database.persistently(
-        """
-        INSERT INTO carpack.budget (host, rate, burst, tokens)
-          VALUES ($1, $2::double precision, greatest(1, $2::double precision), 1)
-          ON CONFLICT (host) DO NOTHING
-        """, [host, "\(rate)"])
-    }
+    let row = try await database.persistently(
+      """
+      INSERT INTO carpack.host AS h (host, granted, tokens) VALUES ($1, 1, 0)
+        ON CONFLICT (host) DO UPDATE SET granted = \(granted), tokens = \(have) - \(granted),
+          filled = clock_timestamp()
+        RETURNING h.granted, \(own)
+      """, [origin, "\(count)", "\(rate)"]
+    ).first
+    return (
+      row?[0].flatMap { Double($0) }.map { Int($0) } ?? 0, row?[1].flatMap { Double($0) } ?? rate
+    )
   }
 }

@@ -1,3 +1,5 @@
+internal import Postgres
+
 /// How a fleet stands.
 package struct FleetStatus: Equatable, Sendable {
   /// A number of accounts that have something in common.
@@ -10,7 +12,7 @@ package struct FleetStatus: Equatable, Sendable {
     package let nextTry: String?
   }
 
-  /// A worker that was seen within a minute.
+  /// A worker whose lease runs.
   package struct Worker: Equatable, Sendable {
     /// What it is called.
     package let name: String
@@ -32,7 +34,8 @@ package struct FleetStatus: Equatable, Sendable {
     package let nextTry: String?
   }
 
-  /// A host whose list, or a firehose that, broke off last, or a firehose that has lost events.
+  /// A host whose list broke off, that is not asked for a while, or that has lost too many accounts;
+  /// a firehose that broke off or has lost events.
   package struct Source: Equatable, Sendable {
     /// Its address.
     package let url: String
@@ -42,15 +45,15 @@ package struct FleetStatus: Equatable, Sendable {
 
   /// All accounts.
   package var accounts = 0
-  /// By what came of the newest backup: `complete`, `incomplete`, `failed`, `never`.
+  /// Active accounts by the result of the last backup: `complete`, `incomplete`, `failed`, `never`.
   package var outcomes: [Count] = []
   /// Accounts that are not active, by what they are.
   package var states: [Count] = []
-  /// Accounts that are not complete, by why.
+  /// Active accounts that are not complete, by the cause.
   package var reasons: [Count] = []
   /// Some of the accounts that failed, those tried last first.
   package var failures: [Failure] = []
-  /// How many are due and not taken, and for how many seconds the first of them has been.
+  /// How many are due and not worked on, and for how many seconds the first of them has been.
   package var due = 0, lateness = 0.0
   /// How many are being worked on.
   package var running = 0
@@ -60,42 +63,43 @@ package struct FleetStatus: Equatable, Sendable {
   package var bytes: UInt64 = 0
   /// Backups that ended within an hour, and the bytes that came by them.
   package var hourly = 0, hourlyBytes: UInt64 = 0
-  /// Hosts and firehoses that broke off last and are tried again, and firehoses that have lost
+  /// Hosts and firehoses that broke off or wait and are tried again, and firehoses that have lost
   /// events.
   package var sources: [Source] = []
+  /// Hosts that have lost too many accounts, so that nothing of theirs is removed.
+  package var alarms: [Source] = []
   /// The workers.
   package var workers: [Worker] = []
 }
 
 extension FleetDatabase {
-  private static func time(_ column: String) -> String {
+  static func time(_ column: String) -> String {
     "to_char(\(column) AT TIME ZONE 'UTC', 'YYYY-MM-DD\"T\"HH24:MI:SS\"Z\"')"
   }
 
   /// How many failures, and reasons, are named.
   private static let maximumNamed = 20
 
-  /// How long it may take to go over all accounts.
-  private static let countLimit: Duration = .seconds(120)
-
   /// How the fleet stands.
   ///
   /// - Throws: ``DatabaseError``; `CancellationError`.
   package func status() async throws -> FleetStatus {
     var status = FleetStatus()
-    let all = try await count(
+    let isHeld =
+      "coalesce(a.holder IN (SELECT id FROM carpack.worker WHERE alive_until > now()), false)"
+    let all = try await rows(
       """
       SELECT count(*),
-        count(*) FILTER (WHERE leased_until > now()),
-        count(*) FILTER (WHERE due <= now() AND coalesce(leased_until, due) <= now()),
+        count(*) FILTER (WHERE \(isHeld)),
+        count(*) FILTER (WHERE due <= now() AND NOT paused AND NOT \(isHeld)),
         coalesce(extract(epoch FROM now() - min(due)
-          FILTER (WHERE due <= now() AND coalesce(leased_until, due) <= now())), 0),
+          FILTER (WHERE due <= now() AND NOT paused AND NOT \(isHeld))), 0),
         CASE WHEN bool_and(backed_up IS NOT NULL OR state <> 'active')
           THEN \(Self.time("min(backed_up) FILTER (WHERE state = 'active')")) END,
         coalesce(sum(bytes), 0),
         count(*) FILTER (WHERE tried > now() - interval '1 hour'),
         coalesce(sum(added) FILTER (WHERE tried > now() - interval '1 hour'), 0)
-      FROM carpack.account
+      FROM carpack.account a
       """
     ).first
     func number(_ place: Int) -> Double { all?[place].flatMap { Double($0) } ?? 0 }
@@ -106,27 +110,36 @@ extension FleetDatabase {
     status.bytes = all?[5].flatMap { UInt64($0) } ?? 0
     (status.hourly, status.hourlyBytes) = (Int(number(6)), all?[7].flatMap { UInt64($0) } ?? 0)
     status.outcomes = try await counts(
-      "coalesce(outcome, 'never')", where: "true", limit: Self.maximumNamed)
+      "coalesce(outcome::text, 'never')", where: "state = 'active'", limit: Self.maximumNamed)
     status.states = try await counts("state", where: "state <> 'active'", limit: Self.maximumNamed)
     status.reasons = try await counts(
-      "coalesce(kind, outcome)", where: "outcome IN ('incomplete', 'failed')",
-      limit: Self.maximumNamed)
-    status.failures = try await count(
+      "coalesce(cause::text, outcome::text)",
+      where: "state = 'active' AND outcome IN ('incomplete', 'failed')", limit: Self.maximumNamed)
+    status.failures = try await rows(
       """
       SELECT did, coalesce(reason, ''), CASE WHEN due < 'infinity' THEN \(Self.time("due")) END
-        FROM carpack.account WHERE outcome = 'failed' ORDER BY tried DESC LIMIT \(Self.maximumNamed)
+        FROM carpack.account WHERE state = 'active' AND outcome = 'failed'
+        ORDER BY tried DESC LIMIT \(Self.maximumNamed)
       """
     ).map { FleetStatus.Failure(did: $0[0] ?? "", reason: $0[1] ?? "", nextTry: $0[2]) }
     status.sources = try await database.persistently(
       """
       SELECT host, reason FROM carpack.host WHERE reason IS NOT NULL
+        UNION ALL SELECT host, wait_reason || '; asked again at ' || \(Self.time("wait_until"))
+          FROM carpack.host WHERE wait_until > now()
         UNION ALL SELECT url, reason FROM carpack.firehose WHERE reason IS NOT NULL ORDER BY 1
+      """
+    ).map { FleetStatus.Source(url: $0[0] ?? "", reason: $0[1] ?? "") }
+    status.alarms = try await database.persistently(
+      """
+      SELECT host, 'too many accounts gone, since ' || \(Self.time("alarm_since"))
+        FROM carpack.host WHERE alarm_since IS NOT NULL ORDER BY 1
       """
     ).map { FleetStatus.Source(url: $0[0] ?? "", reason: $0[1] ?? "") }
     status.workers = try await database.persistently(
       """
       SELECT name, \(Self.time("started")), running, ended, failed
-        FROM carpack.worker WHERE seen > now() - interval '1 minute' ORDER BY name
+        FROM carpack.worker WHERE alive_until > now() ORDER BY name
       """
     ).map { row in
       FleetStatus.Worker(
@@ -137,14 +150,14 @@ extension FleetDatabase {
   }
 
   /// Asks what goes over all accounts.
-  private func count(_ statement: String) async throws -> [Database.Row] {
-    try await database.persistently(statement, each: Self.countLimit)
+  private func rows(_ statement: String) async throws -> [Database.Row] {
+    try await database.persistently(statement, each: Self.longLimit)
   }
 
   private func counts(_ column: String, where condition: String, limit: Int) async throws
     -> [FleetStatus.Count]
   {
-    try await count(
+    try await rows(
       """
       SELECT \(column), count(*),
         \(Self.time("min(due) FILTER (WHERE due < 'infinity')"))

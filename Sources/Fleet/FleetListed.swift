@@ -6,7 +6,7 @@ package struct FleetListed: Equatable, Sendable {
   package var did: DID
   /// Its newest revision, if the host says.
   package var rev: String?
-  /// What it is.
+  /// What it is, by the host's word.
   package var state: FleetOutcome.State
 
   /// An account.

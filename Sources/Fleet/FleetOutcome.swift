@@ -1,13 +1,16 @@
 internal import ATProtocol
 internal import Archive
 internal import Files
+internal import HTTP
+internal import IPLD
 internal import Live
+internal import ObjectStore
 internal import Snapshots
 internal import XRPC
 
-/// What came of a backup of an account, as the database keeps it.
+/// The result of a backup of an account, as the database keeps it.
 package struct FleetOutcome: Equatable, Sendable {
-  /// What came of it, in a word.
+  /// The result, in a word.
   package enum Verdict: String, CaseIterable, Sendable {
     /// All that there is is in the archive.
     case complete
@@ -27,32 +30,83 @@ package struct FleetOutcome: Equatable, Sendable {
     case suspended
     /// The server's operator has taken it down.
     case takendown
-    /// It is gone.
+    /// Its server does not know it, or nobody knows its server, which proves nothing.
+    case missing
+    /// It was deleted, as ``DeletionEvidence`` proves.
     case deleted
-    /// It is gone, and so is its archive.
+    /// It was deleted or taken out, and its archive was put aside.
     case removed
+    /// The archive that was put aside has been deleted, too.
+    case purged
+
+    /// The state by the word of a server.
+    ///
+    /// Its word alone does not make an account deleted, and of other words only a backup finds out
+    /// more.
+    init(status: String) {
+      switch status {
+      case "suspended": self = .suspended
+      case "takendown": self = .takendown
+      case "deleted": self = .missing
+      default: self = .deactivated
+      }
+    }
   }
 
-  /// What came of it.
+  /// Why it is not complete, to count by.
+  package enum Cause: String, CaseIterable, Sendable {
+    /// Blobs are missing.
+    case blobs
+    /// The server's list of blobs broke off.
+    case list
+    /// Records that cannot be read may refer to further blobs.
+    case unreadable
+    /// Something speaks against the account.
+    case doubt
+    /// Its server does not give it out.
+    case unavailable
+    /// Its identity could not be looked up.
+    case identity
+    /// Its server could not be asked, or has too much to do.
+    case server
+    /// What its server sent is not what it should be.
+    case content
+    /// Its archive cannot be read or written.
+    case archive
+    /// The store refuses, or could not be asked.
+    case store
+    /// Its archive is not in the store.
+    case absent
+    /// Anything else.
+    case other
+  }
+
+  /// The result.
   package var verdict: Verdict
   /// Why it is not complete, in words.
   package var reason: String?
-  /// The same in a word, to count by.
-  package var kind: String?
+  /// The same, to count by.
+  package var cause: Cause?
   /// What the account is.
   package var state = State.active
-  /// The server it is on.
-  package var host: String?
-  /// The revision that is backed up.
-  package var rev: String?
+  /// What proves that it was deleted.
+  package var evidence: DeletionEvidence?
+  /// The revision that is backed up, and its commit.
+  package var rev: String?, head: String?
   /// How many bytes the archive has.
   package var bytes: UInt64?
   /// How many bytes came to it.
   package var added: UInt64 = 0
+  /// Whether its identity was looked up.
+  package var isIdentified = false
+  /// Where its archive was put.
+  package var trash: String?
+  /// Whether its host has failed, and not the account alone.
+  package var isHostFault = false
 
   /// An outcome.
-  package init(_ verdict: Verdict, kind: String? = nil, reason: String? = nil) {
-    (self.verdict, self.kind, self.reason) = (verdict, kind, reason)
+  package init(_ verdict: Verdict, _ cause: Cause? = nil, reason: String? = nil) {
+    (self.verdict, self.cause, self.reason) = (verdict, cause, reason)
   }
 
   /// The longest reason that is kept.
@@ -60,44 +114,51 @@ package struct FleetOutcome: Equatable, Sendable {
 
   init(_ report: BackupReport) {
     let blobs = report.snapshot.blobs
-    if report.snapshot.isSettled {
+    if let doubt = report.snapshot.standing.grave.first {
+      self.init(.incomplete, .doubt, reason: "the account \(doubt)")
+    } else if report.snapshot.isSettled {
       self.init(.complete)
     } else if blobs.listFault != nil {
-      self.init(.incomplete, kind: "list", reason: "the server's list of blobs broke off")
-    } else {
-      let count = blobs.unaccepted
+      self.init(.incomplete, .list, reason: "the server's list of blobs broke off")
+    } else if blobs.unaccepted > 0 {
       let reasons = Set(report.missing.map(\.reason.rawValue)).sorted()
       self.init(
-        .incomplete, kind: reasons.first ?? "unreadable",
-        reason: count > 0
-          ? "\(count) blobs are missing: \(reasons.joined(separator: ", "))"
-          : "records that cannot be read may refer to further blobs")
+        .incomplete, .blobs,
+        reason: "\(blobs.unaccepted) blobs are missing: \(reasons.joined(separator: ", "))")
+    } else {
+      self.init(
+        .incomplete, .unreadable, reason: "records that cannot be read may refer to further blobs")
     }
-    if let doubt = report.snapshot.standing.grave.first {
-      self = FleetOutcome(.incomplete, kind: "doubt", reason: "the account \(doubt)")
-    }
-    host = report.snapshot.pds
-    rev = report.snapshot.rev?.text
-    bytes = report.generation.committedLength
-    added = report.bytesAdded
+    (rev, head) = (report.snapshot.rev?.text, "\(report.snapshot.commit)")
+    (bytes, added) = (report.generation.committedLength, report.bytesAdded)
   }
 
   init(_ error: any Error) {
-    self.init(.failed, kind: "\(type(of: error))", reason: "\(error)")
+    self.init(.failed, .other, reason: String("\(error)".prefix(Self.longestReason)))
+    isHostFault = HostFault.isHosts(error)
     switch error {
-    case BackupError.accountUnavailable(_, let sentence):
-      kind = "unavailable"
+    case BackupError.accountUnavailable(_, let answer, _):
+      cause = .unavailable
       state =
-        switch RepoError.allCases.first(where: { $0.sentence == sentence }) {
-        case .deactivated: .deactivated
-        case .suspended: .suspended
+        switch answer {
+        case .unknown: .missing
         case .takendown: .takendown
-        case .notFound: .deleted
-        case nil: .active
+        case .suspended: .suspended
+        case .deactivated: .deactivated
         }
-    case IdentityError.didGone: state = .deleted
+    case let error as IdentityError:
+      cause = .identity
+      switch error {
+      case .didGone, .didNotFound: state = .missing
+      default: break
+      }
+    case BackupError.noServer, BackupError.unusableServer: cause = .identity
+    case is XRPCError, is TransportError: cause = .server
+    case is CARError, is RepositoryError: cause = .content
+    case let error as BackupError where error.isAboutContent: cause = .content
+    case is ArchiveError, is BackupError: cause = .archive
+    case is StoreError, is FetchFailure: cause = .store
     default: break
     }
-    reason = reason.map { String($0.prefix(Self.longestReason)) }
   }
 }

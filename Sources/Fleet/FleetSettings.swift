@@ -1,4 +1,5 @@
 package import ObjectStore
+internal import Postgres
 
 /// What all workers of a fleet go by, as it is kept in the database.
 package struct FleetSettings: Equatable, Sendable {
@@ -16,8 +17,8 @@ package struct FleetSettings: Equatable, Sendable {
   package var onChange = false
   /// How many requests a second one host gets from all workers together.
   package var requestsPerSecond = 10.0
-  /// Whether the archive of an account that was deleted is deleted, too, in so many seconds; nil if
-  /// it is kept.
+  /// Whether the archive of an account that was deleted is put aside after so many seconds, and
+  /// deleted after as many more; nil if it is kept.
   package var followsDeletionsAfter: Int?
 
   /// Settings with this store.
@@ -25,7 +26,9 @@ package struct FleetSettings: Equatable, Sendable {
 
   init(_ values: [String: String]) throws {
     guard values["version"] == FleetTables.version, let store = values["store"] else {
-      throw DatabaseError(.noFleet, "there is no fleet in this database, or one of another version")
+      throw DatabaseError(
+        .noTables,
+        "the tables of the fleet in this database are of version \(values["version"] ?? "0")")
     }
     self.init(store: try BucketAddress(store))
     endpoint = values["endpoint"]

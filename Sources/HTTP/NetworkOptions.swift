@@ -38,9 +38,12 @@ public struct NetworkOptions: Sendable {
   package var stallSeconds = 60
   /// How often something is tried that failed for a reason that may pass.
   package var attempts = 6
-  /// Returns when one more request may be sent to a host, by its name, as far as others that ask it
-  /// are concerned; nil if this program asks alone.
-  package var admission: (@Sendable (_ host: String) async throws -> Void)?
+  /// How many seconds a request waits for a host that allows none, or is away, before it fails with
+  /// ``TransportError/Reason/postponed(seconds:)``; nil to wait as long as the host says.
+  package var longestWait: Double?
+  /// Returns when one more request may be sent to a server, by its origin, as far as other programs
+  /// that ask it are concerned; nil if this program asks alone.
+  package var admission: (@Sendable (_ origin: String) async throws -> Void)?
   /// Is told what a person may want to know while it happens.
   package var observer: @Sendable (NetworkEvent) -> Void = { _ in }
 

@@ -52,6 +52,13 @@ public struct AccountBackup: Sendable {
     /// How long private data may take, all of it together; what has not come by then is noted as
     /// not fetched.
     package var privateDataLimit = Self.longestPrivateData
+    /// Whether the identity that the archive has is believed, so that no directory is asked.
+    package var trustsKeptIdentity = false
+    /// The newest commit, if the server has just named it.
+    package var newest: LatestCommit?
+    /// Called with the account and its server before the server is asked; what it throws ends the
+    /// backup.
+    package var located: (@Sendable (DID, _ server: String) async throws -> Void)?
     /// What is not taken for evidence against the account, and noted as accepted.
     package var accepted: Set<Standing.Doubt> = []
     /// Name and version of the program.
@@ -188,7 +195,9 @@ public struct AccountBackup: Sendable {
       }
     }
     let identity = try await AccountIdentity(
-      account, base: lookup.base, in: lookup.archive?.path, at: options.now(), network: network)
+      account, base: lookup.base, in: lookup.archive?.path, at: options.now(), network: network,
+      trustsKept: options.trustsKeptIdentity)
+    try await options.located?(identity.did, identity.server)
     try lookup.claim(identity.did)
     if lookup.base?.snapshot.did != identity.did { try await lookup.find(identity) }
     guard let archive = lookup.archive else { throw BackupError.notFound(account.text) }

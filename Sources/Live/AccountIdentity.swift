@@ -46,13 +46,15 @@ extension AccountIdentity {
   ///   - path: the archive.
   ///   - now: the moment, in RFC 3339 and UTC.
   ///   - network: the way to servers and directories.
+  ///   - trustsKept: whether the document and the log that the archive has are believed, and no
+  ///     directory is asked.
   ///   - mayBeGone: whether an account that is known no more is taken for what the archive says it
   ///     was.
   /// - Throws: `IdentityError`, `TransportError`; ``BackupError`` if nothing says where it is, or
   ///   its log does not hold.
   init(
     _ account: ATIdentifier, base: ArchivedSnapshot?, in path: FilePath? = nil, at now: String,
-    network: Network, mayBeGone: Bool = false
+    network: Network, trustsKept: Bool = false, mayBeGone: Bool = false
   ) async throws {
     let resolver = IdentityResolver(network: network)
     guard let base else {
@@ -60,6 +62,11 @@ extension AccountIdentity {
       try self.init(found.did, found.document, bytes: found.documentBytes, network)
       take(found.warnings, isConfirmed: found.handle != nil)
       handle = found.handle ?? handle
+      return
+    }
+    if trustsKept, let document = try DIDDocument(kept: base.readable { try $0.didDocument() }) {
+      try self.init(base.snapshot.did, document, bytes: nil, network)
+      log = try base.readable { try $0.plcLog() }
       return
     }
     do {

@@ -1,10 +1,10 @@
-internal import ATProtocol
+package import ATProtocol
 internal import Files
 internal import HTTP
 internal import IPLD
 internal import Repository
 internal import Snapshots
-internal import XRPC
+package import XRPC
 
 /// The account's repository, or what has changed of it: fetched until what came is what it should
 /// be.
@@ -193,8 +193,8 @@ extension CommitVerifier {
 extension XRPCClient {
   /// The newest commit of an account; nil if the server does not say.
   ///
-  /// - Throws: ``BackupError/accountUnavailable(_:_:)``; what the client throws, if it may pass.
-  func latestCommit(of did: DID) async throws -> LatestCommit? {
+  /// - Throws: ``BackupError/accountUnavailable(_:_:_:)``; what the client throws, if it may pass.
+  package func latestCommit(of did: DID) async throws -> LatestCommit? {
     do {
       return try await call(.getLatestCommit(did))
     } catch let error as XRPCError {
@@ -208,9 +208,16 @@ extension XRPCClient {
 }
 
 extension XRPCError {
-  /// That an account is not available, in words of one's own; nil if that is not what the server
-  /// says.
+  /// That an account is not available; nil if that is not what the server says.
   func unavailability(of did: DID) -> BackupError? {
-    declared(RepoError.self).map { .accountUnavailable(did.text, $0.sentence) }
+    guard let error = declared(RepoError.self) else { return nil }
+    let answer: BackupError.Unavailability =
+      switch error {
+      case .notFound: .unknown
+      case .takendown: .takendown
+      case .suspended: .suspended
+      case .deactivated: .deactivated
+      }
+    return .accountUnavailable(did.text, answer, error.sentence)
   }
 }

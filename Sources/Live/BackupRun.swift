@@ -63,7 +63,7 @@ final class BackupRun {
   func run() async throws -> BackupReport {
     identity.warnings.forEach(warn)
     // A fill does not ask whether the repository has changed.
-    let newest = isFill ? nil : try await client.latestCommit(of: identity.did)
+    let newest = try await newestCommit()
     let kept = base.flatMap {
       isFill || $0.snapshot.commit == newest?.cid && $0.snapshot.isComplete ? $0 : nil
     }
@@ -109,6 +109,13 @@ final class BackupRun {
       warn("the account \(doubt)")
     }
     return try await write(found, schedule, plcLog: log, standing)
+  }
+
+  /// The newest commit; nil if it is not asked for, or the server does not say.
+  private func newestCommit() async throws -> LatestCommit? {
+    if isFill { return nil }
+    if let newest = options.newest { return newest }
+    return try await client.latestCommit(of: identity.did)
   }
 
   /// Whether what is stored holds, as far as that is looked at.

@@ -89,7 +89,10 @@ extension BlobFailure {
   init?(_ error: any Error) {
     switch error {
     case let error as XRPCError: self.init(error)
-    case let error as TransportError: self.init(error)
+    case let error as TransportError:
+      // All of the account waits for the host.
+      if case .postponed = error.reason { return nil }
+      self.init(error)
     case BackupError.blobTooLarge(let limit):
       self.init(reason: .tooLarge, status: nil)
       explanation = "longer than \(limit) bytes"

@@ -8,7 +8,9 @@ package import XRPC
 /// Backs up many accounts, some at a time.
 ///
 /// One that fails does not keep the others from being backed up, and one whose servers are slow
-/// leaves its place to another.
+/// leaves its place to another. Where the network does not wait for a host that allows no request
+/// (`NetworkOptions.longestWait`), its accounts come again when it does, and while others want to be
+/// backed up no host has more places than its accounts' successes have shown to be of use.
 package struct MultiAccountBackup: Sendable {
   /// An account to be backed up: what it is called, and its newest commit, if a server has said so
   /// already; an archive that has it is up to date without another question.
@@ -63,24 +65,69 @@ package struct MultiAccountBackup: Sendable {
   ) async throws where Accounts.Element == Account {
     let isOneFile = destination.isOneArchive
     let places = Places(isOneFile ? 1 : jobs)
-    let locks = RunLocks()
+    let run = Run(destination: destination, canLeave: !isOneFile)
     let fault = try await withThrowingDiscardingTaskGroup { group -> (any Error)? in
-      var list = accounts.makeAsyncIterator()
+      var list: Accounts.AsyncIterator? = accounts.makeAsyncIterator()
+      var fault: (any Error)?
       while true {
         let seat = try await places.take()
-        do {
-          guard let account = try await list.next() else { return nil }
-          group.addTask {
-            defer { seat.giveBack() }
-            try await back(up: account, into: destination, locks, mayLeave: isOneFile ? nil : seat)
+        var next = run.shares.next(isLimited: true)
+        if next == nil, list != nil, run.shares.count < Self.mostWaiting {
+          do {
+            let account = try await list?.next()
+            if account == nil { list = nil }
+            next = account.map { HostShares.Waiting(account: $0, host: "") }
+          } catch {
+            // A list that breaks off is no reason to break off those that are under way.
+            (list, fault) = (nil, error)
           }
-        } catch {
-          // A list that breaks off is no reason to break off those that are under way.
-          return error
+        }
+        // What is left may have all places once nothing else makes use of them.
+        var isLimited = true
+        if next == nil, list == nil, places.taken == 1 {
+          isLimited = false
+          next = run.shares.next(isLimited: false)
+        }
+        guard let next else {
+          seat.giveBack()
+          if list == nil, run.shares.count == 0, run.underWay.withLock({ $0 == 0 }) { return fault }
+          try await Task.sleep(for: Self.pause)
+          continue
+        }
+        run.underWay.withLock { $0 += 1 }
+        group.addTask { [isLimited] in
+          defer {
+            run.underWay.withLock { $0 -= 1 }
+            seat.giveBack()
+          }
+          try await back(up: next, in: run, isLimited: isLimited, seat)
         }
       }
     }
     if let fault { throw fault }
+  }
+
+  /// How many seconds a request of several accounts on several hosts waits for its host.
+  package static let longestWait = 5.0
+  /// How many accounts wait for their hosts at most while others are taken from the list.
+  private static let mostWaiting = 10_000
+  /// How often accounts that wait are looked at.
+  private static let pause: Duration = .milliseconds(20)
+  /// How often an account comes again whose host allows no request.
+  private static let mostPostponements = 10
+
+  /// What the accounts of a run share.
+  private final class Run: Sendable {
+    let destination: AccountBackup.Destination
+    /// Whether one whose servers are slow may leave its place.
+    let canLeave: Bool
+    let locks = RunLocks()
+    let shares = HostShares()
+    let underWay = Mutex(0)
+
+    init(destination: AccountBackup.Destination, canLeave: Bool) {
+      (self.destination, self.canLeave) = (destination, canLeave)
+    }
   }
 
   /// Backs up accounts that were named, one after the other, as there are places.
@@ -98,18 +145,23 @@ package struct MultiAccountBackup: Sendable {
   }
 
   private func back(
-    up account: Account, into destination: AccountBackup.Destination, _ locks: RunLocks,
-    mayLeave seat: Places.Seat?
+    up waiting: HostShares.Waiting, in run: Run, isLimited: Bool, _ seat: Places.Seat
   ) async throws {
-    observer.began(account.account)
+    let account = waiting.account
+    if waiting.host.isEmpty { observer.began(account.account) }
     let pace = StallDetector(patience: patience)
-    let watch = seat.map { seat in
-      Task {
-        try await pace.isSlow()
-        seat.leave()
+    let watch = run.canLeave ? pace.leaving(seat) : nil
+    defer { watch?.cancel() }
+    let located = Mutex<(did: DID, host: String)?>(nil)
+    var options = options
+    if network.options.longestWait != nil {
+      options.located = { did, host in
+        // Once, however often another writer is faster.
+        guard located.withLock({ $0 == nil }) else { return }
+        try run.shares.enter(host, isLimited: isLimited)
+        located.withLock { $0 = (did, host) }
       }
     }
-    defer { watch?.cancel() }
     let backup = AccountBackup(network: network, options: options) {
       [happened = observer.happened, account = account.account] event in
       pace.note(event)
@@ -118,16 +170,33 @@ package struct MultiAccountBackup: Sendable {
     do {
       let outcome: Outcome =
         try await options.isDryRun
-        ? .planned(backup.plan(account.account, into: destination, locks: locks))
+        ? .planned(backup.plan(account.account, into: run.destination, locks: run.locks))
         : .success(
           backup.run(
-            account.account, knownHead: account.head, into: destination, locks: locks))
+            account.account, knownHead: account.head, into: run.destination, locks: run.locks))
+      located.withLock { $0.map { run.shares.leave($0.host, nil) } }
       observer.ended(account.account, outcome)
-    } catch let taken as RunLocks.Taken {
-      observer.ended(account.account, .duplicate(taken.did))
+    } catch let full as HostShares.NoRoom {
+      var again = HostShares.Waiting(account: account, host: full.host)
+      again.postponements = waiting.postponements
+      run.shares.putOff(again)
     } catch {
-      observer.ended(account.account, .failure(error))
-      try Task.checkCancellation()
+      let place = located.withLock { $0 }
+      if let place { run.shares.leave(place.host, error) }
+      if let place, let wait = HostFault.postponement(error)?.seconds,
+        waiting.postponements < Self.mostPostponements, wait <= HostShares.longestWait
+      {
+        run.locks.unclaim(place.did)
+        var again = HostShares.Waiting(account: account, host: place.host)
+        again.postponements = waiting.postponements + 1
+        return run.shares.putOff(again)
+      }
+      if let taken = error as? RunLocks.Taken {
+        observer.ended(account.account, .duplicate(taken.did))
+      } else {
+        observer.ended(account.account, .failure(error))
+        try Task.checkCancellation()
+      }
     }
   }
 }
@@ -137,7 +206,7 @@ package struct MultiAccountBackup: Sendable {
 /// 1. An account is slow when it waits for its servers and they have sent less than ``leastBytes``
 ///    for as long as there is patience.
 /// 2. What is done here with what has come is not the servers' fault, however long it takes.
-final class StallDetector: Sendable {
+package final class StallDetector: Sendable {
   private static let leastBytes: UInt64 = 128 << 10
 
   private let patience: Duration
@@ -147,10 +216,19 @@ final class StallDetector: Sendable {
     (stage: BackupProgress.Stage.resolving, bytes: UInt64(0), seen: ContinuousClock.now))
 
   /// The pace of an account that begins now.
-  init(patience: Duration) { self.patience = patience }
+  package init(patience: Duration = .seconds(5)) { self.patience = patience }
+
+  /// Has an account leave its place once it is slow; the task is to be cancelled when the account is
+  /// done.
+  package func leaving(_ seat: Places.Seat) -> Task<Void, any Error> {
+    Task {
+      try await isSlow()
+      seat.leave()
+    }
+  }
 
   /// Takes in what happens to the account.
-  func note(_ event: BackupEvent) {
+  package func note(_ event: BackupEvent) {
     guard case .progress(let progress) = event else { return }
     state.withLock { state in
       guard
@@ -215,6 +293,9 @@ final class RunLocks: Sendable {
   func claim(_ did: DID) throws {
     guard accounts.withLock({ $0.insert(did).inserted }) else { throw Taken(did: did) }
   }
+
+  /// Gives up the claim of an account that comes again.
+  func unclaim(_ did: DID) { accounts.withLock { _ = $0.remove(did) } }
 
   /// Locks an archive.
   ///

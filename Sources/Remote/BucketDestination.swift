@@ -56,13 +56,6 @@ public final class BucketDestination: Sendable {
     return cache.appending("\("\(digest)".prefix(32)).\(ending)")
   }
 
-  /// Removes the archive of an account.
-  ///
-  /// - Throws: `StoreError`; `TransportError`.
-  package func removeArchive(of did: DID) async throws {
-    try await client.remove(archive(of: did).key)
-  }
-
   /// An object, for reading; nil if there is none.
   ///
   /// - Throws: `FetchFailure`; ``BackupError``.

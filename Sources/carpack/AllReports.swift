@@ -26,6 +26,8 @@ extension ReportDescription {
       RecoveryKeyReport.report.description, PushCommand.report.description,
       PullCommand.report.description, FleetAddCommand.report.description,
       FleetWorkCommand.report.description, FleetStatusCommand.report.description,
+      FleetListCommand.report.description, FleetListCommand.hostReport.description,
+      fleetChangeReport.description, FleetCheckCommand.report.description,
     ] + BackupEvents.descriptions
 
   // What carpack-serve writes, whose libraries are not linked here.

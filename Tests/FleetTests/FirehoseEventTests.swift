@@ -21,25 +21,17 @@ import Testing
       FirehoseEvent(message) == .revision(try DID(Self.did), rev: "3lkxag2qhdc2a", sequence: 7))
   }
 
-  @Test(arguments: [
-    (true, nil, FleetOutcome.State.active), (false, "deleted", .deleted),
-    (false, "takendown", .takendown), (false, "new-word", .deactivated), (false, nil, .deactivated),
-  ])
-  func `tells what an account has become`(
-    isActive: Bool, status: String?, state: FleetOutcome.State
-  ) throws {
-    var body: [(String, IPLDValue)] = [
-      ("seq", .integer(8)), ("did", .string(Self.did)), ("active", .boolean(isActive)),
-    ]
-    if let status { body.append(("status", .string(status))) }
+  @Test(arguments: ["#account", "#identity"])
+  func `tells that an account is not what it was`(kind: String) throws {
+    let body: [(String, IPLDValue)] = [("seq", .integer(8)), ("did", .string(Self.did))]
     #expect(
-      try FirehoseEvent(StandInFirehose.message("#account", body))
-        == .state(try DID(Self.did), state, sequence: 8))
+      try FirehoseEvent(StandInFirehose.message(kind, body))
+        == .change(try DID(Self.did), sequence: 8))
   }
 
   @Test func `of another kind moves the cursor only`() throws {
     let message = try StandInFirehose.message(
-      "#identity", [("seq", .integer(9)), ("did", .string(Self.did))])
+      "#handle", [("seq", .integer(9)), ("did", .string(Self.did))])
     #expect(FirehoseEvent(message) == .other(sequence: 9))
     let revision = try StandInFirehose.message(
       "#commit", [("seq", .integer(9)), ("repo", .string(Self.did)), ("rev", .string("x"))])

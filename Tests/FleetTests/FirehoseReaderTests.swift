@@ -3,6 +3,7 @@ import Foundation
 import HTTP
 import IPLD
 import ObjectStore
+import Postgres
 import StandIn
 import Testing
 
@@ -55,10 +56,11 @@ struct `A reader of a firehose` {
     until isSo: () async throws -> Bool
   ) async throws -> Duration {
     var reader = FirehoseReader(
-      fleet: fleet, options: FleetWorker.Options(name: "w"),
-      network: NetworkOptions(userAgent: "tests"), counters: FleetCounters())
+      fleet: fleet, network: NetworkOptions(userAgent: "tests"), counters: FleetCounters())
     reader.silence = silence
-    let task = Task { [reader] in try await reader.run() }
+    let holder = "\(UInt64.random(in: 0 ... .max))"
+    try await fleet.begin(holder, "w", seconds: 600)
+    let task = Task { [reader] in try await reader.run(holder) }
     let patience = ContinuousClock.now + .seconds(60)
     while try await !isSo() {
       guard .now < patience else {
@@ -70,7 +72,9 @@ struct `A reader of a firehose` {
     let start = ContinuousClock.now
     task.cancel()
     await #expect(throws: CancellationError.self) { try await task.value }
-    return start.duration(to: .now)
+    let took = start.duration(to: .now)
+    try await fleet.leave(holder)
+    return took
   }
 
   @Test(
@@ -139,7 +143,7 @@ struct `A reader of a firehose` {
       try await follow(fleet) { try await state(of: fleet)[2] == "3lkxag2qhdd3a" }
       #expect(try await state(of: fleet)[0] == "100")
       try await fleet.database.ask("UPDATE carpack.firehose SET cursor = -5")
-      #expect(try await fleet.takeFirehose(holder: "v", seconds: 60)?.cursor == nil)
+      #expect(try await fleet.claimFirehose("v")?.cursor == nil)
     }
     #expect(firehose.cursors == [50, 100])
   }
@@ -160,7 +164,7 @@ struct `A reader of a firehose` {
         server.connectionCount > 0 && start.duration(to: .now) > .seconds(1.5)
       }
       #expect(took < .seconds(10))
-      #expect(try await fleet.takeFirehose(holder: "v", seconds: 60) != nil)
+      #expect(try await fleet.claimFirehose("v") != nil)
     }
   }
 

@@ -2,6 +2,7 @@ import ATProtocol
 import Foundation
 import HTTP
 import IPLD
+import Postgres
 import StandIn
 import TestSupport
 import Testing
@@ -166,6 +167,151 @@ struct `The commands of a fleet` {
         try scene.command.folder.write("copy.car.zst", bytes)
         #expect(try scene.command.run("carpack verify copy.car.zst").status == 0)
       }
+    }
+  }
+
+  // MARK: Deletions
+
+  /// Writes the scene's accounts into a list, and has them backed up.
+  private func backUpAll(_ scene: Scene, _ options: String) throws {
+    try scene.expect("init --store s3://\(StandInStore.bucket)/ --host-rate 1000 \(options)")
+    let list = scene.accounts.map { $0.did + "\n" }.joined()
+    try scene.command.folder.write("list.txt", Array(list.utf8))
+    try scene.expect("add --accounts list.txt")
+    try scene.expect("work --until-idle")
+    try scene.expect("status")
+    #expect(scene.store.keys.count == scene.accounts.count)
+  }
+
+  @Test func `remove nothing of a host that forgets its accounts, and raise one alarm`()
+    async throws
+  {
+    try await TestDatabase.with { database in
+      let scene = try Scene(22, database)
+      try backUpAll(scene, "--follow-deletions --deletion-grace 1s")
+      let empty = try StandInPDS(accounts: [])
+      defer { empty.stop() }
+      for account in scene.accounts { account.endpoint = empty.url }
+      let fleet = FleetDatabase(database.url)
+      var alarms = 0
+      for _ in 0..<3 {
+        try await fleet.database.ask("UPDATE carpack.account SET identified = NULL, due = now()")
+        let errors = try scene.expect("work --until-idle").errors
+        alarms += errors.components(separatedBy: "accounts are gone within a day").count - 1
+        usleep(1_100_000)
+      }
+      #expect(alarms == 1)
+      let status = try scene.expect("status", 10).text
+      #expect(status.contains("missing: 22 accounts") && status.contains("ALARM: \(empty.url)"))
+      #expect(scene.store.keys == scene.accounts.map { "\($0.did).car.zst" }.sorted())
+      try scene.expect("resume --host \(empty.url)")
+      #expect(try !scene.expect("status").text.contains("ALARM"))
+    }
+  }
+
+  @Test(arguments: DeletionEvidence.allCases)
+  func `put an archive aside whose account was deleted, and bring it back`(
+    evidence: DeletionEvidence
+  ) async throws {
+    try await TestDatabase.with { database in
+      let scene = try Scene(2, database)
+      try backUpAll(scene, "--follow-deletions --deletion-grace 2s")
+      let (gone, key) = (scene.accounts[0], "\(scene.accounts[0].did).car.zst")
+      let archive = try #require(scene.store[key])
+      gone.status = .deleted
+      scene.server.setAuditLog(
+        evidence == .server ? try gone.auditLog(on: scene.server.url) : try gone.tombstonedLog(),
+        for: gone.did)
+      let fleet = FleetDatabase(database.url)
+      try await fleet.database.ask("UPDATE carpack.account SET due = now()")
+      try scene.expect("work --until-idle")
+      #expect(scene.store[key] == archive, "it has just been said")
+      let listed = try scene.expect("list \(gone.did) --json")
+      #expect(OutputSchema.faults(in: listed.text).isEmpty)
+      #expect(listed.text.contains("\"state\":\"deleted\""))
+      usleep(2_100_000)
+      try scene.expect("work --until-idle")
+      #expect(scene.store[key] == nil)
+      let aside = try #require(scene.store.keys.first { $0.hasPrefix("removed/2") })
+      #expect(aside.hasSuffix(key) && scene.store[aside] == archive)
+      let undone = try scene.expect("remove --undo \(gone.did) --json")
+      #expect(OutputSchema.faults(in: undone.text).isEmpty)
+      #expect(scene.store[key] == archive && scene.store[aside] == nil)
+      gone.status = .active
+      scene.server.setAuditLog(nil, for: gone.did)
+      try scene.expect("work --until-idle")
+      #expect(try scene.expect("status").text.contains("2 accounts: 2 complete"))
+      try scene.expect("remove --archives \(gone.did)")
+      #expect(scene.store[key] == nil && scene.store[aside] == archive)
+      try scene.expect("work --until-idle")
+      #expect(scene.store[key] == nil)
+      try scene.expect("remove --undo \(gone.did)")
+      #expect(scene.store[key] == archive)
+    }
+  }
+
+  // MARK: Hosts
+
+  @Test(arguments: [Fault.silent, .tooManyRequests(retryAfter: 3600)])
+  func `have accounts of a good host done while another is bad`(fault: Fault) async throws {
+    try await TestDatabase.with { database in
+      let scene = try Scene(10, database)
+      let others = try (0..<30).map { try StandInAccount("other-\($0)", posts: 1) }
+      let bad = try StandInPDS(accounts: others)
+      defer { bad.stop() }
+      bad.play(FaultRule(fault))
+      for account in others {
+        account.endpoint = bad.url
+        scene.server.add(account)
+      }
+      try scene.expect("init --store s3://\(StandInStore.bucket)/ --host-rate 1000")
+      let list = (others + scene.accounts).map { $0.did + "\n" }.joined()
+      try scene.command.folder.write("list.txt", Array(list.utf8))
+      try scene.expect("add --accounts list.txt")
+      let running = try scene.start("work --jobs 4")
+      let start = ContinuousClock.now
+      try wait { scene.store.keys.count == 10 }
+      // The bad host makes an account wait for a minute.
+      #expect(start.duration(to: .now) < .seconds(30))
+      let hosts = try scene.expect("list --hosts --json").text
+      #expect(OutputSchema.faults(in: hosts).isEmpty && hosts.contains(bad.url), "\(hosts)")
+      running.signal(SIGTERM)
+      #expect(try running.wait().status == 143)
+    }
+  }
+
+  @Test func `ask the server alone of what has not changed, and make again what is not there`()
+    async throws
+  {
+    try await TestDatabase.with { database in
+      let scene = try Scene(3, database)
+      try backUpAll(scene, "")
+      let fleet = FleetDatabase(database.url)
+      try await fleet.database.ask("UPDATE carpack.account SET due = now()")
+      scene.server.server.forgetLog()
+      scene.store.server.forgetLog()
+      try scene.expect("work --until-idle --exclusive")
+      #expect(
+        scene.server.server.log.map(\.path)
+          == [String](repeating: "/xrpc/com.atproto.sync.getLatestCommit", count: 3))
+      #expect(scene.store.server.log.isEmpty)
+      // One has news: its identity is not looked up again.
+      let account = scene.accounts[1]
+      try account.commit([account.post("3lkxag2qhdd2a", "new", showing: [])])
+      try await fleet.database.ask("UPDATE carpack.account SET due = now()")
+      scene.server.server.forgetLog()
+      try scene.expect("work --until-idle")
+      let paths = scene.server.server.log.map(\.path)
+      #expect(paths.count { $0.hasSuffix("getLatestCommit") } == 3 && paths.count <= 6, "\(paths)")
+      #expect(!paths.contains { $0.contains("did:plc") }, "\(paths)")
+      let key = "\(account.did).car.zst"
+      try scene.expect("check")
+      scene.store[key] = nil
+      let checked = try scene.expect("check --json", 10)
+      #expect(OutputSchema.faults(in: checked.text).isEmpty && checked.text.contains(account.did))
+      try scene.expect("work --until-idle")
+      #expect(scene.store[key] != nil)
+      try scene.expect("check")
     }
   }
 

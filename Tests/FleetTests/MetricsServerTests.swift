@@ -2,13 +2,15 @@ import Foundation
 import StandIn
 import Testing
 
-@testable import Fleet
+@testable import Metrics
 
 @Suite(.ownThread) struct `The metrics of a worker` {
   private func withServer(
     _ address: String = "127.0.0.1", _ body: (MetricsServer) throws -> Void
   ) throws {
-    let server = try MetricsServer(address: address, port: 0) { "some_total 1\n" }
+    let server = try MetricsServer(address: address, port: 0) { path in
+      path == "/metrics" ? ("200 OK", "some_total 1\n") : nil
+    }
     defer { server.stop() }
     try body(server)
   }
@@ -55,7 +57,7 @@ import Testing
   @Test func `have an address that is one`() throws {
     for address in ["localhost", "1.2.3", ""] {
       #expect(throws: (any Error).self, "\(address)") {
-        try MetricsServer(address: address, port: 0) { "" }.stop()
+        try MetricsServer(address: address, port: 0) { _ in nil }.stop()
       }
     }
     #expect(MetricsServer.address(in: "127.0.0.1") == "127.0.0.1")
@@ -66,14 +68,14 @@ import Testing
   }
 
   @Test func `are gone when the server is stopped, with all connections`() throws {
-    let server = try MetricsServer(address: "127.0.0.1", port: 0) { "" }
+    let server = try MetricsServer(address: "127.0.0.1", port: 0) { _ in ("200 OK", "") }
     let idler = try LoopbackIdler(port: server.port)
     #expect(try LoopbackClient.get(port: server.port, path: "/metrics").status == 200)
     server.stop()
     server.stop()
     #expect(throws: (any Error).self) { _ = try LoopbackIdler(port: server.port) }
     // The port is free although a client was connected.
-    try MetricsServer(address: "127.0.0.1", port: server.port) { "" }.stop()
+    try MetricsServer(address: "127.0.0.1", port: server.port) { _ in nil }.stop()
     _ = consume idler
   }
 

@@ -2,6 +2,7 @@ import Foundation
 import TestSupport
 
 @testable import Fleet
+@testable import Postgres
 
 /// A database of PostgreSQL that is empty, for one test.
 ///
@@ -20,12 +21,18 @@ final class TestDatabase: Sendable {
     }
     name = "carpack_test_\(UInt32.random(in: 0 ... .max))"
     self.server = Database(server)
-    try await self.server.ask("CREATE DATABASE \(name)")
+    try await self.server.persistently("CREATE DATABASE \(name)", each: Self.patience)
     url = "\(server[..<end])/\(name)"
   }
 
   /// Removes it, and with it whatever is connected.
-  func remove() async throws { try await server.ask("DROP DATABASE \(name) WITH (FORCE)") }
+  func remove() async throws {
+    try await server.persistently(
+      "DROP DATABASE IF EXISTS \(name) WITH (FORCE)", each: Self.patience)
+  }
+
+  /// How long the server may take for a database, which is many files.
+  private static let patience: Duration = .seconds(100)
 
   /// Ends all connections to it, as a server does that is started again.
   func cutOff() async throws {

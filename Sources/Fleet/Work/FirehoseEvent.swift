@@ -11,9 +11,9 @@ internal import IPLD
 enum FirehoseEvent: Equatable {
   /// An account has a new revision.
   case revision(DID, rev: String, sequence: Int64)
-  /// An account has become something else.
-  case state(DID, FleetOutcome.State, sequence: Int64)
-  /// Something that tells a fleet nothing.
+  /// An account has become something else, or has another identity.
+  case change(DID, sequence: Int64)
+  /// An event that tells a fleet nothing.
   case other(sequence: Int64?)
   /// The server has no more what came behind the cursor, and goes on with what it has: its words.
   case outdatedCursor(String)
@@ -62,10 +62,7 @@ enum FirehoseEvent: Equatable {
         return
       }
       self = .revision(did, rev: rev, sequence: sequence)
-    case "#account":
-      let isActive = body["active"] == .boolean(true)
-      let status = body["status"]?.string.flatMap { FleetOutcome.State(rawValue: $0) }
-      self = .state(did, isActive ? .active : status ?? .deactivated, sequence: sequence)
+    case "#account", "#identity": self = .change(did, sequence: sequence)
     default: self = .other(sequence: sequence)
     }
   }

@@ -2,6 +2,7 @@ internal import ATProtocol
 internal import HTTP
 internal import IPLD
 internal import Live
+internal import Postgres
 
 /// Follows the firehoses of a fleet, each of which one worker follows at a time, and marks accounts
 /// as due.
@@ -11,7 +12,6 @@ internal import Live
 /// 2. Of an account that is not in the fleet nothing is noted.
 struct FirehoseReader: Sendable {
   let fleet: FleetDatabase
-  let options: FleetWorker.Options
   let network: NetworkOptions
   let counters: FleetCounters
 
@@ -28,26 +28,20 @@ struct FirehoseReader: Sendable {
 
   /// Follows whatever is there to follow, until it is cancelled.
   ///
+  /// - Parameter holder: the worker's lease.
   /// - Throws: `CancellationError`; ``DatabaseError`` if the database is gone for long.
-  func run() async throws {
-    let holder = "\(options.name)/\(UInt64.random(in: 0 ... .max))"
-    do {
-      while true {
-        if let lease = try await fleet.takeFirehose(holder: holder, seconds: options.leaseSeconds) {
-          // However it ends, it is followed again from the cursor, by this worker or another.
-          var fault: String?
-          do {
-            fault = try await follow(lease)
-          } catch let error as TransportError {
-            fault = "\(error)"
-          }
-          try await fleet.release(lease, fault: fault)
+  func run(_ holder: String) async throws {
+    while true {
+      if let lease = try await fleet.claimFirehose(holder) {
+        // However it ends, it is followed again, by this worker or another.
+        do {
+          let (fault, forgetsCursor) = try await follow(lease)
+          try await fleet.release(lease, fault: fault, forgetsCursor: forgetsCursor)
+        } catch let error as TransportError {
+          try await fleet.release(lease, fault: "\(error)")
         }
-        try await Task.sleep(for: Self.interval)
       }
-    } catch {
-      try await fleet.letGo { try await $0.releaseFirehose(heldBy: holder, for: $1) }
-      throw error
+      try await Task.sleep(for: Self.interval)
     }
   }
 
@@ -55,8 +49,9 @@ struct FirehoseReader: Sendable {
   ///
   /// - Throws: ``TransportError`` if it could not be opened; ``DatabaseError``;
   ///   `CancellationError`.
-  /// - Returns: Why it broke off; nil if another worker has taken it.
-  private func follow(_ lease: FleetDatabase.FirehoseLease) async throws -> String? {
+  /// - Returns: Why it broke off, nil if another worker has it; whether the server cannot use the
+  ///   cursor.
+  private func follow(_ lease: FleetDatabase.FirehoseLease) async throws -> (String?, Bool) {
     let stream = try FirehoseStream(lease, network)
     try await stream.open()
     var marks = FirehoseMarks()
@@ -82,11 +77,8 @@ struct FirehoseReader: Sendable {
       let isDue = begun.duration(to: .now) > .seconds(Self.patience)
       guard fault != nil || marks.count >= Self.batch || isDue else { continue }
       // What has come before the end is noted, too.
-      guard try await fleet.note(marks, of: lease, seconds: options.leaseSeconds, gap: gap) else {
-        return nil
-      }
-      if isFutureCursor { try await fleet.forgetCursor(lease) }
-      if let fault { return fault }
+      guard try await fleet.note(marks, of: lease, gap: gap) else { return (nil, false) }
+      if let fault { return (fault, isFutureCursor) }
       marks = FirehoseMarks()
       begun = .now
     }
@@ -96,7 +88,7 @@ struct FirehoseReader: Sendable {
 /// What some events come to.
 struct FirehoseMarks: Sendable {
   private(set) var revisions: [DID: String] = [:]
-  private(set) var states: [DID: FleetOutcome.State] = [:]
+  private(set) var changed: Set<DID> = []
   private(set) var cursor: Int64?
   /// How many events there were.
   private(set) var count = 0
@@ -109,8 +101,8 @@ struct FirehoseMarks: Sendable {
       // Revisions only grow.
       revisions[did] = max(revisions[did] ?? "", rev)
       move(to: sequence)
-    case .state(let did, let state, let sequence):
-      states[did] = state
+    case .change(let did, let sequence):
+      changed.insert(did)
       move(to: sequence)
     case .other(let sequence): move(to: sequence)
     case .outdatedCursor, .futureCursor, .failure, nil: break

@@ -1,8 +1,9 @@
-package import ATProtocol
+internal import ATProtocol
 package import HTTP
 package import Live
 package import ObjectStore
-internal import Remote
+internal import Postgres
+package import Remote
 package import SystemPackage
 
 /// A worker with all that it needs, put together from what a fleet's settings and its own machine
@@ -52,49 +53,57 @@ package struct FleetWork: Sendable {
     }
   }
 
+  /// Where the archives of a fleet are.
+  ///
+  /// - Throws: `StoreError` if the store's address cannot be used.
+  package static func destination(
+    _ settings: FleetSettings, _ store: StoreOptions, _ network: NetworkOptions,
+    isExclusive: Bool = false, cache: FilePath
+  ) throws -> BucketDestination {
+    var store = store
+    store.endpoint = store.endpoint ?? settings.endpoint
+    store.region = store.region ?? settings.region
+    store.namesBucketInPath = store.namesBucketInPath ?? settings.namesBucketInPath
+    return try BucketDestination(
+      settings.store, store, network: network, isExclusive: isExclusive, cache: cache)
+  }
+
   /// Works until it is cancelled, or nothing is due any more.
   ///
   /// - Parameters:
   ///   - url: where the database is.
   ///   - counters: what is counted.
-  ///   - observer: is told what came of each account.
+  ///   - observer: called with what happens.
   /// - Throws: ``DatabaseError``; `StoreError` if the store's address cannot be used;
   ///   `TransportError`; `CancellationError`.
   package func run(
     _ url: String, _ counters: FleetCounters,
-    observer: @escaping @Sendable (DID, FleetOutcome) -> Void
+    observer: @escaping @Sendable (FleetWorker.Event) -> Void
   ) async throws {
     let fleet = FleetDatabase(url)
     let settings = try await fleet.settings(waiting: Self.patience)
-    var store = store
-    store.endpoint = store.endpoint ?? settings.endpoint
-    store.region = store.region ?? settings.region
-    store.namesBucketInPath = store.namesBucketInPath ?? settings.namesBucketInPath
-    let destination = try BucketDestination(
-      settings.store, store, network: network, isExclusive: isExclusive, cache: cache)
+    let destination = try Self.destination(
+      settings, store, network, isExclusive: isExclusive, cache: cache)
     try await check(destination)
-    // A connection of its own: what waits for a budget keeps nothing else waiting.
-    let budgets = HostBudgets(
-      FleetDatabase(url), requestsPerSecond: settings.requestsPerSecond)
+    // Connections of their own: what waits for budgets, and firehoses, keeps nothing else waiting.
+    let (pulse, events) = (FleetDatabase(url), FleetDatabase(url))
+    let budgets = HostBudgets(pulse, requestsPerSecond: settings.requestsPerSecond)
     var shared = network
+    shared.longestWait = MultiAccountBackup.longestWait
+    shared.observer = { [observer = network.observer] event in
+      counters.note(event)
+      observer(event)
+    }
     shared.namedServers += try await fleet.hosts()
     // What all workers together may ask of a host is what counts.
     shared.requestsPerSecond = network.requestsPerSecond ?? Self.requestsPerSecond
-    shared.admission = { host in try await budgets.admit(host) }
+    shared.admission = { origin in try await budgets.admit(origin) }
     let way = try Network(shared)
+    let firehoses = FirehoseReader(fleet: events, network: network, counters: counters)
     let worker = FleetWorker(
-      fleet, settings, options: options, tasks: .live(way, backup, into: destination),
-      counters: counters, observer: observer)
-    try await withThrowingTaskGroup { group in
-      let firehoses = FirehoseReader(
-        fleet: FleetDatabase(url), options: options, network: network, counters: counters)
-      group.addTask { try await firehoses.run() }
-      group.addTask { try await worker.run() }
-      // The worker ends if there is nothing more to do.
-      try await group.next()
-      group.cancelAll()
-    }
-    // A database that says nothing may have kept leases from being given back.
-    try Task.checkCancellation()
+      fleet, pulse: pulse, settings, options: options,
+      tasks: .live(way, backup, into: destination), counters: counters,
+      beside: { try await firehoses.run($0) }, observer: observer)
+    try await worker.run()
   }
 }

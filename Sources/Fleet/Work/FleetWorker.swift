@@ -1,17 +1,22 @@
 package import ATProtocol
 internal import HTTP
+internal import IPLD
+internal import Live
+internal import Postgres
 internal import Synchronization
 
-/// Takes accounts that are due, and has them backed up, some at a time.
+/// Claims accounts that are due, and has them backed up, some at a time.
 ///
-/// A worker keeps nothing: it may be ended at any moment, and what it held is taken by others when
-/// its leases have run out.
+/// 1. A worker keeps nothing: it may be ended at any moment, and others take what it held when its
+///    lease has run out.
+/// 2. A worker that cannot renew its lease ends all that it does before the lease runs out, and goes
+///    on with another one.
 package struct FleetWorker: Sendable {
   /// How a worker works.
   package struct Options: Sendable {
     /// How many accounts are backed up at a time.
     package var jobs = 4
-    /// How long an account is held without a sign of life, in seconds.
+    /// How long the lease runs without being renewed, in seconds.
     package var leaseSeconds = 120
     /// Whether it ends when no account is due.
     package var endsWhenIdle = false
@@ -24,244 +29,335 @@ package struct FleetWorker: Sendable {
 
   /// What is done with accounts.
   package struct Tasks: Sendable {
-    /// Backs one up.
-    package var backUp: @Sendable (DID) async throws -> FleetOutcome
-    /// Removes the archive of one that was deleted.
-    package var remove: @Sendable (DID) async throws -> Void
+    /// Backs one up, and calls `located` with its server before that is asked.
+    var backUp:
+      @Sendable (
+        FleetDatabase.Lease, _ located: @escaping @Sendable (_ server: String) async throws -> Void,
+        @escaping @Sendable (BackupEvent) -> Void
+      ) async throws -> FleetOutcome
+    /// What proves that one was deleted.
+    var evidence: @Sendable (DID) async throws -> DeletionEvidence?
+    /// Where its archive is put aside on a day.
+    var keyAside: @Sendable (DID, _ day: String) -> String
+    /// Puts its archive aside.
+    var putAside: @Sendable (DID, _ key: String) async throws -> Void
+    /// Brings its archive back.
+    var bringBack: @Sendable (DID, _ key: String) async throws -> Void
+    /// Deletes an archive that was put aside.
+    var removeAside: @Sendable (_ key: String) async throws -> Void
     /// Lists the accounts of a host, page by page.
-    package var list:
+    var list:
       @Sendable (_ host: String, _ page: ([FleetListed]) async throws -> Bool) async throws -> Void
-
-    /// Tasks.
-    package init(
-      backUp: @escaping @Sendable (DID) async throws -> FleetOutcome,
-      remove: @escaping @Sendable (DID) async throws -> Void,
-      list:
-        @escaping @Sendable (_ host: String, _ page: ([FleetListed]) async throws -> Bool)
-        async throws -> Void
-    ) {
-      (self.backUp, self.remove, self.list) = (backUp, remove, list)
-    }
   }
 
+  /// What a worker tells.
+  package enum Event: Sendable {
+    /// The result for an account.
+    case ended(DID, FleetOutcome)
+    /// So many accounts of a host have gone within a day, so that none of its archives is removed.
+    case alarm(host: String, count: Int)
+  }
+
+  /// The account's server has no room for it now: it waits in that server's queue.
+  struct Moved: Error {}
+
   private let fleet: FleetDatabase
+  private let pulse: FleetDatabase
   private let settings: FleetSettings
   private let options: Options
   private let tasks: Tasks
   private let counters: FleetCounters
-  private let observer: @Sendable (DID, FleetOutcome) -> Void
-  /// How the leases of this run begin, as no other's.
-  private let holder: String
+  private let beside: @Sendable (_ holder: String) async throws -> Void
+  private let observer: @Sendable (Event) -> Void
 
-  /// How long nothing that is due is waited for before the database is asked again, in seconds.
+  /// The longest pause before the database is asked again whether something is due, in seconds.
   private static let longestPause = 5.0
-  /// How often a worker says that it is at work.
-  private static let reportInterval: Duration = .seconds(10)
+  /// The shortest one.
+  private static let shortestPause = 0.05
+  /// How often the lease is renewed at the least.
+  private static let pulseInterval: Duration = .seconds(10)
 
   /// A worker.
   ///
   /// - Parameters:
   ///   - fleet: whose.
+  ///   - pulse: the same by a connection that nothing holds up for long; nil for the same connection.
   ///   - settings: what all workers go by.
   ///   - options: how it works.
   ///   - tasks: what is done with accounts.
   ///   - counters: what is counted.
-  ///   - observer: is told what came of each account.
-  package init(
-    _ fleet: FleetDatabase, _ settings: FleetSettings, options: Options, tasks: Tasks,
-    counters: FleetCounters = FleetCounters(),
-    observer: @escaping @Sendable (DID, FleetOutcome) -> Void = { _, _ in }
+  ///   - beside: what else is done under the worker's lease; does not return.
+  ///   - observer: called with what happens.
+  init(
+    _ fleet: FleetDatabase, pulse: FleetDatabase? = nil, _ settings: FleetSettings,
+    options: Options,
+    tasks: Tasks, counters: FleetCounters = FleetCounters(),
+    beside: @escaping @Sendable (_ holder: String) async throws -> Void = { _ in
+      try await Task.sleep(for: .seconds(Int32.max))
+    }, observer: @escaping @Sendable (Event) -> Void = { _ in }
   ) {
-    (self.fleet, self.settings, self.options) = (fleet, settings, options)
-    (self.tasks, self.counters, self.observer) = (tasks, counters, observer)
-    holder = "\(options.name)/\(UInt64.random(in: 0 ... .max))/"
+    (self.fleet, self.pulse, self.settings) = (fleet, pulse ?? fleet, settings)
+    (self.options, self.tasks, self.counters) = (options, tasks, counters)
+    (self.beside, self.observer) = (beside, observer)
   }
 
-  /// Works until it is cancelled, or nothing is due any more; then it lets go of what it holds.
+  /// Works until it is cancelled, or nothing is due any more.
   ///
-  /// - Throws: ``DatabaseError`` if the database is gone for longer than a moment;
+  /// - Throws: ``DatabaseError`` if the database refuses, or cannot be reached for long;
   ///   `CancellationError`.
   package func run() async throws {
-    do {
-      try await withThrowingTaskGroup { group in
-        group.addTask { try await report() }
-        group.addTask { try await listHosts() }
-        group.addTask { try await work() }
-        defer { group.cancelAll() }
-        // The others go on for ever.
-        try await group.next()
-      }
-    } catch {
-      try await letGo()
-      throw error
-    }
-    try await letGo()
-    try await sayOnce()
-  }
-
-  /// Lets go of all that it holds, so that nobody waits for what it does not do: of what it was
-  /// stopped at, and of what it had done and could not say, since the database was away.
-  private func letGo() async throws {
-    try await fleet.letGo { [holder] in try await $0.release(heldBy: holder, for: $1) }
-  }
-
-  private func report() async throws {
-    while true {
-      try await sayOnce()
-      try await Task.sleep(for: Self.reportInterval)
-    }
-  }
-
-  private func sayOnce() async throws {
-    do {
-      try await fleet.report(options.name, counters.values)
-    } catch let error as DatabaseError where error.kind == .connection {
-      // It is said again soon.
-    }
-  }
-
-  // MARK: Accounts
-
-  private func work() async throws {
-    let places = Places(options.jobs)
-    try await withThrowingDiscardingTaskGroup { group in
-      var number = 0
-      while true {
-        let first = try await places.take()
-        number += 1
-        let leases = try await taken(number)
-        guard let lease = leases.first else {
-          first.giveBack()
-          if options.endsWhenIdle, counters.values.running == 0 { return }
-          let next = try await fleet.secondsToNext() ?? Self.longestPause
-          try await Task.sleep(for: .seconds(max(0.05, min(next, Self.longestPause))))
-          continue
-        }
-        counters.change { $0.running += 1 }
-        group.addTask {
-          defer {
-            counters.change { $0.running -= 1 }
-            first.giveBack()
+    var isDone = false
+    while !isDone {
+      let holder = "\(options.name)/\(UInt64.random(in: 0 ... .max))"
+      do {
+        let begin = ContinuousClock.now
+        try await fleet.begin(holder, options.name, seconds: options.leaseSeconds)
+        isDone = try await withThrowingTaskGroup(of: Bool.self) { group in
+          group.addTask { try await work(holder) }
+          group.addTask { try await listHosts(holder) }
+          group.addTask {
+            try await beside(holder)
+            return true
           }
-          try await work(on: lease)
+          group.addTask { try await keepLease(holder, since: begin) }
+          defer { group.cancelAll() }
+          return try await group.next() ?? true
         }
+      } catch {
+        try await fleet.leave(holder)
+        throw error
       }
-    }
-  }
-
-  private func taken(_ number: Int) async throws -> [FleetDatabase.Lease] {
-    try await fleet.take(1, holder: holder + "\(number)", seconds: options.leaseSeconds)
-  }
-
-  private func work(on lease: FleetDatabase.Lease) async throws {
-    let outcome = try await whileHolding(lease) { try await self.outcome(of: lease) }
-    guard let outcome else {
-      counters.change { $0.lost += 1 }
-      return
-    }
-    try await fleet.end(lease, outcome)
-    counters.change { values in
-      values.ended += 1
-      values.added += outcome.added
-      switch outcome.verdict {
-      case .complete: values.complete += 1
-      case .incomplete: values.incomplete += 1
-      case .failed: values.failed += 1
-      }
-    }
-    observer(lease.did, outcome)
-  }
-
-  /// Backs an account up, or removes its archive if it is gone for long enough.
-  private func outcome(of lease: FleetDatabase.Lease) async throws -> FleetOutcome {
-    var outcome: FleetOutcome
-    do {
-      outcome = try await tasks.backUp(lease.did)
-    } catch let error where !(error is CancellationError) {
-      // What fails because this worker is stopped says nothing of the account.
+      // A lease that could not be renewed runs out by itself.
+      if isDone || Task.isCancelled { try await fleet.leave(holder) }
       try Task.checkCancellation()
-      outcome = FleetOutcome(error)
     }
-    guard outcome.state == .deleted, lease.state == .deleted,
-      let grace = settings.followsDeletionsAfter, lease.stateAge >= Double(grace)
-    else { return outcome }
-    do {
-      try await tasks.remove(lease.did)
-      outcome.state = .removed
-    } catch let error where !(error is CancellationError) {
-      // It is tried again with the account.
-      outcome.reason = "its archive could not be removed: \(error)"
-    }
-    return outcome
   }
 
-  /// Does something while a lease is renewed; nil if the lease was lost, and the rest of it was
-  /// given up.
+  /// Renews the lease until it is lost, or too little of it is left to end what is written: by this
+  /// machine's clock, whether the database answers or not.
   ///
-  /// - Throws: `CancellationError`; what `body` throws.
-  private func whileHolding<Value: Sendable>(
-    _ lease: FleetDatabase.Lease, _ body: @escaping @Sendable () async throws -> Value
-  ) async throws -> Value? {
-    try await withThrowingTaskGroup(of: Value?.self) { group in
-      group.addTask { try await body() }
-      group.addTask {
-        try await holds(lease)
-        return nil
-      }
-      defer { group.cancelAll() }
-      return try await group.next() ?? nil
-    }
-  }
-
-  /// Renews a lease until it is lost, or was not renewed in time, by this machine's clock: whether
-  /// the database answers or not.
-  private func holds(_ lease: FleetDatabase.Lease) async throws {
+  /// - Returns: false: there is more to do.
+  private func keepLease(_ holder: String, since begin: ContinuousClock.Instant) async throws
+    -> Bool
+  {
     let length = Duration.seconds(options.leaseSeconds)
-    var end = ContinuousClock.now + length
-    var pause = length / 3
+    let usable = length - min(length / 5, .seconds(10))
+    var end = begin + usable
+    var pause = min(length / 3, Self.pulseInterval)
     while true {
       try await Task.sleep(for: min(pause, ContinuousClock.now.duration(to: end)))
       let asked = ContinuousClock.now
-      guard asked < end else { return }
+      guard asked < end else { break }
       do {
         let limit = min(Database.answerLimit, asked.duration(to: end))
-        guard try await fleet.renew(lease, seconds: options.leaseSeconds, within: limit) else {
-          return
+        let seconds = options.leaseSeconds
+        guard try await pulse.renew(holder, counters.values, seconds: seconds, within: limit) else {
+          break
         }
-        (end, pause) = (asked + length, length / 3)
+        (end, pause) = (asked + usable, min(length / 3, Self.pulseInterval))
+        counters.change { $0.renewed = .now }
+        counters.queues = try await pulse.queues()
       } catch let error as DatabaseError where error.kind == .connection {
         // It is asked again for as long as the lease runs.
         pause = min(.seconds(1), length / 10)
       }
     }
+    counters.change { $0.lost += $0.running }
+    return false
+  }
+
+  // MARK: Accounts
+
+  /// - Returns: true: nothing is due any more.
+  private func work(_ holder: String) async throws -> Bool {
+    let places = Places(options.jobs)
+    let known = Known()
+    return try await withThrowingDiscardingTaskGroup { group in
+      var claimed: ArraySlice<FleetDatabase.Lease> = []
+      var pause = Self.shortestPause
+      while true {
+        let seat = try await places.take()
+        let ended = Awaited<Void>()
+        known.ended.withLock { $0 = ended }
+        if claimed.isEmpty {
+          let free = max(0, places.count - places.taken)
+          claimed = try await fleet.claim(1 + free, holder, knowing: known.dids.withLock { $0 })[
+            ...]
+          known.dids.withLock { $0.formUnion(claimed.map(\.did)) }
+        }
+        guard let lease = claimed.popFirst() else {
+          seat.giveBack()
+          let next = try await fleet.secondsToNext()
+          if options.endsWhenIdle, counters.values.running == 0, (next ?? 1) > 0 { return true }
+          // What is due and was not to be claimed may be in a moment.
+          pause = min(2 * pause, max(Self.shortestPause, next ?? .infinity), Self.longestPause)
+          if let next, next > 0 { pause = min(next, Self.longestPause) }
+          do {
+            try await ended.value(within: .seconds(pause), else: DatabaseError.noAnswer) {}
+          } catch is DatabaseError {}
+          continue
+        }
+        pause = Self.shortestPause
+        counters.change { $0.running += 1 }
+        group.addTask {
+          defer {
+            counters.change { $0.running -= 1 }
+            known.dids.withLock { _ = $0.remove(lease.did) }
+            seat.giveBack()
+            known.ended.withLock { $0?.give(.success(())) }
+          }
+          try await work(on: lease, seat)
+        }
+      }
+    }
+  }
+
+  /// What the worker knows to hold, and what is told when one of that has ended.
+  private final class Known: Sendable {
+    let dids = Mutex<Set<DID>>([])
+    let ended = Mutex<Awaited<Void>?>(nil)
+  }
+
+  private func work(on lease: FleetDatabase.Lease, _ seat: Places.Seat) async throws {
+    let pace = StallDetector()
+    let watch = pace.leaving(seat)
+    defer { watch.cancel() }
+    let outcome: FleetOutcome
+    do {
+      outcome = try await self.outcome(of: lease) { pace.note($0) }
+    } catch is Moved {
+      return
+    } catch {
+      guard let (seconds, url) = HostFault.postponement(error) else { throw error }
+      return try await fleet.putOff(lease, for: seconds, HTTPURL(url).origin)
+    }
+    try await fleet.end(
+      lease, outcome, rate: settings.requestsPerSecond, grace: settings.followsDeletionsAfter)
+    counters.change { $0.count(outcome) }
+    observer(.ended(lease.did, outcome))
+    if outcome.state == .missing || outcome.state == .deleted,
+      let (host, count) = try await fleet.raiseAlarm(about: lease.did)
+    {
+      observer(.alarm(host: host, count: count))
+    }
+  }
+
+  /// Backs an account up, or removes its archive if it was deleted long enough ago.
+  ///
+  /// - Throws: ``Moved``; a `TransportError` that says when to ask again; ``DatabaseError``;
+  ///   `CancellationError`.
+  private func outcome(
+    of lease: FleetDatabase.Lease, _ note: @escaping @Sendable (BackupEvent) -> Void
+  ) async throws -> FleetOutcome {
+    var lease = lease
+    do {
+      if lease.state == .removed, let key = lease.trash {
+        if try await evidence(of: lease.did) != nil { return try await purge(lease, key) }
+        try await tasks.bringBack(lease.did, key)
+        lease.trash = nil
+      }
+      var outcome = try await tasks.backUp(
+        lease, { [lease] server in try await locate(lease, server) }, note)
+      outcome.trash = lease.trash
+      return outcome
+    } catch let error
+      where !(error is CancellationError || error is DatabaseError || error is Moved)
+    {
+      // What fails because this worker is stopped says nothing of the account.
+      try Task.checkCancellation()
+      if HostFault.postponement(error) != nil { throw error }
+      var outcome = FleetOutcome(error)
+      outcome.trash = lease.trash
+      if lease.state == .removed, lease.trash != nil { outcome.state = .removed }
+      guard outcome.state == .missing else { return outcome }
+      outcome.evidence = try await evidence(of: lease.did)
+      if outcome.evidence != nil { outcome.state = .deleted }
+      return try await removed(lease, outcome)
+    }
+  }
+
+  /// What proves that an account was deleted; nil also if that cannot be found out now.
+  private func evidence(of did: DID) async throws -> DeletionEvidence? {
+    do {
+      return try await tasks.evidence(did)
+    } catch {
+      try Task.checkCancellation()
+      return nil
+    }
+  }
+
+  private func locate(_ lease: FleetDatabase.Lease, _ server: String) async throws {
+    guard server != lease.host else { return }
+    guard try await fleet.locate(lease, at: server) else { throw Moved() }
+  }
+
+  // MARK: Deletions
+
+  /// Puts the archive of a deleted account aside, if that is wanted, the account has been deleted
+  /// for long enough and still is, and there is no alarm.
+  private func removed(_ lease: FleetDatabase.Lease, _ outcome: FleetOutcome) async throws
+    -> FleetOutcome
+  {
+    guard outcome.state == .deleted, lease.state == .deleted,
+      let grace = settings.followsDeletionsAfter, lease.stateAge >= Double(grace),
+      try await fleet.mayRemove(lease.did)
+    else { return outcome }
+    var outcome = outcome
+    // Where it is going is known before it goes.
+    let key = lease.trash ?? tasks.keyAside(lease.did, Self.today)
+    outcome.trash = key
+    try await fleet.plan(lease, aside: key)
+    do {
+      try await tasks.putAside(lease.did, key)
+      outcome.state = .removed
+    } catch let error where !(error is CancellationError) {
+      // It is tried again with the account.
+      outcome.reason = "its archive could not be put aside: \(error)"
+    }
+    return outcome
+  }
+
+  /// Deletes an archive that was put aside long enough ago, while there is no alarm.
+  private func purge(_ lease: FleetDatabase.Lease, _ key: String) async throws -> FleetOutcome {
+    var outcome = FleetOutcome(.failed, .unavailable, reason: "the account was deleted")
+    (outcome.state, outcome.trash) = (.removed, key)
+    guard let grace = settings.followsDeletionsAfter, lease.stateAge >= Double(grace),
+      try await fleet.mayRemove(lease.did)
+    else { return outcome }
+    try await tasks.removeAside(key)
+    (outcome.state, outcome.trash) = (.purged, nil)
+    return outcome
+  }
+
+  static var today: String {
+    String("\(UnixTime(microseconds: Int64(SystemClock().unixTime * 1e6)))".prefix(10))
   }
 
   // MARK: Hosts
 
-  private func listHosts() async throws {
+  private func listHosts(_ holder: String) async throws -> Bool {
     while true {
-      if let lease = try await fleet.takeHost(
-        holder: holder + "host", seconds: options.leaseSeconds)
-      {
-        try await list(lease)
+      if let host = try await fleet.claimHost(holder) {
+        try await list(host, holder)
       } else {
         try await Task.sleep(for: .seconds(Self.longestPause))
       }
     }
   }
 
-  private func list(_ lease: FleetDatabase.HostLease) async throws {
+  private func list(_ host: String, _ holder: String) async throws {
     let count = Mutex(0)
     var fault: String?
     do {
-      try await tasks.list(lease.host) { page in
+      try await tasks.list(host) { page in
         count.withLock { $0 += page.count }
-        return try await fleet.note(page, of: lease, seconds: options.leaseSeconds)
+        return try await fleet.note(page, of: host, holder)
       }
     } catch let error where !(error is DatabaseError || error is CancellationError) {
+      try Task.checkCancellation()
       fault = "\(error)"
     }
-    try await fleet.end(lease, count: count.withLock { $0 }, fault: fault)
+    try await fleet.endListing(of: host, holder, count: count.withLock { $0 }, fault: fault)
     counters.change { $0.listed += 1 }
   }
 }

@@ -1,10 +1,11 @@
 internal import HTTP
+internal import Postgres
 
-/// Has requests of this worker wait until the budget of their host allows them, which all workers
+/// Has requests of this worker wait until the budget of their server allows them, which all workers
 /// share.
 ///
 /// Requests are taken from the database some at a time. What a worker that ends has not used is
-/// lost: hosts are asked less often then, never more.
+/// lost: servers are asked less often then, never more.
 actor HostBudgets {
   private let fleet: FleetDatabase
   private let rate: Double
@@ -20,37 +21,37 @@ actor HostBudgets {
 
   /// Requests for how long are taken at a time, in seconds.
   private static let portion = 0.25
-  /// For how long what was taken may be used: a host is not to have a rush of what was saved up.
+  /// For how long what was taken may be used: a server is not to have a rush of what was saved up.
   private static let validity: Duration = .seconds(1)
-  /// How long nothing granted is waited for before it is asked again, at the most.
+  /// The longest pause before a budget that has nothing is asked again, in seconds.
   private static let longestPause = 5.0
 
   init(_ fleet: FleetDatabase, requestsPerSecond: Double) {
     (self.fleet, rate) = (fleet, requestsPerSecond)
   }
 
-  /// Returns when one more request may be sent to a host.
+  /// Returns when one more request may be sent to a server.
   ///
   /// - Throws: ``DatabaseError``; `CancellationError`.
-  func admit(_ host: String) async throws {
-    let known = hosts[host] ?? Host()
-    hosts[host] = known
+  func admit(_ origin: String) async throws {
+    let known = hosts[origin] ?? Host()
+    hosts[origin] = known
     let turn = try await known.turns.take()
     defer { turn.giveBack() }
     while true {
-      if let known = hosts[host], known.granted > 0, .now < known.end {
-        hosts[host]?.granted -= 1
+      if let known = hosts[origin], known.granted > 0, .now < known.end {
+        hosts[origin]?.granted -= 1
         return
       }
-      try await fill(host)
+      try await fill(origin)
     }
   }
 
-  private func fill(_ host: String) async throws {
+  private func fill(_ origin: String) async throws {
     let wanted = max(1, Int(rate * Self.portion))
-    let (granted, rate) = try await fleet.takeRequests(wanted, of: host, rate: rate)
-    hosts[host]?.granted = granted
-    hosts[host]?.end = .now + Self.validity
+    let (granted, rate) = try await fleet.takeRequests(wanted, of: origin, rate: rate)
+    hosts[origin]?.granted = granted
+    hosts[origin]?.end = .now + Self.validity
     guard granted == 0 else { return }
     try await Task.sleep(for: .seconds(min(Self.longestPause, 1 / max(rate, 0.01))))
   }

@@ -15,11 +15,35 @@ extension FleetWorker.Tasks {
     _ network: Network, _ options: AccountBackup.Options, into destination: BucketDestination
   ) -> FleetWorker.Tasks {
     FleetWorker.Tasks(
-      backUp: { did in
-        let backup = AccountBackup(network: network, options: options) { _ in }
-        return FleetOutcome(try await backup.run(.did(did), into: .bucket(destination)))
+      backUp: { lease, located, observer in
+        var options = options
+        options.located = { _, server in try await located(server) }
+        guard lease.isIdentified, lease.state == .active, !lease.host.isEmpty else {
+          return try await backUp(lease, options, network, destination, observer)
+        }
+        // The account's own server alone is asked, and of what has not changed nothing else.
+        do {
+          options.newest = try await XRPCClient(service: lease.host, network: network)
+            .latestCommit(of: lease.did)
+          if let newest = options.newest, newest.rev.text == lease.rev,
+            "\(newest.cid)" == lease.head
+          {
+            return FleetOutcome(.complete)
+          }
+          options.trustsKeptIdentity = true
+          return try await backUp(lease, options, network, destination, observer)
+        } catch let error where !HostFault.isHosts(error) && !(error is FleetWorker.Moved) {
+          // It may have moved, or have another key.
+          try Task.checkCancellation()
+          (options.trustsKeptIdentity, options.newest) = (false, nil)
+          return try await backUp(lease, options, network, destination, observer)
+        }
       },
-      remove: { did in try await destination.removeArchive(of: did) },
+      evidence: { did in try await DeletionEvidence.find(of: did, network) },
+      keyAside: { did, day in destination.keyAside(of: did, on: day) },
+      putAside: { did, key in _ = try await destination.putAside(did, at: key) },
+      bringBack: { did, key in _ = try await destination.bringBack(did, from: key) },
+      removeAside: { key in try await destination.removeAside(key) },
       list: { host, take in
         var accounts = ServerAccounts(XRPCClient(service: host, network: network))
         while let page = try await accounts.nextPage() {
@@ -27,14 +51,21 @@ extension FleetWorker.Tasks {
         }
       })
   }
+
+  private static func backUp(
+    _ lease: FleetDatabase.Lease, _ options: AccountBackup.Options, _ network: Network,
+    _ destination: BucketDestination, _ observer: @escaping @Sendable (BackupEvent) -> Void
+  ) async throws -> FleetOutcome {
+    let backup = AccountBackup(network: network, options: options, observer: observer)
+    var outcome = FleetOutcome(try await backup.run(.did(lease.did), into: .bucket(destination)))
+    outcome.isIdentified = !options.trustsKeptIdentity
+    return outcome
+  }
 }
 
 extension FleetListed {
   fileprivate init(_ repo: ListedRepo) {
     self.init(did: repo.did, rev: repo.rev?.text, state: .active)
-    // What the server does not say more of, only a backup finds out.
-    if !repo.active, let status = repo.status {
-      state = FleetOutcome.State(rawValue: status) ?? .deactivated
-    }
+    if !repo.active, let status = repo.status { state = FleetOutcome.State(status: status) }
   }
 }

@@ -43,7 +43,8 @@ package final class HostGate: Sendable {
   ///   - request: the request.
   ///   - moment: when, at the earliest.
   /// - Throws: ``TransportError`` if the host has refused so much, or been silent for so long, that
-  ///   it is left alone, or if the request's deadline comes first; `CancellationError`.
+  ///   it is left alone, if it is to be waited for longer than the options allow, or if the request's
+  ///   deadline comes first; `CancellationError`.
   func enter(_ request: HTTPRequest, notBefore moment: Double) async throws -> Permission {
     try await wait(for: request) { _, now in
       now < moment ? HostState.Wait(seconds: moment - now) : nil
@@ -54,7 +55,7 @@ package final class HostGate: Sendable {
         try state.waitForPresence(now: now)
       }
     }
-    try await options.admission?(authority.host)
+    if let admission = options.admission { try await admission(request.target().origin) }
     let seat = try await places.take()
     do {
       try await wait(for: request) { state, now throws(HostState.Rest) in
@@ -81,6 +82,10 @@ package final class HostGate: Sendable {
         throw TransportError(error.reason, url: "\(try request.target())")
       }
       guard let wait else { return }
+      if let longest = options.longestWait, wait.whole > longest {
+        throw TransportError(
+          .postponed(seconds: wait.whole.rounded(.up)), url: "\(try request.target())")
+      }
       if let why = wait.why {
         options.observer(.wait(host: authority.host, seconds: wait.announced, why: why))
       }
@@ -109,7 +114,12 @@ package final class HostGate: Sendable {
     }
     let fields =
       request.hasOwnLimit || request.isForwarded
-      ? RateLimitFields() : RateLimitFields(response, unixTime: clock.unixTime)
+      ? RateLimitFields()
+      : RateLimitFields(
+        response, unixTime: clock.unixTime,
+        // What is not waited for here is planned elsewhere, and may be far away.
+        longest: options.longestWait == nil
+          ? RateLimitFields.longestWait : RateLimitFields.longestWindow)
     let outcome: HostState.Outcome =
       switch status {
       case 429: .refused(wait: fields.wait)

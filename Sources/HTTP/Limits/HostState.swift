@@ -37,6 +37,8 @@ struct HostState {
   /// A time to wait, in seconds.
   struct Wait {
     var seconds: Double
+    /// How long the host allows nothing, or has been away.
+    var whole = 0.0
     /// Why, and how long it may be at most, the first time that it is waited for this.
     var why: String?
     var announced = 0.0
@@ -132,7 +134,7 @@ extension HostState {
     }
     defer { away.isAnnounced = true }
     return Wait(
-      seconds: max(Self.pauses.first, away.nextTry - now),
+      seconds: max(Self.pauses.first, away.nextTry - now), whole: now - away.since,
       why: away.isAnnounced ? nil : "it does not answer",
       announced: away.since + Self.patience - now)
   }
@@ -160,7 +162,8 @@ extension HostState {
       return nil
     }
     var wait = Wait(
-      seconds: max(Self.shortestWait, min(seconds, RateLimitFields.longestWait)))
+      seconds: max(Self.shortestWait, min(seconds, RateLimitFields.longestWait)),
+      whole: seconds)
     // Said once for each wait, not by everybody who waits.
     if seconds >= NetworkEvent.leastWait, now >= announcedUntil {
       announcedUntil = now + seconds

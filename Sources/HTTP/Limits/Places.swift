@@ -65,7 +65,10 @@ package final class Places: Sendable {
   }
 
   /// How many there are at present.
-  var count: Int { state.withLock { $0.count } }
+  package var count: Int { state.withLock { $0.count } }
+
+  /// How many are taken, and neither left nor given back.
+  package var taken: Int { state.withLock { $0.taken } }
 
   /// Changes how many there are.
   func resize(_ count: Int) { change { $0.count = max(1, count) } }

@@ -35,6 +35,8 @@ public struct TransportError: Error, Equatable, Sendable, CustomStringConvertibl
     case overloaded
     /// No request to the host has been answered for a while, so that it is not asked for now.
     case silent
+    /// The host allows no request for this many seconds, which is longer than is waited.
+    case postponed(seconds: Double)
     /// libcurl could not be used.
     case unavailable(String)
   }
@@ -89,6 +91,7 @@ public struct TransportError: Error, Equatable, Sendable, CustomStringConvertibl
     case .tooLong(let limit): "the answer is longer than \(limit) bytes"
     case .overloaded: "the host has refused everything for a while, and is left alone"
     case .silent: "the host has not answered for a while, and is left alone"
+    case .postponed(let seconds): "the host allows no request for \(Int(seconds)) seconds"
     case .unavailable(let why): "libcurl cannot be used: \(why)"
     }
   }

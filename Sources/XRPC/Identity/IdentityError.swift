@@ -60,6 +60,7 @@ package enum IdentityError: Error, Equatable, Sendable, CustomStringConvertible 
     case .noAnswer(_, let error):
       switch error.reason {
       case _ where error.isTransient: .temporary
+      case .postponed: .temporary
       case .refusedAddress, .refusedRedirect, .tooManyRedirects, .tooLong, .unusableURL: .refused
       default: .unavailable
       }

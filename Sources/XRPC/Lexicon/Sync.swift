@@ -36,6 +36,20 @@ extension XRPCQuery<LatestCommit> {
   }
 }
 
+extension XRPCQuery<String?> {
+  /// `com.atproto.sync.getRepoStatus`: the server's word for an account that is not active, such as
+  /// `deleted`; nil for one that is active, or where it says no more.
+  package static func getRepoStatus(_ did: DID) -> XRPCQuery {
+    XRPCQuery(XRPCCall(get: "com.atproto.sync.getRepoStatus", [("did", did.text)])) {
+      answer throws(AnswerFault) in
+      guard answer.optionalIdentifier("did", DID.self) == did, answer.flag("active") == false else {
+        return nil
+      }
+      return answer.optionalText("status")
+    }
+  }
+}
+
 /// A page of the blobs that an account's records refer to.
 package struct BlobPage: Sendable, Equatable {
   /// The blobs.

@@ -61,6 +61,21 @@ struct PLCOperations: Sendable {
         ])
       ]),
     ]
+    try append(&operation, at: time)
+    now = claims
+  }
+
+  /// The same with a tombstone at the end.
+  func tombstoned() throws -> PLCOperations {
+    var ended = self
+    var operation: IPLDMap = [
+      "type": .string("plc_tombstone"), "prev": last.map { .string("\($0)") } ?? .null,
+    ]
+    try ended.append(&operation, at: later())
+    return ended
+  }
+
+  private mutating func append(_ operation: inout IPLDMap, at time: String) throws {
     let signature = rotation.sign(try DAGCBOREncoder.encode(.map(operation)))
     operation["sig"] = .string(Base64URL.encode(signature))
     let bytes = try DAGCBOREncoder.encode(.map(operation))
@@ -68,7 +83,7 @@ struct PLCOperations: Sendable {
     if last == nil {
       did = "did:plc:" + Base32.encode(SHA256.digest(of: bytes.span).bytes.span).prefix(24)
     }
-    (last, now) = (cid, claims)
+    last = cid
     entries.append(
       .map([
         "did": .string(did), "operation": .map(operation), "cid": .string("\(cid)"),

@@ -141,7 +141,7 @@ package final class StandInAccount: Sendable {
   /// now.
   ///
   /// - Parameter server: the server that it is on, where it names no other.
-  func auditLog(on server: String) throws -> String {
+  package func auditLog(on server: String) throws -> String {
     try state.withLock { state in
       var claims = state.operations.now
       (claims.handle, claims.server) = (state.handle, state.endpoint ?? server)
@@ -150,6 +150,11 @@ package final class StandInAccount: Sendable {
       }
       return state.operations.auditLog
     }
+  }
+
+  /// The log of the account in the PLC directory, with a tombstone at its end.
+  package func tombstonedLog() throws -> String {
+    try state.withLock { try $0.operations.tombstoned().auditLog }
   }
 
   /// Has the PLC log name another key from a time on.

@@ -69,13 +69,13 @@ extension StandInPDS {
   private func answerDirectory(_ path: String, _ call: Call) throws {
     let parts = path.split(separator: "/", maxSplits: 1)
     let did = String(parts[0])
-    let given = update { $0.documents[did] }
+    let (given, givenLog) = update { ($0.documents[did], $0.auditLogs[did]) }
     let account = find(did)
     guard given != nil || account != nil else {
       call.response.status = 404
       return try call.send(["message": .string("DID not registered: \(did)")])
     }
-    if account?.status == .deleted {
+    if account?.status == .deleted, givenLog == nil || parts.count < 2 {
       call.response.status = 404
       return try call.send(["message": .string("DID not available: \(did)")])
     }
@@ -84,8 +84,7 @@ extension StandInPDS {
       let text = given ?? account.map { document(of: $0).json() } ?? "{}"
       try call.response.send(text, type: "application/did+ld+json; charset=utf-8")
     case "log/audit":
-      let given = update { $0.auditLogs[did] }
-      let log = try given ?? account?.auditLog(on: url) ?? "[]"
+      let log = try givenLog ?? account?.auditLog(on: url) ?? "[]"
       try call.response.send(log, type: "application/json; charset=utf-8")
     default: try notFound(call)
     }

@@ -126,7 +126,11 @@ struct BackupCommand: Verb, ConfigurableOptions {
     // Before a password is asked for.
     try require(!options.login.login || isSingle, "--login is for one account at a time")
     let display = BackupDisplay(options, isSingle: isSingle, signer: try signer())
-    let networkOptions = try options.networkOptions(showing: display)
+    var networkOptions = try options.networkOptions(showing: display)
+    // Where there is nothing else to do, a host is waited for.
+    if !isSingle, networkOptions.pds == nil {
+      networkOptions.longestWait = MultiAccountBackup.longestWait
+    }
     let backupOptions = try backupOptions()
     failures.forEach(display.failed)
     let groups = try BackupGroup.groups(
@@ -136,7 +140,7 @@ struct BackupCommand: Verb, ConfigurableOptions {
     try require(!all || server != nil, "--all needs the server: --pds URL")
     let jobs = jobs
     let destination = all ? try self.destination(isSingle: false) : nil
-    try options.run(display) {
+    try options.run(display) { [networkOptions] in
       let network = try Network(networkOptions)
       func backup(_ options: AccountBackup.Options) -> MultiAccountBackup {
         MultiAccountBackup(

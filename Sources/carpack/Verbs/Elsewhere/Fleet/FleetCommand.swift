@@ -9,6 +9,8 @@ struct FleetCommand: Verb {
     "fleet", PackageResources.fleet_txt,
     subcommands: [
       FleetInitCommand.self, FleetAddCommand.self, FleetWorkCommand.self, FleetStatusCommand.self,
+      FleetListCommand.self, FleetRetryCommand.self, FleetPauseCommand.self,
+      FleetResumeCommand.self, FleetRemoveCommand.self, FleetCheckCommand.self,
     ])
 }
 
@@ -59,12 +61,13 @@ struct FleetInitCommand: Verb {
 
   @Flag(
     help:
-      "Delete the archive of an account that was deleted, when it has been gone for --deletion-grace."
+      "Put the archive of an account aside that is proven to have been deleted, --deletion-grace after it was, and delete it after as long again."
   )
   var followDeletions = false
 
   @Option(
-    help: ArgumentHelp("With --follow-deletions: how long it has been gone.", valueName: "age"))
+    help: ArgumentHelp(
+      "With --follow-deletions: how long each of the two steps waits.", valueName: "age"))
   var deletionGrace = Age(seconds: 30 * 86_400)
 
   @OptionGroup var fleet: FleetArguments

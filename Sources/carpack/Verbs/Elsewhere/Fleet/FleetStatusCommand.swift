@@ -16,7 +16,9 @@ struct FleetStatusCommand: ReportingCommand {
     let database = try fleet.fleet()
     let status = try runBlocking { try await database.status() }
     if json { Self.report.print(status) } else { printText(status) }
-    if status.outcomes.contains(where: { $0.name != "complete" }) { throw ExitStatus.incomplete }
+    if !status.alarms.isEmpty || status.outcomes.contains(where: { $0.name != "complete" }) {
+      throw ExitStatus.incomplete
+    }
   }
 
   private func printText(_ status: FleetStatus) {
@@ -31,8 +33,13 @@ struct FleetStatusCommand: ReportingCommand {
     Console.print(
       "due: \(Quantity.grouped(status.due))\(status.due > 0 ? ", for up to \(late)" : ""); being worked on: \(Quantity.grouped(status.running))"
     )
+    for alarm in status.alarms {
+      Console.print(
+        "ALARM: \(alarm.url): \(alarm.reason): none of its archives is removed until \"carpack fleet resume --host \(alarm.url)\""
+      )
+    }
     for state in status.states {
-      Console.print("\(state.name): \(Quantity.count(state.count, "account")), kept")
+      Console.print("\(state.name): \(Quantity.count(state.count, "account"))")
     }
     for reason in status.reasons {
       let next = reason.nextTry.map { ", next try \($0)" } ?? ""
@@ -43,7 +50,7 @@ struct FleetStatusCommand: ReportingCommand {
       Console.print("  \(failure.did): \(failure.reason)\(next)")
     }
     for source in status.sources {
-      Console.print("broke off, and is tried again: \(source.url): \(source.reason)")
+      Console.print("waits, or broke off, and is tried again: \(source.url): \(source.reason)")
     }
     for worker in status.workers {
       Console.print(
@@ -82,12 +89,12 @@ struct FleetStatusCommand: ReportingCommand {
     Field("accounts", "all accounts") { $0.accounts }
     Field(
       "outcomes",
-      "by what came of the newest backup: `complete`, `incomplete`, `failed`, `never`",
+      "active accounts by the result of the last backup: `complete`, `incomplete`, `failed`, `never`",
       each: { $0.outcomes }, as: counts)
     Field(
       "states", "accounts that are not active, by what they are", each: { $0.states }, as: counts)
     Field(
-      "reasons", "accounts that are not complete, by why, in a word", each: { $0.reasons },
+      "reasons", "active accounts that are not complete, by the cause", each: { $0.reasons },
       as: counts)
     Field("due", "accounts that are due and not taken") { $0.due }
     Field("lateSeconds", "for how long the first of them has been") { Int($0.lateness) }
@@ -102,9 +109,12 @@ struct FleetStatusCommand: ReportingCommand {
     Field("failures", "the newest failures, twenty at most", each: { $0.failures }, as: failure)
     Field(
       "sources",
-      "hosts and firehoses that broke off last and are tried again, and firehoses that have lost events",
+      "hosts and firehoses that wait or broke off and are tried again, and firehoses that have lost events",
       each: { $0.sources }, as: source)
     Field(
-      "workers", "workers that were seen within a minute", each: { $0.workers }, as: worker)
+      "alarms", "hosts that have lost too many accounts, so that none of their archives is removed",
+      each: { $0.alarms }, as: source)
+    Field(
+      "workers", "workers whose lease runs", each: { $0.workers }, as: worker)
   }
 }

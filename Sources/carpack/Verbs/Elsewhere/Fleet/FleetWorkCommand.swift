@@ -3,6 +3,7 @@ internal import ArgumentParser
 internal import Fleet
 internal import HTTP
 internal import Live
+internal import Metrics
 internal import ObjectStore
 internal import Reports
 internal import Terminal
@@ -17,7 +18,7 @@ struct FleetWorkCommand: ReportingCommand {
 
   @Option(
     help: ArgumentHelp(
-      "How long an account is held without a sign of life.", valueName: "age"))
+      "How long others wait for this worker's accounts without a sign of life.", valueName: "age"))
   var lease = Age(seconds: 120)
 
   @Flag(help: "End when no account is due.")
@@ -71,7 +72,16 @@ struct FleetWorkCommand: ReportingCommand {
       backup: backup, isExclusive: exclusive.exclusive, cache: Host.cacheFolder)
     let (worker, common) = (options.name, common)
     try runBlocking {
-      try await work.run(url, counters) { did, outcome in
+      try await work.run(url, counters) { event in
+        guard case .ended(let did, let outcome) = event else {
+          if case .alarm(let host, let count) = event {
+            Console.say(
+              .incomplete,
+              "\(host): \(count) accounts are gone within a day; none of its archives is removed until \"carpack fleet resume --host \(host)\""
+            )
+          }
+          return
+        }
         Self.report.printIfWanted((did, outcome, worker))
         let added = outcome.added > 0 ? ", \(Quantity.bytes(outcome.added)) added" : ""
         let reason = outcome.reason.map { ": \($0)" } ?? ""
@@ -87,21 +97,23 @@ struct FleetWorkCommand: ReportingCommand {
       throw Failure(
         "--metrics takes an address and a port, 127.0.0.1:9464 or [::]:9464", status: .usage)
     }
-    return try MetricsServer(address: address, port: port) { counters.text }
+    return try MetricsServer(address: address, port: port) { counters.answer($0) }
   }
 
   static let report = Report<(did: DID, result: FleetOutcome, worker: String)>(
     "fleet-work", "`carpack fleet work`: an account a line, when its backup has ended."
   ) {
     Field("did", "the account") { $0.did }
-    Field("outcome", "what came of it", .one(of: FleetOutcome.Verdict.self)) {
+    Field("outcome", "the result", .one(of: FleetOutcome.Verdict.self)) {
       $0.result.verdict.rawValue
     }
     Field(
-      "state", "what the account is; `removed`: its archive is gone, too",
+      "state",
+      "what the account is; `removed`: its archive was put aside, `purged`: and deleted",
       .one(of: FleetOutcome.State.self)
     ) { $0.result.state.rawValue }
-    Field("reason", "why it is not complete") { $0.result.reason }
+    Field("cause", "why it is not complete, in a word") { $0.result.cause?.rawValue }
+    Field("reason", "the same in full") { $0.result.reason }
     Field("rev", "the revision that is backed up") { $0.result.rev }
     Field("bytes", "bytes of the archive") { $0.result.bytes }
     Field("bytesAdded", "bytes that came to it") { $0.result.added }

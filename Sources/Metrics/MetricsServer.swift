@@ -4,8 +4,8 @@ internal import HTTP
 internal import LibC
 internal import Synchronization
 
-/// Answers `GET /metrics` with counters, and everything else with 404, each client as soon as it
-/// has asked, whoever else is connected.
+/// Answers a scraper's `GET` with a text, or with 404 where there is none, each client as soon as it
+/// has asked, however many others are connected.
 ///
 /// It is for a scraper in the same network, and reads no more of a request than its first line.
 ///
@@ -13,6 +13,9 @@ internal import Synchronization
 /// 2. That one is an end of a pipe, which ``stop()`` closes, once; the thread has the other end, and
 ///    ends by it.
 package final class MetricsServer: Sendable {
+  /// The status and the text for a path; nil if there is none.
+  package typealias Answer = @Sendable (_ path: String) -> (status: String, text: String)?
+
   /// The port it listens on.
   package let port: UInt16
   /// Where it listens, as it is written in a URL: an IPv6 address in brackets, and the port.
@@ -34,7 +37,7 @@ package final class MetricsServer: Sendable {
   ///   - port: the port; 0 for any.
   ///   - text: makes what is answered.
   /// - Throws: `BackupError` if it cannot listen there.
-  package init(address: String, port: UInt16, text: @escaping @Sendable () -> String) throws {
+  package init(address: String, port: UInt16, text: @escaping Answer) throws {
     let listener = try ListeningSocket(address: address, port: port)
     var ends: [CInt] = [-1, -1]
     guard unsafe pipe(&ends) == 0 else {
@@ -69,7 +72,7 @@ package final class MetricsServer: Sendable {
   }
 
   private static func serve(
-    _ listener: ListeningSocket, until end: CInt, _ text: @Sendable () -> String
+    _ listener: ListeningSocket, until end: CInt, _ text: Answer
   ) {
     // The oldest first.
     var clients: [MetricsClient] = []

@@ -8,14 +8,14 @@ internal import Synchronization
 /// 2. Nobody waits for that queue: the caller gets the answer, or an error when its time is over or
 ///    its task is cancelled, whatever libpq, the resolver of names and the server do meanwhile.
 /// 3. A connection whose answer did not come in time is closed: what comes next on it is unknown.
-final class Database: Sendable {
+package final class Database: Sendable {
   /// A row of an answer: a text for each column, nil for NULL.
-  typealias Row = [String?]
+  package typealias Row = [String?]
 
-  /// How long a statement may take, and what has to be done before it.
-  static let answerLimit: Duration = .seconds(30)
+  /// How long a statement may take, with connecting.
+  package static let answerLimit: Duration = .seconds(8)
   /// How long connecting to one address of the server may take, unless the user says otherwise.
-  private static let connectLimit: Duration = .seconds(10)
+  private static let connectLimit: Duration = .seconds(4)
   /// How long a statement may take on after nobody waits for it, so that what is asked next comes
   /// after it.
   private static let grace: Duration = .milliseconds(300)
@@ -29,7 +29,7 @@ final class Database: Sendable {
   ///
   /// - Parameter url: where, `postgres://…`, or what libpq takes instead; what it does not say
   ///   comes from the variables that libpq knows (`PGPASSWORD`, `PGPASSFILE`, …).
-  init(_ url: String) { self.url = url }
+  package init(_ url: String) { self.url = url }
 
   /// Asks, and as long as there is no connection, asks again.
   ///
@@ -43,7 +43,7 @@ final class Database: Sendable {
   /// - Throws: ``DatabaseError`` if the statement is refused, or there is no connection for this
   ///   long; `CancellationError`, at once.
   @discardableResult
-  func persistently(
+  package func persistently(
     _ statement: String, _ values: [String?] = [], for patience: Duration = .seconds(120),
     each limit: Duration = answerLimit
   ) async throws -> [Row] {
@@ -71,7 +71,9 @@ final class Database: Sendable {
   ///   - limit: how long the answer is waited for.
   /// - Throws: ``DatabaseError``; `CancellationError`, at once.
   @discardableResult
-  func ask(_ statement: String, _ values: [String?] = [], within limit: Duration = answerLimit)
+  package func ask(
+    _ statement: String, _ values: [String?] = [], within limit: Duration = answerLimit
+  )
     async throws -> [Row]
   {
     let answer = Awaited<[Row]>()
@@ -100,7 +102,8 @@ final class Database: Sendable {
 
   private func opened() throws(DatabaseError) -> PostgresConnection {
     let opened = try PostgresConnection(url, connectingWithin: Self.connectLimit)
-    // What is there already is no news; libpq would write it to standard error.
+    // Notices that something exists already are not wanted; libpq would write them to standard
+    // error.
     let end = ContinuousClock.now + Self.connectLimit
     _ = try opened.ask("SET client_min_messages TO warning", []) { .now < end }
     return opened
@@ -109,7 +112,7 @@ final class Database: Sendable {
 
 extension Array where Element == String {
   /// An array of texts, as PostgreSQL writes it.
-  var asArray: String {
+  package var asArray: String {
     let items = map { text in
       "\"" + text.replacing("\\", with: "\\\\").replacing("\"", with: "\\\"") + "\""
     }

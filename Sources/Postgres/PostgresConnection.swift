@@ -1,8 +1,9 @@
+internal import Dispatch
 internal import LibC
 
 /// A connection of libpq, which one thread uses at a time; closed with the object.
 ///
-/// Connecting blocks, within limits; statements do so for as long as they are told to.
+/// Connecting blocks, within limits; statements do so for as long as the caller says.
 @safe
 final class PostgresConnection: @unchecked Sendable {
   private let library: PostgresLibrary
@@ -10,33 +11,35 @@ final class PostgresConnection: @unchecked Sendable {
   /// Whether more can be asked: it is open, and nothing is under way.
   private(set) var isUsable = true
 
-  /// How often is looked whether a statement is still waited for, in milliseconds.
+  /// How often to look whether the caller still waits, in milliseconds.
   private static let slice: CInt = 20
 
-  /// After how many seconds of silence the system asks whether the server is there, how often, and
-  /// after how many times it gives the connection up.
-  private static let keepAlive = [
-    "keepalives_idle": "30", "keepalives_interval": "10", "keepalives_count": "3",
+  /// Limits that the system keeps: how long sent bytes may stay unconfirmed, in milliseconds, and
+  /// after how many seconds of silence it asks whether the server is there, how often, and after
+  /// how many times it gives the connection up.
+  private static let defaults = [
+    ("tcp_user_timeout", "8000"), ("keepalives_idle", "5"), ("keepalives_interval", "2"),
+    ("keepalives_count", "2"),
   ]
 
   /// Connects.
   ///
-  /// The C function is `PQconnectdbParams`. It goes on from one host, and one address, to the next,
-  /// and keeps the limit with each of them; the resolver of names knows its own limits.
+  /// The C function is `PQconnectdbParams`. It tries one host, and one address, after the other, and
+  /// keeps the limit with each of them, which the functions that do not block leave to the caller.
+  /// The resolver of names knows its own limits.
   ///
   /// - Parameters:
-  ///   - url: where; what it says counts before what is said here.
-  ///   - limit: how long a server may take, in whole seconds.
+  ///   - url: where; what it says counts before ``defaults`` and the limit.
+  ///   - limit: how long an address may take, in whole seconds.
   /// - Throws: ``DatabaseError``.
   init(_ url: String, connectingWithin limit: Duration) throws(DatabaseError) {
     library = try PostgresLibrary.shared.get()
-    var options = Self.keepAlive
+    // The URL is the last, for what comes later counts.
+    var pairs = Self.defaults + [("dbname", url)]
     // What stands here would count before the variable.
     if unsafe getenv("PGCONNECT_TIMEOUT") == nil {
-      options["connect_timeout"] = "\(limit.components.seconds)"
+      pairs.insert(("connect_timeout", "\(limit.components.seconds)"), at: 0)
     }
-    // The last, for what comes later counts.
-    let pairs = options.map { ($0.key, $0.value) } + [("dbname", url)]
     unsafe pointer = withCTexts(pairs.map(\.0)) { [library] names in
       unsafe withCTexts(pairs.map(\.1)) { values in unsafe library.connect(names, values, 1) }
     }
@@ -84,12 +87,27 @@ final class PostgresConnection: @unchecked Sendable {
       let unsent = unsafe library.flush(pointer)
       guard unsent >= 0 else { throw lost(message) }
       if unsent == 0, unsafe library.isBusy(pointer) == 0 { return unsafe library.result(pointer) }
-      guard mayWait() else { throw .noAnswer }
+      guard mayWait() else {
+        cancel()
+        throw .noAnswer
+      }
       let events = CShort(unsent == 0 ? POLLIN : POLLIN | POLLOUT)
       var place = pollfd(fd: unsafe library.socket(pointer), events: events, revents: 0)
       // Whatever ends the wait, the next attempt shows what is there.
       guard unsafe poll(&place, 1, Self.slice) > 0 else { continue }
       guard unsafe library.consumeInput(pointer) == 1 else { throw lost(message) }
+    }
+  }
+
+  /// Asks the server to stop the statement that nobody waits for.
+  ///
+  /// `PQcancel` makes a connection of its own and blocks, so it has a thread that nobody waits for.
+  private func cancel() {
+    let data = unsafe UInt(bitPattern: library.cancelData(pointer))
+    DispatchQueue(label: "cancel").async { [library] in
+      let data = unsafe OpaquePointer(bitPattern: data)
+      _ = unsafe library.cancel(data, nil, 0)
+      unsafe library.freeCancelData(data)
     }
   }
 
@@ -117,16 +135,18 @@ final class PostgresConnection: @unchecked Sendable {
     guard isOpen, !mayPass else { return lost(message.isEmpty ? self.message : message) }
     // 42P01, 3F000: there is no such table, no such schema.
     if state == "42P01" || state == "3F000" {
-      return DatabaseError(.noFleet, "there is no fleet in this database")
+      return DatabaseError(.noTables, "the database does not have the tables: \(message)")
     }
+    // 57014: it took longer than it may; what is asked again may be faster.
+    if state == "57014" { return lost(message) }
     return DatabaseError(.statement, "the database refuses: \(message) (\(state))")
   }
 
   private func lost(_ why: String) -> DatabaseError {
-    DatabaseError(.connection, "the database is not to be had: \(why)")
+    DatabaseError(.connection, "cannot reach the database: \(why)")
   }
 
-  /// What went wrong with it last.
+  /// The last error of the connection.
   private var message: String { unsafe firstLine(library.errorMessage(pointer)) }
 }
 

@@ -8,8 +8,8 @@ package struct DatabaseError: Error, Equatable, Sendable, CustomStringConvertibl
     case connection
     /// The database refuses the statement.
     case statement
-    /// There is no fleet in it, or one of another version.
-    case noFleet
+    /// What is to be in it is not, or is of another version.
+    case noTables
   }
 
   /// What kind of failure it is.
@@ -17,9 +17,12 @@ package struct DatabaseError: Error, Equatable, Sendable, CustomStringConvertibl
   /// What happened, in words.
   package let description: String
 
-  init(_ kind: Kind, _ description: String) { (self.kind, self.description) = (kind, description) }
+  /// An error.
+  package init(_ kind: Kind, _ description: String) {
+    (self.kind, self.description) = (kind, description)
+  }
 
-  /// It was waited for long enough.
-  static let noAnswer = DatabaseError(
-    .connection, "the database is not to be had: it does not answer")
+  /// The deadline has passed.
+  package static let noAnswer = DatabaseError(
+    .connection, "cannot reach the database: it does not answer")
 }

@@ -23,12 +23,12 @@ struct MetricsClient {
   var events: CShort { CShort(answer == nil ? POLLIN : POLLOUT) }
 
   /// Reads, or writes, as much as goes without waiting.
-  mutating func go(_ text: () -> String) {
+  mutating func go(_ text: MetricsServer.Answer) {
     if answer == nil { read(text) }
     if answer != nil, !isOver { write() }
   }
 
-  private mutating func read(_ text: () -> String) {
+  private mutating func read(_ text: MetricsServer.Answer) {
     var buffer = [UInt8](repeating: 0, count: Self.longestRequest)
     let count = unsafe recv(descriptor, &buffer, buffer.count, 0)
     guard count > 0 else {
@@ -39,13 +39,14 @@ struct MetricsClient {
     // To its end, so that the client is not cut off before it has read the answer.
     guard request.suffix(4).elementsEqual("\r\n\r\n".utf8) || request.count >= Self.longestRequest
     else { return }
-    let line = request.prefix { $0 != UInt8(ascii: "\r") }
-    let isAsked = ["GET /metrics HTTP/1.1", "GET /metrics HTTP/1.0"].contains {
-      line.elementsEqual($0.utf8)
-    }
-    let body = isAsked ? text() : "there is /metrics here, and nothing else\n"
+    let line = String(decoding: request.prefix { $0 != UInt8(ascii: "\r") }, as: UTF8.self)
+    let words = line.split(separator: " ", omittingEmptySubsequences: false)
+    let isAsked = words.count == 3 && words[0] == "GET" && words[2].hasPrefix("HTTP/1.")
+    let (status, body) =
+      (isAsked ? text(String(words[1])) : nil)
+      ?? ("404 Not Found", "there are /metrics and /healthz here\n")
     let head = """
-      HTTP/1.1 \(isAsked ? "200 OK" : "404 Not Found")\r
+      HTTP/1.1 \(status)\r
       Content-Type: text/plain; version=0.0.4; charset=utf-8\r
       Content-Length: \(body.utf8.count)\r
       Connection: close\r

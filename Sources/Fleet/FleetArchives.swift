@@ -1,0 +1,96 @@
+internal import ATProtocol
+internal import Archive
+internal import HTTP
+internal import IPLD
+internal import Postgres
+package import Remote
+internal import Synchronization
+
+/// The archives of a fleet, as an operator checks them, puts them aside and brings them back.
+package struct FleetArchives: Sendable {
+  private let fleet: FleetDatabase
+  private let destination: BucketDestination
+
+  /// How many are asked for at a time.
+  private static let atATime = 16
+
+  /// The archives of a fleet in a bucket.
+  package init(_ fleet: FleetDatabase, _ destination: BucketDestination) {
+    (self.fleet, self.destination) = (fleet, destination)
+  }
+
+  /// Looks whether each complete account has its archive, and has those backed up again that do not.
+  ///
+  /// - Parameters:
+  ///   - selection: which accounts.
+  ///   - fault: called with each account whose archive is not as recorded, and what is wrong.
+  /// - Throws: ``DatabaseError``; `FetchFailure`; `TransportError`; `CancellationError`.
+  /// - Returns: How many were looked at, and how many are not as recorded.
+  package func check(
+    _ selection: FleetSelection, fault: @escaping @Sendable (String, String) -> Void
+  ) async throws -> (checked: Int, faults: Int) {
+    let counts = Mutex((checked: 0, faults: 0))
+    try await each(selection, where: { $0.outcome == "complete" && $0.state == "active" }) {
+      account in
+      let length = try await destination.length(ofArchiveOf: DID(account.did))
+      let reason: String? =
+        switch length {
+        case nil: "its archive is not in the store"
+        case let length? where length < account.bytes ?? 0:
+          "its archive has \(length) bytes, and had \(account.bytes ?? 0)"
+        default: nil
+        }
+      counts.withLock { $0.checked += 1 }
+      guard let reason else { return }
+      try await fleet.markAbsent(account.did, reason)
+      counts.withLock { $0.faults += 1 }
+      fault(account.did, reason)
+    }
+    return counts.withLock { $0 }
+  }
+
+  /// Puts archives aside; the accounts are backed up no more.
+  ///
+  /// - Throws: ``DatabaseError``; `StoreError`; `FetchFailure`; `TransportError`;
+  ///   `CancellationError`.
+  /// - Returns: How many.
+  package func putAside(_ selection: FleetSelection) async throws -> Int {
+    try await each(selection, where: { !["removed", "purged"].contains($0.state) }) { account in
+      let did = try DID(account.did)
+      let key = destination.keyAside(of: did, on: FleetWorker.today)
+      // Nobody works on it from now on, and where it is going is known before it goes.
+      try await fleet.putAside(account.did, at: key)
+      _ = try await destination.putAside(did, at: key)
+    }
+  }
+
+  /// Brings archives back that were put aside; the accounts are backed up again.
+  ///
+  /// - Throws: as ``putAside(_:)`` does.
+  /// - Returns: How many.
+  package func bringBack(_ selection: FleetSelection) async throws -> Int {
+    try await each(selection, where: { $0.aside != nil }) { account in
+      if let key = account.aside {
+        _ = try await destination.bringBack(DID(account.did), from: key)
+      }
+      try await fleet.bringBack(account.did)
+    }
+  }
+
+  /// Does something with accounts, some at a time, and returns how many there were.
+  @discardableResult
+  private func each(
+    _ selection: FleetSelection, where isMeant: (FleetAccount) -> Bool,
+    _ body: @escaping @Sendable (FleetAccount) async throws -> Void
+  ) async throws -> Int {
+    var (last, count) = ("", 0)
+    while true {
+      let page = try await fleet.accounts(selection, after: last)
+      guard let end = page.last else { return count }
+      let meant = page.filter(isMeant)
+      count += meant.count
+      last = end.did
+      try await forEachConcurrently(meant, atATime: Self.atATime, body)
+    }
+  }
+}

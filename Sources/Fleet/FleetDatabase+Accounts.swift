@@ -1,0 +1,239 @@
+package import ATProtocol
+internal import Postgres
+
+/// Accounts: which are due, and what came of them.
+extension FleetDatabase {
+  /// An account that a worker holds.
+  package struct Lease: Equatable, Sendable {
+    /// Which.
+    package let did: DID
+    /// The worker's lease.
+    let holder: String
+    /// The origin of its server; empty before it was looked up.
+    package let host: String
+    /// What the account was, and for how many seconds it has been that.
+    package var state = FleetOutcome.State.active, stateAge = 0.0
+    /// The revision and the commit that are backed up, if nothing is missing.
+    package var rev: String?, head: String?
+    /// Whether its identity was looked up within a week, and has not changed since.
+    package var isIdentified = false
+    /// Where its archive was put aside.
+    package var trash: String?
+  }
+
+  /// Claims accounts that are due, of each host no more than it has room for, those first that have
+  /// been due for longest.
+  ///
+  /// The hosts that have something due are found first, each by one look at the index: however many
+  /// accounts of one host wait, they are not gone through.
+  ///
+  /// Of a claim whose answer was lost nothing is known here: what the worker holds and does not know
+  /// of is claimed again.
+  ///
+  /// - Parameters:
+  ///   - count: how many at most.
+  ///   - holder: the worker's lease.
+  ///   - known: the accounts that the worker knows to hold.
+  /// - Throws: ``DatabaseError``; `CancellationError`.
+  func claim(_ count: Int, _ holder: String, knowing known: Set<DID> = []) async throws -> [Lease] {
+    let isHeld = """
+      (a.holder IS NOT NULL AND \(Self.isAlive("a.holder"))
+        AND (a.holder <> $2 OR a.did = ANY($3::text[])))
+      """
+    let isFree = "a.due <= now() AND NOT a.paused AND NOT \(isHeld)"
+    return try await database.persistently(
+      """
+      WITH running AS (
+        SELECT a.host, count(*) AS number FROM carpack.account a
+          WHERE \(isHeld) GROUP BY a.host),
+      open AS (
+        SELECT h.host, h.places - coalesce(r.number, 0) AS room
+          FROM carpack.host h LEFT JOIN running r ON r.host = h.host CROSS JOIN LATERAL (
+            SELECT a.due FROM carpack.account a WHERE a.host = h.host AND \(isFree)
+              ORDER BY a.due LIMIT 1) first
+          WHERE NOT h.paused AND coalesce(h.wait_until, '-infinity') <= now()
+            AND h.places > coalesce(r.number, 0)
+          ORDER BY first.due LIMIT $1::integer),
+      chosen AS (
+        SELECT next.did FROM open CROSS JOIN LATERAL (
+          SELECT a.did, a.due FROM carpack.account a WHERE a.host = open.host AND \(isFree)
+            ORDER BY a.due LIMIT least(open.room, $1::integer) FOR UPDATE SKIP LOCKED) next
+          ORDER BY next.due LIMIT $1::integer)
+      UPDATE carpack.account a SET holder = $2
+        FROM chosen WHERE a.did = chosen.did AND \(Self.isAlive("$2"))
+        RETURNING a.did, a.host, a.state, extract(epoch FROM now() - a.state_since),
+          CASE WHEN a.outcome = 'complete' THEN a.rev END, a.head,
+          coalesce(a.identified > now() - interval '7 days', false), a.trash
+      """, ["\(count)", holder, known.map(\.text).asArray]
+    ).compactMap { row in
+      guard let text = row[0], let host = row[1] else { return nil }
+      return Lease(
+        did: try DID(text), holder: holder, host: host,
+        state: row[2].flatMap { FleetOutcome.State(rawValue: $0) } ?? .active,
+        stateAge: row[3].flatMap { Double($0) } ?? 0, rev: row[4], head: row[5],
+        isIdentified: row[6] == "t", trash: row[7])
+    }
+  }
+
+  /// Puts a held account into the queue of its server.
+  ///
+  /// - Throws: ``DatabaseError``; `CancellationError`.
+  /// - Returns: Whether it is still held; if not, the server has no room now.
+  func locate(_ lease: Lease, at server: String) async throws -> Bool {
+    try await database.persistently(
+      "SELECT carpack.locate($1, $2, $3)", [lease.did.text, server, lease.holder]
+    ).first?.first == "t"
+  }
+
+  /// Lets go of an account until a server allows requests again: of its own host all accounts wait.
+  ///
+  /// - Parameters:
+  ///   - lease: the account.
+  ///   - seconds: how long.
+  ///   - origin: the server.
+  /// - Throws: ``DatabaseError``; `CancellationError`.
+  func putOff(_ lease: Lease, for seconds: Double, _ origin: String) async throws {
+    try await database.persistently(
+      """
+      WITH waiting AS (
+        UPDATE carpack.host SET places = 1, wait_reason = 'it allows no request',
+          wait_until = greatest(wait_until, now() + make_interval(secs => $3::double precision))
+          WHERE host = $4)
+      UPDATE carpack.account SET holder = NULL,
+        due = greatest(due, now() + make_interval(secs => $3::double precision))
+        WHERE did = $1 AND holder = $2
+      """, [lease.did.text, lease.holder, "\(seconds)", origin])
+  }
+
+  /// Records the result for an account, lets go of it, and sets when it is due again.
+  ///
+  /// A newer revision than was backed up makes it due soon, if it follows changes, and once: a
+  /// server may claim revisions that it does not have. A host that failed has fewer places and is
+  /// left alone for a while, longer with each failure; one that answered has one place more.
+  ///
+  /// - Parameters:
+  ///   - lease: the account.
+  ///   - outcome: the result.
+  ///   - rate: how many requests a second a host gets that has no number of its own: more places are
+  ///     of no use.
+  ///   - grace: in how many seconds an archive that was put aside is looked at again.
+  /// - Throws: ``DatabaseError``; `CancellationError`.
+  func end(_ lease: Lease, _ outcome: FleetOutcome, rate: Double = 10, grace: Int? = nil)
+    async throws
+  {
+    try await database.persistently(
+      """
+      WITH ended AS (
+        UPDATE carpack.account SET
+          holder = NULL, tried = now(), outcome = $3::carpack.outcome, cause = $4::carpack.cause,
+          reason = $5, failures = CASE WHEN $3 = 'failed' THEN failures + 1 ELSE 0 END,
+          rev = coalesce($6, rev), head = coalesce($7, head), seen_rev = coalesce($6, rev),
+          bytes = coalesce($8::bigint, bytes), added = $9::bigint, trash = $12,
+          backed_up = CASE WHEN $3 = 'complete' THEN now() ELSE backed_up END,
+          identified = CASE WHEN $13::boolean THEN now() ELSE identified END,
+          state = $10::carpack.account_state, evidence = $11::carpack.evidence,
+          state_since = CASE WHEN state = $10::carpack.account_state THEN state_since ELSE now() END,
+          gone_since = CASE WHEN $10 IN ('missing', 'deleted', 'removed', 'purged')
+            THEN coalesce(gone_since, now()) END,
+          due = CASE
+            WHEN $10 = 'purged' THEN 'infinity'
+            WHEN $10 = 'removed' THEN
+              now() + make_interval(secs => coalesce($14::integer, \(Self.pauseOfInactive)))
+            WHEN $10 = 'deleted' AND $14::integer IS NOT NULL THEN
+              now() + make_interval(secs => least($14::integer, \(Self.pauseOfInactive)))
+            WHEN $10 <> 'active' THEN
+              now() + make_interval(secs => greatest(every, \(Self.pauseOfInactive)))
+            WHEN $3 = 'failed' THEN now() + make_interval(
+              secs => least(every, 60 * 2 ^ least(failures, 12)) * (0.8 + 0.4 * random()))
+            WHEN on_change AND seen_rev > coalesce($6, rev) THEN
+              now() + make_interval(secs => least(every, \(Self.pauseAfterChange)))
+            ELSE now() + make_interval(secs => every * (0.95 + 0.1 * random()))
+          END
+          WHERE did = $1 AND holder = $2 RETURNING host)
+      UPDATE carpack.host h SET
+        places = CASE WHEN $15::boolean THEN greatest(1, places / 2) ELSE places + 1 END,
+        failures = CASE WHEN $15::boolean THEN failures + 1 ELSE 0 END,
+        wait_until = CASE WHEN $15::boolean THEN greatest(wait_until,
+          now() + make_interval(secs => 2 ^ least(failures + 1, 12))) ELSE wait_until END,
+        wait_reason = CASE WHEN $15::boolean THEN $5 ELSE wait_reason END
+        FROM ended WHERE h.host = ended.host AND h.host <> '' AND ($15::boolean
+          OR h.failures > 0 OR h.places < coalesce(h.rate, $16::double precision))
+      """,
+      [
+        lease.did.text, lease.holder, outcome.verdict.rawValue, outcome.cause?.rawValue,
+        outcome.reason, outcome.rev, outcome.head, outcome.bytes.map { "\($0)" },
+        "\(outcome.added)", outcome.state.rawValue, outcome.evidence?.rawValue, outcome.trash,
+        "\(outcome.isIdentified)", grace.map { "\($0)" }, "\(outcome.isHostFault)", "\(rate)",
+      ])
+  }
+
+  /// For how many seconds an account that was backed up because it had changed is left alone.
+  static let pauseAfterChange = 300
+  /// After how many seconds an account that its server does not give out is asked for again, at the
+  /// least.
+  private static let pauseOfInactive = 86_400
+
+  /// In how many seconds the next account may be asked for; nil if none is.
+  ///
+  /// - Throws: ``DatabaseError``; `CancellationError`.
+  func secondsToNext() async throws -> Double? {
+    try await database.persistently(
+      """
+      SELECT extract(epoch FROM min(greatest(next.due, h.wait_until)) - clock_timestamp())
+        FROM carpack.host h CROSS JOIN LATERAL (
+          SELECT a.due FROM carpack.account a WHERE a.host = h.host AND NOT a.paused
+            AND a.due < 'infinity' AND (a.holder IS NULL OR NOT \(Self.isAlive("a.holder")))
+            ORDER BY a.due LIMIT 1) next
+        WHERE NOT h.paused
+      """
+    ).first?.first?.flatMap { Double($0) }
+  }
+
+  // MARK: Deletions
+
+  /// Raises the alarm for the host of an account if more of its accounts have gone within a day than
+  /// go by themselves: 20, or 1 % where it has more than 500.
+  ///
+  /// - Throws: ``DatabaseError``; `CancellationError`.
+  /// - Returns: The host and how many have gone, if the alarm was not raised before.
+  func raiseAlarm(about did: DID) async throws -> (host: String, count: Int)? {
+    let row = try await database.persistently(
+      """
+      WITH gone AS (
+        SELECT h.host, count(*) AS number FROM carpack.host h JOIN carpack.account a
+          ON a.host = h.host AND a.gone_since > greatest(now() - interval '1 day', h.alarm_cleared)
+          WHERE h.host = (SELECT host FROM carpack.account WHERE did = $1) AND h.host <> ''
+            AND h.alarm_since IS NULL GROUP BY h.host)
+      UPDATE carpack.host h SET alarm_since = now() FROM gone
+        WHERE h.host = gone.host AND h.alarm_since IS NULL AND gone.number > CASE
+          WHEN (SELECT count(*) FROM (SELECT FROM carpack.account a
+            WHERE a.host = gone.host LIMIT 501) part) <= 500 THEN 20
+          ELSE (SELECT count(*) FROM carpack.account a WHERE a.host = gone.host) / 100.0 END
+        RETURNING h.host, gone.number
+      """, [did.text]
+    ).first
+    guard let row, let host = row[0] else { return nil }
+    return (host, row[1].flatMap { Int($0) } ?? 0)
+  }
+
+  /// Records where the archive of an account is being put aside, before it goes.
+  ///
+  /// - Throws: ``DatabaseError``; `CancellationError`.
+  func plan(_ lease: Lease, aside key: String) async throws {
+    try await database.persistently(
+      "UPDATE carpack.account SET trash = $3 WHERE did = $1 AND holder = $2",
+      [lease.did.text, lease.holder, key])
+  }
+
+  /// Whether archives of the host of an account may be put aside and deleted: there is no alarm.
+  ///
+  /// - Throws: ``DatabaseError``; `CancellationError`.
+  func mayRemove(_ did: DID) async throws -> Bool {
+    try await database.persistently(
+      """
+      SELECT FROM carpack.account a JOIN carpack.host h ON h.host = a.host
+        WHERE a.did = $1 AND h.alarm_since IS NULL
+      """, [did.text]
+    ).isEmpty == false
+  }
+}

@@ -1,0 +1,80 @@
+package import ATProtocol
+internal import Files
+internal import HTTP
+internal import ObjectStore
+
+/// Putting archives aside, and bringing them back.
+extension BucketDestination {
+  /// The longest part that a store copies at once, in bytes.
+  private static let longestCopy: UInt64 = 5 << 30
+
+  /// The key under which the archive of an account is put aside: all of a day begin alike, so that a
+  /// rule of the bucket can delete them after a while.
+  ///
+  /// - Parameters:
+  ///   - did: the account.
+  ///   - day: such as `2026-11-26`.
+  package func keyAside(of did: DID, on day: String) -> String {
+    let name = FileNaming.name(did.text, ending: FileNaming.archiveEnding)
+    return "\(place.key)removed/\(day)/\(name)"
+  }
+
+  /// Moves the archive of an account to another key.
+  ///
+  /// - Returns: Whether there was one.
+  /// - Throws: `StoreError`, also if the store does not copy objects; `FetchFailure`;
+  ///   `TransportError`. The archive is still in its place then.
+  package func putAside(_ did: DID, at key: String) async throws -> Bool {
+    try await move(archive(of: did).key, to: key, if: .none)
+  }
+
+  /// Moves an archive that was put aside back, unless the account has another one by now.
+  ///
+  /// - Returns: Whether there was one.
+  /// - Throws: as ``putAside(_:at:)`` does; `StoreError` of the kind `conditionFailed` if there is
+  ///   another one.
+  package func bringBack(_ did: DID, from key: String) async throws -> Bool {
+    try await move(key, to: archive(of: did).key, if: .isAbsent)
+  }
+
+  /// Deletes an archive that was put aside.
+  ///
+  /// - Throws: `StoreError`; `TransportError`.
+  package func removeAside(_ key: String) async throws { try await client.remove(key) }
+
+  /// How many bytes the archive of an account has; nil if there is none.
+  ///
+  /// - Throws: `FetchFailure`; `TransportError`.
+  package func length(ofArchiveOf did: DID) async throws -> UInt64? {
+    try await RemoteObject.find(object(archive(of: did).key), length: 1)?.count
+  }
+
+  private func move(_ source: String, to target: String, if condition: BucketClient.Condition)
+    async throws -> Bool
+  {
+    guard let found = try await RemoteObject.find(object(source)) else { return false }
+    guard let tag = found.tag else {
+      throw StoreError(.cannotCopy, "\(source): the store names no version of it")
+    }
+    let upload = try await client.beginUpload(of: target)
+    do {
+      var parts: [BucketClient.Part] = []
+      for begin in stride(from: 0, to: found.count, by: Int(Self.longestCopy)) {
+        let range = begin..<min(found.count, begin + Self.longestCopy)
+        parts.append(
+          try await client.copy(source, tag: tag, range, asPart: parts.count + 1, of: upload))
+      }
+      try await client.complete(upload, parts, if: condition)
+    } catch {
+      // A store gives up by itself what is left of it.
+      try? await client.abandon(upload)
+      throw error
+    }
+    // Only what is there twice is deleted.
+    guard try await RemoteObject.find(object(target))?.count == found.count else {
+      throw StoreError(.malformed, "\(target): the copy is not what was copied")
+    }
+    try await client.remove(source)
+    return true
+  }
+}
