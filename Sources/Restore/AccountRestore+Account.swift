@@ -119,7 +119,8 @@ extension AccountRestore {
     }
     // Others' clocks decide whether it is over, and the own one may be wrong.
     let now =
-      did.method == "plc" ? try await present().time : UnixTime(options.now()) ?? .init(microseconds: 0)
+      did.method == "plc"
+      ? try await present().time : UnixTime(options.now()) ?? .init(microseconds: 0)
     return Secret(
       try ServiceToken.make(
         account: did, audience: server.facts.did, method: Self.createAccount,

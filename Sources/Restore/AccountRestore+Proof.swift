@@ -46,7 +46,8 @@ extension AccountRestore {
       try await deleteMark(target)
       commit = try await source.received(from: client, target.did).commit
       if !isInUse, commit.data != source.commit.data {
-        throw RestoreError.otherRepository("its tree is \(commit.data), and the archive's is \(source.commit.data)")
+        throw RestoreError.otherRepository(
+          "its tree is \(commit.data), and the archive's is \(source.commit.data)")
       }
     }
     guard target.did.method == "plc" else {

@@ -143,15 +143,18 @@ package struct InPlaceRestore: Sendable {
   /// - Returns: What is different still: what could not be written, and what came later.
   /// - Throws: ``RestoreQuestion/writing(_:deleting:)`` if it may not;
   ///   ``RestoreError/writtenMeanwhile``; what servers throw.
-  package func write(_ changes: Changes, agrees: (RestoreQuestion) -> Bool) async throws -> Changes {
+  package func write(_ changes: Changes, agrees: (RestoreQuestion) -> Bool) async throws -> Changes
+  {
     let deleted = isExact ? changes.added : []
     guard !changes.areWritten || !deleted.isEmpty else { return changes }
     let question = RestoreQuestion.writing(
       changes.created.count + changes.updated.count, deleting: deleted.count)
     guard agrees(question) else { throw question }
     for (number, ref) in changes.blobs.enumerated() {
-      tell(.progress(Progress(
-        stage: "blobs", done: UInt64(number), total: UInt64(changes.blobs.count))))
+      tell(
+        .progress(
+          Progress(
+            stage: "blobs", done: UInt64(number), total: UInt64(changes.blobs.count))))
       if case .failure(let reason) = try await server.send(
         ref.cid, as: ref.mimeType, from: source.archived), reason != .notHeld
       {
@@ -191,7 +194,8 @@ package struct InPlaceRestore: Sendable {
       try await server.perform(.applyWrites(writes, of: source.did, after: head))
     } catch let error as XRPCError where error.name == "InvalidSwap" {
       throw RestoreError.writtenMeanwhile
-    } catch let error as XRPCError where [400, 413, 500].contains(error.status) && writes.count > 1 {
+    } catch let error as XRPCError where [400, 413, 500].contains(error.status) && writes.count > 1
+    {
       for write in writes { try await send([write]) }
     } catch let error as XRPCError where [400, 413, 500].contains(error.status) {
       tell(.warning("\(writes[0].path) was not written: \(error)"))

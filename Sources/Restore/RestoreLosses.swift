@@ -46,7 +46,8 @@ extension RestorePlan {
         }
       }
     } catch is MSTDiffError {
-      return "what snapshot \(newest.number) has and this one does not: its tree is damaged, and they cannot be compared"
+      return
+        "what snapshot \(newest.number) has and this one does not: its tree is damaged, and they cannot be compared"
     }
     let number = history.entries.first { $0.cid == archived.cid }?.number ?? 0
     return

@@ -293,7 +293,8 @@ package struct RestorePlan: Sendable {
       throw RestoreError.handle(handle.text, "on \(server.url) it is the handle of \(holder)")
     }
     if holder == nil, domain == nil {
-      throw RestoreError.handle(handle.text, "\(server.url) does not find that it leads to \(source.did)")
+      throw RestoreError.handle(
+        handle.text, "\(server.url) does not find that it leads to \(source.did)")
     }
   }
 }

@@ -15,9 +15,11 @@ struct `Restoring in place` {
     let paths = scene.account.paths
     try scene.account.commit([
       .delete(path: paths[0]),
-      .put(path: paths[1], record: [
-            "$type": .string("app.bsky.feed.post"), "text": .string("another text"),
-          ]),
+      .put(
+        path: paths[1],
+        record: [
+          "$type": .string("app.bsky.feed.post"), "text": .string("another text"),
+        ]),
       scene.account.post("3lkxag2qhdc2b", "later"),
     ])
     return scene

@@ -325,7 +325,9 @@ struct `A restore that stops` {
 
   @Test func `at a signal, soon, while the server says nothing`() throws {
     let scene = try loneScene()
-    scene.new.play(FaultRule(.silent, on: "createAccount"))
+    var rule = FaultRule(.silent, on: "createAccount")
+    rule.sparesQuestions = true
+    scene.new.play(rule)
     for (signal, status) in [(SIGTERM, Int32(143)), (SIGINT, 130)] {
       let running = try scene.command.start(scene.line(Self.lone, login: false))
       while running.isRunning, try !hasAskedForAccount(scene) { pause(0.02) }
@@ -341,7 +343,9 @@ struct `A restore that stops` {
 
   @Test func `for another that restores the same account to the same server`() throws {
     let scene = try loneScene()
-    scene.new.play(FaultRule(.late(seconds: 3), on: "importRepo"))
+    var rule = FaultRule(.late(seconds: 3), on: "importRepo")
+    rule.sparesQuestions = true
+    scene.new.play(rule)
     let first = try scene.command.start(scene.line(Self.lone, login: false))
     while first.isRunning, try !hasAskedForAccount(scene) { pause(0.02) }
     let second = try run(scene)

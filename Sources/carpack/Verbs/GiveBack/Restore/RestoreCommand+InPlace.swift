@@ -67,8 +67,8 @@ extension RestoreDisplay {
     }
   }
 
-  static let inPlace:
-    Report<(changes: InPlaceRestore.Changes, isExact: Bool, isDone: Bool)> = Report(
+  static let inPlace: Report<(changes: InPlaceRestore.Changes, isExact: Bool, isDone: Bool)> =
+    Report(
       "restore", event: "in-place",
       "With --in-place: what is different on the server, before and after it was written."
     ) {

@@ -57,7 +57,10 @@ extension RestorePlan {
     if let newHandle { rows.append(("handle", newHandle.text)) }
     rows += losses.map { ("lacks", $0) }
     rows += oldServersKeys.map {
-      ("old key", "\($0.key) is the old server's (\($0.evidence.rawValue)): --drop-old-keys removes it")
+      (
+        "old key",
+        "\($0.key) is the old server's (\($0.evidence.rawValue)): --drop-old-keys removes it"
+      )
     }
     rows += needs.map { ("needed", $0) }
     let preferences = hasPreferences ? "preferences, " : ""

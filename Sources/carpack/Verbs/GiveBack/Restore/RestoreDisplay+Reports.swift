@@ -85,7 +85,8 @@ extension RestoreDisplay {
   }
 
   static let changes: Report<[String]> = event(
-    "changes", "With `recovery-key add`: what an operation is going to change, if that is agreed to."
+    "changes",
+    "With `recovery-key add`: what an operation is going to change, if that is agreed to."
   ) {
     Field("changes", "what it changes") { $0 }
   }
@@ -169,7 +170,8 @@ extension RestoreDisplay {
 
   static let reports: [ReportDescription] = [
     source.description, server.description, step.description, progress.description,
-    waiting.description, changes.description, operation.description, document.description, warning.description,
+    waiting.description, changes.description, operation.description, document.description,
+    warning.description,
     record.description, plan.description, inPlace.description, finished.description,
   ]
 }
