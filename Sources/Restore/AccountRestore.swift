@@ -304,9 +304,7 @@ package struct AccountRestore {
 
   private mutating func putPreferences(_ target: DestinationServer) async throws -> Outcome? {
     guard journal?.has(.preferences) != true else { return ("", true) }
-    guard let answer = try archived.preferences() else { return nil }
-    var json: [UInt8] = []
-    try archived.readPrivate(answer) { json.append(contentsOf: $0) }
+    guard let json = try archived.ownerAnswer(.preferences) else { return nil }
     do {
       try await target.perform(.putPreferences(json))
       return ("\(json.count) bytes", false)
@@ -374,13 +372,16 @@ package struct AccountRestore {
 }
 
 extension ArchivedSnapshot {
-  /// The settings of the app as the server gave them, as JSON; nil if not all of them are there.
-  func preferences() throws -> [CID]? {
-    let name = OwnerData.preferences.rawValue
-    guard let entry = try privateData()?.entries.first(where: { $0.endpoint == name }),
-      entry.isWhole
+  /// What the server answered for its owner alone, as JSON; nil if not all of it is there.
+  ///
+  /// - Throws: `ArchiveError`, ``SnapshotError`` if the archive cannot be read.
+  func ownerAnswer(_ kind: OwnerData) throws -> [UInt8]? {
+    guard let entry = try privateData()?.entries.first(where: { $0.endpoint == kind.rawValue }),
+      entry.isWhole, let answer = entry.answers.first
     else { return nil }
-    return entry.answers.first
+    var json: [UInt8] = []
+    try readPrivate(answer) { json.append(contentsOf: $0) }
+    return json
   }
 }
 

@@ -194,11 +194,28 @@ package struct InPlaceRestore: Sendable {
       try await server.perform(.applyWrites(writes, of: source.did, after: head))
     } catch let error as XRPCError where error.name == "InvalidSwap" {
       throw RestoreError.writtenMeanwhile
-    } catch let error as XRPCError where [400, 413, 500].contains(error.status) && writes.count > 1
-    {
-      for write in writes { try await send([write]) }
-    } catch let error as XRPCError where [400, 413, 500].contains(error.status) {
-      tell(.warning("\(writes[0].path) was not written: \(error)"))
+    } catch let error as XRPCError where Self.refusals.contains(error.status) {
+      for write in writes { try await sendAlone(write) }
+    }
+  }
+
+  /// The statuses of what a server refuses for its content, or does not have.
+  private static let refusals: Set = [400, 404, 413, 500, 501]
+
+  /// Makes one write by itself, and says if that is refused.
+  private func sendAlone(_ write: XRPCCall.Write) async throws {
+    do {
+      if case .delete(let path) = write {
+        guard let cid = try await RecordRestore.cid(at: path, on: server) else { return }
+        try await server.perform(.deleteRecord(path, of: source.did, expecting: cid))
+      } else {
+        let restore = RecordRestore(repository, to: server, replaces: true)
+        if case .refused(let why) = try await restore.restore(write.path) {
+          tell(.warning("\(write.path) was not written: \(why)"))
+        }
+      }
+    } catch let error as XRPCError where Self.refusals.contains(error.status) {
+      tell(.warning("\(write.path) was not written: \(error)"))
     }
   }
 }

@@ -1,4 +1,5 @@
 internal import ATProtocol
+internal import IPLD
 internal import XRPC
 
 /// A rotation key of an account that is shown to be a server's, and not the owner's.
@@ -9,6 +10,8 @@ package struct OldServersKey: Sendable, Equatable {
   package enum Evidence: String, Sendable {
     /// The server recommends it for the account.
     case recommended = "the server recommends it"
+    /// The server recommended it when the archive was made.
+    case archived = "the server recommended it at the time of the backup"
     /// The operation that put the account on the server brought this key along, and no other.
     case log = "it came into the DID when the account came to the server"
   }
@@ -27,11 +30,30 @@ extension RestorePlan {
     if let client = old.client {
       recommended = try await client.call(.getRecommendedDIDCredentials()).rotationKeys
     }
+    let archived = try archivedCredentials(of: old.url)?.rotationKeys ?? []
     let logged = (try? ServerOrigin(old.url)).map { present.history.rotationKeys(of: $0) } ?? []
     return present.rotationKeys.compactMap { key in
-      recommended.contains(key)
-        ? OldServersKey(key: key, evidence: .recommended)
-        : logged.contains(key) ? OldServersKey(key: key, evidence: .log) : nil
+      let evidence: OldServersKey.Evidence? =
+        if recommended.contains(key) {
+          .recommended
+        } else if archived.contains(key) {
+          .archived
+        } else {
+          logged.contains(key) ? .log : nil
+        }
+      return evidence.map { OldServersKey(key: key, evidence: $0) }
     }
+  }
+
+  /// What a server recommended for the account when its private data was backed up; nil if that is
+  /// not in the archive, or is of another server.
+  private func archivedCredentials(of server: String) throws -> PLCCredentials? {
+    let json = try source.archived.ownerAnswer(.credentials).flatMap {
+      try? DataModelJSON.decode($0)
+    }
+    guard let credentials = json.flatMap({ PLCCredentials($0) }),
+      AccountRestore.isSame(credentials.pds.endpoint, server)
+    else { return nil }
+    return credentials
   }
 }

@@ -1,6 +1,9 @@
 package import ATProtocol
+internal import Archive
+internal import Files
 package import HTTP
 internal import IPLD
+internal import LibC
 package import Snapshots
 internal import XRPC
 
@@ -78,7 +81,7 @@ package struct RestorePlan: Sendable {
     (self.source, self.server, self.options, self.network) = (source, server, options, network)
     let archived = source.archived
     let did = archived.snapshot.did
-    hasPreferences = try archived.preferences() != nil
+    hasPreferences = try archived.ownerAnswer(.preferences) != nil
     if options.asNew {
       (document, present, old, isNamed) = (nil, nil, nil, false)
       handle = archived.snapshot.handle
@@ -135,6 +138,8 @@ package struct RestorePlan: Sendable {
 
   private mutating func countBlobs() throws {
     let limit = server.facts.blobLimit
+    // Those that are kept in files while they are sent, the longest first.
+    var long: [UInt64] = []
     var (upload, unrestored) = ((count: 0, bytes: UInt64(0)), UnrestoredBlobs())
     try source.forEachBlob { entry, state in
       let reason = UnrestoredBlob.Reason(
@@ -144,7 +149,14 @@ package struct RestorePlan: Sendable {
       } else if case .held(let length) = state {
         upload.count += 1
         upload.bytes += length
+        guard length > RequestBody.maximumInMemory else { return }
+        long.insert(length, at: long.partitioningIndex { $0 < length })
+        if long.count > options.connections { long.removeLast() }
       }
+    }
+    let folder = TemporaryFile.defaultFolder
+    if let room = TemporaryFile.room(in: folder), room < long.reduce(0, +) {
+      obstacles.append(BackupError.system("keep blobs in \(folder) while they are sent", ENOSPC))
     }
     (self.upload, self.unrestored) = (upload, unrestored)
   }

@@ -179,7 +179,7 @@ package typealias CodeQuestion = (_ server: String, _ purpose: String) -> Secret
 
 extension RequestBody {
   /// A blob up to this length is held in memory while it is sent.
-  private static let maximumInMemory: UInt64 = 512 << 10
+  static let maximumInMemory: UInt64 = 512 << 10
 
   /// A blob of an archive, to be sent: all of it has been compared with its CID.
   ///

@@ -403,4 +403,18 @@ struct `Keys of a server that an account has left` {
     #expect(dropped.status == 0, "\(dropped.text)\(dropped.errors)")
     #expect(try keys(scene) == [second, own, thirds])
   }
+
+  @Test func `are shown by what the server recommended at the time of the backup`() throws {
+    let scene = try RestoreScene()
+    _ = try scene.addRecoveryKey()
+    try scene.backUp("--login --password-file old --private")
+    scene.old.stop()
+    let line = "--recovery-key recovery.key --email a@example.com --attempts 1"
+    let plan = try scene.restore("\(line) --plan", login: false)
+    #expect(plan.text.contains("recommended it at the time of the backup"), "\(plan.text)")
+    let moved = try scene.restore(
+      "\(line) --drop-old-keys \(RestoreScene.agreed)", login: false)
+    #expect(moved.status == 0, "\(moved.text)\(moved.errors)")
+    #expect(try keys(scene).count == 2)
+  }
 }

@@ -24,6 +24,7 @@ enum ContinuedCommand {
     for code in ["--mail-code", "--auth-factor-token"] { remove(code, hasValue: true, &words) }
     if remove("--invite", hasValue: true, &words) { words += ["--invite", "CODE"] }
     if continuation.staysAtHome {
+      if words.first == "rehearse" { words[0] = "restore" }
       for (name, hasValue) in moving { remove(name, hasValue: hasValue, &words) }
     }
     for (name, value) in continuation.options {

@@ -25,7 +25,7 @@ extension RestoreCommand {
           display.show(changes, isExact: exact, isDone: true)
         }
         return changes.unwritable.isEmpty && changes.missingBlobCount == 0
-          && (plan || changes.areWritten)
+          && (plan || changes.areWritten && (!exact || changes.added.isEmpty))
       }
       if !isWhole { throw ExitStatus.incomplete }
     } catch let error where Failure.isOurs(error) {
