@@ -6,13 +6,15 @@ extension RestoreError: Explained {
   package var explanation: Explanation {
     let status: ExitStatus =
       switch self {
-      case .otherJournal, .busy: .cannotCreate
-      case .livesThere, .newerThere, .strangeKey, .otherServer, .importRefused: .refused
+      case .busy: .cannotCreate
+      case .livesThere, .newerThere, .strangeKey, .otherServer, .importRefused, .accountRefused,
+        .halfMade, .lacks, .notSaved:
+        .refused
       case .cannotVouch, .otherPassword: .loginRefused
       case .needsHandle, .needsEmail, .needsInvite, .needsSigner, .handle: .usage
       case .otherRepository, .notWrittenAgain: .damaged
-      case .missingBlobs, .codeSent: .incomplete
-      case .identityUnchanged, .notActivated: .temporary
+      case .missingBlobs, .codeSent, .unsigned: .incomplete
+      case .identityUnchanged, .notActivated, .silent, .writtenMeanwhile: .temporary
       }
     return (status, hint)
   }
@@ -32,8 +34,8 @@ extension RestoreError: Explained {
   private var hint: String? {
     switch self {
     case .busy: "wait for it to end; then the same command goes on where it stopped"
-    case .otherJournal: "move that file away to begin another restore"
-    case .livesThere: "--blobs-only sends what the server lacks; --record puts single records back"
+    case .livesThere:
+      "--in-place puts the snapshot's records back there; --blobs-only sends what the server lacks"
     case .newerThere:
       "run \"carpack backup\" first, or choose a snapshot with --at: what came later is then left behind"
     case .otherPassword: "give it with --new-password-file"
@@ -50,8 +52,13 @@ extension RestoreError: Explained {
     case .missingBlobs:
       "--accept missing goes on without them; \"carpack fill\" may find them first"
     case .codeSent: "run the same command again with --mail-code CODE"
-    case .identityUnchanged, .notActivated: nil
+    case .identityUnchanged, .notActivated, .silent, .writtenMeanwhile: nil
+    case .notSaved: "run \"carpack backup\" first, so that nothing is lost"
     case .otherServer: "if that is the same server, name it like that with --to"
+    case .accountRefused(_, _, let option): "choose another with \(option)"
+    case .halfMade: "its operator can remove that account; another server takes it with --to"
+    case .lacks: "another server is needed; Docs/RESTORE.md says what each kind of restore takes"
+    case .unsigned: "what the account writes next has the server sign"
     case .strangeKey: "\"carpack recovery-key list\" shows the keys that may change the account"
     }
   }
@@ -75,6 +82,11 @@ extension RestoreError.Obstacle {
       "the old server, which --login is for, does not answer: try again later, or do without it with --abandon-old"
     }
   }
+}
+
+extension RestoreQuestion: Explained {
+  package var explanation: Explanation { (.incomplete, nil) }
+  package var sentence: String { "stopped before a step that needs your word" }
 }
 
 extension PLCSuccessor.Fault: Explained {

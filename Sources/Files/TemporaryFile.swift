@@ -52,6 +52,13 @@ package final class TemporaryFile: @unchecked Sendable {
     return unsafe access("/var/tmp", W_OK) == 0 ? "/var/tmp" : "/tmp"
   }
 
+  /// How many bytes a file may still take in a folder; nil if the system does not say.
+  package static func room(in folder: FilePath) -> UInt64? {
+    var facts = statvfs()
+    guard unsafe statvfs(folder.string, &facts) == 0 else { return nil }
+    return UInt64(facts.f_bavail).multipliedSaturated(by: UInt64(facts.f_frsize))
+  }
+
   /// Appends bytes.
   package func write(_ bytes: Span<UInt8>) throws {
     if bytes.count < 1 << 16 {

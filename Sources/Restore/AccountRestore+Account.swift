@@ -9,56 +9,59 @@ internal import XRPC
 extension AccountRestore {
   private static let createAccount = "com.atproto.server.createAccount"
 
-  /// Logs in on the new server, where there is an account if it was asked for before, and else has
-  /// one made.
-  mutating func account(_ server: RestoreServer) async throws -> (DestinationServer, Outcome) {
-    if journal.hasAskedForAccount || hasMoved, let target = try await logIn(mayBeAbsent: true) {
-      return (target, ("\(did)", true))
-    }
-    guard !hasMoved else { throw RestoreError.livesThere(options.target) }
-    let handle = try await chooseHandle(server)
-    let email = try await chooseEmail()
-    try checkInvite(server)
-    (journal.handle, report.handle) = (handle, handle)
-    let token = try await voucher(for: server)
-    var failure: (any Error)?
+  /// Logs in on the new server, where the account is, and else has it made.
+  mutating func account(_ plan: RestorePlan) async throws -> (DestinationServer, Outcome) {
+    if plan.there.isThere { return (try await logIn(), ("\(did)", true)) }
+    guard let handle = plan.newHandle else { throw RestoreError.needsHandle(on: plan.server.url) }
+    let email = try await email()
+    report.handle = handle
+    let token = try await voucher(for: plan.server)
     var wasDone = false
     do {
       let made = try await create(did, handle, email: email, as: token)
       guard made.did == did else {
         throw RestoreError.cannotVouch(.otherAccountMade(made.did))
       }
-    } catch let error as XRPCError
-      where error.name == "AlreadyExists"
-    {
-      tell(.warning("\(server.url) has an account of this DID already"))
-      (failure, wasDone) = (RestoreError.otherPassword(server.url), true)
+    } catch let error as XRPCError where error.name == "AlreadyExists" {
+      // Either another run has just made it, or the server was stopped while it did.
+      let there = try await ServerStanding(of: did, at: plan.server.url, network)
+      if case .absent = there { throw RestoreError.halfMade(plan.server.url) }
+      wasDone = true
     } catch let error where Self.isUncertain(error) {
-      failure = error
+      // It may be there all the same.
+      let there = try await ServerStanding(of: did, at: plan.server.url, network)
+      guard there.isThere else { throw error }
     }
-    guard let target = try await logIn(mayBeAbsent: failure != nil) else {
-      throw failure
-        ?? RestoreError.cannotVouch(.accountUnknown)
-    }
-    return (target, ("\(handle)", wasDone))
-  }
-
-  func checkInvite(_ server: RestoreServer) throws {
-    if server.facts.isInviteRequired, options.inviteCode == nil {
-      throw RestoreError.needsInvite(server.url)
-    }
+    return (try await logIn(), ("\(handle)", wasDone))
   }
 
   /// Requests an account, once that is noted: from then on it may be there, whatever comes back.
   mutating func create(_ did: DID?, _ handle: Handle, email: String, as token: Secret?)
     async throws -> NewAccount
   {
-    journal.handle = handle
-    journal.hasAskedForAccount = true
-    try journal.save()
-    return try await XRPCClient(service: options.target, network: network).call(
-      .createAccount(
-        did, handle, email: email, options.password, inviteCode: options.inviteCode), as: token)
+    journal?.handle = handle
+    journal?.hasAskedForAccount = true
+    try journal?.save()
+    do {
+      return try await XRPCClient(service: options.target, network: network).call(
+        .createAccount(
+          did, handle, email: email, options.password, inviteCode: options.inviteCode), as: token)
+    } catch let error as XRPCError {
+      guard let option = Self.remedy(error) else { throw error }
+      throw RestoreError.accountRefused(options.target, why: "\(error)", option: option)
+    }
+  }
+
+  /// The option that helps where a server does not make an account; nil if none does.
+  private static func remedy(_ error: XRPCError) -> String? {
+    let message = error.message ?? ""
+    return switch error.name {
+    case "InvalidInviteCode": "--invite"
+    case "InvalidHandle", "HandleNotAvailable": "--handle"
+    case "InvalidRequest" where message.contains("mail"): "--email"
+    case "InvalidRequest" where message.lowercased().contains("handle"): "--handle"
+    default: nil
+    }
   }
 
   static func isUncertain(_ error: any Error) -> Bool {
@@ -69,49 +72,24 @@ extension AccountRestore {
     }
   }
 
-  /// As the account's owner on the new server; nil if there is no such account, and need not be.
-  mutating func logIn(mayBeAbsent: Bool) async throws -> DestinationServer? {
+  /// As the account's owner on the new server, where the account is.
+  mutating func logIn() async throws -> DestinationServer {
     do {
-      let target = try await logIn(as: did.text)
-      report.handle = report.handle ?? journal.handle
+      let handle = report.handle ?? journal?.handle ?? plan?.handle
+      let target = try await logIn(as: did.text, or: handle)
+      report.handle = handle
       return DestinationServer(client: target.client, did: did, tell: tell)
-    } catch let error as XRPCError where mayBeAbsent && [400, 401].contains(error.status) {
-      // The same answer as for a wrong password: making the account tells them apart.
-      return nil
+    } catch let error as XRPCError
+      where [400, 401].contains(error.status) && error.name != "AuthFactorTokenRequired"
+    {
+      throw RestoreError.otherPassword(options.target)
     }
   }
 
-  func logIn(as identifier: String) async throws -> DestinationServer {
+  func logIn(as identifier: String, or handle: Handle? = nil) async throws -> DestinationServer {
     try await DestinationServer.loggedIn(
-      at: options.target, network, as: identifier, (options.password, nil),
+      at: options.target, network, as: identifier, or: handle, (options.password, nil),
       asking: options.asksForCode, tell: tell)
-  }
-
-  // MARK: Names
-
-  private func chooseHandle(_ server: RestoreServer) async throws -> Handle {
-    if let handle = options.handle ?? journal.handle { return handle }
-    guard let present = try await presentHandle() else {
-      throw RestoreError.needsHandle(on: server.url)
-    }
-    if server.facts.userDomains.contains(where: present.text.hasSuffix) { return present }
-    guard try await SourceServer.takesAlong(present, of: did, from: old, network) else {
-      return present
-    }
-    guard let domain = server.facts.userDomains.first else {
-      throw RestoreError.handle(present.text, "\(server.url) gives out no handles")
-    }
-    let label = present.text.prefix { $0 != "." }
-    let text = "\(label)\(domain)"
-    guard 3...18 ~= label.utf8.count else {
-      throw RestoreError.handle(text, "the part before the domain has to have 3 to 18 characters")
-    }
-    let handle: Handle
-    do throws(IdentifierError) { handle = try Handle(text) } catch {
-      throw RestoreError.handle(text, "\(error)")
-    }
-    tell(.warning("the handle \(present) belongs to the old server; the new one will be \(handle)"))
-    return handle
   }
 
   /// The handle that the account goes by.
@@ -119,7 +97,7 @@ extension AccountRestore {
     try await document().handle ?? archived.snapshot.handle
   }
 
-  private func chooseEmail() async throws -> String {
+  private func email() async throws -> String {
     if let email = options.email { return email }
     if let session = old?.client?.session, let email = try await session.email() { return email }
     throw RestoreError.needsEmail(isNew: false)
@@ -133,43 +111,25 @@ extension AccountRestore {
       return try await client.call(
         .getServiceAuth(for: server.facts.did, method: Self.createAccount))
     }
-    let key = try await ownSigningKey()
-    let now = Int((UnixTime(options.now())?.microseconds ?? 0) / 1_000_000)
+    let key: PrivateKey
+    if let given = options.signingKey {
+      key = given
+    } else {
+      key = try await nameOwnSigningKey()
+    }
+    // Others' clocks decide whether it is over, and the own one may be wrong.
+    let now =
+      did.method == "plc"
+      ? try await present().time : UnixTime(options.now()) ?? .init(microseconds: 0)
     return Secret(
       try ServiceToken.make(
-        account: did, audience: server.facts.did, method: Self.createAccount, now: now, key: key))
-  }
-
-  /// The key that the DID names, in the owner's hands: the one given, or one that the DID is made
-  /// to name.
-  private mutating func ownSigningKey() async throws -> PrivateKey {
-    let document = try await document()
-    if let key = options.signingKey {
-      guard document.signingKey == key.verificationKey else {
-        throw RestoreError.strangeKey
-      }
-      return key
-    }
-    guard did.method == "plc" else {
-      throw RestoreError.cannotVouch(.noKeyInDocument)
-    }
-    let isOldThere = old?.standing.isThere == true
-    guard options.recoveryKey != nil else {
-      throw RestoreError.cannotVouch(isOldThere ? .noLogin : .oldServerGone)
-    }
-    guard !options.isRehearsal else { throw RestoreError.cannotVouch(.rehearsal) }
-    if let old, isOldThere, !options.abandonsOld {
-      throw RestoreError.cannotVouch(.oldServerAnswers(old.url))
-    }
-    guard options.oldPassword == nil || options.abandonsOld else {
-      throw RestoreError.cannotVouch(.oldServerSilent)
-    }
-    return try await nameOwnSigningKey()
+        account: did, audience: server.facts.did, method: Self.createAccount,
+        now: Int(now.microseconds / 1_000_000), key: key))
   }
 
   /// Has the DID name a key of the owner's own, which is in a file before anything is sent.
   private mutating func nameOwnSigningKey() async throws -> PrivateKey {
-    let path = Self.keyPath(of: archive)
+    let path = keyPath
     let passphrase = options.passphrase.map { Array($0.text.utf8) }
     let key: PrivateKey
     if let pem = try AtomicFile.read(path) {
@@ -197,19 +157,16 @@ extension AccountRestore {
 /// It has no followers, and what others wrote in answer still names the old account.
 extension AccountRestore {
   /// Makes the account, or continues with it.
-  mutating func newAccount(_ server: RestoreServer) async throws -> (DestinationServer, Outcome) {
-    if journal.hasAskedForAccount, let handle = journal.handle {
+  mutating func newAccount(_ plan: RestorePlan) async throws -> (DestinationServer, Outcome) {
+    if journal?.hasAskedForAccount == true, let handle = journal?.handle {
       do {
         return try await known(logIn(as: handle.text), handle, wasDone: true)
       } catch let error as XRPCError where [400, 401].contains(error.status) {
         // It was not made.
       }
     }
-    guard let handle = options.handle ?? journal.handle else {
-      throw RestoreError.needsHandle(on: nil)
-    }
+    guard let handle = plan.newHandle else { throw RestoreError.needsHandle(on: nil) }
     guard let email = options.email else { throw RestoreError.needsEmail(isNew: true) }
-    try checkInvite(server)
     do {
       _ = try await create(nil, handle, email: email, as: nil)
     } catch let error where Self.isUncertain(error) {
@@ -222,7 +179,7 @@ extension AccountRestore {
   private mutating func known(
     _ target: DestinationServer, _ handle: Handle, wasDone: Bool
   ) -> (DestinationServer, Outcome) {
-    journal.newDID = target.did
+    journal?.newDID = target.did
     (report.handle, report.newDID) = (handle, target.did)
     return (target, ("\(handle), \(target.did)", wasDone))
   }

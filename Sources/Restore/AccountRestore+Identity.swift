@@ -20,30 +20,38 @@ extension AccountRestore {
     }
     let present = try await present()
     let state = present.state
+    let owners = owners(in: state)
+    // A key of both servers stays.
+    let dropped =
+      options.dropsOldKeys
+      ? oldServersKeys.subtracting(credentials.rotationKeys).subtracting(owners) : []
     if state.pds == credentials.pds.endpoint, state.signingKey == credentials.signingKey,
-      credentials.rotationKeys.allSatisfy(state.rotationKeys.contains)
+      credentials.rotationKeys.allSatisfy(state.rotationKeys.contains),
+      dropped.isDisjoint(with: state.rotationKeys)
     {
       return ((present.log.entries.last?.cid).map { "\($0)" } ?? "", true)
     }
     // The name that the account loses, if it gets another.
     let name = try await presentHandle().map { "at://" + $0.text }
-    let wanted = try await state.moved(
-      to: credentials, owners: owners(in: state), givingUp: name == credentials.handle ? nil : name)
+    var wanted = state.moved(
+      to: credentials, owners: owners, givingUp: name == credentials.handle ? nil : name)
+    wanted.rotationKeys.removeAll(where: dropped.contains)
     return try await change(present, to: wanted, for: .identity, through: target.client)
   }
 
+  /// The rotation keys that are shown to be the old server's.
+  private var oldServersKeys: Set<String> { Set(plan?.oldServersKeys.map(\.key) ?? []) }
+
   /// The rotation keys that are the owner's: those that the old server does not claim for itself,
-  /// or, where it cannot be asked, the one given and all above it.
-  private func owners(in state: PLCState) async throws -> Set<String> {
+  /// or, where it cannot be asked, the one given and all above it; none that is shown to be the old
+  /// server's.
+  private func owners(in state: PLCState) -> Set<String> {
     let keys = state.rotationKeys
-    if let client = old?.client {
-      let servers = try await client.call(.getRecommendedDIDCredentials()).rotationKeys
-      return Set(keys).subtracting(servers)
-    }
+    if old?.client != nil { return Set(keys).subtracting(oldServersKeys) }
     guard let key = options.recoveryKey?.verificationKey.didKey,
       let place = keys.firstIndex(of: key)
     else { return [] }
-    return Set(keys[...place])
+    return Set(keys[...place]).subtracting(oldServersKeys).union([key])
   }
 
   /// Changes the account by one operation, which is shown, asked about, and sent once: the one that
@@ -62,7 +70,7 @@ extension AccountRestore {
       operation = try await signed(state, after: present)
     }
     tell(.operation(operation, from: present.state, to: state))
-    try journal.keep(operation.operation, for: step)
+    try journal?.keep(operation.operation, for: step)
     if let dryRun = options.dryRun {
       try dryRun(operation)
       throw RestoreQuestion.identity
@@ -75,7 +83,7 @@ extension AccountRestore {
   private func kept(
     for step: RestoreStep, saying state: PLCState, after present: PLCUpdate
   ) -> PLCSuccessor? {
-    guard let kept = journal.operation(for: step) else { return nil }
+    guard let kept = journal?.operation(for: step) else { return nil }
     do { return try present.check(kept, says: state) } catch {
       // Another one is signed in its place.
       return nil
@@ -166,7 +174,7 @@ extension AccountRestore {
   /// Has the old server speak for the account no more, if that is wanted and possible.
   func deactivateOld() async throws -> Outcome? {
     // The DID does not name the key that vouched any more.
-    try AtomicFile.remove(Self.keyPath(of: archive))
+    try AtomicFile.remove(keyPath)
     guard options.deactivatesOld else { return nil }
     guard let client = old?.client else {
       tell(.warning("the old server is not asked to deactivate the account: there is no login"))
@@ -175,7 +183,7 @@ extension AccountRestore {
     try ask(.deactivation)
     if let time = options.deleteOldAfter { try ask(.deletion(after: time)) }
     try await client.perform(.deactivateAccount(deleteAfter: options.deleteOldAfter))
-    if let old, case .active = try await SourceServer.standing(of: did, at: old.url, network) {
+    if let old, case .active = try await ServerStanding(of: did, at: old.url, network) {
       tell(.warning("\(old.url) goes on showing the account, though it was told not to"))
       return nil
     }

@@ -13,13 +13,15 @@ internal import XRPC
 ///
 /// ```
 /// server ─► [signing key] ─► account ─► repository ─► blobs ─► comparison ─► preferences
-///        ─► identity ─► activation ─► [deactivation of the old]
+///        ─► identity ─► activation ─► [deactivation of the old] ─► proof
 /// ```
-/// 1. The old server and the DID are not changed before the new server has everything that it is
+/// 1. Nothing is changed before everything was asked that can be asked: ``RestorePlan``.
+/// 2. The old server and the DID are not changed before the new server has everything that it is
 ///    going to have. Where the old server is gone, the DID first names a key of the owner's own: no
 ///    server takes an account without a word of its key or its server.
-/// 2. What is irreversible is in the journal before it is sent, and is asked about at the directory
+/// 3. What is irreversible is in the journal before it is sent, and is asked about at the directory
 ///    before it is sent again.
+/// 4. Where things are at the end is asked, and not remembered: ``RestoreSituation``.
 package struct AccountRestore {
   let archived: ArchivedSnapshot
   let options: RestoreOptions
@@ -27,14 +29,14 @@ package struct AccountRestore {
   let did: DID
   let archive: FilePath
   let tell: @Sendable (RestoreEvent) -> Void
-  var journal: RestoreJournal
-  var old: SourceServer?
-  /// Whether the DID named the new server when this began.
-  private(set) var hasMoved = false
+  /// What was done before; there is none where only blobs are sent.
+  var journal: RestoreJournal?
+  /// What was found out before anything was changed; nil where only blobs are sent.
+  private(set) var plan: RestorePlan?
   /// The new server, asked as the owner.
   private var target: DestinationServer?
   /// Whether the account was used there since an earlier run, so that nothing of it is replaced.
-  private var isInUse = false
+  private(set) var isInUse = false
   /// The result, so far.
   package internal(set) var report = RestoreReport()
 
@@ -46,37 +48,17 @@ package struct AccountRestore {
   ///   - options: how.
   ///   - network: the way to servers.
   ///   - tell: called with what happens.
-  /// - Throws: ``RestoreError/otherJournal(_:_:)``; ``BackupError``.
   package init(
     _ archived: ArchivedSnapshot, in archive: FilePath, _ options: RestoreOptions,
     network: Network, tell: @escaping @Sendable (RestoreEvent) -> Void
-  ) throws {
+  ) {
     (self.archived, self.archive, self.options) = (archived, archive, options)
     (self.network, self.tell) = (network, tell)
     did = archived.snapshot.did
-    let path = Self.journalPath(of: archive)
-    let (manifest, commit) = (archived.cid, archived.snapshot.commit)
-    if !options.sendsBlobsOnly, var found = try RestoreJournal(at: path) {
-      guard found.did == did, found.to == options.target else {
-        throw RestoreError.otherJournal(path.string, found.to)
-      }
-      found.begin(manifest: manifest, commit: commit)
-      journal = found
-    } else {
-      journal = RestoreJournal(
-        path: path, did: did, from: nil, to: options.target, manifest: manifest, commit: commit)
-    }
   }
 
-  /// The journal of an archive's restore.
-  package static func journalPath(of archive: FilePath) -> FilePath {
-    FileNaming.beside(archive, ".restore.json")
-  }
-
-  /// The key with which the owner vouches where the old server is gone.
-  static func keyPath(of archive: FilePath) -> FilePath {
-    FileNaming.beside(archive, ".restore-key.pem")
-  }
+  /// The server that the account leaves; nil if none is known.
+  var old: SourceServer? { plan?.old }
 
   // MARK: The steps
 
@@ -95,7 +77,21 @@ package struct AccountRestore {
       }
     } catch let question as RestoreQuestion {
       report.stoppedBefore = question
+    } catch {
+      report.situation = await situation()
+      throw error
     }
+    report.situation = await situation()
+  }
+
+  /// Where things are; nil if only blobs were sent, or a signal has come.
+  private func situation() async -> RestoreSituation? {
+    guard !options.sendsBlobsOnly else { return nil }
+    let key = journal?.operation(for: .signingKey)?["verificationMethods"]?[
+      PLCState.signingKeyName]?.string
+    return await RestoreSituation.observed(
+      report.newDID ?? did, new: options.target, old: options.asNew ? nil : report.oldServer,
+      ownKey: key.map { ($0, keyPath.string) }, network)
   }
 
   /// The result of a step: what was answered, and whether it had been done before.
@@ -106,10 +102,10 @@ package struct AccountRestore {
   /// ``RestoreStep/signingKey`` is a part of ``RestoreStep/account``, where nothing else vouches.
   private var steps: [RestoreStep] {
     if options.sendsBlobsOnly { return [.server, .blobs, .comparison] }
-    if options.asNew { return [.server, .account, .repository, .blobs, .preferences, .comparison] }
     let undoable: [RestoreStep] = [.server, .account, .repository, .blobs, .comparison]
-    return options.isRehearsal
-      ? undoable : undoable + [.preferences, .identity, .activation, .deactivation]
+    if options.isRehearsal { return undoable }
+    return undoable + [.preferences]
+      + (options.asNew ? [.proof] : [.identity, .activation, .deactivation, .proof])
   }
 
   /// Takes a step, or finds that it was taken; nil for one that there is no need for, or that is
@@ -117,14 +113,15 @@ package struct AccountRestore {
   private mutating func outcome(of step: RestoreStep) async throws -> Outcome? {
     switch step {
     case .server:
-      try await findServers()
+      try await options.sendsBlobsOnly ? findHome() : ask()
       return nil
     case .account:
-      let server = try have(report.server)
+      let plan = try have(plan)
       let (made, outcome) =
-        options.asNew ? try await newAccount(server) : try await account(server)
+        options.asNew ? try await newAccount(plan) : try await account(plan)
       target = made
-      isInUse = options.asNew ? journal.has(.comparison) : try await isActive(on: made)
+      isInUse =
+        options.asNew ? journal?.has(.comparison) == true : try await isActive(on: made, plan)
       return outcome
     case .repository where isInUse, .blobs where isInUse, .comparison where isInUse:
       return options.asNew ? ("", true) : nil
@@ -144,6 +141,7 @@ package struct AccountRestore {
       try await checkOldServer()
       return try await moveIdentity(target)
     case .activation: return try await activate(target)
+    case .proof: return try await prove(target)
     default: return try await deactivateOld()
     }
   }
@@ -152,11 +150,14 @@ package struct AccountRestore {
   ///
   /// - Throws: ``RestoreError/livesThere(_:)`` for one that is there for another reason, and may
   ///   have more than the archive: nothing of it is replaced.
-  private func isActive(on target: DestinationServer) async throws -> Bool {
+  private func isActive(on target: DestinationServer, _ plan: RestorePlan) async throws -> Bool {
     let status = try await target.call(.checkAccountStatus())
     let isActive = status.isActivated == true
-    let isOurs = journal.has(.repository) || status.commit == archived.snapshot.commit
-    guard isOurs || !isActive && !hasMoved, !isActive || !options.isRehearsal else {
+    let isOurs = journal?.has(.repository) == true || status.commit == archived.snapshot.commit
+    // One that the DID names may be there because its owner has deactivated it, with records of its
+    // own; or it was just made.
+    let isFree = !isActive && (!plan.isNamed || status.records == 0)
+    guard isOurs || isFree, !isActive || !options.isRehearsal else {
       throw RestoreError.livesThere(options.target)
     }
     return isActive
@@ -182,66 +183,50 @@ package struct AccountRestore {
     for oddity in source.oddities { tell(.warning(oddity)) }
   }
 
-  /// Finds out where the account is now, and whether that server is there.
-  private mutating func findOldServer() async throws {
-    let present: String?
-    do {
-      present = try await IdentityResolver(network: network).resolve(
-        .did(did), confirmingHandle: false
-      ).document.pds
-    } catch let error as IdentityError where error.kind == .unavailable && did.method == "web" {
-      present = nil
-      tell(.warning("\(error)"))
-    }
-    if let present, !Self.isSame(present, options.target) { journal.from = present }
-    report.oldServer = journal.from
-    hasMoved = present.map { Self.isSame($0, options.target) } ?? false
-    guard let from = journal.from else { return }
-    let old = try await SourceServer(from, of: did, network, options)
-    self.old = old
-    report.isOldThere = old.standing.isThere
-    switch old.standing {
-    case .active(let rev, let head): try checkIsNewest(rev, head)
-    case .inactive(let why): tell(.warning("\(from): \(why)"))
-    case .gone(let why): tell(.warning("\(from) does not have the account any more: \(why)"))
-    case .silent(let why): tell(.warning("\(from) does not answer: \(why)"))
-    }
+  /// Finds the account's own server, and asks what it is like.
+  private mutating func findHome() async throws {
+    let home = try await DestinationServer.home(
+      of: did, network, (options.password, options.authFactorToken), asking: options.asksForCode,
+      tell: tell)
+    target = home
+    let server = (url: home.client.service, facts: try await home.call(.describeServer()))
+    report.server = server
+    tell(.server(server))
   }
 
-  /// Makes sure that nothing was written on the old server since the snapshot, which would be left
-  /// behind.
-  private func checkIsNewest(_ rev: TID, _ head: CID) throws {
-    guard !hasMoved, !options.acceptsOlder, !options.isRehearsal,
+  /// Asks both servers and the directory everything that can be asked, and changes nothing.
+  private mutating func ask() async throws {
+    let server = try await RestorePlan.server(at: options.target, network)
+    report.server = server
+    tell(.server(server))
+    let journal = try RestoreJournal.of(archive, archived, to: server)
+    self.journal = journal
+    let plan = try await RestorePlan(
+      have(report.source), to: server, options, handle: journal.handle, network: network
+    ) { tell(.warning($0)) }
+    self.plan = plan
+    self.journal?.from = plan.old?.url ?? journal.from
+    report.oldServer = plan.old?.url
+    if let old = plan.old, !old.standing.isActive {
+      tell(.warning("\(old.url) \(old.standing.sentence)"))
+    }
+    report.losses = plan.losses
+    if let obstacle = plan.obstacles.first {
+      if case RestoreError.missingBlobs = obstacle { report.unrestored = plan.unrestored }
+      throw obstacle
+    }
+    // It changes nothing, and is not noted: a restore that does not begin leaves no journal.
+    report.steps.append(.server)
+  }
+
+  /// Makes sure once more, before the identity is moved, that nothing was written on the old server
+  /// since the snapshot: sending may have taken days.
+  private func checkOldServer() async throws {
+    guard let old, plan?.isNamed == false, !options.acceptsOlder,
+      case .active(let rev, let head) = try await ServerStanding(of: did, at: old.url, network),
       head != archived.snapshot.commit, archived.snapshot.rev.map({ $0 < rev }) ?? true
     else { return }
     throw RestoreError.newerThere(rev.text)
-  }
-
-  /// The same, once more before the identity is moved: sending may have taken days.
-  private func checkOldServer() async throws {
-    guard let old, !hasMoved,
-      case .active(let rev, let head) = try await SourceServer.standing(
-        of: did, at: old.url, network)
-    else { return }
-    try checkIsNewest(rev, head)
-  }
-
-  /// Finds the server that the account is on, and asks the one that it is restored to what it is
-  /// like.
-  private mutating func findServers() async throws {
-    if options.sendsBlobsOnly {
-      target = try await DestinationServer.home(
-        of: did, network, (options.password, options.authFactorToken), asking: options.asksForCode,
-        tell: tell)
-    } else if !options.asNew {
-      try await findOldServer()
-    }
-    let client = XRPCClient(service: target?.client.service ?? options.target, network: network)
-    let server = (url: client.service, facts: try await client.call(.describeServer()))
-    report.server = server
-    tell(.server(server))
-    // It changes nothing, and is not noted: a restore that does not begin leaves no journal.
-    if !options.sendsBlobsOnly { report.steps.append(.server) }
   }
 
   // MARK: The repository and what belongs to it
@@ -296,39 +281,37 @@ package struct AccountRestore {
     report.areRecordsEqual = true
     guard options.comparesBlobs else { return ("records equal, blobs not read back", false) }
     let known = Set(report.unrestored.first.map(\.cid))
-    let comparedBefore = journal.comparedCount
+    let comparedBefore = journal?.comparedCount ?? 0
     let (equalCount, differing) = try await blobs(on: target).compare(
       except: known, from: comparedBefore
     ) { count in
-      journal.comparedCount = count
-      try journal.save()
+      journal?.comparedCount = count
+      try journal?.save()
     }
     report.equalBlobs = equalCount + comparedBefore
     report.unrestored += differing
     // The next run compares all of them again: a server may lose blobs in the meantime.
-    journal.comparedCount = 0
+    journal?.comparedCount = 0
     return ("records equal, \(report.equalBlobs) blobs equal, \(differing.count) not", false)
   }
 
   /// Stops before anything else is changed if the new server lacks what it should have.
   private func checkMissing() throws {
     let missing = report.unrestored.count - report.unrestored.acceptedCount
-    guard missing > 0, !options.acceptsMissing, !options.isRehearsal, !journal.has(.identity) else {
-      return
-    }
+    guard missing > 0, !options.acceptsMissing, plan?.isNamed == false else { return }
     throw RestoreError.missingBlobs(missing)
   }
 
-  private func putPreferences(_ target: DestinationServer) async throws -> Outcome? {
-    guard !journal.has(.preferences) else { return ("", true) }
-    guard let answer = try archived.preferences() else { return nil }
-    var json: [UInt8] = []
-    try archived.readPrivate(answer) { json.append(contentsOf: $0) }
+  private mutating func putPreferences(_ target: DestinationServer) async throws -> Outcome? {
+    guard journal?.has(.preferences) != true else { return ("", true) }
+    guard let json = try archived.ownerAnswer(.preferences) else { return nil }
     do {
       try await target.perform(.putPreferences(json))
       return ("\(json.count) bytes", false)
-    } catch let error as XRPCError where !error.isTransient && error.status != 401 {
-      tell(.warning("the preferences were refused: \(error)"))
+    } catch let error as XRPCError where error.status != 401 {
+      // Another server than this one may keep them, and be away: that holds nothing else up.
+      report.losses.append("the preferences, which the new server did not take: \(error)")
+      report.hasAllPreferences = false
       return nil
     }
   }
@@ -348,6 +331,16 @@ package struct AccountRestore {
     if !options.agrees(question) { throw question }
   }
 
+  /// The file with the key with which the owner vouches where the old server is gone.
+  ///
+  /// It is the account's, whichever server it is restored to.
+  var keyPath: FilePath {
+    let earlier = FileNaming.beside(archive, ".restore-key.pem")
+    // Version 0.1 had one for the archive.
+    return AtomicFile.isTaken(earlier)
+      ? earlier : FileNaming.beside(archive, ".\(did.methodSpecificID).restore-key.pem")
+  }
+
   /// The account as the PLC directory has it.
   func present() async throws -> PLCUpdate {
     try await PLCUpdate(of: did, network: network, now: options.now)
@@ -361,8 +354,9 @@ package struct AccountRestore {
   /// Notes that a step is done.
   mutating func finish(_ step: RestoreStep, _ outcome: Outcome) throws {
     if !report.steps.contains(step) { report.steps.append(step) }
-    if !options.sendsBlobsOnly, !outcome.wasDone || !journal.has(step) {
-      try journal.note(step, outcome.answer, at: options.now())
+    if let journal, !outcome.wasDone || !journal.has(step) {
+      let now = options.now()
+      try self.journal?.note(step, outcome.answer, at: now)
     }
     tell(.step(step, outcome.answer, wasDone: outcome.wasDone))
   }
@@ -378,13 +372,16 @@ package struct AccountRestore {
 }
 
 extension ArchivedSnapshot {
-  /// The settings of the app as the server gave them, as JSON; nil if not all of them are there.
-  func preferences() throws -> [CID]? {
-    let name = OwnerData.preferences.rawValue
-    guard let entry = try privateData()?.entries.first(where: { $0.endpoint == name }),
-      entry.isWhole
+  /// What the server answered for its owner alone, as JSON; nil if not all of it is there.
+  ///
+  /// - Throws: `ArchiveError`, ``SnapshotError`` if the archive cannot be read.
+  func ownerAnswer(_ kind: OwnerData) throws -> [UInt8]? {
+    guard let entry = try privateData()?.entries.first(where: { $0.endpoint == kind.rawValue }),
+      entry.isWhole, let answer = entry.answers.first
     else { return nil }
-    return entry.answers.first
+    var json: [UInt8] = []
+    try readPrivate(answer) { json.append(contentsOf: $0) }
+    return json
   }
 }
 

@@ -2,6 +2,7 @@ package import ATProtocol
 internal import Files
 package import HTTP
 internal import IPLD
+package import SystemPackage
 internal import XRPC
 
 /// An account as the PLC directory has it now, and changes of that, each sent once.
@@ -12,12 +13,15 @@ internal import XRPC
 package struct PLCUpdate: Sendable {
   /// The account.
   package let did: DID
-  /// Its history, checked.
+  /// Its log, checked.
   let log: PLCLog
+  /// What the log proves.
+  let history: PLCHistory
   /// Its state.
   let state: PLCState
+  /// The time by the directory's clock, or by the own one if that does not say.
+  let time: UnixTime
   private let network: Network
-  private let now: @Sendable () -> String
   private var directory: PLCDirectory { PLCDirectory(network: network) }
 
   /// How often the directory is asked for what it was told, and how long it is waited between, in
@@ -29,27 +33,20 @@ package struct PLCUpdate: Sendable {
   /// - Parameters:
   ///   - did: the account.
   ///   - network: the way to servers and the directory.
-  ///   - now: the moment, in RFC 3339 and UTC.
-  /// - Throws: as ``log(of:_:)`` does; `PLCSuccessor.Fault` for an account that was given up.
-  package init(of did: DID, network: Network, now: @escaping @Sendable () -> String) async throws {
-    (self.did, self.network, self.now) = (did, network, now)
-    log = try await Self.log(of: did, network)
-    guard let state = log.state else { throw PLCSuccessor.Fault.ended }
-    self.state = state
-  }
-
-  /// An account's history, checked.
-  ///
-  /// - Throws: `IdentityError` for an account without one; ``BackupError/notGenuine(_:)`` for one
-  ///   that does not hold.
-  static func log(of did: DID, _ network: Network) async throws -> PLCLog {
-    let log = try await PLCDirectory(network: network).log(of: did)
+  ///   - now: the time by the own clock, in RFC 3339 and UTC.
+  /// - Throws: `IdentityError` for an account without a log; ``BackupError/notGenuine(_:)`` for a
+  ///   log that does not hold; `PLCSuccessor.Fault` for an account that was given up.
+  package init(of did: DID, network: Network, now: @Sendable () -> String) async throws {
+    (self.did, self.network) = (did, network)
+    let (log, time) = try await PLCDirectory(network: network).log(of: did)
     do throws(PLCFault) {
-      _ = try PLCHistory(validating: log, of: did)
+      history = try PLCHistory(validating: log, of: did)
     } catch {
       throw BackupError.notGenuine("the PLC log of \(did) does not hold: \(error)")
     }
-    return log
+    guard let state = log.state else { throw PLCSuccessor.Fault.ended }
+    (self.log, self.state) = (log, state)
+    self.time = time ?? UnixTime(now()) ?? UnixTime(microseconds: .max)
   }
 
   /// An operation signed here.
@@ -86,8 +83,6 @@ package struct PLCUpdate: Sendable {
     try PLCSuccessor(checking: operation, state, after: log, of: did, now: time)
   }
 
-  private var time: UnixTime { UnixTime(now()) ?? UnixTime(microseconds: .max) }
-
   /// Sends an operation, and finds out from the directory whether it counts.
   ///
   /// - Parameter server: the server that hands it to the directory; nil to do that here.
@@ -108,7 +103,7 @@ package struct PLCUpdate: Sendable {
     for round in 0..<Self.patience {
       if round > 0 { try await Task.sleep(for: .seconds(Self.interval)) }
       do {
-        let entries = try await directory.log(of: did).entries
+        let entries = try await directory.log(of: did).log.entries
         if entries.contains(where: { $0.cid == operation.cid && !$0.isNullified }) { return }
       } catch let error as IdentityError where error.kind == .temporary {
         failure = failure ?? error
@@ -156,22 +151,50 @@ extension PLCUpdate {
 
   /// Puts a key in front of all others, so that it outranks those of every server.
   ///
+  /// It is agreed to before it is signed, for signing uses up the code that came by mail; and what
+  /// is signed is in a file until the directory has it.
+  ///
   /// - Parameters:
   ///   - key: the key, which its owner has in a file by now.
+  ///   - file: where the signed operation is kept until it is sent.
   ///   - sign: has an operation signed that says so.
-  ///   - show: is shown the operation before it is sent; false keeps it from being sent.
-  /// - Returns: Whether it was sent.
-  /// - Throws: what `sign` and `show` throw, ``RestoreError``; what the directory throws.
+  ///   - show: called with what is going to happen.
+  ///   - agrees: asks whether it may.
+  /// - Throws: ``RestoreQuestion/identity`` if it may not; what `sign` throws, ``RestoreError``;
+  ///   what the directory throws.
   package func add(
-    _ key: VerificationKey, signedBy sign: (PLCState) async throws -> PLCSuccessor,
-    show: (RestoreEvent) throws -> Bool
-  ) async throws -> Bool {
+    _ key: VerificationKey, keeping file: FilePath,
+    signedBy sign: (PLCState) async throws -> PLCSuccessor, show: (RestoreEvent) -> Void,
+    agrees: (RestoreQuestion) -> Bool
+  ) async throws {
     var wanted = state
     wanted.rotationKeys.removeAll { $0 == key.didKey }
     wanted.rotationKeys.insert(key.didKey, at: 0)
-    let operation = try await sign(wanted)
-    guard try show(.operation(operation, from: state, to: wanted)) else { return false }
+    guard wanted.rotationKeys.count <= PLCSuccessor.maximumItems else {
+      throw PLCSuccessor.Fault.tooMany("rotation keys")
+    }
+    try history.checkPace(time)
+    show(.changes(from: state, to: wanted))
+    guard agrees(.identity) else { throw RestoreQuestion.identity }
+    let operation: PLCSuccessor
+    if let kept = try kept(in: file, saying: wanted) {
+      operation = kept
+    } else {
+      operation = try await sign(wanted)
+      let text = DataModelJSON.encode(operation.operation)
+      try AtomicFile.save(to: file, replacing: true, isPrivate: true) { try $0(text.span) }
+    }
+    show(.operation(operation, from: state, to: wanted))
     try await send(operation)
-    return true
+    try AtomicFile.remove(file)
+  }
+
+  /// The operation that an earlier run has kept; nil if there is none that can be sent now.
+  private func kept(in file: FilePath, saying state: PLCState) throws -> PLCSuccessor? {
+    guard let bytes = try AtomicFile.read(file) else { return nil }
+    do { return try check(DataModelJSON.decode(bytes), says: state) } catch {
+      // Another one is signed in its place.
+      return nil
+    }
   }
 }

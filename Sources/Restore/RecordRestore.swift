@@ -123,8 +123,12 @@ package struct RecordRestore {
     return refs
   }
 
-  /// The CID of the record that the server has there.
   func cid(at path: RecordPath) async throws -> CID? {
+    try await Self.cid(at: path, on: server)
+  }
+
+  /// The CID of the record that a server has there; nil if it has none.
+  static func cid(at path: RecordPath, on server: DestinationServer) async throws -> CID? {
     do {
       return try await server.call(.getRecord(path, of: server.did))
     } catch let error as XRPCError

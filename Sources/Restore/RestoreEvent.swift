@@ -17,6 +17,8 @@ package enum RestoreEvent: Sendable {
   case waiting(seconds: Double, why: String)
   /// This operation is going to be sent to the directory: what the account is, and what it is to be.
   case operation(PLCSuccessor, from: PLCState, to: PLCState)
+  /// An operation is going to be signed: what the account is, and what it is to be.
+  case changes(from: PLCState, to: PLCState)
   /// A document is to be published, for an account whose DID is no `did:plc`.
   case document(JSON: String, url: String)
   /// The server believes to have so many blobs that it has not: it would take them again if so many
@@ -35,8 +37,12 @@ package enum RestoreQuestion: Error {
   case identity
   /// May the new server speak for the account?
   case activation
+  /// May so many records be written, and so many deleted, to put an older state back?
+  case writing(Int, deleting: Int)
   /// May so many records be deleted and written again?
   case rewriting(records: Int)
+  /// May a record be written and deleted again, so that the new server signs the repository?
+  case signing
   /// May the account be deactivated on the old server?
   case deactivation
   /// May the old server delete the account from this time on?
@@ -51,8 +57,10 @@ package struct RestoreReport: Sendable {
   package var server: RestoreServer?
   /// The old server; nil if none is known.
   package var oldServer: String?
-  /// Whether the old server answers and has the account.
-  package var isOldThere = false
+  /// Where things are at the end; nil if that was not asked, because a signal ended it.
+  package internal(set) var situation: RestoreSituation?
+  /// What the account lacks, or is going to lack, in sentences.
+  package internal(set) var losses: [String] = []
   /// The handle on the new server.
   package var handle: Handle?
   /// The new account, where one was made of the archive.
@@ -67,6 +75,8 @@ package struct RestoreReport: Sendable {
   package var equalBlobs = 0
   /// The blobs that are not there, or not as they should be.
   package var unrestored = UnrestoredBlobs()
+  /// Whether the new server has the preferences that the archive has.
+  package internal(set) var hasAllPreferences = true
   /// Whether all records were found to be as in the archive.
   package var areRecordsEqual: Bool?
   /// What stopped it before its end: a question that was not agreed to.
@@ -81,9 +91,7 @@ package struct RestoreReport: Sendable {
 
 /// What keeps a restore from going on, beside what servers and archives say by themselves.
 package enum RestoreError: Error {
-  /// The journal beside the archive is of another restore: its path, and where that goes.
-  case otherJournal(String, String)
-  /// Another run restores from the archive: the path of its journal.
+  /// Another run restores the account to the server: the path of its journal.
   case busy(String)
   /// The account is on this server already.
   case livesThere(String)
@@ -118,8 +126,22 @@ package enum RestoreError: Error {
   case identityUnchanged(String)
   /// The signing key given is not the one that the DID names.
   case strangeKey
-  /// The new server wants the DID to name another server than the one that was asked for.
+  /// The new server calls itself otherwise than it was asked for.
   case otherServer(String, asked: String)
+  /// The new server does not make the account: why, and which option helps.
+  case accountRefused(String, why: String, option: String)
+  /// The new server was stopped while it made the account, and neither has it nor makes it again.
+  case halfMade(String)
+  /// The new server lacks methods that are needed.
+  case lacks(String, [String])
+  /// The new server does not say whether it has the account: why.
+  case silent(String, String)
+  /// The new server gives out a commit that is not signed with the account's key.
+  case unsigned(String)
+  /// The archive lacks what the account's server has, which would be lost: the revision there.
+  case notSaved(String)
+  /// The account was written to while an older state was put back.
+  case writtenMeanwhile
   /// The new server does not find the DID's document in order.
   case notActivated(String)
 
@@ -169,4 +191,6 @@ package enum RestoreStep: String, CaseIterable, Sendable {
   case activation
   /// The old server does no more.
   case deactivation
+  /// What the new server gives out was checked as a backup of it would be.
+  case proof
 }

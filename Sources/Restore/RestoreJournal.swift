@@ -2,14 +2,19 @@ internal import ATProtocol
 internal import Archive
 internal import Files
 internal import IPLD
+internal import LibC
+internal import Snapshots
 internal import SystemPackage
 internal import XRPC
 
 /// The journal of a restore, `NAME.restore.json` beside the archive: what was done and what was
 /// answered, so that the same command goes on, and a person can see where it stands.
 ///
+/// It belongs to an account and a server, which is known by its DID. Where the file is of another
+/// restore, the journal is in `NAME.2.restore.json`, and so on.
+///
 /// ```
-/// {"carpackRestore":1, "did":…, "from":…, "to":…, "handle":…, "manifest":…, "commit":…,
+/// {"carpackRestore":1, "did":…, "from":…, "to":…, "server":…, "handle":…, "manifest":…, "commit":…,
 ///  "steps":[{"step":…, "at":…, "answer":…}], "operations":[{"cid":…, "purpose":…, "operation":…}]}
 /// ```
 /// 1. It holds no secret: no password, token, code or private key.
@@ -25,6 +30,8 @@ struct RestoreJournal {
   var did: DID
   var from: String?
   var to: String
+  /// The DID of the server; nil in a journal of version 0.1, which goes by the URL.
+  var server: DID?
   var handle: Handle?
   /// The new account, where one was made of the archive.
   var newDID: DID?
@@ -44,6 +51,43 @@ struct RestoreJournal {
     (self.manifest, self.commit) = (manifest, commit)
   }
 
+  /// How many journals an archive has at most.
+  private static let maximumCount = 100_000
+
+  /// The journal of a restore from an archive: the one that was written before, locked, or a new
+  /// one.
+  ///
+  /// - Parameters:
+  ///   - archive: the archive's file.
+  ///   - snapshot: what is restored.
+  ///   - server: the server that it is restored to.
+  /// - Throws: ``RestoreError/busy(_:)`` if another run has it; ``BackupError`` for a file that
+  ///   cannot be read, or is none.
+  static func of(
+    _ archive: FilePath, _ snapshot: ArchivedSnapshot, to server: RestoreServer
+  ) throws -> RestoreJournal {
+    let (did, manifest, commit) =
+      (snapshot.snapshot.did, snapshot.cid, snapshot.snapshot.commit)
+    for number in 1...maximumCount {
+      let ending = number == 1 ? ".restore.json" : ".\(number).restore.json"
+      let path = FileNaming.beside(archive, ending)
+      guard let found = try RestoreJournal(reading: path) else {
+        var new = RestoreJournal(
+          path: path, did: did, from: nil, to: server.url, manifest: manifest, commit: commit)
+        new.server = server.facts.did
+        return new
+      }
+      let isOfServer =
+        found.server.map { $0 == server.facts.did }
+        ?? AccountRestore.isSame(found.to, server.url)
+      guard found.did == did, isOfServer, var own = try RestoreJournal(at: path) else { continue }
+      own.server = server.facts.did
+      own.begin(manifest: manifest, commit: commit)
+      return own
+    }
+    throw BackupError.system("write \(FileNaming.beside(archive, ".restore.json"))", EEXIST)
+  }
+
   /// What was written before, locked; nil if there is nothing.
   ///
   /// - Throws: ``RestoreError/busy(_:)`` if another run has it; ``BackupError`` for a file that
@@ -58,6 +102,12 @@ struct RestoreJournal {
     {
       throw RestoreError.busy(path.string)
     }
+    try self.init(reading: path)
+    self.file = file
+  }
+
+  /// What was written before, to be looked at; nil if there is nothing.
+  private init?(reading path: FilePath) throws {
     guard let bytes = try AtomicFile.read(path) else { return nil }
     func malformed(_ why: String) -> BackupError {
       .malformedDocument("\(path) is not the journal of a restore: \(why)")
@@ -78,7 +128,7 @@ struct RestoreJournal {
     } catch {
       throw malformed(error.what)
     }
-    self.file = file
+    server = answer.optionalIdentifier("server", DID.self)
     handle = answer.optionalIdentifier("handle", Handle.self)
     newDID = answer.optionalIdentifier("newDID", DID.self)
     hasAskedForAccount = json["askedForAccount"] == .boolean(true)
@@ -137,6 +187,7 @@ struct RestoreJournal {
     json.field("did", did.text)
     json.field("from", from)
     json.field("to", to)
+    json.field("server", server?.text)
     json.field("handle", handle?.text)
     if let newDID { json.field("newDID", newDID.text) }
     json.field("manifest", manifest.map { "\($0)" })

@@ -11,6 +11,8 @@ package struct RestoreOptions: Sendable {
   /// The password of the account on the old server, which is the account's own; nil to do without
   /// that server.
   package var oldPassword: Secret?
+  /// Whether there is going to be such a password, though it was not asked for: for a plan.
+  package var logsInLater = false
   /// The code that the old server has sent by mail for logging in, if it wants one.
   package var authFactorToken: Secret?
   /// The mail address of the new account; nil for the old one's.
@@ -38,6 +40,8 @@ package struct RestoreOptions: Sendable {
   package var acceptsMissing = false
   /// Whether an older state than the old server's is meant.
   package var acceptsOlder = false
+  /// Whether the rotation keys that are shown to be the old server's are taken out of the DID.
+  package var dropsOldKeys = false
   /// Whether the account is deactivated on the old server in the end.
   package var deactivatesOld = false
   /// From when on the old server may delete the account, in RFC 3339; nil for never.

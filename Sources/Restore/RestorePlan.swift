@@ -1,77 +1,312 @@
 package import ATProtocol
+internal import Archive
+internal import Files
 package import HTTP
 internal import IPLD
+internal import LibC
 package import Snapshots
 internal import XRPC
 
-/// What a restore would do, what would be missing, and what it takes: found out without changing
-/// anything, and without a login.
+/// What a restore to a server would do, what would be missing, and what stands in its way: asked of
+/// the archive, both servers and the directory before anything is changed.
+///
+/// A restore asks for the same and does not begin where there is an obstacle: with a recovery key
+/// its first step changes the DID, and what is found out later leaves the account of a living server
+/// in between.
 package struct RestorePlan: Sendable {
   /// What is to be restored.
   package let source: RestoreSource
   /// The new server.
   package let server: RestoreServer
+  /// What the new server says of the account.
+  package let there: ServerStanding
   /// The old server; nil if none is known.
   package let old: SourceServer?
+  /// The account in the directory; nil if it has none there.
+  package let present: PLCUpdate?
+  /// Whether the DID names the new server already.
+  package let isNamed: Bool
   /// The handle that the account goes by.
   package let handle: Handle?
-  /// Whether that handle is lost with the old server.
-  package let losesHandle: Bool
+  /// The handle that it is going to have; nil if that is not known.
+  package private(set) var newHandle: Handle?
   /// How many blobs would be sent, and how many bytes those have.
   package private(set) var upload: (count: Int, bytes: UInt64) = (0, 0)
   /// The blobs that would not be there.
   package private(set) var unrestored = UnrestoredBlobs()
-  /// The rotation keys that may change the account, in the order of their authority.
-  package let rotationKeys: [String]
+  /// The rotation keys that are the old server's, each with what shows it.
+  package private(set) var oldServersKeys: [OldServersKey] = []
+  /// What the account would lack, in sentences.
+  package private(set) var losses: [String] = []
   /// Whether the archive has preferences to give back.
   package let hasPreferences: Bool
+  /// What has to be put right or given first, the most important first.
+  package private(set) var obstacles: [any Error] = []
+
+  private let options: RestoreOptions
+  private let network: Network
+  private let document: DIDDocument?
 
   /// How many blobs the reference server takes a day.
   private static let uploadsADay = 1000
 
+  /// The rotation keys that may change the account, in the order of their authority.
+  package var rotationKeys: [String] { present?.rotationKeys ?? [] }
   /// How many days sending the blobs takes with the reference server's limit.
   package var uploadDays: Int { (upload.count + Self.uploadsADay - 1) / Self.uploadsADay }
   /// Whether something was written to the account since the snapshot was made.
   package var isOutdated: Bool {
-    if case .active(_, let head)? = old?.standing { head != source.head } else { false }
+    guard !isNamed, case .active(let rev, let head)? = old?.standing else { return false }
+    let snapshot = source.archived.snapshot
+    return head != snapshot.commit && snapshot.rev.map { $0 < rev } ?? true
   }
-  /// Whether the account is on the new server already.
-  package var isThere: Bool { old.map { AccountRestore.isSame($0.url, server.url) } ?? false }
+  /// Whether the old server answers and has the account.
+  var isOldThere: Bool { old?.standing.isThere == true }
 
   /// Finds it out.
   ///
-  /// - Throws: ``BackupError`` and `ArchiveError` for a snapshot that cannot be restored; what the
-  ///   new server and the directory throw.
-  package init(_ archived: ArchivedSnapshot, to target: String, network: Network) async throws {
-    source = try await onOwnQueue { try RestoreSource(archived) { _ in } }
-    let client = XRPCClient(service: target, network: network)
-    server = (client.service, try await client.call(.describeServer()))
-    hasPreferences = try archived.preferences() != nil
+  /// - Parameters:
+  ///   - source: what is to be restored.
+  ///   - server: the new server.
+  ///   - options: how; without a password of the old server's there is no login there.
+  ///   - handle: the handle that an earlier run has chosen.
+  ///   - network: the way to servers.
+  ///   - tell: called with what a person should know.
+  /// - Throws: ``BackupError`` and `ArchiveError` if the archive cannot be read; what logging in on
+  ///   the old server, the new server and the directory throw.
+  package init(
+    _ source: RestoreSource, to server: RestoreServer, _ options: RestoreOptions,
+    handle chosen: Handle?, network: Network, tell: (String) -> Void
+  ) async throws {
+    (self.source, self.server, self.options, self.network) = (source, server, options, network)
+    let archived = source.archived
     let did = archived.snapshot.did
-    let document = try await IdentityResolver(network: network).dids.document(of: did).document
-    handle = document.handle ?? archived.snapshot.handle
-    rotationKeys =
-      did.method == "plc"
-      ? try await PLCUpdate.log(of: did, network).state?.rotationKeys ?? [] : []
-    if let url = document.pds {
-      old = try await SourceServer(url, of: did, network)
+    hasPreferences = try archived.ownerAnswer(.preferences) != nil
+    if options.asNew {
+      (document, present, old, isNamed) = (nil, nil, nil, false)
+      handle = archived.snapshot.handle
     } else {
-      old = nil
+      do {
+        document = try await IdentityResolver(network: network).dids.document(of: did).document
+      } catch let error as IdentityError where error.kind == .unavailable && did.method == "web" {
+        document = nil
+        tell("\(error)")
+      }
+      handle = document?.handle ?? archived.snapshot.handle
+      present =
+        did.method == "plc"
+        ? try await PLCUpdate(of: did, network: network, now: options.now) : nil
+      isNamed = document?.pds.map { AccountRestore.isSame($0, options.target) } ?? false
+      // The server that the DID names, or, once that is the new one, the one before it.
+      let earlier = present?.log.servers.last { !AccountRestore.isSame($0.text, options.target) }
+      let url = isNamed ? earlier?.text : document?.pds
+      if let url {
+        old = try await SourceServer(url, of: did, called: handle, network, options)
+      } else {
+        old = nil
+      }
     }
-    if old != nil, let handle, !server.facts.userDomains.contains(where: handle.text.hasSuffix) {
-      losesHandle = try await SourceServer.takesAlong(handle, of: did, from: old, network)
-    } else {
-      losesHandle = false
-    }
+    there =
+      options.asNew
+      ? .absent("") : try await ServerStanding(of: did, at: options.target, network)
+    try countBlobs()
+    oldServersKeys = try await findOldServersKeys()
+    losses = try await onOwnQueue { [self] in try findLosses() }
+    try await findObstacles(chosen, tell)
+  }
+
+  /// Reads a snapshot, and finds it out.
+  ///
+  /// - Throws: as the other one does; ``BackupError`` for a snapshot that cannot be restored.
+  package init(
+    of archived: ArchivedSnapshot, _ options: RestoreOptions, network: Network,
+    tell: (String) -> Void
+  ) async throws {
+    let source = try await onOwnQueue { try RestoreSource(archived) { _ in } }
+    let server = try await Self.server(at: options.target, network)
+    try await self.init(
+      source, to: server, options, handle: nil, network: network, tell: tell)
+  }
+
+  /// What a server says of itself.
+  ///
+  /// - Throws: what it throws.
+  static func server(at url: String, _ network: Network) async throws -> RestoreServer {
+    let client = XRPCClient(service: url, network: network)
+    return (client.service, try await client.call(.describeServer()))
+  }
+
+  private mutating func countBlobs() throws {
+    let limit = server.facts.blobLimit
+    // Those that are kept in files while they are sent, the longest first.
+    var long: [UInt64] = []
+    var (upload, unrestored) = ((count: 0, bytes: UInt64(0)), UnrestoredBlobs())
     try source.forEachBlob { entry, state in
       let reason = UnrestoredBlob.Reason(
-        state, isAccepted: source.accepted.contains(entry.cid), limit: server.facts.blobLimit)
+        state, isAccepted: source.accepted.contains(entry.cid), limit: limit)
       if let reason {
         unrestored.add(entry.cid, of: source, reason)
       } else if case .held(let length) = state {
         upload.count += 1
         upload.bytes += length
+        guard length > RequestBody.maximumInMemory else { return }
+        long.insert(length, at: long.partitioningIndex { $0 < length })
+        if long.count > options.connections { long.removeLast() }
       }
+    }
+    let folder = TemporaryFile.defaultFolder
+    if let room = TemporaryFile.room(in: folder), room < long.reduce(0, +) {
+      obstacles.append(BackupError.system("keep blobs in \(folder) while they are sent", ENOSPC))
+    }
+    (self.upload, self.unrestored) = (upload, unrestored)
+  }
+
+  // MARK: What stands in the way
+
+  private mutating func findObstacles(_ chosen: Handle?, _ tell: (String) -> Void) async throws {
+    if let name = Self.otherName(of: server) {
+      obstacles.append(RestoreError.otherServer(name, asked: server.url))
+    }
+    let lacking = try await ServerNeeds.lacking(on: server.url, options, network)
+    if !lacking.isEmpty { obstacles.append(RestoreError.lacks(server.url, lacking)) }
+    if case .silent(let why) = there { obstacles.append(RestoreError.silent(server.url, why)) }
+    if !options.acceptsOlder, !options.isRehearsal, isOutdated,
+      case .active(let rev, _)? = old?.standing
+    {
+      obstacles.append(RestoreError.newerThere(rev.text))
+    }
+    try checkKeys()
+    let missing = unrestored.count - unrestored.acceptedCount
+    if missing > 0, !options.acceptsMissing, !options.isRehearsal, !options.asNew, !isNamed {
+      obstacles.append(RestoreError.missingBlobs(missing))
+    }
+    // Where the account is, only a login counts.
+    guard !there.isThere else { return }
+    do {
+      let handle = try await chooseHandle(chosen, tell)
+      // A new account of an earlier run has it, or that run was refused it.
+      if !options.asNew || handle != chosen { try await check(handle, tell) }
+      newHandle = handle
+    } catch let error as RestoreError {
+      obstacles.append(error)
+    }
+    let email = try await old?.client?.session?.email()
+    if options.email == nil, email == nil, !(options.logsInLater && isOldThere) {
+      obstacles.append(RestoreError.needsEmail(isNew: options.asNew))
+    }
+    if server.facts.isInviteRequired, options.inviteCode == nil {
+      obstacles.append(RestoreError.needsInvite(server.url))
+    }
+    if !options.asNew, let obstacle = whyNothingVouches() { obstacles.append(obstacle) }
+  }
+
+  /// The URL by which a server calls itself, if that is another than the one that was given: the
+  /// DID would have to name it.
+  private static func otherName(of server: RestoreServer) -> String? {
+    let named = server.facts.did
+    guard named.method == "web" else { return nil }
+    let host = named.methodSpecificID.prefix { $0 != "%" && $0 != ":" }.lowercased()
+    guard let asked = try? HTTPURL(server.url).authority, asked.host.lowercased() != host else {
+      return nil
+    }
+    return host == "localhost" ? "http://localhost:\(asked.port)" : "https://\(host)"
+  }
+
+  /// Checks that the rotation key given may sign what has to be signed.
+  private mutating func checkKeys() throws {
+    guard let present, let key = options.recoveryKey?.verificationKey, !options.isRehearsal else {
+      return
+    }
+    let vouchesItself = !there.isThere && !isVouchedForByOld && options.signingKey == nil
+    do throws(PLCSuccessor.Fault) {
+      guard present.place(of: key) != nil else { throw .strangeKey }
+      guard present.rotationKeys.count < PLCSuccessor.maximumItems || isNamed else {
+        throw .tooMany("rotation keys")
+      }
+      if !isNamed || vouchesItself {
+        try present.history.checkPace(present.time, adding: vouchesItself ? 2 : 1)
+      }
+    } catch {
+      obstacles.append(error)
+    }
+  }
+
+  /// Whether the old server vouches for the account, for it is there and there is a login.
+  private var isVouchedForByOld: Bool { old?.client != nil || options.logsInLater && isOldThere }
+
+  /// Why the new server would take the account from nobody; nil if somebody vouches for it.
+  private func whyNothingVouches() -> RestoreError? {
+    if isVouchedForByOld { return nil }
+    if let key = options.signingKey {
+      return document?.signingKey == key.verificationKey ? nil : .strangeKey
+    }
+    guard present != nil else { return .cannotVouch(.noKeyInDocument) }
+    guard options.recoveryKey != nil else {
+      return .cannotVouch(isOldThere ? .noLogin : .oldServerGone)
+    }
+    if options.isRehearsal { return .cannotVouch(.rehearsal) }
+    if let old, isOldThere, !options.abandonsOld {
+      return .cannotVouch(.oldServerAnswers(old.url))
+    }
+    return options.oldPassword == nil || options.abandonsOld
+      ? nil : .cannotVouch(.oldServerSilent)
+  }
+
+  // MARK: The handle
+
+  /// The lengths that the reference server allows for the part of a handle before its domain.
+  private static let labelLengths = 3...18
+
+  private func chooseHandle(_ chosen: Handle?, _ tell: (String) -> Void) async throws -> Handle {
+    if let handle = options.handle ?? chosen { return handle }
+    if options.asNew { throw RestoreError.needsHandle(on: nil) }
+    guard let handle else { throw RestoreError.needsHandle(on: server.url) }
+    if domain(of: handle) != nil { return handle }
+    guard try await SourceServer.takesAlong(handle, of: source.did, from: old, network) else {
+      return handle
+    }
+    guard let domain = server.facts.userDomains.first else {
+      throw RestoreError.handle(handle.text, "\(server.url) gives out no handles")
+    }
+    let text = handle.text.prefix { $0 != "." } + domain
+    let new: Handle
+    do throws(IdentifierError) { new = try Handle(String(text)) } catch {
+      throw RestoreError.handle(String(text), "\(error)")
+    }
+    tell("the handle \(handle) belongs to the old server; the new one will be \(new)")
+    return new
+  }
+
+  /// The domain of the new server's that a handle is under; nil if it is under none.
+  private func domain(of handle: Handle) -> String? {
+    server.facts.userDomains.first(where: handle.text.hasSuffix)
+  }
+
+  /// Asks the new server whether the account can have a handle there.
+  private func check(_ handle: Handle, _ tell: (String) -> Void) async throws {
+    let domain = domain(of: handle)
+    if let domain {
+      let label = handle.text.dropLast(domain.utf8.count)
+      guard Self.labelLengths ~= label.utf8.count, !label.contains(".") else {
+        throw RestoreError.handle(
+          handle.text, "the part before the domain has to be one word of 3 to 18 characters")
+      }
+    }
+    let holder: DID?
+    do {
+      holder = try await XRPCClient(service: server.url, network: network).call(
+        .resolveHandle(handle))
+    } catch let error as XRPCError where error.status == 400 {
+      holder = nil
+    } catch let error as XRPCError {
+      return tell("\(server.url) does not say whether the handle \(handle) is free: \(error)")
+    }
+    if let holder, options.asNew || holder != source.did {
+      throw RestoreError.handle(handle.text, "on \(server.url) it is the handle of \(holder)")
+    }
+    if holder == nil, domain == nil {
+      throw RestoreError.handle(
+        handle.text, "\(server.url) does not find that it leads to \(source.did)")
     }
   }
 }

@@ -6,7 +6,7 @@ extension RestoreStep {
   /// What a person reads.
   package var sentence: String {
     switch self {
-    case .server: "the new server was asked what it wants"
+    case .server: "both servers and the directory were asked, and nothing stands in the way"
     case .signingKey: "the DID names a signing key of your own"
     case .account: "the account is on the new server"
     case .repository: "the repository is on the new server"
@@ -16,50 +16,8 @@ extension RestoreStep {
     case .identity: "the DID names the new server"
     case .activation: "the account is active on the new server"
     case .deactivation: "the account is deactivated on the old server"
+    case .proof: "what the new server gives out is signed with the account's key"
     }
-  }
-}
-
-extension RestoreReport {
-  /// What state both servers are in, and what to do, in sentences.
-  package var standing: [String] {
-    let new = server?.url ?? "the new server"
-    if let newDID {
-      return ["\(newDID) on \(new) is a new account, active, which goes by what is in the archive"]
-        + (has(.comparison) ? [] : ["run the same command again: it goes on from here"])
-    }
-    let old = oldServer ?? "the old server"
-    if has(.activation) {
-      return ["the account is active on \(new)"]
-        + (has(.deactivation)
-          ? ["on \(old) it is deactivated"]
-          : isOldThere
-            ? ["on \(old) nothing was changed: it goes on showing the account, and takes writes"]
-            : [])
-    }
-    if has(.identity) {
-      return [
-        "the DID names \(new), where the account is not active yet"
-          + (isOldThere
-            ? "; \(old) is not its server any more, and takes writes all the same" : ""),
-        "run the same command again: it goes on with the activation",
-      ]
-    }
-    if has(.account) {
-      return [
-        "\(new) has the account, deactivated; on \(old), and in the DID but for what is said above, nothing was changed",
-        "run the same command again: it goes on from here",
-      ]
-    }
-    if has(.signingKey) {
-      return [
-        "the DID names the signing key in the file beside the archive: keep that file; \(new) has no account yet",
-        "run the same command again: it goes on from here",
-      ]
-    }
-    return [
-      "nothing was changed on either server: the same command begins anew once what is wrong is put right"
-    ]
   }
 }
 
@@ -68,7 +26,6 @@ extension RestoreError: CustomStringConvertible {
   package var description: String {
     switch self {
     case .busy(let path): "another restore from this archive is running: it has locked \(path)"
-    case .otherJournal(let path, let to): "\(path) is the journal of another restore, to \(to)"
     case .livesThere(let server): "the account is on \(server) already"
     case .newerThere(let rev):
       "the account has gone on since this snapshot: its server is at the revision \(rev)"
@@ -92,20 +49,18 @@ extension RestoreError: CustomStringConvertible {
     case .codeSent(let server): "\(server) has sent a code by mail, which signs the operation"
     case .identityUnchanged(let why): "the directory does not say what it was told: \(why)"
     case .strangeKey: "the signing key given is not the one that the DID names"
-    case .otherServer(let named, let asked): "\(asked) wants the DID to name \(named) as its server"
+    case .otherServer(let named, let asked):
+      "\(asked) calls itself \(named), and the DID has to name it so"
+    case .accountRefused(let server, let why, _): "\(server) does not make the account: \(why)"
+    case .halfMade(let server):
+      "\(server) has begun to make the account before, and knows no login of it: it was stopped meanwhile"
+    case .lacks(let server, let methods): "\(server) has no \(methods.joined(separator: ", "))"
+    case .silent(let server, let why): "\(server) does not say whether it has the account: \(why)"
+    case .unsigned(let why): "what the new server gives out is not the account's own yet: \(why)"
+    case .notSaved(let rev):
+      "records would be replaced or deleted that no snapshot in the archive has: its server is at the revision \(rev)"
+    case .writtenMeanwhile: "the account was written to in the meantime"
     case .notActivated(let why): "the account cannot be activated yet: \(why)"
-    }
-  }
-}
-
-extension SourceServer.Standing {
-  /// What a person reads.
-  package var sentence: String {
-    switch self {
-    case .active(let rev, _): "active, revision \(rev)"
-    case .inactive(let why): why
-    case .gone(let why): "it does not have the account: \(why)"
-    case .silent(let why): "it does not answer: \(why)"
     }
   }
 }

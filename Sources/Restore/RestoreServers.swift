@@ -1,8 +1,8 @@
-package import ATProtocol
+internal import ATProtocol
 internal import Archive
 internal import Files
 package import HTTP
-package import IPLD
+internal import IPLD
 internal import Snapshots
 internal import Synchronization
 internal import XRPC
@@ -38,15 +38,20 @@ struct DestinationServer: Sendable {
       .did(did), confirmingHandle: false)
     guard let url = identity.pds else { throw BackupError.noServer(did.text) }
     let server = try await loggedIn(
-      at: url, network, as: did.text, login, asking: asksForCode, tell: tell)
+      at: url, network, as: did.text, or: identity.document.handle, login, asking: asksForCode,
+      tell: tell)
     return DestinationServer(client: server.client, did: did, tell: tell)
   }
 
   /// A server, logged in on with the code that came by mail if it wants one.
   ///
+  /// The reference server lower-cases names, and so does not know a `did:web` with a port: that
+  /// account is asked for by its handle.
+  ///
   /// - Throws: `XRPCError` if the server refuses; `TransportError`.
   static func loggedIn(
-    at service: String, _ network: Network, as identifier: String, _ login: OwnLogin,
+    at service: String, _ network: Network, as identifier: String, or handle: Handle? = nil,
+    _ login: OwnLogin,
     asking ask: CodeQuestion, tell: @escaping @Sendable (RestoreEvent) -> Void = { _ in }
   ) async throws -> DestinationServer {
     func begun(_ code: Secret?) async throws -> DestinationServer {
@@ -64,6 +69,13 @@ struct DestinationServer: Sendable {
     {
       guard login.code == nil, let asked = ask(service, "logging in") else { throw error }
       return try await begun(asked)
+    } catch let error as XRPCError
+      where error.status == 401 && identifier.contains("%") && handle != nil
+    {
+      let named = try await loggedIn(
+        at: service, network, as: handle?.text ?? "", login, asking: ask, tell: tell)
+      guard named.did.text == identifier else { throw error }
+      return named
     }
   }
 
@@ -167,7 +179,7 @@ package typealias CodeQuestion = (_ server: String, _ purpose: String) -> Secret
 
 extension RequestBody {
   /// A blob up to this length is held in memory while it is sent.
-  private static let maximumInMemory: UInt64 = 512 << 10
+  static let maximumInMemory: UInt64 = 512 << 10
 
   /// A blob of an archive, to be sent: all of it has been compared with its CID.
   ///
@@ -190,86 +202,6 @@ extension RequestBody {
       return RequestBody(byteCount: UInt64(file.count)) { offset, count in
         try file.bytes(at: offset, count: count)
       }
-    }
-  }
-}
-
-/// The server that an account leaves, as far as it is there.
-package struct SourceServer: Sendable {
-  /// What it says of the account.
-  package enum Standing: Sendable {
-    /// It serves the account, whose head is at this revision.
-    case active(rev: TID, head: CID)
-    /// It has the account, and does not serve it: why.
-    case inactive(String)
-    /// It answers, and has no such account.
-    case gone(String)
-    /// It does not answer.
-    case silent(String)
-
-    /// Whether it answers and has the account.
-    package var isThere: Bool {
-      switch self {
-      case .active, .inactive: true
-      case .gone, .silent: false
-      }
-    }
-  }
-
-  /// How often a server is asked that may be gone for good.
-  private static let attempts = 2
-
-  /// Its URL.
-  package let url: String
-  /// What it says of the account.
-  package let standing: Standing
-  /// As the account's owner; nil without a password.
-  let client: XRPCClient?
-
-  /// Finds out what it says.
-  ///
-  /// - Throws: `CancellationError`; what logging in throws.
-  init(_ url: String, of did: DID, _ network: Network, _ options: RestoreOptions? = nil)
-    async throws
-  {
-    self.url = url
-    standing = try await Self.standing(of: did, at: url, network)
-    guard let options, let password = options.oldPassword, standing.isThere else {
-      client = nil
-      return
-    }
-    client = try await DestinationServer.loggedIn(
-      at: url, network, as: did.text, (password, options.authFactorToken),
-      asking: options.asksForCode
-    ).client
-  }
-
-  /// Whether a handle is lost with the server: it is under a domain of the server's, or, where that
-  /// does not answer, leads nowhere any more.
-  static func takesAlong(
-    _ handle: Handle, of did: DID, from server: SourceServer?, _ network: Network
-  ) async throws -> Bool {
-    guard let server, server.standing.isThere else {
-      return try await IdentityResolver(network: network).confirm(handle, of: did).source == nil
-    }
-    let said = try await XRPCClient(service: server.url, network: network).call(.describeServer())
-    return said.userDomains.contains(where: handle.text.hasSuffix)
-  }
-
-  /// What a server says of an account.
-  static func standing(of did: DID, at url: String, _ network: Network) async throws -> Standing {
-    do {
-      let latest = try await XRPCClient(service: url, network: network).call(
-        .getLatestCommit(did), attempts: min(Self.attempts, network.options.attempts))
-      return .active(rev: latest.rev, head: latest.cid)
-    } catch let error as XRPCError {
-      guard !error.isTransient else { return .silent("\(error)") }
-      if let declared = error.declared(RepoError.self), declared != .notFound {
-        return .inactive(declared.sentence)
-      }
-      return .gone("\(error)")
-    } catch let error as TransportError {
-      return .silent("\(error)")
     }
   }
 }

@@ -309,23 +309,34 @@ extension RestoreSource {
     }
     releasePages()
     if await passing.roots == [head], missing.withLock({ $0.blocks.count }) == 0 { return }
+    let repository = try await received(from: target.client, did, arrived)
+    guard repository.commit.data == commit.data else {
+      throw RestoreError.otherRepository(
+        "its tree is \(repository.commit.data) with \(repository.inspection.recordCount) records, and the archive's is \(commit.data) with \(recordCount)"
+      )
+    }
+  }
+
+  /// What a server gives out, whole and checked.
+  ///
+  /// - Throws: ``RestoreError/otherRepository(_:)`` if it is not whole; what fetching throws.
+  func received(
+    from client: XRPCClient, _ did: DID, _ arrived: @escaping @Sendable (Int) -> Void = { _ in }
+  ) async throws -> CheckedRepository {
+    let limit = Int(clamping: byteCount.multipliedSaturated(by: 4)) + (64 << 20)
     let received = ReceivedRepository(
       in: TemporaryFile.defaultFolder, limit: limit, arrived: arrived)
-    try await target.client.stream(.getRepo(did)) { response in
+    try await client.stream(.getRepo(did)) { response in
       try await received.receive(response.body)
     }
     let file = try await received.received()
-    try await onOwnQueue { [self] in
+    return try await onOwnQueue {
       let repository = try CheckedRepository(
         file.map(), archive: nil, isHashed: true, observer: { _ in })
       guard repository.inspection.isComplete else {
         throw RestoreError.otherRepository("tree nodes or records are missing in it")
       }
-      guard repository.commit.data == commit.data else {
-        throw RestoreError.otherRepository(
-          "its tree is \(repository.commit.data) with \(repository.inspection.recordCount) records, and the archive's is \(commit.data) with \(recordCount)"
-        )
-      }
+      return repository
     }
   }
 }

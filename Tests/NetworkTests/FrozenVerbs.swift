@@ -103,6 +103,17 @@ enum FrozenVerbs {
       "carpack restore \(RestoreScene.archive) --plan --to \($0.new.url) \($0.flags)"
     },
     moving("restore") { $0.line("--recovery-key recovery.key \(RestoreScene.agreed)") },
+    moving("restore --as-new") {
+      "carpack restore \(RestoreScene.archive) --to \($0.new.url) \($0.flags) --new-password-file new --as-new --email n@example.com --handle reborn.new.example --yes sign"
+    },
+    moving(
+      "restore --in-place",
+      prepare: { scene in
+        try scene.account.commit([.delete(path: scene.account.paths[0])])
+      },
+      {
+        "carpack restore \(RestoreScene.archive) --in-place --login --password-file old \($0.flags) --yes write"
+      }),
     moving(
       "restore --blobs-only",
       prepare: { scene in

@@ -201,3 +201,26 @@ package struct PLCHistory: Hashable, Sendable {
     }
   }
 }
+
+extension PLCHistory {
+  /// The rotation keys that the log shows to be a server's: a server takes no account whose DID
+  /// lacks its key, so a key that came alone, with the operation that first names the server, is
+  /// its own.
+  ///
+  /// One that came to stand before all others is not counted: owners put theirs there.
+  package func rotationKeys(of server: ServerOrigin) -> Set<String> {
+    var found: Set<String> = []
+    var before: Operation?
+    for operation in spans.map(\.operation) {
+      defer { before = operation }
+      guard operation.pds == server, before?.pds != server else { continue }
+      let old = before?.rotationKeys ?? []
+      let new = operation.rotationKeys.filter { !old.contains($0) }
+      if new.count == 1, operation.rotationKeys.count == 1 || operation.rotationKeys.first != new[0]
+      {
+        found.insert(new[0].didKey)
+      }
+    }
+    return found
+  }
+}

@@ -69,7 +69,7 @@ package struct PLCSuccessor: Hashable, Sendable {
   ///   - log: the account's log, as far as the directory has it.
   ///   - did: the account.
   ///   - key: one of the account's rotation keys.
-  ///   - now: the time.
+  ///   - now: the time by the directory's clock.
   /// - Throws: ``Fault``.
   package init(
     _ state: PLCState, after log: PLCLog, of did: DID, signing key: PrivateKey, now: UnixTime
@@ -94,7 +94,7 @@ package struct PLCSuccessor: Hashable, Sendable {
   ///   - state: what it was asked to say.
   ///   - log: the account's log, as far as the directory has it.
   ///   - did: the account.
-  ///   - now: the time.
+  ///   - now: the time by the directory's clock.
   /// - Throws: ``Fault``.
   package init(
     checking operation: IPLDValue, _ state: PLCState, after log: PLCLog, of did: DID, now: UnixTime
@@ -104,12 +104,11 @@ package struct PLCSuccessor: Hashable, Sendable {
     let asked = state.fields
     for field in asked.keys where operation[field] != asked[field] { throw .otherContent(field) }
     try Self.check(state)
-    try Self.checkPace(history, now)
+    try history.checkPace(now)
     guard let bytes = try? DAGCBOREncoder.encode(operation) else { throw .otherContent("type") }
     guard bytes.count <= Self.maximumLength else { throw .tooLong(bytes.count) }
     let cid = CID(codec: .dagCBOR, hashing: bytes.span)
-    let time = max(now, history.operations.last?.receivedAt ?? now)
-    let next = log.adding(operation, cid: cid, of: did, at: time)
+    let next = log.adding(operation)
     let whole = try Self.history(next, did, Fault.broken)
     guard whole.current?.operation.cid == cid else { throw .ended }
     self.operation = operation
@@ -148,29 +147,33 @@ package struct PLCSuccessor: Hashable, Sendable {
     try check(state.rotationKeys + state.verificationMethods.values, 256, "key")
   }
 
-  private static let maximumItems = 10
+  /// How many rotation keys, names, services or keys an operation may have.
+  package static let maximumItems = 10
+}
 
-  /// Ten operations an hour, thirty a day, a hundred a week.
-  private static func checkPace(_ history: PLCHistory, _ now: UnixTime) throws(Fault) {
-    for (count, hours, text) in [
+extension PLCHistory {
+  /// Checks that the directory takes more operations now: it takes ten an hour, thirty a day and a
+  /// hundred a week.
+  ///
+  /// - Parameters:
+  ///   - now: the time by the directory's clock.
+  ///   - count: how many.
+  package func checkPace(_ now: UnixTime, adding count: Int = 1) throws(PLCSuccessor.Fault) {
+    for (limit, hours, text) in [
       (10, 1, "ten operations an hour"), (30, 24, "thirty operations a day"),
       (100, 7 * 24, "a hundred operations a week"),
     ] {
       let begin = now.advanced(by: -Int64(hours) * UnixTime.hour)
-      let recent = history.operations.count { $0.receivedAt.map { $0 > begin } ?? false }
-      if recent >= count { throw .tooOften(text) }
+      let recent = operations.count { $0.receivedAt.map { $0 > begin } ?? false }
+      if recent + count > limit { throw .tooOften(text) }
     }
   }
 }
 
 extension PLCLog {
-  /// The log with one operation more.
-  func adding(_ operation: IPLDValue, cid: CID, of did: DID, at time: UnixTime) -> PLCLog {
-    let item: IPLDMap = [
-      "did": .string(did.text), "operation": operation, "cid": .string("\(cid)"),
-      "nullified": .boolean(false), "createdAt": .string("\(time)"),
-    ]
-    return PLCLog(entries: entries + [Entry(.map(item), operation)])
+  /// The log with one operation more, without a time: only the directory's clock gives it one.
+  func adding(_ operation: IPLDValue) -> PLCLog {
+    PLCLog(entries: entries + [Entry(operation, operation)])
   }
 
   /// The state that the last operation gives the account; nil if that ended it.

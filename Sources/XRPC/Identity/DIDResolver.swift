@@ -30,7 +30,7 @@ package struct DIDResolver: Sendable {
   /// - Throws: ``IdentityError`` if there is none, or what came is none or another's;
   ///   `CancellationError`.
   package func document(of did: DID) async throws -> (bytes: [UInt8], document: DIDDocument) {
-    let bytes = try await fetch(
+    let (bytes, _) = try await fetch(
       try documentURL(of: did), "the DID document of \(did)", of: did,
       limit: DIDDocument.maximumLength, accept: "application/did+ld+json, application/json;q=0.9")
     let document: DIDDocument
@@ -52,20 +52,27 @@ package struct DIDResolver: Sendable {
   ///
   /// - Throws: ``IdentityError`` if the DID is of another method or the directory does not answer;
   ///   `CancellationError`.
-  package func plcLog(of did: DID) async throws -> [UInt8] {
+  package func plcLog(of did: DID) async throws -> [UInt8] { try await datedPLCLog(of: did).bytes }
+
+  /// The same, and the time by the directory's clock; nil if it does not say.
+  ///
+  /// - Throws: as ``plcLog(of:)`` does.
+  func datedPLCLog(of did: DID) async throws -> (bytes: [UInt8], time: UnixTime?) {
     guard did.method == "plc" else { throw IdentityError.unsupportedDID(did) }
-    return try await fetch(
+    let (bytes, date) = try await fetch(
       try documentURL(of: did) + "/log/audit", "the PLC log of \(did)", of: did,
       limit: PLCLog.maximumLength, accept: "application/json")
+    let seconds = date.flatMap { HTTPDate.unixTime($0) }
+    return (bytes, seconds.map { UnixTime(microseconds: Int64($0 * 1_000_000)) })
   }
 
   private func fetch(
     _ url: String, _ question: String, of did: DID, limit: Int, accept: String
-  ) async throws -> [UInt8] {
+  ) async throws -> (bytes: [UInt8], date: String?) {
     do {
       let (response, body) = try await fetcher.get(url, limit: limit, accept: accept, retries: true)
       switch response.status {
-      case 200..<300: return body
+      case 200..<300: return (body, response["date"])
       // The directory says "DID not available" of a tombstone and "DID not registered" of what
       // never was.
       case 404 where !String(decoding: body, as: UTF8.self).contains("not available"):

@@ -26,12 +26,13 @@ package struct PLCDirectory: Sendable {
     }
   }
 
-  /// The history of an account.
+  /// The history of an account, and the time by the directory's clock; nil if it does not say.
   ///
   /// - Throws: ``IdentityError``; `PLCLogError` if what came is no log.
-  package func log(of did: DID) async throws -> PLCLog {
-    let bytes = try await DIDResolver(network.options, fetcher: network).plcLog(of: did)
-    return try PLCLog(bytes.span, of: did)
+  package func log(of did: DID) async throws -> (log: PLCLog, time: UnixTime?) {
+    let (bytes, time) = try await DIDResolver(network.options, fetcher: network)
+      .datedPLCLog(of: did)
+    return (try PLCLog(bytes.span, of: did), time)
   }
 
   /// Hands an operation over, once.

@@ -18,6 +18,17 @@ extension XRPCQuery<PLCCredentials> {
   }
 }
 
+extension XRPCQuery<DID> {
+  /// `com.atproto.identity.resolveHandle`: the account that a handle leads to, as this server finds.
+  package static func resolveHandle(_ handle: Handle) -> XRPCQuery {
+    let call = XRPCCall(
+      get: "com.atproto.identity.resolveHandle", [("handle", handle.text)])
+    return XRPCQuery(call) { answer throws(AnswerFault) in
+      try answer.identifier("did", DID.self)
+    }
+  }
+}
+
 extension XRPCQuery<IPLDValue> {
   /// `com.atproto.identity.signPlcOperation`: an operation signed with the server's rotation key.
   ///

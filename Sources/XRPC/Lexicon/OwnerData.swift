@@ -20,6 +20,9 @@ package enum OwnerData: String, CaseIterable, Sendable {
   case notificationPreferences = "app.bsky.notification.getPreferences"
   /// Accounts of whose posts there are notifications.
   case activitySubscriptions = "app.bsky.notification.listActivitySubscriptions"
+  /// What the server would have the account's DID say: its rotation keys among other things, which
+  /// show later which of the account's keys were the server's.
+  case credentials = "com.atproto.identity.getRecommendedDidCredentials"
   /// Conversations, a line of JSON for each event.
   case chat = "chat.bsky.actor.exportAccountData"
 
@@ -28,7 +31,7 @@ package enum OwnerData: String, CaseIterable, Sendable {
     switch self {
     case .mutedAccounts, .mutedLists, .blockedLists, .bookmarks, .drafts, .activitySubscriptions:
       true
-    case .preferences, .notificationPreferences, .chat: false
+    case .preferences, .notificationPreferences, .credentials, .chat: false
     }
   }
 
@@ -49,7 +52,7 @@ extension XRPCCall {
       get: kind.rawValue, kind.isPaged ? [("limit", "\(pageLength)"), ("cursor", cursor)] : []
     ).with {
       $0.isPrepared = true
-      $0.isForwarded = true
+      $0.isForwarded = kind != .credentials
       if kind == .chat { $0.fields = [("atproto-proxy", "did:web:api.bsky.chat#bsky_chat")] }
     }
   }

@@ -15,6 +15,50 @@ extension XRPCCall {
       .with { $0.upload = (car, "application/vnd.ipld.car", 1800) }
   }
 
+  /// One of several writes.
+  package enum Write: Sendable {
+    /// A record where there is none.
+    case create(RecordPath, IPLDValue)
+    /// A record in the place of another.
+    case update(RecordPath, IPLDValue)
+    /// A record taken away.
+    case delete(RecordPath)
+
+    /// Where.
+    package var path: RecordPath {
+      switch self {
+      case .create(let path, _), .update(let path, _), .delete(let path): path
+      }
+    }
+  }
+
+  /// `com.atproto.repo.applyWrites`: several writes, all or none, if the head is still the one that
+  /// is meant.
+  ///
+  /// The server is not asked to know the records' lexicons. The reference server takes 200.
+  package static func applyWrites(_ writes: [Write], of did: DID, after head: CID) -> XRPCCall {
+    XRPCCall(
+      post: "com.atproto.repo.applyWrites",
+      json([
+        "repo": .string(did.text), "validate": .boolean(false), "swapCommit": .string("\(head)"),
+        "writes": .array(
+          writes.map { write in
+            let (kind, path, value): (String, RecordPath, IPLDValue?) =
+              switch write {
+              case .create(let path, let value): ("create", path, value)
+              case .update(let path, let value): ("update", path, value)
+              case .delete(let path): ("delete", path, nil)
+              }
+            var fields: IPLDMap = [
+              "$type": .string("com.atproto.repo.applyWrites#\(kind)"),
+              "collection": .string(path.collection), "rkey": .string(path.recordKey),
+            ]
+            if let value { fields["value"] = value }
+            return .map(fields)
+          }),
+      ]))
+  }
+
   /// `com.atproto.repo.deleteRecord`: takes a record away, if it is the one that is meant.
   ///
   /// - Parameter cid: the record's.
@@ -28,6 +72,12 @@ extension XRPCCall {
         "rkey": .string(path.recordKey), "swapRecord": .string("\(cid)"),
       ]))
   }
+}
+
+extension XRPCCall {
+  /// A call that tells only whether the server has a method: without a token and what it takes, and
+  /// with GET, which changes nothing.
+  package static func probe(_ nsid: String) -> XRPCCall { XRPCCall(get: nsid) }
 }
 
 extension XRPCQuery<CID> {

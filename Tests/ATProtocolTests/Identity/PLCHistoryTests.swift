@@ -4,6 +4,46 @@ import StandIn
 import TestSupport
 import Testing
 
+@Suite struct `Rotation keys of a server` {
+  private func keys(_ log: MadeLog, of server: String) throws -> Set<String> {
+    try log.history().rotationKeys(of: ServerOrigin(server))
+  }
+
+  @Test func `are those that came alone with the server`() throws {
+    let (own, one, two) = (MadeLog.rotation[0], MadeLog.rotation[1], MadeLog.rotation[2])
+    func name(_ key: SigningKey) -> String { "did:key:" + key.multikey }
+    var log = MadeLog()
+    try log.append(MadeLog.operation(rotation: [one]), by: one, hours: 0)
+    // The owner's own, while the account is there, and then another server's behind it.
+    try log.append(MadeLog.operation(rotation: [own, one]), by: one, hours: 1)
+    try log.append(
+      MadeLog.operation(rotation: [own, two, one], pds: "https://two.example"), by: own, hours: 2)
+    #expect(try keys(log, of: "https://one.example") == [name(one)])
+    #expect(try keys(log, of: "https://two.example") == [name(two)])
+    #expect(try keys(log, of: "https://three.example").isEmpty)
+  }
+
+  @Test func `are none of which it is not known whose they are`() throws {
+    let (own, one, two) = (MadeLog.rotation[0], MadeLog.rotation[1], MadeLog.rotation[2])
+    // Two at once, from the beginning.
+    var log = MadeLog()
+    try log.append(MadeLog.operation(rotation: [own, one]), by: one, hours: 0)
+    #expect(try keys(log, of: "https://one.example").isEmpty)
+    // A server of the same operator, with the same key: what came along is the owner's.
+    var same = MadeLog()
+    try same.append(MadeLog.operation(rotation: [one]), by: one, hours: 0)
+    try same.append(
+      MadeLog.operation(rotation: [own, one], pds: "https://two.example"), by: one, hours: 1)
+    #expect(try keys(same, of: "https://two.example").isEmpty)
+    // Both with the move.
+    var both = MadeLog()
+    try both.append(MadeLog.operation(rotation: [one]), by: one, hours: 0)
+    try both.append(
+      MadeLog.operation(rotation: [own, two, one], pds: "https://two.example"), by: one, hours: 1)
+    #expect(try keys(both, of: "https://two.example").isEmpty)
+  }
+}
+
 @Suite struct `A PLC history` {
   private func fault(_ log: MadeLog) throws -> PLCFault? {
     do {

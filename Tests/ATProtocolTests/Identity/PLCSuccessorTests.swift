@@ -189,6 +189,23 @@ import Testing
     #expect(throws: PLCSuccessor.Fault.self) { try check(.map(spoilt), scene.state) }
   }
 
+  @Test func `is not older than the last one, whatever the own clock says`() throws {
+    var scene = try Scene()
+    let directory = try StandInDirectory()
+    let first = try #require(scene.log.entries.first?.operation)
+    #expect(directory.take(first, for: scene.did.text).status == 200)
+    let log = try Self.log(of: scene.did, directory)
+    // The directory writes milliseconds.
+    let time = try #require(log.entries.first?.createdAt)
+    #expect(time.contains(/\.\d\d\dZ$/))
+    scene.state.alsoKnownAs = ["at://alice.new.example"]
+    for now in [Self.present, Self.present.advanced(by: -180_000_000), UnixTime(microseconds: 0)] {
+      let operation = try PLCSuccessor(
+        scene.state, after: log, of: scene.did, signing: scene.key, now: now)
+      #expect(operation.operation["prev"]?.string == log.entries.last?.cid.map { "\($0)" })
+    }
+  }
+
   @Test func `is put off where the directory takes no more for now`() throws {
     var scene = try Scene()
     let directory = try StandInDirectory()

@@ -41,7 +41,7 @@ struct `Moving an account` {
     let again = try scene.restore(RestoreScene.agreed)
     #expect(again.status == 0, "\(again.text)\(again.errors)")
     #expect(scene.directory.operations(of: scene.account.did).count == 3)
-    #expect(scene.new.server.log.count { $0.path.hasSuffix("importRepo") } == 1)
+    #expect(scene.calls(of: "importRepo") == 1)
   }
 
   @Test func `from a server that is gone takes a key of one's own`() throws {

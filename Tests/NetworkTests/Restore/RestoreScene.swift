@@ -32,6 +32,7 @@ struct RestoreScene {
     old = try StandInPDS(accounts: [account])
     var newBehaviour = behaviour
     newBehaviour.userDomain = ".new.example"
+    newBehaviour.resolvesDeactivated = false
     new = try StandInPDS(behaviour: newBehaviour)
     (old.directory, new.directory) = (directory, directory)
     try directory.register(account, on: old.url)
@@ -39,6 +40,12 @@ struct RestoreScene {
     command = try Command(in: folder)
     try folder.write("old", Array("\(Self.password)\n".utf8))
     try folder.write("new", Array("\(Self.newPassword)\n".utf8))
+  }
+
+  /// How often the new server was told to do something; what only asks whether it could does not
+  /// count.
+  func calls(of method: String, on server: StandInPDS? = nil) -> Int {
+    (server ?? new).server.log.count { $0.path.hasSuffix(method) && $0.method == "POST" }
   }
 
   /// What has the command ask these servers for everything.

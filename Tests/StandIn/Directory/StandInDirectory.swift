@@ -37,6 +37,15 @@ package final class StandInDirectory: Sendable {
     case dropsAfterTaking = "drops-after-taking"
   }
 
+  /// Writes a date as HTTP does.
+  private static let dateField: DateFormatter = {
+    let formatter = DateFormatter()
+    formatter.locale = Locale(identifier: "en_US_POSIX")
+    formatter.timeZone = TimeZone(identifier: "GMT")
+    formatter.dateFormat = "EEE, dd MMM yyyy HH:mm:ss 'GMT'"
+    return formatter
+  }()
+
   private let state = Mutex(State())
   private let running = Mutex<LoopbackServer?>(nil)
 
@@ -140,6 +149,8 @@ package final class StandInDirectory: Sendable {
   // MARK: Answering
 
   private func answer(_ request: LoopbackRequest, _ response: LoopbackResponse) throws {
+    let now = Date(timeIntervalSinceNow: state.withLock { $0.ahead })
+    response.fields.append(("Date", Self.dateField.string(from: now)))
     let parts = request.path.dropFirst().split(separator: "/", maxSplits: 1)
     guard let did = parts.first.map(String.init), did.hasPrefix("did:") else {
       if request.path.hasPrefix("/control/") { return try control(request, response) }
@@ -175,12 +186,19 @@ package final class StandInDirectory: Sendable {
             let item: IPLDMap = [
               "did": .string(did), "operation": .map(entry.operation),
               "cid": .string("\(entry.cid)"), "nullified": .boolean(entry.isNullified),
-              "createdAt": .string("\(UnixTime(microseconds: Int64(entry.createdAt * 1_000_000)))"),
+              "createdAt": .string(Self.timestamp(entry.createdAt)),
             ]
             return .map(item)
           }))
     default: try refuse(404, "Not Found", response)
     }
+  }
+
+  /// A time as the directory writes it, to the millisecond.
+  private static func timestamp(_ seconds: Double) -> String {
+    let milliseconds = Int64((seconds * 1000).rounded(.down))
+    let whole = "\(UnixTime(microseconds: milliseconds * 1000))".dropLast()
+    return whole + String(format: ".%03dZ", Int(milliseconds % 1000))
   }
 
   private func post(_ did: String, _ request: LoopbackRequest, _ response: LoopbackResponse) throws

@@ -188,6 +188,17 @@ package struct Behaviour: Sendable, Hashable {
 
   // MARK: Writing
 
+  /// The name that the server calls itself by, in its DID and where it names itself in others'.
+  package var hostName = "127.0.0.1"
+  /// Whether names are lower-cased when somebody logs in, as 0.4.29 does.
+  package var lowercasesNames = true
+  /// Whether handles of deactivated accounts are resolved, which the reference server does not do
+  /// and the DNS does.
+  package var resolvesDeactivated = true
+  /// Methods that it does not have.
+  package var lacks: Set<String> = []
+  /// Whether the app's server, which methods of `app.bsky` are handed on to, is away.
+  package var appViewIsAway = false
   /// The domain under which handles are given out.
   package var userDomain = ".example.com"
   /// Whether a token that vouches for an account has to name the method it is for.

@@ -103,6 +103,8 @@ package struct FaultRule: Sendable {
   package var did: String?
   /// How often it still happens; nil for always.
   package var remaining: Int?
+  /// Whether requests that only ask are spared.
+  package var sparesQuestions = false
 
   /// A rule.
   package init(
@@ -117,7 +119,7 @@ package struct FaultRule: Sendable {
   }
 
   func concerns(_ request: LoopbackRequest) -> Bool {
-    guard remaining != 0 else { return false }
+    guard remaining != 0, !sparesQuestions || request.method == "POST" else { return false }
     if let endpoint {
       guard request.path.hasSuffix(endpoint) else { return false }
     } else if !request.path.hasPrefix("/xrpc/") {

@@ -22,7 +22,13 @@ extension StandInPDS {
         400, "InvalidRequest", "Error: Params must have the property \"handle\"")
     }
     if let account = accounts.first(where: { $0.handle == handle }) {
+      guard account.status != .deactivated || call.behaviour.resolvesDeactivated else {
+        return try call.refuse(400, "InvalidRequest", "Unable to resolve handle")
+      }
       return try call.send(["did": .string(account.did)])
+    }
+    for text in update({ $0.textRecords[handle] ?? [] }) where text.hasPrefix("did=") {
+      return try call.send(["did": .string(String(text.dropFirst("did=".count)))])
     }
     if call.behaviour.resolvesHandles {
       try call.refuse(400, "HandleNotFound", "Unable to resolve handle")

@@ -202,20 +202,7 @@ extension StandInPDS {
     }
     if record["$type"] == nil { record["$type"] = .string(collection) }
     let bytes = try DAGCBOREncoder.encode(.map(record))
-    var refs: [BlobRef] = []
-    var scanner = BlobRefScanner(profile: .dagCBOR)
-    _ = try scanner.scan(bytes.span, found: { refs.append($0) })
-    for ref in refs {
-      if ref.isLegacy { throw Refused(400, "InvalidRequest", "Legacy blob ref at 'embed'") }
-      guard let row = state.rows[ref.cid] else {
-        throw Refused(400, "BlobNotFound", "Could not find blob: \(ref.cid)")
-      }
-      guard row.type == ref.mimeType else {
-        throw Refused(
-          400, "InvalidMimeType",
-          "Referenced Mimetype does not match stored blob. Expected: \(row.type)")
-      }
-    }
+    let refs = try blobs(in: bytes, state)
     let cid = CID(codec: .dagCBOR, hashing: bytes.span)
     if cid != existing {
       try owner.commit([.putBytes(path: path.text, bytes: bytes)])

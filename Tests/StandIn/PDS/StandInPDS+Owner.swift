@@ -14,6 +14,9 @@ extension StandInPDS {
     guard let did = try authenticated(call), let account = find(did) else {
       return try call.refuse(401, "AuthenticationRequired", "Authentication Required")
     }
+    if call.behaviour.appViewIsAway, !method.hasPrefix("app.bsky.actor.") {
+      return try call.refuse(502, "UpstreamFailure", "pipethrough network error")
+    }
     let isChat = method.hasPrefix("chat.")
     guard call.request["atproto-proxy"] == (isChat ? "did:web:api.bsky.chat#bsky_chat" : nil),
       let pages = account.privatePages[method]

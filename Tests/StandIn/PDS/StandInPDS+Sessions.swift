@@ -8,8 +8,10 @@ extension StandInPDS {
       let input = try? DataModelJSON.decode(call.request.body).map,
       let identifier = input["identifier"]?.string, let password = input["password"]?.string
     else { return try call.refuse(400, "InvalidRequest", "Error: Input must be JSON") }
+    // So that a did:web with a port, which is written with capitals, is found by its handle only.
+    let name = call.behaviour.lowercasesNames ? identifier.lowercased() : identifier
     guard
-      let account = find(identifier)
+      let account = find(name)
         ?? accounts.first(where: { $0.email == identifier && !identifier.isEmpty }),
       account.password == password || account.appPassword == password
     else {

@@ -31,6 +31,7 @@ extension StandInPDS {
     "com.atproto.repo.createRecord": Form(access: .anyPassword),
     "com.atproto.repo.putRecord": Form(access: .anyPassword),
     "com.atproto.repo.deleteRecord": Form(access: .anyPassword),
+    "com.atproto.repo.applyWrites": Form(access: .anyPassword),
     "com.atproto.repo.getRecord": Form(method: "GET", body: .none, access: .anyone),
     "com.atproto.identity.getRecommendedDidCredentials": Form(
       method: "GET", body: .none, access: .anyPassword),
@@ -41,7 +42,9 @@ extension StandInPDS {
   ]
 
   /// Its own DID.
-  package var serviceDID: String { "did:web:localhost%3A\(server.port)" }
+  package var serviceDID: String { "did:web:\(behaviour.hostName)%3A\(server.port)" }
+  /// Its address as it calls itself.
+  package var publicURL: String { "http://\(behaviour.hostName):\(server.port)" }
   /// The domain under which it gives out handles.
   package var userDomain: String { behaviour.userDomain }
   /// The key with which it signs operations of accounts that it has made.
@@ -79,6 +82,7 @@ extension StandInPDS {
     case "com.atproto.repo.createRecord", "com.atproto.repo.putRecord",
       "com.atproto.repo.deleteRecord":
       try writeRecord(method, owner, input, call)
+    case "com.atproto.repo.applyWrites": try applyWrites(owner, input, call)
     case "com.atproto.identity.getRecommendedDidCredentials":
       try call.send(credentials(of: owner))
     case "com.atproto.identity.requestPlcOperationSignature": try sendCode(owner, call)
@@ -203,7 +207,7 @@ extension StandInPDS {
       throw Refused(400, "InvalidRequest", "Email is required")
     }
     try takeInvite(input["inviteCode"]?.string, call)
-    if let did, find(did) != nil {
+    if let did, find(did) != nil || update({ $0.halfMade.contains(did) }) {
       throw Refused(400, "AlreadyExists", "Repo already exists")
     }
     if handle.hasSuffix(userDomain) {
@@ -328,7 +332,7 @@ extension StandInPDS {
     let keys = (operation["rotationKeys"]?.array ?? []).compactMap(\.string)
     guard owner.did.hasPrefix("did:web:") || keys.contains("did:key:" + owner.rotation.multikey)
     else { return "Server rotation key not included in PLC DID data" }
-    guard operation["services"]?["atproto_pds"]?["endpoint"]?.string == url else {
+    guard operation["services"]?["atproto_pds"]?["endpoint"]?.string == publicURL else {
       return "DID document atproto_pds service endpoint does not match PDS public url"
     }
     guard
@@ -352,7 +356,7 @@ extension StandInPDS {
       "rotationKeys": .array([.string("did:key:" + owner.rotation.multikey)]),
       "services": .map([
         "atproto_pds": .map([
-          "type": .string("AtprotoPersonalDataServer"), "endpoint": .string(url),
+          "type": .string("AtprotoPersonalDataServer"), "endpoint": .string(publicURL),
         ])
       ]),
     ]
@@ -410,7 +414,7 @@ extension StandInPDS {
     guard service?["type"]?.string == "AtprotoPersonalDataServer" else {
       throw refuse("Incorrect type on atproto_pds service")
     }
-    guard service?["endpoint"]?.string == url else {
+    guard service?["endpoint"]?.string == publicURL else {
       throw refuse("Incorrect endpoint on atproto_pds service")
     }
     guard operation["verificationMethods"]?["atproto"]?.string == "did:key:" + owner.key.multikey

@@ -34,8 +34,9 @@ package final class StandInPDS: Sendable {
     var directory: StandInDirectory?
     var uploads = RateWindow()
     var usedInvites: Set<String> = []
-    /// Which account each name of the directory's was reserved a key for.
     var createdCount = 0
+    /// Accounts that it was stopped while it made: it does not know them, and makes no other.
+    var halfMade: Set<String> = []
   }
 
   private let state: Mutex<State>
@@ -97,6 +98,9 @@ package final class StandInPDS: Sendable {
 
   /// How many accounts it was asked for and has made.
   package var createdCount: Int { update { $0.createdCount } }
+
+  /// Has what is left of an account that it was stopped while it made.
+  package func leaveHalfMade(_ did: String) { update { _ = $0.halfMade.insert(did) } }
 
   /// Takes in an account.
   package func add(_ account: StandInAccount) {
@@ -193,6 +197,9 @@ package final class StandInPDS: Sendable {
   }
 
   private func answer(_ method: String, _ call: Call) throws {
+    guard !call.behaviour.lacks.contains(method) else {
+      return try call.refuse(501, "MethodNotImplemented", "Method Not Implemented")
+    }
     switch method {
     case "_health": try call.send(["version": .string("stand-in 1")])
     case "com.atproto.sync.getLatestCommit": try getLatestCommit(call)

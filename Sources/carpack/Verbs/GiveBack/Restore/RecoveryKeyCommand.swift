@@ -1,5 +1,6 @@
 internal import ATProtocol
 internal import ArgumentParser
+internal import Failures
 internal import Files
 internal import HTTP
 internal import Reports
@@ -206,23 +207,26 @@ struct AddKeyCommand: ReportingCommand {
     let ownLogin = try login.asOwner()
     let code = mailCode.map { Secret($0) }
     let keys = try options.keys()
-    let isAgreed = yes.contains(.identity)
-    let isSent =
-      try keys.place(of: own) == 0
-      || runBlocking { [display = RestoreDisplay(common)] in
-        try await keys.add(own) { state in
-          if let signer { return try keys.sign(state, with: signer) }
-          return try await keys.sign(
-            state, as: ownLogin, mailCode: code, asking: OwnerLogin.askForCode)
-        } show: { operation in
-          display.show(operation)
-          return isAgreed || Console.agrees(RestoreQuestion.identity.asked.sentence)
+    if keys.place(of: own) != 0 {
+      let kept = FilePath("\(key).\(keys.did.methodSpecificID).operation.json")
+      do {
+        try runBlocking { [display = RestoreDisplay(common), yes] in
+          try await keys.add(own, keeping: kept) { state in
+            if let signer { return try keys.sign(state, with: signer) }
+            return try await keys.sign(
+              state, as: ownLogin, mailCode: code, asking: OwnerLogin.askForCode)
+          } show: {
+            display.show($0)
+          } agrees: { question in
+            yes.contains(.identity) || Console.agrees(question.asked.sentence)
+          }
         }
+      } catch let error where Failure.isOurs(error) {
+        // What was signed is kept, and the code is asked for only if it was not.
+        Failure(error).say()
+        RestoreDisplay.say(RestoreContinuation.after(error).map(ContinuedCommand.line))
+        throw Failure(error).status
       }
-    guard isSent else {
-      throw Failure(
-        "the operation was not sent: that was not agreed to", hint: "--yes identity agrees",
-        status: .incomplete)
     }
     if json {
       RecoveryKeyReport(did: keys.did, key: own.didKey, place: 1).print()

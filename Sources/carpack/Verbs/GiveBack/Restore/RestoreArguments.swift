@@ -116,18 +116,23 @@ struct RestoreArguments: ParsableArguments {
 
   /// What was said about the account on the new server, and about who moves it there.
   ///
-  /// - Parameter target: the new server; nil for the account's own, on which ``login`` logs in.
+  /// - Parameters:
+  ///   - target: the new server; nil for the account's own, on which ``login`` logs in.
+  ///   - isPlan: whether nothing is going to be done, so that no password is needed.
+  ///   - agrees: whether something may be done.
   /// - Throws: ``Failure`` for a password or a key that cannot be read, or is needed.
   func options(
-    to target: String?, agrees: @escaping @Sendable (RestoreQuestion) -> Bool
+    to target: String?, isPlan: Bool = false,
+    agrees: @escaping @Sendable (RestoreQuestion) -> Bool
   ) throws -> RestoreOptions {
-    let own = try login.password()
+    let own = isPlan ? nil : try login.password()
     let target = target ?? ""
     var options = RestoreOptions(
       target: target.hasSuffix("/") ? String(target.dropLast()) : target,
-      password: try target.isEmpty ? own ?? Secret("") : password(else: own),
+      password: try target.isEmpty || isPlan ? own ?? Secret("") : password(else: own),
       now: { Host.now }, agrees: agrees, asksForCode: OwnerLogin.askForCode)
     (options.oldPassword, options.authFactorToken) = (own, login.code)
+    options.logsInLater = isPlan && login.login
     (options.email, options.inviteCode) = (email, invite.map { Secret($0) })
     options.handle = try handle.map { text throws in try Handle(text) }
     if let recoveryKey {

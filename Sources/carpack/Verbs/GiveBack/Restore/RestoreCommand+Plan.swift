@@ -1,4 +1,5 @@
 internal import ATProtocol
+internal import Failures
 internal import HTTP
 internal import Reports
 internal import Restore
@@ -9,8 +10,11 @@ internal import XRPC
 /// `carpack restore --plan`: what would be done and what is needed.
 extension RestoreCommand {
   func showPlan(_ snapshot: ArchivedSnapshot, _ networkOptions: NetworkOptions) throws {
-    let plan = try runBlocking { [target = to ?? ""] in
-      try await RestorePlan(snapshot, to: target, network: Network(networkOptions))
+    let options = try options()
+    let plan = try runBlocking {
+      try await RestorePlan(of: snapshot, options, network: Network(networkOptions)) {
+        Console.say(.note, $0)
+      }
     }
     if json {
       RestoreDisplay.plan.print(plan)
@@ -21,6 +25,9 @@ extension RestoreCommand {
       plan.unrestored.say()
       for warning in plan.warnings { common.say(.note, warning) }
     }
+    // What is to be given is no fault of a plan.
+    let statuses = plan.obstacles.map { Failure($0).status }
+    if let status = statuses.first(where: { $0 == .refused || $0 == .temporary }) { throw status }
     if !plan.unrestored.areAccepted { throw ExitStatus.incomplete }
   }
 }
@@ -35,8 +42,8 @@ extension RestorePlan {
         "snapshot",
         "\(snapshot.rev.map { "revision \($0), " } ?? "")made \(snapshot.createdAt)"
       ),
-      ("from", old.map { "\($0.url) (\($0.standing.sentence))" } ?? "no server"),
-      ("to", "\(server.url) (\(server.facts.did))"),
+      ("from", old.map { "\($0.url), which \($0.standing.sentence)" } ?? "no server"),
+      ("to", "\(server.url) (\(server.facts.did)), which \(there.sentence)"),
       (
         "repository",
         "\(Quantity.count(source.recordCount, "record")), \(Quantity.bytes(source.byteCount))"
@@ -47,13 +54,13 @@ extension RestorePlan {
       ),
       ("preferences", hasPreferences ? "in the archive" : "not in the archive"),
     ]
-    if losesHandle, let handle {
-      let domains = server.facts.userDomains.joined(separator: ", ")
-      rows.append(
-        (
-          "handle",
-          "\(handle) goes with the old server; the new one gives out names under \(domains)"
-        ))
+    if let newHandle { rows.append(("handle", newHandle.text)) }
+    rows += losses.map { ("lacks", $0) }
+    rows += oldServersKeys.map {
+      (
+        "old key",
+        "\($0.key) is the old server's (\($0.evidence.rawValue)): --drop-old-keys removes it"
+      )
     }
     rows += needs.map { ("needed", $0) }
     let preferences = hasPreferences ? "preferences, " : ""
@@ -65,38 +72,25 @@ extension RestorePlan {
     return rows
   }
 
-  /// What has to be given.
+  /// What has to be given or put right first.
   var needs: [String] {
-    var needs: [String?] = [
-      "a key: the DID document names no server that could vouch for the account"
-    ]
-    if let old {
-      let isThere = old.standing.isThere
-      needs = [
-        isThere
-          ? "the account's own password: --login (no app password)"
-          : "a rotation key of your own: --recovery-key; without one the account cannot be moved, and --as-new makes another of the archive",
-        isThere && source.did.method == "plc"
-          ? "the code that \(old.url) sends by mail, or a rotation key of your own" : nil,
-        isThere ? nil : "a mail address for the account: --email",
-        source.did.method == "web"
-          ? "a change of the DID document, which is yours to make" : nil,
-      ]
+    var needs = obstacles.map { obstacle in
+      let failure = Failure(obstacle)
+      return failure.message + (failure.hint.map { ": \($0)" } ?? "")
     }
-    if server.facts.isInviteRequired { needs.append("an invite code of \(server.url): --invite") }
-    return needs.compactMap(\.self)
+    if let old, old.standing.isThere, source.did.method == "plc" {
+      needs.append("later: the code that \(old.url) sends by mail, or a rotation key of your own")
+    }
+    if source.did.method == "web" {
+      needs.append("later: a change of the DID document, which is yours to make")
+    }
+    return needs
   }
 
   /// What a person should know.
   var warnings: [String] {
     let warnings: [String?] = [
-      old.flatMap {
-        isThere
-          ? "the account is on \($0.url) already: --blobs-only sends what it lacks" : nil
-      },
-      isOutdated
-        ? "the account has gone on since this snapshot: run \"carpack backup\" first, or choose this one with --at"
-        : nil,
+      isNamed ? "the DID names \(server.url) already" : nil,
       uploadDays > 1
         ? "the reference server takes 1,000 blobs a day: with such a limit it takes \(uploadDays) days, and is waited for"
         : nil,

@@ -18,6 +18,15 @@ struct RestoreCommand: ReportingCommand {
   @Flag(help: "Say what would be done and what is needed, and change nothing.")
   var plan = false
 
+  @Flag(
+    help:
+      "Put the snapshot's records and blobs back into the account on its own server; what came later stays."
+  )
+  var inPlace = false
+
+  @Flag(help: "With --in-place: delete records that the snapshot does not have.")
+  var exact = false
+
   @Flag(help: "Send the account's own server the blobs that it lacks.")
   var blobsOnly = false
 
@@ -62,6 +71,12 @@ struct RestoreCommand: ReportingCommand {
   @Flag(help: "Do not read the blobs back from the new server.")
   var skipBlobComparison = false
 
+  @Flag(
+    help:
+      "Take the rotation keys out of the DID that are shown to be the old server's; --plan names them."
+  )
+  var dropOldKeys = false
+
   @Flag(help: "Deactivate the account on the old server in the end.")
   var deactivateOld = false
 
@@ -83,12 +98,12 @@ struct RestoreCommand: ReportingCommand {
     case identity, activate
     case deactivateOld = "deactivate-old"
     case deleteOld = "delete-old"
-    case rewrite
+    case rewrite, sign, write
   }
 
   @Option(
     help: ArgumentHelp(
-      "Do a step without asking: send the operation that decides where the account lives; activate the account on the new server; deactivate it on the old one (with --deactivate-old); let that delete it (with --delete-old-after); delete records and write them again (with --rewrite-records). May be repeated.",
+      "Do a step without asking: send the operation that decides where the account lives; activate the account on the new server; deactivate it on the old one (with --deactivate-old); let that delete it (with --delete-old-after); delete records and write them again (with --rewrite-records); have the new server sign by a record that is written and deleted (with --as-new); write and delete records (with --in-place). May be repeated.",
       valueName: "step"))
   var yes: [Step] = []
 
@@ -97,12 +112,14 @@ struct RestoreCommand: ReportingCommand {
   @OptionGroup var reporting: ReportOptions
 
   func validate() throws {
-    guard [blobsOnly, to != nil, !records.isEmpty].count(where: { $0 }) == 1 else {
-      throw ValidationError("one of --to, --blobs-only and --record is needed")
+    guard [blobsOnly, inPlace, to != nil, !records.isEmpty].count(where: { $0 }) == 1 else {
+      throw ValidationError("one of --to, --in-place, --blobs-only and --record is needed")
     }
     if to == nil, !given.login.login {
-      throw ValidationError("--blobs-only and --record go with --login")
+      throw ValidationError("--in-place, --blobs-only and --record go with --login")
     }
+    if plan, to == nil, !inPlace { throw ValidationError("--plan goes with --to or --in-place") }
+    if exact, !inPlace { throw ValidationError("--exact goes with --in-place") }
     if rewriteRecords, !blobsOnly || skipBlobComparison {
       throw ValidationError("--rewrite-records goes with --blobs-only, and reads all blobs back")
     }
@@ -127,7 +144,9 @@ struct RestoreCommand: ReportingCommand {
       }
       if !records.isEmpty {
         try restoreRecords(of: snapshot, networkOptions)
-      } else if plan, !blobsOnly {
+      } else if inPlace {
+        try restoreInPlace(snapshot, networkOptions)
+      } else if plan {
         try showPlan(snapshot, networkOptions)
       } else {
         try RestoreDisplay(common).restore(
@@ -136,17 +155,23 @@ struct RestoreCommand: ReportingCommand {
     }
   }
 
-  private func options() throws -> RestoreOptions {
-    var options = try given.options(to: to) { [yes] question in
+  /// Whether something may be done.
+  var agrees: @Sendable (RestoreQuestion) -> Bool {
+    { [yes] question in
       let (step, sentence) = question.asked
       return yes.contains(step) || Console.agrees(sentence)
     }
+  }
+
+  func options() throws -> RestoreOptions {
+    var options = try given.options(to: to, isPlan: plan, agrees: agrees)
     (options.sendsBlobsOnly, options.rewritesRecords) = (blobsOnly, rewriteRecords)
     options.comparesBlobs = !skipBlobComparison
     options.mailCode = mailCode.map { Secret($0) }
     (options.asNew, options.rewritesReferences) = (asNew, rewriteReferences)
     options.abandonsOld = abandonOld
     options.acceptsMissing = accept.contains(.missing)
+    options.dropsOldKeys = dropOldKeys
     options.acceptsOlder = given.choice.at != nil
     (options.deactivatesOld, options.deleteOldAfter) = (deactivateOld, deleteOldAfter)
     if let dryRun {

@@ -84,6 +84,13 @@ extension RestoreDisplay {
     Field("changes", "what it changes") { $0.changes }
   }
 
+  static let changes: Report<[String]> = event(
+    "changes",
+    "With `recovery-key add`: what an operation is going to change, if that is agreed to."
+  ) {
+    Field("changes", "what it changes") { $0 }
+  }
+
   static let document: Report<(json: String, url: String)> = event(
     "document", "This document is to be published, for a did:web."
   ) {
@@ -111,18 +118,25 @@ extension RestoreDisplay {
     Field("oldServer", "the old server") { $0.old?.url }
     Field("oldStanding", "what it says of the account") { $0.old?.standing.sentence }
     Field("handle", "the handle") { $0.handle?.text }
-    Field("losesHandle", "whether it goes with the old server") { $0.losesHandle }
+    Field("newHandle", "the handle on the new server, if that is known") { $0.newHandle?.text }
+    Field("losesHandle", "whether that is another") {
+      $0.newHandle != nil && $0.newHandle != $0.handle
+    }
     Field("uploads", "blobs to send") { $0.upload.count }
     Field("uploadBytes", "their bytes") { $0.upload.bytes }
     Field("unrestoredCount", "blobs that would be missing") { $0.unrestored.count }
     Field("unrestored", "the first of them", each: { $0.unrestored.first }, as: unrestored)
     Field("rotationKeys", "the keys that may change the account") { $0.rotationKeys }
     Field("hasPreferences", "whether the archive has preferences") { $0.hasPreferences }
-    Field("needs", "what has to be given") { $0.needs }
+    Field("oldServersKeys", "those of them that are shown to be the old server's") {
+      $0.oldServersKeys.map(\.key)
+    }
+    Field("losses", "what the account would lack") { $0.losses }
+    Field("needs", "what has to be given or put right first") { $0.needs }
     Field("warnings", "what is odd") { $0.warnings }
   }
 
-  static let finished: Report<(all: RestoreReport, failure: Failure?)> = event(
+  static let finished: Report<(all: RestoreReport, failure: Failure?, commands: [String])> = event(
     "finished", "It has come to its end, or stopped."
   ) {
     Field("handle", "the handle on the new server") { $0.all.handle?.text }
@@ -141,16 +155,23 @@ extension RestoreDisplay {
     Field("unrestoredCount", "blobs not there, or not right") { $0.all.unrestored.count }
     Field("unrestored", "the first of them", each: { $0.all.unrestored.first }, as: unrestored)
     Field(
-      "stoppedBefore",
-      "the option that goes on, where it stopped before what cannot be undone"
-    ) { $0.all.stoppedBefore?.option }
-    Field("standing", "where things are, in words") { $0.all.standing }
+      "stoppedBefore", "the step that it stopped before, which needs your word",
+      .one(of: RestoreCommand.Step.self)
+    ) { $0.all.stoppedBefore?.asked.step.rawValue }
+    Field("losses", "what the account lacks, in words") { $0.all.losses }
+    Field("standing", "where things are, in words: what servers and directory said at the end") {
+      $0.all.situation?.sentences ?? []
+    }
+    Field("commands", "the commands that go on, if it stopped; words in capitals are yours") {
+      $0.commands
+    }
     Field(optional: "error", "what ended it", { $0.failure }, as: Failure.fields)
   }
 
   static let reports: [ReportDescription] = [
     source.description, server.description, step.description, progress.description,
-    waiting.description, operation.description, document.description, warning.description,
-    record.description, plan.description, finished.description,
+    waiting.description, changes.description, operation.description, document.description,
+    warning.description,
+    record.description, plan.description, inPlace.description, finished.description,
   ]
 }

@@ -42,8 +42,16 @@ final class RestoreDisplay: Sendable {
   ) throws {
     let path = FilePath(RemoteArchive.isAddress(archive) ? Elsewhere.fileName(archive) : archive)
     defer { Console.endProgress() }
-    let (report, error): (RestoreReport, (any Error)?) = try runBlocking {
-      var restore = try AccountRestore(
+    var networkOptions = networkOptions
+    let observer = networkOptions.observer
+    networkOptions.observer = { event in
+      if case .wait(let host, let seconds, let why) = event {
+        self.show(.waiting(seconds: seconds, why: "\(host): \(why)"))
+      }
+      observer(event)
+    }
+    let (report, error): (RestoreReport, (any Error)?) = try runBlocking { [networkOptions] in
+      var restore = AccountRestore(
         snapshot, in: path, options, network: try Network(networkOptions)
       ) { self.show($0) }
       do {
@@ -54,9 +62,13 @@ final class RestoreDisplay: Sendable {
       }
     }
     let failure = error.map { Failure($0) }
-    finish(report, failure)
-    if error is CancellationError, let status = Interruption.received { throw status }
-    let isWhole = report.stoppedBefore == nil && report.unrestored.areAccepted
+    let ways =
+      report.stoppedBefore.map(RestoreContinuation.after)
+      ?? error.map(RestoreContinuation.after) ?? []
+    finish(report, failure, ways.map(ContinuedCommand.line))
+    if error != nil, let status = Interruption.received { throw status }
+    let isWhole =
+      report.stoppedBefore == nil && report.unrestored.areAccepted && report.hasAllPreferences
     try ExitStatus.end(with: failure?.status ?? (isWhole ? .success : .incomplete))
   }
 
@@ -85,11 +97,14 @@ final class RestoreDisplay: Sendable {
       tell(Self.waiting, (seconds, why)) {
         Console.say(.note, "waiting \(Quantity.duration(seconds: seconds)): \(why)")
       }
+    case .changes(let old, let new):
+      let changes = old.changes(to: new)
+      tell(Self.changes, changes) { sayChanges(changes) }
     case .operation(let operation, let old, let new):
       let (json, changes) = (operation.operation.json(pretty: true), old.changes(to: new))
       tell(Self.operation, (json, changes)) {
-        Console.say("the operation:\n\(json)\nwhat it changes:")
-        for change in changes { Console.say("  \(change)") }
+        Console.say("the operation:\n\(json)")
+        sayChanges(changes)
       }
     case .document(let json, let url):
       tell(Self.document, (json, url)) {
@@ -102,6 +117,11 @@ final class RestoreDisplay: Sendable {
           "the server believes to have \(blobs) blobs that it has not, and takes them again only when no record refers to them: --rewrite-records deletes \(records) records and writes them again, with the same keys, values and CIDs"
         ))
     }
+  }
+
+  private func sayChanges(_ changes: [String]) {
+    Console.say("what it changes:")
+    for change in changes { Console.say("  \(change)") }
   }
 
   /// Tells of an event: as an object, or in words.
@@ -131,22 +151,26 @@ final class RestoreDisplay: Sendable {
 
   /// Says what came of it, whether it came to its end or not.
   ///
-  /// - Parameter failure: what ended it; nil if nothing did.
-  private func finish(_ report: RestoreReport, _ failure: Failure?) {
+  /// - Parameters:
+  ///   - failure: what ended it; nil if nothing did.
+  ///   - commands: the commands that go on.
+  private func finish(_ report: RestoreReport, _ failure: Failure?, _ commands: [String]) {
     Console.endProgress()
-    tell(Self.finished, (report, failure)) {
+    let places = report.situation?.sentences ?? []
+    tell(Self.finished, (report, failure, commands)) {
       report.unrestored.say()
-      let standing = failure == nil && report.has(.account) ? report.standing : []
-      for line in Self.lines(report) + standing { Console.print(line) }
-      if let question = report.stoppedBefore {
-        Console.say(
-          .unfinished, "stopped before what cannot be undone; \(question.option) goes on")
+      for line in Self.lines(report) { Console.print(line) }
+      for loss in report.losses { Console.print("the account lacks: \(loss)") }
+      if failure == nil { for place in places { Console.print(place) } }
+      if report.stoppedBefore != nil {
+        Console.say(.unfinished, "stopped before a step that needs your word")
       }
     }
-    guard let failure else { return }
-    failure.say()
-    guard !Console.isJSON else { return }
-    for line in report.standing { Console.say("where things are: \(line)") }
+    failure?.say()
+    if failure != nil, !Console.isJSON {
+      for place in places { Console.say("where things are: \(place)") }
+    }
+    Self.say(commands)
   }
 
   private static func lines(_ report: RestoreReport) -> [String] {

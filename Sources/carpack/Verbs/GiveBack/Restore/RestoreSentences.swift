@@ -9,15 +9,17 @@ extension RestoreQuestion {
       (.identity, "Send this operation? It decides where the account lives, and cannot be unsent")
     case .rewriting(let count):
       (.rewrite, "Delete \(count) records, whose blobs the server lost, and write them again?")
+    case .signing:
+      (
+        .sign,
+        "Write a record on the new server and delete it again, so that it signs the repository?"
+      )
+    case .writing(let written, let deleted):
+      (.write, "Write \(written) records and delete \(deleted)?")
     case .activation: (.activate, "Activate the account on the new server?")
     case .deactivation: (.deactivateOld, "Deactivate the account on the old server?")
     case .deletion(let time):
       (.deleteOld, "Let the old server delete the account after \(time)?")
     }
-  }
-
-  /// The option that answers it beforehand.
-  var option: String {
-    (asked.step == .rewrite ? "--rewrite-records " : "") + "--yes \(asked.step.rawValue)"
   }
 }

@@ -1,0 +1,59 @@
+internal import ATProtocol
+internal import IPLD
+internal import XRPC
+
+/// A rotation key of an account that is shown to be a server's, and not the owner's.
+///
+/// A key of which nothing shows whose it is may be a second one of the owner's.
+package struct OldServersKey: Sendable, Equatable {
+  /// What shows that the key is the server's.
+  package enum Evidence: String, Sendable {
+    /// The server recommends it for the account.
+    case recommended = "the server recommends it"
+    /// The server recommended it when the archive was made.
+    case archived = "the server recommended it at the time of the backup"
+    /// The operation that put the account on the server brought this key along, and no other.
+    case log = "it came into the DID when the account came to the server"
+  }
+
+  /// The key, as `did:key:…`.
+  package let key: String
+  /// What shows it.
+  package let evidence: Evidence
+}
+
+extension RestorePlan {
+  /// The old server's keys among the account's.
+  func findOldServersKeys() async throws -> [OldServersKey] {
+    guard let old, let present else { return [] }
+    var recommended: [String] = []
+    if let client = old.client {
+      recommended = try await client.call(.getRecommendedDIDCredentials()).rotationKeys
+    }
+    let archived = try archivedCredentials(of: old.url)?.rotationKeys ?? []
+    let logged = (try? ServerOrigin(old.url)).map { present.history.rotationKeys(of: $0) } ?? []
+    return present.rotationKeys.compactMap { key in
+      let evidence: OldServersKey.Evidence? =
+        if recommended.contains(key) {
+          .recommended
+        } else if archived.contains(key) {
+          .archived
+        } else {
+          logged.contains(key) ? .log : nil
+        }
+      return evidence.map { OldServersKey(key: key, evidence: $0) }
+    }
+  }
+
+  /// What a server recommended for the account when its private data was backed up; nil if that is
+  /// not in the archive, or is of another server.
+  private func archivedCredentials(of server: String) throws -> PLCCredentials? {
+    let json = try source.archived.ownerAnswer(.credentials).flatMap {
+      try? DataModelJSON.decode($0)
+    }
+    guard let credentials = json.flatMap({ PLCCredentials($0) }),
+      AccountRestore.isSame(credentials.pds.endpoint, server)
+    else { return nil }
+    return credentials
+  }
+}

@@ -1,0 +1,90 @@
+internal import ATProtocol
+internal import Failures
+internal import HTTP
+internal import IPLD
+internal import Reports
+internal import Restore
+internal import Snapshots
+internal import Terminal
+
+/// `carpack restore --in-place`: a snapshot's records back into the account on its own server.
+extension RestoreCommand {
+  func restoreInPlace(_ snapshot: ArchivedSnapshot, _ networkOptions: NetworkOptions) throws {
+    let login = try given.login.asOwner()
+    let display = RestoreDisplay(common)
+    do {
+      let isWhole = try runBlocking { [agrees, plan, exact] in
+        let restore = try await InPlaceRestore(
+          snapshot, isExact: exact, network: try Network(networkOptions), login,
+          asking: OwnerLogin.askForCode
+        ) { display.show($0) }
+        var changes = try await restore.changes()
+        display.show(changes, isExact: exact, isDone: false)
+        if !plan {
+          changes = try await restore.write(changes, agrees: agrees)
+          display.show(changes, isExact: exact, isDone: true)
+        }
+        return changes.unwritable.isEmpty && changes.missingBlobCount == 0
+          && (plan || changes.areWritten && (!exact || changes.added.isEmpty))
+      }
+      if !isWhole { throw ExitStatus.incomplete }
+    } catch let error where Failure.isOurs(error) {
+      Failure(error).say()
+      RestoreDisplay.say(RestoreContinuation.after(error).map(ContinuedCommand.line))
+      throw Failure(error).status
+    }
+  }
+}
+
+extension RestoreDisplay {
+  private static let maximumShown = 20
+
+  /// Shows what is different on the server, before or after it was written.
+  func show(_ changes: InPlaceRestore.Changes, isExact: Bool, isDone: Bool) {
+    if Console.isJSON { return Self.inPlace.print((changes, isExact, isDone)) }
+    let later = isExact ? "would be deleted" : "came later and stay"
+    let lists = [
+      (isDone ? "not written" : "to write", changes.created),
+      (isDone ? "not put back" : "to put back", changes.updated),
+      (isDone ? "in the account beside them" : later, changes.added),
+    ]
+    for (words, list) in lists {
+      Console.print("\(Quantity.count(list.count, "record")) \(words)")
+      for (path, _) in list.prefix(Self.maximumShown) { Console.print("  \(path)") }
+      if list.count > Self.maximumShown {
+        Console.print("  and \(list.count - Self.maximumShown) more")
+      }
+    }
+    if !isDone { Console.print("\(Quantity.count(changes.blobs.count, "blob")) to send") }
+    for (path, why) in changes.unwritable { Console.say(.missing, "\(path): \(why)") }
+  }
+
+  /// Says which commands go on.
+  static func say(_ commands: [String]) {
+    guard !Console.isJSON else { return }
+    for (number, command) in commands.enumerated() {
+      Console.say("\(number == 0 ? "to continue" : "or"): \(command)")
+    }
+  }
+
+  static let inPlace: Report<(changes: InPlaceRestore.Changes, isExact: Bool, isDone: Bool)> =
+    Report(
+      "restore", event: "in-place",
+      "With --in-place: what is different on the server, before and after it was written."
+    ) {
+      Field("done", "whether it was written") { $0.isDone }
+      Field("created", "records that are not there") { $0.changes.created.map { "\($0.path)" } }
+      Field("updated", "records that are others there") { $0.changes.updated.map { "\($0.path)" } }
+      Field("added", "records that the snapshot does not have") {
+        $0.changes.added.map { "\($0.path)" }
+      }
+      Field("exact", "whether those are deleted") { $0.isExact }
+      Field("unwritable", "records that no server writes as they are") {
+        $0.changes.unwritable.map(\.path)
+      }
+      Field("blobs", "blobs to send") { $0.changes.blobs.count }
+      Field("missingBlobs", "those of them that the archive does not hold") {
+        $0.changes.missingBlobCount
+      }
+    }
+}
