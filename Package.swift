@@ -170,7 +170,7 @@ let package = Package(
     // used.
     .room("Postgres", ["IPLD", "LibC"]),
     // What a running program tells a scraper.
-    .room("Metrics", ["Files", "HTTP", "LibC"]),
+    .room("Scraping", ["Files", "HTTP", "LibC"]),
     // Many accounts on many machines, by way of PostgreSQL.
     .room("Fleet", backup + ["ObjectStore", "Postgres"]),
 
@@ -196,7 +196,7 @@ let package = Package(
     .executableTarget(
       name: "carpack",
       dependencies: backup + [
-        "AfterBackup", "CGlibc", "Completions", "Failures", "Fleet", "Metrics", "ObjectStore",
+        "AfterBackup", "CGlibc", "Completions", "Failures", "Fleet", "Scraping", "ObjectStore",
         "Reports", "TOML", "Terminal", "Viewer",
         arguments,
       ],
@@ -239,7 +239,7 @@ let package = Package(
     // Backs up from the stand-in, and from real servers where they are installed.
     .suite("NetworkTests", backup + ["ArchiveTestSupport", "StandIn"]),
     // With a PostgreSQL, where CARPACK_TEST_DATABASE names one.
-    .suite("FleetTests", backup + ["Fleet", "Metrics", "ObjectStore", "Postgres", "StandIn"]),
+    .suite("FleetTests", backup + ["Fleet", "Scraping", "ObjectStore", "Postgres", "StandIn"]),
     // Fails, cuts and kills in every place: what was committed has to survive. `make torture` runs
     // them for longer.
     .suite(

@@ -2,7 +2,7 @@ import Foundation
 import StandIn
 import Testing
 
-@testable import Metrics
+@testable import Scraping
 
 @Suite(.ownThread) struct `The metrics of a worker` {
   private func withServer(

@@ -3,9 +3,9 @@ internal import ArgumentParser
 internal import Fleet
 internal import HTTP
 internal import Live
-internal import Metrics
 internal import ObjectStore
 internal import Reports
+internal import Scraping
 internal import Terminal
 internal import XRPC
 
