@@ -16,9 +16,6 @@ package struct FleetWork: Sendable {
   private let isExclusive: Bool
   private let cache: FilePath
 
-  /// How many requests a second this worker alone may send to a host, if nothing else is said.
-  private static let requestsPerSecond = 1000.0
-
   /// A worker.
   ///
   /// - Parameters:
@@ -36,9 +33,6 @@ package struct FleetWork: Sendable {
     (self.options, self.network, self.store) = (options, network, store)
     (self.backup, self.isExclusive, self.cache) = (backup, isExclusive, cache)
   }
-
-  /// How long a database that is away is waited for.
-  private static let patience: Duration = .seconds(120)
 
   /// Finds out what is wrong with the store rather now than once for each account.
   ///
@@ -81,7 +75,7 @@ package struct FleetWork: Sendable {
     observer: @escaping @Sendable (FleetWorker.Event) -> Void
   ) async throws {
     let fleet = FleetDatabase(url)
-    let settings = try await fleet.settings(waiting: Self.patience)
+    let settings = try await fleet.settings(waiting: Database.patience)
     let destination = try Self.destination(
       settings, store, network, isExclusive: isExclusive, cache: cache)
     try await check(destination)
@@ -96,7 +90,7 @@ package struct FleetWork: Sendable {
     }
     shared.namedServers += try await fleet.hosts()
     // What all workers together may ask of a host is what counts.
-    shared.requestsPerSecond = network.requestsPerSecond ?? Self.requestsPerSecond
+    shared.requestsPerSecond = network.requestsPerSecond ?? 1000
     shared.admission = { origin in try await budgets.admit(origin) }
     let way = try Network(shared)
     let firehoses = FirehoseReader(fleet: events, network: network, counters: counters)

@@ -74,6 +74,8 @@ package struct FleetWorker: Sendable {
   private static let longestPause = 5.0
   /// The shortest one.
   private static let shortestPause = 0.05
+  /// How soon accounts are used up that are claimed ahead.
+  private static let quick: Duration = .milliseconds(500)
   /// How often the lease is renewed at the least.
   private static let pulseInterval: Duration = .seconds(10)
 
@@ -175,12 +177,16 @@ package struct FleetWorker: Sendable {
     return try await withThrowingDiscardingTaskGroup { group in
       var claimed: ArraySlice<FleetDatabase.Lease> = []
       var pause = Self.shortestPause
+      // Where accounts end quickly, some are claimed ahead.
+      var (ahead, last) = (0, ContinuousClock.now)
       while true {
         let seat = try await places.take()
         let ended = Awaited<Void>()
         known.ended.withLock { $0 = ended }
         if claimed.isEmpty {
-          let free = max(0, places.count - places.taken)
+          ahead = last.duration(to: .now) < Self.quick ? min(2 * ahead + 1, options.jobs) : 0
+          last = .now
+          let free = max(0, places.count - places.taken) + ahead
           claimed = try await fleet.claim(1 + free, holder, knowing: known.dids.withLock { $0 })[
             ...]
           known.dids.withLock { $0.formUnion(claimed.map(\.did)) }
@@ -251,8 +257,10 @@ package struct FleetWorker: Sendable {
   ) async throws -> FleetOutcome {
     var lease = lease
     do {
-      if lease.state == .removed, let key = lease.trash {
-        if try await evidence(of: lease.did) != nil { return try await purge(lease, key) }
+      if let key = lease.trash {
+        if lease.state == .removed, try await evidence(of: lease.did) != nil {
+          return try await purge(lease, key)
+        }
         try await tasks.bringBack(lease.did, key)
         lease.trash = nil
       }

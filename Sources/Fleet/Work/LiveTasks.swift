@@ -42,12 +42,17 @@ extension FleetWorker.Tasks {
       evidence: { did in try await DeletionEvidence.find(of: did, network) },
       keyAside: { did, day in destination.keyAside(of: did, on: day) },
       putAside: { did, key in _ = try await destination.putAside(did, at: key) },
-      bringBack: { did, key in _ = try await destination.bringBack(did, from: key) },
+      bringBack: { did, key in try await destination.bringBack(did, from: key) },
       removeAside: { key in try await destination.removeAside(key) },
       list: { host, take in
         var accounts = ServerAccounts(XRPCClient(service: host, network: network))
         while let page = try await accounts.nextPage() {
-          guard try await take(page.map { FleetListed($0) }) else { return }
+          let listed = page.map { repo in
+            FleetListed(
+              did: repo.did, rev: repo.rev?.text,
+              state: repo.active ? .active : repo.status.map { .init(status: $0) } ?? .active)
+          }
+          guard try await take(listed) else { return }
         }
       })
   }
@@ -60,12 +65,5 @@ extension FleetWorker.Tasks {
     var outcome = FleetOutcome(try await backup.run(.did(lease.did), into: .bucket(destination)))
     outcome.isIdentified = !options.trustsKeptIdentity
     return outcome
-  }
-}
-
-extension FleetListed {
-  fileprivate init(_ repo: ListedRepo) {
-    self.init(did: repo.did, rev: repo.rev?.text, state: .active)
-    if !repo.active, let status = repo.status { state = FleetOutcome.State(status: status) }
   }
 }

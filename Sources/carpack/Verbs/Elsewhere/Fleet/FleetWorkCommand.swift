@@ -58,7 +58,13 @@ struct FleetWorkCommand: ReportingCommand {
   func run() throws {
     let url = try fleet.url()
     let counters = FleetCounters()
-    let server = try metrics.map { try Self.serve($0, counters) }
+    let server = try metrics.map { place in
+      guard let server = try MetricsServer(at: place, text: { counters.answer($0) }) else {
+        throw Failure(
+          "--metrics takes an address and a port, 127.0.0.1:9464 or [::]:9464", status: .usage)
+      }
+      return server
+    }
     defer { server?.stop() }
     if let server { common.say("metrics: http://\(server.authority)/metrics") }
     var options = FleetWorker.Options(name: "\(Host.name):\(Host.processNumber)")
@@ -88,16 +94,6 @@ struct FleetWorkCommand: ReportingCommand {
         common.say("\(did): \(outcome.verdict.rawValue)\(added)\(reason)")
       }
     }
-  }
-
-  private static func serve(_ place: String, _ counters: FleetCounters) throws -> MetricsServer {
-    guard let colon = place.lastIndex(of: ":"), let port = UInt16(place[colon...].dropFirst()),
-      let address = MetricsServer.address(in: place[..<colon])
-    else {
-      throw Failure(
-        "--metrics takes an address and a port, 127.0.0.1:9464 or [::]:9464", status: .usage)
-    }
-    return try MetricsServer(address: address, port: port) { counters.answer($0) }
   }
 
   static let report = Report<(did: DID, result: FleetOutcome, worker: String)>(
