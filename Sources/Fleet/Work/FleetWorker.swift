@@ -72,8 +72,8 @@ package struct FleetWorker: Sendable {
 
   /// The longest pause before the database is asked again whether something is due, in seconds.
   private static let longestPause = 5.0
-  /// The shortest one.
-  private static let shortestPause = 0.05
+  /// The shortest one, and the longest while something is due that other workers leave no room for.
+  private static let (shortestPause, pauseForRoom) = (0.05, 1.0)
   /// How soon accounts are used up that are claimed ahead.
   private static let quick: Duration = .milliseconds(500)
   /// How often the lease is renewed at the least.
@@ -196,8 +196,8 @@ package struct FleetWorker: Sendable {
           let next = try await fleet.secondsToNext()
           if options.endsWhenIdle, counters.values.running == 0, (next ?? 1) > 0 { return true }
           // What is due and was not to be claimed may be in a moment.
-          pause = min(2 * pause, max(Self.shortestPause, next ?? .infinity), Self.longestPause)
-          if let next, next > 0 { pause = min(next, Self.longestPause) }
+          pause = if let next, next > 0 { next } else { min(2 * pause, Self.pauseForRoom) }
+          pause = min(pause, Self.longestPause)
           do {
             try await ended.value(within: .seconds(pause), else: DatabaseError.noAnswer) {}
           } catch is DatabaseError {}
@@ -264,8 +264,13 @@ package struct FleetWorker: Sendable {
         try await tasks.bringBack(lease.did, key)
         lease.trash = nil
       }
-      var outcome = try await tasks.backUp(
-        lease, { [lease] server in try await locate(lease, server) }, note)
+      let host = Mutex(lease.host)
+      let locate = { @Sendable [lease] server in
+        guard host.withLock({ $0 != server }) else { return }
+        guard try await fleet.locate(lease, at: server) else { throw Moved() }
+        host.withLock { $0 = server }
+      }
+      var outcome = try await tasks.backUp(lease, locate, note)
       outcome.trash = lease.trash
       return outcome
     } catch let error
@@ -292,11 +297,6 @@ package struct FleetWorker: Sendable {
       try Task.checkCancellation()
       return nil
     }
-  }
-
-  private func locate(_ lease: FleetDatabase.Lease, _ server: String) async throws {
-    guard server != lease.host else { return }
-    guard try await fleet.locate(lease, at: server) else { throw Moved() }
   }
 
   // MARK: Deletions

@@ -73,12 +73,12 @@ struct FleetWorkCommand: ReportingCommand {
     var backup = AccountBackup.Options(compression, size, network)
     backup.parity = parity.percent
     backup.maxRepository = repositorySize.maxRepo.bytes
-    let work = FleetWork(
-      options: options, network: try network.options(), store: store.options,
-      backup: backup, isExclusive: exclusive.exclusive, cache: Host.cacheFolder)
-    let (worker, common) = (options.name, common)
-    try runBlocking {
-      try await work.run(url, counters) { event in
+    let (network, store, common) = (try network.options(), store.options, common)
+    try runBlocking { [options, backup, exclusive] in
+      try await FleetWork.run(
+        url, options: options, network: network, store: store, backup: backup,
+        isExclusive: exclusive.exclusive, cache: Host.cacheFolder, counters: counters
+      ) { event in
         guard case .ended(let did, let outcome) = event else {
           if case .alarm(let host, let count) = event {
             Console.say(
@@ -88,7 +88,7 @@ struct FleetWorkCommand: ReportingCommand {
           }
           return
         }
-        Self.report.printIfWanted((did, outcome, worker))
+        Self.report.printIfWanted((did, outcome, options.name))
         let added = outcome.added > 0 ? ", \(Quantity.bytes(outcome.added)) added" : ""
         let reason = outcome.reason.map { ": \($0)" } ?? ""
         common.say("\(did): \(outcome.verdict.rawValue)\(added)\(reason)")
