@@ -55,9 +55,10 @@ package struct FleetArchives: Sendable {
   ///   `CancellationError`.
   /// - Returns: How many.
   package func putAside(_ selection: FleetSelection) async throws -> Int {
-    try await each(selection, where: { !["removed", "purged"].contains($0.state) }) { account in
+    try await each(selection, where: { $0.state != "purged" }) { account in
       let did = try DID(account.did)
-      let key = destination.keyAside(of: did, on: FleetWorker.today)
+      // One that an interrupted command has begun with goes where it was going.
+      let key = account.aside ?? destination.keyAside(of: did, on: FleetWorker.today)
       // Nobody works on it from now on, and where it is going is known before it goes.
       try await fleet.putAside(account.did, at: key)
       _ = try await destination.putAside(did, at: key)
@@ -71,7 +72,7 @@ package struct FleetArchives: Sendable {
   package func bringBack(_ selection: FleetSelection) async throws -> Int {
     try await each(selection, where: { $0.aside != nil }) { account in
       if let key = account.aside {
-        _ = try await destination.bringBack(DID(account.did), from: key)
+        try await destination.bringBack(DID(account.did), from: key)
       }
       try await fleet.bringBack(account.did)
     }

@@ -109,7 +109,7 @@ extension FleetDatabase {
   ///
   /// A newer revision than was backed up makes it due soon, if it follows changes, and once: a
   /// server may claim revisions that it does not have. A host that failed has fewer places and is
-  /// left alone for a while, longer with each failure; one that answered has one place more.
+  /// left alone for a while, longer with each failure; each success gives it one place more.
   ///
   /// - Parameters:
   ///   - lease: the account.
@@ -151,13 +151,14 @@ extension FleetDatabase {
           END
           WHERE did = $1 AND holder = $2 RETURNING host)
       UPDATE carpack.host h SET
-        places = CASE WHEN $15::boolean THEN greatest(1, places / 2) ELSE places + 1 END,
+        places = CASE WHEN $15::boolean THEN greatest(1, places / 2)
+          ELSE places + ($3 <> 'failed')::integer END,
         failures = CASE WHEN $15::boolean THEN failures + 1 ELSE 0 END,
         wait_until = CASE WHEN $15::boolean THEN greatest(wait_until,
           now() + make_interval(secs => 2 ^ least(failures + 1, 12))) ELSE wait_until END,
         wait_reason = CASE WHEN $15::boolean THEN $5 ELSE wait_reason END
         FROM ended WHERE h.host = ended.host AND h.host <> '' AND ($15::boolean
-          OR h.failures > 0 OR h.places < coalesce(h.rate, $16::double precision))
+          OR h.failures > 0 OR $3 <> 'failed' AND h.places < coalesce(h.rate, $16::double precision))
       """,
       [
         lease.did.text, lease.holder, outcome.verdict.rawValue, outcome.cause?.rawValue,

@@ -110,11 +110,11 @@ extension FleetDatabase {
     status.bytes = all?[5].flatMap { UInt64($0) } ?? 0
     (status.hourly, status.hourlyBytes) = (Int(number(6)), all?[7].flatMap { UInt64($0) } ?? 0)
     status.outcomes = try await counts(
-      "coalesce(outcome::text, 'never')", where: "state = 'active'", limit: Self.maximumNamed)
-    status.states = try await counts("state", where: "state <> 'active'", limit: Self.maximumNamed)
+      "coalesce(outcome::text, 'never')", where: "state = 'active'")
+    status.states = try await counts("state", where: "state <> 'active'")
     status.reasons = try await counts(
       "coalesce(cause::text, outcome::text)",
-      where: "state = 'active' AND outcome IN ('incomplete', 'failed')", limit: Self.maximumNamed)
+      where: "state = 'active' AND outcome IN ('incomplete', 'failed')")
     status.failures = try await rows(
       """
       SELECT did, coalesce(reason, ''), CASE WHEN due < 'infinity' THEN \(Self.time("due")) END
@@ -154,14 +154,14 @@ extension FleetDatabase {
     try await database.persistently(statement, each: Self.longLimit)
   }
 
-  private func counts(_ column: String, where condition: String, limit: Int) async throws
+  private func counts(_ column: String, where condition: String) async throws
     -> [FleetStatus.Count]
   {
     try await rows(
       """
       SELECT \(column), count(*),
         \(Self.time("min(due) FILTER (WHERE due < 'infinity')"))
-        FROM carpack.account WHERE \(condition) GROUP BY 1 ORDER BY 2 DESC, 1 LIMIT \(limit)
+        FROM carpack.account WHERE \(condition) GROUP BY 1 ORDER BY 2 DESC, 1 LIMIT \(Self.maximumNamed)
       """
     ).map { row in
       FleetStatus.Count(

@@ -74,14 +74,17 @@ final class HostShares: Sendable {
     state.withLock { state in
       var known = state.hosts[host] ?? Host()
       known.running -= 1
-      if let seconds = HostFault.postponement(error)?.seconds {
-        known.places = 1
-        known.isOpenAt = max(known.isOpenAt, .now + .seconds(seconds))
-      } else if error.map(HostFault.isHosts) ?? false {
-        known.places = 1
-      } else {
-        known.places += 1
-      }
+      known.places = error.map(HostFault.isHosts) ?? false ? 1 : known.places + 1
+      state.hosts[host] = known
+    }
+    if let seconds = HostFault.postponement(error)?.seconds { close(host, for: seconds) }
+  }
+
+  /// Has the accounts of a host wait for so many seconds.
+  func close(_ host: String, for seconds: Double) {
+    state.withLock { state in
+      var known = state.hosts[host] ?? Host()
+      known.isOpenAt = max(known.isOpenAt, .now + .seconds(seconds))
       state.hosts[host] = known
     }
   }

@@ -183,11 +183,14 @@ package struct MultiAccountBackup: Sendable {
     } catch {
       let place = located.withLock { $0 }
       if let place { run.shares.leave(place.host, error) }
-      if let place, let wait = HostFault.postponement(error)?.seconds,
-        waiting.postponements < Self.mostPostponements, wait <= HostShares.longestWait
+      if let (seconds, url) = HostFault.postponement(error),
+        waiting.postponements < Self.mostPostponements, seconds <= HostShares.longestWait
       {
-        run.locks.unclaim(place.did)
-        var again = HostShares.Waiting(account: account, host: place.host)
+        if let place { run.locks.unclaim(place.did) }
+        // Before the account's server is known, a directory may want to be asked later.
+        let host = try place?.host ?? HTTPURL(url).origin
+        run.shares.close(host, for: seconds)
+        var again = HostShares.Waiting(account: account, host: host)
         again.postponements = waiting.postponements + 1
         return run.shares.putOff(again)
       }

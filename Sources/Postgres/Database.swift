@@ -14,6 +14,8 @@ package final class Database: Sendable {
 
   /// How long a statement may take, with connecting.
   package static let answerLimit: Duration = .seconds(8)
+  /// How long a database that is away is waited for, if nothing else is said.
+  package static let patience: Duration = .seconds(120)
   /// How long connecting to one address of the server may take, unless the user says otherwise.
   private static let connectLimit: Duration = .seconds(4)
   /// How long a statement may take on after nobody waits for it, so that what is asked next comes
@@ -44,7 +46,7 @@ package final class Database: Sendable {
   ///   long; `CancellationError`, at once.
   @discardableResult
   package func persistently(
-    _ statement: String, _ values: [String?] = [], for patience: Duration = .seconds(120),
+    _ statement: String, _ values: [String?] = [], for patience: Duration = patience,
     each limit: Duration = answerLimit
   ) async throws -> [Row] {
     let end = ContinuousClock.now + patience

@@ -28,13 +28,14 @@ extension BucketDestination {
     try await move(archive(of: did).key, to: key, if: .none)
   }
 
-  /// Moves an archive that was put aside back, unless the account has another one by now.
+  /// Moves an archive that was put aside back, unless the account has one in its place: another by
+  /// now, or the same, if putting it aside was interrupted.
   ///
-  /// - Returns: Whether there was one.
-  /// - Throws: as ``putAside(_:at:)`` does; `StoreError` of the kind `conditionFailed` if there is
-  ///   another one.
-  package func bringBack(_ did: DID, from key: String) async throws -> Bool {
-    try await move(key, to: archive(of: did).key, if: .isAbsent)
+  /// - Throws: as ``putAside(_:at:)`` does.
+  package func bringBack(_ did: DID, from key: String) async throws {
+    let place = archive(of: did).key
+    guard try await RemoteObject.find(object(place)) == nil else { return }
+    _ = try await move(key, to: place, if: .isAbsent)
   }
 
   /// Deletes an archive that was put aside.

@@ -55,9 +55,20 @@ package final class MetricsServer: Sendable {
     }
   }
 
+  /// Listens at an address and a port as a URL has them, `127.0.0.1:9464` or `[::]:9464`; nil for
+  /// another text.
+  ///
+  /// - Throws: `BackupError` if it cannot listen there.
+  package convenience init?(at place: String, text: @escaping Answer) throws {
+    guard let colon = place.lastIndex(of: ":"), let port = UInt16(place[colon...].dropFirst()),
+      let address = Self.address(in: place[..<colon])
+    else { return nil }
+    try self.init(address: address, port: port, text: text)
+  }
+
   /// The address in what a URL has before the colon and the port, an IPv6 address in brackets; nil
   /// if it is none.
-  package static func address(in host: some StringProtocol) -> String? {
+  static func address(in host: some StringProtocol) -> String? {
     let isBracketed = host.hasPrefix("[") && host.hasSuffix("]")
     let text = isBracketed ? String(host.dropFirst().dropLast()) : String(host)
     return IPAddress(text) != nil && isBracketed == text.contains(":") ? text : nil

@@ -2,6 +2,7 @@ import ATProtocol
 import IPLD
 import StandIn
 import Testing
+import XRPC
 
 @testable import Fleet
 

@@ -40,6 +40,9 @@ struct `A signal while a partner of a fleet says nothing` {
     ("fleet init", [], made), ("fleet add", [made], add),
     ("fleet add --host", [made], "add --host SERVER"), ("fleet status", [made], "status"),
     ("fleet work", [made, "\(add) --firehose FIREHOSE"], "work --lease 3s --jobs 1"),
+    ("fleet list", [made, add], "list"), ("fleet retry", [made, add], "retry --failed"),
+    ("fleet check", [made, add, "work --jobs 1"], "check"),
+    ("fleet remove", [made, add, "work --jobs 1"], "remove --archives --host SERVER"),
   ]
   private static let made = "init --store s3://\(StandInStore.bucket)/"
   private static let add = "add --accounts list.txt"

@@ -4,6 +4,7 @@ import ObjectStore
 import Synchronization
 import TestSupport
 import Testing
+import XRPC
 
 @testable import Fleet
 @testable import Postgres

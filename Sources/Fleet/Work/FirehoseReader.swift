@@ -1,8 +1,7 @@
 internal import ATProtocol
 internal import HTTP
-internal import IPLD
-internal import Live
 internal import Postgres
+internal import XRPC
 
 /// Follows the firehoses of a fleet, each of which one worker follows at a time, and marks accounts
 /// as due.
@@ -52,7 +51,15 @@ struct FirehoseReader: Sendable {
   /// - Returns: Why it broke off, nil if another worker has it; whether the server cannot use the
   ///   cursor.
   private func follow(_ lease: FleetDatabase.FirehoseLease) async throws -> (String?, Bool) {
-    let stream = try FirehoseStream(lease, network)
+    var network = network
+    let origin = FirehoseAddress.origin(of: lease.url)
+    // The user has named it: it may be anywhere.
+    network.plainServers.append(origin)
+    // The worker's other requests tell of a proxy.
+    network.observer = { _ in }
+    let cursor = lease.cursor.map { "?cursor=\($0)" } ?? ""
+    let stream = try WebSocketStream(
+      origin, path: "/xrpc/com.atproto.sync.subscribeRepos\(cursor)", called: lease.url, network)
     try await stream.open()
     var marks = FirehoseMarks()
     var begun = ContinuousClock.now
@@ -114,62 +121,5 @@ struct FirehoseMarks: Sendable {
   private mutating func move(to sequence: Int64?) {
     guard let sequence, sequence >= 0 else { return }
     cursor = max(cursor ?? sequence, sequence)
-  }
-}
-
-/// A firehose's WebSocket in a queue of its own, for it blocks; what waits there ends at once when
-/// the task that waits for it is cancelled.
-private actor FirehoseStream {
-  private let queue = OwnQueue("firehose")
-  private let url: String
-  private let socket: WebSocket
-  /// Whether the server was asked whether it is there, and has not answered yet.
-  private var isAsked = false
-
-  nonisolated var unownedExecutor: UnownedSerialExecutor {
-    unsafe queue.asUnownedSerialExecutor()
-  }
-
-  init(_ lease: FleetDatabase.FirehoseLease, _ network: NetworkOptions) throws(TransportError) {
-    url = lease.url
-    var network = network
-    let origin = FirehoseAddress.origin(of: url)
-    // The user has named it: it may be anywhere.
-    network.plainServers.append(origin)
-    // The worker's other requests tell of a proxy.
-    network.observer = { _ in }
-    let cursor = lease.cursor.map { "?cursor=\($0)" } ?? ""
-    socket = try WebSocket(
-      origin, path: "/xrpc/com.atproto.sync.subscribeRepos\(cursor)", network)
-  }
-
-  func open() async throws {
-    try await withTaskCancellationHandler {
-      try socket.open()
-    } onCancel: {
-      socket.cancel()
-    }
-  }
-
-  /// The next message; nil if none came in so many seconds.
-  ///
-  /// A server that is silent for long is asked whether it is there, and has to answer.
-  func next(waiting seconds: Double, _ silence: (ping: Int, end: Int)) async throws -> [UInt8]? {
-    let message = try await withTaskCancellationHandler {
-      try socket.next(waiting: seconds)
-    } onCancel: {
-      socket.cancel()
-    }
-    let silent = socket.heard.duration(to: .now)
-    guard silent < .seconds(silence.end) else {
-      throw TransportError(.stalled(seconds: silence.end), url: url)
-    }
-    if silent < .seconds(silence.ping) {
-      isAsked = false
-    } else if !isAsked {
-      socket.ping()
-      isAsked = true
-    }
-    return message
   }
 }

@@ -8,42 +8,11 @@ package import SystemPackage
 
 /// A worker with all that it needs, put together from what a fleet's settings and its own machine
 /// say.
-package struct FleetWork: Sendable {
-  private let options: FleetWorker.Options
-  private let network: NetworkOptions
-  private let store: StoreOptions
-  private let backup: AccountBackup.Options
-  private let isExclusive: Bool
-  private let cache: FilePath
-
-  /// How many requests a second this worker alone may send to a host, if nothing else is said.
-  private static let requestsPerSecond = 1000.0
-
-  /// A worker.
-  ///
-  /// - Parameters:
-  ///   - options: how it works.
-  ///   - network: what the user set about the network.
-  ///   - store: how the store is asked; what is not said here is as the fleet's settings have it.
-  ///   - backup: how an account is backed up.
-  ///   - isExclusive: whether nothing else writes to the store, so that one that knows no
-  ///     conditions will do.
-  ///   - cache: the folder for what is kept between runs.
-  package init(
-    options: FleetWorker.Options, network: NetworkOptions, store: StoreOptions,
-    backup: AccountBackup.Options, isExclusive: Bool, cache: FilePath
-  ) {
-    (self.options, self.network, self.store) = (options, network, store)
-    (self.backup, self.isExclusive, self.cache) = (backup, isExclusive, cache)
-  }
-
-  /// How long a database that is away is waited for.
-  private static let patience: Duration = .seconds(120)
-
+package enum FleetWork {
   /// Finds out what is wrong with the store rather now than once for each account.
   ///
   /// One that is away is no reason not to begin: accounts are tried again.
-  private func check(_ destination: BucketDestination) async throws {
+  private static func check(_ destination: BucketDestination) async throws {
     do {
       try await destination.check()
     } catch let error as StoreError where error.kind == .unavailable {
@@ -72,16 +41,24 @@ package struct FleetWork: Sendable {
   ///
   /// - Parameters:
   ///   - url: where the database is.
+  ///   - options: how it works.
+  ///   - network: what the user set about the network.
+  ///   - store: how the store is asked; what is not said here is as the fleet's settings have it.
+  ///   - backup: how an account is backed up.
+  ///   - isExclusive: whether nothing else writes to the store, so that one that knows no
+  ///     conditions will do.
+  ///   - cache: the folder for what is kept between runs.
   ///   - counters: what is counted.
   ///   - observer: called with what happens.
   /// - Throws: ``DatabaseError``; `StoreError` if the store's address cannot be used;
   ///   `TransportError`; `CancellationError`.
-  package func run(
-    _ url: String, _ counters: FleetCounters,
+  package static func run(
+    _ url: String, options: FleetWorker.Options, network: NetworkOptions, store: StoreOptions,
+    backup: AccountBackup.Options, isExclusive: Bool, cache: FilePath, counters: FleetCounters,
     observer: @escaping @Sendable (FleetWorker.Event) -> Void
   ) async throws {
     let fleet = FleetDatabase(url)
-    let settings = try await fleet.settings(waiting: Self.patience)
+    let settings = try await fleet.settings(waiting: Database.patience)
     let destination = try Self.destination(
       settings, store, network, isExclusive: isExclusive, cache: cache)
     try await check(destination)
@@ -96,7 +73,7 @@ package struct FleetWork: Sendable {
     }
     shared.namedServers += try await fleet.hosts()
     // What all workers together may ask of a host is what counts.
-    shared.requestsPerSecond = network.requestsPerSecond ?? Self.requestsPerSecond
+    shared.requestsPerSecond = network.requestsPerSecond ?? 1000
     shared.admission = { origin in try await budgets.admit(origin) }
     let way = try Network(shared)
     let firehoses = FirehoseReader(fleet: events, network: network, counters: counters)

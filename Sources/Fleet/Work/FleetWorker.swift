@@ -72,8 +72,10 @@ package struct FleetWorker: Sendable {
 
   /// The longest pause before the database is asked again whether something is due, in seconds.
   private static let longestPause = 5.0
-  /// The shortest one.
-  private static let shortestPause = 0.05
+  /// The shortest one, and the longest while something is due that other workers leave no room for.
+  private static let (shortestPause, pauseForRoom) = (0.05, 1.0)
+  /// How soon accounts are used up that are claimed ahead.
+  private static let quick: Duration = .milliseconds(500)
   /// How often the lease is renewed at the least.
   private static let pulseInterval: Duration = .seconds(10)
 
@@ -175,12 +177,16 @@ package struct FleetWorker: Sendable {
     return try await withThrowingDiscardingTaskGroup { group in
       var claimed: ArraySlice<FleetDatabase.Lease> = []
       var pause = Self.shortestPause
+      // Where accounts end quickly, some are claimed ahead.
+      var (ahead, last) = (0, ContinuousClock.now)
       while true {
         let seat = try await places.take()
         let ended = Awaited<Void>()
         known.ended.withLock { $0 = ended }
         if claimed.isEmpty {
-          let free = max(0, places.count - places.taken)
+          ahead = last.duration(to: .now) < Self.quick ? min(2 * ahead + 1, options.jobs) : 0
+          last = .now
+          let free = max(0, places.count - places.taken) + ahead
           claimed = try await fleet.claim(1 + free, holder, knowing: known.dids.withLock { $0 })[
             ...]
           known.dids.withLock { $0.formUnion(claimed.map(\.did)) }
@@ -190,8 +196,8 @@ package struct FleetWorker: Sendable {
           let next = try await fleet.secondsToNext()
           if options.endsWhenIdle, counters.values.running == 0, (next ?? 1) > 0 { return true }
           // What is due and was not to be claimed may be in a moment.
-          pause = min(2 * pause, max(Self.shortestPause, next ?? .infinity), Self.longestPause)
-          if let next, next > 0 { pause = min(next, Self.longestPause) }
+          pause = if let next, next > 0 { next } else { min(2 * pause, Self.pauseForRoom) }
+          pause = min(pause, Self.longestPause)
           do {
             try await ended.value(within: .seconds(pause), else: DatabaseError.noAnswer) {}
           } catch is DatabaseError {}
@@ -251,13 +257,20 @@ package struct FleetWorker: Sendable {
   ) async throws -> FleetOutcome {
     var lease = lease
     do {
-      if lease.state == .removed, let key = lease.trash {
-        if try await evidence(of: lease.did) != nil { return try await purge(lease, key) }
+      if let key = lease.trash {
+        if lease.state == .removed, try await evidence(of: lease.did) != nil {
+          return try await purge(lease, key)
+        }
         try await tasks.bringBack(lease.did, key)
         lease.trash = nil
       }
-      var outcome = try await tasks.backUp(
-        lease, { [lease] server in try await locate(lease, server) }, note)
+      let host = Mutex(lease.host)
+      let locate = { @Sendable [lease] server in
+        guard host.withLock({ $0 != server }) else { return }
+        guard try await fleet.locate(lease, at: server) else { throw Moved() }
+        host.withLock { $0 = server }
+      }
+      var outcome = try await tasks.backUp(lease, locate, note)
       outcome.trash = lease.trash
       return outcome
     } catch let error
@@ -284,11 +297,6 @@ package struct FleetWorker: Sendable {
       try Task.checkCancellation()
       return nil
     }
-  }
-
-  private func locate(_ lease: FleetDatabase.Lease, _ server: String) async throws {
-    guard server != lease.host else { return }
-    guard try await fleet.locate(lease, at: server) else { throw Moved() }
   }
 
   // MARK: Deletions

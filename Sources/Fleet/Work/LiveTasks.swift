@@ -18,6 +18,12 @@ extension FleetWorker.Tasks {
       backUp: { lease, located, observer in
         var options = options
         options.located = { _, server in try await located(server) }
+        // Before anything else is asked: its server may have no room, as all of a bad one.
+        let resolver = IdentityResolver(network: network).dids
+        if lease.host.isEmpty, let server = try await resolver.document(of: lease.did).document.pds
+        {
+          try await located(server)
+        }
         guard lease.isIdentified, lease.state == .active, !lease.host.isEmpty else {
           return try await backUp(lease, options, network, destination, observer)
         }
@@ -42,12 +48,17 @@ extension FleetWorker.Tasks {
       evidence: { did in try await DeletionEvidence.find(of: did, network) },
       keyAside: { did, day in destination.keyAside(of: did, on: day) },
       putAside: { did, key in _ = try await destination.putAside(did, at: key) },
-      bringBack: { did, key in _ = try await destination.bringBack(did, from: key) },
+      bringBack: { did, key in try await destination.bringBack(did, from: key) },
       removeAside: { key in try await destination.removeAside(key) },
       list: { host, take in
         var accounts = ServerAccounts(XRPCClient(service: host, network: network))
         while let page = try await accounts.nextPage() {
-          guard try await take(page.map { FleetListed($0) }) else { return }
+          let listed = page.map { repo in
+            FleetListed(
+              did: repo.did, rev: repo.rev?.text,
+              state: repo.active ? .active : repo.status.map { .init(status: $0) } ?? .active)
+          }
+          guard try await take(listed) else { return }
         }
       })
   }
@@ -60,12 +71,5 @@ extension FleetWorker.Tasks {
     var outcome = FleetOutcome(try await backup.run(.did(lease.did), into: .bucket(destination)))
     outcome.isIdentified = !options.trustsKeptIdentity
     return outcome
-  }
-}
-
-extension FleetListed {
-  fileprivate init(_ repo: ListedRepo) {
-    self.init(did: repo.did, rev: repo.rev?.text, state: .active)
-    if !repo.active, let status = repo.status { state = FleetOutcome.State(status: status) }
   }
 }

@@ -177,6 +177,59 @@ import XRPC
     #expect(Set(log.order.suffix(2)) == Set(accounts.prefix(2).map(\.did)))
   }
 
+  @Test(arguments: [Fault.silent, .tooManyRequests(retryAfter: 3600)], [1, 4])
+  func `has the accounts of good hosts backed up while one is bad`(fault: Fault, jobs: Int)
+    async throws
+  {
+    let others = try (0..<20).map { try StandInAccount("other\($0)", posts: 1) }
+    let bad = try StandInPDS(accounts: others)
+    defer { bad.stop() }
+    bad.play(FaultRule(fault))
+    for account in others {
+      account.endpoint = bad.url
+      scene.server.add(account)
+    }
+    let log = Log()
+    let network = try scene.network {
+      $0.longestWait = MultiAccountBackup.longestWait
+      $0.stallSeconds = 5
+    }
+    var fleet = MultiAccountBackup(
+      network: network, options: scene.options, jobs: jobs, observer: log.observer)
+    fleet.patience = .milliseconds(200)
+    let list = try List(accounts: (others + accounts).map { (try ATIdentifier($0.did), nil) })
+    let (task, start) = (
+      Task { try await fleet.run(list, into: .folder(scene.archives)) }, ContinuousClock.now
+    )
+    while accounts.contains(where: { log.outcomes[$0.did] == nil }) {
+      guard start.duration(to: .now) < .seconds(60) else { break }
+      try await Task.sleep(for: .milliseconds(20))
+    }
+    for account in accounts { #expect(log.outcome(account) == .complete) }
+    // A host that names a time is not waited for; of a silent one no account ends before its time.
+    if fault == .silent { task.cancel() }
+    do { try await task.value } catch is CancellationError {}
+    for account in others { #expect(log.outcome(account) == nil) }
+    if fault != .silent {
+      for account in others { #expect(log.outcomes[account.did] != nil) }
+      let count = bad.server.log.count
+      #expect(count <= 3, "\(count) requests of a host that refuses")
+    }
+  }
+
+  @Test func `comes again when a host that names a time allows it`() async throws {
+    for account in accounts.prefix(2) {
+      scene.server.play(
+        FaultRule(.tooManyRequests(retryAfter: 6), on: "getRepo", did: account.did, times: 1))
+    }
+    let log = Log()
+    let network = try scene.network { $0.longestWait = MultiAccountBackup.longestWait }
+    let fleet = MultiAccountBackup(
+      network: network, options: scene.options, jobs: 2, observer: log.observer)
+    try await fleet.run(try list(), into: .folder(scene.archives))
+    for account in accounts { #expect(log.outcome(account) == .complete) }
+  }
+
   @Test func `has one archive for all, one account after the other`() async throws {
     let path = scene.path("all.car.zst")
     let log = try await run(list(), into: .shared(path), jobs: 8)

@@ -74,6 +74,40 @@ import Testing
     #expect(await !isRefused(network))
   }
 
+  @Test(arguments: [("3600", 3600.0), ("7", 7)])
+  func `is not waited for longer than the user wants, and says until when`(
+    seconds: String, expected: Double
+  ) async throws {
+    let clock = VirtualClock()
+    let transport = ScriptedTransport { _, _ in (429, [("retry-after", seconds)], []) }
+    var options = NetworkOptions(userAgent: "test")
+    options.longestWait = 5
+    let network = Network(options, transport: transport, clock: clock, chance: { 1 })
+    for _ in 0..<2 {
+      let error = await #expect(throws: TransportError.self) {
+        try await network.get(Self.url, limit: 5)
+      }
+      guard case .postponed(let wait)? = error?.reason else {
+        Issue.record("\(String(describing: error))")
+        continue
+      }
+      #expect(wait == expected)
+    }
+    #expect(transport.count == 1 && clock.now == 0)
+  }
+
+  @Test func `is waited for as the server says as long as that is short`() async throws {
+    let clock = VirtualClock()
+    let transport = ScriptedTransport { _, number in
+      number == 1 ? (429, [("retry-after", "4")], []) : (200, [], [])
+    }
+    var options = NetworkOptions(userAgent: "test")
+    options.longestWait = 5
+    let network = Network(options, transport: transport, clock: clock, chance: { 1 })
+    #expect(await !isRefused(network))
+    #expect(transport.count == 2 && clock.now >= 4)
+  }
+
   @Test func `is not waited for by those who do not want to`() async throws {
     let (network, _, clock, _) = scripted(awayFor: 60) { throw Self.refusal() }
     #expect(await !isRefused(network))

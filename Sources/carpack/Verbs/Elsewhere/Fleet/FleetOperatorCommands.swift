@@ -151,8 +151,6 @@ extension FleetChangeCommand {
     fleetChangeReport.printIfWanted((Self.done, count))
     common.say("\(Self.done): \(Quantity.grouped(count))")
   }
-
-  static var report: Report<(done: String, count: Int)> { fleetChangeReport }
 }
 
 /// What the verbs that change a fleet report.

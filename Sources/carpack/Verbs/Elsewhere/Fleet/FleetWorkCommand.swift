@@ -58,7 +58,13 @@ struct FleetWorkCommand: ReportingCommand {
   func run() throws {
     let url = try fleet.url()
     let counters = FleetCounters()
-    let server = try metrics.map { try Self.serve($0, counters) }
+    let server = try metrics.map { place in
+      guard let server = try MetricsServer(at: place, text: { counters.answer($0) }) else {
+        throw Failure(
+          "--metrics takes an address and a port, 127.0.0.1:9464 or [::]:9464", status: .usage)
+      }
+      return server
+    }
     defer { server?.stop() }
     if let server { common.say("metrics: http://\(server.authority)/metrics") }
     var options = FleetWorker.Options(name: "\(Host.name):\(Host.processNumber)")
@@ -67,12 +73,12 @@ struct FleetWorkCommand: ReportingCommand {
     var backup = AccountBackup.Options(compression, size, network)
     backup.parity = parity.percent
     backup.maxRepository = repositorySize.maxRepo.bytes
-    let work = FleetWork(
-      options: options, network: try network.options(), store: store.options,
-      backup: backup, isExclusive: exclusive.exclusive, cache: Host.cacheFolder)
-    let (worker, common) = (options.name, common)
-    try runBlocking {
-      try await work.run(url, counters) { event in
+    let (network, store, common) = (try network.options(), store.options, common)
+    try runBlocking { [options, backup, exclusive] in
+      try await FleetWork.run(
+        url, options: options, network: network, store: store, backup: backup,
+        isExclusive: exclusive.exclusive, cache: Host.cacheFolder, counters: counters
+      ) { event in
         guard case .ended(let did, let outcome) = event else {
           if case .alarm(let host, let count) = event {
             Console.say(
@@ -82,22 +88,12 @@ struct FleetWorkCommand: ReportingCommand {
           }
           return
         }
-        Self.report.printIfWanted((did, outcome, worker))
+        Self.report.printIfWanted((did, outcome, options.name))
         let added = outcome.added > 0 ? ", \(Quantity.bytes(outcome.added)) added" : ""
         let reason = outcome.reason.map { ": \($0)" } ?? ""
         common.say("\(did): \(outcome.verdict.rawValue)\(added)\(reason)")
       }
     }
-  }
-
-  private static func serve(_ place: String, _ counters: FleetCounters) throws -> MetricsServer {
-    guard let colon = place.lastIndex(of: ":"), let port = UInt16(place[colon...].dropFirst()),
-      let address = MetricsServer.address(in: place[..<colon])
-    else {
-      throw Failure(
-        "--metrics takes an address and a port, 127.0.0.1:9464 or [::]:9464", status: .usage)
-    }
-    return try MetricsServer(address: address, port: port) { counters.answer($0) }
   }
 
   static let report = Report<(did: DID, result: FleetOutcome, worker: String)>(

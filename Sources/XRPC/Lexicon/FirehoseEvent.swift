@@ -1,19 +1,19 @@
-internal import ATProtocol
+package import ATProtocol
 internal import HTTP
 internal import IPLD
 
-/// An event of `com.atproto.sync.subscribeRepos`, as far as a fleet wants to know it.
+/// An event of `com.atproto.sync.subscribeRepos`: which account has changed, and how.
 ///
 /// A message is two values of DAG-CBOR, one behind the other: a header `{"op": 1, "t": "#commit"}`,
 /// or `{"op": -1}` for an error, and the body.
 ///
 /// Source: [Event Stream](https://atproto.com/specs/event-stream).
-enum FirehoseEvent: Equatable {
+package enum FirehoseEvent: Equatable, Sendable {
   /// An account has a new revision.
   case revision(DID, rev: String, sequence: Int64)
   /// An account has become something else, or has another identity.
   case change(DID, sequence: Int64)
-  /// An event that tells a fleet nothing.
+  /// An event of another kind.
   case other(sequence: Int64?)
   /// The server has no more what came behind the cursor, and goes on with what it has: its words.
   case outdatedCursor(String)
@@ -26,7 +26,7 @@ enum FirehoseEvent: Equatable {
   private static let longestHeader = 128
 
   /// Reads a message; nil if it is malformed.
-  init?(_ message: [UInt8]) {
+  package init?(_ message: [UInt8]) {
     guard let (header, rest) = Self.header(of: message), let body = Self.value(rest[...]) else {
       return nil
     }
