@@ -15,10 +15,9 @@ extension AccountRestore {
     guard let handle = plan.newHandle else { throw RestoreError.needsHandle(on: plan.server.url) }
     let email = try await email()
     report.handle = handle
-    let token = try await voucher(for: plan.server)
     var wasDone = false
     do {
-      let made = try await create(did, handle, email: email, as: token)
+      let made = try await create(did, handle, email: email, vouchedForBy: plan.server)
       guard made.did == did else {
         throw RestoreError.cannotVouch(.otherAccountMade(made.did))
       }
@@ -33,6 +32,30 @@ extension AccountRestore {
       guard there.isThere else { throw error }
     }
     return (try await logIn(), ("\(handle)", wasDone))
+  }
+
+  /// The longest that is waited until a server makes accounts again, in seconds.
+  private static let longestWait = 3600.0
+  /// How long is waited where a server does not say how long.
+  private static let assumedWait = 60.0
+
+  /// Requests the account, and waits where the server makes no more for now; what vouches for it is
+  /// good for a minute, and made anew each time.
+  private mutating func create(
+    _ did: DID, _ handle: Handle, email: String, vouchedForBy server: RestoreServer
+  ) async throws -> NewAccount {
+    var waited = 0.0
+    while true {
+      let token = try await voucher(for: server)
+      do {
+        return try await create(did, handle, email: email, as: token)
+      } catch let error as XRPCError where error.status == 429 && waited < Self.longestWait {
+        let wait = max(1, error.wait ?? Self.assumedWait)
+        waited += wait
+        tell(.waiting(seconds: wait, why: "\(error.host) makes no more accounts until then"))
+        try await Task.sleep(for: .seconds(wait))
+      }
+    }
   }
 
   /// Requests an account, once that is noted: from then on it may be there, whatever comes back.
@@ -129,16 +152,7 @@ extension AccountRestore {
 
   /// Has the DID name a key of the owner's own, which is in a file before anything is sent.
   private mutating func nameOwnSigningKey() async throws -> PrivateKey {
-    let path = keyPath
-    let passphrase = options.passphrase.map { Array($0.text.utf8) }
-    let key: PrivateKey
-    if let pem = try AtomicFile.read(path) {
-      key = try PrivateKey(pem: pem, passphrase: passphrase)
-    } else {
-      key = try PrivateKey.generate(on: .k256)
-      let pem = try key.pem(passphrase: passphrase)
-      try AtomicFile.save(to: path, replacing: false, isPrivate: true) { try $0(pem.span) }
-    }
+    let key = try OwnSigningKey.kept(in: keyPath, options.passphrase)
     let present = try await present()
     var state = present.state
     state.verificationMethods[PLCState.signingKeyName] = key.verificationKey.didKey

@@ -174,7 +174,7 @@ extension AccountRestore {
   /// Has the old server speak for the account no more, if that is wanted and possible.
   func deactivateOld() async throws -> Outcome? {
     // The DID does not name the key that vouched any more.
-    try AtomicFile.remove(keyPath)
+    if options.sharedKeyFile == nil { try AtomicFile.remove(keyPath) }
     guard options.deactivatesOld else { return nil }
     guard let client = old?.client else {
       tell(.warning("the old server is not asked to deactivate the account: there is no login"))

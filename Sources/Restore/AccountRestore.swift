@@ -199,13 +199,14 @@ package struct AccountRestore {
     let server = try await RestorePlan.server(at: options.target, network)
     report.server = server
     tell(.server(server))
-    let journal = try RestoreJournal.of(archive, archived, to: server)
-    self.journal = journal
+    if options.sharedKeyFile == nil {
+      journal = try RestoreJournal.of(archive, archived, to: server)
+    }
     let plan = try await RestorePlan(
-      have(report.source), to: server, options, handle: journal.handle, network: network
+      have(report.source), to: server, options, handle: journal?.handle, network: network
     ) { tell(.warning($0)) }
     self.plan = plan
-    self.journal?.from = plan.old?.url ?? journal.from
+    if let old = plan.old { journal?.from = old.url }
     report.oldServer = plan.old?.url
     if let old = plan.old, !old.standing.isActive {
       tell(.warning("\(old.url) \(old.standing.sentence)"))
@@ -335,6 +336,7 @@ package struct AccountRestore {
   ///
   /// It is the account's, whichever server it is restored to.
   var keyPath: FilePath {
+    if let shared = options.sharedKeyFile { return shared }
     let earlier = FileNaming.beside(archive, ".restore-key.pem")
     // Version 0.1 had one for the archive.
     return AtomicFile.isTaken(earlier)

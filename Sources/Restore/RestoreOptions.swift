@@ -1,5 +1,6 @@
 package import ATProtocol
 package import HTTP
+internal import SystemPackage
 internal import XRPC
 
 /// How an account is put back.
@@ -26,6 +27,9 @@ package struct RestoreOptions: Sendable {
   package var recoveryKey: PrivateKey?
   /// The passphrase of that key's file, which a key that is made goes by as well.
   package var passphrase: Secret?
+  /// The file with the signing key that vouches for many accounts, which have no journals then; nil
+  /// for a key and a journal of the account's own, beside its archive.
+  var sharedKeyFile: FilePath?
   /// The key that signs the account's repository now.
   package var signingKey: PrivateKey?
   /// The code that the old server has sent by mail for signing an operation.

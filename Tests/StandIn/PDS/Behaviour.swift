@@ -205,6 +205,10 @@ package struct Behaviour: Sendable, Hashable {
   package var requiresMethod = true
   /// The invite codes that are good, each once; nil if none is needed.
   package var invites: Set<String>?
+  /// The operator's password; nil if there is none.
+  package var adminPassword: String?
+  /// How many accounts may be made in how much time.
+  package var accountLimit: RateLimit?
   /// Whether repositories may be imported.
   package var takesImports = true
   /// How long a repository may be that is imported, in bytes.

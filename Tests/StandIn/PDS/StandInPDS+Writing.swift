@@ -189,6 +189,11 @@ extension StandInPDS {
 
   private func createAccount(_ input: IPLDMap, _ call: Call) throws {
     typealias Refused = Call.Refused
+    if let limit = call.behaviour.accountLimit {
+      guard update({ $0.accountsMade.admit(limit, now: Self.now, call.response) }) else {
+        throw Refused(429, "RateLimitExceeded", "Rate Limit Exceeded")
+      }
+    }
     guard let directory else { throw Refused(501, "MethodNotImplemented", "no directory") }
     guard let handle = input["handle"]?.string, (try? Handle(handle)) != nil else {
       throw Refused(400, "InvalidRequest", "Input/handle must be a valid handle")

@@ -33,6 +33,8 @@ package final class StandInPDS: Sendable {
     var wellKnown: [String: String] = [:]
     var directory: StandInDirectory?
     var uploads = RateWindow()
+    var accountsMade = RateWindow()
+    var invitesMade = 0
     var usedInvites: Set<String> = []
     var createdCount = 0
     /// Accounts that it was stopped while it made: it does not know them, and makes no other.
@@ -216,6 +218,8 @@ package final class StandInPDS: Sendable {
     case "com.atproto.server.createSession": try createSession(call)
     case "com.atproto.server.refreshSession": try refreshSession(call)
     case "com.atproto.server.getSession": try getSession(call)
+    case "com.atproto.server.createInviteCode", "com.atproto.admin.updateAccountPassword":
+      try answerOperator(method, call)
     case _ where Self.writingMethods[method] != nil: try write(method, call)
     case _ where Self.privateMethods.contains { method.hasPrefix($0) }:
       try answerOwner(method, call)

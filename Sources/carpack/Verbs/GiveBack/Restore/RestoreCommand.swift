@@ -109,6 +109,8 @@ struct RestoreCommand: ReportingCommand {
 
   @OptionGroup var given: RestoreArguments
 
+  @OptionGroup var server: ServerRestoreOptions
+
   @OptionGroup var reporting: ReportOptions
 
   func validate() throws {
@@ -119,6 +121,10 @@ struct RestoreCommand: ReportingCommand {
       throw ValidationError("--in-place, --blobs-only and --record go with --login")
     }
     if plan, to == nil, !inPlace { throw ValidationError("--plan goes with --to or --in-place") }
+    if server.all, to == nil || asNew || given.login.login || given.choice.at != nil {
+      throw ValidationError(
+        "--all goes with --to, and restores the newest snapshot of each account")
+    }
     if exact, !inPlace { throw ValidationError("--exact goes with --in-place") }
     if rewriteRecords, !blobsOnly || skipBlobComparison {
       throw ValidationError("--rewrite-records goes with --blobs-only, and reads all blobs back")
@@ -137,6 +143,7 @@ struct RestoreCommand: ReportingCommand {
   }
 
   func run() throws {
+    if server.all, let to { return try restoreAll(to: to) }
     try given.read(to: to, naming: records) { opened, snapshot, networkOptions in
       if opened.status != .success {
         Console.say(

@@ -112,6 +112,14 @@ extension RestoreDisplay {
     Field("why", "in words") { $0.outcome.said.sentence }
   }
 
+  static let account: Report<(did: DID, outcome: String, why: String?)> = event(
+    "account", "With --all: what came of an account, or, with --plan, would."
+  ) {
+    Field("did", "the account") { $0.did }
+    Field("outcome", "what", .one(of: "done", "waiting", "elsewhere", "failed")) { $0.outcome }
+    Field("why", "why") { $0.why }
+  }
+
   static let plan: Report<RestorePlan> = event("plan", "With --plan: what would be done.") {
     sourceFields.of(\.source)
     Field("server", "the new server", \.server, as: serverFields)
@@ -172,6 +180,7 @@ extension RestoreDisplay {
     source.description, server.description, step.description, progress.description,
     waiting.description, changes.description, operation.description, document.description,
     warning.description,
-    record.description, plan.description, inPlace.description, finished.description,
+    record.description, account.description, plan.description, inPlace.description,
+    finished.description,
   ]
 }
