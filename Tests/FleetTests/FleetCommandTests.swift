@@ -10,7 +10,7 @@ import Testing
 @testable import Fleet
 
 @Suite(
-  .ownThread,
+  .ownThread, .serialized,
   .enabled(
     if: Command.path != nil && TestDatabase.server != nil,
     "\(Command.absence), or \(TestDatabase.absence)"))
