@@ -98,6 +98,20 @@ struct `Restoring a whole server` {
     scene.expectAllMoved()
   }
 
+  @Test func `takes the archives of a bucket's prefix`() throws {
+    let scene = try Scene(count: 3)
+    let store = try StandInStore()
+    for name in scene.folder.names(under: "backups") where name.hasSuffix(".car.zst") {
+      store["pds/\(name)"] = try scene.folder.read("backups/\(name)")
+    }
+    scene.old.stop()
+    let line = scene.line(Scene.agreed)
+      .replacing("backups/", with: "s3://\(StandInStore.bucket)/pds/")
+    let result = try scene.command.start(line, environment: store.environment).wait()
+    #expect(result.status == 0, "\(result.text)\(result.errors)")
+    scene.expectAllMoved()
+  }
+
   @Test func `waits where the server makes no more accounts for now`() throws {
     let scene = try Scene(count: 4) {
       $0.accountLimit = Behaviour.RateLimit(requests: 2, seconds: 2)
