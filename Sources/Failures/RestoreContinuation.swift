@@ -24,6 +24,15 @@ package struct RestoreContinuation: Sendable {
   private static let ownKey = with("--recovery-key", "KEYFILE")
   private static let login = with("--login")
 
+  /// The same command with all of these options.
+  package static func all(_ options: [(name: String, value: String?)]) -> RestoreContinuation {
+    RestoreContinuation(options: options)
+  }
+
+  private init(options: [(name: String, value: String?)]) {
+    (self.options, staysAtHome) = (options, false)
+  }
+
   /// The ways on from a question.
   package static func after(_ question: RestoreQuestion) -> [RestoreContinuation] {
     switch question {

@@ -82,6 +82,10 @@ struct `Restoring a whole server` {
     #expect(plan.text.contains("5 done") && plan.text.contains("15 blobs to send"))
     #expect(scene.new.createdCount == 0 && scene.directory.postCount == 0)
     #expect(!scene.folder.names(under: ".").contains { $0.hasSuffix("restore-all.pem") })
+    let asked = try scene.command.run(scene.line("--accounts members"))
+    #expect(asked.status == 10, "\(asked.text)\(asked.errors)")
+    #expect(asked.errors.contains("--yes identity --yes activate"))
+    #expect(scene.new.createdCount == 0 && scene.directory.postCount == 0)
     let result = try scene.command.run(scene.line(Scene.agreed))
     #expect(result.status == 0, "\(result.text)\(result.errors)")
     scene.expectAllMoved()
@@ -91,6 +95,20 @@ struct `Restoring a whole server` {
     let again = try scene.command.run(scene.line(Scene.agreed))
     #expect(again.status == 0, "\(again.text)\(again.errors)")
     #expect(scene.directory.postCount == operations)
+    scene.expectAllMoved()
+  }
+
+  @Test func `takes the archives of a bucket's prefix`() throws {
+    let scene = try Scene(count: 3)
+    let store = try StandInStore()
+    for name in scene.folder.names(under: "backups") where name.hasSuffix(".car.zst") {
+      store["pds/\(name)"] = try scene.folder.read("backups/\(name)")
+    }
+    scene.old.stop()
+    let line = scene.line(Scene.agreed)
+      .replacing("backups/", with: "s3://\(StandInStore.bucket)/pds/")
+    let result = try scene.command.start(line, environment: store.environment).wait()
+    #expect(result.status == 0, "\(result.text)\(result.errors)")
     scene.expectAllMoved()
   }
 

@@ -207,8 +207,11 @@ struct AddKeyCommand: ReportingCommand {
     let ownLogin = try login.asOwner()
     let code = mailCode.map { Secret($0) }
     let keys = try options.keys()
-    if keys.place(of: own) != 0 {
-      let kept = FilePath("\(key).\(keys.did.methodSpecificID).operation.json")
+    let kept = FilePath("\(key).\(keys.did.methodSpecificID).operation.json")
+    if keys.place(of: own) == 0 {
+      // The directory took it, though its answer did not come.
+      try AtomicFile.remove(kept)
+    } else {
       do {
         try runBlocking { [display = RestoreDisplay(common), yes] in
           try await keys.add(own, keeping: kept) { state in

@@ -93,6 +93,7 @@ extension RestoreCommand {
     let options = try serverOptions(to: target)
     let password = try server.password(isPlan: plan)
     let addresses = try server.addresses()
+    try agreeToAll(files.count)
     let journal = plan ? nil : try OpenJournal(Self.journal)
     let outcomes = Mutex(AllOutcomes())
     try runBlocking { [plan, jobs = server.jobs, networkOptions] in
@@ -127,10 +128,25 @@ extension RestoreCommand {
     try ExitStatus.end(with: status.worst)
   }
 
+  /// Asks once for all accounts, of which several are restored at a time.
+  ///
+  /// - Throws: ``ExitStatus`` if it may not be done.
+  private func agreeToAll(_ count: Int) throws {
+    let question =
+      "Restore the accounts of \(Quantity.count(count, "archive"))? Their DIDs are changed, and they are activated"
+    guard !plan, !(yes.contains(.identity) && yes.contains(.activate)), !Console.agrees(question)
+    else { return }
+    Console.say(.unfinished, "stopped before a step that needs your word")
+    RestoreDisplay.say([
+      ContinuedCommand.line(.all([("--yes", "identity"), ("--yes", "activate")]))
+    ])
+    throw ExitStatus.incomplete
+  }
+
   private func serverOptions(to target: String) throws -> RestoreOptions {
     var options = RestoreOptions(
       target: target.hasSuffix("/") ? String(target.dropLast()) : target, password: Secret(""),
-      now: { Host.now }, agrees: agrees, asksForCode: { _, _ in nil })
+      now: { Host.now }, agrees: { _ in true }, asksForCode: { _, _ in nil })
     let file = try KeyFile(server.rotationKey ?? "")
     (options.recoveryKey, options.passphrase) = (file.key, file.passphrase)
     options.abandonsOld = abandonOld
