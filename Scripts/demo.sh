@@ -143,7 +143,7 @@ export CARPACK_PASSWORD CARPACK_NEW_PASSWORD
 
 say "While it lives: a key of your own, which the server adds to the account with a code that it sends by mail."
 show carpack recovery-key new -o "$out/own.key"
-"$command" recovery-key add "$out/own.key" "$did" --login >/dev/null 2>&1 || true
+"$command" recovery-key add "$out/own.key" "$did" --login --yes identity >/dev/null 2>&1 || true
 show carpack recovery-key add "$out/own.key" "$did" --login \
   --mail-code "$("$stand_in" control "$url" "mail?did=$did")" --yes identity
 show carpack backup "$did" -o "$out/moving.car.zst"

@@ -57,6 +57,10 @@ extension BucketDestination {
     guard let tag = found.tag else {
       throw StoreError(.cannotCopy, "\(source): the store names no version of it")
     }
+    // A move that was interrupted may have left one.
+    for left in try await client.uploads(to: target) where left.key == target {
+      try await client.abandon(left)
+    }
     let upload = try await client.beginUpload(of: target)
     do {
       var parts: [BucketClient.Part] = []

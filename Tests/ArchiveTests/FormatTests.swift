@@ -93,7 +93,7 @@ import Testing
     #expect(generation.number == 1)
     #expect(generation.committedLength == UInt64(expected.count))
     #expect(generation.head == .init(cid: manifest, ordinal: 1, frameOffset: manifestOffset))
-    #expect(storage.count(of: [.synchronize]) == 2)
+    #expect(storage.count(of: [.synchronize]) == 3)
   }
 
   @Test func `are an ordinary zstd file of an ordinary CAR`() throws {

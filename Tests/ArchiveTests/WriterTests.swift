@@ -289,8 +289,9 @@ import Testing
 
   @Test func `says when it is not known whether a generation is committed`() throws {
     for (failing, expected) in [
-      (1, ArchiveError.Reason.system(operation: "synchronize", code: 5)),
-      (2, .commitUncertain(code: 5)),
+      // The first is that of the header.
+      (2, ArchiveError.Reason.system(operation: "synchronize", code: 5)),
+      (3, .commitUncertain(code: 5)),
     ] {
       let fault = StorageFault(failing, of: [.synchronize])
       let storage = MemoryStorage([], .init([fault]))

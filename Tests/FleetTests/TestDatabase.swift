@@ -1,4 +1,5 @@
 import Foundation
+import HTTP
 import TestSupport
 
 @testable import Fleet
@@ -11,6 +12,10 @@ final class TestDatabase: Sendable {
   let url: String
   private let server: Database
   private let name: String
+  private let seat: Places.Seat
+
+  /// How many tests have a database at a time: a server takes a hundred connections.
+  private static let places = Places(3)
 
   static let server = ProcessInfo.processInfo.environment["CARPACK_TEST_DATABASE"]
   static let absence = "CARPACK_TEST_DATABASE names no PostgreSQL in which databases may be made"
@@ -19,6 +24,7 @@ final class TestDatabase: Sendable {
     guard let server = Self.server, let end = server.lastIndex(of: "/") else {
       throw CocoaError(.fileNoSuchFile)
     }
+    seat = try await Self.places.take()
     name = "carpack_test_\(UInt32.random(in: 0 ... .max))"
     self.server = Database(server)
     try await self.server.persistently("CREATE DATABASE \(name)", each: Self.patience)
@@ -27,6 +33,7 @@ final class TestDatabase: Sendable {
 
   /// Removes it, and with it whatever is connected.
   func remove() async throws {
+    defer { seat.giveBack() }
     try await server.persistently(
       "DROP DATABASE IF EXISTS \(name) WITH (FORCE)", each: Self.patience)
   }
