@@ -102,6 +102,10 @@ package struct ParityHealing {
   /// Columns that are looked at before the pages of the file are let go of.
   private static let columnsAtOnce = 16
 
+  /// How many bytes of an intact frame may differ in a block that is healed, for it to be the same
+  /// frame: zstd has bits that say nothing, and a frame in which one of them flipped is intact.
+  private static let maximumNoise = 8
+
   private mutating func pass(_ found: FoundParity, in file: MappedFile) throws {
     report.groupCount += 1
     let group = found.group
@@ -244,7 +248,8 @@ package struct ParityHealing {
       for range in intact[first...].prefix(while: { $0.lowerBound < end }) {
         let part = range.clamped(to: start..<end)
         let own = part.lowerBound - start..<part.upperBound - start
-        wouldLose = wouldLose || bytes[own] != old[own]
+        let differing = zip(bytes[own], old[own]).count { $0.0 != $0.1 }
+        wouldLose = wouldLose || differing > Self.maximumNoise
       }
       return
     }
