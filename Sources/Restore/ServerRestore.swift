@@ -121,9 +121,13 @@ package struct ServerRestore: Sendable {
     if isNamed, case .active = try await ServerStanding(of: did, at: template.target, network) {
       return .done(wasDone: true, missingBlobs: 0)
     }
-    let document = try archived.didDocument().flatMap { try? DIDDocument($0.span) }
-    if !isNamed, let before = document?.pds, !AccountRestore.isSame(server, before) {
-      return .elsewhere(server)
+    if !isNamed {
+      // A document that cannot be read does not say that the account has stayed.
+      let document = try archived.didDocument().flatMap { try? DIDDocument($0.span) }
+      guard let before = document?.pds else {
+        return .waiting("the archive does not say which server the account was on")
+      }
+      guard AccountRestore.isSame(server, before) else { return .elsewhere(server) }
     }
     guard let key = template.recoveryKey?.verificationKey, present.place(of: key) != nil else {
       return .waiting("the server's key is not among its rotation keys")
