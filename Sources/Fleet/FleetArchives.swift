@@ -59,7 +59,7 @@ package struct FleetArchives: Sendable {
       let did = try DID(account.did)
       // One that an interrupted command has begun with goes where it was going.
       let key = account.aside ?? destination.keyAside(of: did, on: FleetWorker.today)
-      // Nobody works on it from now on, and where it is going is known before it goes.
+      // No worker claims it from now on, and its destination is recorded before it moves.
       try await fleet.putAside(account.did, at: key)
       _ = try await destination.putAside(did, at: key)
     }

@@ -30,7 +30,7 @@ package struct FleetOutcome: Equatable, Sendable {
     case suspended
     /// The server's operator has taken it down.
     case takendown
-    /// Its server does not know it, or nobody knows its server, which proves nothing.
+    /// Its server does not know it, or its server is unknown, which proves nothing.
     case missing
     /// It was deleted, as ``DeletionEvidence`` proves.
     case deleted

@@ -99,9 +99,9 @@ final class PostgresConnection: @unchecked Sendable {
     }
   }
 
-  /// Asks the server to stop the statement that nobody waits for.
+  /// Asks the server to stop the statement that was abandoned.
   ///
-  /// `PQcancel` makes a connection of its own and blocks, so it has a thread that nobody waits for.
+  /// `PQcancel` makes a connection of its own and blocks, so it runs on a detached thread.
   private func cancel() {
     let data = unsafe UInt(bitPattern: library.cancelData(pointer))
     DispatchQueue(label: "cancel").async { [library] in

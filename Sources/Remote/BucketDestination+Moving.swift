@@ -71,7 +71,7 @@ extension BucketDestination {
       }
       try await client.complete(upload, parts, if: condition)
     } catch {
-      // A store gives up by itself what is left of it.
+      // The error that matters is the first one; the next move clears what is left.
       try? await client.abandon(upload)
       throw error
     }

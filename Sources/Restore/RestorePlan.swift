@@ -234,7 +234,7 @@ package struct RestorePlan: Sendable {
   /// Whether the old server vouches for the account, for it is there and there is a login.
   private var isVouchedForByOld: Bool { old?.client != nil || options.logsInLater && isOldThere }
 
-  /// Why the new server would take the account from nobody; nil if somebody vouches for it.
+  /// Why the new server would refuse the account; nil if a key or the old server vouches for it.
   private func whyNothingVouches() -> RestoreError? {
     if isVouchedForByOld { return nil }
     if let key = options.signingKey {

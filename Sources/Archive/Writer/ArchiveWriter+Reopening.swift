@@ -15,7 +15,7 @@ extension ArchiveWriter {
       var log = FrameLog(storage: storage, end: 0, streamLength: UInt64(carHeader.count))
       stored += ArchiveNote.frame
       try log.append(stored.span)
-      // Nothing that is written behind it can be gone on with if the header is lost.
+      // An interrupted write can only be resumed if its header is on the medium.
       try storage.synchronize()
       return ArchiveWriter(log: log, committed: nil, options: options)
     }
