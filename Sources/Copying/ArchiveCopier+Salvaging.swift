@@ -59,7 +59,7 @@ extension ArchiveCopier {
     _ reader: ArchiveReader, to target: AtomicFile, by provenance: SnapshotBuilder.Provenance,
     verifier: SnapshotVerifier = SnapshotVerifier(), willWrite: (FilePath) -> Void
   ) throws -> (SalvageReport, SnapshotVerifier.Report) {
-    do {
+    try target.orDiscard {
       let new = try target.storage()
       willWrite(target.temporaryPath)
       let report = try salvage(reader, into: new, by: provenance)
@@ -69,9 +69,6 @@ extension ArchiveCopier {
       let verification = try verifier.verify(copy, .full)
       try target.publishArchive()
       return (report, verification)
-    } catch {
-      target.discard()
-      throw error
     }
   }
 

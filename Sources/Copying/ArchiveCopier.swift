@@ -45,16 +45,13 @@ package struct ArchiveCopier {
     for archive in archives { try archive.reader.refuseTooMuchContent() }
     let links = ChainLink.chain(links)
     let new = try storage(target)
-    do {
+    return try target.orDiscard {
       willWrite(target.temporaryPath)
       let (generation, leftOutCount) = try write(
         links, of: archives, into: new, keepsPrivateData: keepsPrivateData)
       try verify(new, against: archives, links, keepsPrivateData: keepsPrivateData)
       for archive in archives { try archive.reader.checkFetched() }
       return try publish(generation, leftOutCount)
-    } catch {
-      target.discard()
-      throw error
     }
   }
 

@@ -47,36 +47,39 @@ extension ArchiveRepair {
     observer: @escaping Progress.Observer = { _ in }
   ) throws -> Outcome {
     try storage.lock()
-    let before = try ArchiveReader(storage.map(), limits: limits).surveyed()
-    let history = try SnapshotHistory(of: before)
-    var listed = history.entries
-    let keepsOrdinals =
-      try before.mayHaveLostFooter
-      || history.unfinished.contains { try SnapshotHistory.isWhole($0, in: before) }
-    let report = try ArchiveRepair.run(
-      storage, from: sources, limits: limits, keepsOrdinals: keepsOrdinals
-    ) { done, total in
-      observer(Progress(stage: "examining", done: done, total: total))
-    }
-    if report.sectionsHealed > 0 {
-      // A manifest that was lost may be there again, and no footer may lead to it.
-      let healed = try ArchiveReader(storage.map(), limits: limits).surveyed()
-      listed = try SnapshotHistory(of: healed).entries
-    }
-    // If nothing is damaged, what a snapshot lacks was never there; otherwise damage may be why.
-    let doubtful = report.firstLost == nil ? Set(listed.map(\.cid)) : []
-    let namedCount = try SnapshotHistory.putFound(
-      listed, doubtful: doubtful, into: storage, limits: limits)
-    func verify() throws -> SnapshotVerifier.Report {
-      try verifier.verify(ArchiveReader(storage.map(), limits: limits), .full)
-    }
-    var verification = try verify()
-    var takenCount = 0
-    if verification.verdict == .damaged || report.wasDamaged || report.bytesCutOff > 0 {
-      takenCount = try takeOver(
-        from: sources, into: storage, instead: verification.damagedSnapshots, limits, observer)
-      if takenCount > 0 { verification = try verify() }
-    }
+    var (report, namedCount, takenCount) = (Report(), 0, 0)
+    var verification: SnapshotVerifier.Report
+    // What is named or taken over may be what was lacking before.
+    var (rounds, done) = (0, 0)
+    repeat {
+      (rounds, done) = (rounds + 1, namedCount + takenCount)
+      let before = try ArchiveReader(storage.map(), limits: limits).surveyed()
+      let history = try SnapshotHistory(of: before)
+      var listed = history.entries
+      let keepsOrdinals =
+        try before.mayHaveLostFooter
+        || history.unfinished.contains { try SnapshotHistory.isWhole($0, in: before) }
+      let healedCount = report.sectionsHealed
+      report = try ArchiveRepair.run(
+        storage, from: sources, limits: limits, keepsOrdinals: keepsOrdinals, after: report
+      ) { done, total in
+        observer(Progress(stage: "examining", done: done, total: total))
+      }
+      if report.sectionsHealed > healedCount {
+        // A manifest that was lost may be there again, and no footer may lead to it.
+        let healed = try ArchiveReader(storage.map(), limits: limits).surveyed()
+        listed = try SnapshotHistory(of: healed).entries
+      }
+      // If nothing is damaged, what a snapshot lacks was never there; otherwise damage may be why.
+      let doubtful = report.firstLost == nil ? Set(listed.map(\.cid)) : []
+      namedCount += try SnapshotHistory.putFound(
+        listed, doubtful: doubtful, into: storage, limits: limits)
+      verification = try verifier.verify(ArchiveReader(storage.map(), limits: limits), .full)
+      if verification.verdict == .damaged || report.wasDamaged || report.bytesCutOff > 0 {
+        takenCount += try takeOver(
+          from: sources, into: storage, instead: verification.damagedSnapshots, limits, observer)
+      }
+    } while namedCount + takenCount > done && rounds < maximumRounds
     return Outcome(
       archive: report, namedCount: namedCount, takenCount: takenCount, verification: verification)
   }
@@ -160,25 +163,5 @@ extension SnapshotVerifier.Report {
   /// The manifests of the snapshots that are damaged.
   fileprivate var damagedSnapshots: Set<CID> {
     Set(snapshots.filter { !$0.damage.isEmpty || $0.damagedBlobCount > 0 }.map(\.entry.cid))
-  }
-}
-
-extension ArchiveReader {
-  /// How much is here that another archive lacks, either of which may be damaged: snapshots, as
-  /// told by their commits; blobs and documents; blocks of repositories, and of bookkeeping.
-  ///
-  /// - Throws: `ArchiveError` if one cannot be read.
-  package func surplus(
-    over other: ArchiveReader
-  ) throws -> (snapshots: Int, blobs: Int, blocks: Int) {
-    let known = Set(try SnapshotHistory(of: other).entries.map(\.commit))
-    let history = try SnapshotHistory(of: self)
-    let cids = try history.reader.readableCIDs()
-    var (blobs, blocks) = (0, 0)
-    for (cid, state) in zip(cids, try other.states(cids.count) { cids[$0] })
-    where state.bodyLength == nil {
-      if cid.codec == .raw { blobs += 1 } else { blocks += 1 }
-    }
-    return (history.entries.count { !known.contains($0.commit) }, blobs, blocks)
   }
 }

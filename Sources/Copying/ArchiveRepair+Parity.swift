@@ -25,11 +25,11 @@ extension ArchiveRepair {
       // What cannot be healed may still be of use where it is.
       guard let alignment = try ParityAlignment(file), alignment.report.isHealable else { return 0 }
       let target = try AtomicFile(AtomicFile.resolved(path), replacing: true)
-      do {
+      return try target.orDiscard {
         let new = try target.storage()
         willWrite(target.temporaryPath)
         try alignment.write(to: new)
-        _ = try heal(new, limits: limits)
+        _ = try ParityHealing.heal(new, limits: limits)
         let reader = try ArchiveReader(new.map(), limits: limits)
         guard try reader.verify(.full).isIntact, try alignment.losesNothing(to: reader),
           try old.size == UInt64(file.count), try old.isInPlace
@@ -40,9 +40,6 @@ extension ArchiveRepair {
         try target.takeMode(of: path)
         try target.publish()
         return alignment.bytesMoved
-      } catch {
-        target.discard()
-        throw error
       }
     }
   }

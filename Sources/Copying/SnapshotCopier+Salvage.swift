@@ -115,22 +115,6 @@ extension SnapshotCopier {
   }
 }
 
-extension [BlobLedger.Missing] {
-  /// Says of blobs that they were lost.
-  fileprivate mutating func note(lost: [(cid: CID, size: Int?)], areReferenced: Bool) {
-    let places = Dictionary(zip(map(\.cid), indices), uniquingKeysWith: { first, _ in first })
-    for (cid, size) in lost {
-      if let place = places[cid] {
-        self[place].reason = .lost
-      } else {
-        var entry = BlobLedger.Missing(cid: cid, reason: .lost, size: size)
-        entry.isReferenced = areReferenced
-        append(entry)
-      }
-    }
-  }
-}
-
 /// What salvage could not save of a snapshot.
 package struct SnapshotLoss: Sendable {
   /// Why all of it is lost, if the commit or the root of the tree is; otherwise nil.

@@ -251,6 +251,18 @@ package final class AtomicFile: Sendable {
     if opened.withLock({ $0?.kind == .continued }) { release() } else { remove() }
   }
 
+  /// Writes something, and discards the file if that fails.
+  ///
+  /// - Throws: what `body` throws.
+  package func orDiscard<Value>(_ body: () throws -> Value) throws -> Value {
+    do {
+      return try body()
+    } catch {
+      discard()
+      throw error
+    }
+  }
+
   private func remove() {
     opened.withLock { opened in
       guard let (file, _) = opened.take(), !file.isNameless else { return }
@@ -389,7 +401,7 @@ extension AtomicFile {
     _ produce: ((Span<UInt8>) throws -> Void) throws -> Void
   ) throws -> FileStorage {
     let target = try AtomicFile(path, replacing: replacing, isPrivate: isPrivate)
-    do {
+    return try target.orDiscard {
       let storage = try target.storage()
       var offset: UInt64 = 0
       try produce { bytes in
@@ -398,9 +410,6 @@ extension AtomicFile {
       }
       try target.publish()
       return storage
-    } catch {
-      target.discard()
-      throw error
     }
   }
 

@@ -104,7 +104,7 @@ package struct RepositoryPacker {
     _ car: InputFile, folders: [BlobFolder], to target: AtomicFile,
     willWrite: (FilePath) -> Void = { _ in }, willReplace: (String) -> Void = { _ in }
   ) throws -> Report {
-    do {
+    try target.orDiscard {
       let report = try pack(car, folders, known: nil) { repository in
         let (storage, continued, replaced) = try target.storage { reader in
           try Self.isContinued(reader, at: target.temporaryPath, by: repository)
@@ -115,9 +115,6 @@ package struct RepositoryPacker {
       }
       try target.publishArchive()
       return report
-    } catch {
-      target.discard()
-      throw error
     }
   }
 

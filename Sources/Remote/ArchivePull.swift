@@ -133,13 +133,10 @@ package struct ArchivePull: Sendable {
     -> TransferReport
   {
     let file = try AtomicFile(path, replacing: outcome == .replaced)
-    do {
+    return try file.orDiscard {
       let report = try fetch(remote, from: 0, into: file.storage(), outcome)
       try file.publishArchive()
       return report
-    } catch {
-      file.discard()
-      throw error
     }
   }
 

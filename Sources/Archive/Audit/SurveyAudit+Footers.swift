@@ -48,3 +48,63 @@ extension SurveyAudit {
     }
   }
 }
+
+/// What footers say, compared with the frames before them.
+extension Survey {
+  /// Checks the footers that stand where they were written.
+  ///
+  /// - Parameters:
+  ///   - generation: What is committed before the survey begins; nil for a survey of the whole
+  ///     file.
+  ///   - end: Footers from here on are not checked.
+  ///   - isCounting: Whether every frame was examined and holds, so that counts can be compared.
+  ///   - file: The file.
+  ///   - note: Called with what is wrong.
+  /// - Returns: The number of the last generation if each footer ended one; and whether bytes that
+  ///   are no frame lie between them.
+  func checkFooters(
+    after generation: Generation? = nil, before end: Int, isCounting: Bool, in file: Span<UInt8>,
+    _ note: (ArchiveError) -> Void
+  ) -> (number: UInt64, isBroken: Bool) {
+    var last = generation
+    var number = generation?.number ?? 0
+    var isBroken = false
+    var frame = 0
+    var sectionCount = firstOrdinal
+    var streamLength = generation?.streamLength ?? UInt64(header?.frame.contentSize ?? 0)
+    for (frameCount, landmark) in landmarks where landmark.range.lowerBound < end {
+      while frame < frameCount {
+        sectionCount += UInt64(frames[frame].sectionCount)
+        streamLength += UInt64(frames[frame].contentSize)
+        frame += 1
+      }
+      if case .gap = landmark { isBroken = true }
+      guard case .footer(let seen) = landmark, seen.isInPlace else { continue }
+      number += 1
+      do throws(ArchiveError) {
+        let footer = try Footer.read(file, seen.frame)
+        let place = UInt64(seen.frame.offset)
+        guard
+          isBroken || footer.number == number && footer.previousFooterOffset == last?.footerOffset
+        else {
+          throw ArchiveError(
+            .malformedFooter("it does not follow the one before it"), offset: place)
+        }
+        guard
+          !isCounting || footer.sectionCount == sectionCount && footer.streamLength == streamLength
+        else {
+          throw ArchiveError(
+            .malformedFooter(
+              "it counts \(footer.sectionCount) sections in \(footer.streamLength) bytes, and there are "
+                + "\(sectionCount) in \(streamLength)"), offset: place)
+        }
+        // The segments it names may be dead by now, and still have to be there.
+        _ = try ArchiveIndex(footer, in: file)
+        last = footer
+      } catch {
+        note(error)
+      }
+    }
+    return (number, isBroken)
+  }
+}

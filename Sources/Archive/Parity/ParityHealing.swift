@@ -34,8 +34,8 @@ package struct ParityHealing {
   private let intact: [Range<Int>]
   /// Whether nothing is written, to see whether anything intact would be lost.
   private let isTrying: Bool
-  /// Whether it would.
-  private var wouldLose = false
+  /// How many bytes of intact frames would be others, by the number of the frame.
+  private var differing: [Int: Int] = [:]
   private var report = Report()
   /// The footers that are written last.
   private var footers: [(place: UInt64, bytes: [UInt8])] = []
@@ -50,6 +50,31 @@ package struct ParityHealing {
     var healing = ParityHealing(storage: nil)
     for found in found { try healing.pass(found, in: file) }
     return healing.report
+  }
+
+  /// Heals what parity can heal of a file, bit for bit, and nothing else.
+  ///
+  /// - Parameters:
+  ///   - storage: The file.
+  ///   - limits: How much it may hold.
+  /// - Throws: ``ArchiveError`` if another archive begins in it, or the library for parity is not
+  ///   there; what the storage throws.
+  /// - Returns: How many bytes were written.
+  package static func heal(
+    _ storage: any ArchiveStorage, limits: ArchiveLimits = ArchiveLimits()
+  ) throws -> UInt64 {
+    try storage.lock()
+    let file = try storage.map()
+    let survey = try Survey(file, limits: limits)
+    try file.withBytes { bytes throws in try survey.refuseFurtherArchives(in: bytes) }
+    return try heal(storage, survey)
+  }
+
+  /// Heals what parity can heal of a file that was surveyed.
+  static func heal(_ storage: any ArchiveStorage, _ survey: Survey) throws -> UInt64 {
+    let found = try FoundParity.all(in: storage.map())
+    guard !found.isEmpty else { return 0 }
+    return try heal(storage, found, except: survey.voids, sparing: survey.uniqueFrames).bytesHealed
   }
 
   /// Heals a file.
@@ -73,7 +98,7 @@ package struct ParityHealing {
       guard found.shifts.contains(0) else { return false }
       var trial = ParityHealing(storage: storage, intact: intact, isTrying: true)
       try trial.pass(found, in: storage.map())
-      return !trial.wouldLose
+      return !trial.wouldLose(found.group)
     }
     repeat {
       before = healing.report
@@ -102,9 +127,20 @@ package struct ParityHealing {
   /// Columns that are looked at before the pages of the file are let go of.
   private static let columnsAtOnce = 16
 
-  /// How many bytes of an intact frame may differ in a block that is healed, for it to be the same
-  /// frame: zstd has bits that say nothing, and a frame in which one of them flipped is intact.
+  /// How many bytes of an intact frame may be others when it is healed, for it to be the same frame:
+  /// zstd has bits that say nothing, and a frame in which one of them flipped is intact.
   private static let maximumNoise = 8
+
+  /// Whether an intact frame would be gone: one of which only a part lies in the range of the group
+  /// lies where others belong.
+  private func wouldLose(_ group: ParityGroup) -> Bool {
+    differing.contains { number, count in
+      let (frame, range) = (intact[number], group.range)
+      let isOwn =
+        UInt64(frame.lowerBound) >= range.lowerBound && UInt64(frame.upperBound) <= range.upperBound
+      return count > (isOwn ? Self.maximumNoise : 0)
+    }
+  }
 
   private mutating func pass(_ found: FoundParity, in file: MappedFile) throws {
     report.groupCount += 1
@@ -244,12 +280,12 @@ package struct ParityHealing {
     let old = try storage.read(bytes.count, at: place)
     guard old != bytes else { return }
     guard !isTrying else {
-      let first = intact.partitioningIndex { $0.upperBound > start }
-      for range in intact[first...].prefix(while: { $0.lowerBound < end }) {
-        let part = range.clamped(to: start..<end)
+      var number = intact.partitioningIndex { $0.upperBound > start }
+      while number < intact.count, intact[number].lowerBound < end {
+        let part = intact[number].clamped(to: start..<end)
         let own = part.lowerBound - start..<part.upperBound - start
-        let differing = zip(bytes[own], old[own]).count { $0.0 != $0.1 }
-        wouldLose = wouldLose || differing > Self.maximumNoise
+        differing[number, default: 0] += zip(bytes[own], old[own]).count { $0.0 != $0.1 }
+        number += 1
       }
       return
     }
@@ -278,5 +314,14 @@ extension ArchiveStorage {
       try write(zeros.span, at: end)
       end += UInt64(zeros.count)
     }
+  }
+}
+
+extension Survey {
+  /// The data frames that hold and have no copy in the file, in file order.
+  fileprivate var uniqueFrames: [Range<Int>] {
+    let intact = frames.filter(\.isIntact)
+    let counts = Dictionary(grouping: intact, by: \.checksum).mapValues(\.count)
+    return intact.filter { counts[$0.checksum] == 1 }.map { Int($0.offset)..<Int($0.end) }
   }
 }

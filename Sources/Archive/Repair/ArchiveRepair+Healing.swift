@@ -48,16 +48,6 @@ extension ArchiveRepair {
   /// - Throws: what the storage throws.
   /// - Returns: How many bytes it has.
   func voidNeedless() throws -> UInt64 {
-    var total: UInt64 = 0
-    // What follows a frame that is gone may have been a part of the same section.
-    while true {
-      let count = try voidOnce()
-      guard count > 0 else { return total }
-      total += count
-    }
-  }
-
-  private func voidOnce() throws -> UInt64 {
     let reader = try reader()
     guard reader.generation.features.isRepaired else { return 0 }
     let survey = try Survey(reader.file, limits: limits)
@@ -73,46 +63,5 @@ extension ArchiveRepair {
   /// What is committed now.
   func reader() throws -> ArchiveReader {
     try ArchiveReader(storage.map(), limits: limits, ignoresTail: true)
-  }
-}
-
-extension ArchiveReader {
-  /// The damaged sections whose frames have lost nothing: all sections in them hash to their CIDs.
-  fileprivate func salvageable(_ damaged: [Range<UInt64>]) throws -> [Range<UInt64>] {
-    var found: [Range<UInt64>] = []
-    for range in damaged {
-      var ordinal = range.lowerBound
-      while ordinal < range.upperBound {
-        let frame = try neighbours(of: ordinal) ?? ordinal..<ordinal + 1
-        if try frame.allSatisfy({ try salvaged($0) != nil }) { found.append(frame) }
-        ordinal = max(frame.upperBound, ordinal + 1)
-      }
-    }
-    return found
-  }
-}
-
-extension Survey {
-  /// The ordinals that no intact frame holds, and those of large sections that are not all there.
-  fileprivate var lost: [Range<UInt64>] {
-    lostOrdinals
-      + incomplete.map { frames[$0].firstOrdinal }.filter { $0 != .max }.map { $0..<$0 + 1 }
-  }
-
-  /// The newest manifest by the last footer that holds, wherever it stands.
-  fileprivate var newestNamed: CID? {
-    footers.filter { $0.number > 0 }.max { $0.number < $1.number }?.head
-  }
-
-  /// Everything that is no frame, or one that does not hold.
-  fileprivate func rubble(in file: Span<UInt8>) -> [Range<Int>] {
-    let decoder = FrameDecoder()
-    let broken = frames.filter { !$0.isIntact }.map { Int($0.offset)..<Int($0.end) }
-    // One that says something out of place is a frame all the same.
-    return gaps
-      + broken.filter { range in
-        let found = try? DataFrame(file, at: range.lowerBound, limit: range.upperBound)
-        return !(found.map { decoder.holds($0, in: file) } ?? false)
-      }
   }
 }

@@ -41,6 +41,9 @@ package struct ArchiveRepair {
     /// Snapshots may then lack what nothing in the file tells of any more.
     package internal(set) var wasDamaged = false
 
+    /// A report of nothing.
+    package init() {}
+
     /// How much was changed, which only grows.
     fileprivate var changes: UInt64 {
       UInt64(segments.count + footers.count + (isNoteRestored ? 1 : 0) + (isReindexed ? 1 : 0))
@@ -57,7 +60,7 @@ package struct ArchiveRepair {
   let limits: ArchiveLimits
   private let keepsOrdinals: Bool
   private let progress: (UInt64, UInt64) -> Void
-  private var report = Report()
+  private var report: Report
 
   /// Repairs what can be repaired.
   ///
@@ -71,50 +74,32 @@ package struct ArchiveRepair {
   ///   - keepsOrdinals: Whether the ordinals of what an unfinished write has left stay as they are,
   ///     because a snapshot there is whole, or a footer was behind it. Otherwise what is torn of it
   ///     counts no more, as for a writer.
+  ///   - report: What was done to it before.
   ///   - progress: Called now and then with the bytes that are done and those there are.
   /// - Throws: ``ArchiveError`` if it is no archive, needs a later version, or another archive
   ///   begins in it; what the storage throws. Whatever was written by then is right, and repairing
   ///   again goes on.
-  /// - Returns: What was done.
+  /// - Returns: What was done, then and before.
   package static func run(
     _ storage: any ArchiveStorage, from sources: [ArchiveReader] = [],
     limits: ArchiveLimits = ArchiveLimits(), keepsOrdinals: Bool = true,
-    progress: @escaping (UInt64, UInt64) -> Void = { _, _ in }
+    after report: Report = Report(), progress: @escaping (UInt64, UInt64) -> Void = { _, _ in }
   ) throws -> Report {
     try storage.lock()
     var repair = ArchiveRepair(
       storage: storage, sources: sources, limits: limits, keepsOrdinals: keepsOrdinals,
-      progress: progress)
+      progress: progress, report: report)
     for _ in 0..<maximumRounds {
       let before = (repair.report.changes, try storage.size)
       (repair.report.firstLost, repair.report.lostSectionCount) = (nil, 0)
       if let survey = try repair.run() { try repair.heal(survey) }
-      let after = (repair.report.changes, try storage.size)
-      if repair.report.firstLost == nil || after == before { break }
+      if try (repair.report.changes, storage.size) == before { break }
     }
     return repair.report
   }
 
   /// More rounds are never needed, as far as is known.
-  private static let maximumRounds = 8
-
-  /// Heals what parity can heal, bit for bit, and nothing else.
-  ///
-  /// - Parameters:
-  ///   - storage: The archive; it is locked.
-  ///   - limits: How much it may hold.
-  /// - Throws: as ``run(_:from:limits:keepsOrdinals:progress:)`` does; ``ArchiveError`` also if the
-  ///   library for parity is not there.
-  /// - Returns: How many bytes were healed.
-  package static func heal(
-    _ storage: any ArchiveStorage, limits: ArchiveLimits = ArchiveLimits()
-  ) throws -> UInt64 {
-    try storage.lock()
-    var repair = ArchiveRepair(
-      storage: storage, sources: [], limits: limits, keepsOrdinals: true, progress: { _, _ in })
-    _ = try repair.healFromParity(repair.survey())
-    return repair.report.bytesHealed
-  }
+  package static let maximumRounds = 8
 
   /// Makes index and footers right.
   ///
@@ -126,7 +111,10 @@ package struct ArchiveRepair {
     guard survey.foundAnything else { throw ArchiveError(.notAnArchive) }
     if !(survey.isWhole && survey.isTiled) {
       report.wasDamaged = true
-      if try healFromParity(survey) { survey = try self.survey() }
+      // Bit for bit, before anything is made again by other means.
+      let healed = try ParityHealing.heal(storage, survey)
+      report.bytesHealed += healed
+      if healed > 0 { survey = try self.survey() }
     }
     if let place = survey.damagedNote {
       let note = ArchiveNote.frame
@@ -143,7 +131,7 @@ package struct ArchiveRepair {
     if restoring.hasWritten || hasAdopted { survey = try self.survey() }
     let file = try storage.map()
     let generation = try ArchiveReader.lastGeneration(of: file)
-    try file.withBytes { (bytes) throws in try finish(survey, generation, in: bytes, file) }
+    try file.withBytes { (bytes) throws in try finish(survey, generation, in: bytes) }
     return survey.isWhole && survey.isTiled ? nil : survey
   }
 
@@ -153,23 +141,8 @@ package struct ArchiveRepair {
   private func survey() throws -> Survey {
     let file = try storage.map()
     let survey = try Survey(file, limits: limits, progress: progress)
-    if let further = file.withBytes({ survey.beginnings(in: $0) }).dropFirst().first {
-      throw ArchiveError(.furtherArchive, at: further)
-    }
+    try file.withBytes { bytes throws in try survey.refuseFurtherArchives(in: bytes) }
     return survey
-  }
-
-  /// Heals what parity can heal, bit for bit, before anything is made again by other means.
-  ///
-  /// - Returns: Whether anything was written.
-  private mutating func healFromParity(_ survey: Survey) throws -> Bool {
-    let groups = try FoundParity.all(in: storage.map())
-    guard !groups.isEmpty else { return false }
-    let healed = try ParityHealing.heal(
-      storage, groups, except: survey.voids, sparing: survey.uniqueFrames
-    ).bytesHealed
-    report.bytesHealed += healed
-    return healed > 0
   }
 
   /// Ends what an interrupted write has left behind the last footer, as a writer would.
@@ -207,7 +180,7 @@ package struct ArchiveRepair {
   /// Appends an index and a footer if what is there is not what the last footer says, and makes
   /// what is left over count no more.
   private mutating func finish(
-    _ survey: Survey, _ generation: Generation?, in bytes: Span<UInt8>, _ file: MappedFile
+    _ survey: Survey, _ generation: Generation?, in bytes: Span<UInt8>
   ) throws {
     // An index that cannot be read lists nothing.
     let index = generation.flatMap { try? ArchiveIndex($0, in: bytes) }
@@ -236,32 +209,22 @@ package struct ArchiveRepair {
     try append(
       survey, generation, keepsIndex: isIndexed,
       head: survey.head(of: manifests, after: generation),
-      required: isClean ? 0 : FeatureFlags.repaired, at: end, in: bytes, file)
+      required: isClean ? 0 : FeatureFlags.repaired, at: end, in: bytes)
     report.isReindexed = true
   }
 
   private func append(
     _ survey: Survey, _ generation: Generation?, keepsIndex: Bool, head: Generation.Head?,
-    required: UInt64, at end: Int, in bytes: Span<UInt8>, _ file: MappedFile
+    required: UInt64, at end: Int, in bytes: Span<UInt8>
   ) throws {
     var log = FrameLog(storage: storage, end: UInt64(end), streamLength: survey.contentLength)
-    var segments: [Generation.Segment] = []
-    let committed = keepsIndex ? generation : nil
-    if survey.sectionCount == committed?.sectionCount ?? 0 {
-      segments = committed?.segments ?? []
-    } else {
-      // A segment has a frame at least: if all that is new is lost, all is indexed anew.
-      let last = survey.table.last?.firstOrdinal ?? 0
-      let older = committed.flatMap { last >= $0.sectionCount ? $0 : nil }
-      let index = try older.map { try ArchiveIndex($0, in: bytes).segments }
-      let first = older?.sectionCount ?? 0
+    var segments = generation?.segments ?? []
+    if !keepsIndex || survey.sectionCount > generation?.sectionCount ?? 0 {
       (log, segments) = try log.appendIndex(
-        to: older?.segments ?? [], newSections: Int(survey.sectionCount - first),
-        newFrames: survey.frames.count
-      ) { base in
+        to: [], newSections: Int(survey.sectionCount), newFrames: survey.frames.count
+      ) {
         survey.segmentBuilder(
-          (generation?.features ?? .ofNewFile).indexForm, from: first, in: bytes
-        ).merged(with: index, from: base, in: file)
+          (generation?.features ?? .ofNewFile).indexForm, from: $0, in: bytes)
       }
     }
     try log.commit(
@@ -280,27 +243,6 @@ package struct ArchiveRepair {
 }
 
 extension Survey {
-  /// Where a damaged note lies: what follows frame 0 is no frame and exactly as long, and no section
-  /// can have been there.
-  fileprivate var damagedNote: Int? {
-    guard let header, header.failure == nil, case (0, .gap(let gap, _))? = landmarks.first,
-      gap == header.frame.end..<header.frame.end + ArchiveNote.frame.count,
-      isCertain, lostOrdinals.first?.lowerBound != 0
-    else { return nil }
-    return gap.lowerBound
-  }
-
-  /// Where the last thing ends that holds.
-  var end: Int {
-    var end = header.map { $0.failure == nil ? $0.frame.end : 0 } ?? start
-    if let last = frames.last { end = max(end, Int(last.end)) }
-    for (_, landmark) in landmarks.suffix(2) {
-      if case .gap = landmark { continue }
-      end = max(end, landmark.range.upperBound)
-    }
-    return end
-  }
-
   /// Whether the live index names every frame that lies before the footer, its checksums hold, and
   /// nothing behind the footer stands for what it names elsewhere.
   fileprivate func isIndexed(

@@ -50,6 +50,14 @@ extension Survey {
     return beginnings
   }
 
+  /// Refuses a file in which another archive begins.
+  ///
+  /// - Throws: ``ArchiveError`` with the reason `furtherArchive`.
+  func refuseFurtherArchives(in file: Span<UInt8>) throws(ArchiveError) {
+    guard let further = beginnings(in: file).dropFirst().first else { return }
+    throw ArchiveError(.furtherArchive, at: further)
+  }
+
   /// The roots of the CAR header that a frame holds; nil if it holds none.
   private static func roots(at place: Int, in file: Span<UInt8>) -> [CID]? {
     // An error here says only that none is there.
@@ -57,21 +65,5 @@ extension Survey {
       let header = try? CARHeader(content.span), header.length == content.count
     else { return nil }
     return header.roots
-  }
-}
-
-extension ArchiveReader {
-  /// The archives that lie in the file, each behind the other, by surveys of all of them; nearly
-  /// always one.
-  ///
-  /// - Throws: ``ArchiveError`` if one cannot be read.
-  package func parts() throws -> [ArchiveReader] {
-    let reader = try surveyed()
-    guard let survey = reader.survey ?? reader.tail, survey.start == 0 else { return [reader] }
-    let beginnings = file.withBytes { bytes in survey.beginnings(in: bytes) }
-    guard beginnings != [0] else { return [reader] }
-    return try zip(beginnings, beginnings.dropFirst() + [file.count]).map { start, end in
-      try ArchiveReader(MappedFile(file, part: start..<end), limits: limits).surveyed()
-    }
   }
 }

@@ -290,14 +290,6 @@ package struct Survey: Sendable {
     landmarks.compactMap { if case .void(let range) = $0.landmark { range } else { nil } }
   }
 
-  /// The data frames that hold and have no copy in the file, in file order.
-  var uniqueFrames: [Range<Int>] {
-    let counts = Dictionary(grouping: frames.filter(\.isIntact), by: \.checksum)
-      .mapValues(\.count)
-    return frames.filter { $0.isIntact && counts[$0.checksum] == 1 }
-      .map { Int($0.offset)..<Int($0.end) }
-  }
-
   /// How many bytes the content of all frames has.
   package var contentLength: UInt64 {
     frames.reduce(UInt64(header?.frame.contentSize ?? 0)) { $0 + UInt64($1.contentSize) }

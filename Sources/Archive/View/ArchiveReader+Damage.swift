@@ -74,6 +74,20 @@ extension ArchiveReader {
     return (location.prefix.cid, bytes.span.array(range))
   }
 
+  /// The damaged sections whose frames have lost nothing: all sections in them hash to their CIDs.
+  func salvageable(_ damaged: [Range<UInt64>]) throws -> [Range<UInt64>] {
+    var found: [Range<UInt64>] = []
+    for range in damaged {
+      var ordinal = range.lowerBound
+      while ordinal < range.upperBound {
+        let frame = try neighbours(of: ordinal) ?? ordinal..<ordinal + 1
+        if try frame.allSatisfy({ try salvaged($0) != nil }) { found.append(frame) }
+        ordinal = max(frame.upperBound, ordinal + 1)
+      }
+    }
+    return found
+  }
+
   /// Whether a later section has the key of one that is lost, and does not lie in a damaged frame.
   func isSuperseded(_ ordinal: UInt64, _ damaged: Set<UInt64>) -> Bool {
     // What cannot be found supersedes nothing.

@@ -9,8 +9,8 @@ internal import IPLD
 /// it is cut off. If a whole snapshot is among it that follows the head, it is the head then.
 ///
 /// All that a footer needs is on the medium before its first byte is. So where one was, and
-/// something before it does not hold, that was damaged later: nothing is changed, and repairing
-/// decides.
+/// something before it does not hold, or data lies behind it, that was damaged later: nothing is
+/// changed, and repairing decides.
 struct TailAdoption {
   let storage: any ArchiveStorage
   let file: MappedFile
@@ -34,9 +34,7 @@ struct TailAdoption {
     var survey = try Survey(file, after: generation, limits: ArchiveLimits(allowsLarge: true))
     let older = (committed?.index.segments ?? []).map(\.frame.range)
     return try file.withBytes(reading: older + [survey.start..<file.count]) { (bytes) throws in
-      if let beginning = survey.beginnings(in: bytes).dropFirst().first {
-        throw ArchiveError(.furtherArchive, at: beginning)
-      }
+      try survey.refuseFurtherArchives(in: bytes)
       // One that holds and was moved is no remains of one.
       let whole = Set(survey.footers.map(\.frame.offset))
       let footers = Footer.remains(in: bytes, from: survey.start, after: generation)
@@ -53,7 +51,7 @@ struct TailAdoption {
         try committed?.knownManifests() ?? []
       }
       guard moved.isEmpty,
-        footers.isEmpty || !hasLost,
+        footers.isEmpty || !hasLost && last ?? -1 < first,
         survey.agreesWithSegments(without: dropped),
         !keepsOrdinals || !isTorn
       else {

@@ -298,6 +298,24 @@ extension ArchiveReader {
     return cids
   }
 
+  /// How much is here that another archive lacks, either of which may be damaged: snapshots, as
+  /// told by their commits; blobs and documents; blocks of repositories, and of bookkeeping.
+  ///
+  /// - Throws: `ArchiveError` if one cannot be read.
+  package func surplus(
+    over other: ArchiveReader
+  ) throws -> (snapshots: Int, blobs: Int, blocks: Int) {
+    let known = Set(try SnapshotHistory(of: other).entries.map(\.commit))
+    let history = try SnapshotHistory(of: self)
+    let cids = try history.reader.readableCIDs()
+    var (blobs, blocks) = (0, 0)
+    for (cid, state) in zip(cids, try other.states(cids.count) { cids[$0] })
+    where state.bodyLength == nil {
+      if cid.codec == .raw { blobs += 1 } else { blocks += 1 }
+    }
+    return (history.entries.count { !known.contains($0.commit) }, blobs, blocks)
+  }
+
   /// Whether a section was written before the last footer.
   package func isCommitted(_ cid: CID) throws -> Bool {
     try ordinal(of: cid).map { $0 < generation.sectionCount } ?? false

@@ -1,4 +1,4 @@
-internal import IPLD
+package import IPLD
 
 extension BlobLedger {
   /// Entries of the ledger in little memory: some fifty bytes each.
@@ -69,6 +69,22 @@ extension BlobLedger {
     /// Whether both say the same.
     public static func == (left: MissingList, right: MissingList) -> Bool {
       left.elementsEqual(right)
+    }
+  }
+}
+
+extension [BlobLedger.Missing] {
+  /// Says of blobs that they were lost.
+  package mutating func note(lost: [(cid: CID, size: Int?)], areReferenced: Bool) {
+    let places = Dictionary(zip(map(\.cid), indices), uniquingKeysWith: { first, _ in first })
+    for (cid, size) in lost {
+      if let place = places[cid] {
+        self[place].reason = .lost
+      } else {
+        var entry = BlobLedger.Missing(cid: cid, reason: .lost, size: size)
+        entry.isReferenced = areReferenced
+        append(entry)
+      }
     }
   }
 }

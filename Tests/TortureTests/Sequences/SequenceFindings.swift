@@ -8,7 +8,7 @@ import Verification
 
 /// What a sequence requires of an archive, by what a forward walk found intact.
 ///
-/// - (P) What is intact can be read.
+/// - (P) What is intact can be read, or is named as lost.
 /// - (Q) No archive is called intact of which that is not true, and none not genuine.
 /// - (S) Snapshots are listed in the order of their revisions.
 struct SequenceFindings {
@@ -66,6 +66,13 @@ struct SequenceFindings {
     return isWhole ? (manifest, snapshot.did, digest) : nil
   }
 
+  /// Leaves out snapshots whose loss was named; their sections have to be there all the same.
+  func leavingOut(_ manifests: Set<CID>) -> Self {
+    var rest = self
+    rest.whole.removeAll { manifests.contains($0.manifest) }
+    return rest
+  }
+
   /// Requires of an archive that was repaired from a copy, and of which nothing is said to be
   /// damaged, that it has all that the manifests here need and the copy has.
   func requireHealed(of bytes: [UInt8], from copy: Self) throws {
@@ -121,7 +128,11 @@ struct SequenceFindings {
       )
     }
     let restored = try RestoredRepository(ArchivedSnapshot(entry.cid, in: history.reader))
-    guard restored.withBytes({ $0.array }) == states[snapshot.digest]?.car else {
+    if restored.withBytes({ $0.array }) == states[snapshot.digest]?.car { return }
+    // What told the order of the blocks may be lost, though every block is there. That is named.
+    let report = try SnapshotVerifier().verify(history.reader, .full)
+    let mayBeLost = try history.reader.surveyed().certainEnd != .max
+    guard mayBeLost, restored.flaw != nil, report.verdict == .damaged else {
       throw Unexpected(
         "(P) the snapshot \(entry.createdAt) of \(snapshot.did) is whole and its CAR is not given back: \(restored.flaw ?? "another CAR")"
       )

@@ -4,24 +4,11 @@ import TestSupport
 import Testing
 
 @Suite struct `An archive to which one thing after the other happens` {
-  /// Kinds of steps that are not among those that every change has to pass, and why.
-  private static let leftOut: [SequenceStep: String] = [:]
-
-  /// Sequences that fail and are waited for, by their seeds, and what is wrong.
-  ///
-  /// They are run, and said to be known.
-  private static let unmended: [UInt64: String] = [
-    1_586_495_961:
-      "repair heals more the second time, of a protected archive of which two ranges are exchanged",
-    1_586_495_964:
-      "repair -o does not list the first of glued archives if its end and the header behind are lost",
-  ]
-
-  /// The kinds of steps there are: all but those, or the ones that `CARPACK_STEPS` names.
+  /// The kinds of steps there are: all, or the ones that `CARPACK_STEPS` names.
   private static var steps: [SequenceStep] {
     let named = ProcessInfo.processInfo.environment["CARPACK_STEPS"]?.split(separator: " ")
     return SequenceStep.allCases.filter { step in
-      named?.contains { $0 == step.rawValue } ?? (leftOut[step] == nil)
+      named?.contains { $0 == step.rawValue } ?? true
     }
   }
 
@@ -53,11 +40,7 @@ import Testing
       if let failure = archive.failures.last {
         try Torture.keep(archive.file, "sequence.car.zst")
         let words = "\(round): \(failure)\n  \(archive.steps.joined(separator: "\n  "))"
-        if let known = Self.unmended[round.random.seed], steps == SequenceStep.allCases {
-          withKnownIssue(Comment(rawValue: known)) { Issue.record(Comment(rawValue: words)) }
-        } else {
-          Issue.record(Comment(rawValue: words))
-        }
+        Issue.record(Comment(rawValue: words))
       }
       counts.merge(archive.counts, uniquingKeysWith: +)
       counts["sequences", default: 0] += 1

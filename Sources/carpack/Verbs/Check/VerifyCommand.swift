@@ -89,7 +89,7 @@ struct VerifyCommand: ReportingCommand, ConfigurableOptions {
       Interruption.removeIfInterrupted($0.string)
     }
     Interruption.removeIfInterrupted(nil)
-    let healed = try ArchiveRepair.heal(FileStorage.open(path), limits: limits)
+    let healed = try ParityHealing.heal(FileStorage.open(path), limits: limits)
     common.say("\(opened.name): \(Quantity.bytes(moved + healed)) healed from parity")
     return try OpenedArchive(path.string, limits)
   }
