@@ -37,8 +37,6 @@ package struct FleetDatabase: Sendable {
   static let longLimit: Duration = .seconds(600)
   /// How long a database that is away is waited for where a person waits, too.
   static let shortPatience: Duration = .seconds(5)
-  /// How long a worker that was told to end takes to give up its lease.
-  private static let farewell: Duration = .seconds(1)
 
   /// The settings.
   ///
@@ -101,9 +99,11 @@ package struct FleetDatabase: Sendable {
   ///
   /// It is not insisted on: leases run out by themselves.
   ///
+  /// - Parameters:
+  ///   - id: the worker's lease.
+  ///   - limit: how long that may take.
   /// - Throws: ``DatabaseError``, but for a database that cannot be reached.
-  func leave(_ id: String) async throws {
-    let limit = Task.isCancelled ? Self.farewell : Self.shortPatience
+  func leave(_ id: String, within limit: Duration) async throws {
     do {
       _ = try await Task.detached {
         try await database.persistently(

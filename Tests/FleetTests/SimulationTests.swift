@@ -13,6 +13,7 @@ import XRPC
 /// Workers with accounts that take no work, to see what the database does: 400 accounts, or as many
 /// as `CARPACK_SIMULATED` says.
 @Suite(
+  .serialized,
   .enabled(if: TestDatabase.server != nil, Comment(rawValue: TestDatabase.absence)))
 struct `A simulated fleet` {
   static let count =
@@ -78,9 +79,9 @@ struct `A simulated fleet` {
       try await body(fleet, account) { hours in
         var options = FleetWorker.Options(name: "w")
         options.endsWhenIdle = true
-        try await fleet.database.ask(
+        try await fleet.database.persistently(
           "UPDATE carpack.account SET due = now() WHERE due < 'infinity'")
-        try await fleet.database.ask(
+        try await fleet.database.persistently(
           "UPDATE carpack.account SET state_since = state_since - make_interval(hours => $1::integer)",
           ["\(hours)"])
         try await FleetWorker(fleet, settings, options: options, tasks: account.tasks).run()
@@ -147,11 +148,11 @@ struct `A simulated fleet` {
     try await withAccount { fleet, account, work in
       account.facts.withLock { $0.evidence = .server }
       #expect(try await work(0).first == "deleted")
-      try await fleet.database.ask("UPDATE carpack.host SET alarm_since = now()")
+      try await fleet.database.persistently("UPDATE carpack.host SET alarm_since = now()")
       #expect(try await work(2) == ["deleted", "back up"])
-      try await fleet.database.ask("UPDATE carpack.host SET alarm_since = NULL")
+      try await fleet.database.persistently("UPDATE carpack.host SET alarm_since = NULL")
       #expect(try await work(0).first == "removed")
-      try await fleet.database.ask("UPDATE carpack.host SET alarm_since = now()")
+      try await fleet.database.persistently("UPDATE carpack.host SET alarm_since = now()")
       #expect(try await work(2) == ["removed"])
     }
   }
@@ -172,9 +173,10 @@ struct `A simulated fleet` {
         try await Task.detached { try await database.cutOff() }.value
         return FleetOutcome(.complete)
       }
+      var options = FleetWorker.Options(name: "w")
+      options.farewell = .seconds(600)
       let worker = FleetWorker(
-        FleetDatabase(database.url), settings, options: FleetWorker.Options(name: "w"), tasks: tasks
-      )
+        FleetDatabase(database.url), settings, options: options, tasks: tasks)
       await withThrowingTaskGroup { group in
         group.addTask { try await worker.run() }
         for await _ in done {}
@@ -233,14 +235,14 @@ struct `A simulated fleet` {
         }
         let start = ContinuousClock.now
         while book.entries.withLock({ $0.ended.count }) < count {
-          guard start.duration(to: .now) < .seconds(120) else { break }
+          guard start.duration(to: .now) < .seconds(600) else { break }
           try await Task.sleep(for: .milliseconds(20))
         }
         print(
           "simulation: \(count) accounts of a good host behind \(6 * count) of bad ones in \(start.duration(to: .now))"
         )
         // The forgetful host is gone through, too.
-        while alarms.entries.withLock({ $0.doubles }) == 0, start.duration(to: .now) < .seconds(120)
+        while alarms.entries.withLock({ $0.doubles }) == 0, start.duration(to: .now) < .seconds(600)
         {
           try await Task.sleep(for: .milliseconds(20))
         }
