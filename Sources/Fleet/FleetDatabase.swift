@@ -116,6 +116,8 @@ package struct FleetDatabase: Sendable {
 
   /// Adds accounts; those that are there stay as they are.
   ///
+  /// They come in no order: those of one host, which a list has in a row, may all be slow.
+  ///
   /// - Parameters:
   ///   - dids: which.
   ///   - every: how many seconds lie between two backups; nil for the setting.
@@ -129,8 +131,8 @@ package struct FleetDatabase: Sendable {
     while !rest.isEmpty {
       count += try await database.persistently(
         """
-        INSERT INTO carpack.account (did, every, on_change)
-          SELECT unnest($1::text[]), $2::integer, $3::boolean
+        INSERT INTO carpack.account (did, every, on_change, due)
+          SELECT unnest($1::text[]), $2::integer, $3::boolean, now() - random() * interval '1 minute'
           ON CONFLICT (did) DO NOTHING RETURNING 1
         """,
         [

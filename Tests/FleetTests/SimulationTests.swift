@@ -35,6 +35,8 @@ struct `A simulated fleet` {
     struct Facts {
       var error: (any Error)?
       var evidence: DeletionEvidence?
+      /// Whether nothing can be found out about that.
+      var isUnanswered = false
       var done: [String] = []
     }
     let facts = Mutex(
@@ -46,7 +48,10 @@ struct `A simulated fleet` {
         if let error = facts.withLock({ $0.error }) { throw error }
         return FleetOutcome(.complete)
       }
-      tasks.evidence = { [self] _ in facts.withLock { $0.evidence } }
+      tasks.evidence = { [self] _ in
+        guard !facts.withLock({ $0.isUnanswered }) else { throw Unanswered() }
+        return facts.withLock { $0.evidence }
+      }
       tasks.putAside = { [self] _, key in facts.withLock { $0.done.append("put aside \(key)") } }
       tasks.bringBack = { [self] _, key in facts.withLock { $0.done.append("bring back \(key)") } }
       tasks.removeAside = { [self] key in facts.withLock { $0.done.append("delete \(key)") } }
@@ -131,6 +136,26 @@ struct `A simulated fleet` {
       #expect(try await work(2) == ["deleted", "back up"], "the grace begins again")
     }
   }
+
+  @Test func `changes nothing, and says so, while nothing is found out about a deletion`()
+    async throws
+  {
+    try await withAccount { fleet, account, work in
+      account.facts.withLock { $0.isUnanswered = true }
+      #expect(try await work(0) == ["missing", "back up"])
+      let reason = try await fleet.accounts(FleetSelection(), after: "")[0].reason
+      #expect(reason?.hasSuffix("whether it was deleted is not known: no answer") == true)
+      account.facts.withLock { ($0.isUnanswered, $0.evidence) = (false, .tombstone) }
+      #expect(try await work(0).first == "deleted")
+      #expect(try await work(2).first == "removed")
+      account.facts.withLock { $0.isUnanswered = true }
+      for _ in 0..<2 { #expect(try await work(2) == ["removed"]) }
+      account.facts.withLock { $0.isUnanswered = false }
+      #expect(try await work(0).first == "purged")
+    }
+  }
+
+  private struct Unanswered: Error, CustomStringConvertible { let description = "no answer" }
 
   @Test func `brings an archive back whose account is there again`() async throws {
     try await withAccount { _, account, work in

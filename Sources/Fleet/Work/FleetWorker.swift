@@ -268,7 +268,7 @@ package struct FleetWorker: Sendable {
     var lease = lease
     do {
       if let key = lease.trash {
-        if lease.state == .removed, try await evidence(of: lease.did) != nil {
+        if lease.state == .removed, try await tasks.evidence(lease.did) != nil {
           return try await purge(lease, key)
         }
         try await tasks.bringBack(lease.did, key)
@@ -291,21 +291,18 @@ package struct FleetWorker: Sendable {
       if HostFault.postponement(error) != nil { throw error }
       var outcome = FleetOutcome(error)
       outcome.trash = lease.trash
-      if lease.state == .removed, lease.trash != nil { outcome.state = .removed }
+      if lease.state == .removed, lease.trash != nil {
+        (outcome.state, outcome.isHostFault) = (.removed, false)
+      }
       guard outcome.state == .missing else { return outcome }
-      outcome.evidence = try await evidence(of: lease.did)
+      do {
+        outcome.evidence = try await tasks.evidence(lease.did)
+      } catch let error where !(error is DatabaseError) {
+        try Task.checkCancellation()
+        outcome.reason = "\(outcome.reason ?? ""); whether it was deleted is not known: \(error)"
+      }
       if outcome.evidence != nil { outcome.state = .deleted }
       return try await removed(lease, outcome)
-    }
-  }
-
-  /// What proves that an account was deleted; nil also if that cannot be found out now.
-  private func evidence(of did: DID) async throws -> DeletionEvidence? {
-    do {
-      return try await tasks.evidence(did)
-    } catch {
-      try Task.checkCancellation()
-      return nil
     }
   }
 
