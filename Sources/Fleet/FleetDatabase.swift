@@ -37,8 +37,6 @@ package struct FleetDatabase: Sendable {
   static let longLimit: Duration = .seconds(600)
   /// How long a database that is away is waited for where a person waits, too.
   static let shortPatience: Duration = .seconds(5)
-  /// How long a worker that was told to end takes to give up its lease.
-  private static let farewell: Duration = .seconds(1)
 
   /// The settings.
   ///
@@ -101,9 +99,11 @@ package struct FleetDatabase: Sendable {
   ///
   /// It is not insisted on: leases run out by themselves.
   ///
+  /// - Parameters:
+  ///   - id: the worker's lease.
+  ///   - limit: how long that may take.
   /// - Throws: ``DatabaseError``, but for a database that cannot be reached.
-  func leave(_ id: String) async throws {
-    let limit = Task.isCancelled ? Self.farewell : Self.shortPatience
+  func leave(_ id: String, within limit: Duration) async throws {
     do {
       _ = try await Task.detached {
         try await database.persistently(
@@ -115,6 +115,8 @@ package struct FleetDatabase: Sendable {
   // MARK: Accounts, hosts and firehoses come in
 
   /// Adds accounts; those that are there stay as they are.
+  ///
+  /// They come in no order: those of one host, which a list has in a row, may all be slow.
   ///
   /// - Parameters:
   ///   - dids: which.
@@ -129,8 +131,8 @@ package struct FleetDatabase: Sendable {
     while !rest.isEmpty {
       count += try await database.persistently(
         """
-        INSERT INTO carpack.account (did, every, on_change)
-          SELECT unnest($1::text[]), $2::integer, $3::boolean
+        INSERT INTO carpack.account (did, every, on_change, due)
+          SELECT unnest($1::text[]), $2::integer, $3::boolean, now() - random() * interval '1 minute'
           ON CONFLICT (did) DO NOTHING RETURNING 1
         """,
         [

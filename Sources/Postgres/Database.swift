@@ -18,20 +18,21 @@ package final class Database: Sendable {
   package static let patience: Duration = .seconds(120)
   /// How long connecting to one address of the server may take, unless the user says otherwise.
   private static let connectLimit: Duration = .seconds(4)
-  /// How long a statement may take on after nobody waits for it, so that what is asked next comes
-  /// after it.
-  private static let grace: Duration = .milliseconds(300)
-
   private let queue = DispatchQueue(label: "database")
   private let url: String
+  private let grace: Duration
   /// Taken by the queue alone.
   private let connection = Mutex<PostgresConnection?>(nil)
 
   /// A connection that is not open yet.
   ///
-  /// - Parameter url: where, `postgres://…`, or what libpq takes instead; what it does not say
-  ///   comes from the variables that libpq knows (`PGPASSWORD`, `PGPASSFILE`, …).
-  package init(_ url: String) { self.url = url }
+  /// - Parameters:
+  ///   - url: where, `postgres://…`, or what libpq takes instead; what it does not say comes from the variables that libpq knows (`PGPASSWORD`, `PGPASSFILE`, …).
+  ///   - grace: how long a statement may take on after it is not waited for any more, so that what
+  ///   is asked next comes after it.
+  package init(_ url: String, grace: Duration = .milliseconds(300)) {
+    (self.url, self.grace) = (url, grace)
+  }
 
   /// Asks, and as long as there is no connection, asks again.
   ///
@@ -97,7 +98,7 @@ package final class Database: Sendable {
       // What nobody waits for is not begun: it would take what nobody gives back.
       guard answer.given == nil else { throw DatabaseError.noAnswer }
       return try opened.ask(statement, values) {
-        answer.given.map { .now < $0 + Self.grace } ?? true
+        answer.given.map { .now < $0 + grace } ?? true
       }
     }
   }

@@ -55,7 +55,7 @@ struct `The commands of a fleet` {
   }
 
   /// How long something is waited for, however busy the machine is.
-  private static let patience: Duration = .seconds(240)
+  private static let patience: Duration = .seconds(600)
 
   /// Waits until something is so; without a task's sleep, which other suites may hold up for long.
   private func wait(until isSo: () throws -> Bool, location: SourceLocation = #_sourceLocation)
@@ -152,8 +152,8 @@ struct `The commands of a fleet` {
       scene.store.behaviour.faultRate = 0.05
       try scene.expect("init --store s3://\(StandInStore.bucket)/ --host-rate 500")
       try scene.expect("add --host \(scene.server.url)")
-      let killed = try scene.start("work --lease 3s --jobs 2")
-      let other = try scene.start("work --lease 3s --jobs 2")
+      let killed = try scene.start("work --lease 10s --jobs 2")
+      let other = try scene.start("work --lease 10s --jobs 2")
       try wait { scene.store.keys.count >= 3 }
       killed.signal(SIGKILL)
       _ = try killed.wait()
@@ -195,7 +195,8 @@ struct `The commands of a fleet` {
       let fleet = FleetDatabase(database.url)
       var alarms = 0
       for _ in 0..<3 {
-        try await fleet.database.ask("UPDATE carpack.account SET identified = NULL, due = now()")
+        try await fleet.database.persistently(
+          "UPDATE carpack.account SET identified = NULL, due = now()")
         let errors = try scene.expect("work --until-idle").errors
         alarms += errors.components(separatedBy: "accounts are gone within a day").count - 1
         usleep(1_100_000)
@@ -215,7 +216,7 @@ struct `The commands of a fleet` {
   ) async throws {
     try await TestDatabase.with { database in
       let scene = try Scene(2, database)
-      try backUpAll(scene, "--follow-deletions --deletion-grace 2s")
+      try backUpAll(scene, "--follow-deletions --deletion-grace 1h")
       let (gone, key) = (scene.accounts[0], "\(scene.accounts[0].did).car.zst")
       let archive = try #require(scene.store[key])
       gone.status = .deleted
@@ -223,13 +224,14 @@ struct `The commands of a fleet` {
         evidence == .server ? try gone.auditLog(on: scene.server.url) : try gone.tombstonedLog(),
         for: gone.did)
       let fleet = FleetDatabase(database.url)
-      try await fleet.database.ask("UPDATE carpack.account SET due = now()")
+      try await fleet.database.persistently("UPDATE carpack.account SET due = now()")
       try scene.expect("work --until-idle")
       #expect(scene.store[key] == archive, "it has just been said")
       let listed = try scene.expect("list \(gone.did) --json")
       #expect(OutputSchema.faults(in: listed.text).isEmpty)
       #expect(listed.text.contains("\"state\":\"deleted\""))
-      usleep(2_100_000)
+      try await fleet.database.persistently(
+        "UPDATE carpack.account SET due = now(), state_since = state_since - interval '1 hour'")
       try scene.expect("work --until-idle")
       #expect(scene.store[key] == nil)
       let aside = try #require(scene.store.keys.first { $0.hasPrefix("removed/2") })
@@ -269,10 +271,8 @@ struct `The commands of a fleet` {
       try scene.command.folder.write("list.txt", Array(list.utf8))
       try scene.expect("add --accounts list.txt")
       let running = try scene.start("work --jobs 4")
-      let start = ContinuousClock.now
+      // Where each account of the bad host has its turn, that takes hours.
       try wait { scene.store.keys.count == 10 }
-      // The bad host makes an account wait for a minute.
-      #expect(start.duration(to: .now) < .seconds(30))
       let hosts = try scene.expect("list --hosts --json").text
       #expect(OutputSchema.faults(in: hosts).isEmpty && hosts.contains(bad.url), "\(hosts)")
       running.signal(SIGTERM)
@@ -287,7 +287,7 @@ struct `The commands of a fleet` {
       let scene = try Scene(3, database)
       try backUpAll(scene, "")
       let fleet = FleetDatabase(database.url)
-      try await fleet.database.ask("UPDATE carpack.account SET due = now()")
+      try await fleet.database.persistently("UPDATE carpack.account SET due = now()")
       scene.server.server.forgetLog()
       scene.store.server.forgetLog()
       try scene.expect("work --until-idle --exclusive")
@@ -298,7 +298,7 @@ struct `The commands of a fleet` {
       // One has news: its identity is not looked up again.
       let account = scene.accounts[1]
       try account.commit([account.post("3lkxag2qhdd2a", "new", showing: [])])
-      try await fleet.database.ask("UPDATE carpack.account SET due = now()")
+      try await fleet.database.persistently("UPDATE carpack.account SET due = now()")
       scene.server.server.forgetLog()
       try scene.expect("work --until-idle")
       let paths = scene.server.server.log.map(\.path)
@@ -329,7 +329,8 @@ struct `The commands of a fleet` {
       let first = try #require(scene.store[key])
       // The pause after a backup is over.
       let fleet = FleetDatabase(database.url)
-      try await fleet.database.ask("UPDATE carpack.account SET tried = now() - interval '1 hour'")
+      try await fleet.database.persistently(
+        "UPDATE carpack.account SET tried = now() - interval '1 hour'")
       let running = try scene.start("work")
       try wait { !firehose.cursors.isEmpty }
       try account.commit([account.post("3lkxag2qhdd2a", "new", showing: [])])
@@ -373,21 +374,18 @@ struct `The commands of a fleet` {
       try scene.expect("init --store s3://\(StandInStore.bucket)/")
       try scene.expect("add --firehose ws://127.0.0.1:\(firehose.port)")
       for number in 1...2 {
-        let running = try scene.start("work")
-        let start = ContinuousClock.now
+        let running = try scene.start("work --lease 1h")
+        // The lease is an hour's: it was given up.
         try wait { firehose.connectionCount >= number }
-        if number == 2 { #expect(start.duration(to: .now) < .seconds(10)) }
         usleep(1_500_000)
-        let end = ContinuousClock.now
-        running.signal(SIGTERM)
-        #expect(try running.wait().status == 143)
-        #expect(end.duration(to: .now) < .seconds(10))
+        try expectEnd(of: running)
       }
     }
   }
 
-  /// How long a command may take to end after a signal.
-  private static let farewell: Duration = .seconds(2)
+  /// How long a command may take to end after a signal: two seconds, on a machine that has nothing
+  /// else to do.
+  private static let farewell: Duration = .seconds(30)
 
   /// Ends a command by SIGTERM, which is once.
   private func expectEnd(of running: RunningCommand, location: SourceLocation = #_sourceLocation)
@@ -395,12 +393,10 @@ struct `The commands of a fleet` {
   {
     let begin = ContinuousClock.now
     running.signal(SIGTERM)
-    while running.isRunning, begin.duration(to: .now) < Self.farewell * 5 { usleep(10_000) }
-    let time = begin.duration(to: .now)
+    while running.isRunning, begin.duration(to: .now) < Self.farewell { usleep(10_000) }
     running.signal(SIGKILL)
     let result = try running.wait()
     #expect(result.status == 143, "\(result.text)\(result.errors)", sourceLocation: location)
-    #expect(time < Self.farewell, sourceLocation: location)
   }
 
   @Test(arguments: ["work", "status", "add did:web:account.example.com"])

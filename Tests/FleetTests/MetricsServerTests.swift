@@ -4,7 +4,7 @@ import Testing
 
 @testable import Scraping
 
-@Suite(.ownThread) struct `The metrics of a worker` {
+@Suite(.ownThread, .timeLimit(.minutes(15))) struct `The metrics of a worker` {
   private func withServer(
     _ address: String = "127.0.0.1", _ body: (MetricsServer) throws -> Void
   ) throws {
@@ -35,8 +35,8 @@ import Testing
       for _ in 0..<3 {
         let begin = ContinuousClock.now
         #expect(try LoopbackClient.get(port: server.port, path: "/metrics").status == 200)
-        // One idle client after the other took two seconds each.
-        #expect(begin.duration(to: .now) < .seconds(15))
+        // One idle client after the other would take two seconds each.
+        #expect(begin.duration(to: .now) < .seconds(60))
       }
       _ = consume idlers
     }

@@ -1,5 +1,4 @@
 import ATProtocol
-import Foundation
 import ObjectStore
 import StandIn
 import Synchronization
@@ -8,172 +7,143 @@ import Testing
 @testable import Fleet
 @testable import Postgres
 
-/// What happens when a database takes connections, or has taken them, and says nothing.
-@Suite(.ownThread) struct `A database that says nothing` {
-  /// How long it takes, and what comes of it.
-  private static func time<Value>(_ body: () async throws -> Value) async -> (
-    seconds: Double, result: Result<Value, any Error>
-  ) {
-    let begin = ContinuousClock.now
-    let result: Result<Value, any Error>
-    do { result = .success(try await body()) } catch { result = .failure(error) }
-    return (begin.duration(to: .now) / .seconds(1), result)
-  }
+/// Longer than a test may take: what has this limit is ended by something else.
+private let forever: Duration = .seconds(3600)
 
-  private static func isLost<Value>(_ result: Result<Value, any Error>) -> Bool {
-    guard case .failure(let error as DatabaseError) = result else { return false }
-    return error.kind == .connection && !error.description.isEmpty
+/// Begins to wait twice, the second time behind the first, and has both waits end by cancelling
+/// them, the second first.
+private func expectCancellation(
+  of body: @escaping @Sendable () async throws -> Void, once hasBegun: () async throws -> Void
+) async throws {
+  let tasks = (0..<2).map { _ in Task(executorPreference: OwnThread()) { try await body() } }
+  try await hasBegun()
+  for task in tasks.reversed() {
+    task.cancel()
+    await #expect(throws: CancellationError.self) { try await task.value }
   }
+}
 
-  private static func isCancelled<Value>(_ result: Result<Value, any Error>) -> Bool {
-    guard case .failure(let error) = result else { return false }
-    return error is CancellationError
-  }
-
-  /// A relay that never says anything, and a database behind it.
+@Suite(.ownThread, .serialized, .timeLimit(.minutes(15)))
+struct `A database that takes connections and says nothing` {
   private func withSilence(
-    _ options: String = "", _ body: (Database, LoopbackRelay) async throws -> Void
+    connectingWithin seconds: Int64 = forever.components.seconds,
+    _ body: (Database, LoopbackRelay) async throws -> Void
   ) async throws {
     let relay = try LoopbackRelay(to: nil)
     defer { relay.stop() }
-    try await body(Database("postgres://x@127.0.0.1:\(relay.port)/x\(options)"), relay)
+    let url = "postgres://x@127.0.0.1:\(relay.port)/x?connect_timeout=\(seconds)"
+    try await body(Database(url), relay)
   }
 
-  private func waitForConnection(_ relay: LoopbackRelay) async throws {
-    while relay.connectionCount == 0 { try await Task.sleep(for: .milliseconds(10)) }
-  }
-
-  // MARK: While connecting
-
-  @Test(.timeLimit(.minutes(1))) func `is waited for no longer than was said`() async throws {
+  @Test func `is waited for no longer than was said`() async throws {
     try await withSilence { database, _ in
-      let (seconds, result) = await Self.time {
+      await #expect(throws: DatabaseError.noAnswer) {
         try await database.ask("SELECT 1", within: .seconds(1))
       }
-      #expect(Self.isLost(result), "\(result)")
-      #expect((0.9...20).contains(seconds), "\(seconds) s")
     }
   }
 
-  @Test(.timeLimit(.minutes(1))) func `is given as long to connect as its address says`()
-    async throws
-  {
-    try await withSilence("?connect_timeout=2") { database, _ in
-      let (seconds, result) = await Self.time { try await database.ask("SELECT 1") }
-      #expect(Self.isLost(result), "\(result)")
-      #expect((1...20).contains(seconds), "\(seconds) s")
-    }
-  }
-
-  @Test(.timeLimit(.minutes(1))) func `ends all attempts together when patience has an end`()
-    async throws
-  {
-    try await withSilence { database, _ in
-      let (seconds, result) = await Self.time {
-        try await database.persistently("SELECT 1", for: .seconds(2))
+  @Test func `is given as long to connect as its address says`() async throws {
+    // Longer than where the address says nothing.
+    try await withSilence(connectingWithin: 6) { database, _ in
+      let begin = ContinuousClock.now
+      let error = await #expect(throws: DatabaseError.self) {
+        try await database.ask("SELECT 1", within: forever)
       }
-      #expect(Self.isLost(result), "\(result)")
-      #expect((1.5...20).contains(seconds), "\(seconds) s")
+      #expect(error?.kind == .connection && error?.description.isEmpty == false)
+      #expect(begin.duration(to: .now) > .seconds(4.9))
     }
   }
 
-  @Test(.timeLimit(.minutes(1))) func `holds up no task that is cancelled`() async throws {
+  @Test func `is asked again only while there is patience`() async throws {
+    try await withSilence { database, _ in
+      await #expect(throws: DatabaseError.noAnswer) {
+        try await database.persistently("SELECT 1", for: .seconds(2), each: forever)
+      }
+    }
+  }
+
+  @Test func `holds up no task that is cancelled`() async throws {
     try await withSilence { database, relay in
-      // The second waits behind the first.
-      let tasks = (0..<2).map { _ in
-        Task(executorPreference: OwnThread()) { try await database.persistently("SELECT 1") }
-      }
-      try await waitForConnection(relay)
-      for task in tasks {
-        let (seconds, result) = await Self.time {
-          task.cancel()
-          return try await task.value
-        }
-        #expect(Self.isCancelled(result), "\(result)")
-        #expect(seconds < 10, "\(seconds) s")
+      try await expectCancellation {
+        try await database.ask("SELECT 1", within: forever)
+      } once: {
+        while relay.connectionCount == 0 { try await Task.sleep(for: .milliseconds(10)) }
       }
     }
   }
+}
 
-  // MARK: After it has answered
+@Suite(
+  .ownThread, .serialized, .timeLimit(.minutes(15)),
+  .enabled(if: TestDatabase.server != nil, Comment(rawValue: TestDatabase.absence)))
+struct `A database that has answered and says nothing more` {
+  /// Has a way to the database fall silent, and something asked on it.
+  private func expectCancellation(
+    on relay: LoopbackRelay, of body: @escaping @Sendable () async throws -> Void
+  ) async throws {
+    relay.isSilent = true
+    relay.forgetCalls()
+    try await FleetTests.expectCancellation(of: body) {
+      while relay.callCount == 0 { try await Task.sleep(for: .milliseconds(10)) }
+    }
+  }
 
-  @Test(
-    .timeLimit(.minutes(1)),
-    .enabled(if: TestDatabase.server != nil, Comment(rawValue: TestDatabase.absence)))
-  func `is waited for no longer than was said, and used again when it speaks`() async throws {
+  @Test func `is waited for no longer than was said, and used again when it speaks`() async throws {
     try await SilentDatabase.withRelay { _, url, relay in
       let database = Database(url)
-      try await database.ask("SELECT 1")
+      try await database.persistently("SELECT 1")
       relay.isSilent = true
-      let (seconds, result) = await Self.time {
+      await #expect(throws: DatabaseError.noAnswer) {
         try await database.ask("SELECT 1", within: .seconds(1))
       }
-      #expect(Self.isLost(result), "\(result)")
-      #expect((0.9...20).contains(seconds), "\(seconds) s")
       relay.isSilent = false
-      #expect(try await database.persistently("SELECT 2", for: .seconds(30)) == [["2"]])
+      #expect(try await database.persistently("SELECT 2", for: forever) == [["2"]])
     }
   }
 
-  @Test(
-    .timeLimit(.minutes(1)),
-    .enabled(if: TestDatabase.server != nil, Comment(rawValue: TestDatabase.absence)))
-  func `holds up no task that is cancelled in the middle of a statement`() async throws {
+  @Test func `holds up no task that is cancelled in the middle of a statement`() async throws {
     try await SilentDatabase.withRelay { _, url, relay in
       let database = Database(url)
-      try await database.ask("SELECT 1")
-      relay.isSilent = true
-      let tasks = (0..<2).map { _ in
-        Task(executorPreference: OwnThread()) { try await database.ask("SELECT 1") }
-      }
-      try await Task.sleep(for: .milliseconds(200))
-      for task in tasks {
-        let (seconds, result) = await Self.time {
-          task.cancel()
-          return try await task.value
-        }
-        #expect(Self.isCancelled(result), "\(result)")
-        #expect(seconds < 10, "\(seconds) s")
+      try await database.persistently("SELECT 1")
+      try await expectCancellation(on: relay) {
+        try await database.ask("SELECT 1", within: forever)
       }
     }
   }
 
-  @Test(
-    .timeLimit(.minutes(1)),
-    .enabled(if: TestDatabase.server != nil, Comment(rawValue: TestDatabase.absence)))
-  func `does not take long answers for silence, however large`() async throws {
+  @Test func `does not take long answers for silence, however large`() async throws {
     try await SilentDatabase.withRelay { _, url, _ in
       let database = Database(url)
       let text = String(repeating: "x", count: 8 << 20)
-      let rows = try await database.ask("SELECT $1::text", [text])
+      let rows = try await database.ask("SELECT $1::text", [text], within: forever)
       #expect(rows.count == 1 && rows.first == [text])
-      #expect(try await database.ask("SELECT pg_sleep(1), 3").map { $0[1] } == ["3"])
+      let slow = try await database.ask("SELECT pg_sleep(1), 3", within: forever)
+      #expect(slow.map { $0[1] } == ["3"])
     }
   }
 
-  @Test(
-    .timeLimit(.minutes(1)),
-    .enabled(if: TestDatabase.server != nil, Comment(rawValue: TestDatabase.absence)))
-  func `has what was cancelled done before what is asked next`() async throws {
+  @Test func `has what was cancelled done before what is asked next`() async throws {
     try await TestDatabase.with { test in
-      let database = Database(test.url)
-      try await database.ask("CREATE TABLE done (number integer)")
+      let (database, other) = (Database(test.url, grace: forever), Database(test.url))
+      try await other.persistently("CREATE TABLE done (number integer)")
+      try await other.persistently("SELECT pg_advisory_lock(1)")
       let task = Task(executorPreference: OwnThread()) {
-        try await database.ask("INSERT INTO done SELECT 1 FROM pg_sleep(0.2)")
+        try await database.ask(
+          "INSERT INTO done SELECT 1 FROM pg_advisory_lock(1)", within: forever)
       }
-      try await Task.sleep(for: .milliseconds(100))
+      let isWaiting = "SELECT FROM pg_locks WHERE locktype = 'advisory' AND NOT granted"
+      while try await other.persistently(isWaiting).isEmpty {}
       task.cancel()
-      #expect(Self.isCancelled(await task.result))
-      #expect(try await database.ask("SELECT number FROM done") == [["1"]])
+      await #expect(throws: CancellationError.self) { try await task.value }
+      try await other.persistently("SELECT pg_advisory_unlock(1)")
+      #expect(try await database.ask("SELECT number FROM done", within: forever) == [["1"]])
     }
   }
 
-  @Test(
-    .timeLimit(.minutes(1)),
-    .enabled(if: TestDatabase.server != nil, Comment(rawValue: TestDatabase.absence)))
-  func `is not asked later what nobody waits for any more`() async throws {
+  @Test func `is not asked later what is not waited for any more`() async throws {
     try await SilentDatabase.withRelay { test, url, relay in
-      try await Database(test.url).ask("CREATE TABLE done (number integer)")
+      try await Database(test.url).persistently("CREATE TABLE done (number integer)")
       relay.isSilent = true
       let database = Database(url)
       for _ in 0..<2 {
@@ -182,7 +152,7 @@ import Testing
         }
       }
       relay.isSilent = false
-      #expect(try await database.ask("SELECT count(*) FROM done") == [["0"]])
+      #expect(try await database.persistently("SELECT count(*) FROM done") == [["0"]])
     }
   }
 
@@ -196,23 +166,16 @@ import Testing
     return (fleet, settings)
   }
 
-  private final class Times: Sendable {
-    let begun = Mutex<ContinuousClock.Instant?>(nil)
-    let ended = Mutex<ContinuousClock.Instant?>(nil)
-  }
-
-  @Test(
-    .timeLimit(.minutes(1)),
-    .enabled(if: TestDatabase.server != nil, Comment(rawValue: TestDatabase.absence)))
-  func `does not keep a worker from seeing that its lease has run out`() async throws {
+  @Test func `does not keep a worker from ending what it does before its lease runs out`()
+    async throws
+  {
     try await SilentDatabase.withRelay { _, url, relay in
       let (fleet, settings) = try await Self.fleet(url)
-      let times = Times()
+      let isEnded = Mutex(false)
       let tasks = FleetWorker.Tasks.simulated { _ in
-        times.begun.withLock { $0 = .now }
         relay.isSilent = true
-        defer { times.ended.withLock { $0 = .now } }
-        try await Task.sleep(for: .seconds(60))
+        defer { isEnded.withLock { $0 = true } }
+        try await Task.sleep(for: forever)
         return FleetOutcome(.complete)
       }
       var options = FleetWorker.Options(name: "w")
@@ -220,45 +183,23 @@ import Testing
       let counters = FleetCounters()
       let worker = FleetWorker(fleet, settings, options: options, tasks: tasks, counters: counters)
       let task = Task(executorPreference: OwnThread()) { try await worker.run() }
-      while counters.values.lost == 0 { try await Task.sleep(for: .milliseconds(20)) }
-      let begun = try #require(times.begun.withLock { $0 })
-      let ended = try #require(times.ended.withLock { $0 })
-      let seconds = begun.duration(to: ended) / .seconds(1)
-      // Before the lease of three seconds runs out.
-      #expect((1...2.9).contains(seconds), "\(seconds) s")
-      let (wait, result) = await Self.time {
-        task.cancel()
-        try await task.value
-      }
-      #expect(Self.isCancelled(result), "\(result)")
-      #expect(wait < 2, "\(wait) s")
+      while !isEnded.withLock({ $0 }) { try await Task.sleep(for: .milliseconds(20)) }
+      #expect(counters.values.lost == 1)
+      task.cancel()
+      await #expect(throws: CancellationError.self) { try await task.value }
     }
   }
 
-  @Test(
-    .timeLimit(.minutes(1)),
-    .enabled(if: TestDatabase.server != nil, Comment(rawValue: TestDatabase.absence)))
-  func `holds up no request that is cancelled while it waits for a budget`() async throws {
+  @Test(arguments: [(1, 0.8), (30, 24), (50, 40), (120, 110), (3600, 3590)])
+  func `leaves a worker time to end what it writes`(lease: Int, usable: Double) {
+    #expect(FleetWorker.usable(.seconds(lease)) == .seconds(usable))
+  }
+
+  @Test func `holds up no request that is cancelled while it waits for a budget`() async throws {
     try await SilentDatabase.withRelay { _, url, relay in
       let (fleet, _) = try await Self.fleet(url)
       let budgets = HostBudgets(fleet, requestsPerSecond: 10)
-      relay.isSilent = true
-      let first = Task(executorPreference: OwnThread()) {
-        try await budgets.admit("pds.example.com")
-      }
-      let second = Task(executorPreference: OwnThread()) {
-        try await budgets.admit("pds.example.com")
-      }
-      try await Task.sleep(for: .milliseconds(200))
-      // The one that does not ask itself, and then the one that does.
-      for task in [second, first] {
-        let (seconds, result) = await Self.time {
-          task.cancel()
-          try await task.value
-        }
-        #expect(Self.isCancelled(result), "\(result)")
-        #expect(seconds < 10, "\(seconds) s")
-      }
+      try await expectCancellation(on: relay) { try await budgets.admit("pds.example.com") }
     }
   }
 }

@@ -13,6 +13,7 @@ import XRPC
 /// Workers with accounts that take no work, to see what the database does: 400 accounts, or as many
 /// as `CARPACK_SIMULATED` says.
 @Suite(
+  .serialized,
   .enabled(if: TestDatabase.server != nil, Comment(rawValue: TestDatabase.absence)))
 struct `A simulated fleet` {
   static let count =
@@ -34,6 +35,8 @@ struct `A simulated fleet` {
     struct Facts {
       var error: (any Error)?
       var evidence: DeletionEvidence?
+      /// Whether nothing can be found out about that.
+      var isUnanswered = false
       var done: [String] = []
     }
     let facts = Mutex(
@@ -45,7 +48,10 @@ struct `A simulated fleet` {
         if let error = facts.withLock({ $0.error }) { throw error }
         return FleetOutcome(.complete)
       }
-      tasks.evidence = { [self] _ in facts.withLock { $0.evidence } }
+      tasks.evidence = { [self] _ in
+        guard !facts.withLock({ $0.isUnanswered }) else { throw Unanswered() }
+        return facts.withLock { $0.evidence }
+      }
       tasks.putAside = { [self] _, key in facts.withLock { $0.done.append("put aside \(key)") } }
       tasks.bringBack = { [self] _, key in facts.withLock { $0.done.append("bring back \(key)") } }
       tasks.removeAside = { [self] key in facts.withLock { $0.done.append("delete \(key)") } }
@@ -78,9 +84,9 @@ struct `A simulated fleet` {
       try await body(fleet, account) { hours in
         var options = FleetWorker.Options(name: "w")
         options.endsWhenIdle = true
-        try await fleet.database.ask(
+        try await fleet.database.persistently(
           "UPDATE carpack.account SET due = now() WHERE due < 'infinity'")
-        try await fleet.database.ask(
+        try await fleet.database.persistently(
           "UPDATE carpack.account SET state_since = state_since - make_interval(hours => $1::integer)",
           ["\(hours)"])
         try await FleetWorker(fleet, settings, options: options, tasks: account.tasks).run()
@@ -131,6 +137,26 @@ struct `A simulated fleet` {
     }
   }
 
+  @Test func `changes nothing, and says so, while nothing is found out about a deletion`()
+    async throws
+  {
+    try await withAccount { fleet, account, work in
+      account.facts.withLock { $0.isUnanswered = true }
+      #expect(try await work(0) == ["missing", "back up"])
+      let reason = try await fleet.accounts(FleetSelection(), after: "")[0].reason
+      #expect(reason?.hasSuffix("whether it was deleted is not known: no answer") == true)
+      account.facts.withLock { ($0.isUnanswered, $0.evidence) = (false, .tombstone) }
+      #expect(try await work(0).first == "deleted")
+      #expect(try await work(2).first == "removed")
+      account.facts.withLock { $0.isUnanswered = true }
+      for _ in 0..<2 { #expect(try await work(2) == ["removed"]) }
+      account.facts.withLock { $0.isUnanswered = false }
+      #expect(try await work(0).first == "purged")
+    }
+  }
+
+  private struct Unanswered: Error, CustomStringConvertible { let description = "no answer" }
+
   @Test func `brings an archive back whose account is there again`() async throws {
     try await withAccount { _, account, work in
       account.facts.withLock { $0.evidence = .tombstone }
@@ -147,11 +173,11 @@ struct `A simulated fleet` {
     try await withAccount { fleet, account, work in
       account.facts.withLock { $0.evidence = .server }
       #expect(try await work(0).first == "deleted")
-      try await fleet.database.ask("UPDATE carpack.host SET alarm_since = now()")
+      try await fleet.database.persistently("UPDATE carpack.host SET alarm_since = now()")
       #expect(try await work(2) == ["deleted", "back up"])
-      try await fleet.database.ask("UPDATE carpack.host SET alarm_since = NULL")
+      try await fleet.database.persistently("UPDATE carpack.host SET alarm_since = NULL")
       #expect(try await work(0).first == "removed")
-      try await fleet.database.ask("UPDATE carpack.host SET alarm_since = now()")
+      try await fleet.database.persistently("UPDATE carpack.host SET alarm_since = now()")
       #expect(try await work(2) == ["removed"])
     }
   }
@@ -172,9 +198,10 @@ struct `A simulated fleet` {
         try await Task.detached { try await database.cutOff() }.value
         return FleetOutcome(.complete)
       }
+      var options = FleetWorker.Options(name: "w")
+      options.farewell = .seconds(600)
       let worker = FleetWorker(
-        FleetDatabase(database.url), settings, options: FleetWorker.Options(name: "w"), tasks: tasks
-      )
+        FleetDatabase(database.url), settings, options: options, tasks: tasks)
       await withThrowingTaskGroup { group in
         group.addTask { try await worker.run() }
         for await _ in done {}
@@ -233,14 +260,14 @@ struct `A simulated fleet` {
         }
         let start = ContinuousClock.now
         while book.entries.withLock({ $0.ended.count }) < count {
-          guard start.duration(to: .now) < .seconds(120) else { break }
+          guard start.duration(to: .now) < .seconds(600) else { break }
           try await Task.sleep(for: .milliseconds(20))
         }
         print(
           "simulation: \(count) accounts of a good host behind \(6 * count) of bad ones in \(start.duration(to: .now))"
         )
         // The forgetful host is gone through, too.
-        while alarms.entries.withLock({ $0.doubles }) == 0, start.duration(to: .now) < .seconds(120)
+        while alarms.entries.withLock({ $0.doubles }) == 0, start.duration(to: .now) < .seconds(600)
         {
           try await Task.sleep(for: .milliseconds(20))
         }

@@ -22,6 +22,8 @@ package struct FleetWorker: Sendable {
     package var endsWhenIdle = false
     /// What it is called in the database.
     package var name: String
+    /// How long it may take to give up its lease when it was told to end.
+    var farewell: Duration = .seconds(1)
 
     /// Options.
     package init(name: String) { self.name = name }
@@ -126,14 +128,22 @@ package struct FleetWorker: Sendable {
           return try await group.next() ?? true
         }
       } catch {
-        try await fleet.leave(holder)
+        try await leave(holder)
         throw error
       }
       // A lease that could not be renewed runs out by itself.
-      if isDone || Task.isCancelled { try await fleet.leave(holder) }
+      if isDone || Task.isCancelled { try await leave(holder) }
       try Task.checkCancellation()
     }
   }
+
+  private func leave(_ holder: String) async throws {
+    try await fleet.leave(
+      holder, within: Task.isCancelled ? options.farewell : FleetDatabase.shortPatience)
+  }
+
+  /// For how long what is done under a lease may go on: what is written then has time to end.
+  static func usable(_ lease: Duration) -> Duration { lease - min(lease / 5, .seconds(10)) }
 
   /// Renews the lease until it is lost, or too little of it is left to end what is written: by this
   /// machine's clock, whether the database answers or not.
@@ -143,7 +153,7 @@ package struct FleetWorker: Sendable {
     -> Bool
   {
     let length = Duration.seconds(options.leaseSeconds)
-    let usable = length - min(length / 5, .seconds(10))
+    let usable = Self.usable(length)
     var end = begin + usable
     var pause = min(length / 3, Self.pulseInterval)
     while true {
@@ -258,7 +268,7 @@ package struct FleetWorker: Sendable {
     var lease = lease
     do {
       if let key = lease.trash {
-        if lease.state == .removed, try await evidence(of: lease.did) != nil {
+        if lease.state == .removed, try await tasks.evidence(lease.did) != nil {
           return try await purge(lease, key)
         }
         try await tasks.bringBack(lease.did, key)
@@ -281,21 +291,18 @@ package struct FleetWorker: Sendable {
       if HostFault.postponement(error) != nil { throw error }
       var outcome = FleetOutcome(error)
       outcome.trash = lease.trash
-      if lease.state == .removed, lease.trash != nil { outcome.state = .removed }
+      if lease.state == .removed, lease.trash != nil {
+        (outcome.state, outcome.isHostFault) = (.removed, false)
+      }
       guard outcome.state == .missing else { return outcome }
-      outcome.evidence = try await evidence(of: lease.did)
+      do {
+        outcome.evidence = try await tasks.evidence(lease.did)
+      } catch let error where !(error is DatabaseError) {
+        try Task.checkCancellation()
+        outcome.reason = "\(outcome.reason ?? ""); whether it was deleted is not known: \(error)"
+      }
       if outcome.evidence != nil { outcome.state = .deleted }
       return try await removed(lease, outcome)
-    }
-  }
-
-  /// What proves that an account was deleted; nil also if that cannot be found out now.
-  private func evidence(of did: DID) async throws -> DeletionEvidence? {
-    do {
-      return try await tasks.evidence(did)
-    } catch {
-      try Task.checkCancellation()
-      return nil
     }
   }
 

@@ -48,7 +48,7 @@ package final class LoopbackRelay: Sendable {
   }
 
   /// How many pieces have come from clients since they were forgotten.
-  var callCount: Int { state.withLock { $0.calls } }
+  package var callCount: Int { state.withLock { $0.calls } }
 
   /// Forgets the pieces so far.
   package func forgetCalls() { state.withLock { $0.calls = 0 } }

@@ -9,8 +9,9 @@ struct FleetCommand: Verb {
     "fleet", PackageResources.fleet_txt,
     subcommands: [
       FleetInitCommand.self, FleetAddCommand.self, FleetWorkCommand.self, FleetStatusCommand.self,
-      FleetListCommand.self, FleetRetryCommand.self, FleetPauseCommand.self,
-      FleetResumeCommand.self, FleetRemoveCommand.self, FleetCheckCommand.self,
+      FleetListCommand.self, FleetPlainChangeCommand<FleetRetry>.self,
+      FleetPlainChangeCommand<FleetPause>.self, FleetPlainChangeCommand<FleetResume>.self,
+      FleetRemoveCommand.self, FleetCheckCommand.self,
     ])
 }
 

@@ -128,13 +128,16 @@ struct FleetListCommand: ReportingCommand {
   }
 }
 
-/// What changes accounts of a fleet, and says how many.
+/// Changes accounts of a fleet, and returns how many.
+typealias FleetChange = @Sendable (FleetDatabase, FleetSelection) async throws -> Int
+
+/// A verb that changes accounts of a fleet, and says how many.
 protocol FleetChangeCommand: ReportingCommand {
   var which: FleetSelectionArguments { get }
   var fleet: FleetArguments { get }
   /// What was done, in a word.
   static var done: String { get }
-  var change: @Sendable (FleetDatabase, FleetSelection) async throws -> Int { get }
+  var change: FleetChange { get }
 }
 
 extension FleetChangeCommand {
@@ -161,46 +164,40 @@ let fleetChangeReport = Report<(done: String, count: Int)>(
   Field("count", "how many accounts or hosts") { $0.count }
 }
 
-/// `carpack fleet retry`: back accounts up now.
-struct FleetRetryCommand: FleetChangeCommand {
-  static let page = ManualPage("retry", PackageResources.fleet_retry_txt)
-  static let done = "due now"
+/// A verb that takes nothing but which accounts are meant.
+struct FleetPlainChangeCommand<Verb: FleetPlainVerb>: FleetChangeCommand {
+  static var page: ManualPage { Verb.page }
+  static var done: String { Verb.done }
+  var change: FleetChange { Verb.change }
 
   @OptionGroup var which: FleetSelectionArguments
   @OptionGroup var fleet: FleetArguments
   @OptionGroup var reporting: ReportOptions
+}
 
-  var change: @Sendable (FleetDatabase, FleetSelection) async throws -> Int {
-    { try await $0.retry($1) }
-  }
+/// What is different in each such verb.
+protocol FleetPlainVerb: Sendable {
+  static var page: ManualPage { get }
+  static var done: String { get }
+  static var change: FleetChange { get }
+}
+
+/// `carpack fleet retry`: back accounts up now.
+enum FleetRetry: FleetPlainVerb {
+  static let (page, done) = (ManualPage("retry", PackageResources.fleet_retry_txt), "due now")
+  static let change: FleetChange = { try await $0.retry($1) }
 }
 
 /// `carpack fleet pause`: leave accounts or a host alone.
-struct FleetPauseCommand: FleetChangeCommand {
-  static let page = ManualPage("pause", PackageResources.fleet_pause_txt)
-  static let done = "paused"
-
-  @OptionGroup var which: FleetSelectionArguments
-  @OptionGroup var fleet: FleetArguments
-  @OptionGroup var reporting: ReportOptions
-
-  var change: @Sendable (FleetDatabase, FleetSelection) async throws -> Int {
-    { try await $0.pause($1, true) }
-  }
+enum FleetPause: FleetPlainVerb {
+  static let (page, done) = (ManualPage("pause", PackageResources.fleet_pause_txt), "paused")
+  static let change: FleetChange = { try await $0.pause($1, true) }
 }
 
 /// `carpack fleet resume`: go on with accounts or a host.
-struct FleetResumeCommand: FleetChangeCommand {
-  static let page = ManualPage("resume", PackageResources.fleet_resume_txt)
-  static let done = "resumed"
-
-  @OptionGroup var which: FleetSelectionArguments
-  @OptionGroup var fleet: FleetArguments
-  @OptionGroup var reporting: ReportOptions
-
-  var change: @Sendable (FleetDatabase, FleetSelection) async throws -> Int {
-    { try await $0.pause($1, false) }
-  }
+enum FleetResume: FleetPlainVerb {
+  static let (page, done) = (ManualPage("resume", PackageResources.fleet_resume_txt), "resumed")
+  static let change: FleetChange = { try await $0.pause($1, false) }
 }
 
 /// `carpack fleet remove`: take accounts out, and bring them back.
@@ -227,7 +224,7 @@ struct FleetRemoveCommand: FleetChangeCommand {
     try require(!archives || !undo, "--archives and --undo are two things")
   }
 
-  var change: @Sendable (FleetDatabase, FleetSelection) async throws -> Int {
+  var change: FleetChange {
     { [archives, undo, options = store.options] fleet, selection in
       guard archives || undo else { return try await fleet.remove(selection) }
       let archives = FleetArchives(

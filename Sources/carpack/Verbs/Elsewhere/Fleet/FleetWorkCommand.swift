@@ -79,19 +79,18 @@ struct FleetWorkCommand: ReportingCommand {
         url, options: options, network: network, store: store, backup: backup,
         isExclusive: exclusive.exclusive, cache: Host.cacheFolder, counters: counters
       ) { event in
-        guard case .ended(let did, let outcome) = event else {
-          if case .alarm(let host, let count) = event {
-            Console.say(
-              .incomplete,
-              "\(host): \(count) accounts are gone within a day; none of its archives is removed until \"carpack fleet resume --host \(host)\""
-            )
-          }
-          return
+        switch event {
+        case .alarm(let host, let count):
+          Console.say(
+            .incomplete,
+            "\(host): \(count) accounts are gone within a day; none of its archives is removed until \"carpack fleet resume --host \(host)\""
+          )
+        case .ended(let did, let outcome):
+          Self.report.printIfWanted((did, outcome, options.name))
+          let added = outcome.added > 0 ? ", \(Quantity.bytes(outcome.added)) added" : ""
+          let reason = outcome.reason.map { ": \($0)" } ?? ""
+          common.say("\(did): \(outcome.verdict.rawValue)\(added)\(reason)")
         }
-        Self.report.printIfWanted((did, outcome, options.name))
-        let added = outcome.added > 0 ? ", \(Quantity.bytes(outcome.added)) added" : ""
-        let reason = outcome.reason.map { ": \($0)" } ?? ""
-        common.say("\(did): \(outcome.verdict.rawValue)\(added)\(reason)")
       }
     }
   }
