@@ -3,11 +3,12 @@
 
 import { Account } from "./account/account.js";
 import { changes, deletions } from "./account/deletions.js";
+import { prove } from "./account/proving.js";
 import { Archive } from "./archive/archive.js";
 import { decode } from "./archive/cbor.js";
 import { CID } from "./archive/cid.js";
 import { Repository } from "./archive/repository.js";
-import { FileSource, URLSource } from "./archive/source.js";
+import { FileSource, Replaced, URLSource } from "./archive/source.js";
 
 /** No larger blob is put into memory at once, in bytes. */
 const MAXIMUM_BLOB = 512 << 20;
@@ -15,13 +16,31 @@ const state = { archive: null, history: [], accounts: new Map(), account: null, 
 
 const tell = (message, transfer = []) => postMessage(message, transfer);
 
-/** Once the first posts are on the page, all records are compared with their CIDs, and what a search needs is made. */
-function settleLater(cid, account) {
+/** Once the first posts are on the page, the snapshot is checked, and what a search needs is made. */
+function proveLater(account) {
+  const { archive } = state;
+  const isShown = () => state.account === account && state.archive === archive;
   setTimeout(async () => {
-    const lost = await account.repository.settle();
-    tell({ checked: { cid, lost } });
-    account.index();
+    if (!isShown()) return;
+    try {
+      account.proof ??= prove(archive, account, wholeHistory, (found) => {
+        account.found = found;
+        if (isShown()) tell({ proof: found });
+      });
+      if (account.found) tell({ proof: account.found });
+      const proof = await account.proof;
+      if (isShown() && proof.isSmall && archive.source instanceof FileSource) await proof.compareBlobs();
+    } catch (error) {
+      if (!isShown()) return;
+      tell({ proof: { cid: account.repository.manifest.cid.text, failure: error?.message ?? String(error) }, isReplaced: error instanceof Replaced });
+    }
   }, 300);
+}
+
+/** All snapshots, the newest first. */
+function wholeHistory() {
+  state.whole ??= state.archive.history();
+  return state.whole;
 }
 
 const methods = {
@@ -29,7 +48,8 @@ const methods = {
   async open({ file, url }) {
     const source = file ? new FileSource(file) : await URLSource.open(url);
     state.archive = await Archive.open(source, (text) => tell({ notice: text }));
-    state.accounts.clear();
+    for (const map of [state.accounts, state.others]) map.clear();
+    state.whole = null;
     const newest = await state.archive.newest();
     if (!newest) throw new Error("the archive has no snapshot yet");
     state.history = [newest];
@@ -39,10 +59,7 @@ const methods = {
 
   /** All snapshots, the newest first. */
   async history() {
-    if (!state.whole) {
-      state.whole = true;
-      state.history = await state.archive.history();
-    }
+    state.history = await wholeHistory();
     return state.history.map((manifest) => ({
       cid: manifest.cid.text, did: manifest.did, handle: manifest.handle ?? null, rev: manifest.rev ?? null,
       createdAt: manifest.createdAt, records: manifest.counts.records, blobs: manifest.blobs.referenced,
@@ -60,12 +77,13 @@ const methods = {
       state.accounts.set(cid, new Account(repository));
     }
     state.account = state.accounts.get(cid);
-    settleLater(cid, state.account);
+    proveLater(state.account);
     state.reasons = null;
     const { repository, collections, did } = state.account;
     return {
       cid, did, handle: known.handle ?? null, pds: known.pds ?? null, rev: known.rev ?? null, createdAt: known.createdAt,
-      commit: known.commit.text, doubts: known.doubts, problems: repository.problems, blobs: known.blobs,
+      commit: known.commit.text, doubts: known.doubts, blobs: known.blobs,
+      proof: state.account.found ?? null,
       records: repository.paths.length, profile: state.account.profile(),
       collections: [...collections].map(([name, [start, end]]) => ({ name, count: end - start })),
     };
@@ -73,9 +91,9 @@ const methods = {
 
   count: ({ kind }) => state.account.list(kind).length,
   page: ({ kind, start, count }) => state.account.list(kind).slice(start, start + count).map((i) => state.account.record(i)),
-  months: ({ kind }) => state.account.months(kind === "media" ? state.account.media().map(({ post }) => post) : state.account.list(kind)),
-  countMedia: () => state.account.media().length,
-  media: ({ start, count }) => state.account.media().slice(start, start + count).map(({ post, part }) => ({ ...state.account.record(post), part })),
+  months: async ({ kind }) => state.account.months(kind === "media" ? (await state.account.media()).map(({ post }) => post) : state.account.list(kind)),
+  countMedia: async () => (await state.account.media()).length,
+  media: async ({ start, count }) => (await state.account.media()).slice(start, start + count).map(({ post, part }) => ({ ...state.account.record(post), part })),
   /** A record of the account that is shown, or of another one in the archive; null if there is none. */
   async record({ path, did }) {
     if (!did || did === state.account.did) return state.account.at(path);
@@ -90,10 +108,16 @@ const methods = {
   thread: ({ path }) => state.account.thread(path),
   statistics: () => state.account.statistics(),
 
-  search({ query }) {
-    const found = state.account.search(query);
+  async search({ query }) {
+    const found = await state.account.search(query);
     state.account.lists.set("search", found);
     return found.length;
+  },
+
+  /** Compares every blob with its CID. */
+  async compareBlobs() {
+    const proof = await state.account.proof;
+    await proof?.compareBlobs((done, total) => tell({ progress: { what: "checking pictures and videos", done, total } }));
   },
 
   /** A blob's bytes, or why it is not here. */
@@ -150,6 +174,6 @@ onmessage = async ({ data: { id, method, args } }) => {
     const result = await methods[method](args ?? {});
     tell({ id, result }, result?.bytes ? [result.bytes.buffer] : []);
   } catch (error) {
-    tell({ id, error: error?.message ?? String(error) });
+    tell({ id, error: error?.message ?? String(error), isReplaced: error instanceof Replaced });
   }
 };

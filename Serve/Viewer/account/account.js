@@ -1,11 +1,13 @@
 // What an account's records are to a reader: posts, replies, media, and the rest, in the order of their times.
 
 import { CID } from "../archive/cid.js";
-import { blobOf, embedsOf } from "./shape.js";
+import { blobOf, eachBlob, embedsOf } from "./shape.js";
 
 const POST = "app.bsky.feed.post";
 const REPLY = [...new TextEncoder().encode("reply")];
 const DIGITS = "234567abcdefghijklmnopqrstuvwxyz";
+/** How many records are indexed before others may ask. */
+const AT_ONCE = 4000;
 /** What a post is, as bits. */
 export const IS = { reply: 1, image: 2, video: 4, quote: 8, link: 16 };
 
@@ -80,17 +82,26 @@ export class Account {
     return this.at("app.bsky.actor.profile/self");
   }
 
-  /** What each post is, and its text; made once, for all that ask about it. */
+  /** What each record is, its text, and which blobs are referred to; made once, in steps between which others may ask. */
   index() {
-    if (this.flags) return;
+    return this.indexed ??= this.makeIndex();
+  }
+
+  async makeIndex() {
     const { paths } = this.repository;
     this.flags = new Uint8Array(paths.length);
     this.times = new Float64Array(paths.length);
     this.texts = new Array(paths.length);
     this.replies = new Map();
+    /** Each blob by its CID: the first record that refers to it, its type, its size. */
+    this.blobs = new Map();
+    this.unreadable = 0;
     for (let i = 0; i < paths.length; i++) {
+      if (i % AT_ONCE === AT_ONCE - 1) await new Promise((resolve) => setTimeout(resolve));
       const [collection, rkey] = split(paths[i]);
       const value = this.repository.value(i);
+      if (value === null && this.repository.cid(i)) this.unreadable++;
+      eachBlob(value, (blob) => { if (!this.blobs.has(blob.cid)) this.blobs.set(blob.cid, { ...blob, path: paths[i] }); });
       this.times[i] = timeOf(value, rkey);
       this.texts[i] = value ? textOf(value).toLowerCase() : "";
       if (collection !== POST || !value) continue;
@@ -107,9 +118,9 @@ export class Account {
   }
 
   /** Each picture and video of posts, the newest first: {post, part}, where `part` counts the pictures of a post from 0. */
-  media() {
+  async media() {
     if (this.pictures) return this.pictures;
-    this.index();
+    await this.index();
     this.pictures = [];
     for (const post of this.list("app.bsky.feed.post")) {
       if (!(this.flags[post] & (IS.image | IS.video))) continue;
@@ -150,8 +161,8 @@ export class Account {
   }
 
   /** The posts above a post and the replies below it, as far as they are here. */
-  thread(path) {
-    this.index();
+  async thread(path) {
+    await this.index();
     const above = [];
     const seen = new Set([path]);
     for (let post = this.at(path); post;) {
@@ -171,8 +182,8 @@ export class Account {
   }
 
   /** Records in which all words are, the newest first; words may be from:, has:, lang:, since:, until:, in:. */
-  search(query) {
-    this.index();
+  async search(query) {
+    await this.index();
     const { paths } = this.repository;
     const words = [];
     const tests = [];
@@ -197,8 +208,8 @@ export class Account {
   }
 
   /** Counts for the statistics: posts by month and by day, media by kind, collections by size. */
-  statistics() {
-    this.index();
+  async statistics() {
+    await this.index();
     const months = {};
     const days = {};
     const types = {};
@@ -236,7 +247,8 @@ export class Account {
   }
 }
 
-function split(path) {
+/** The collection and the key of a path. */
+export function split(path) {
   const slash = path.indexOf("/");
   return slash < 0 ? ["", path] : [path.slice(0, slash), path.slice(slash + 1)];
 }

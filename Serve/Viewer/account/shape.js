@@ -7,6 +7,14 @@ export function blobOf(ref) {
   return null;
 }
 
+/** Calls `take` with each blob that a value refers to, wherever the reference stands. */
+export function eachBlob(value, take, depth = 0) {
+  if (value === null || typeof value !== "object" || value instanceof Uint8Array || depth > 300) return;
+  const blob = blobOf(value);
+  if (blob) take(blob);
+  for (const item of Object.values(value)) eachBlob(item, take, depth + 1);
+}
+
 /** The images, the video, the quote and the link of a post. */
 export function embedsOf(value) {
   const found = { images: [], video: null, quote: null, link: null };

@@ -35,34 +35,49 @@ export function frameHeader(bytes, at = 0) {
 
 /** The content of a frame that takes up all of `frame`. */
 export function decompress(frame) {
+  const { content, error } = decompressPart(frame);
+  if (error) throw error;
+  return content;
+}
+
+/** The content of a frame and the error in it, null for one that is whole; behind an error the content is zero or wrong. */
+export function decompressPart(frame) {
   const { size, start } = frameHeader(frame);
   const out = new Uint8Array(size);
   const state = { frame, out, at: 0, huffman: null, lengths: null, offsets: null, matches: null, recent: [1, 4, 8] };
-  let at = start;
-  for (let last = 0; !last;) {
-    if (at + 3 > frame.length - 4) fail("it is cut short");
-    const header = frame[at] | frame[at + 1] << 8 | frame[at + 2] << 16;
-    const length = header >> 3;
-    last = header & 1;
-    at += 3;
-    if (length > MAXIMUM_BLOCK) fail("a block is too long");
-    const kind = header >> 1 & 3;
-    const end = at + (kind === 1 ? 1 : length);
-    if (end > frame.length - 4) fail("it is cut short");
-    if (kind === 2) {
-      compressedBlock(state, at, end);
-    } else if (kind === 3) {
-      fail("a block of an unknown type");
-    } else {
-      if (state.at + length > size) fail("it holds more than it says");
-      if (kind === 0) out.set(frame.subarray(at, end), state.at);
-      else out.fill(frame[at], state.at, state.at + length);
-      state.at += length;
-    }
-    at = end;
+  try {
+    let at = start;
+    for (let last = 0; !last;) [at, last] = block(state, at);
+    if (state.at !== size || at !== frame.length - 4) fail("it holds less than it says");
+  } catch (error) {
+    if (!(error instanceof FrameError)) throw error;
+    return { content: out, error };
   }
-  if (state.at !== size || at !== frame.length - 4) fail("it holds less than it says");
-  return out;
+  return { content: out, error: null };
+}
+
+/** Decompresses the block that begins at `at`; answers where it ends, and whether it is the last. */
+function block(state, at) {
+  const { frame, out } = state;
+  if (at + 3 > frame.length - 4) fail("it is cut short");
+  const header = frame[at] | frame[at + 1] << 8 | frame[at + 2] << 16;
+  const length = header >> 3;
+  at += 3;
+  if (length > MAXIMUM_BLOCK) fail("a block is too long");
+  const kind = header >> 1 & 3;
+  const end = at + (kind === 1 ? 1 : length);
+  if (end > frame.length - 4) fail("it is cut short");
+  if (kind === 2) {
+    compressedBlock(state, at, end);
+  } else if (kind === 3) {
+    fail("a block of an unknown type");
+  } else {
+    if (state.at + length > out.length) fail("it holds more than it says");
+    if (kind === 0) out.set(frame.subarray(at, end), state.at);
+    else out.fill(frame[at], state.at, state.at + length);
+    state.at += length;
+  }
+  return [end, header & 1];
 }
 
 // Bits

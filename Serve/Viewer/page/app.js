@@ -2,8 +2,12 @@
 
 import { forgetAddresses } from "./blobs.js";
 import { fill, h, number, size } from "./dom.js";
+import { titleOf } from "./names.js";
+import * as proof from "./proof.js";
 import * as views from "./views.js";
 
+/** What changes when more is proven, by its name in the document. */
+const PROOF = { mark: proof.mark, banner: proof.banner, levels: proof.levels };
 const app = document.getElementById("app");
 const busy = h("div", { class: "busy", hidden: true, role: "status" });
 const waiting = new Map();
@@ -13,6 +17,7 @@ let asked = 0;
 let view = null;
 let list = null;
 let shown = 0;
+let reopened = -Infinity;
 
 /** From now on the page makes requests to this address, and to no other; without one, none at all. */
 function restrict(url) {
@@ -32,12 +37,13 @@ function start() {
   const url = URL.createObjectURL(new Blob([code], { type: "text/javascript" }));
   worker = new Worker(url);
   worker.onmessage = ({ data }) => {
+    if (data.isReplaced) reopen();
     if (data.notice) {
       notices.push(data.notice);
-    } else if (data.checked) {
-      if (view?.summary.cid !== data.checked.cid) return;
-      view.summary.lost = data.checked.lost;
-      for (const mark of document.querySelectorAll("[data-proof]")) mark.replaceWith(views.proof(view.summary));
+    } else if (data.proof) {
+      if (view?.summary.cid !== data.proof.cid) return;
+      view.summary.proof = data.proof;
+      for (const element of document.querySelectorAll("[data-proof]")) element.replaceWith(PROOF[element.dataset.proof](view));
     } else if (data.progress) {
       const { what, done, total } = data.progress;
       busy.hidden = false;
@@ -96,7 +102,7 @@ async function open(from) {
       start();
     }
     const { name, size: length, summary } = await ask("open", from);
-    show(summary, { name, length });
+    show(summary, { name, length }, from);
     await route();
     // Only now: of an archive with thousands of snapshots it takes a while.
     ask("history").then((history) => accounts(history)).catch(() => {});
@@ -106,6 +112,15 @@ async function open(from) {
   }
 }
 
+/** Opens the archive again, which is another one by now; once in a while only. */
+function reopen() {
+  if (!view?.from.url || performance.now() - reopened < 10_000) return;
+  reopened = performance.now();
+  notices.length = 0;
+  notices.push("The archive has changed since it was opened: this is what it holds now.");
+  open(view.from);
+}
+
 // The frame
 
 const main = h("main", { tabindex: -1, id: "main" });
@@ -113,14 +128,14 @@ const nav = h("nav", { "aria-label": "Views" });
 const chooser = h("div");
 const about = h("div", { class: "about soft small" });
 
-function show(summary, file = view?.file) {
+function show(summary, file = view?.file, from = view?.from) {
   const value = summary.profile?.value;
   const name = typeof value?.displayName === "string" && value.displayName.trim() ? value.displayName : summary.handle ?? summary.did;
-  view = { ask, summary, did: summary.did, handle: summary.handle, name, file };
+  view = { ask, summary, did: summary.did, handle: summary.handle, name, file, from };
   document.title = `${name} · carpack`;
-  fill(about, h("p", null, file.name, h("br"), size(file.length)), views.proof(summary), notices.map((text) => h("p", { class: "warning" }, text)),
+  fill(about, h("p", null, file.name, h("br"), size(file.length)), proof.mark(view), notices.map((text) => h("p", { class: "warning" }, text)),
     h("p", null, h("button", { type: "button", class: "small", onclick: () => { remembered.url = null; location.hash = ""; location.reload(); } }, "Another archive")));
-  fill(app, h("div", { class: "frame" }, h("aside", { class: "side" }, chooser, nav, about), main), busy);
+  fill(app, h("div", { class: "frame" }, h("aside", { class: "side" }, chooser, nav, about), h("div", { class: "column" }, proof.banner(view), main)), busy);
 }
 
 /** Lets the reader choose among the accounts of an archive. */
@@ -140,8 +155,9 @@ function links(current) {
   const entries = [
     ["", "Posts"], ["replies", "Replies"], ["media", "Media"], ["search/", "Search"],
     ...["app.bsky.feed.like", "app.bsky.feed.repost", "app.bsky.graph.follow", "app.bsky.graph.block", "app.bsky.graph.list",
-      "app.bsky.feed.generator", "app.bsky.graph.starterpack"].filter(count).map((name) => [`browse/${name}`, views.titleOf(name), count(name)]),
+      "app.bsky.feed.generator", "app.bsky.graph.starterpack"].filter(count).map((name) => [`browse/${name}`, titleOf(name), count(name)]),
     ["everything", "Everything", view.summary.records], ["statistics", "Statistics"], ["time", "Time"],
+    ["proof", "Proof"],
   ];
   fill(nav, entries.map(([address, title, amount]) => h("a", { href: `#/${address}`, "aria-current": current === address ? "page" : null }, title, amount ? h("span", null, number(amount)) : null)));
 }
@@ -167,7 +183,7 @@ async function route() {
       "": () => views.posts(view), replies: () => views.posts(view, "replies"), media: () => views.media(view),
       browse: () => views.collection(view, path), at: () => views.record(view, path), thread: () => views.thread(view, path),
       search: () => views.search(view, path), statistics: () => views.statistics(view), time: () => views.time(view),
-      everything: () => views.everything(view),
+      everything: () => views.everything(view), proof: () => proof.page(view),
     }[kind] ?? (() => views.posts(view)))();
     if (turn !== shown) return;
     fill(main, elements);

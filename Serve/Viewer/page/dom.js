@@ -41,6 +41,13 @@ export function outside(address, ...children) {
   return h("a", { href: url.href, target: "_blank", rel: "noopener noreferrer nofollow", title: url.href }, children);
 }
 
+/** A button that copies a text. */
+export function copyable(text) {
+  const button = h("button", { type: "button", class: "copy", "aria-label": `Copy ${text}` }, "Copy");
+  button.addEventListener("click", () => navigator.clipboard?.writeText(text).then(() => { button.textContent = "Copied"; }));
+  return button;
+}
+
 const SVG = "http://www.w3.org/2000/svg";
 
 /** An element of a drawing. */

@@ -25,7 +25,7 @@ export function richText(value, facets) {
 }
 
 /** Marks words in the texts of an element, wherever they stand, in either case. */
-export function mark(element, words) {
+export function highlight(element, words) {
   const wanted = words.filter((word) => word).map((word) => word.replace(/[.*+?^${}()|[\]\\]/g, "\\$&"));
   if (wanted.length === 0) return element;
   const found = new RegExp(wanted.join("|"), "giu");

@@ -2,10 +2,12 @@
 
 import { picture, save } from "./blobs.js";
 import { bars, heatMap } from "./charts.js";
-import { counted, day, eachOnce, fill, h, moment, number, outside, size } from "./dom.js";
+import { copyable, counted, day, fill, h, moment, number, outside, size } from "./dom.js";
+import { titleOf } from "./names.js";
+import { mark } from "./proof.js";
 import { light, place, postCard } from "./post.js";
 import { blobOf, embedsOf } from "../account/shape.js";
-import { mark, richText } from "./text.js";
+import { highlight, richText } from "./text.js";
 import { virtualList } from "./virtual.js";
 
 /** A list of the records of a kind, as `draw` shows them. */
@@ -31,7 +33,8 @@ export async function posts(view, kind = "posts") {
   return [kind === "posts" ? hero(view) : h("h2", null, "Replies"), await jump(view, kind, list), list];
 }
 
-function hero({ ask, summary, name, handle }) {
+function hero(view) {
+  const { ask, summary, name, handle } = view;
   const value = summary.profile?.value;
   const [avatar, banner] = [blobOf(value?.avatar), blobOf(value?.banner)];
   return h("section", { class: "hero" },
@@ -43,17 +46,7 @@ function hero({ ask, summary, name, handle }) {
       value?.description && h("p", { dir: "auto" }, richText(value.description, [])),
       h("p", { class: "soft small" }, `as of ${moment(Date.parse(summary.createdAt))}`,
         Date.parse(value?.createdAt) ? `, here since ${day(Date.parse(value.createdAt))}` : "", `, ${counted(summary.records, "record")}`),
-      proof(summary)));
-}
-
-/** Whether what is shown was verified, and what that means. */
-export function proof(summary) {
-  const { problems, lost, doubts } = summary;
-  const isWhole = problems.length === 0 && !lost;
-  const [mark, title] = !isWhole ? ["⚠ damaged in part", [...eachOnce(problems), lost ? `${counted(lost, "record")} lost or damaged` : ""].filter(Boolean).join("; ")]
-    : lost === undefined ? ["✓ checking the rest …", "What is shown was compared with its CID, and the tree from the signed commit down; the other records are being compared."]
-      : ["✓ verified", "Each block hashes to its CID, from the signed commit down to each record. Who signed it, \"carpack verify\" says."];
-  return h("span", { class: isWhole ? "proof" : "proof bad", "data-proof": "", title }, mark, doubts.length ? `, but: ${doubts.join(", ")}` : "");
+      mark(view)));
 }
 
 /** All pictures and videos as a grid. */
@@ -76,12 +69,6 @@ function tile(view, post) {
   return h("a", { class: "picture", href: `#/at/${post.path}` }, h("span", { class: "why" }, "video", h("br"), day(post.time), video?.alt ? h("em", null, video.alt) : null));
 }
 
-const TITLES = {
-  "app.bsky.feed.like": "Likes", "app.bsky.feed.repost": "Reposts", "app.bsky.graph.follow": "Follows", "app.bsky.graph.block": "Blocks",
-  "app.bsky.graph.list": "Lists", "app.bsky.feed.generator": "Feeds", "app.bsky.graph.starterpack": "Starter packs", "app.bsky.feed.post": "All posts",
-};
-export const titleOf = (collection) => TITLES[collection] ?? collection;
-
 /** The records of a collection, a row each. */
 export async function collection(view, name) {
   return [h("h2", null, titleOf(name)), await listOf(view, name, (record) => name === "app.bsky.feed.post" ? postCard(view, record) : row(view, record), 60)];
@@ -102,12 +89,11 @@ function row(view, record) {
 export async function record(view, path) {
   const found = await view.ask("record", { path });
   if (!found) return [h("h2", null, "No such record"), h("p", { class: "soft" }, `The snapshot that is shown has no record ${path}. An older one may have it: `, h("a", { href: "#/time" }, "look back"), ".")];
-  const copy = (text) => h("button", { type: "button", class: "small", onclick: ({ target }) => navigator.clipboard?.writeText(text).then(() => { target.textContent = "Copied"; }) }, "Copy");
   return [
     found.collection === "app.bsky.feed.post" ? postCard(view, found, { isHere: true }) : h("h2", null, titleOf(found.collection)),
     h("dl", { class: "facts" },
-      h("dt", null, "address"), h("dd", null, found.uri, " ", copy(found.uri)),
-      h("dt", null, "CID"), h("dd", null, found.cid ?? "lost", " ", found.cid && copy(found.cid)),
+      h("dt", null, "address"), h("dd", null, found.uri, " ", copyable(found.uri)),
+      h("dt", null, "CID"), h("dd", null, found.cid ?? "lost", " ", found.cid && copyable(found.cid)),
       h("dt", null, "time"), h("dd", null, moment(found.time)),
       blobsOf(found.value).map((blob) => [h("dt", null, "blob"), h("dd", null, h("a", { href: "#", onclick: async (event) => {
         event.preventDefault();
@@ -185,7 +171,7 @@ export async function search(view, query) {
 /** A card in which the words that were searched for are marked. */
 function marked(card, query) {
   const words = (query.match(/"[^"]*"|\S+/g) ?? []).filter((word) => !/^(has|lang|since|until|in|from):/i.test(word)).map((word) => word.replaceAll("\"", ""));
-  for (const element of card.querySelectorAll(".text")) mark(element, words);
+  for (const element of card.querySelectorAll(".text")) highlight(element, words);
   return card;
 }
 
