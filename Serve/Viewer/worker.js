@@ -2,11 +2,12 @@
 // args}; each answer {id, result} or {id, error}. {progress} and {notice} come in between.
 
 import { Account } from "./account/account.js";
-import { changes, deletions } from "./account/deletions.js";
+import { changes, deletions, lastSeen } from "./account/deletions.js";
 import { prove } from "./account/proving.js";
 import { Archive } from "./archive/archive.js";
 import { decode } from "./archive/cbor.js";
 import { CID } from "./archive/cid.js";
+import { readPrivate } from "./archive/private.js";
 import { Repository } from "./archive/repository.js";
 import { FileSource, Replaced, URLSource } from "./archive/source.js";
 
@@ -82,15 +83,15 @@ const methods = {
     const { repository, collections, did } = state.account;
     return {
       cid, did, handle: known.handle ?? null, pds: known.pds ?? null, rev: known.rev ?? null, createdAt: known.createdAt,
-      commit: known.commit.text, doubts: known.doubts, blobs: known.blobs,
+      commit: known.commit.text, doubts: known.doubts, blobs: known.blobs, hasPrivate: known.private instanceof CID,
       proof: state.account.found ?? null,
-      records: repository.paths.length, profile: state.account.profile(),
+      records: repository.paths.length, profile: state.account.profile(), first: state.account.first(),
       collections: [...collections].map(([name, [start, end]]) => ({ name, count: end - start })),
     };
   },
 
   count: ({ kind }) => state.account.list(kind).length,
-  page: ({ kind, start, count }) => state.account.list(kind).slice(start, start + count).map((i) => state.account.record(i)),
+  page: ({ kind, start, count }) => state.account.page(state.account.list(kind), start, count),
   months: async ({ kind }) => state.account.months(kind === "media" ? (await state.account.media()).map(({ post }) => post) : state.account.list(kind)),
   countMedia: async () => (await state.account.media()).length,
   media: async ({ start, count }) => (await state.account.media()).slice(start, start + count).map(({ post, part }) => ({ ...state.account.record(post), part })),
@@ -105,6 +106,36 @@ const methods = {
     const record = (await known).at(path);
     return record && { ...record, name: manifest.handle ?? did };
   },
+  /** A record as another snapshot has it; without one, as the last snapshot had it before it was deleted. */
+  async recordIn({ path, cid }) {
+    const { account, archive } = state;
+    if (cid) {
+      const manifest = await archive.manifest(CID.parse(cid));
+      const record = new Account(await Repository.read(archive, manifest)).at(path);
+      return record && { ...record, asOf: manifest.createdAt };
+    }
+    const all = (await wholeHistory()).filter((one) => one.did === account.did);
+    const shown = all.findIndex((one) => one.cid.text === account.repository.manifest.cid.text);
+    const found = await lastSeen(archive, all.slice(shown + 1), path, (done, total) => tell({ progress: { what: "looking through older snapshots", done, total } }));
+    if (!found) return null;
+    const record = new Account(found.repository).record(found.i);
+    return { ...record, lastSeen: found.lastSeen, missingSince: found.missingSince ?? account.repository.manifest.createdAt };
+  },
+
+  /** What is known of accounts: by the other accounts of the archive, and by who was mentioned. */
+  async people({ dids }) {
+    await state.account.index();
+    const all = await wholeHistory();
+    return dids.map((did) => {
+      const known = state.account.person(did);
+      return { ...known, handle: known.handle ?? all.find((one) => one.did === did && one.handle)?.handle ?? null };
+    });
+  },
+
+  privateData: () => readPrivate(state.archive, state.account.repository.manifest),
+  languages: () => state.account.languages(),
+  members: ({ uri }) => state.account.members(uri),
+
   thread: ({ path }) => state.account.thread(path),
   statistics: () => state.account.statistics(),
 

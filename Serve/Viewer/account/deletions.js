@@ -32,6 +32,20 @@ export async function deletions(archive, newest, snapshots, progress = () => {})
   return found;
 }
 
+/** A record that the shown snapshot has not, as the last older snapshot had it; null if none did. */
+export async function lastSeen(archive, snapshots, path, progress = () => {}) {
+  const table = new BlockTable();
+  let missingSince = null;
+  for (const [number, manifest] of snapshots.entries()) {
+    progress(number, snapshots.length);
+    const repository = await Repository.read(archive, manifest, () => {}, table);
+    const i = repository.indexOf(path);
+    if (i >= 0) return { repository, i, lastSeen: manifest.createdAt, missingSince, snapshot: manifest.cid.text };
+    missingSince = manifest.createdAt;
+  }
+  return null;
+}
+
 /** How two snapshots differ: paths that were added, changed or deleted. */
 export async function changes(archive, older, newer) {
   const table = new BlockTable();

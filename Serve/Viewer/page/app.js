@@ -3,8 +3,13 @@
 import { forgetAddresses } from "./blobs.js";
 import { fill, h, number, size } from "./dom.js";
 import { titleOf } from "./names.js";
+import { collection, everything, media } from "./lists.js";
+import { privateData } from "./private.js";
+import { period, posts, replies } from "./profile.js";
 import * as proof from "./proof.js";
-import * as views from "./views.js";
+import { change, record, recordAsOf, thread } from "./record.js";
+import { search } from "./search.js";
+import { deleted, statistics, time } from "./time.js";
 
 /** What changes when more is proven, by its name in the document. */
 const PROOF = { mark: proof.mark, banner: proof.banner, levels: proof.levels };
@@ -131,7 +136,7 @@ const about = h("div", { class: "about soft small" });
 function show(summary, file = view?.file, from = view?.from) {
   const value = summary.profile?.value;
   const name = typeof value?.displayName === "string" && value.displayName.trim() ? value.displayName : summary.handle ?? summary.did;
-  view = { ask, summary, did: summary.did, handle: summary.handle, name, file, from };
+  view = { ask, summary, did: summary.did, handle: summary.handle, name, file, from, people: new Map(), accounts: new Set([summary.did]) };
   document.title = `${name} · carpack`;
   fill(about, h("p", null, file.name, h("br"), size(file.length)), proof.mark(view), notices.map((text) => h("p", { class: "warning" }, text)),
     h("p", null, h("button", { type: "button", class: "small", onclick: () => { remembered.url = null; location.hash = ""; location.reload(); } }, "Another archive")));
@@ -145,6 +150,7 @@ function accounts(history) {
     const known = newest.get(one.did);
     if (!known || (one.rev ?? "") > (known.rev ?? "")) newest.set(one.did, one);
   }
+  view.accounts = new Set(newest.keys());
   if (newest.size < 2) return;
   fill(chooser, h("select", { "aria-label": "Account", onchange: ({ target }) => { location.hash = `#/snapshot/${target.value}`; } },
     [...newest.values()].map((one) => h("option", { value: one.cid, selected: one.did === view.did }, one.handle ?? one.did))));
@@ -157,12 +163,21 @@ function links(current) {
     ...["app.bsky.feed.like", "app.bsky.feed.repost", "app.bsky.graph.follow", "app.bsky.graph.block", "app.bsky.graph.list",
       "app.bsky.feed.generator", "app.bsky.graph.starterpack"].filter(count).map((name) => [`browse/${name}`, titleOf(name), count(name)]),
     ["everything", "Everything", view.summary.records], ["statistics", "Statistics"], ["time", "Time"],
-    ["proof", "Proof"],
+    ...view.summary.hasPrivate ? [["private", "Private"]] : [], ["proof", "Proof"],
   ];
   fill(nav, entries.map(([address, title, amount]) => h("a", { href: `#/${address}`, "aria-current": current === address ? "page" : null }, title, amount ? h("span", null, number(amount)) : null)));
+  // On a phone the views lie side by side: the current one comes into sight.
+  const shownLink = nav.querySelector("[aria-current]");
+  if (shownLink && nav.scrollWidth > nav.clientWidth) nav.scrollTo({ left: shownLink.offsetLeft - (nav.clientWidth - shownLink.offsetWidth) / 2 });
 }
 
 // Addresses
+
+/** What each address shows: its first part, and the rest. */
+const VIEWS = {
+  "": posts, replies, media, browse: collection, at: record, was: recordAsOf, change, thread, day: period, search, everything, statistics, time, deleted,
+  private: privateData, proof: proof.page,
+};
 
 async function route() {
   if (!view) return;
@@ -179,12 +194,7 @@ async function route() {
       return;
     }
     links(kind === "search" ? "search/" : kind === "browse" ? `browse/${path}` : kind);
-    const elements = await ({
-      "": () => views.posts(view), replies: () => views.posts(view, "replies"), media: () => views.media(view),
-      browse: () => views.collection(view, path), at: () => views.record(view, path), thread: () => views.thread(view, path),
-      search: () => views.search(view, path), statistics: () => views.statistics(view), time: () => views.time(view),
-      everything: () => views.everything(view), proof: () => proof.page(view),
-    }[kind] ?? (() => views.posts(view)))();
+    const elements = await (VIEWS[kind] ?? VIEWS[""])(view, path);
     if (turn !== shown) return;
     fill(main, elements);
     main.dataset.at = address;
@@ -209,7 +219,7 @@ function restore(address) {
 
 addEventListener("hashchange", route);
 addEventListener("keydown", (event) => {
-  if (event.key === "/" && view && !(event.target instanceof HTMLInputElement)) {
+  if (event.key === "/" && view && !event.target.closest?.("input, select, textarea")) {
     event.preventDefault();
     location.hash = "#/search/";
   }

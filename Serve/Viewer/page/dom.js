@@ -64,7 +64,7 @@ const days = new Intl.DateTimeFormat(undefined, { dateStyle: "medium" });
 const moments = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "short" });
 
 export const number = (value) => numbers.format(value);
-export const day = (time) => Number.isFinite(time) ? days.format(time) : "no date";
+export const date = (time) => Number.isFinite(time) ? days.format(time) : "no date";
 export const moment = (time) => Number.isFinite(time) ? moments.format(time) : "no date";
 
 export function size(bytes) {
