@@ -336,7 +336,7 @@ export function split(path) {
 }
 
 /** The same value as what can be handed to the page: links as {$link}, bytes as {$bytes}, large integers as text. */
-function plain(value) {
+export function plain(value) {
   if (value instanceof CID) return { $link: value.text };
   if (value instanceof Uint8Array) return { $bytes: value.length };
   if (typeof value === "bigint") return String(value);

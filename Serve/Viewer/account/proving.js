@@ -27,7 +27,7 @@ export async function prove(archive, account, history, tell) {
   };
   const say = () => tell({ ...state, verdict: verdictOf(state.levels, state.isDone) });
   const remains = (lost) => ({
-    records: repository.paths.length - lost.length, of: manifest.counts.records, months: lostMonths(repository, lost),
+    records: repository.paths.length - lost.length, of: manifest.isCAR ? repository.paths.length : manifest.counts.records, months: lostMonths(repository, lost),
   });
   if (repository.problems.length) state.remains = remains([]);
   judge();
@@ -37,6 +37,7 @@ export async function prove(archive, account, history, tell) {
   [state.levels.signed, state.levels["identity-proven"]] = await judgeSignature(archive, manifest, repository.commit, all);
   say();
   const lost = await repository.settle();
+  await archive.checkBlocks?.();
   found.lost = lost.length;
   if (repository.problems.length || lost.length) state.remains = remains(lost);
   judge();

@@ -94,7 +94,7 @@ export async function judgeSignature(archive, manifest, commit, history) {
   const found = named.findLast(({ snapshot }) => snapshot <= number) ?? named.find(({ snapshot }) => snapshot > number);
   if (found) return [judgeByDocument(found.document, commit), identity];
   return [finding(null, manifest.doubts.includes("unsigned") ? "no key of the account was known when it was backed up"
-    : "the archive does not say which key the account had"), identity];
+    : `${manifest.isCAR ? "a CAR" : "the archive"} does not say which key the account had`), identity];
 }
 
 /** Doubts that speak against nobody. */
@@ -179,6 +179,8 @@ export function damageOf(archive, repository, found) {
   const told = (sentences, further) => sentences.length > MAXIMUM_TOLD
     ? [...sentences.slice(0, MAXIMUM_TOLD), `${further}: ${sentences.length - MAXIMUM_TOLD}`] : sentences;
   const isWhole = problems.length === 0 && found.lost === 0;
+  // A CAR says nothing of itself: what it lacks it never had.
+  if (manifest.isCAR) manifest.complete = isWhole;
   const damage = [...archive.flaws, ...told(faults, "further problems of the tree")];
   if (manifest.complete && !isWhole) {
     damage.push(...new Set(problems));
@@ -188,9 +190,9 @@ export function damageOf(archive, repository, found) {
   if (commit && commit.sig.length !== 64) damage.push(signatureLength(commit));
   if (commit && (commit.did !== manifest.did || commit.rev !== manifest.rev)) damage.push("the manifest describes another commit than the CAR's");
   const hasRightBlobs = found.blobs === undefined || (found.unreadable ? found.blobs >= manifest.blobs.referenced : found.blobs === manifest.blobs.referenced);
-  const isRight = repository.paths.length === manifest.counts.records && isWhole === manifest.complete && hasRightBlobs;
+  const isRight = manifest.isCAR || repository.paths.length === manifest.counts.records && isWhole === manifest.complete && hasRightBlobs;
   if (!isRight && damage.length === 0) damage.push("the manifest's figures are not those of the repository");
-  if (isWhole && found.missing !== undefined && found.blobs - found.missing < manifest.blobs.held) {
+  if (isWhole && !manifest.isCAR && found.missing !== undefined && found.blobs - found.missing < manifest.blobs.held) {
     damage.push(`the manifest counts ${manifest.blobs.held} blobs, and only ${found.blobs - found.missing} are here`);
   }
   return damage.concat(found.damage ?? []);

@@ -49,6 +49,7 @@ export class Repository {
     if (number >= 0 && this.table.matches(number) !== false) return number;
     // It may have been written again, behind the one that the order names.
     const body = await this.archive.body(cid.bytes);
+    if (!body && number >= 0) this.archive.flaw(`the bytes stored for ${cid.text} do not hash to it`);
     if (!body) return -1;
     const content = new Uint8Array(cid.bytes.length + body.length);
     content.set(cid.bytes);

@@ -78,16 +78,18 @@ function ask(method, args) {
 // The beginning
 
 function welcome(error) {
-  const input = h("input", { type: "file", accept: ".zst,.car.zst", class: "hidden", "aria-label": "Archive", onchange: () => input.files[0] && open({ file: input.files[0] }) });
+  const chosen = ({ target }) => target.files.length && open({ files: [...target.files] });
+  const input = h("input", { type: "file", multiple: true, class: "hidden", tabindex: -1, "aria-label": "Archives", onchange: chosen });
+  const folder = h("input", { type: "file", webkitdirectory: true, class: "hidden", tabindex: -1, "aria-label": "Folder", onchange: chosen });
   const drop = h("div", { class: "drop" },
-    h("button", { type: "button", onclick: () => input.click() }, "Open an archive"), input,
-    h("p", { class: "soft" }, "or drop a file here that ends in .car.zst"));
+    h("button", { type: "button", onclick: () => input.click() }, "Open an archive"), input, folder,
+    h("p", { class: "soft" }, "or drop files here: archives (.car.zst), or a repository (.car) with its pictures. ",
+      h("button", { type: "button", class: "link", onclick: () => folder.click() }, "Open a folder")));
   for (const name of ["dragover", "dragleave", "drop"]) {
     drop.addEventListener(name, (event) => {
       event.preventDefault();
       drop.classList.toggle("over", name === "dragover");
-      const file = event.dataTransfer?.files[0];
-      if (name === "drop" && file) open({ file });
+      if (name === "drop") dropped(event.dataTransfer).then((files) => files.length && open({ files }));
     });
   }
   document.title = "carpack";
@@ -97,8 +99,26 @@ function welcome(error) {
     drop, error && h("p", { class: "warning", role: "alert" }, error)), busy);
 }
 
+/** The files that were dropped, those in folders, too. */
+async function dropped(transfer) {
+  const entries = [...transfer?.items ?? []].map((item) => item.webkitGetAsEntry?.());
+  const loose = [...transfer?.files ?? []];
+  const files = [];
+  const walk = async (entry) => {
+    if (files.length > 100_000) return;
+    if (entry.isFile) return files.push(await new Promise((resolve, reject) => entry.file(resolve, reject)));
+    const reader = entry.createReader();
+    for (let some; (some = await new Promise((resolve, reject) => reader.readEntries(resolve, reject))).length;) for (const one of some) await walk(one);
+  };
+  if (!entries.some((entry) => entry?.isDirectory)) return loose;
+  for (const entry of entries) if (entry) await walk(entry);
+  return files;
+}
+
 async function open(from) {
   fill(app, h("main", { class: "start" }, h("p", { class: "soft" }, "Opening the archive …"), from.url && h("p", { class: "small soft" }, from.url)), busy);
+  view = null;
+  fill(chooser);
   try {
     forgetAddresses();
     remembered.url = from.url;
@@ -110,10 +130,10 @@ async function open(from) {
     show(summary, { name, length }, from);
     await route();
     // Only now: of an archive with thousands of snapshots it takes a while.
-    ask("history").then((history) => accounts(history)).catch(() => {});
+    ask("accounts").then(accounts).catch(() => {});
   } catch (error) {
     view = null;
-    welcome(`This archive cannot be shown: ${error.message}`);
+    welcome(error.message.endsWith(".") || !error.message.includes(" ") ? error.message : `This archive cannot be shown: ${error.message}`);
   }
 }
 
@@ -136,24 +156,19 @@ const about = h("div", { class: "about soft small" });
 function show(summary, file = view?.file, from = view?.from) {
   const value = summary.profile?.value;
   const name = typeof value?.displayName === "string" && value.displayName.trim() ? value.displayName : summary.handle ?? summary.did;
-  view = { ask, summary, did: summary.did, handle: summary.handle, name, file, from, people: new Map(), accounts: new Set([summary.did]) };
+  view = { ask, summary, did: summary.did, handle: summary.handle, name, file, from, people: new Map(), accounts: view?.accounts ?? new Set([summary.did]) };
   document.title = `${name} · carpack`;
   fill(about, h("p", null, file.name, h("br"), size(file.length)), proof.mark(view), notices.map((text) => h("p", { class: "warning" }, text)),
     h("p", null, h("button", { type: "button", class: "small", onclick: () => { remembered.url = null; location.hash = ""; location.reload(); } }, "Another archive")));
   fill(app, h("div", { class: "frame" }, h("aside", { class: "side" }, chooser, nav, about), h("div", { class: "column" }, proof.banner(view), main)), busy);
 }
 
-/** Lets the reader choose among the accounts of an archive. */
-function accounts(history) {
-  const newest = new Map();
-  for (const one of history) {
-    const known = newest.get(one.did);
-    if (!known || (one.rev ?? "") > (known.rev ?? "")) newest.set(one.did, one);
-  }
-  view.accounts = new Set(newest.keys());
-  if (newest.size < 2) return;
+/** Lets the reader choose among the accounts of what was opened. */
+function accounts(all) {
+  view.accounts = new Set(all.map(({ did }) => did));
+  if (all.length < 2) return;
   fill(chooser, h("select", { "aria-label": "Account", onchange: ({ target }) => { location.hash = `#/snapshot/${target.value}`; } },
-    [...newest.values()].map((one) => h("option", { value: one.cid, selected: one.did === view.did }, one.handle ?? one.did))));
+    all.map((one) => h("option", { value: one.cid, selected: one.did === view.did }, one.handle ?? one.did))));
 }
 
 function links(current) {

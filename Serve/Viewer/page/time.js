@@ -21,7 +21,7 @@ export async function time(view) {
       const isShown = one.cid === view.summary.cid;
       return h("li", null,
         h("div", { class: "row" }, h("a", { class: "name", href: `#/snapshot/${one.cid}` }, moment(Date.parse(one.createdAt))), isShown ? h("span", { class: "soft small" }, "shown") : null),
-        h("div", { class: "soft small" }, `${counted(one.records, "record")}, ${counted(one.blobs, "blob")}`, one.missing ? `, ${number(one.missing)} missing` : "", one.doubts.length ? `, ${one.doubts.join(", ")}` : ""),
+        !one.isCAR && h("div", { class: "soft small" }, `${counted(one.records, "record")}, ${counted(one.blobs, "blob")}`, one.missing ? `, ${number(one.missing)} missing` : "", one.doubts.length ? `, ${one.doubts.join(", ")}` : ""),
         older && h("button", { type: "button", class: "small", onclick: async ({ target }) => {
           target.disabled = true;
           const found = await view.ask("changes", { older: older.cid, newer: one.cid });

@@ -56,7 +56,8 @@ class Page:
 
     def open(self, archive):
         self.tab.goto(f"file://{PAGE}")
-        self.tab.set_input_files("input[type=file]", str(archive))
+        files = archive if isinstance(archive, list) else [archive]
+        self.tab.set_input_files("input[type=file] >> nth=0", [str(one) for one in files])
         self.tab.wait_for_selector("aside nav a, [role=alert]", timeout=60_000)
         return self
 
@@ -278,6 +279,28 @@ def no_forged_archive_gets_the_green_mark_and_what_is_wrong_is_said_large(browse
             assert level in levels, levels
         page.expect_quiet()
         page.close()
+
+
+@test
+def cars_folders_and_several_files_open_and_others_get_a_sentence(browser, folder):
+    alice = ROOT / "Fixtures/alice"
+    page = Page(browser)
+    page.open([alice / "alice.car", *sorted((alice / "blobs").iterdir())])
+    page.tab.wait_for_selector("main img", timeout=30_000)
+    page.tab.wait_for_selector("[data-proof=mark]:has-text('signature not known')")
+    assert page.tab.locator(".proof.good").count() == 0
+    page.open([ROOT / "Fixtures/archives/one.car.zst", alice / "alice.car"])
+    page.tab.wait_for_selector("select[aria-label=Account]")
+    page.tab.select_option("select[aria-label=Account]", index=1)
+    page.tab.wait_for_selector("text=Beans, mostly.")
+    (folder / "letter.txt").write_text("Dear carpack")
+    page.open(folder / "letter.txt")
+    assert "There is no account in it" in page.tab.inner_text("[role=alert]")
+    (folder / "a.car.zst.age").write_text("age-encryption.org/v1\n")
+    page.open(folder / "a.car.zst.age")
+    assert "encrypted with age" in page.tab.inner_text("[role=alert]")
+    page.expect_quiet()
+    page.close()
 
 
 @test
