@@ -144,7 +144,7 @@ test-viewer: build run-page-tests ## test the page: its readers with node, and i
 run-page-tests: viewer
 	"$(TESTED_COMMAND)" view --page .build/viewer-of-command.html --force
 	cmp .build/viewer.html .build/viewer-of-command.html
-	@if command -v node >/dev/null; then node --test Serve/Viewer/tests/*.test.js; \
+	@if command -v node >/dev/null; then CARPACK_BIN="$(TESTED_COMMAND)" node --test Serve/Viewer/tests/*.test.js; \
 	  else echo 'the readers of the page were not tested: there is no node'; fi
 	$(BROWSER_PYTHON) Serve/Viewer/tests/browser.py "$(TESTED_COMMAND)"
 

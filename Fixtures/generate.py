@@ -385,5 +385,6 @@ def bob():
 # As `carpack extract` calls them.
 DID_DOCUMENT, PLC_LOG = "did-document.json", "plc-audit-log.json"
 
-alice()
-bob()
+if __name__ == "__main__":
+    alice()
+    bob()

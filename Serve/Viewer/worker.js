@@ -2,98 +2,173 @@
 // args}; each answer {id, result} or {id, error}. {progress} and {notice} come in between.
 
 import { Account } from "./account/account.js";
-import { changes, deletions } from "./account/deletions.js";
+import { changes, deletions, lastSeen } from "./account/deletions.js";
+import { prove } from "./account/proving.js";
 import { Archive } from "./archive/archive.js";
 import { decode } from "./archive/cbor.js";
 import { CID } from "./archive/cid.js";
+import { readPrivate } from "./archive/private.js";
 import { Repository } from "./archive/repository.js";
-import { FileSource, URLSource } from "./archive/source.js";
+import { openFiles } from "./archive/opening.js";
+import { FileSource, Replaced, URLSource } from "./archive/source.js";
 
 /** No larger blob is put into memory at once, in bytes. */
 const MAXIMUM_BLOB = 512 << 20;
-const state = { archive: null, history: [], accounts: new Map(), account: null, reasons: null, others: new Map() };
+/** `archives` are all that were opened, `account` the one that is shown, which knows its own; `others` those that were looked into. */
+const state = { archives: [], accounts: new Map(), account: null, reasons: null, others: new Map() };
 
 const tell = (message, transfer = []) => postMessage(message, transfer);
 
-/** Once the first posts are on the page, all records are compared with their CIDs, and what a search needs is made. */
-function settleLater(cid, account) {
+/** Once the first posts are on the page, the snapshot is checked, and what a search needs is made. */
+function proveLater(account) {
+  const { archive } = account.repository;
+  const isShown = () => state.account === account;
   setTimeout(async () => {
-    const lost = await account.repository.settle();
-    tell({ checked: { cid, lost } });
-    account.index();
+    if (!isShown()) return;
+    try {
+      account.proof ??= prove(archive, account, () => wholeHistory(archive), (found) => {
+        account.found = found;
+        if (isShown()) tell({ proof: found });
+      });
+      if (account.found) tell({ proof: account.found });
+      const proof = await account.proof;
+      if (isShown() && proof.isSmall && archive.source instanceof FileSource) await proof.compareBlobs();
+    } catch (error) {
+      if (!isShown()) return;
+      tell({ proof: { cid: account.repository.manifest.cid.text, failure: error?.message ?? String(error) }, isReplaced: error instanceof Replaced });
+    }
   }, 300);
 }
 
+/** All snapshots of an archive, the newest first. */
+function wholeHistory(archive = state.account.repository.archive) {
+  archive.whole ??= archive.history();
+  return archive.whole;
+}
+
+/** The newest snapshot of each account, and the archive that has it, over all archives that were opened. */
+async function newestOfAccounts() {
+  const newest = new Map();
+  for (const archive of state.archives) {
+    for (const manifest of await wholeHistory(archive)) {
+      const known = newest.get(manifest.did);
+      if (!known || (manifest.rev ?? "") > (known.manifest.rev ?? "")) newest.set(manifest.did, { manifest, archive });
+    }
+  }
+  return newest;
+}
+
+const progressOf = (what) => (done, total) => tell({ progress: { what, done, total } });
+
 const methods = {
-  /** Opens an archive, and its newest snapshot. */
-  async open({ file, url }) {
-    const source = file ? new FileSource(file) : await URLSource.open(url);
-    state.archive = await Archive.open(source, (text) => tell({ notice: text }));
-    state.accounts.clear();
-    const newest = await state.archive.newest();
+  /** Opens archives or CARs, and the newest snapshot of the first. */
+  async open({ files, url }) {
+    const notice = (text) => tell({ notice: text });
+    const archives = files ? await openFiles(files, notice, progressOf("reading pictures and videos")) : [await Archive.open(await URLSource.open(url), notice)];
+    for (const map of [state.accounts, state.others]) map.clear();
+    Object.assign(state, { archives, account: null });
+    const newest = await archives[0].newest();
     if (!newest) throw new Error("the archive has no snapshot yet");
-    state.history = [newest];
     const summary = await methods.select({ cid: newest.cid.text });
-    return { name: source.name, size: source.size, summary };
+    const { name } = archives[0].source;
+    return { name: archives.length > 1 ? `${name} and ${archives.length - 1} more` : name, size: archives.reduce((sum, { source }) => sum + source.size, 0), summary };
   },
 
-  /** All snapshots, the newest first. */
+  /** The accounts of all archives: the newest snapshot of each. */
+  async accounts() {
+    return [...(await newestOfAccounts()).values()].map(({ manifest: { cid, did, handle } }) => ({ cid: cid.text, did, handle: handle ?? null }));
+  },
+
+  /** All snapshots of the archive, the newest first. */
   async history() {
-    if (!state.whole) {
-      state.whole = true;
-      state.history = await state.archive.history();
-    }
-    return state.history.map((manifest) => ({
+    return (await wholeHistory()).map((manifest) => ({
       cid: manifest.cid.text, did: manifest.did, handle: manifest.handle ?? null, rev: manifest.rev ?? null,
       createdAt: manifest.createdAt, records: manifest.counts.records, blobs: manifest.blobs.referenced,
-      missing: manifest.blobs.missing, doubts: manifest.doubts, complete: manifest.complete,
+      missing: manifest.blobs.missing, doubts: manifest.doubts, complete: manifest.complete, isCAR: Boolean(manifest.isCAR),
     }));
   },
 
   /** Shows the account as a snapshot has it. */
   async select({ cid }) {
-    const known = state.history.find((one) => one.cid.text === cid) ?? await state.archive.manifest(CID.parse(cid));
     if (!state.accounts.has(cid)) {
-      const repository = await Repository.read(state.archive, known, (done, total) => tell({ progress: { what: "reading records", done, total } }));
+      const { archive, manifest } = await find(cid);
+      const repository = await Repository.read(archive, manifest, progressOf("reading records"));
       // A few are kept, for going back and forth.
       if (state.accounts.size >= 3) state.accounts.delete(state.accounts.keys().next().value);
       state.accounts.set(cid, new Account(repository));
     }
     state.account = state.accounts.get(cid);
-    settleLater(cid, state.account);
+    proveLater(state.account);
     state.reasons = null;
     const { repository, collections, did } = state.account;
+    const known = repository.manifest;
     return {
       cid, did, handle: known.handle ?? null, pds: known.pds ?? null, rev: known.rev ?? null, createdAt: known.createdAt,
-      commit: known.commit.text, doubts: known.doubts, problems: repository.problems, blobs: known.blobs,
-      records: repository.paths.length, profile: state.account.profile(),
+      commit: known.commit.text, doubts: known.doubts, blobs: known.blobs, hasPrivate: known.private instanceof CID,
+      proof: state.account.found ?? null,
+      records: repository.paths.length, profile: state.account.profile(), first: state.account.first(),
       collections: [...collections].map(([name, [start, end]]) => ({ name, count: end - start })),
     };
   },
 
   count: ({ kind }) => state.account.list(kind).length,
-  page: ({ kind, start, count }) => state.account.list(kind).slice(start, start + count).map((i) => state.account.record(i)),
-  months: ({ kind }) => state.account.months(kind === "media" ? state.account.media().map(({ post }) => post) : state.account.list(kind)),
-  countMedia: () => state.account.media().length,
-  media: ({ start, count }) => state.account.media().slice(start, start + count).map(({ post, part }) => ({ ...state.account.record(post), part })),
+  page: ({ kind, start, count }) => state.account.page(state.account.list(kind), start, count),
+  months: async ({ kind }) => state.account.months(kind === "media" ? (await state.account.media()).map(({ post }) => post) : state.account.list(kind)),
+  countMedia: async () => (await state.account.media()).length,
+  media: async ({ start, count }) => (await state.account.media()).slice(start, start + count).map(({ post, part }) => ({ ...state.account.record(post), part })),
   /** A record of the account that is shown, or of another one in the archive; null if there is none. */
   async record({ path, did }) {
     if (!did || did === state.account.did) return state.account.at(path);
-    await methods.history();
-    const manifest = state.history.find((one) => one.did === did);
-    if (!manifest) return null;
-    const known = state.others.get(did) ?? Repository.read(state.archive, manifest).then((repository) => new Account(repository));
+    const found = (await newestOfAccounts()).get(did);
+    if (!found) return null;
+    const known = state.others.get(did) ?? Repository.read(found.archive, found.manifest).then((repository) => new Account(repository));
     state.others.set(did, known);
-    const record = (await known).at(path);
-    return record && { ...record, name: manifest.handle ?? did };
+    return (await known).at(path);
   },
+  /** A record as another snapshot has it; without one, as the last snapshot had it before it was deleted. */
+  async recordIn({ path, cid }) {
+    const { account } = state;
+    const { archive } = account.repository;
+    if (cid) {
+      const manifest = await archive.manifest(CID.parse(cid));
+      const record = new Account(await Repository.read(archive, manifest)).at(path);
+      return record && { ...record, asOf: manifest.createdAt };
+    }
+    const all = (await wholeHistory()).filter((one) => one.did === account.did);
+    const shown = all.findIndex((one) => one.cid.text === account.repository.manifest.cid.text);
+    const found = await lastSeen(archive, all.slice(shown + 1), path, progressOf("looking through older snapshots"));
+    if (!found) return null;
+    const record = new Account(found.repository).record(found.i);
+    return { ...record, lastSeen: found.lastSeen, missingSince: found.missingSince ?? account.repository.manifest.createdAt };
+  },
+
+  /** What is known of accounts: by the other accounts of the archive, and by who was mentioned. */
+  async people({ dids }) {
+    await state.account.index();
+    const all = await newestOfAccounts();
+    return dids.map((did) => {
+      const known = state.account.person(did);
+      return { ...known, handle: known.handle ?? all.get(did)?.manifest.handle ?? null };
+    });
+  },
+
+  privateData: () => readPrivate(state.account.repository.archive, state.account.repository.manifest),
+  languages: () => state.account.languages(),
+  members: ({ uri }) => state.account.members(uri),
+
   thread: ({ path }) => state.account.thread(path),
   statistics: () => state.account.statistics(),
 
-  search({ query }) {
-    const found = state.account.search(query);
+  async search({ query }) {
+    const found = await state.account.search(query);
     state.account.lists.set("search", found);
     return found.length;
+  },
+
+  /** Compares every blob with its CID. */
+  async compareBlobs() {
+    const proof = await state.account.proof;
+    await proof?.compareBlobs(progressOf("checking pictures and videos"));
   },
 
   /** A blob's bytes, or why it is not here. */
@@ -104,24 +179,42 @@ const methods = {
     } catch {
       return { reason: "its CID does not hold" };
     }
-    const bytes = await state.archive.body(parsed.bytes, MAXIMUM_BLOB);
+    const bytes = await bodyOf(parsed);
     return bytes ? { bytes: bytes.slice() } : { reason: await reason(cid) };
   },
 
   async deletions() {
-    await methods.history();
     const { account } = state;
+    const all = await wholeHistory();
     const shown = account.repository.manifest.cid.text;
-    const older = state.history.slice(state.history.findIndex((one) => one.cid.text === shown) + 1).filter((one) => one.did === account.did);
-    const found = await deletions(state.archive, account, older, (done, total) => tell({ progress: { what: "reading snapshots", done, total } }));
-    return found.map((item) => ({ ...item, value: JSON.parse(JSON.stringify(item.value, (_, value) =>
-      typeof value === "bigint" ? String(value) : value instanceof Uint8Array ? { $bytes: value.length } : value)) }));
+    const older = all.slice(all.findIndex((one) => one.cid.text === shown) + 1).filter((one) => one.did === account.did);
+    return deletions(account, older, progressOf("reading snapshots"));
   },
 
   async changes({ older, newer }) {
-    return changes(state.archive, await state.archive.manifest(CID.parse(older)), await state.archive.manifest(CID.parse(newer)));
+    const { archive } = state.account.repository;
+    return changes(archive, await archive.manifest(CID.parse(older)), await archive.manifest(CID.parse(newer)));
   },
 };
+
+/** The snapshot with a CID, and the archive that has it. */
+async function find(cid) {
+  for (const archive of state.archives) {
+    const manifest = await archive.manifest(CID.parse(cid)).catch((error) => { if (error instanceof Replaced) throw error; });
+    if (manifest) return { archive, manifest };
+  }
+  throw new Error(`the snapshot ${cid} is damaged or lost`);
+}
+
+/** A blob's bytes: of the archive that is shown, or else of another that was opened. */
+async function bodyOf(cid) {
+  const own = state.account.repository.archive;
+  for (const archive of [own, ...state.archives.filter((one) => one !== own)]) {
+    const bytes = await archive.body(cid.bytes, MAXIMUM_BLOB);
+    if (bytes) return bytes;
+  }
+  return null;
+}
 
 const REASONS = {
   "not-provided": "it was not among the files that were packed", mismatch: "something else was sent for it",
@@ -134,15 +227,16 @@ const REASONS = {
 async function reason(cid) {
   if (!state.reasons) {
     state.reasons = new Map();
-    for (const page of state.account.repository.manifest.missing) {
-      const body = page instanceof CID ? await state.archive.body(page.bytes, 1 << 20) : null;
+    const { archive, manifest } = state.account.repository;
+    for (const page of manifest.missing) {
+      const body = page instanceof CID ? await archive.body(page.bytes, 1 << 20) : null;
       const entries = body ? decode(body) : [];
       for (const entry of Array.isArray(entries) ? entries : []) {
         if (entry?.cid instanceof CID) state.reasons.set(entry.cid.text, REASONS[entry.reason] ?? String(entry.reason));
       }
     }
   }
-  return state.reasons.get(cid) ?? "it was not among the files that were packed, or it is damaged";
+  return state.reasons.get(cid) ?? `it was not among the files that were ${state.account.repository.manifest.isCAR ? "opened" : "packed"}, or it is damaged`;
 }
 
 onmessage = async ({ data: { id, method, args } }) => {
@@ -150,6 +244,6 @@ onmessage = async ({ data: { id, method, args } }) => {
     const result = await methods[method](args ?? {});
     tell({ id, result }, result?.bytes ? [result.bytes.buffer] : []);
   } catch (error) {
-    tell({ id, error: error?.message ?? String(error) });
+    tell({ id, error: error?.message ?? String(error), isReplaced: error instanceof Replaced });
   }
 };

@@ -1,11 +1,16 @@
 // What an account's records are to a reader: posts, replies, media, and the rest, in the order of their times.
 
 import { CID } from "../archive/cid.js";
-import { blobOf, embedsOf } from "./shape.js";
+import { fold, parseQuery } from "./fold.js";
+import { blobOf, blocksOf, eachBlob, embedsOf, mentionsOf } from "./shape.js";
 
 const POST = "app.bsky.feed.post";
 const REPLY = [...new TextEncoder().encode("reply")];
 const DIGITS = "234567abcdefghijklmnopqrstuvwxyz";
+/** How many posts of a thread are shown at most. */
+const MAXIMUM_THREAD = 1000;
+/** How many records are indexed before others may ask. */
+const AT_ONCE = 4000;
 /** What a post is, as bits. */
 export const IS = { reply: 1, image: 2, video: 4, quote: 8, link: 16 };
 
@@ -37,7 +42,8 @@ export function timeOf(value, rkey) {
 export function textOf(value) {
   const parts = [];
   const take = (text) => { if (typeof text === "string" && text) parts.push(text); };
-  for (const name of ["text", "displayName", "description", "name", "title", "content"]) take(value?.[name]);
+  for (const name of ["text", "displayName", "description", "name", "title", "content", "textContent"]) take(value?.[name]);
+  if (Array.isArray(value?.pages)) for (const { text } of blocksOf(value)) take(text);
   const { images, video, link } = embedsOf(value);
   for (const image of images) take(image?.alt);
   take(video?.alt);
@@ -80,36 +86,47 @@ export class Account {
     return this.at("app.bsky.actor.profile/self");
   }
 
-  /** What each post is, and its text; made once, for all that ask about it. */
+  /** What each record is, its text, and which blobs are referred to; made once, in steps between which others may ask. */
   index() {
-    if (this.flags) return;
+    return this.indexed ??= this.makeIndex();
+  }
+
+  async makeIndex() {
     const { paths } = this.repository;
     this.flags = new Uint8Array(paths.length);
     this.times = new Float64Array(paths.length);
     this.texts = new Array(paths.length);
     this.replies = new Map();
+    /** Each blob by its CID: the first record that refers to it, its type, its size. */
+    this.blobs = new Map();
+    this.unreadable = 0;
+    this.handles = new Map();
+    this.langs = new Map();
     for (let i = 0; i < paths.length; i++) {
+      if (i % AT_ONCE === AT_ONCE - 1) await new Promise((resolve) => setTimeout(resolve));
       const [collection, rkey] = split(paths[i]);
       const value = this.repository.value(i);
+      if (value === null && this.repository.cid(i)) this.unreadable++;
+      eachBlob(value, (blob) => { if (!this.blobs.has(blob.cid)) this.blobs.set(blob.cid, { ...blob, path: paths[i] }); });
       this.times[i] = timeOf(value, rkey);
-      this.texts[i] = value ? textOf(value).toLowerCase() : "";
+      this.texts[i] = value ? fold(textOf(value)) : "";
       if (collection !== POST || !value) continue;
       const { images, video, quote, link } = embedsOf(value);
       this.flags[i] = (value.reply ? IS.reply : 0) | (images.length ? IS.image : 0) | (video ? IS.video : 0)
         | (quote ? IS.quote : 0) | (link ? IS.link : 0);
-      const parent = value.reply?.parent?.uri;
-      if (typeof parent === "string" && parent.startsWith(`at://${this.did}/`)) {
-        const key = parent.slice(6 + this.did.length);
-        if (!this.replies.has(key)) this.replies.set(key, []);
-        this.replies.get(key).push(i);
-      }
+      for (const lang of Array.isArray(value.langs) ? value.langs.slice(0, 3) : []) this.langs.set(lang, (this.langs.get(lang) ?? 0) + 1);
+      for (const [did, handle] of mentionsOf(value)) this.handles.set(did, handle);
+      const parent = this.ownPath(value.reply?.parent?.uri);
+      if (!parent) continue;
+      if (!this.replies.has(parent)) this.replies.set(parent, []);
+      this.replies.get(parent).push(i);
     }
   }
 
   /** Each picture and video of posts, the newest first: {post, part}, where `part` counts the pictures of a post from 0. */
-  media() {
+  async media() {
     if (this.pictures) return this.pictures;
-    this.index();
+    await this.index();
     this.pictures = [];
     for (const post of this.list("app.bsky.feed.post")) {
       if (!(this.flags[post] & (IS.image | IS.video))) continue;
@@ -134,6 +151,18 @@ export class Account {
     return found;
   }
 
+  /** Records of a list as a page shows them; `month` is set on the first of each month. */
+  page(places, start, count) {
+    const month = (place) => {
+      const time = place === undefined ? NaN : tidTime(split(this.repository.paths[place])[1]);
+      return Number.isNaN(time) ? null : new Date(time).toISOString().slice(0, 7);
+    };
+    return places.slice(start, start + count).map((place, i) => {
+      const own = month(place);
+      return { ...this.record(place), month: own !== month(places[start + i - 1]) ? own : null };
+    });
+  }
+
   /** Where each month begins in a list, the newest first: {month, at}, by what the keys of the records say. */
   months(places) {
     const found = [];
@@ -149,16 +178,16 @@ export class Account {
     return found;
   }
 
-  /** The posts above a post and the replies below it, as far as they are here. */
-  thread(path) {
-    this.index();
+  /** The posts above a post, and all own replies below it, each behind what it answers: {post, depth}. */
+  async thread(path) {
+    await this.index();
     const above = [];
     const seen = new Set([path]);
     for (let post = this.at(path); post;) {
       const uri = post.value?.reply?.parent?.uri;
       if (typeof uri !== "string") break;
-      const prefix = `at://${this.did}/`;
-      post = uri.startsWith(prefix) && !seen.has(uri.slice(prefix.length)) ? this.at(uri.slice(prefix.length)) : null;
+      const own = this.ownPath(uri);
+      post = own && !seen.has(own) ? this.at(own) : null;
       if (!post) {
         above.unshift({ uri });
         break;
@@ -166,28 +195,58 @@ export class Account {
       seen.add(post.path);
       above.unshift(post);
     }
-    const below = (this.replies.get(path) ?? []).map((i) => this.record(i));
+    const below = [];
+    const open = [{ path, depth: 0 }];
+    while (open.length && below.length < MAXIMUM_THREAD) {
+      const { path: parent, depth } = open.pop();
+      if (depth > 0) below.push({ depth, post: this.at(parent) });
+      const replies = (this.replies.get(parent) ?? []).map((i) => this.repository.paths[i]).filter((one) => !seen.has(one));
+      for (const one of replies.toReversed()) {
+        seen.add(one);
+        open.push({ path: one, depth: depth + 1 });
+      }
+    }
     return { above, post: this.at(path), below };
   }
 
-  /** Records in which all words are, the newest first; words may be from:, has:, lang:, since:, until:, in:. */
-  search(query) {
-    this.index();
-    const { paths } = this.repository;
-    const words = [];
-    const tests = [];
-    for (const word of query.toLowerCase().match(/"[^"]*"|\S+/g) ?? []) {
-      const [, name, value] = /^(has|lang|since|until|in|from):(\S+)$/.exec(word) ?? [];
-      const flag = IS[value];
-      const time = Date.parse(value);
-      if (name === "has" && flag) tests.push((i) => this.flags[i] & flag);
-      else if (name === "since" && time) tests.push((i) => this.times[i] >= time);
-      else if (name === "until" && time) tests.push((i) => this.times[i] < time + (value.length === 10 ? 864e5 : 0));
-      else if (name === "in") tests.push((i) => split(paths[i])[0].toLowerCase().includes(value));
-      else if (name === "lang") tests.push((i) => this.repository.value(i)?.langs?.includes?.(value));
-      else if (name === "from") tests.push(() => value === this.did || value === String(this.repository.manifest.handle).toLowerCase());
-      else words.push(word.replaceAll("\"", ""));
+  /** The path of an own record by its address; null for other addresses. */
+  ownPath(uri) {
+    const prefix = `at://${this.did}/`;
+    return typeof uri === "string" && uri.startsWith(prefix) ? uri.slice(prefix.length) : null;
+  }
+
+  /** The members of an own list, by the list's address: their DIDs, each with the record that names it. */
+  members(uri) {
+    const [start, end] = this.collections.get("app.bsky.graph.listitem") ?? [0, 0];
+    const found = [];
+    for (let i = start; i < end; i++) {
+      const value = this.repository.value(i);
+      if (value?.list === uri && typeof value.subject === "string") found.push({ did: value.subject, path: this.repository.paths[i] });
     }
+    return found;
+  }
+
+  /** What is known of an account by its DID: {did, handle}; the handle is the one that an own post mentioned it by. */
+  person(did) {
+    return { did, handle: did === this.did ? this.repository.manifest.handle ?? null : this.handles?.get(did) ?? null };
+  }
+
+  /** The first own post, by the keys; null without posts. */
+  first() {
+    const [start, end] = this.collections.get(POST) ?? [0, 0];
+    for (let i = start; i < end; i++) {
+      const record = this.record(i);
+      if (record.value && !Number.isNaN(record.time)) return record;
+    }
+    return null;
+  }
+
+  /** Records in which all words are, the newest first; filters are has:, lang:, since:, until:, in:, from:, to:. */
+  async search(query) {
+    await this.index();
+    const { paths } = this.repository;
+    const { words, filters } = parseQuery(query);
+    const tests = filters.map(({ name, value }) => this.filter(name, value)).filter(Boolean);
     const found = [];
     for (let i = paths.length - 1; i >= 0; i--) {
       if (words.every((word) => this.texts[i].includes(word)) && tests.every((test) => test(i))
@@ -196,9 +255,43 @@ export class Account {
     return found.sort((left, right) => (this.times[right] || 0) - (this.times[left] || 0));
   }
 
+  /** What a filter asks of a record; null for one that says nothing. */
+  filter(name, value) {
+    const { repository } = this;
+    const time = Date.parse(value);
+    const low = value.toLowerCase();
+    const subjectOf = (i) => {
+      const record = repository.value(i);
+      const uri = record?.reply?.parent?.uri ?? record?.subject?.uri ?? record?.subject;
+      return typeof uri === "string" ? uri.replace("at://", "").split("/")[0] : null;
+    };
+    switch (name) {
+      case "has": return IS[low] ? (i) => this.flags[i] & IS[low] : null;
+      case "since": return time ? (i) => this.times[i] >= time : null;
+      case "until": return time ? (i) => this.times[i] < time + (value.length === 10 ? 864e5 : 0) : null;
+      case "in": return (i) => split(repository.paths[i])[0].toLowerCase().includes(low);
+      case "lang": return (i) => repository.value(i)?.langs?.includes?.(value);
+      case "from": return () => low === this.did || low.replace("@", "") === String(repository.manifest.handle).toLowerCase();
+      case "to": {
+        const handle = low.replace("@", "");
+        return (i) => {
+          const did = subjectOf(i);
+          return did !== null && (did === low || this.person(did).handle?.toLowerCase() === handle);
+        };
+      }
+      default: return null;
+    }
+  }
+
+  /** The languages of posts, the most used first. */
+  async languages() {
+    await this.index();
+    return [...this.langs].sort(([, left], [, right]) => right - left).map(([lang]) => lang).slice(0, 40);
+  }
+
   /** Counts for the statistics: posts by month and by day, media by kind, collections by size. */
-  statistics() {
-    this.index();
+  async statistics() {
+    await this.index();
     const months = {};
     const days = {};
     const types = {};
@@ -236,13 +329,14 @@ export class Account {
   }
 }
 
-function split(path) {
+/** The collection and the key of a path. */
+export function split(path) {
   const slash = path.indexOf("/");
   return slash < 0 ? ["", path] : [path.slice(0, slash), path.slice(slash + 1)];
 }
 
 /** The same value as what can be handed to the page: links as {$link}, bytes as {$bytes}, large integers as text. */
-function plain(value) {
+export function plain(value) {
   if (value instanceof CID) return { $link: value.text };
   if (value instanceof Uint8Array) return { $bytes: value.length };
   if (typeof value === "bigint") return String(value);

@@ -2,13 +2,14 @@
 
 import { BlockTable } from "../archive/blocks.js";
 import { Repository } from "../archive/repository.js";
-import { timeOf } from "./account.js";
+import { plain, timeOf } from "./account.js";
 
 /**
  * Everything that older snapshots have and `newest` has not, the last deleted first: the record as it was, the last
  * snapshot that has it, and the first that does not.
  */
-export async function deletions(archive, newest, snapshots, progress = () => {}) {
+export async function deletions(newest, snapshots, progress = () => {}) {
+  const { archive } = newest.repository;
   const table = new BlockTable();
   const seen = new Set();
   const found = [];
@@ -22,7 +23,7 @@ export async function deletions(archive, newest, snapshots, progress = () => {})
       if (newest.repository.indexOf(path) >= 0 || seen.has(path)) continue;
       seen.add(path);
       found.push({
-        path, cid: repository.cid(i), value: repository.value(i), lastSeen: manifest.createdAt,
+        path, cid: repository.cid(i), value: plain(repository.value(i)), lastSeen: manifest.createdAt,
         snapshot: manifest.cid.text, missingSince: later.manifest.createdAt,
         time: timeOf(repository.value(i), path.slice(path.indexOf("/") + 1)),
       });
@@ -30,6 +31,20 @@ export async function deletions(archive, newest, snapshots, progress = () => {})
     later = repository;
   }
   return found;
+}
+
+/** A record that the shown snapshot has not, as the last older snapshot had it; null if none did. */
+export async function lastSeen(archive, snapshots, path, progress = () => {}) {
+  const table = new BlockTable();
+  let missingSince = null;
+  for (const [number, manifest] of snapshots.entries()) {
+    progress(number, snapshots.length);
+    const repository = await Repository.read(archive, manifest, () => {}, table);
+    const i = repository.indexOf(path);
+    if (i >= 0) return { repository, i, lastSeen: manifest.createdAt, missingSince, snapshot: manifest.cid.text };
+    missingSince = manifest.createdAt;
+  }
+  return null;
 }
 
 /** How two snapshots differ: paths that were added, changed or deleted. */

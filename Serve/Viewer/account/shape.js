@@ -7,6 +7,14 @@ export function blobOf(ref) {
   return null;
 }
 
+/** Calls `take` with each blob that a value refers to, wherever the reference stands. */
+export function eachBlob(value, take, depth = 0) {
+  if (value === null || typeof value !== "object" || value instanceof Uint8Array || depth > 300) return;
+  const blob = blobOf(value);
+  if (blob) take(blob);
+  for (const item of Object.values(value)) eachBlob(item, take, depth + 1);
+}
+
 /** The images, the video, the quote and the link of a post. */
 export function embedsOf(value) {
   const found = { images: [], video: null, quote: null, link: null };
@@ -23,5 +31,46 @@ export function embedsOf(value) {
     }
   };
   take(value?.embed);
+  return found;
+}
+
+const [utf8, text] = [new TextEncoder(), new TextDecoder()];
+
+/** The accounts that a post mentions, each with the handle that it is called by: [DID, handle]. */
+export function mentionsOf(value) {
+  if (!Array.isArray(value?.facets) || typeof value.text !== "string") return [];
+  const found = [];
+  let bytes = null;
+  for (const facet of value.facets) {
+    const feature = Array.isArray(facet?.features) ? facet.features.find((one) => one?.$type === "app.bsky.richtext.facet#mention") : null;
+    if (typeof feature?.did !== "string") continue;
+    bytes ??= utf8.encode(value.text);
+    const name = text.decode(bytes.subarray(facet.index?.byteStart, facet.index?.byteEnd));
+    if (/^@[a-z0-9-]+(\.[a-z0-9-]+)+$/i.test(name)) found.push([feature.did, name.slice(1)]);
+  }
+  return found;
+}
+
+/** The blocks of a pub.leaflet document, in their order: {kind, text, level, image, alt, uri}. */
+export function blocksOf(value) {
+  const found = [];
+  const take = (block, kind) => {
+    const type = String(block?.$type ?? "").split(".").at(-1);
+    const item = { kind: kind ?? type, text: typeof block?.plaintext === "string" ? block.plaintext : "", level: block?.level, image: blobOf(block?.image), alt: String(block?.alt ?? ""), uri: block?.src ?? block?.url };
+    if (type === "website") item.text = String(block.title ?? block.src ?? "");
+    if (item.text || item.image || typeof item.uri === "string") found.push(item);
+  };
+  const items = (list, depth) => {
+    for (const one of Array.isArray(list) ? list : []) {
+      take(one?.content, "item");
+      if (depth < 20) items(one?.children, depth + 1);
+    }
+  };
+  for (const page of Array.isArray(value?.pages) ? value.pages : []) {
+    for (const one of Array.isArray(page?.blocks) ? page.blocks : []) {
+      if (Array.isArray(one?.block?.children)) items(one.block.children, 0);
+      else take(one?.block);
+    }
+  }
   return found;
 }

@@ -6,7 +6,7 @@ import { isSkippable, isSound, Segment } from "./segment.js";
 import { hasDigest, sha256 } from "./sha256.js";
 import { decompressNatively } from "./native.js";
 import { readExactly } from "./source.js";
-import { decompress } from "./zstd.js";
+import { decompressPart } from "./zstd.js";
 
 const MAXIMUM_FOOTER = 528;
 const MAXIMUM_MANIFEST = 4 << 20;
@@ -26,7 +26,7 @@ export class Archive {
   /** Opens an archive by its footer; `notice` is told what a person should know. */
   static async open(source, notice = () => {}) {
     const archive = new Archive();
-    Object.assign(archive, { source, notice, segments: [], manifests: new Map() });
+    Object.assign(archive, { source, notice, segments: [], manifests: new Map(), flaws: new Set() });
     archive.footer = await findFooter(source, notice);
     await archive.readIndex();
     return archive;
@@ -101,13 +101,23 @@ export class Archive {
     }
   }
 
-  /** The content of a frame; null for one that is damaged. */
+  /** The content of a frame, of which a part is wrong if it is damaged; null for what is no frame. */
   async content(stored) {
     try {
-      return await decompressNatively(stored) ?? decompress(stored);
+      const whole = await decompressNatively(stored);
+      if (whole) return whole;
+      const { content, error } = decompressPart(stored);
+      if (error) this.flaw("part of the archive is damaged");
+      return content;
     } catch {
+      this.flaw("part of the archive is damaged");
       return null;
     }
+  }
+
+  /** Notes what is damaged of the file. Around what is damaged, a repaired file has been written again. */
+  flaw(what) {
+    if (!this.footer.isRepaired) this.flaws.add(what);
   }
 
   range(frame) {
@@ -137,11 +147,9 @@ export class Archive {
         large.set(frame, content);
         return;
       }
-      try {
-        table.addPack(content);
-      } catch {
-        this.notice("part of the archive is damaged");
-      }
+      if (table.addPack(content)) return;
+      this.flaw("part of the archive is damaged");
+      table.addDamaged(content);
     });
     for (const [frame, content] of large) {
       if (this.firsts[frame - 1] === this.firsts[frame]) continue;
@@ -164,7 +172,16 @@ export class Archive {
   async bodyIn(frame, ordinal, cid, limit) {
     const { start, end } = this.range(frame);
     const content = await this.content(await readExactly(this.source, start, end));
-    if (!content) return null;
+    try {
+      return content && await this.section(content, frame, ordinal, cid, limit);
+    } catch (error) {
+      if (!(error instanceof Malformed)) throw error;
+      return null;
+    }
+  }
+
+  /** The body of the section with an ordinal in a frame's content; null if that is another one, or longer than `limit`. */
+  async section(content, frame, ordinal, cid, limit) {
     let at = 0;
     for (let i = this.firsts[frame]; i < ordinal; i++) {
       const [length, next] = varint(content, at);
@@ -235,7 +252,8 @@ export class Archive {
         manifest = manifest.prev instanceof CID ? await this.manifest(manifest.prev) : null;
       }
     } catch (error) {
-      this.notice(error.message);
+      if (!(error instanceof Malformed)) throw error;
+      this.flaws.add(error.message);
     }
     return found;
   }
@@ -288,7 +306,7 @@ async function findFooter(source, notice) {
       if (bytes[at] !== 0x5c || !isSkippable(bytes, at, 2)) continue;
       const footer = readFooter(bytes, at, start + at);
       if (footer) {
-        notice("the archive has an unfinished write at its end; what was committed before is shown");
+        notice("the end of the archive is an unfinished write, or damaged; what was committed before is shown");
         return footer;
       }
     }
@@ -315,7 +333,7 @@ function readFooter(bytes, at, offset) {
   }
   const digest = frame.slice(96, 128);
   return {
-    length, offset, segments, isPacked: (features & 4n) !== 0n, generation: number(48), sections: number(64),
+    length, offset, segments, isPacked: (features & 4n) !== 0n, isRepaired: (features & 1n) !== 0n, generation: number(48), sections: number(64),
     digest: digest.some((byte) => byte !== 0) ? digest : null,
   };
 }

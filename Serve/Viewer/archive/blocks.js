@@ -32,24 +32,62 @@ export class BlockTable {
     return number;
   }
 
-  /** Adds the sections of a pack's content; answers how many there are. */
+  /** Adds the sections of a pack's content; false if they do not fill it, as those of a damaged one. */
   addPack(content) {
-    let count = 0;
-    for (let at = 0; at < content.length; count++) {
-      // Nearly all sections have a length of one or two bytes, and a CID of the common form.
-      let [length, start] = [content[at], at + 1];
-      if (length > 127) {
-        if (content[start] > 0 && content[start] < 128) length = length - 128 + content[start++] * 128;
-        else [length, start] = varint(content, at);
-      }
-      const end = start + length;
-      const isCommon = content[start] === 1 && content[start + 1] < 128 && content[start + 2] === 0x12 && content[start + 3] === 0x20;
-      const body = isCommon ? start + 36 : cidAt(content, start).end;
-      if (end > content.length || body > end) throw new Error("a section does not hold");
-      this.add(content, start, body, end);
-      at = end;
+    let at = 0;
+    while (at < content.length) {
+      const next = this.addSection(content, at);
+      if (next < 0) return false;
+      at = next;
     }
-    return count;
+    return true;
+  }
+
+  /** Adds the section that begins at `at`; answers where it ends, -1 if there is none. */
+  addSection(content, at) {
+    // Nearly all sections have a length of one or two bytes, and a CID of the common form.
+    let [length, start] = [content[at], at + 1];
+    if (length > 127) {
+      if (content[start] > 0 && content[start] < 128) length = length - 128 + content[start++] * 128;
+      else [length, start] = this.lengthAt(content, at);
+    }
+    const end = start + length;
+    const isCommon = content[start] === 1 && content[start + 1] < 128 && content[start + 2] === 0x12 && content[start + 3] === 0x20;
+    const body = isCommon ? start + 36 : this.cidEnd(content, start);
+    if (!(end <= content.length && body <= end)) return -1;
+    this.add(content, start, body, end);
+    return end;
+  }
+
+  lengthAt(content, at) {
+    try {
+      return varint(content, at);
+    } catch {
+      return [NaN, at];
+    }
+  }
+
+  cidEnd(content, at) {
+    try {
+      return cidAt(content, at).end;
+    } catch {
+      return NaN;
+    }
+  }
+
+  /** Adds the sections of a damaged pack's content that hash to their CIDs, wherever they begin. */
+  addDamaged(content) {
+    for (let at = 0; at + 36 <= content.length; at++) {
+      if (content[at] !== 1 || (content[at + 1] !== 0x71 && content[at + 1] !== 0x55) || content[at + 2] !== 0x12 || content[at + 3] !== 0x20) continue;
+      for (const width of [1, 2, 3]) {
+        const [length, start] = at >= width ? this.lengthAt(content, at - width) : [NaN, at];
+        const end = at + length;
+        if (start !== at || !(length >= 36 && end <= content.length) || !hasDigest(content, at + 36, end, content, at + 4)) continue;
+        this.add(content, at, at + 36, end);
+        at = end - 1;
+        break;
+      }
+    }
   }
 
   /** The number of the block with a CID, which may stand among other bytes; -1 if it is not there. */

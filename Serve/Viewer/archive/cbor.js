@@ -31,6 +31,39 @@ export function hasKey(bytes, start, end, name) {
   return false;
 }
 
+/**
+ * The bytes of a map without one of its entries, the others as they stand: what a signature in that entry is over. Throws
+ * `Malformed` for a map whose keys are not in DAG-CBOR's order, or not each once.
+ */
+export function without(bytes, name) {
+  const reader = new Reader(bytes, 0, bytes.length);
+  const head = bytes[reader.at++];
+  const count = reader.number(head & 31);
+  if (head >> 5 !== 5 || count > 23) throw new Malformed("a value is not a small map");
+  const parts = [Uint8Array.of(0xa0 | count)];
+  let before = null;
+  for (let left = count; left > 0; left--) {
+    const from = reader.at;
+    const key = reader.value(0);
+    if (typeof key !== "string") throw new Malformed("a key is no text");
+    if (before !== null && (key.length < before.length || key.length === before.length && key <= before)) {
+      throw new Malformed("the keys of a map are not in order");
+    }
+    before = key;
+    reader.skipValue();
+    if (key === name) parts[0][0]--;
+    else parts.push(bytes.subarray(from, reader.at));
+  }
+  if (reader.at !== bytes.length) throw new Malformed("there is something behind a value");
+  const whole = new Uint8Array(parts.reduce((sum, { length }) => sum + length, 0));
+  let at = 0;
+  for (const part of parts) {
+    whole.set(part, at);
+    at += part.length;
+  }
+  return whole;
+}
+
 class Reader {
   constructor(bytes, at, end) {
     [this.bytes, this.at, this.end] = [bytes, at, end];

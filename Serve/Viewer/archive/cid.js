@@ -79,7 +79,8 @@ export class CID {
   }
 }
 
-function base32(bytes) {
+/** Base 32 without padding. */
+export function base32(bytes) {
   let [text, bits, value] = ["", 0, 0];
   for (const byte of bytes) {
     value = value << 8 | byte;

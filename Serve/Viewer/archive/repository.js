@@ -1,8 +1,9 @@
 // The repository of a snapshot: from the commit down the tree to its records, each block compared with its CID.
 
 import { BlockTable } from "./blocks.js";
-import { decode, hasKey } from "./cbor.js";
+import { decode, hasKey, without } from "./cbor.js";
 import { CID, Malformed } from "./cid.js";
+import { leadingZeros } from "./sha256.js";
 
 const MAXIMUM_KEY = 1024;
 /** What stands in front of the CID in a link: tag 42, a byte string of 37 bytes, and the prefix. */
@@ -10,6 +11,11 @@ const LINK = [0xd8, 0x2a, 0x58, 0x25, 0];
 /** The length of a CID of version 1 with a SHA-256. */
 const CID_LENGTH = 36;
 const IS_ASCII = /^[\x00-\x7f]*$/;
+/** `COLLECTION/RKEY`: two segments, neither of them `.` or `..`. */
+const IS_PATH = /^(?!\.{1,2}\/)[\w.:~-]+\/(?!\.{1,2}$)[\w.:~-]+$/;
+/** No key lies higher: a digest has 256 bits. */
+const MAXIMUM_LAYER = 128;
+const UTF8 = new TextEncoder();
 
 /** How many records are compared with their CIDs before others may ask. */
 const SETTLED_AT_ONCE = 4000;
@@ -17,15 +23,19 @@ const SETTLED_AT_ONCE = 4000;
 /**
  * The records of a snapshot.
  *
- * 1. `paths` ascends; record i is block `places[i]` of the table, or missing (-1).
+ * 1. `paths` ascends; record i is block `places[i]` of the table, or missing (-1), and stands in node `owners[i]`, which has
+ *    `levels.get(owners[i])` nodes above it.
  * 2. Every tree node was compared with its CID before it was read. A record is compared before it is given out, and
  *    all of them by `settle`, which comes after the first ones are on the page.
+ * 3. `problems` says what is lost, and `gaps` behind which records; `faults` which rules the tree breaks.
  */
 export class Repository {
   /** Reads a snapshot's repository, all of it but the blobs; `table` may have blocks of other snapshots. */
   static async read(archive, manifest, progress = () => {}, table = new BlockTable()) {
     const repository = new Repository();
-    Object.assign(repository, { archive, manifest, table, paths: [], problems: [], places: [] });
+    Object.assign(repository, {
+      archive, manifest, table, paths: [], places: [], owners: [], levels: new Map(), problems: [], faults: [], gaps: [], nodes: 0, depth: 0, commit: null,
+    });
     const order = await archive.order(manifest);
     table.reserve(Math.min(order.length, archive.footer.sections) + 1024);
     await archive.load(order, table, progress);
@@ -39,6 +49,7 @@ export class Repository {
     if (number >= 0 && this.table.matches(number) !== false) return number;
     // It may have been written again, behind the one that the order names.
     const body = await this.archive.body(cid.bytes);
+    if (!body && number >= 0) this.archive.flaw(`the bytes stored for ${cid.text} do not hash to it`);
     if (!body) return -1;
     const content = new Uint8Array(cid.bytes.length + body.length);
     content.set(cid.bytes);
@@ -50,29 +61,66 @@ export class Repository {
 
   async walk() {
     const root = await this.intact(this.manifest.commit);
-    if (root < 0) throw new Malformed("the commit is damaged or lost");
-    this.commit = decode(this.table.bytes(root));
-    if (this.commit?.did !== this.manifest.did || !(this.commit.data instanceof CID)) {
-      throw new Malformed("the commit is not one of this account");
+    if (root < 0) {
+      this.lose("the commit is damaged or lost");
+      return;
     }
-    const way = { open: [], nodes: 0, last: "" };
-    this.enter(way, await this.intact(this.commit.data));
-    for (let missing = this.follow(way); missing; missing = this.follow(way)) {
+    try {
+      this.commit = readCommit(this.table.bytes(root));
+    } catch (error) {
+      if (!(error instanceof Malformed)) throw error;
+      this.lose(`the commit is malformed: ${error.message}`);
+      return;
+    }
+    const way = { open: [], last: "" };
+    for (let missing = { isNode: true, cid: this.commit.data }; missing; missing = this.follow(way)) {
       const number = await this.intact(missing.cid);
       if (missing.isNode) this.enter(way, number);
-      else this.take(missing.key, number);
+      else this.take(missing.key, number, way.open.at(-1).id);
     }
   }
 
-  enter(way, number) {
-    if (++way.nodes > this.table.count + 1) throw new Malformed("the tree of records has no end");
-    if (number >= 0) way.open.push(new NodeReader(...this.table.place(number)));
-    else this.problems.push("a part of the tree is damaged or lost; the records in it are not shown");
+  /** Enters a node, if it may stand here. */
+  enter({ open }, number) {
+    if (number < 0) return this.lose("tree nodes are damaged or lost, and all records below them");
+    if (this.levels.has(number)) return this.fault("the node occurs twice in the tree", number);
+    if (open.length > MAXIMUM_LAYER + 1) return this.fault("the tree is deeper than it can be", number);
+    this.levels.set(number, open.length);
+    try {
+      const node = new NodeReader(number, ...this.table.place(number));
+      if (node.left === 0 && open.length > 0 && node.below < 0) this.fault("the node is empty", number);
+      if (node.left === 0 && open.length === 0 && node.below >= 0) this.fault("the root has no keys of its own", number);
+      open.push(node);
+    } catch (error) {
+      this.broken(number, error);
+    }
   }
 
-  take(key, number) {
-    this.paths.push(IS_ASCII.test(key) ? key : textOf(key));
+  /** Goes on behind a node that is none. */
+  broken(number, error) {
+    if (!(error instanceof Malformed)) throw error;
+    this.fault(error.message, number);
+    this.lose("tree nodes are not what they must be");
+  }
+
+  /** Notes that the tree breaks a rule: which, in which node, at which key. */
+  fault(what, node, key) {
+    const place = key === undefined ? "" : `, key ${shown(key)}`;
+    this.faults.push(`the tree of records: ${what}: node ${new CID(this.table.cid(node)).text}${place}`);
+  }
+
+  /** Notes that records are lost behind the last one. */
+  lose(why) {
+    this.gaps.push(this.paths.length);
+    this.problems.push(why);
+  }
+
+  take(key, number, owner) {
+    const path = IS_ASCII.test(key) ? key : textOf(key);
+    this.paths.push(path);
     this.places.push(number);
+    this.owners.push(owner);
+    if (!IS_PATH.test(path)) this.fault("the key is not a legal record path", owner, key);
   }
 
   /** Goes on through the tree until its end, or until something is not at hand, which it answers: only that takes a wait. */
@@ -81,36 +129,62 @@ export class Repository {
     const { table } = this;
     while (open.length) {
       const node = open[open.length - 1];
-      const step = node.next();
+      let step;
+      try {
+        step = node.next();
+      } catch (error) {
+        open.pop();
+        this.broken(node.id, error);
+        continue;
+      }
       if (step === END) {
         open.pop();
         continue;
       }
       const { bytes, link, key } = node;
       const number = table.find(bytes, link, link + CID_LENGTH);
-      const isNode = step === SUBTREE;
-      if (!isNode) {
-        if (key <= way.last) throw new Malformed("the tree of records is not in order");
-        way.last = key;
+      if (step === SUBTREE) {
+        if (!this.isIntact(number)) return { isNode: true, cid: new CID(bytes.slice(link, link + CID_LENGTH)) };
+        this.enter(way, number);
+        continue;
       }
-      if (isNode ? !this.isIntact(number) : number < 0) return { isNode, key, cid: new CID(bytes.slice(link, link + CID_LENGTH)) };
-      if (isNode) this.enter(way, number);
-      else this.take(key, number);
+      if (key <= way.last) {
+        // Whatever its links say, nothing is walked twice.
+        this.fault("the key does not sort after the one before it", node.id, key);
+        open.pop();
+        continue;
+      }
+      way.last = key;
+      if (node.sharesMore) this.fault("the key's shared prefix is not what it should be", node.id, key);
+      if (number < 0) return { isNode: false, key, cid: new CID(bytes.slice(link, link + CID_LENGTH)) };
+      this.take(key, number, node.id);
     }
     return null;
   }
 
-  /** Compares all records with their CIDs, and looks elsewhere for those that do not hold; answers how many are lost. */
-  async settle(progress = () => {}) {
-    let lost = 0;
-    for (let i = this.places.length - 1; i >= 0; i--) {
+  /**
+   * Compares all records with their CIDs, looks elsewhere for those that do not hold, and compares the layer of each key
+   * with its place in the tree; answers the places of the records that are lost.
+   */
+  async settle(pause = () => new Promise((resolve) => setTimeout(resolve))) {
+    const lost = [];
+    const isNew = !this.areLayersChecked;
+    this.areLayersChecked = true;
+    const layer = (i) => leadingZeros(UTF8.encode(this.paths[i])) >> 1;
+    const first = this.owners.findIndex((owner) => this.levels.get(owner) === 0);
+    const top = first < 0 ? Infinity : layer(first);
+    for (let i = 0; i < this.places.length; i++) {
       const number = this.places[i];
       if (number >= 0 && !this.isIntact(number)) this.places[i] = await this.intact(new CID(this.table.cid(number)));
-      if (this.places[i] < 0) lost++;
-      if (i % SETTLED_AT_ONCE === 0) {
-        progress(this.places.length - i, this.places.length);
-        await new Promise((resolve) => setTimeout(resolve));
+      if (this.places[i] < 0) lost.push(i);
+      if (isNew && first >= 0 && layer(i) + this.levels.get(this.owners[i]) !== top) {
+        this.fault("the key or node is in the wrong layer", this.owners[i], this.paths[i]);
       }
+      if (i % SETTLED_AT_ONCE === 0) await pause();
+    }
+    if (isNew) {
+      const low = [...this.levels].find(([, level]) => level > top);
+      if (low) this.fault("the key or node is in the wrong layer", low[0]);
     }
     return lost;
   }
@@ -168,6 +242,15 @@ export class Repository {
   }
 }
 
+/** A commit, with the bytes that its signature is over; throws `Malformed`. */
+function readCommit(bytes) {
+  const commit = decode(bytes);
+  const { did, data, sig, version, rev } = commit ?? {};
+  const isCommit = typeof did === "string" && data instanceof CID && sig instanceof Uint8Array && (version === 3 || version === 2);
+  if (!isCommit || (typeof rev !== "string" && (version === 3 || rev !== undefined))) throw new Malformed("the root of the tree is not a commit");
+  return { did, data, sig, version, rev, unsigned: without(bytes, "sig") };
+}
+
 /** What comes next in a node: no more; a subtree, whose link is at `link`; or a record with a key. */
 const [END, SUBTREE, RECORD] = [0, 1, 2];
 
@@ -176,9 +259,11 @@ const [END, SUBTREE, RECORD] = [0, 1, 2];
  * "v": link}], "l": link or null}, which DAG-CBOR writes in one way only. What `l` leads to comes first.
  */
 class NodeReader {
-  /** A node that lies in `bytes` from `start` up to `end`. */
-  constructor(bytes, start, end) {
+  /** The node in block `id`, which lies in `bytes` from `start` up to `end`. */
+  constructor(id, bytes, start, end) {
+    this.id = id;
     [this.bytes, this.at, this.stop, this.key, this.link, this.below] = [bytes, start, end, "", 0, -1];
+    this.sharesMore = false;
     const tail = bytes[end - 1] === 0xf6 && bytes[end - 3] === 0x61 && bytes[end - 2] === 0x6c ? 1 : LINK.length + CID_LENGTH;
     this.end = end - tail - 2;
     if (this.end < start + 4 || bytes[this.end] !== 0x61 || bytes[this.end + 1] !== 0x6c) this.fail();
@@ -205,6 +290,7 @@ class NodeReader {
     const shared = this.number(0);
     if (this.at > this.stop || length > MAXIMUM_KEY || shared > this.key.length || shared + length > MAXIMUM_KEY) this.fail();
     const suffix = String.fromCharCode.apply(null, bytes.subarray(start, start + length));
+    this.sharesMore = length > 0 && shared < this.key.length && this.key.charCodeAt(shared) === bytes[start];
     this.key = shared ? this.key.slice(0, shared) + suffix : suffix;
     this.expect(0x61, 0x74);
     if (bytes[this.at] === 0xf6) {
@@ -242,9 +328,12 @@ class NodeReader {
   }
 
   fail() {
-    throw new Malformed("a tree node is none");
+    throw new Malformed("a block is not a tree node");
   }
 }
+
+/** A key as messages show it: in ASCII. */
+const shown = (key) => key.slice(0, 1025).replace(/[^\x21-\x5b\x5d-\x7e]/g, (char) => `\\x${char.charCodeAt(0).toString(16).padStart(2, "0")}`);
 
 /** A key that is not all ASCII as text: each character of it stands for a byte. */
 function textOf(key) {

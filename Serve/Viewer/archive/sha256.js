@@ -73,6 +73,17 @@ export function sha256(bytes, start = 0, end = bytes.length) {
   return digest;
 }
 
+/** How many zero bits a digest begins with. */
+export function leadingZeros(bytes) {
+  hash(bytes, 0, bytes.length);
+  let zeros = 0;
+  for (const word of sum) {
+    zeros += Math.clz32(word);
+    if (word !== 0) break;
+  }
+  return zeros;
+}
+
 /** Whether bytes have the digest that stands at `place` of `digests`. */
 export function hasDigest(bytes, start, end, digests, place) {
   hash(bytes, start, end);

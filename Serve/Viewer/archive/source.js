@@ -7,7 +7,12 @@ export class FileSource {
   }
 
   async read(start, end) {
-    return new Uint8Array(await this.file.slice(start, end).arrayBuffer());
+    try {
+      return new Uint8Array(await this.file.slice(start, end).arrayBuffer());
+    } catch {
+      // A browser refuses to read on in a file that was written to.
+      throw new Error("the file was changed or moved while it was being read: open it again");
+    }
   }
 }
 
@@ -16,7 +21,12 @@ const SMALL = 4096;
 /** How much is brought with the end of the file, and with other small reads; and how much so altogether. */
 const [WITH_END, WITH_SMALL, ALTOGETHER] = [64 << 10, 32 << 10, 96 << 10];
 
-const REPLACED = "the archive was replaced while it was being read: open it again";
+/** The file is not the one any more that was opened. */
+export class Replaced extends Error {
+  constructor() {
+    super("the archive was replaced while it was being read: open it again");
+  }
+}
 
 /** A name as people read it; one with a stray % stays as it is. */
 function decoded(text) {
@@ -80,12 +90,12 @@ export class URLSource {
     this.bytes += end - start;
     const answer = await fetch(this.url, { headers: { Range: `bytes=${start}-${end - 1}`, ...this.condition } });
     // A file that has no such bytes any more is another one, too.
-    if (answer.status === 412 || answer.status === 416) throw new Error(REPLACED);
+    if (answer.status === 412 || answer.status === 416) throw new Replaced();
     if (answer.status !== 206) throw new Error(`the server answered ${answer.status}`);
     const found = version(answer);
     const differs = (name) => this.version[name] !== null && found[name] !== null && this.version[name] !== found[name];
     // A tag says all, where both answers have one; without, the time and the length have to do.
-    if (differs("tag") || differs("size") || ((this.version.tag ?? found.tag) === null && differs("modified"))) throw new Error(REPLACED);
+    if (differs("tag") || differs("size") || ((this.version.tag ?? found.tag) === null && differs("modified"))) throw new Replaced();
     return new Uint8Array(await answer.arrayBuffer());
   }
 }

@@ -35,34 +35,92 @@ export function frameHeader(bytes, at = 0) {
 
 /** The content of a frame that takes up all of `frame`. */
 export function decompress(frame) {
+  const { content, error } = decompressPart(frame);
+  if (error) throw error;
+  return content;
+}
+
+/** The content of a frame and the error in it, null for one that is whole; behind an error the content is zero or wrong. */
+export function decompressPart(frame) {
   const { size, start } = frameHeader(frame);
   const out = new Uint8Array(size);
-  const state = { frame, out, at: 0, huffman: null, lengths: null, offsets: null, matches: null, recent: [1, 4, 8] };
-  let at = start;
-  for (let last = 0; !last;) {
-    if (at + 3 > frame.length - 4) fail("it is cut short");
-    const header = frame[at] | frame[at + 1] << 8 | frame[at + 2] << 16;
-    const length = header >> 3;
-    last = header & 1;
-    at += 3;
-    if (length > MAXIMUM_BLOCK) fail("a block is too long");
-    const kind = header >> 1 & 3;
-    const end = at + (kind === 1 ? 1 : length);
-    if (end > frame.length - 4) fail("it is cut short");
-    if (kind === 2) {
-      compressedBlock(state, at, end);
-    } else if (kind === 3) {
-      fail("a block of an unknown type");
-    } else {
-      if (state.at + length > size) fail("it holds more than it says");
-      if (kind === 0) out.set(frame.subarray(at, end), state.at);
-      else out.fill(frame[at], state.at, state.at + length);
-      state.at += length;
-    }
-    at = end;
+  const state = newState(frame, out, frame.length - 4);
+  try {
+    let at = start;
+    for (let last = 0; !last;) [at, last] = block(state, at);
+    if (state.at !== size || at !== frame.length - 4) fail("it holds less than it says");
+  } catch (error) {
+    if (!(error instanceof FrameError)) throw error;
+    return { content: out, error };
   }
-  if (state.at !== size || at !== frame.length - 4) fail("it holds less than it says");
-  return out;
+  return { content: out, error: null };
+}
+
+/** What is known while a frame is decompressed into `out`; its blocks end at `stop`. */
+const newState = (frame, out, stop) => ({ frame, out, stop, from: 0, at: 0, huffman: null, lengths: null, offsets: null, matches: null, recent: [1, 4, 8] });
+
+/** Whether bytes begin as a frame does, of any form. */
+export const isZstd = (bytes) => bytes[0] === 0x28 && bytes[1] === 0xb5 && bytes[2] === 0x2f && bytes[3] === 0xfd;
+
+/**
+ * The content of a file that any zstd wrote: frames of all forms but those that need a dictionary, and skippable ones
+ * between them. Throws `FrameError`, also for more than `limit` bytes.
+ */
+export function decompressFile(bytes, limit) {
+  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.length);
+  const state = newState(bytes, new Uint8Array(Math.min(limit, Math.max(1 << 20, bytes.length * 4))), bytes.length);
+  let at = 0;
+  while (at < bytes.length) {
+    if (at + 8 > bytes.length) fail("it is cut short");
+    const magic = view.getUint32(at, true);
+    if (magic >>> 4 === 0x184d2a5) {
+      at += 8 + view.getUint32(at + 4, true);
+      continue;
+    }
+    if (magic !== 0xfd2fb528) fail("it is none");
+    const descriptor = bytes[at + 4];
+    const isSingle = descriptor >> 5 & 1;
+    if (descriptor & 3) fail("it needs a dictionary");
+    at += 5 + (isSingle ? 0 : 1) + [isSingle, 2, 4, 8][descriptor >> 6];
+    Object.assign(state, newState(bytes, state.out, bytes.length), { from: state.at, at: state.at });
+    for (let last = 0; !last;) {
+      // A block holds no more than 128 KiB.
+      if (state.at + MAXIMUM_BLOCK > state.out.length) {
+        if (state.out.length >= limit + MAXIMUM_BLOCK) fail(`it holds more than ${limit} bytes`);
+        const grown = new Uint8Array(Math.min(limit + MAXIMUM_BLOCK, state.out.length * 2));
+        grown.set(state.out);
+        state.out = grown;
+      }
+      [at, last] = block(state, at);
+    }
+    if (descriptor & 4) at += 4;
+  }
+  if (at !== bytes.length) fail("it is cut short");
+  return state.out.subarray(0, state.at);
+}
+
+/** Decompresses the block that begins at `at`; answers where it ends, and whether it is the last. */
+function block(state, at) {
+  const { frame, out, stop } = state;
+  if (at + 3 > stop) fail("it is cut short");
+  const header = frame[at] | frame[at + 1] << 8 | frame[at + 2] << 16;
+  const length = header >> 3;
+  at += 3;
+  if (length > MAXIMUM_BLOCK) fail("a block is too long");
+  const kind = header >> 1 & 3;
+  const end = at + (kind === 1 ? 1 : length);
+  if (end > stop) fail("it is cut short");
+  if (kind === 2) {
+    compressedBlock(state, at, end);
+  } else if (kind === 3) {
+    fail("a block of an unknown type");
+  } else {
+    if (state.at + length > out.length) fail("it holds more than it says");
+    if (kind === 0) out.set(frame.subarray(at, end), state.at);
+    else out.fill(frame[at], state.at, state.at + length);
+    state.at += length;
+  }
+  return [end, header & 1];
 }
 
 // Bits
@@ -323,8 +381,8 @@ const DEFAULT_MATCHES = makeTable([
   1, 1, 1, 1, 1, 1, 1, -1, -1, -1, -1, -1, -1, -1], 6);
 const DEFAULT_OFFSETS = makeTable([
   1, 1, 1, 1, 1, 1, 2, 2, 2, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, -1, -1, -1, -1, -1], 5);
-/** Codes of longer offsets have no place in a frame of at most 4 MiB. */
-const MAXIMUM_OFFSET_CODE = 23;
+/** Codes of longer offsets reach back further than the largest window that is common, 128 MiB. */
+const MAXIMUM_OFFSET_CODE = 27;
 
 function readSequences(state, literals, start, end) {
   const { frame: bytes, out, recent } = state;
@@ -373,7 +431,7 @@ function readSequences(state, literals, start, end) {
     while (count-- > 0) {
       const offsetCode = offsets.symbols[offsetState];
       if (offsetCode > MAXIMUM_OFFSET_CODE) fail("a match begins before the content");
-      const value = (1 << offsetCode) + read(offsetCode);
+      const value = (1 << offsetCode) + (offsetCode > 24 ? read(offsetCode - 16) * 65536 + read(16) : read(offsetCode));
       const matchCode = matches.symbols[matchState];
       const matchLength = MATCH_BASE[matchCode] + (MATCH_BITS[matchCode] ? read(MATCH_BITS[matchCode]) : 0);
       const lengthCode = lengths.symbols[lengthState];
@@ -409,7 +467,7 @@ function readSequences(state, literals, start, end) {
       }
       literal += length;
       target += length;
-      if (offset <= 0 || offset > target) fail("a match begins before the content");
+      if (offset <= 0 || offset > target - state.from) fail("a match begins before the content");
       const source = target - offset;
       if (matchLength > 24 && offset >= matchLength) {
         out.copyWithin(target, source, source + matchLength);

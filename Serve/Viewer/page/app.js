@@ -2,8 +2,17 @@
 
 import { forgetAddresses } from "./blobs.js";
 import { fill, h, number, size } from "./dom.js";
-import * as views from "./views.js";
+import { titleOf } from "./names.js";
+import { collection, everything, media } from "./lists.js";
+import { privateData } from "./private.js";
+import { period, posts, replies } from "./profile.js";
+import * as proof from "./proof.js";
+import { change, record, recordAsOf, thread } from "./record.js";
+import { search } from "./search.js";
+import { deleted, statistics, time } from "./time.js";
 
+/** What changes when more is proven, by its name in the document. */
+const PROOF = { mark: proof.mark, banner: proof.banner, levels: proof.levels };
 const app = document.getElementById("app");
 const busy = h("div", { class: "busy", hidden: true, role: "status" });
 const waiting = new Map();
@@ -13,6 +22,7 @@ let asked = 0;
 let view = null;
 let list = null;
 let shown = 0;
+let reopened = -Infinity;
 
 /** From now on the page makes requests to this address, and to no other; without one, none at all. */
 function restrict(url) {
@@ -32,12 +42,13 @@ function start() {
   const url = URL.createObjectURL(new Blob([code], { type: "text/javascript" }));
   worker = new Worker(url);
   worker.onmessage = ({ data }) => {
+    if (data.isReplaced) reopen();
     if (data.notice) {
       notices.push(data.notice);
-    } else if (data.checked) {
-      if (view?.summary.cid !== data.checked.cid) return;
-      view.summary.lost = data.checked.lost;
-      for (const mark of document.querySelectorAll("[data-proof]")) mark.replaceWith(views.proof(view.summary));
+    } else if (data.proof) {
+      if (view?.summary.cid !== data.proof.cid) return;
+      view.summary.proof = data.proof;
+      for (const element of document.querySelectorAll("[data-proof]")) element.replaceWith(PROOF[element.dataset.proof](view));
     } else if (data.progress) {
       const { what, done, total } = data.progress;
       busy.hidden = false;
@@ -67,16 +78,18 @@ function ask(method, args) {
 // The beginning
 
 function welcome(error) {
-  const input = h("input", { type: "file", accept: ".zst,.car.zst", class: "hidden", "aria-label": "Archive", onchange: () => input.files[0] && open({ file: input.files[0] }) });
+  const chosen = ({ target }) => target.files.length && open({ files: [...target.files] });
+  const input = h("input", { type: "file", multiple: true, class: "hidden", tabindex: -1, "aria-label": "Archives", onchange: chosen });
+  const folder = h("input", { type: "file", webkitdirectory: true, class: "hidden", tabindex: -1, "aria-label": "Folder", onchange: chosen });
   const drop = h("div", { class: "drop" },
-    h("button", { type: "button", onclick: () => input.click() }, "Open an archive"), input,
-    h("p", { class: "soft" }, "or drop a file here that ends in .car.zst"));
+    h("button", { type: "button", onclick: () => input.click() }, "Open an archive"), input, folder,
+    h("p", { class: "soft" }, "or drop files here: archives (.car.zst), or a repository (.car) with its pictures. ",
+      h("button", { type: "button", class: "link", onclick: () => folder.click() }, "Open a folder")));
   for (const name of ["dragover", "dragleave", "drop"]) {
     drop.addEventListener(name, (event) => {
       event.preventDefault();
       drop.classList.toggle("over", name === "dragover");
-      const file = event.dataTransfer?.files[0];
-      if (name === "drop" && file) open({ file });
+      if (name === "drop") dropped(event.dataTransfer).then((files) => files.length && open({ files }));
     });
   }
   document.title = "carpack";
@@ -86,8 +99,26 @@ function welcome(error) {
     drop, error && h("p", { class: "warning", role: "alert" }, error)), busy);
 }
 
+/** The files that were dropped, those in folders, too. */
+async function dropped(transfer) {
+  const entries = [...transfer?.items ?? []].map((item) => item.webkitGetAsEntry?.());
+  const loose = [...transfer?.files ?? []];
+  const files = [];
+  const walk = async (entry) => {
+    if (files.length > 100_000) return;
+    if (entry.isFile) return files.push(await new Promise((resolve, reject) => entry.file(resolve, reject)));
+    const reader = entry.createReader();
+    for (let some; (some = await new Promise((resolve, reject) => reader.readEntries(resolve, reject))).length;) for (const one of some) await walk(one);
+  };
+  if (!entries.some((entry) => entry?.isDirectory)) return loose;
+  for (const entry of entries) if (entry) await walk(entry);
+  return files;
+}
+
 async function open(from) {
   fill(app, h("main", { class: "start" }, h("p", { class: "soft" }, "Opening the archive …"), from.url && h("p", { class: "small soft" }, from.url)), busy);
+  view = null;
+  fill(chooser);
   try {
     forgetAddresses();
     remembered.url = from.url;
@@ -96,14 +127,23 @@ async function open(from) {
       start();
     }
     const { name, size: length, summary } = await ask("open", from);
-    show(summary, { name, length });
+    show(summary, { name, length }, from);
     await route();
     // Only now: of an archive with thousands of snapshots it takes a while.
-    ask("history").then((history) => accounts(history)).catch(() => {});
+    ask("accounts").then(accounts).catch(() => {});
   } catch (error) {
     view = null;
-    welcome(`This archive cannot be shown: ${error.message}`);
+    welcome(error.message.endsWith(".") || !error.message.includes(" ") ? error.message : `This archive cannot be shown: ${error.message}`);
   }
+}
+
+/** Opens the archive again, which is another one by now; once in a while only. */
+function reopen() {
+  if (!view?.from.url || performance.now() - reopened < 10_000) return;
+  reopened = performance.now();
+  notices.length = 0;
+  notices.push("The archive has changed since it was opened: this is what it holds now.");
+  open(view.from);
 }
 
 // The frame
@@ -113,26 +153,22 @@ const nav = h("nav", { "aria-label": "Views" });
 const chooser = h("div");
 const about = h("div", { class: "about soft small" });
 
-function show(summary, file = view?.file) {
+function show(summary, file = view?.file, from = view?.from) {
   const value = summary.profile?.value;
   const name = typeof value?.displayName === "string" && value.displayName.trim() ? value.displayName : summary.handle ?? summary.did;
-  view = { ask, summary, did: summary.did, handle: summary.handle, name, file };
+  view = { ask, summary, did: summary.did, handle: summary.handle, name, file, from, people: new Map(), accounts: view?.accounts ?? new Set([summary.did]) };
   document.title = `${name} · carpack`;
-  fill(about, h("p", null, file.name, h("br"), size(file.length)), views.proof(summary), notices.map((text) => h("p", { class: "warning" }, text)),
+  fill(about, h("p", null, file.name, h("br"), size(file.length)), proof.mark(view), notices.map((text) => h("p", { class: "warning" }, text)),
     h("p", null, h("button", { type: "button", class: "small", onclick: () => { remembered.url = null; location.hash = ""; location.reload(); } }, "Another archive")));
-  fill(app, h("div", { class: "frame" }, h("aside", { class: "side" }, chooser, nav, about), main), busy);
+  fill(app, h("div", { class: "frame" }, h("aside", { class: "side" }, chooser, nav, about), h("div", { class: "column" }, proof.banner(view), main)), busy);
 }
 
-/** Lets the reader choose among the accounts of an archive. */
-function accounts(history) {
-  const newest = new Map();
-  for (const one of history) {
-    const known = newest.get(one.did);
-    if (!known || (one.rev ?? "") > (known.rev ?? "")) newest.set(one.did, one);
-  }
-  if (newest.size < 2) return;
+/** Lets the reader choose among the accounts of what was opened. */
+function accounts(all) {
+  view.accounts = new Set(all.map(({ did }) => did));
+  if (all.length < 2) return;
   fill(chooser, h("select", { "aria-label": "Account", onchange: ({ target }) => { location.hash = `#/snapshot/${target.value}`; } },
-    [...newest.values()].map((one) => h("option", { value: one.cid, selected: one.did === view.did }, one.handle ?? one.did))));
+    all.map((one) => h("option", { value: one.cid, selected: one.did === view.did }, one.handle ?? one.did))));
 }
 
 function links(current) {
@@ -140,13 +176,23 @@ function links(current) {
   const entries = [
     ["", "Posts"], ["replies", "Replies"], ["media", "Media"], ["search/", "Search"],
     ...["app.bsky.feed.like", "app.bsky.feed.repost", "app.bsky.graph.follow", "app.bsky.graph.block", "app.bsky.graph.list",
-      "app.bsky.feed.generator", "app.bsky.graph.starterpack"].filter(count).map((name) => [`browse/${name}`, views.titleOf(name), count(name)]),
+      "app.bsky.feed.generator", "app.bsky.graph.starterpack"].filter(count).map((name) => [`browse/${name}`, titleOf(name), count(name)]),
     ["everything", "Everything", view.summary.records], ["statistics", "Statistics"], ["time", "Time"],
+    ...view.summary.hasPrivate ? [["private", "Private"]] : [], ["proof", "Proof"],
   ];
   fill(nav, entries.map(([address, title, amount]) => h("a", { href: `#/${address}`, "aria-current": current === address ? "page" : null }, title, amount ? h("span", null, number(amount)) : null)));
+  // On a phone the views lie side by side: the current one comes into sight.
+  const shownLink = nav.querySelector("[aria-current]");
+  if (shownLink && nav.scrollWidth > nav.clientWidth) nav.scrollTo({ left: shownLink.offsetLeft - (nav.clientWidth - shownLink.offsetWidth) / 2 });
 }
 
 // Addresses
+
+/** What each address shows: its first part, and the rest. */
+const VIEWS = {
+  "": posts, replies, media, browse: collection, at: record, was: recordAsOf, change, thread, day: period, search, everything, statistics, time, deleted,
+  private: privateData, proof: proof.page,
+};
 
 async function route() {
   if (!view) return;
@@ -163,12 +209,7 @@ async function route() {
       return;
     }
     links(kind === "search" ? "search/" : kind === "browse" ? `browse/${path}` : kind);
-    const elements = await ({
-      "": () => views.posts(view), replies: () => views.posts(view, "replies"), media: () => views.media(view),
-      browse: () => views.collection(view, path), at: () => views.record(view, path), thread: () => views.thread(view, path),
-      search: () => views.search(view, path), statistics: () => views.statistics(view), time: () => views.time(view),
-      everything: () => views.everything(view),
-    }[kind] ?? (() => views.posts(view)))();
+    const elements = await (VIEWS[kind] ?? VIEWS[""])(view, path);
     if (turn !== shown) return;
     fill(main, elements);
     main.dataset.at = address;
@@ -193,7 +234,7 @@ function restore(address) {
 
 addEventListener("hashchange", route);
 addEventListener("keydown", (event) => {
-  if (event.key === "/" && view && !(event.target instanceof HTMLInputElement)) {
+  if (event.key === "/" && view && !event.target.closest?.("input, select, textarea")) {
     event.preventDefault();
     location.hash = "#/search/";
   }

@@ -6,7 +6,7 @@ import { fill, h, size } from "./dom.js";
 const KEPT = 200;
 const addresses = new Map();
 
-/** The media type by the first bytes; null for what is neither image, video nor sound. */
+/** The media type by the first bytes; null for what is neither image, video, sound nor captions. */
 function typeOf(bytes) {
   const text = String.fromCharCode(...bytes.subarray(0, 16));
   if (text.startsWith("\x89PNG")) return "image/png";
@@ -18,11 +18,12 @@ function typeOf(bytes) {
   if (text.startsWith("\x1a\x45\xdf\xa3")) return "video/webm";
   if (text.startsWith("OggS")) return "audio/ogg";
   if (text.startsWith("ID3") || text.startsWith("\xff\xfb")) return "audio/mpeg";
+  if (text.startsWith("WEBVTT")) return "text/vtt";
   if (/^\s*(<\?xml|<svg|<!--)/.test(text)) return "image/svg+xml";
   return null;
 }
 
-/** An address of this page for a blob's bytes: {url, type, bytes}, or {reason}. */
+/** An address of this page for a blob's bytes: {url, type, length}, or {reason}. */
 export async function addressOf(ask, cid) {
   const known = addresses.get(cid);
   if (known) return known;
@@ -45,21 +46,25 @@ export function forgetAddresses() {
   addresses.clear();
 }
 
-/** A picture that is read when it comes into view; `open` is what a click does. */
+/**
+ * A picture that is read when it comes into view. With `open` it is a button; `isFixed` is one of a fixed place, such as an
+ * avatar, which stays empty where there is none. `ratio` is how wide and high it is.
+ */
 export function picture(ask, blob, { alt = "", ratio = null, open = null, isFixed = false } = {}) {
-  const element = h("button", { class: "picture", type: "button", "aria-label": alt || "picture", onclick: open && (() => open()), disabled: !open });
+  const element = open ? h("button", { class: "picture", type: "button", "aria-label": alt || "picture without a description", onclick: () => open() }) : h("span", { class: "picture" });
   if (isFixed) element.classList.add("fixed");
   else if (ratio?.width > 0 && ratio?.height > 0) element.style.aspectRatio = `${Math.min(Math.max(ratio.width / ratio.height, 0.5), 3)}`;
   else element.style.minHeight = "8rem";
   whenSeen(element, async () => {
     const found = await addressOf(ask, blob.cid);
     if (!found.url || !found.type?.startsWith("image/")) {
-      element.disabled = true;
-      if (isFixed) {
-        element.title = `not in the archive: ${found.reason ?? "this blob is no picture"}`;
-        return;
-      }
-      fill(element, h("span", { class: "why" }, found.url ? "this blob is no picture" : `not in the archive: ${found.reason}`, alt && h("em", null, ` ${alt}`)));
+      const why = found.url ? "this blob is no picture" : `not in the archive: ${found.reason}`;
+      element.classList.add("absent");
+      element.title = why;
+      if (isFixed) return;
+      const text = h("span", { class: "why" }, why, alt && h("em", null, ` ${alt}`));
+      if (open) element.replaceWith(h("span", { class: "picture absent", title: why }, text));
+      else fill(element, text);
       return;
     }
     const image = h("img", { src: found.url, alt, decoding: "async" });
@@ -71,10 +76,11 @@ export function picture(ask, blob, { alt = "", ratio = null, open = null, isFixe
 }
 
 /** A video that is read when it is asked for. */
-export function video(ask, blob, { alt = "", captions = [] } = {}) {
+export function video(ask, blob, { alt = "", captions = [], ratio = null } = {}) {
   const element = h("div", { class: "picture" });
+  if (ratio?.width > 0 && ratio?.height > 0) element.style.aspectRatio = `${Math.min(Math.max(ratio.width / ratio.height, 0.6), 3)}`;
   const play = h("button", { type: "button" }, `Show the video${blob.size ? ` (${size(blob.size)})` : ""}`);
-  fill(element, h("span", { class: "why" }, play, alt && h("span", null, alt)));
+  fill(element, h("span", { class: "why" }, play));
   play.addEventListener("click", async () => {
     const found = await addressOf(ask, blob.cid);
     if (!found.url || !found.type?.startsWith("video/")) {
@@ -102,17 +108,18 @@ const eye = new IntersectionObserver((entries) => {
   }
 }, { rootMargin: "400px" });
 
-function whenSeen(element, then) {
+/** Calls `then` once when an element comes near to what is seen. */
+export function whenSeen(element, then) {
   waiting.set(element, then);
   eye.observe(element);
 }
 
-/** Saves a blob under a good name. */
+/** Saves a blob under a good name; answers why not, if so. */
 export async function save(ask, cid, name) {
   const found = await addressOf(ask, cid);
   if (!found.url) return found.reason;
   const ending = { "image/jpeg": ".jpg", "image/png": ".png", "image/gif": ".gif", "image/webp": ".webp", "image/avif": ".avif",
-    "image/svg+xml": ".svg", "video/mp4": ".mp4", "video/webm": ".webm", "audio/mpeg": ".mp3", "audio/ogg": ".ogg" }[found.type] ?? ".bin";
+    "image/svg+xml": ".svg", "video/mp4": ".mp4", "video/webm": ".webm", "audio/mpeg": ".mp3", "audio/ogg": ".ogg", "text/vtt": ".vtt" }[found.type] ?? ".bin";
   const link = h("a", { href: found.url, download: name.replace(/[^\p{L}\p{N}._-]+/gu, "-").slice(0, 100) + ending });
   document.body.append(link);
   link.click();

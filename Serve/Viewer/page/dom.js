@@ -1,6 +1,6 @@
 // Elements. What records say only ever becomes text nodes, and attributes that are set here by name.
 
-const PROPERTIES = new Set(["value", "checked", "disabled", "selected", "hidden", "open", "controls", "muted", "preload"]);
+const PROPERTIES = new Set(["value", "checked", "disabled", "selected", "hidden", "open", "controls", "muted", "preload", "multiple", "webkitdirectory"]);
 
 /** An element with attributes and children; a child that is no node becomes text, and null nothing. */
 export function h(name, attributes, ...children) {
@@ -41,6 +41,13 @@ export function outside(address, ...children) {
   return h("a", { href: url.href, target: "_blank", rel: "noopener noreferrer nofollow", title: url.href }, children);
 }
 
+/** A button that copies a text. */
+export function copyable(text) {
+  const button = h("button", { type: "button", class: "copy", "aria-label": `Copy ${text}` }, "Copy");
+  button.addEventListener("click", () => navigator.clipboard?.writeText(text).then(() => { button.textContent = "Copied"; }));
+  return button;
+}
+
 const SVG = "http://www.w3.org/2000/svg";
 
 /** An element of a drawing. */
@@ -57,7 +64,7 @@ const days = new Intl.DateTimeFormat(undefined, { dateStyle: "medium" });
 const moments = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "short" });
 
 export const number = (value) => numbers.format(value);
-export const day = (time) => Number.isFinite(time) ? days.format(time) : "no date";
+export const date = (time) => Number.isFinite(time) ? days.format(time) : "no date";
 export const moment = (time) => Number.isFinite(time) ? moments.format(time) : "no date";
 
 export function size(bytes) {

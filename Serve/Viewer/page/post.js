@@ -1,31 +1,37 @@
-// A post as a card: text, pictures, video, link, quote; and the light box.
+// A post as a card: who, when, text, pictures, video, link, quote; and the light box.
 
 import { blobOf, embedsOf } from "../account/shape.js";
 import { picture, save, video } from "./blobs.js";
-import { day, h, moment, outside } from "./dom.js";
+import { date, h, moment, outside } from "./dom.js";
+import { parts, person, place } from "./people.js";
 import { richText } from "./text.js";
 
 /** Labels that hide what they are on behind a click. */
 const HIDING = new Set(["porn", "sexual", "nudity", "graphic-media", "gore", "nsfl", "!warn", "!hide"]);
 
-/** The card of a post. `view` has ask, did, name. */
+/** The picture of the account, or an empty place for it. */
+export function avatar(view) {
+  const blob = blobOf(view.summary.profile?.value?.avatar);
+  return h("span", { class: "avatar small-avatar", "aria-hidden": "true" }, blob && picture(view.ask, blob, { isFixed: true }));
+}
+
+/** The card of a post. `isHere` is the one that a page is about; `note` is said above it. */
 export function postCard(view, post, { isHere = false, note = null } = {}) {
   const { value } = post;
-  if (!value) {
-    return h("article", { class: "post" }, h("p", { class: "soft" }, "this record is damaged, or cannot be read"), footer(view, post));
-  }
+  const head = h("header", null, avatar(view), h("span", { class: "who-when" },
+    h("span", { class: "name", dir: "auto" }, view.name), " ",
+    h("a", { class: "soft small", href: `#/at/${post.path}`, title: post.uri }, h("time", { datetime: Number.isFinite(post.time) ? new Date(post.time).toISOString() : null }, moment(post.time)))));
+  const frame = (...children) => h("article", { class: isHere ? "post here" : "post", "aria-label": `post, ${moment(post.time)}` }, head, note && h("p", { class: "note small" }, note), children);
+  if (!value) return frame(h("p", { class: "soft" }, "This record is damaged, or cannot be read."));
   const media = embedded(view, post);
   const labels = Array.isArray(value.labels?.values) ? value.labels.values.map((label) => String(label?.val)) : [];
   const hides = labels.filter((label) => HIDING.has(label));
-  return h("article", { class: isHere ? "post here" : "post" },
-    h("header", null,
-      h("span", { class: "name" }, view.name),
-      h("a", { class: "soft small", href: `#/at/${post.path}`, title: moment(post.time) }, day(post.time))),
-    note && h("p", { class: "warning small" }, note),
+  return frame(
     value.reply && h("p", { class: "soft small" }, "in reply to ", place(view, value.reply.parent?.uri)),
     typeof value.text === "string" && value.text && h("p", { class: "text", lang: Array.isArray(value.langs) ? value.langs[0] : null, dir: "auto" }, richText(value.text, value.facets)),
+    Array.isArray(value.tags) && value.tags.length > 0 && h("p", { class: "small" }, value.tags.map((name) => [h("a", { href: `#/search/${encodeURIComponent(`"${name}"`)}` }, `#${name}`), " "])),
     hides.length ? behind(`marked as ${hides.join(", ")}`, media) : media,
-    footer(view, post));
+    h("footer", null, h("a", { href: `#/thread/${post.path}` }, value.reply || isHere ? "Whole thread" : "Thread"), h("a", { href: `#/at/${post.path}` }, "Details")));
 }
 
 function behind(why, media) {
@@ -34,58 +40,59 @@ function behind(why, media) {
   return box;
 }
 
-function footer(view, post) {
-  return h("footer", null, h("a", { href: `#/at/${post.path}` }, "Record"), post.value?.$type === "app.bsky.feed.post" && h("a", { href: `#/thread/${post.path}` }, "Thread"));
-}
+const nameFor = (post) => `${Number.isFinite(post.time) ? new Date(post.time).toISOString().slice(0, 10) : "undated"}_${post.rkey}`;
 
 function embedded(view, post) {
   const { images, video: clip, quote, link } = embedsOf(post.value);
-  const parts = [];
+  const found = [];
   const pictures = images.map((image) => ({ blob: blobOf(image?.image), alt: String(image?.alt ?? ""), ratio: image?.aspectRatio })).filter(({ blob }) => blob);
   if (pictures.length) {
-    parts.push(h("div", { class: pictures.length > 1 ? "pictures many" : "pictures" }, pictures.map((one, number) =>
-      picture(view.ask, one.blob, { alt: one.alt, ratio: one.ratio, open: () => light(view, pictures, number, post) }))));
+    found.push(h("div", { class: `pictures n${Math.min(pictures.length, 4)}` }, pictures.map((one, number) =>
+      picture(view.ask, one.blob, { alt: one.alt, ratio: pictures.length === 1 ? one.ratio : { width: 1, height: 1 }, open: () => light(view, pictures, number, post) }))));
+    found.push(...captions(pictures.map(({ alt }) => alt)));
   }
   const film = blobOf(clip?.video);
   if (film) {
-    const captions = (Array.isArray(clip.captions) ? clip.captions : []).map(({ lang, file }) => ({ lang: String(lang), file: blobOf(file) }));
-    parts.push(h("div", { class: "pictures" }, video(view.ask, film, { alt: String(clip.alt ?? ""), captions })));
-    parts.push(h("p", { class: "small" }, h("a", { href: "#", onclick: (event) => {
-      event.preventDefault();
-      save(view.ask, film.cid, `${new Date(post.time || 0).toISOString().slice(0, 10)}_${post.rkey}`);
-    } }, "Save the video")));
+    const tracks = (Array.isArray(clip.captions) ? clip.captions : []).map(({ lang, file }) => ({ lang: String(lang), file: blobOf(file) }));
+    found.push(h("div", { class: "pictures n1" }, video(view.ask, film, { alt: String(clip.alt ?? ""), captions: tracks, ratio: clip.aspectRatio })));
+    found.push(...captions([String(clip.alt ?? "")]));
+    found.push(h("p", { class: "small" }, h("button", { type: "button", class: "link", onclick: () => save(view.ask, film.cid, nameFor(post)) }, "Save the video")));
   }
-  if (typeof link?.uri === "string") {
-    const card = outside(link.uri, h("strong", null, link.title || link.uri), link.description && h("div", { class: "soft small" }, link.description), h("div", { class: "soft small" }, link.uri));
-    card.className = "card";
-    parts.push(card);
-  }
-  if (typeof quote?.uri === "string") parts.push(quoted(view, quote));
-  return parts;
+  if (typeof link?.uri === "string") found.push(linkCard(view, link));
+  if (typeof quote?.uri === "string") found.push(quoted(view, quote));
+  return found;
+}
+
+/** The descriptions of pictures, each in a line. */
+function captions(alts) {
+  return alts.map((alt, i) => alt && h("p", { class: "alt small soft", dir: "auto" }, alts.length > 1 ? `${i + 1}: ` : "", alt)).filter(Boolean);
+}
+
+function linkCard(view, link) {
+  const thumb = blobOf(link.thumb);
+  let host = link.uri;
+  try {
+    host = new URL(link.uri).host;
+  } catch { /* then all of it is shown */ }
+  const card = outside(link.uri,
+    thumb && picture(view.ask, thumb, { ratio: { width: 1.91, height: 1 } }),
+    h("span", { class: "about-link" }, h("strong", { dir: "auto" }, link.title || link.uri), link.description && h("span", { class: "soft small", dir: "auto" }, link.description), h("span", { class: "soft small" }, host)));
+  card.classList.add("card");
+  return card;
 }
 
 /** A record that a post quotes: what it says, if the archive has it. */
-function quoted(view, { uri }) {
-  const box = h("div", { class: "quote" }, h("span", { class: "soft small" }, "quotes "), place(view, uri));
-  const [, did, path] = /^at:\/\/(did:[^/]+)\/([^/]+\/[^/]+)$/.exec(uri) ?? [];
-  if (!path) return box;
-  view.ask("record", { path, did }).then((record) => {
+export function quoted(view, { uri }) {
+  const box = h("div", { class: "quote" }, h("span", { class: "soft small" }, "quotes ", place(view, uri)));
+  const found = parts(uri);
+  if (!found) return box;
+  view.ask("record", { path: found.path, did: found.did }).then((record) => {
     if (!record?.value) return;
-    const title = `${record.name ?? view.name}, ${day(record.time)}`;
-    box.replaceChildren(record.name ? h("span", { class: "soft small" }, title) : h("a", { href: `#/at/${record.path}`, class: "soft small" }, title),
-      h("p", { class: "text", dir: "auto" }, richText(record.value.text, record.value.facets)));
+    const text = record.value.text ?? record.value.name ?? record.value.displayName;
+    box.replaceChildren(h("span", { class: "small" }, found.did === view.did ? h("a", { href: `#/at/${record.path}` }, view.name) : person(view, found.did), h("span", { class: "soft" }, ` · ${date(record.time)}`)),
+      h("p", { class: "text", dir: "auto" }, richText(typeof text === "string" ? text : "", record.value.facets)));
   }).catch(() => {});
   return box;
-}
-
-/** Where an at:// address leads: into the archive, or to the web. */
-export function place(view, uri) {
-  if (typeof uri !== "string") return h("span", { class: "soft" }, "something");
-  const prefix = `at://${view.did}/`;
-  if (uri.startsWith(prefix)) return h("a", { href: `#/at/${uri.slice(prefix.length)}` }, "an own post");
-  const [, did, collection, rkey] = /^at:\/\/([^/]+)\/([^/]+)\/([^/]+)$/.exec(uri) ?? [];
-  if (collection === "app.bsky.feed.post") return outside(`https://bsky.app/profile/${encodeURIComponent(did)}/post/${encodeURIComponent(rkey)}`, uri);
-  return h("span", { class: "soft" }, uri);
 }
 
 /** Shows pictures large, with the keys of the arrows to go on. */
@@ -97,9 +104,9 @@ export function light(view, pictures, number, post) {
     shown.style.background = "transparent";
     box.replaceChildren(shown, h("div", { class: "caption" },
       pictures.length > 1 && h("button", { type: "button", onclick: () => step(-1), "aria-label": "the picture before" }, "←"),
-      h("span", null, alt || "no description"),
+      h("span", { dir: "auto" }, alt || "no description"),
       pictures.length > 1 && h("button", { type: "button", onclick: () => step(1), "aria-label": "the next picture" }, "→"),
-      h("button", { type: "button", onclick: () => save(view.ask, blob.cid, `${new Date(post.time || 0).toISOString().slice(0, 10)}_${post.rkey}_${number + 1}_${alt.slice(0, 40)}`) }, "Save"),
+      h("button", { type: "button", onclick: () => save(view.ask, blob.cid, `${nameFor(post)}_${number + 1}_${alt.slice(0, 40)}`) }, "Save"),
       h("button", { type: "button", onclick: () => box.close() }, "Close")));
   };
   const step = (by) => {

@@ -1,5 +1,6 @@
-// The text of a post with its facets, which are ranges of UTF-8 bytes; and a text with what was searched for.
+// Texts: a post's with its facets, which are ranges of UTF-8 bytes; plain ones with their addresses; what was searched for.
 
+import { rangesOf } from "../account/fold.js";
 import { h, outside } from "./dom.js";
 
 const [utf8, text] = [new TextEncoder(), new TextDecoder()];
@@ -24,31 +25,48 @@ export function richText(value, facets) {
   return nodes;
 }
 
-/** Marks words in the texts of an element, wherever they stand, in either case. */
-export function mark(element, words) {
-  const wanted = words.filter((word) => word).map((word) => word.replace(/[.*+?^${}()|[\]\\]/g, "\\$&"));
-  if (wanted.length === 0) return element;
-  const found = new RegExp(wanted.join("|"), "giu");
+/** A text without facets as nodes: its web addresses, handles and tags become links. */
+export function plainText(value) {
+  if (typeof value !== "string") return [];
+  const nodes = [];
+  let at = 0;
+  for (const { 0: shown, index } of value.matchAll(/https?:\/\/[^\s<>"]*[^\s<>".,;:!?)\]'»”]|(?<![\w@.])@[a-z0-9-]+(?:\.[a-z0-9-]+)+|(?<![\w&])#[\p{L}\p{N}_]+/giu)) {
+    nodes.push(value.slice(at, index), shown[0] === "@" ? outside(`https://bsky.app/profile/${shown.slice(1)}`, shown) : shown[0] === "#" ? tag(shown.slice(1), shown) : outside(shown, shown));
+    at = index + shown.length;
+  }
+  nodes.push(value.slice(at));
+  return nodes;
+}
+
+/** Marks folded words in the texts of an element; answers how many places were marked. */
+export function highlight(element, words) {
   const walker = document.createTreeWalker(element, NodeFilter.SHOW_TEXT);
   const nodes = [];
   while (walker.nextNode()) nodes.push(walker.currentNode);
+  let count = 0;
   for (const node of nodes) {
-    const pieces = [];
+    const data = node.data.normalize("NFC");
+    const ranges = rangesOf(data, words);
+    if (ranges.length === 0) continue;
+    count += ranges.length;
     let at = 0;
-    for (const { 0: match, index } of node.data.matchAll(found)) {
-      pieces.push(node.data.slice(at, index), h("mark", null, match));
-      at = index + match.length;
-    }
-    if (at > 0) node.replaceWith(...pieces, node.data.slice(at));
+    const pieces = ranges.flatMap(([from, to]) => {
+      const before = data.slice(at, from);
+      at = to;
+      return [before, h("mark", null, data.slice(from, to))];
+    });
+    node.replaceWith(...pieces, data.slice(at));
   }
-  return element;
+  return count;
 }
+
+const tag = (name, shown) => h("a", { href: `#/search/${encodeURIComponent(`"#${name}"`)}` }, shown);
 
 function linked(feature, shown) {
   switch (feature?.$type) {
     case "app.bsky.richtext.facet#link": return outside(feature.uri, shown);
     case "app.bsky.richtext.facet#mention": return outside(`https://bsky.app/profile/${encodeURIComponent(feature.did)}`, shown);
-    case "app.bsky.richtext.facet#tag": return h("a", { href: `#/search/${encodeURIComponent(`"#${feature.tag}"`)}` }, shown);
+    case "app.bsky.richtext.facet#tag": return tag(feature.tag, shown);
     default: return shown;
   }
 }

@@ -8,9 +8,9 @@ import { fill, h } from "./dom.js";
 const BEYOND = 1200;
 const PAGE = 50;
 
-/** A list of `count` rows; `load(start, count)` gives what they are, `draw` makes an element of one. */
-export function virtualList(count, load, draw, estimate = 180) {
-  const root = h("div", { class: "list", role: "feed", "aria-busy": "false" });
+/** A list of `count` rows with a name; `load(start, count)` gives what they are, `draw` makes elements of one. */
+export function virtualList(count, load, draw, { estimate = 180, label }) {
+  const root = h("div", { class: "list", role: "list", "aria-label": label });
   const heights = new Float64Array(count).fill(estimate);
   const sums = new Float64Array(count + 1);
   for (let i = 1; i <= count; i++) {
@@ -69,7 +69,7 @@ export function virtualList(count, load, draw, estimate = 180) {
     }
     for (let row = first; row <= last; row++) {
       if (rows.has(row)) continue;
-      const element = h("div", { "aria-posinset": row + 1, "aria-setsize": count, "aria-busy": "true" });
+      const element = h("div", { role: "listitem", "aria-posinset": row + 1, "aria-setsize": count, "aria-busy": "true" });
       rows.set(row, element);
       root.append(element);
       page(Math.floor(row / PAGE)).then((items) => {

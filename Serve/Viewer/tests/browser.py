@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 """Tests of the page in a real browser: Debian's Chromium, driven by playwright.
 
-Usage: browser.py CARPACK [FOLDER]. With a folder, pictures of every view are left there, to be looked at. Without playwright
-or Chromium it says so, and ends with 0.
+Usage: browser.py CARPACK [--page PAGE] [--pictures FOLDER] [--only WORDS]. The page is the one in the command, or PAGE. Pictures
+of every view are left in the folder, to be looked at. Only the tests whose names have the words are run. Without playwright or
+Chromium it says so, and ends with 0.
 """
-import contextlib
+import argparse
 import functools
 import http.server
 import os
@@ -20,11 +21,12 @@ import time
 import zlib
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
+import forgeries
 import repositories
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
-VIEWS = ["", "replies", "media", "search/the", "everything", "statistics", "time"]
+VIEWS = ["", "replies", "media", "search/the", "everything", "statistics", "time", "proof"]
 passed = []
 
 
@@ -54,7 +56,8 @@ class Page:
 
     def open(self, archive):
         self.tab.goto(f"file://{PAGE}")
-        self.tab.set_input_files("input[type=file]", str(archive))
+        files = archive if isinstance(archive, list) else [archive]
+        self.tab.set_input_files("input[type=file] >> nth=0", [str(one) for one in files])
         self.tab.wait_for_selector("aside nav a, [role=alert]", timeout=60_000)
         return self
 
@@ -170,12 +173,12 @@ def the_keyboard_is_enough(browser, folder):
     page.tab.keyboard.press("/")
     page.tab.wait_for_selector("input[type=search]:focus")
     page.tab.keyboard.type("e")
-    page.tab.wait_for_selector("main [aria-live] >> text=/^[0-9]+ record/")
+    page.tab.wait_for_selector("main [role=status] >> text=/^[0-9]+ record/")
     page.tab.go_back()
     page.tab.wait_for_timeout(200)
     page.tab.keyboard.press("Tab")
     names = set()
-    for _ in range(14):
+    for _ in range(30):
         names.add(page.tab.evaluate("document.activeElement.innerText || document.activeElement.ariaLabel"))
         page.tab.keyboard.press("Tab")
     assert {"Posts", "Media", "Time"} <= {name.split("\n")[0] for name in names}, names
@@ -211,7 +214,7 @@ def many_posts_are_scrolled_through_with_few_elements(browser, folder):
     assert f"number {count - 10_001} " in page.tab.inner_text("main")
     page.show("search/")
     page.tab.fill("input[type=search]", "NUMBER 12345")
-    page.tab.wait_for_selector("main [aria-live] >> text=/^1 record/")
+    page.tab.wait_for_selector("main [role=status] >> text=/^1 record/")
     page.tab.wait_for_selector("mark >> text=12345")
     page.expect_quiet()
     page.close()
@@ -224,19 +227,78 @@ def time_shows_what_was_deleted_and_older_snapshots(browser, folder):
     archive = pack(folder, "time", records)
     gone = records.pop(f"{post}/3lkxag2qhdc2c")
     records[f"{post}/3lkxag2qhdc2g"] = {**gone, "text": "post g"}
+    records[f"{post}/3lkxag2qhdc2d"] = {**gone, "text": "post D, edited"}
     (folder / "newer.car").write_bytes(repositories.repository(records, rev="3lscuqc52or3x"))
     carpack("pack", "-q", folder / "newer.car", "-o", archive)
     page = Page(browser).open(archive)
     assert "post g" in page.show("") and "post c" not in page.tab.inner_text("main")
     page.show("time")
     page.tab.click("text=What changed")
-    page.tab.wait_for_selector(f"text=− {post}/3lkxag2qhdc2c")
-    page.tab.click("text=Show everything that was ever deleted")
-    page.tab.wait_for_selector("text=deleted between")
+    page.tab.wait_for_selector("text=Deleted: 1")
+    # What was deleted opens, from the list of changes and by its address; what was changed shows how.
+    page.tab.click("text=Posts 3lkxag2qhdc2c")
+    page.tab.wait_for_selector("text=As it was on")
     assert "post c" in page.tab.inner_text("main")
-    page.tab.locator("main header a").nth(1).click()
+    shown = page.show(f"at/{post}/3lkxag2qhdc2c")
+    assert "post c" in shown and "Deleted between" in shown, shown
+    page.show("time")
+    page.tab.click("text=What changed")
+    page.tab.click("text=Posts 3lkxag2qhdc2d")
+    page.tab.wait_for_selector("del")
+    assert "post d" in page.tab.inner_text("del") and "post D, edited" in page.tab.inner_text("ins")
+    shown = page.show("deleted")
+    assert "post c" in shown and "deleted between" in shown
+    page.show("time")
+    page.tab.locator("main .timeline a.name").nth(1).click()
     page.tab.wait_for_timeout(400)
     assert "post c" in page.tab.inner_text("main") and "post g" not in page.tab.inner_text("main")
+    page.expect_quiet()
+    page.close()
+
+
+@test
+def no_forged_archive_gets_the_green_mark_and_what_is_wrong_is_said_large(browser, folder):
+    made = folder / "forged"
+    made.mkdir()
+    genuine = {"genuine", "genuine-by-hand", "former-key", "future-revision", "log-without-times", "document-only"}
+    for archive in forgeries.write(COMMAND, made):
+        name = archive.name.removesuffix(".car.zst")
+        page = Page(browser).open(archive)
+        # No mark is green while something is still being checked.
+        assert not page.tab.evaluate("[...document.querySelectorAll('.proof')].some(e => e.innerText.includes('checking') && e.classList.contains('good'))"), name
+        page.tab.wait_for_selector("[data-proof=mark]:not(:has-text('checking'))", timeout=30_000)
+        mark = page.tab.locator("[data-proof=mark]").first.inner_text()
+        assert (page.tab.locator(".proof.good").count() > 0) == (name in genuine), (name, mark)
+        assert ("intact" in mark) == (name in genuine), (name, mark)
+        alert = page.tab.locator(".banner-box").inner_text() if page.tab.locator(".banner-box").count() else ""
+        assert ("not genuine" in alert) == ("not genuine" in mark) and ("is damaged" in alert) == ("damaged" in mark), (name, mark, alert)
+        if name == "lost-record":
+            assert "39 of 40 records can be read" in alert and "carpack repair lost-record.car.zst" in alert, alert
+        levels = page.show("proof")
+        for level in ("intact", "well-formed", "signed", "identity-proven", "continuous", "complete"):
+            assert level in levels, levels
+        page.expect_quiet()
+        page.close()
+
+
+@test
+def cars_folders_and_several_files_open_and_others_get_a_sentence(browser, folder):
+    alice = ROOT / "Fixtures/alice"
+    page = Page(browser)
+    page.open([alice / "alice.car", *sorted((alice / "blobs").iterdir())])
+    page.tab.wait_for_selector("main img", timeout=30_000)
+    page.tab.wait_for_selector("[data-proof=mark]:has-text('signature not known')")
+    assert page.tab.locator(".proof.good").count() == 0
+    page.open([ROOT / "Fixtures/archives/one.car.zst", alice / "alice.car"])
+    page.tab.wait_for_selector("select[aria-label=Account]")
+    page.tab.select_option("select[aria-label=Account]", index=1)
+    page.tab.wait_for_selector("text=Beans, mostly.")
+    (folder / "letter.txt").write_text("Dear carpack")
+    page.open(folder / "letter.txt")
+    assert "There is no account in it" in page.tab.inner_text("[role=alert]")
+    (folder / "a.car.zst.age").write_text("age-encryption.org/v1\n")
+    page.open(folder / "a.car.zst.age")
+    assert "encrypted with age" in page.tab.inner_text("[role=alert]")
     page.expect_quiet()
     page.close()
 
@@ -307,7 +369,11 @@ class Ranges(http.server.SimpleHTTPRequestHandler):
         content = path.read_bytes()
         part = re.fullmatch(r"bytes=(\d+)-(\d+)", self.headers.get("Range", ""))
         first, last = (int(part[1]), min(int(part[2]), len(content) - 1)) if part else (0, len(content) - 1)
+        tag = f'"{path.stat().st_mtime_ns}-{len(content)}"'
+        if self.headers.get("If-Match", tag) != tag:
+            return self.send_error(412)
         self.send_response(206 if part else 200)
+        self.send_header("ETag", tag)
         self.send_header("Content-Type", "text/html" if path.suffix == ".html" else "application/octet-stream")
         if part:
             self.send_header("Content-Range", f"bytes {first}-{last}/{len(content)}")
@@ -358,6 +424,32 @@ def from_a_web_server_only_what_is_looked_at_is_fetched(browser, folder):
     server.shutdown()
 
 
+@test
+def an_archive_that_is_replaced_or_grows_is_opened_anew(browser, folder):
+    post, blobs = "app.bsky.feed.post", [png(i) + os.urandom(200_000) for i in range(30)]
+    def records(text):
+        return {f"{post}/3lkxag2qhdc{'234'[i // 10]}{'234567abcd'[i % 10]}": {"$type": post, "text": text, "createdAt": "2025-01-01T00:00:00Z", "embed": {
+            "$type": "app.bsky.embed.images", "images": [{"alt": "", "image": repositories.blob(content, "image/png")}]}} for i, content in enumerate(blobs)}
+    archive = pack(folder, "replaced", records("the first"), blobs)
+    shutil.copy(PAGE, folder / "viewer.html")
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Ranges, directory=str(folder)))
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    page = Page(browser)
+    origin = f"http://127.0.0.1:{server.server_port}"
+    page.tab.goto(f"{origin}/viewer.html#url={origin}/replaced.car.zst")
+    page.tab.wait_for_selector("main img", timeout=60_000)
+    assert "the first" in page.tab.inner_text("main")
+    archive.unlink()
+    pack(folder, "replaced", records("the second"), blobs, rev="3lscuqc52or3x")
+    # Whatever is read next notices it: here a picture.
+    page.tab.evaluate("scrollTo(0, document.documentElement.scrollHeight)")
+    page.tab.wait_for_selector("text=the second", timeout=60_000)
+    assert "the first" not in page.tab.inner_text("main")
+    assert "has changed" in page.tab.inner_text("aside")
+    page.close()
+    server.shutdown()
+
+
 def main():
     global COMMAND, PAGE, PICTURES
     try:
@@ -368,16 +460,24 @@ def main():
     if not CHROMIUM:
         print("the page was not tried in a browser: Chromium is not there")
         return
-    COMMAND = os.path.abspath(sys.argv[1])
-    PICTURES = sys.argv[2] if len(sys.argv) > 2 else None
+    parser = argparse.ArgumentParser()
+    parser.add_argument("command", type=os.path.abspath)
+    parser.add_argument("--page", type=pathlib.Path)
+    parser.add_argument("--pictures")
+    parser.add_argument("--only", default="")
+    options = parser.parse_args()
+    COMMAND, PICTURES = options.command, options.pictures
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
         folder = pathlib.Path(folder)
         PAGE = folder / "page.html"
-        carpack("view", "--page", PAGE, "-q")
+        if options.page:
+            shutil.copy(options.page, PAGE)
+        else:
+            carpack("view", "--page", PAGE, "-q")
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
         failed = 0
         for name, function in list(globals().items()):
-            if not getattr(function, "is_test", False):
+            if not getattr(function, "is_test", False) or options.only.replace(" ", "_") not in name:
                 continue
             try:
                 function(browser, folder)

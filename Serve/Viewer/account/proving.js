@@ -1,0 +1,115 @@
+// Checks a snapshot step by step while the page is used, the most telling first; what is known is told after each step.
+
+import { BlockTable } from "../archive/blocks.js";
+import { CID } from "../archive/cid.js";
+import { judgeContent, judgeContinuity, judgeSignature, readLedger, verdictOf } from "../archive/proof.js";
+import { split, tidTime } from "./account.js";
+
+/** How many blobs are read at once to be compared. */
+const AT_ONCE = 32;
+/** Blobs of a file on this device are compared without being asked for up to so many bytes. */
+const COMPARED_UNASKED = 64 << 20;
+
+/**
+ * Checks an account's snapshot. `tell` is called with the state after each step: {verdict, isDone, levels, damage, remains,
+ * blobs}; `history` gives all snapshots, the newest first.
+ */
+export async function prove(archive, account, history, tell) {
+  const { repository } = account;
+  const { manifest } = repository;
+  const state = { cid: manifest.cid.text, levels: {}, damage: [], isDone: false, remains: null, blobs: null };
+  const found = { lost: 0 };
+  const judge = () => {
+    const { damage, levels } = judgeContent(archive, repository, found);
+    state.damage = damage;
+    // What is not known yet counts for nothing, unless it is bad already.
+    for (const [name, one] of Object.entries(levels)) if (found.missing !== undefined || damage.length && name !== "complete") state.levels[name] = one;
+  };
+  const say = () => tell({ ...state, verdict: verdictOf(state.levels, state.isDone) });
+  const remains = (lost) => ({
+    records: repository.paths.length - lost.length, of: manifest.isCAR ? repository.paths.length : manifest.counts.records, months: lostMonths(repository, lost),
+  });
+  if (repository.problems.length) state.remains = remains([]);
+  judge();
+  say();
+  const all = await history();
+  state.levels.continuous = judgeContinuity(manifest, all);
+  [state.levels.signed, state.levels["identity-proven"]] = await judgeSignature(archive, manifest, repository.commit, all);
+  say();
+  const lost = await repository.settle();
+  await archive.checkBlocks?.();
+  found.lost = lost.length;
+  if (repository.problems.length || lost.length) state.remains = remains(lost);
+  judge();
+  say();
+  await account.index();
+  const ledger = await readLedger(archive, manifest);
+  const blobs = [...account.blobs.keys()].map(parsed).filter(Boolean);
+  const missing = blobs.filter(({ bytes }) => archive.ordinals(bytes).length === 0).map(({ text }) => text);
+  Object.assign(found, {
+    blobs: blobs.length, missing: missing.length, unreadable: account.unreadable, damage: ledger.damage, damagedBlobs: 0,
+    accepted: [...missing, ...ledger.listed].filter((cid) => ledger.accepted.has(cid)).length,
+    unaccepted: [...missing, ...ledger.listed].filter((cid) => !ledger.accepted.has(cid)).length,
+  });
+  state.blobs = { count: blobs.length - missing.length, bytes: manifest.blobs.heldBytes ?? 0, compared: 0 };
+  judge();
+  state.isDone = true;
+  say();
+  return {
+    /** Compares every blob with its CID; `progress` is called with how many are done. */
+    async compareBlobs(progress = () => {}) {
+      const held = blobs.filter(({ bytes }) => archive.ordinals(bytes).length > 0)
+        .sort((left, right) => archive.ordinals(left.bytes)[0] - archive.ordinals(right.bytes)[0]);
+      const broken = [];
+      for (let i = 0; i < held.length; i += AT_ONCE) {
+        progress(i, held.length);
+        const table = new BlockTable();
+        const some = held.slice(i, i + AT_ONCE);
+        await archive.load(some.flatMap(({ bytes }) => archive.ordinals(bytes)), table);
+        for (const { bytes, text } of some) {
+          const number = table.find(bytes);
+          if ((number < 0 || table.matches(number) === false) && !await archive.body(bytes)) broken.push(text);
+        }
+        state.blobs.compared = Math.min(held.length, i + AT_ONCE);
+        await new Promise((resolve) => setTimeout(resolve));
+      }
+      found.damagedBlobs = broken.length;
+      found.areBlobsChecked = true;
+      judge();
+      say();
+    },
+    isSmall: (manifest.blobs.heldBytes ?? Infinity) <= COMPARED_UNASKED,
+  };
+}
+
+function parsed(text) {
+  try {
+    return CID.parse(text);
+  } catch {
+    return null;
+  }
+}
+
+/** Of which months records are lost: {collection, from, to}, months or null where that is open; by the records beside the gaps. */
+function lostMonths(repository, lost) {
+  const { paths, gaps } = repository;
+  const month = (path) => {
+    const time = path === undefined ? NaN : tidTime(split(path)[1]);
+    return Number.isNaN(time) ? null : new Date(time).toISOString().slice(0, 7);
+  };
+  const found = [];
+  for (const i of lost) found.push({ collection: split(paths[i])[0], from: month(paths[i]), to: month(paths[i]) });
+  for (const at of gaps) {
+    const [before, after] = [paths[at - 1], paths[at]];
+    const [one, other] = [before && split(before)[0], after && split(after)[0]];
+    if (one === other && one) {
+      found.push({ collection: one, from: month(before), to: month(after) });
+    } else {
+      if (one) found.push({ collection: one, from: month(before), to: null });
+      if (other) found.push({ collection: other, from: null, to: month(after) });
+    }
+  }
+  const key = ({ collection, from, to }) => `${collection} ${from} ${to}`;
+  const distinct = [...new Map(found.map((one) => [key(one), one])).values()];
+  return distinct.sort((left, right) => key(left) < key(right) ? -1 : 1).slice(0, 500);
+}
