@@ -4,11 +4,11 @@ internal import IPLD
 /// met in file order.
 ///
 /// 1. The survey is told in file order, whatever order the work was done in.
-/// 2. In memory is one batch: the reports of some 32 MiB of frames, and one frame's content for
+/// 2. In memory is one batch: the reports of some 16 MiB of frames, and one frame's content for
 ///    each worker. With an intake, two batches, each of some 8 MiB of content in packs.
 /// 3. All content together is bounded by ``ArchiveLimits``.
 struct FrameScan {
-  private static let batchBytes = 32 << 20
+  private static let batchBytes = 16 << 20
   private static let batchUnits = 1024
   private static let fetchedAtOnce = 16 << 20
   /// How much content of packs a batch may have if something of it is to be delivered.
@@ -75,6 +75,7 @@ struct FrameScan {
   ) throws {
     // Places all over the file are read where something does not hold.
     walk.willSearchAll = mapped.willReadAll
+    walk.release = mapped.releasePagesIfLarge
     walk.willRead = { mapped.willRead([$0]) }
     var isAtEnd = false
     while !isAtEnd {

@@ -32,6 +32,8 @@ struct FrameWalk {
 
   /// Called before something is looked for all over the file.
   var willSearchAll: () -> Void = {}
+  /// Lets go of the pages of the file that have been read.
+  var release: () -> Void = {}
   /// Called with where a skippable frame lies by its own first bytes, before it is read.
   var willRead: (Range<Int>) -> Void = { _ in }
 
@@ -99,7 +101,7 @@ struct FrameWalk {
     after start: Int, seemingEnd: Int? = nil, in file: Span<UInt8>
   ) -> Int {
     willSearchAll()
-    if tables == nil { tables = FrameTables(in: file) }
+    if tables == nil { tables = FrameTables(in: file, release: release) }
     let end = tables?.end(ofFrameAt: start, in: file) { Self.isBoundary($0, in: file) }
     if let end {
       return end.place == end.asStored

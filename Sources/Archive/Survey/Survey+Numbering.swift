@@ -13,7 +13,7 @@ extension Survey {
       countForward(known: firstOrdinal)
     } else {
       file.withBytes { bytes in
-        if tables == nil { tables = FrameTables(in: bytes) }
+        if tables == nil { tables = FrameTables(in: bytes, release: file.releasePagesIfLarge) }
         identify(in: bytes)
       }
       countForward(known: firstOrdinal)

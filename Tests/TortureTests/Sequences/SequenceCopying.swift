@@ -80,7 +80,7 @@ extension SequenceArchive {
       let reader = try ArchiveReader(MappedFile(copying: file))
       let report = try ArchiveCopier().salvage(reader, into: storage, by: options().provenance)
       // The order of a snapshot's blocks may be lost with the numbers of sections.
-      if try reader.surveyed().certainEnd != .max {
+      if try reader.mayHaveLostOrders {
         let inexact = report.snapshots.filter { !$0.loss.isExact }
         found = found.leavingOut(Set(inexact.compactMap(\.old)))
       }

@@ -131,8 +131,8 @@ struct SequenceFindings {
     if restored.withBytes({ $0.array }) == states[snapshot.digest]?.car { return }
     // What told the order of the blocks may be lost, though every block is there. That is named.
     let report = try SnapshotVerifier().verify(history.reader, .full)
-    let mayBeLost = try history.reader.surveyed().certainEnd != .max
-    guard mayBeLost, restored.flaw != nil, report.verdict == .damaged else {
+    guard try history.reader.mayHaveLostOrders, restored.flaw != nil, report.verdict == .damaged
+    else {
       throw Unexpected(
         "(P) the snapshot \(entry.createdAt) of \(snapshot.did) is whole and its CAR is not given back: \(restored.flaw ?? "another CAR")"
       )
@@ -201,5 +201,12 @@ struct SequenceFindings {
       }
       last[entry.did] = rev
     }
+  }
+}
+
+extension ArchiveReader {
+  /// Whether sections may have other numbers than they had: damage took them, or a repair gave them.
+  var mayHaveLostOrders: Bool {
+    get throws { try surveyed().certainEnd != .max || generation.features.isRepaired }
   }
 }

@@ -4,6 +4,7 @@ internal import Copying
 internal import Files
 internal import Remote
 internal import Reports
+internal import Snapshots
 internal import SystemPackage
 internal import Terminal
 internal import Verification
