@@ -82,7 +82,7 @@ extension SequenceArchive {
       // The order of a snapshot's blocks may be lost with the numbers of sections.
       if try reader.mayHaveLostOrders {
         let inexact = report.snapshots.filter { !$0.loss.isExact }
-        found = found.leavingOut(Set(inexact.compactMap(\.old)))
+        found = found.leavingOut(inexact.compactMap(\.old))
       }
     } catch {
       steps.append("\(words): refused: \(error)")

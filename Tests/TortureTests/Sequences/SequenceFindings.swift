@@ -66,10 +66,12 @@ struct SequenceFindings {
     return isWhole ? (manifest, snapshot.did, digest) : nil
   }
 
-  /// Leaves out snapshots whose loss was named; their sections have to be there all the same.
-  func leavingOut(_ manifests: Set<CID>) -> Self {
+  /// Leaves out snapshots whose loss was named, under whichever manifest they are here; their
+  /// sections have to be there all the same.
+  func leavingOut(_ named: [CID]) -> Self {
+    let digests = Set(named.compactMap { manifests[$0]?.car.sha256 })
     var rest = self
-    rest.whole.removeAll { manifests.contains($0.manifest) }
+    rest.whole.removeAll { digests.contains($0.digest) }
     return rest
   }
 
