@@ -190,6 +190,35 @@ def the_keyboard_is_enough(browser, folder):
 
 
 @test
+def no_view_breaks_a_rule_of_accessibility(browser, folder):
+    try:
+        import axe_playwright_python
+    except ImportError:
+        print("axe-playwright-python is not there: the rules of accessibility were not tried")
+        return
+    axe = (pathlib.Path(axe_playwright_python.__file__).parent / "axe.min.js").read_text()
+    alice, whole = ROOT / "Fixtures/alice", folder / "whole.car.zst"
+    for car in ("alice.car", "alice-later.car"):
+        carpack("pack", "-q", alice / car, "--blobs", alice / "blobs", "--plc-log", alice / "plc-audit-log.json", "-o", whole)
+    records, blobs = hostile_records()
+    damaged = folder / "hurt.car.zst"
+    content = bytearray(whole.read_bytes())
+    content[2000] ^= 255
+    damaged.write_bytes(content)
+    views = [*VIEWS, "browse/app.bsky.feed.like", "browse/app.bsky.graph.follow", "browse/com.example.garden.diary", "deleted", "search/"]
+    odd = [f"at/{path}" for path in records][:8]
+    for archive, addresses in ((whole, views), (pack(folder, "accessible", records, blobs), [*views, *odd]), (damaged, ["", "proof"])):
+        for size, scheme in (((1280, 900), "light"), ((360, 760), "dark"))[:2 if archive == whole else 1]:
+            page = Page(browser, size, color_scheme=scheme, bypass_csp=True).open(archive)
+            page.tab.evaluate(axe)
+            for address in addresses:
+                page.show(address)
+                found = page.tab.evaluate("axe.run(document, { resultTypes: ['violations'] })")["violations"]
+                assert not found, (archive.name, scheme, address, [(one["id"], one["nodes"][0]["html"][:200], one["nodes"][0].get("failureSummary", "")[:300]) for one in found])
+            page.close()
+
+
+@test
 def many_posts_are_scrolled_through_with_few_elements(browser, folder):
     digits = "234567abcdefghijklmnopqrstuvwxyz"
 
