@@ -6,6 +6,7 @@ of every view are left in the folder, to be looked at. Only the tests whose name
 Chromium it says so, and ends with 0.
 """
 import argparse
+import base64
 import functools
 import http.server
 import os
@@ -328,6 +329,22 @@ def cars_folders_and_several_files_open_and_others_get_a_sentence(browser, folde
     (folder / "a.car.zst.age").write_text("age-encryption.org/v1\n")
     page.open(folder / "a.car.zst.age")
     assert "encrypted with age" in page.tab.inner_text("[role=alert]")
+    page.expect_quiet()
+    page.close()
+
+
+@test
+def a_page_with_an_archive_in_it_shows_it_without_a_second_file(browser, folder):
+    archive = (ROOT / "Fixtures/archives/one.car.zst").read_bytes()
+    element = f'<script type="application/octet-stream;base64" id="archive" data-name="one.car.zst">{base64.b64encode(archive).decode()}</script>\n'
+    (folder / "whole.html").write_text(PAGE.read_text().replace("</body>", element + "</body>"))
+    page = Page(browser)
+    page.tab.goto(f"file://{folder}/whole.html")
+    page.tab.wait_for_selector("text=This picture is on no server any more.", timeout=30_000)
+    page.tab.wait_for_selector("[data-proof=mark]:has-text('incomplete')")
+    refused = page.tab.evaluate("fetch('http://127.0.0.1:9/').then(() => 'let through', () => 'refused')")
+    assert refused == "refused"
+    page.errors = [one for one in page.errors if "127.0.0.1:9" not in one]
     page.expect_quiet()
     page.close()
 
