@@ -9,6 +9,7 @@ import argparse
 import base64
 import functools
 import http.server
+import json
 import os
 import pathlib
 import random
@@ -329,6 +330,35 @@ def cars_folders_and_several_files_open_and_others_get_a_sentence(browser, folde
     (folder / "a.car.zst.age").write_text("age-encryption.org/v1\n")
     page.open(folder / "a.car.zst.age")
     assert "encrypted with age" in page.tab.inner_text("[role=alert]")
+    page.expect_quiet()
+    page.close()
+
+
+@test
+def private_data_is_shown_as_what_it_is(browser, folder):
+    cbor, cid = forgeries.cbor, forgeries.cid
+    one = forgeries.Forger(COMMAND, folder, "private", posts=3)
+    answers = {
+        "app.bsky.bookmark.getBookmarks": {"bookmarks": [{"subject": {"uri": "at://did:plc:44ybard66vv44zksje25o7dz/app.bsky.feed.post/3lkxag2qhdc22", "cid": "x"}, "createdAt": "2025-05-05T05:05:05Z",
+                                                          "item": {"author": {"did": "did:plc:44ybard66vv44zksje25o7dz", "handle": "carol.example.com"}, "record": {"text": "a bookmarked <b>text</b>"}}}]},
+        "app.bsky.draft.getDrafts": {"drafts": [{"updatedAt": "2025-05-06T05:05:05Z", "draft": {"posts": [{"text": "not yet said"}]}}]},
+        "app.bsky.actor.getPreferences": {"preferences": [{"$type": "app.bsky.actor.defs#adultContentPref", "enabled": False}]},
+    }
+    more, methods = [], []
+    for endpoint, answer in answers.items():
+        text = json.dumps(answer).encode()
+        pieces = [cbor({"carpackPrivate": part}) for part in (text[:50], text[50:])]
+        more += [(cid(piece), piece) for piece in pieces]
+        methods.append({"endpoint": endpoint, "fetchedAt": "2025-06-01T00:00:00Z", "answers": [[cid(piece) for piece in pieces]], "bytes": len(text)})
+    block = cbor({"did": one.account.did, "carpackPrivate": methods})
+    archive = one.forge(more=[*more, (cid(block), block)], private=cid(block))
+    carpack("verify", archive)
+    page = Page(browser).open(archive)
+    page.tab.click("nav >> text=Private")
+    page.tab.wait_for_selector("text=not yet said")
+    shown = page.tab.inner_text("main")
+    for words in ("Bookmarks", "@carol.example.com", "a bookmarked <b>text</b>", "Drafts", "Preferences", "enabled"):
+        assert words in shown, shown
     page.expect_quiet()
     page.close()
 
