@@ -102,6 +102,7 @@ export class Account {
     this.unreadable = 0;
     this.handles = new Map();
     this.langs = new Map();
+    this.langsOf = [];
     for (let i = 0; i < paths.length; i++) {
       if (i % AT_ONCE === AT_ONCE - 1) await new Promise((resolve) => setTimeout(resolve));
       const [collection, rkey] = split(paths[i]);
@@ -114,13 +115,15 @@ export class Account {
       const { images, video, quote, link } = embedsOf(value);
       this.flags[i] = (value.reply ? IS.reply : 0) | (images.length ? IS.image : 0) | (video ? IS.video : 0)
         | (quote ? IS.quote : 0) | (link ? IS.link : 0);
-      for (const lang of Array.isArray(value.langs) ? value.langs.slice(0, 3) : []) this.langs.set(lang, (this.langs.get(lang) ?? 0) + 1);
+      if (Array.isArray(value.langs)) this.langsOf[i] = this.countLanguages(value.langs);
       for (const [did, handle] of mentionsOf(value)) this.handles.set(did, handle);
       const parent = this.ownPath(value.reply?.parent?.uri);
       if (!parent) continue;
       if (!this.replies.has(parent)) this.replies.set(parent, []);
       this.replies.get(parent).push(i);
     }
+    // Sorted once, and not for each search.
+    this.newestFirst = Uint32Array.from(paths.keys()).sort((left, right) => (this.times[right] || 0) - (this.times[left] || 0) || right - left);
   }
 
   /** Each picture and video of posts, the newest first: {post, part}, where `part` counts the pictures of a post from 0. */
@@ -244,15 +247,14 @@ export class Account {
   /** Records in which all words are, the newest first; filters are has:, lang:, since:, until:, in:, from:, to:. */
   async search(query) {
     await this.index();
-    const { paths } = this.repository;
     const { words, filters } = parseQuery(query);
     const tests = filters.map(({ name, value }) => this.filter(name, value)).filter(Boolean);
     const found = [];
-    for (let i = paths.length - 1; i >= 0; i--) {
+    for (const i of this.newestFirst) {
       if (words.every((word) => this.texts[i].includes(word)) && tests.every((test) => test(i))
         && (words.length === 0 || this.texts[i])) found.push(i);
     }
-    return found.sort((left, right) => (this.times[right] || 0) - (this.times[left] || 0));
+    return found;
   }
 
   /** What a filter asks of a record; null for one that says nothing. */
@@ -270,7 +272,7 @@ export class Account {
       case "since": return time ? (i) => this.times[i] >= time : null;
       case "until": return time ? (i) => this.times[i] < time + (value.length === 10 ? 864e5 : 0) : null;
       case "in": return (i) => split(repository.paths[i])[0].toLowerCase().includes(low);
-      case "lang": return (i) => repository.value(i)?.langs?.includes?.(value);
+      case "lang": return (i) => this.langsOf[i]?.includes(value);
       case "from": return () => low === this.did || low.replace("@", "") === String(repository.manifest.handle).toLowerCase();
       case "to": {
         const handle = low.replace("@", "");
@@ -283,10 +285,21 @@ export class Account {
     }
   }
 
+  /** Counts the languages of a post; the same ones are one list, however many posts have them. */
+  countLanguages(langs) {
+    const some = langs.slice(0, 3).map(String);
+    const known = this.langs.get(some.join()) ?? { langs: some, count: 0 };
+    known.count++;
+    this.langs.set(some.join(), known);
+    return known.langs;
+  }
+
   /** The languages of posts, the most used first. */
   async languages() {
     await this.index();
-    return [...this.langs].sort(([, left], [, right]) => right - left).map(([lang]) => lang).slice(0, 40);
+    const counts = new Map();
+    for (const { langs, count } of this.langs.values()) for (const lang of langs) counts.set(lang, (counts.get(lang) ?? 0) + count);
+    return [...counts].sort(([, left], [, right]) => right - left).map(([lang]) => lang).slice(0, 40);
   }
 
   /** Counts for the statistics: posts by month and by day, media by kind, collections by size. */

@@ -253,8 +253,24 @@ function given() {
   }
 }
 
-const address = given();
-if (address) {
+/** The archive that this page has in it, as a file; null for a page without one. */
+function inside() {
+  const element = document.getElementById("archive");
+  if (!element) return null;
+  const text = atob(element.textContent.trim());
+  const bytes = new Uint8Array(text.length);
+  for (let i = 0; i < text.length; i++) bytes[i] = text.charCodeAt(i);
+  element.remove();
+  return new File([bytes], element.dataset.name ?? "archive.car.zst");
+}
+
+const own = inside();
+const address = own ? null : given();
+if (own) {
+  restrict(null);
+  start();
+  open({ files: [own] });
+} else if (address) {
   open({ url: address });
 } else {
   welcome();

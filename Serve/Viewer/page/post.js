@@ -9,6 +9,9 @@ import { richText } from "./text.js";
 /** Labels that hide what they are on behind a click. */
 const HIDING = new Set(["porn", "sexual", "nudity", "graphic-media", "gore", "nsfl", "!warn", "!hide"]);
 
+/** The language of a post, if it says one that can be. */
+const languageOf = ({ langs }) => Array.isArray(langs) && /^[a-z]{2,3}(-[a-z0-9]{2,8})*$/i.test(langs[0]) ? langs[0] : null;
+
 /** The picture of the account, or an empty place for it. */
 export function avatar(view) {
   const blob = blobOf(view.summary.profile?.value?.avatar);
@@ -28,7 +31,7 @@ export function postCard(view, post, { isHere = false, note = null } = {}) {
   const hides = labels.filter((label) => HIDING.has(label));
   return frame(
     value.reply && h("p", { class: "soft small" }, "in reply to ", place(view, value.reply.parent?.uri)),
-    typeof value.text === "string" && value.text && h("p", { class: "text", lang: Array.isArray(value.langs) ? value.langs[0] : null, dir: "auto" }, richText(value.text, value.facets)),
+    typeof value.text === "string" && value.text && h("p", { class: "text", lang: languageOf(value), dir: "auto" }, richText(value.text, value.facets)),
     Array.isArray(value.tags) && value.tags.length > 0 && h("p", { class: "small" }, value.tags.map((name) => [h("a", { href: `#/search/${encodeURIComponent(`"${name}"`)}` }, `#${name}`), " "])),
     hides.length ? behind(`marked as ${hides.join(", ")}`, media) : media,
     h("footer", null, h("a", { href: `#/thread/${post.path}` }, value.reply || isHere ? "Whole thread" : "Thread"), h("a", { href: `#/at/${post.path}` }, "Details")));

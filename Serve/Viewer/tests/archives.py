@@ -43,12 +43,12 @@ def section(link, body):
     return varint(len(link) + len(body)) + link + body
 
 
-def write(path, car, did, documents={}, held=(), **changes):
-    """Writes an archive of a CAR: [(CID, block)], the commit first. `changes` go into the manifest, those of maps field by field."""
+def write(path, car, did, documents={}, held=(), more=(), **changes):
+    """Writes an archive of a CAR: [(CID, block)], the commit first; `more` are further blocks. `changes` go into the manifest, those of maps field by field."""
     header = cbor({"roots": [car[0][0]], "version": 1})
     header = varint(len(header)) + header
     stream = header + b"".join(section(*block) for block in car)
-    others = [(cid(content, 0x55), content) for content in [*documents.values(), *held]]
+    others = [(cid(content, 0x55), content) for content in [*documents.values(), *held]] + list(more)
     records = changes.pop("records", 0)
     manifest = {
         "carpack": 1, "did": did, "handle": "alice.example.com", "pds": "https://pds.example.com", "rev": changes.pop("rev"),

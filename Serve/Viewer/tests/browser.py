@@ -6,8 +6,10 @@ of every view are left in the folder, to be looked at. Only the tests whose name
 Chromium it says so, and ends with 0.
 """
 import argparse
+import base64
 import functools
 import http.server
+import json
 import os
 import pathlib
 import random
@@ -190,6 +192,35 @@ def the_keyboard_is_enough(browser, folder):
 
 
 @test
+def no_view_breaks_a_rule_of_accessibility(browser, folder):
+    try:
+        import axe_playwright_python
+    except ImportError:
+        print("axe-playwright-python is not there: the rules of accessibility were not tried")
+        return
+    axe = (pathlib.Path(axe_playwright_python.__file__).parent / "axe.min.js").read_text()
+    alice, whole = ROOT / "Fixtures/alice", folder / "whole.car.zst"
+    for car in ("alice.car", "alice-later.car"):
+        carpack("pack", "-q", alice / car, "--blobs", alice / "blobs", "--plc-log", alice / "plc-audit-log.json", "-o", whole)
+    records, blobs = hostile_records()
+    damaged = folder / "hurt.car.zst"
+    content = bytearray(whole.read_bytes())
+    content[2000] ^= 255
+    damaged.write_bytes(content)
+    views = [*VIEWS, "browse/app.bsky.feed.like", "browse/app.bsky.graph.follow", "browse/com.example.garden.diary", "deleted", "search/"]
+    odd = [f"at/{path}" for path in records][:8]
+    for archive, addresses in ((whole, views), (pack(folder, "accessible", records, blobs), [*views, *odd]), (damaged, ["", "proof"])):
+        for size, scheme in (((1280, 900), "light"), ((360, 760), "dark"))[:2 if archive == whole else 1]:
+            page = Page(browser, size, color_scheme=scheme, bypass_csp=True).open(archive)
+            page.tab.evaluate(axe)
+            for address in addresses:
+                page.show(address)
+                found = page.tab.evaluate("axe.run(document, { resultTypes: ['violations'] })")["violations"]
+                assert not found, (archive.name, scheme, address, [(one["id"], one["nodes"][0]["html"][:200], one["nodes"][0].get("failureSummary", "")[:300]) for one in found])
+            page.close()
+
+
+@test
 def many_posts_are_scrolled_through_with_few_elements(browser, folder):
     digits = "234567abcdefghijklmnopqrstuvwxyz"
 
@@ -299,6 +330,51 @@ def cars_folders_and_several_files_open_and_others_get_a_sentence(browser, folde
     (folder / "a.car.zst.age").write_text("age-encryption.org/v1\n")
     page.open(folder / "a.car.zst.age")
     assert "encrypted with age" in page.tab.inner_text("[role=alert]")
+    page.expect_quiet()
+    page.close()
+
+
+@test
+def private_data_is_shown_as_what_it_is(browser, folder):
+    cbor, cid = forgeries.cbor, forgeries.cid
+    one = forgeries.Forger(COMMAND, folder, "private", posts=3)
+    answers = {
+        "app.bsky.bookmark.getBookmarks": {"bookmarks": [{"subject": {"uri": "at://did:plc:44ybard66vv44zksje25o7dz/app.bsky.feed.post/3lkxag2qhdc22", "cid": "x"}, "createdAt": "2025-05-05T05:05:05Z",
+                                                          "item": {"author": {"did": "did:plc:44ybard66vv44zksje25o7dz", "handle": "carol.example.com"}, "record": {"text": "a bookmarked <b>text</b>"}}}]},
+        "app.bsky.draft.getDrafts": {"drafts": [{"updatedAt": "2025-05-06T05:05:05Z", "draft": {"posts": [{"text": "not yet said"}]}}]},
+        "app.bsky.actor.getPreferences": {"preferences": [{"$type": "app.bsky.actor.defs#adultContentPref", "enabled": False}]},
+    }
+    more, methods = [], []
+    for endpoint, answer in answers.items():
+        text = json.dumps(answer).encode()
+        pieces = [cbor({"carpackPrivate": part}) for part in (text[:50], text[50:])]
+        more += [(cid(piece), piece) for piece in pieces]
+        methods.append({"endpoint": endpoint, "fetchedAt": "2025-06-01T00:00:00Z", "answers": [[cid(piece) for piece in pieces]], "bytes": len(text)})
+    block = cbor({"did": one.account.did, "carpackPrivate": methods})
+    archive = one.forge(more=[*more, (cid(block), block)], private=cid(block))
+    carpack("verify", archive)
+    page = Page(browser).open(archive)
+    page.tab.click("nav >> text=Private")
+    page.tab.wait_for_selector("text=not yet said")
+    shown = page.tab.inner_text("main")
+    for words in ("Bookmarks", "@carol.example.com", "a bookmarked <b>text</b>", "Drafts", "Preferences", "enabled"):
+        assert words in shown, shown
+    page.expect_quiet()
+    page.close()
+
+
+@test
+def a_page_with_an_archive_in_it_shows_it_without_a_second_file(browser, folder):
+    archive = (ROOT / "Fixtures/archives/one.car.zst").read_bytes()
+    element = f'<script type="application/octet-stream;base64" id="archive" data-name="one.car.zst">{base64.b64encode(archive).decode()}</script>\n'
+    (folder / "whole.html").write_text(PAGE.read_text().replace("</body>", element + "</body>"))
+    page = Page(browser)
+    page.tab.goto(f"file://{folder}/whole.html")
+    page.tab.wait_for_selector("text=This picture is on no server any more.", timeout=30_000)
+    page.tab.wait_for_selector("[data-proof=mark]:has-text('incomplete')")
+    refused = page.tab.evaluate("fetch('http://127.0.0.1:9/').then(() => 'let through', () => 'refused')")
+    assert refused == "refused"
+    page.errors = [one for one in page.errors if "127.0.0.1:9" not in one]
     page.expect_quiet()
     page.close()
 
