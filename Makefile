@@ -57,6 +57,8 @@ FUZZERS ?=
 FUZZ_SECONDS ?= 600
 TORTURE_SECONDS ?= 600
 SEQUENCES ?= 20000
+MINUTES ?= 10
+ACCOUNTS ?= 600
 
 # The suites in which tasks and threads meet.
 # The runtime looks for the sanitizer among the symbols that the program exports, to tell it of tasks.
@@ -73,7 +75,7 @@ CLIENT_PYTHON ?= python3
 
 # Verbs of several steps take them in order.
 .NOTPARALLEL:
-.PHONY: viewer test-viewer run-page-tests serve test-serve run-server-tests test-suites run-suites demo-view help dependencies requirements build release test sanitize sanitize-briefly torture sequences demo fixtures schemas lint format docs bench \
+.PHONY: viewer test-viewer run-page-tests serve test-serve run-server-tests test-suites run-suites demo-view help dependencies requirements build release test sanitize sanitize-briefly torture sequences fleet-drill demo fixtures schemas lint format docs bench \
   bench-network fuzz man completions install uninstall reproducible tarball deb sbom container-root dist check-completions clean
 
 help: ## list these verbs
@@ -114,6 +116,9 @@ sanitize-briefly: requirements ## run the suites of HTTP and of object stores un
 
 torture: build ## fail, cut off, kill and damage at random for TORTURE_SECONDS=600
 	CARPACK_TORTURE=$(TORTURE_SECONDS) $(RUN_SUITES) 'TortureTests|MaintenanceModelTests|RecoveryTests|PackingPowerLossTests'
+
+fleet-drill: build ## four workers and twelve hosts, three of them bad, in trouble for MINUTES=10 (ACCOUNTS=600; it takes CARPACK_TEST_DATABASE)
+	CARPACK_DRILL=$(MINUTES) CARPACK_DRILL_ACCOUNTS=$(ACCOUNTS) $(RUN_SUITES) 'a fleet in trouble'
 
 sequences: build ## do one thing after the other to archives, in SEQUENCES=20000 random sequences (SEED=… has one again)
 	CARPACK_SEQUENCES=$(if $(SEED),1,$(SEQUENCES)) $(if $(SEED),CARPACK_SEED=$(SEED)) $(RUN_SUITES) 'one thing after the other'

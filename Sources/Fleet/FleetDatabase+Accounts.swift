@@ -110,7 +110,8 @@ extension FleetDatabase {
   ///
   /// A newer revision than was backed up makes it due soon, if it follows changes, and once: a
   /// server may claim revisions that it does not have. A host that failed has fewer places and is
-  /// left alone for a while, longer with each failure; each success gives it one place more.
+  /// left alone for a while, longer with each failure; each success gives it one place more, and each
+  /// failure of an account one less.
   ///
   /// - Parameters:
   ///   - lease: the account.
@@ -153,13 +154,14 @@ extension FleetDatabase {
           WHERE did = $1 AND holder = $2 AND \(Self.isWrittenLater) RETURNING host)
       UPDATE carpack.host h SET
         places = CASE WHEN $15::boolean THEN greatest(1, places / 2)
-          ELSE places + ($3 <> 'failed')::integer END,
+          WHEN $3 = 'failed' THEN greatest(1, places - 1) ELSE places + 1 END,
         failures = CASE WHEN $15::boolean THEN failures + 1 ELSE 0 END,
         wait_until = CASE WHEN $15::boolean THEN greatest(wait_until,
           now() + make_interval(secs => 2 ^ least(failures + 1, 12))) ELSE wait_until END,
         wait_reason = CASE WHEN $15::boolean THEN $5 ELSE wait_reason END
         FROM ended WHERE h.host = ended.host AND h.host <> '' AND ($15::boolean
-          OR h.failures > 0 OR $3 <> 'failed' AND h.places < coalesce(h.rate, $16::double precision))
+          OR h.failures > 0 OR CASE WHEN $3 = 'failed' THEN h.places > 1
+            ELSE h.places < coalesce(h.rate, $16::double precision) END)
       """,
       [
         lease.did.text, lease.holder, outcome.verdict.rawValue, outcome.cause?.rawValue,

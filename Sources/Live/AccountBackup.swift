@@ -54,6 +54,8 @@ public struct AccountBackup: Sendable {
     package var privateDataLimit = Self.longestPrivateData
     /// Whether the identity that the archive has is believed, so that no directory is asked.
     package var trustsKeptIdentity = false
+    /// The DID document, if it was fetched a moment ago.
+    package var document: (bytes: [UInt8], document: DIDDocument)?
     /// The newest commit, if the server has just named it.
     package var newest: LatestCommit?
     /// Called with the account and its server before the server is asked; what it throws ends the
@@ -196,7 +198,7 @@ public struct AccountBackup: Sendable {
     }
     let identity = try await AccountIdentity(
       account, base: lookup.base, in: lookup.archive?.path, at: options.now(), network: network,
-      trustsKept: options.trustsKeptIdentity)
+      known: options.document, trustsKept: options.trustsKeptIdentity)
     try await options.located?(identity.did, identity.server)
     try lookup.claim(identity.did)
     if lookup.base?.snapshot.did != identity.did { try await lookup.find(identity) }

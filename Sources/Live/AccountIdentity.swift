@@ -46,6 +46,7 @@ extension AccountIdentity {
   ///   - path: the archive.
   ///   - now: the moment, in RFC 3339 and UTC.
   ///   - network: the way to servers and directories.
+  ///   - known: the DID document, if it was fetched a moment ago.
   ///   - trustsKept: whether the document and the log that the archive has are believed, and no
   ///     directory is asked.
   ///   - mayBeGone: whether an account that is known no more is taken for what the archive says it
@@ -54,9 +55,11 @@ extension AccountIdentity {
   ///   its log does not hold.
   init(
     _ account: ATIdentifier, base: ArchivedSnapshot?, in path: FilePath? = nil, at now: String,
-    network: Network, trustsKept: Bool = false, mayBeGone: Bool = false
+    network: Network, known: (bytes: [UInt8], document: DIDDocument)? = nil,
+    trustsKept: Bool = false, mayBeGone: Bool = false
   ) async throws {
-    let resolver = IdentityResolver(network: network)
+    var resolver = IdentityResolver(network: network)
+    resolver.dids.known = known
     guard let base else {
       let found = try await resolver.resolve(account, confirmingHandle: true)
       try self.init(found.did, found.document, bytes: found.documentBytes, network)

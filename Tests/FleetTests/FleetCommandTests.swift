@@ -204,6 +204,7 @@ struct `The commands of a fleet` {
       #expect(alarms == 1)
       let status = try scene.expect("status", 10).text
       #expect(status.contains("missing: 22 accounts") && status.contains("ALARM: \(empty.url)"))
+      #expect(try !scene.expect("list").text.contains("is not known"), "it has answered")
       #expect(scene.store.keys == scene.accounts.map { "\($0.did).car.zst" }.sorted())
       try scene.expect("resume --host \(empty.url)")
       #expect(try !scene.expect("status").text.contains("ALARM"))

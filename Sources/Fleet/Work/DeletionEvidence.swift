@@ -29,7 +29,11 @@ package enum DeletionEvidence: String, CaseIterable, Sendable {
     guard let server,
       try AddressPolicy(network.options).permits(HTTPURL(server), isRedirected: false)
     else { return nil }
-    let status = try await XRPCClient(service: server, network: network).call(.getRepoStatus(did))
-    return status == "deleted" ? .server : nil
+    do {
+      let status = try await XRPCClient(service: server, network: network).call(.getRepoStatus(did))
+      return status == "deleted" ? .server : nil
+    } catch let error as XRPCError where error.declared(RepoError.self) == .notFound {
+      return nil
+    }
   }
 }

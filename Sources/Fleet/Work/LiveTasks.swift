@@ -19,10 +19,10 @@ extension FleetWorker.Tasks {
         var options = options
         options.located = { _, server in try await located(server) }
         // Before anything else is asked: its server may have no room, as all of a bad one.
-        let resolver = IdentityResolver(network: network).dids
-        if lease.host.isEmpty, let server = try await resolver.document(of: lease.did).document.pds
-        {
-          try await located(server)
+        if lease.host.isEmpty {
+          options.document = try await IdentityResolver(network: network).dids.document(
+            of: lease.did)
+          if let server = options.document?.document.pds { try await located(server) }
         }
         guard lease.isIdentified, lease.state == .active, !lease.host.isEmpty else {
           return try await backUp(lease, options, network, destination, observer)

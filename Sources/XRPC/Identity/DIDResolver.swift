@@ -6,6 +6,8 @@ package struct DIDResolver: Sendable {
   private let directory: String
   private let allowsLoopback: Bool
   private let fetcher: any DocumentFetcher
+  /// A document that was fetched a moment ago, and is not fetched again.
+  package var known: (bytes: [UInt8], document: DIDDocument)?
 
   /// A resolver that asks the PLC directory that the user set.
   package init(_ options: NetworkOptions, fetcher: any DocumentFetcher) {
@@ -30,6 +32,7 @@ package struct DIDResolver: Sendable {
   /// - Throws: ``IdentityError`` if there is none, or what came is none or another's;
   ///   `CancellationError`.
   package func document(of did: DID) async throws -> (bytes: [UInt8], document: DIDDocument) {
+    if let known, known.document.id == did { return known }
     let (bytes, _) = try await fetch(
       try documentURL(of: did), "the DID document of \(did)", of: did,
       limit: DIDDocument.maximumLength, accept: "application/did+ld+json, application/json;q=0.9")

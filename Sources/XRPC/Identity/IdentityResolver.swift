@@ -8,7 +8,7 @@ package import HTTP
 package struct IdentityResolver: Sendable {
   private let handles: HandleResolver
   /// Finds documents by DIDs.
-  package let dids: DIDResolver
+  package var dids: DIDResolver
   private let pds: String?
 
   /// A resolver on the network.

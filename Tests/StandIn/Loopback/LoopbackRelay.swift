@@ -47,6 +47,10 @@ package final class LoopbackRelay: Sendable {
     set { state.withLock { $0.isSilent = newValue } }
   }
 
+  /// Has nothing get through any more on the connections that there are, as where a server was
+  /// replaced by another at its address; new connections get through.
+  package func loseConnections() { state.withLock { $0.frozen.formUnion($0.open) } }
+
   /// How many pieces have come from clients since they were forgotten.
   package var callCount: Int { state.withLock { $0.calls } }
 
