@@ -272,7 +272,8 @@ if Context.environment["CARPACK_BUILD_SERVE"] != nil {
     .room(
       "Serve",
       [
-        "Archive", "ATProtocol", "Files", "IPLD", "Snapshots", "Viewer", paths,
+        "Archive", "ATProtocol", "Files", "HTTP", "IPLD", "ObjectStore", "Remote", "Snapshots",
+        "Viewer", paths,
         .product(name: "Hummingbird", package: "hummingbird"),
         .product(name: "HummingbirdCore", package: "hummingbird"),
         .product(name: "HTTPTypes", package: "swift-http-types"),

@@ -6,9 +6,11 @@ Usage: clients.py CARPACK CARPACK_SERVE
 import concurrent.futures
 import contextlib
 import http.client
+import http.server
 import json
 import os
 import pathlib
+import random
 import re
 import select
 import shutil
@@ -18,6 +20,7 @@ import sqlite3
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import urllib.parse
 
@@ -478,6 +481,7 @@ def the_sdk_reads_profile_records_repository_and_blobs():
     with serving("--impersonate") as server:
         client = atproto.Client(f"http://127.0.0.1:{server.port}/xrpc")
         models = atproto.models
+        assert client.com.atproto.server.describe_server().did == f"did:web:127.0.0.1%3A{server.port}"
         profile = client.com.atproto.repo.get_record(
             models.ComAtprotoRepoGetRecord.Params(repo=ALICE, collection="app.bsky.actor.profile", rkey="self"))
         assert profile.value.display_name
@@ -499,6 +503,142 @@ def the_sdk_reads_profile_records_repository_and_blobs():
             assert data == wanted.stdout
         resolver = atproto.IdResolver(plc_url=f"http://127.0.0.1:{server.port}/did")
         assert resolver.did.resolve(ALICE).get_pds_endpoint() == f"http://127.0.0.1:{server.port}"
+
+
+class Bucket(http.server.ThreadingHTTPServer):
+    """An object store with one bucket, as far as reading takes it; it counts the bytes that it gives."""
+    daemon_threads = True
+
+    def __init__(self, objects):
+        super().__init__(("127.0.0.1", 0), BucketRequest)
+        self.objects, self.given, self.fails = objects, 0, False
+        threading.Thread(target=self.serve_forever, daemon=True).start()
+
+    @property
+    def options(self):
+        return "--endpoint-url", f"http://127.0.0.1:{self.server_port}", "--unsigned"
+
+
+class BucketRequest(http.server.BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+
+    def log_message(self, *_):
+        pass
+
+    def reply(self, status, body=b"", **headers):
+        self.send_response(status)
+        for name, value in headers.items():
+            self.send_header(name.replace("_", "-"), value)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def do_GET(self):
+        bucket = self.server
+        place = urllib.parse.urlsplit(self.path)
+        query, key = dict(urllib.parse.parse_qsl(place.query)), urllib.parse.unquote(place.path)[len("/archives/"):]
+        if bucket.fails:
+            return self.reply(503)
+        if not key:
+            found = "".join(f"<Contents><Key>{name}</Key><ETag>&quot;{len(content)}&quot;</ETag><Size>{len(content)}</Size></Contents>"
+                            for name, content in sorted(bucket.objects.items()) if name.startswith(query.get("prefix", "")))
+            return self.reply(200, f"<ListBucketResult><IsTruncated>false</IsTruncated>{found}</ListBucketResult>".encode(),
+                              Content_Type="application/xml")
+        content = bucket.objects.get(key)
+        if content is None:
+            return self.reply(404, b"<Error><Code>NoSuchKey</Code></Error>", Content_Type="application/xml")
+        size, tag = len(content), f'"{len(content)}"'
+        wanted = re.fullmatch(r"bytes=(\d*)-(\d*)", self.headers.get("Range", ""))
+        start, end = 0, size
+        if wanted and wanted[1]:
+            start, end = int(wanted[1]), min(size, int(wanted[2] or size - 1) + 1)
+        elif wanted:
+            start = max(0, size - int(wanted[2]))
+        bucket.given += end - start
+        self.reply(206 if wanted else 200, content[start:end], ETag=tag, Accept_Ranges="bytes",
+                   **({"Content_Range": f"bytes {start}-{end - 1}/{size}"} if wanted else {}))
+
+
+@contextlib.contextmanager
+def bucket_of_accounts():
+    """A bucket with Alice, Bob, and an account with a blob of 8 MB; and that blob."""
+    with tempfile.TemporaryDirectory() as folder:
+        folder = pathlib.Path(folder)
+        (folder / "blobs").mkdir()
+        content = random.Random(1).randbytes(8_000_000)
+        (folder / "blobs/0").write_bytes(content)
+        link = repositories.blob(content, "video/mp4")
+        pack(folder / "large.car.zst", {"app.bsky.feed.post/3lkxag2qhdc2b": {"text": "a film", "video": link}},
+             "did:plc:" + "l" * 24, "--blobs", folder / "blobs")
+        paths = [archive(folder, "alice"), archive(folder, "bob"), folder / "large.car.zst"]
+        yield Bucket({f"pds/{path.name}": path.read_bytes() for path in paths}), content, repositories.text(link["ref"])
+
+
+@test
+def a_buckets_prefix_is_served_and_only_what_is_wanted_is_fetched():
+    with bucket_of_accounts() as (bucket, content, cid), Server("s3://archives/pds/", *bucket.options) as server:
+        listed = {repo["did"] for repo in server.xrpc("com.atproto.sync.listRepos")["repos"]}
+        assert len(listed) == 3 and ALICE in listed
+        assert server.xrpc("com.atproto.sync.getRepo", did=ALICE) == (FIXTURES / "alice/alice-later.car").read_bytes()
+        did = "did:plc:" + "l" * 24
+        assert server.xrpc("com.atproto.repo.listRecords", repo=did, collection="app.bsky.feed.post")["records"]
+        assert bucket.given < 3_000_000, bucket.given
+        assert server.xrpc("com.atproto.sync.getBlob", did=did, cid=cid) == content
+        # The page reads the archive by ranges, through the server.
+        path = server.archive_path("large.car.zst")
+        whole = bucket.objects["pds/large.car.zst"]
+        status, headers, body = server.ask(path, Range="bytes=1000000-1000999")
+        assert status == 206 and body == whole[1_000_000:1_001_000]
+        assert headers["content-range"] == f"bytes 1000000-1000999/{len(whole)}"
+
+
+@test
+def a_bucket_that_fails_gives_errors_and_never_a_wrong_byte_and_is_read_again_later():
+    with bucket_of_accounts() as (bucket, content, cid), Server("s3://archives/pds/large.car.zst", *bucket.options) as server:
+        did = "did:plc:" + "l" * 24
+        bucket.fails = True
+        path = f"/xrpc/com.atproto.sync.getBlob?did={did}&cid={cid}"
+        try:
+            status, _, body = server.ask(path)
+            assert status >= 500, status
+        except http.client.IncompleteRead:
+            pass
+        bucket.fails = False
+        for _ in range(300):
+            try:
+                status, _, body = server.ask(path)
+            except http.client.IncompleteRead:
+                status = 0
+            if status == 200:
+                break
+            time.sleep(0.1)
+        assert status == 200 and body == content
+
+
+@test
+def view_shows_the_archives_of_a_bucket():
+    with bucket_of_accounts() as (bucket, _, _), Server("s3://archives/pds/", *bucket.options, verb="view") as server:
+        path = server.archive_path("alice.example.com.car.zst")
+        assert server.ask(path)[2] == bucket.objects["pds/alice.example.com.car.zst"]
+
+
+@test
+def it_stands_for_a_server_that_is_gone_under_its_name():
+    with serving("--impersonate", "--hostname", "https://pds.example.com") as server:
+        name = {"host": "pds.example.com"}
+        status, headers, body = server.ask("/xrpc/com.atproto.server.describeServer", **name)
+        described = json.loads(body)
+        assert status == 200 and described["did"] == "did:web:pds.example.com" and described["inviteCodeRequired"]
+        assert described["archive"]["readOnly"] is True and described["archive"]["newest"]
+        document = json.loads(server.ask(f"/did/{ALICE}", **name)[2])
+        assert document["service"][0]["serviceEndpoint"] == "https://pds.example.com"
+        status, _, body = server.ask(
+            f"/xrpc/com.atproto.repo.getRecord?repo={ALICE}&collection=app.bsky.actor.profile&rkey=self", **name)
+        assert status == 200 and json.loads(body)["value"]["$type"] == "app.bsky.actor.profile"
+        assert server.ask("/.well-known/atproto-did", host="alice.example.com")[2].decode() == ALICE
+        for method in ("com.atproto.server.createSession", "com.atproto.repo.createRecord"):
+            status, _, body = server.ask(f"/xrpc/{method}", "POST", b"{}", Content_Type="application/json", **name)
+            assert status == 501 and json.loads(body)["error"] == "MethodNotImplemented"
 
 
 @test

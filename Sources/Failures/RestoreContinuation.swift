@@ -65,7 +65,7 @@ package struct RestoreContinuation: Sendable {
 
   private static func after(_ error: RestoreError) -> [RestoreContinuation] {
     switch error {
-    case .busy, .identityUnchanged, .notActivated, .silent, .unsigned, .notSaved,
+    case .busy, .identityUnchanged, .notActivated, .silent, .unsigned, .unpublished, .notSaved,
       .writtenMeanwhile:
       [again]
     case .livesThere:
@@ -88,14 +88,13 @@ package struct RestoreContinuation: Sendable {
     case .missingBlobs: [with("--accept", "missing")]
     case .codeSent: [with("--mail-code", "CODE")]
     case .strangeKey: [with("--signing-key", "KEYFILE")]
-    case .otherServer(let named, _): [with("--to", named)]
+    case .otherServer(let named, _, _): [with("--to", named)]
     }
   }
 
   private static func after(_ obstacle: RestoreError.Obstacle) -> [RestoreContinuation] {
     switch obstacle {
     case .otherAccountMade, .accountUnknown: [elsewhere]
-    case .noKeyInDocument: [login, with("--signing-key", "KEYFILE")]
     case .noLogin, .rehearsal: [login]
     case .oldServerGone:
       [

@@ -13,7 +13,7 @@ extension RestoreError: Explained {
       case .cannotVouch, .otherPassword: .loginRefused
       case .needsHandle, .needsEmail, .needsInvite, .needsSigner, .handle: .usage
       case .otherRepository, .notWrittenAgain: .damaged
-      case .missingBlobs, .codeSent, .unsigned: .incomplete
+      case .missingBlobs, .codeSent, .unsigned, .unpublished: .incomplete
       case .identityUnchanged, .notActivated, .silent, .writtenMeanwhile: .temporary
       }
     return (status, hint)
@@ -54,7 +54,9 @@ extension RestoreError: Explained {
     case .codeSent: "run the same command again with --mail-code CODE"
     case .identityUnchanged, .notActivated, .silent, .writtenMeanwhile: nil
     case .notSaved: "run \"carpack backup\" first, so that nothing is lost"
-    case .otherServer: "if that is the same server, name it like that with --to"
+    case .otherServer(let named, _, _):
+      "if that is the same server, give \(named) with --to; where that name does not lead to it yet, put it into /etc/hosts"
+    case .unpublished: "publish the document, and run the same command again"
     case .accountRefused(_, _, let option): "choose another with \(option)"
     case .halfMade: "its operator can remove that account; another server takes it with --to"
     case .lacks: "another server is needed; Docs/RESTORE.md says what each kind of restore takes"
@@ -70,8 +72,6 @@ extension RestoreError.Obstacle {
     switch self {
     case .otherAccountMade(let did): "the server made an account of \(did) instead"
     case .accountUnknown: "the new server does not know the account that it made"
-    case .noKeyInDocument:
-      "put a key of your own into the DID document as #atproto, and give it with --signing-key"
     case .noLogin: "there is no login for the old server"
     case .oldServerGone: "the old server is gone, and there is no key"
     case .rehearsal:

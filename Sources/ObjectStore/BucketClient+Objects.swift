@@ -81,10 +81,23 @@ extension BucketClient {
   ///   - page: Called with each page.
   /// - Throws: ``StoreError``; `TransportError`.
   package func list(_ prefix: String, page: ([String]) -> Void) async throws {
+    try await listVersions(prefix) { page($0.map(\.key)) }
+  }
+
+  /// The same, each key with what tells one content of it from another.
+  package func listVersions(
+    _ prefix: String, page: ([(key: String, version: String)]) -> Void
+  ) async throws {
     try await forEachPage(
       of: "ListBucketResult", [("list-type", "2"), ("prefix", prefix)],
       next: ["continuation-token": "NextContinuationToken"]
-    ) { answer in page(answer.all("Contents").compactMap { $0["Key"]?.text }) }
+    ) { answer in
+      page(
+        answer.all("Contents").compactMap { object in
+          let version = ["ETag", "Size", "LastModified"].compactMap { object[$0]?.text }
+          return object["Key"].map { ($0.text, version.joined(separator: " ")) }
+        })
+    }
   }
 
   /// Asks for a list of the bucket, page by page.

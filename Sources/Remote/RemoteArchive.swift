@@ -70,13 +70,27 @@ package enum RemoteArchive {
   package static func archives(
     in address: String, _ store: StoreOptions, network: NetworkOptions
   ) throws -> [String] {
-    try BlockingBridge.shared.wait {
+    try versions(in: address, store, network: network).map(\.address)
+  }
+
+  /// The same, each with what tells one content of it from another; of an address that is no folder's
+  /// the one archive, if it is there.
+  ///
+  /// A web server is not asked: its archives are taken to be there, and to stay what they are.
+  ///
+  /// - Throws: as ``archives(in:_:network:)`` does.
+  package static func versions(
+    in address: String, _ store: StoreOptions, network: NetworkOptions
+  ) throws -> [(address: String, version: String)] {
+    guard address.hasPrefix(BucketAddress.scheme) else { return [(address, "")] }
+    return try BlockingBridge.shared.wait {
       try await FetchFailure.telling {
         let place = try BucketAddress(address)
-        var found: [String] = []
-        try await BucketClient(place.bucket, store, network: network).list(place.key) { page in
-          found += page.filter { $0.hasSuffix(".car.zst") }.map {
-            "\(BucketAddress(bucket: place.bucket, key: $0))"
+        var found: [(address: String, version: String)] = []
+        try await BucketClient(place.bucket, store, network: network).listVersions(place.key) {
+          for (key, version) in $0 where isFolder(address) || key == place.key {
+            guard key.hasSuffix(".car.zst") || key == place.key else { continue }
+            found.append(("\(BucketAddress(bucket: place.bucket, key: key))", version))
           }
         }
         return found

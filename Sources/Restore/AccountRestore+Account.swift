@@ -17,7 +17,12 @@ extension AccountRestore {
     report.handle = handle
     var wasDone = false
     do {
-      let made = try await create(did, handle, email: email, vouchedForBy: plan.server)
+      let made =
+        if plan.vouchesItself, let unasked = try await createWithoutVoucher(handle, email: email) {
+          unasked
+        } else {
+          try await create(did, handle, email: email, vouchedForBy: plan.server)
+        }
       guard made.did == did else {
         throw RestoreError.cannotVouch(.otherAccountMade(made.did))
       }
@@ -55,6 +60,27 @@ extension AccountRestore {
         tell(.waiting(seconds: wait, why: "\(error.host) makes no more accounts until then"))
         try await Task.sleep(for: .seconds(wait))
       }
+    }
+  }
+
+  /// Requests the account without anything that vouches for it, before the DID is changed for that.
+  ///
+  /// The reference server looks at the mail address, the invite code and the handle first, and only
+  /// then refuses it for want of a token. Where many accounts are made, each request counts against
+  /// the server's limit, and it is not asked.
+  ///
+  /// - Returns: The account, if the server makes it like that; nil if it wants a token.
+  /// - Throws: ``RestoreError/accountRefused(_:why:option:)``; `XRPCError` where the account is
+  ///   there, or the server is away.
+  private mutating func createWithoutVoucher(_ handle: Handle, email: String) async throws
+    -> NewAccount?
+  {
+    guard options.sharedKeyFile == nil else { return nil }
+    do {
+      return try await create(did, handle, email: email, as: nil)
+    } catch let error as XRPCError where error.name != "AlreadyExists" && error.status <= 500 {
+      // It wants a token, or says nothing of use.
+      return nil
     }
   }
 
@@ -153,13 +179,18 @@ extension AccountRestore {
   /// Has the DID name a key of the owner's own, which is in a file before anything is sent.
   private mutating func nameOwnSigningKey() async throws -> PrivateKey {
     let key = try OwnSigningKey.kept(in: keyPath, options.passphrase)
-    let present = try await present()
-    var state = present.state
-    state.verificationMethods[PLCState.signingKeyName] = key.verificationKey.didKey
-    let outcome =
-      state == present.state
-      ? (key.verificationKey.didKey, true)
-      : try await change(present, to: state, for: .signingKey)
+    let name = key.verificationKey.didKey
+    let outcome: Outcome
+    if did.method == "plc" {
+      let present = try await present()
+      var state = present.state
+      state.verificationMethods[PLCState.signingKeyName] = name
+      outcome =
+        state == present.state
+        ? (name, true) : try await change(present, to: state, for: .signingKey)
+    } else {
+      outcome = try await publish(WebDocument(signingKey: name))
+    }
     try finish(.signingKey, outcome)
     return key
   }

@@ -5,18 +5,17 @@ internal import XRPC
 
 /// What cannot be undone: the identity, the activation, the end on the old server.
 extension AccountRestore {
-  /// The longest pause between two looks at the document of a `did:web`, in seconds.
-  private static let longestPause = 20.0
-
   /// Has the DID name the new server.
   mutating func moveIdentity(_ target: DestinationServer) async throws -> Outcome {
     let credentials = try await target.call(.getRecommendedDIDCredentials())
     guard Self.isSame(credentials.pds.endpoint, options.target) else {
-      throw RestoreError.otherServer(credentials.pds.endpoint, asked: options.target)
+      throw RestoreError.otherServer(
+        credentials.pds.endpoint, asked: options.target, why: "it recommends that for the DID")
     }
     guard did.method == "plc" else {
-      try await waitForDocument(credentials)
-      return ("the document of \(did)", false)
+      return try await publish(
+        WebDocument(
+          signingKey: credentials.signingKey, pds: credentials.pds, name: credentials.handle))
     }
     let present = try await present()
     let state = present.state
@@ -98,57 +97,6 @@ extension AccountRestore {
     }
     return try await present.sign(
       state, by: client, mailCode: options.mailCode, asking: options.asksForCode)
-  }
-
-  /// Says what the document of a `did:web` has to say, and waits until it does.
-  private func waitForDocument(_ credentials: PLCCredentials) async throws {
-    let resolver = IdentityResolver(network: network).dids
-    let url = try resolver.documentURL(of: did)
-    var isTold = false
-    var pause = 1.0
-    while true {
-      do {
-        let document = try await resolver.document(of: did).document
-        let key = document.signingKey?.didKey
-        if key == credentials.signingKey, let pds = document.pds,
-          Self.isSame(pds, credentials.pds.endpoint)
-        {
-          return
-        }
-      } catch let error as IdentityError {
-        tell(.warning("\(error)"))
-      }
-      if !isTold {
-        tell(.document(JSON: Self.document(of: did, credentials).json(pretty: true), url: url))
-        guard options.agrees(.identity) else {
-          throw RestoreError.notActivated("the document at \(url) does not name the new server")
-        }
-        isTold = true
-      }
-      try await Task.sleep(for: .seconds(pause))
-      pause = min(2 * pause, Self.longestPause)
-    }
-  }
-
-  private static func document(of did: DID, _ credentials: PLCCredentials) -> IPLDValue {
-    let multikey = String(credentials.signingKey.dropFirst("did:key:".count))
-    let method: IPLDMap = [
-      "id": .string("\(did)#atproto"), "type": .string("Multikey"),
-      "controller": .string(did.text), "publicKeyMultibase": .string(multikey),
-    ]
-    let service: IPLDMap = [
-      "id": .string("#atproto_pds"), "type": .string(credentials.pds.type),
-      "serviceEndpoint": .string(credentials.pds.endpoint),
-    ]
-    var document: IPLDMap = [
-      "@context": .array([
-        .string("https://www.w3.org/ns/did/v1"), .string("https://w3id.org/security/multikey/v1"),
-      ]),
-      "id": .string(did.text), "verificationMethod": .array([.map(method)]),
-      "service": .array([.map(service)]),
-    ]
-    if let handle = credentials.handle { document["alsoKnownAs"] = .array([.string(handle)]) }
-    return .map(document)
   }
 
   // MARK: Activation

@@ -24,13 +24,15 @@ package struct OldServersKey: Sendable, Equatable {
 
 extension RestorePlan {
   /// The old server's keys among the account's.
-  func findOldServersKeys() async throws -> [OldServersKey] {
+  ///
+  /// - Parameter tell: called with what a person should know.
+  func findOldServersKeys(_ tell: (String) -> Void) async throws -> [OldServersKey] {
     guard let old, let present else { return [] }
     var recommended: [String] = []
     if let client = old.client {
       recommended = try await client.call(.getRecommendedDIDCredentials()).rotationKeys
     }
-    let archived = try archivedCredentials(of: old.url)?.rotationKeys ?? []
+    let archived = try archivedCredentials(of: old.url, tell)?.rotationKeys ?? []
     let logged = (try? ServerOrigin(old.url)).map { present.history.rotationKeys(of: $0) } ?? []
     return present.rotationKeys.compactMap { key in
       let evidence: OldServersKey.Evidence? =
@@ -47,13 +49,16 @@ extension RestorePlan {
 
   /// What a server recommended for the account when its private data was backed up; nil if that is
   /// not in the archive, or is of another server.
-  private func archivedCredentials(of server: String) throws -> PLCCredentials? {
-    let json = try source.archived.ownerAnswer(.credentials).flatMap {
-      try? DataModelJSON.decode($0)
+  private func archivedCredentials(
+    of server: String, _ tell: (String) -> Void
+  ) throws -> PLCCredentials? {
+    guard let bytes = try source.archived.ownerAnswer(.credentials) else { return nil }
+    guard let json = try? DataModelJSON.decode(bytes), let credentials = PLCCredentials(json) else {
+      tell(
+        "the archive has an answer of the old server to \(OwnerData.credentials.rawValue) that cannot be read: keys that it alone shows to be that server's are not named"
+      )
+      return nil
     }
-    guard let credentials = json.flatMap({ PLCCredentials($0) }),
-      AccountRestore.isSame(credentials.pds.endpoint, server)
-    else { return nil }
-    return credentials
+    return AccountRestore.isSame(credentials.pds.endpoint, server) ? credentials : nil
   }
 }

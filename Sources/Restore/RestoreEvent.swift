@@ -126,8 +126,10 @@ package enum RestoreError: Error {
   case identityUnchanged(String)
   /// The signing key given is not the one that the DID names.
   case strangeKey
-  /// The new server calls itself otherwise than it was asked for.
-  case otherServer(String, asked: String)
+  /// The new server calls itself otherwise than it was asked for: how, and why that is believed.
+  case otherServer(String, asked: String, why: String)
+  /// The document of the `did:web`, at this URL, does not say what it has to.
+  case unpublished(String)
   /// The new server does not make the account: why, and which option helps.
   case accountRefused(String, why: String, option: String)
   /// The new server was stopped while it made the account, and neither has it nor makes it again.
@@ -151,8 +153,6 @@ package enum RestoreError: Error {
     case otherAccountMade(DID)
     /// The server does not know the account that it made.
     case accountUnknown
-    /// The document of the `did:web` names no key of the owner's own.
-    case noKeyInDocument
     /// The old server has the account, and there is no login for it.
     case noLogin
     /// The old server is gone, and there is no key.

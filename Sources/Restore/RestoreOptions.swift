@@ -52,6 +52,8 @@ package struct RestoreOptions: Sendable {
   package var deleteOldAfter: String?
   /// Whether it ends with the comparison, before the identity is touched.
   package var isRehearsal = false
+  /// Whether the directory is one for rehearsals, in which the DID may be changed.
+  var hasScratchDirectory = false
   /// Whether the account's own server is sent the blobs that it lacks, and nothing else is done;
   /// ``password`` and ``authFactorToken`` are those of this server then.
   package var sendsBlobsOnly = false

@@ -88,7 +88,9 @@ package struct RestorePlan: Sendable {
     } else {
       do {
         document = try await IdentityResolver(network: network).dids.document(of: did).document
-      } catch let error as IdentityError where error.kind == .unavailable && did.method == "web" {
+      } catch let error as IdentityError
+        where did.method == "web" && (error.kind == .unavailable || error.kind == .temporary)
+      {
         document = nil
         tell("\(error)")
       }
@@ -110,7 +112,7 @@ package struct RestorePlan: Sendable {
       options.asNew
       ? .absent("") : try await ServerStanding(of: did, at: options.target, network)
     try countBlobs()
-    oldServersKeys = try await findOldServersKeys()
+    oldServersKeys = try await findOldServersKeys(tell)
     losses = try await onOwnQueue { [self] in try findLosses() }
     try await findObstacles(chosen, tell)
   }
@@ -164,9 +166,7 @@ package struct RestorePlan: Sendable {
   // MARK: What stands in the way
 
   private mutating func findObstacles(_ chosen: Handle?, _ tell: (String) -> Void) async throws {
-    if let name = Self.otherName(of: server) {
-      obstacles.append(RestoreError.otherServer(name, asked: server.url))
-    }
+    if let obstacle = try await whyMisnamed() { obstacles.append(obstacle) }
     let lacking = try await ServerNeeds.lacking(on: server.url, options, network)
     if !lacking.isEmpty { obstacles.append(RestoreError.lacks(server.url, lacking)) }
     if case .silent(let why) = there { obstacles.append(RestoreError.silent(server.url, why)) }
@@ -200,24 +200,33 @@ package struct RestorePlan: Sendable {
     if !options.asNew, let obstacle = whyNothingVouches() { obstacles.append(obstacle) }
   }
 
-  /// The URL by which a server calls itself, if that is another than the one that was given: the
-  /// DID would have to name it.
-  private static func otherName(of server: RestoreServer) -> String? {
+  /// What is wrong where a server calls itself by another name than the one that was given; nil
+  /// where its own document says that the one given is right.
+  private func whyMisnamed() async throws -> RestoreError? {
     let named = server.facts.did
     guard named.method == "web" else { return nil }
     let host = named.methodSpecificID.prefix { $0 != "%" && $0 != ":" }.lowercased()
     guard let asked = try? HTTPURL(server.url).authority, asked.host.lowercased() != host else {
       return nil
     }
-    return host == "localhost" ? "http://localhost:\(asked.port)" : "https://\(host)"
+    let url = host == "localhost" ? "http://localhost:\(asked.port)" : "https://\(host)"
+    do {
+      let document = try await IdentityResolver(network: network).dids.document(of: named).document
+      guard let own = document.pds else {
+        return .otherServer(url, asked: server.url, why: "its DID document names no server")
+      }
+      return AccountRestore.isSame(own, server.url)
+        ? nil : .otherServer(own, asked: server.url, why: "its DID document says so")
+    } catch let error as IdentityError {
+      return .otherServer(url, asked: server.url, why: "\(error)")
+    }
   }
 
   /// Checks that the rotation key given may sign what has to be signed.
   private mutating func checkKeys() throws {
-    guard let present, let key = options.recoveryKey?.verificationKey, !options.isRehearsal else {
-      return
-    }
-    let vouchesItself = !there.isThere && !isVouchedForByOld && options.signingKey == nil
+    guard let present, let key = options.recoveryKey?.verificationKey,
+      !options.isRehearsal || options.hasScratchDirectory
+    else { return }
     do throws(PLCSuccessor.Fault) {
       guard present.place(of: key) != nil else { throw .strangeKey }
       guard present.rotationKeys.count < PLCSuccessor.maximumItems || isNamed else {
@@ -231,6 +240,11 @@ package struct RestorePlan: Sendable {
     }
   }
 
+  /// Whether the DID is first to name a key of the owner's own, which vouches for the account.
+  package var vouchesItself: Bool {
+    !options.asNew && !there.isThere && !isVouchedForByOld && options.signingKey == nil
+  }
+
   /// Whether the old server vouches for the account, for it is there and there is a login.
   private var isVouchedForByOld: Bool { old?.client != nil || options.logsInLater && isOldThere }
 
@@ -240,11 +254,10 @@ package struct RestorePlan: Sendable {
     if let key = options.signingKey {
       return document?.signingKey == key.verificationKey ? nil : .strangeKey
     }
-    guard present != nil else { return .cannotVouch(.noKeyInDocument) }
-    guard options.recoveryKey != nil else {
+    if present != nil, options.recoveryKey == nil {
       return .cannotVouch(isOldThere ? .noLogin : .oldServerGone)
     }
-    if options.isRehearsal { return .cannotVouch(.rehearsal) }
+    if options.isRehearsal, !options.hasScratchDirectory { return .cannotVouch(.rehearsal) }
     if let old, isOldThere, !options.abandonsOld {
       return .cannotVouch(.oldServerAnswers(old.url))
     }

@@ -49,8 +49,9 @@ extension RestoreError: CustomStringConvertible {
     case .codeSent(let server): "\(server) has sent a code by mail, which signs the operation"
     case .identityUnchanged(let why): "the directory does not say what it was told: \(why)"
     case .strangeKey: "the signing key given is not the one that the DID names"
-    case .otherServer(let named, let asked):
-      "\(asked) calls itself \(named), and the DID has to name it so"
+    case .otherServer(let named, let asked, let why):
+      "\(asked) calls itself \(named), and the DID has to name it so (\(why))"
+    case .unpublished(let url): "the document at \(url) does not say yet what it has to"
     case .accountRefused(let server, let why, _): "\(server) does not make the account: \(why)"
     case .halfMade(let server):
       "\(server) has begun to make the account before, and knows no login of it: it was stopped meanwhile"

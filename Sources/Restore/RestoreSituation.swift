@@ -61,36 +61,33 @@ package struct RestoreSituation: Sendable {
     of did: DID, at url: String?, _ network: Network
   ) async -> ServerStanding? {
     guard let url else { return nil }
-    return await asked { try await ServerStanding(of: did, at: url, network) }
-      ?? .silent("no answer within \(Int(patience)) seconds")
+    return await asked(
+      { try await ServerStanding(of: did, at: url, network) }, orElse: ServerStanding.silent)
   }
 
   private static func identity(of did: DID, _ network: Network) async -> Identity {
-    await asked {
-      do {
+    await asked(
+      {
         let document = try await IdentityResolver(network: network).dids.document(of: did).document
         return .names(server: document.pds, signingKey: document.signingKey?.didKey)
-      } catch let error as IdentityError {
-        return .unknown("\(error)")
-      }
-    } ?? .unknown("no answer within \(Int(patience)) seconds")
+      }, orElse: Identity.unknown)
   }
 
-  /// What `question` comes to; nil if that takes too long.
+  /// The answer to a question, or why there is none.
   private static func asked<Value: Sendable>(
-    _ question: @escaping @Sendable () async throws -> Value
-  ) async -> Value? {
-    await withTaskGroup(of: Value?.self) { group in
+    _ question: @escaping @Sendable () async throws -> Value,
+    orElse unanswered: @escaping @Sendable (String) -> Value
+  ) async -> Value {
+    await withTaskGroup(of: Value.self) { group in
       group.addTask {
-        // What is not an answer is none.
-        try? await question()
+        do { return try await question() } catch { return unanswered("\(error)") }
       }
       group.addTask {
         try? await Task.sleep(for: .seconds(patience))
-        return nil
+        return unanswered("no answer within \(Int(patience)) seconds")
       }
       defer { group.cancelAll() }
-      return await group.next() ?? nil
+      return await group.next() ?? unanswered("interrupted")
     }
   }
 

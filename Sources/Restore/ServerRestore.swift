@@ -14,11 +14,14 @@ internal import XRPC
 /// 2. Passwords are random, and forgotten: owners set their own by the new server's reset by mail.
 ///    That of an active account is never touched.
 /// 3. Accounts whose DID has moved elsewhere, or is not in the server's hands, are left alone.
+/// 4. A rehearsal takes the same steps up to the comparison, with a directory of its own, which is
+///    given the accounts' histories from the archives.
 package struct ServerRestore: Sendable {
   /// What came of an account.
   package enum Outcome: Sendable {
-    /// It is active on the new server; whether it was before, and how many blobs are missing there.
-    case done(wasDone: Bool, missingBlobs: Int)
+    /// It is active on the new server, or, in a rehearsal, came back equal; whether it was active
+    /// before, and what is missing there.
+    case done(wasDone: Bool, lacking: [String])
     /// Only its owner can go on: why.
     case waiting(String)
     /// It lives elsewhere: where.
@@ -27,19 +30,22 @@ package struct ServerRestore: Sendable {
     case failed(any Error)
   }
 
-  private let template: RestoreOptions
+  private var template: RestoreOptions
   private let admin: Secret
   private let addresses: [DID: String]
   private let network: Network
   private let tell: @Sendable (DID, RestoreEvent) -> Void
 
+  /// What an account lacks whose commit was signed on the server that is gone.
+  private static let signature = "a signature by its key, which comes with its next write"
   /// How many random bytes a password has.
   private static let passwordLength = 24
 
   /// A restore of many accounts.
   ///
   /// - Parameters:
-  ///   - options: how, for each of them; ``RestoreOptions/recoveryKey`` is the old server's.
+  ///   - options: how, for each of them; ``RestoreOptions/recoveryKey`` is the old server's. The
+  ///     directory of a rehearsal is one of its own.
   ///   - keyFile: where the signing key is kept with which the accounts are vouched for; nil for a
   ///     plan, which needs none.
   ///   - admin: the admin password of the new server.
@@ -52,9 +58,9 @@ package struct ServerRestore: Sendable {
     network: Network, tell: @escaping @Sendable (DID, RestoreEvent) -> Void
   ) throws {
     (self.admin, self.addresses, self.network, self.tell) = (admin, addresses, network, tell)
-    var options = options
-    options.sharedKeyFile = keyFile
     template = options
+    template.sharedKeyFile = keyFile
+    template.hasScratchDirectory = options.isRehearsal
     // Before several accounts want it at once.
     if let keyFile { _ = try OwnSigningKey.kept(in: keyFile, options.passphrase) }
   }
@@ -65,12 +71,19 @@ package struct ServerRestore: Sendable {
   package func plan(_ archived: ArchivedSnapshot) async throws -> (RestorePlan?, Outcome) {
     do {
       if let outcome = try await whyNot(archived) { return (nil, outcome) }
-      var options = template
-      options.email = addresses[archived.snapshot.did]
+      var options = options(for: archived.snapshot.did)
       options.inviteCode = Secret("by the admin")
       let plan = try await RestorePlan(of: archived, options, network: network) { _ in }
       guard let obstacle = plan.obstacles.first else {
-        return (plan, .done(wasDone: false, missingBlobs: plan.unrestored.count))
+        if plan.present == nil, !plan.isNamed {
+          return (
+            plan,
+            .waiting(
+              "its DID document is to be published twice: with a key that vouches, and with the new server"
+            )
+          )
+        }
+        return (plan, .done(wasDone: false, lacking: Self.lacking(plan.unrestored)))
       }
       return (plan, Self.outcome(of: obstacle))
     } catch {
@@ -84,10 +97,10 @@ package struct ServerRestore: Sendable {
   package func restore(_ archived: ArchivedSnapshot) async throws -> Outcome {
     let did = archived.snapshot.did
     do {
+      if template.isRehearsal, did.method == "plc" { try await copyHistory(of: archived) }
       if let outcome = try await whyNot(archived) { return outcome }
-      var options = template
+      var options = options(for: did)
       options.password = Self.randomPassword()
-      options.email = addresses[did]
       let client = XRPCClient(service: options.target, network: network)
       if try await ServerStanding(of: did, at: options.target, network).isThere {
         try await client.perform(.updateAccountPassword(of: did, options.password, admin: admin))
@@ -100,8 +113,15 @@ package struct ServerRestore: Sendable {
         tell(did, $0)
       }
       try await restore.run()
-      if let question = restore.report.stoppedBefore { throw question }
-      return .done(wasDone: false, missingBlobs: restore.report.unrestored.count)
+      let report = restore.report
+      var lacking = Self.lacking(report.unrestored)
+      if !report.hasAllPreferences { lacking.append("preferences, which it did not take") }
+      switch report.stoppedBefore {
+      case nil: break
+      case .signing: lacking.append(Self.signature)
+      case let question?: throw question
+      }
+      return .done(wasDone: false, lacking: lacking)
     } catch let question as RestoreQuestion {
       throw question
     } catch {
@@ -109,30 +129,80 @@ package struct ServerRestore: Sendable {
     }
   }
 
+  private func options(for did: DID) -> RestoreOptions {
+    var options = template
+    options.email = addresses[did]
+    guard did.method != "plc" else { return options }
+    // Its document is published by someone else, and not waited for.
+    options.recoveryKey = nil
+    options.agrees = { [agrees = template.agrees] question in
+      if case .identity = question { false } else { agrees(question) }
+    }
+    return options
+  }
+
+  private static func lacking(_ unrestored: UnrestoredBlobs) -> [String] {
+    let missing = unrestored.count - unrestored.acceptedCount
+    return missing > 0 ? ["\(missing) blobs"] : []
+  }
+
+  /// Gives the directory of a rehearsal the account's history.
+  private func copyHistory(of archived: ArchivedSnapshot) async throws {
+    guard let bytes = try archived.plcLog() else { return }
+    let did = archived.snapshot.did
+    try await PLCDirectory(network: network).copy(PLCLog(bytes.span, of: did), of: did)
+  }
+
   /// Why nothing is to be done for an account; nil if something is.
   private func whyNot(_ archived: ArchivedSnapshot) async throws -> Outcome? {
     let did = archived.snapshot.did
-    guard did.method == "plc" else {
-      return .waiting("its DID document is its owner's to change: carpack restore says how")
+    let present: PLCUpdate?
+    let server: String?
+    if did.method == "plc" {
+      present = try await PLCUpdate(of: did, network: network, now: template.now)
+      server = present?.state.pds ?? ""
+    } else {
+      present = nil
+      server = try await publishedServer(of: did)
     }
-    let present = try await PLCUpdate(of: did, network: network, now: template.now)
-    let server = present.state.pds ?? ""
-    let isNamed = AccountRestore.isSame(server, template.target)
-    if isNamed, case .active = try await ServerStanding(of: did, at: template.target, network) {
-      return .done(wasDone: true, missingBlobs: 0)
+    let isNamed = server.map { AccountRestore.isSame($0, template.target) } ?? false
+    if isNamed, !template.isRehearsal,
+      case .active(_, let head) = try await ServerStanding(of: did, at: template.target, network)
+    {
+      // The document of a did:web has one key, and no history that names those before.
+      let isUnsigned = present == nil && head == archived.snapshot.commit
+      return .done(wasDone: true, lacking: isUnsigned ? [Self.signature] : [])
     }
-    if !isNamed {
-      // A document that cannot be read does not say that the account has stayed.
-      let document = try archived.didDocument().flatMap { try? DIDDocument($0.span) }
-      guard let before = document?.pds else {
+    if let server, !isNamed {
+      guard let bytes = try archived.didDocument() else {
         return .waiting("the archive does not say which server the account was on")
       }
+      let before: String?
+      do throws(DIDDocumentError) { before = try DIDDocument(bytes.span).pds } catch {
+        return .waiting("the DID document in the archive cannot be read: \(error)")
+      }
+      guard let before else { return .waiting("the DID document in the archive names no server") }
       guard AccountRestore.isSame(server, before) else { return .elsewhere(server) }
+    }
+    guard let present else {
+      return template.isRehearsal ? .waiting("its DID document would have to be changed") : nil
     }
     guard let key = template.recoveryKey?.verificationKey, present.place(of: key) != nil else {
       return .waiting("the server's key is not among its rotation keys")
     }
     return nil
+  }
+
+  /// The server that the document of a `did:web` names; nil if it is away, as a document is that
+  /// was on the server that is gone.
+  private func publishedServer(of did: DID) async throws -> String? {
+    do {
+      return try await IdentityResolver(network: network).dids.document(of: did).document.pds ?? ""
+    } catch let error as IdentityError
+      where error.kind == .unavailable || error.kind == .temporary
+    {
+      return nil
+    }
   }
 
   private static func failed(_ error: any Error) throws -> Outcome {
@@ -144,6 +214,7 @@ package struct ServerRestore: Sendable {
     switch error {
     case RestoreError.needsEmail: .waiting("its mail address is not known")
     case RestoreError.needsHandle: .waiting("it has no handle")
+    case RestoreError.unpublished: .waiting("\(error)")
     default: .failed(error)
     }
   }

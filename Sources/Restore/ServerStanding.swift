@@ -37,7 +37,7 @@ package enum ServerStanding: Sendable, Equatable {
     case .deactivated: "has the account, deactivated"
     case .withheld(let why): "has the account, and does not serve it: \(why)"
     case .absent: "has no such account"
-    case .silent(let why): "does not answer (\(why))"
+    case .silent(let why): "does not answer as it should (\(why))"
     }
   }
 
@@ -54,7 +54,9 @@ package enum ServerStanding: Sendable, Equatable {
       case _ where error.isTransient: self = .silent("\(error)")
       case .deactivated: self = .deactivated
       case let declared? where declared != .notFound: self = .withheld(declared.sentence)
-      default: self = .absent("\(error)")
+      case .notFound: self = .absent("\(error)")
+      // Others put it into words of their own.
+      default: self = [400, 404].contains(error.status) ? .absent("\(error)") : .silent("\(error)")
       }
     } catch let error as TransportError {
       self = .silent("\(error)")

@@ -5,6 +5,7 @@ import Hummingbird
 import HummingbirdCore
 import Logging
 import NIOCore
+import Remote
 import ServiceLifecycle
 import Snapshots
 import UnixSignals
@@ -29,12 +30,16 @@ package struct ArchiveServer {
     self.options = options
     let selector = try options.snapshot.map { try SnapshotSelector($0) } ?? .latest
     shelf = Shelf(
-      options.paths, selector, ArchiveLimits(allowsLarge: options.allowsLarge),
+      options.paths, options.farArchives, selector,
+      ArchiveLimits(allowsLarge: options.allowsLarge),
       say: { Announcement.warn($0) })
     shelf.refresh()
     log = try options.log.map { try AccessLog($0) }
     // A folder may get its first archive later.
-    guard !shelf.archives.isEmpty || options.paths.contains(where: BlobFolder.isFolder) else {
+    func isFolder(_ path: String) -> Bool {
+      BlobFolder.isFolder(path) || RemoteArchive.isFolder(path)
+    }
+    guard !shelf.archives.isEmpty || options.paths.contains(where: isFolder) else {
       throw Nothing()
     }
   }

@@ -1,3 +1,8 @@
+import Foundation
+import HTTP
+import ObjectStore
+import Remote
+
 /// What a server was asked to be: the argument of `carpack-serve serve`, as JSON.
 ///
 /// `carpack serve` and `carpack view` make it of their options, which are explained there.
@@ -29,6 +34,11 @@ package struct ServerOptions: Decodable, Sendable {
   package var log: String?
   /// Whether counters are given at `/metrics`.
   package var hasMetrics: Bool
+  /// Where the store is that `s3://` means, and how it is asked; what is secret comes from the
+  /// environment and from Amazon's files.
+  package var store: Store
+  /// The file of certificates that servers are checked against; nil for the system's.
+  package var certificates: String?
   /// Whether archives may hold far more than their size suggests.
   package var allowsLarge: Bool
   /// Whether the browser is opened.
@@ -42,9 +52,30 @@ package struct ServerOptions: Decodable, Sendable {
 }
 
 extension ServerOptions {
+  /// How an object store is asked.
+  package struct Store: Decodable, Sendable {
+    var endpoint, region, profile: String?
+    var isUnsigned: Bool?
+    var namesBucketInPath: Bool?
+  }
+
+  /// The archives that lie elsewhere, if some do.
+  var farArchives: FarArchives? {
+    guard paths.contains(where: RemoteArchive.isAddress) else { return nil }
+    let environment = ProcessInfo.processInfo.environment
+    var store = StoreOptions { environment[$0].flatMap { $0.isEmpty ? nil : $0 } }
+    (store.endpoint, store.region) = (self.store.endpoint, self.store.region)
+    store.profile = self.store.profile
+    store.isUnsigned = self.store.isUnsigned ?? false
+    store.namesBucketInPath = self.store.namesBucketInPath
+    var network = NetworkOptions(userAgent: tool.replacing(" ", with: "/"))
+    network.caFile = certificates
+    return FarArchives(store, network)
+  }
+
   private enum CodingKeys: String, CodingKey {
     case offer, paths, host, port, hostnames, snapshot, impersonates, log, hasMetrics, allowsLarge
-    case opensBrowser, isQuiet, isJSON, tool
+    case opensBrowser, isQuiet, isJSON, tool, store, certificates
   }
 
   /// Reads the options; those that are not there have their usual values.
@@ -67,5 +98,7 @@ extension ServerOptions {
     isQuiet = try flag(.isQuiet)
     isJSON = try flag(.isJSON)
     tool = try values.decode(String.self, forKey: .tool)
+    store = try values.decodeIfPresent(Store.self, forKey: .store) ?? Store()
+    certificates = try values.decodeIfPresent(String.self, forKey: .certificates)
   }
 }

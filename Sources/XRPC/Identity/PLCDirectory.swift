@@ -35,16 +35,38 @@ package struct PLCDirectory: Sendable {
     return (try PLCLog(bytes.span, of: did), time)
   }
 
+  /// Gives a directory for rehearsals the history of an account, as far as it lacks it.
+  ///
+  /// What was taken back is left out: nothing follows it.
+  ///
+  /// - Throws: ``Refusal`` if the directory has another history, or takes no operation of 2022;
+  ///   ``IdentityError``, ``TransportError``, `PLCLogError`.
+  package func copy(_ history: PLCLog, of did: DID) async throws {
+    var known: Set<CID?> = []
+    do {
+      known = Set(try await log(of: did).log.entries.map(\.cid))
+    } catch IdentityError.didNotFound {
+      // None of it is there.
+    }
+    for entry in history.entries where !entry.isNullified && !known.contains(entry.cid) {
+      try await submit(entry.operation, of: did)
+    }
+  }
+
   /// Hands an operation over, once.
   ///
   /// Where it fails, the operation may have been taken all the same: the log says.
   ///
   /// - Throws: ``Refusal``; ``TransportError``.
   package func submit(_ operation: PLCSuccessor, of did: DID) async throws {
+    try await submit(operation.operation, of: did)
+  }
+
+  private func submit(_ operation: IPLDValue, of did: DID) async throws {
     var request = HTTPRequest(
       .post, "\(network.options.plcDirectory)/\(did)",
       fields: [("Content-Type", "application/json")],
-      body: DataModelJSON.encode(operation.operation), followsRedirects: false, attempts: 1)
+      body: DataModelJSON.encode(operation), followsRedirects: false, attempts: 1)
     request.hasOwnLimit = true
     let (delivery, value) = try await network.send(request) { response in
       try await response.body.beginning(maximumErrorBody)

@@ -86,10 +86,23 @@ struct `A restore that stops` {
     expect(first, 64, "has no such account", "does not answer")
     scene.expectUntouched()
     let second = try scene.follow(first, ["CODE": "bad-code"])
-    expect(second, 13, "InvalidInviteCode", "has no such account", "a signing key of your own")
+    expect(second, 13, "InvalidInviteCode", "has no such account")
+    scene.expectUntouched()
     #expect(!second.errors.contains("to continue: \(scene.line(""))bad-code"))
     expect(try scene.follow(second, ["CODE": "good-code"]), 0)
     try scene.expectMoved()
+  }
+
+  @Test func `and says why a server's answer does not count`() throws {
+    let scene = try loneScene()
+    scene.new.play(FaultRule(.captivePortal, on: "getLatestCommit"))
+    let result = try run(scene)
+    #expect(result.status != 0)
+    #expect(result.errors.contains("does not answer as it should ("), "\(result.errors)")
+    #expect(!result.errors.contains("within 10 seconds"), "\(result.errors)")
+    scene.expectUntouched()
+    scene.new.clearFaults()
+    expect(try scene.follow(result), 0)
   }
 
   @Test func `for a handle that is taken, before the DID is changed`() throws {
@@ -416,5 +429,19 @@ struct `Keys of a server that an account has left` {
       "\(line) --drop-old-keys \(RestoreScene.agreed)", login: false)
     #expect(moved.status == 0, "\(moved.text)\(moved.errors)")
     #expect(try keys(scene).count == 2)
+  }
+
+  @Test func `are not guessed where what it recommended cannot be read, which is said`() throws {
+    let scene = try RestoreScene()
+    _ = try scene.addRecoveryKey()
+    scene.account.privatePages["com.atproto.identity.getRecommendedDidCredentials"] = [
+      #"{"rotationKeys":"all of them"}"#
+    ]
+    try scene.backUp("--login --password-file old --private")
+    scene.old.stop()
+    let plan = try scene.restore(
+      "--recovery-key recovery.key --email a@example.com --attempts 1 --plan", login: false)
+    #expect(plan.errors.contains("that cannot be read"), "\(plan.text)\(plan.errors)")
+    #expect(!plan.text.contains("at the time of the backup"), "\(plan.text)")
   }
 }

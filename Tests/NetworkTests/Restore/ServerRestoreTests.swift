@@ -8,74 +8,8 @@ import Testing
 /// The operator of a server that is gone puts its accounts onto another.
 @Suite(.enabled(if: Command.path != nil, Comment(rawValue: Command.absence)))
 struct `Restoring a whole server` {
-  /// A server with accounts that were backed up into a folder, and a new one.
-  private struct Scene {
-    let directory: StandInDirectory
-    let old: StandInPDS
-    let new: StandInPDS
-    let accounts: [StandInAccount]
-    let folder: TemporaryFolder
-    let command: Command
-    /// The server's key, in each of the DIDs.
-    let key: String
-
-    init(count: Int, _ change: (inout Behaviour) -> Void = { _ in }) throws {
-      directory = try StandInDirectory()
-      accounts = try (0..<count).map { try StandInAccount("member\($0)", posts: 5, blobs: 3) }
-      old = try StandInPDS(accounts: accounts)
-      var behaviour = Behaviour()
-      behaviour.userDomain = ".new.example"
-      (behaviour.adminPassword, behaviour.invites) = ("admin-secret", [])
-      change(&behaviour)
-      new = try StandInPDS(behaviour: behaviour)
-      (old.directory, new.directory) = (directory, directory)
-      folder = try TemporaryFolder()
-      command = try Command(in: folder)
-      try folder.write("admin", Array("admin-secret\n".utf8))
-      let made = try command.run("carpack recovery-key new -o server.key --quiet")
-      key = made.text.split(separator: "\n").first.map(String.init) ?? ""
-      var list = "# members\n"
-      for account in accounts {
-        try directory.register(account, on: old.url)
-        try directory.addRotationKey(key, of: account.did, signedBy: account.rotation)
-        let result = try command.run(
-          "carpack backup \(account.did) --plc \(directory.url) --resolver \(old.url) -o backups/ --quiet"
-        )
-        #expect(result.status == 0, "\(result.text)\(result.errors)")
-        list += "\(account.did) \(account.handle.prefix { $0 != "." })@example.org\n"
-      }
-      try folder.write("members", Array(list.utf8))
-    }
-
-    func line(_ more: String = "") -> String {
-      "carpack restore --all backups/ --to \(new.url) --rotation-key server.key --admin-password-file admin --plc \(directory.url) --resolver \(old.url) --attempts 1 \(more)"
-    }
-
-    static let agreed = "--accounts members --yes identity --yes activate"
-
-    func expectSecretsKept(_ result: Command.Result) throws {
-      let journal = String(decoding: try folder.read("carpack-restore-all.jsonl"), as: UTF8.self)
-      for text in [journal, result.text, result.errors] {
-        #expect(!text.contains("admin-secret") && !text.contains("PRIVATE KEY"))
-        #expect(!text.contains("invite-"))
-      }
-    }
-
-    func expectAllMoved(location: SourceLocation = #_sourceLocation) {
-      #expect(new.createdCount == accounts.count, sourceLocation: location)
-      for account in accounts {
-        let moved = new.accounts.first { $0.did == account.did }
-        #expect(moved?.paths == account.paths, sourceLocation: location)
-        #expect(moved?.status == .active, sourceLocation: location)
-        #expect(
-          Set(moved?.blobs.keys.map { $0 } ?? []) == account.referencedBlobs,
-          sourceLocation: location)
-      }
-    }
-  }
-
   @Test func `makes all accounts there, and nothing twice`() throws {
-    let scene = try Scene(count: 5)
+    let scene = try ServerScene(count: 5)
     scene.old.stop()
     let plan = try scene.command.run(scene.line("--accounts members --plan"))
     #expect(plan.status == 0, "\(plan.text)\(plan.errors)")
@@ -86,26 +20,26 @@ struct `Restoring a whole server` {
     #expect(asked.status == 10, "\(asked.text)\(asked.errors)")
     #expect(asked.errors.contains("--yes identity --yes activate"))
     #expect(scene.new.createdCount == 0 && scene.directory.postCount == 0)
-    let result = try scene.command.run(scene.line(Scene.agreed))
+    let result = try scene.command.run(scene.line(ServerScene.agreed))
     #expect(result.status == 0, "\(result.text)\(result.errors)")
     scene.expectAllMoved()
     try scene.expectSecretsKept(result)
     #expect(!scene.folder.names(under: ".").contains { $0.hasSuffix("restore-all.pem") })
     let operations = scene.directory.postCount
-    let again = try scene.command.run(scene.line(Scene.agreed))
+    let again = try scene.command.run(scene.line(ServerScene.agreed))
     #expect(again.status == 0, "\(again.text)\(again.errors)")
     #expect(scene.directory.postCount == operations)
     scene.expectAllMoved()
   }
 
   @Test func `takes the archives of a bucket's prefix`() throws {
-    let scene = try Scene(count: 3)
+    let scene = try ServerScene(count: 3)
     let store = try StandInStore()
     for name in scene.folder.names(under: "backups") where name.hasSuffix(".car.zst") {
       store["pds/\(name)"] = try scene.folder.read("backups/\(name)")
     }
     scene.old.stop()
-    let line = scene.line(Scene.agreed)
+    let line = scene.line(ServerScene.agreed)
       .replacing("backups/", with: "s3://\(StandInStore.bucket)/pds/")
     let result = try scene.command.start(line, environment: store.environment).wait()
     #expect(result.status == 0, "\(result.text)\(result.errors)")
@@ -113,17 +47,17 @@ struct `Restoring a whole server` {
   }
 
   @Test func `waits where the server makes no more accounts for now`() throws {
-    let scene = try Scene(count: 4) {
+    let scene = try ServerScene(count: 4) {
       $0.accountLimit = Behaviour.RateLimit(requests: 2, seconds: 2)
     }
     scene.old.stop()
-    let result = try scene.command.run(scene.line(Scene.agreed))
+    let result = try scene.command.run(scene.line(ServerScene.agreed))
     #expect(result.status == 0, "\(result.text)\(result.errors)")
     scene.expectAllMoved()
   }
 
   @Test func `leaves alone what is not in its hands, and says why`() throws {
-    let scene = try Scene(count: 4)
+    let scene = try ServerScene(count: 4)
     let (moved, foreign, unknown) = (scene.accounts[0], scene.accounts[1], scene.accounts[2])
     // One has moved on, of one the server's key was taken out, of one there is no address.
     let elsewhere = try StandInPDS()
@@ -135,7 +69,7 @@ struct `Restoring a whole server` {
       .split(separator: "\n").filter { !$0.hasPrefix(unknown.did) }.joined(separator: "\n")
     try scene.folder.write("members", Array(list.utf8))
     scene.old.stop()
-    let result = try scene.command.run(scene.line(Scene.agreed))
+    let result = try scene.command.run(scene.line(ServerScene.agreed))
     #expect(result.status == 10, "\(result.text)\(result.errors)")
     #expect(result.text.contains("\(moved.did): elsewhere"), "\(result.text)")
     #expect(result.text.contains("\(foreign.did): waiting"), "\(result.text)")
@@ -145,22 +79,22 @@ struct `Restoring a whole server` {
   }
 
   @Test func `refuses accounts whose server still answers, without a word for it`() throws {
-    let scene = try Scene(count: 2)
-    let result = try scene.command.run(scene.line(Scene.agreed))
+    let scene = try ServerScene(count: 2)
+    let result = try scene.command.run(scene.line(ServerScene.agreed))
     #expect(result.status == 77, "\(result.text)\(result.errors)")
     #expect(scene.new.createdCount == 0 && scene.directory.postCount == 0)
-    let agreed = try scene.command.run(scene.line("\(Scene.agreed) --abandon-old"))
+    let agreed = try scene.command.run(scene.line("\(ServerScene.agreed) --abandon-old"))
     #expect(agreed.status == 0, "\(agreed.text)\(agreed.errors)")
     scene.expectAllMoved()
   }
 
   @Test(arguments: [3, 4]) func `goes on where it was killed`(_ seed: UInt64) throws {
     var generator = SeededGenerator(printing: seed)
-    let scene = try Scene(count: 6) { $0.latency = 0.003 }
+    let scene = try ServerScene(count: 6) { $0.latency = 0.003 }
     scene.old.stop()
     var kills = 0
     while true {
-      let running = try scene.command.start(scene.line(Scene.agreed))
+      let running = try scene.command.start(scene.line(ServerScene.agreed))
       func requests() -> Int { scene.new.server.log.count + scene.directory.server.log.count }
       let bound = requests() + Int.random(in: 20...160, using: &generator)
       while running.isRunning, requests() < bound { pause(0.001) }
@@ -174,6 +108,85 @@ struct `Restoring a whole server` {
     // The first, the server's, the key's, and the two.
     for account in scene.accounts {
       #expect(scene.directory.operations(of: account.did).count == 5)
+    }
+  }
+
+  @Test func `waits where the archive does not say which server the account was on`() throws {
+    let scene = try ServerScene(count: 1)
+    let did = scene.accounts[0].did
+    let flags = "--plc \(scene.directory.url) --resolver \(scene.old.url)"
+    for line in [
+      "carpack fetch repo \(did) \(flags) -o repo.car", "carpack pack repo.car -o mute/",
+    ] {
+      let result = try scene.command.run(line)
+      #expect([0, 10].contains(result.status), "\(result.text)\(result.errors)")
+    }
+    scene.old.stop()
+    let line = scene.line(ServerScene.agreed).replacing("backups/", with: "mute/")
+    let result = try scene.command.run(line)
+    #expect(result.status == 10, "\(result.text)\(result.errors)")
+    #expect(result.text.contains("does not say which server the account was on"))
+    #expect(scene.new.createdCount == 0 && scene.directory.postCount == 0)
+  }
+
+  @Test func `has owners publish the documents of did-web accounts, and goes on`() throws {
+    let scene = try ServerScene(count: 1)
+    let (site, account) = try scene.addWebAccount()
+    scene.old.stop()
+    let plan = try scene.command.run(scene.line("--accounts members --plan"))
+    #expect(plan.status == 10, "\(plan.text)\(plan.errors)")
+    #expect(plan.text.contains("is to be published twice"), "\(plan.text)")
+    let line = scene.line("\(ServerScene.agreed) --documents published")
+    let name = "published/localhost%3A\(site.server.port).did.json"
+    func publish() throws {
+      let bytes = try scene.folder.read(name)
+      let document = try DataModelJSON.decode(bytes)
+      // What the document says beside that stays.
+      #expect(document["@context"]?.array?.isEmpty == false)
+      #expect(document["alsoKnownAs"]?.array?.isEmpty == false)
+      let key = document["verificationMethod"]?.array?.first?["publicKeyMultibase"]?.string ?? ""
+      let server = document["service"]?.array?.first?["serviceEndpoint"]?.string ?? ""
+      site.setDocument(String(decoding: bytes, as: UTF8.self), for: account.did)
+      scene.directory.setWeb(account.did, key: "did:key:" + key, server: server)
+    }
+    let key = try scene.command.run(line)
+    #expect(key.status == 10, "\(key.text)\(key.errors)")
+    #expect(key.text.contains("\(account.did): waiting"), "\(key.text)")
+    #expect(key.errors.contains("did.json is to be published at"), "\(key.errors)")
+    #expect(scene.new.createdCount == 1)
+    try publish()
+    let server = try scene.command.run(line)
+    #expect(server.status == 10, "\(server.text)\(server.errors)")
+    let moved = try #require(scene.new.accounts.first { $0.did == account.did })
+    #expect(moved.status == .deactivated)
+    #expect(Set(moved.blobs.keys) == account.referencedBlobs)
+    try publish()
+    let signed = try scene.command.run("\(line) --yes sign")
+    #expect(signed.status == 0, "\(signed.text)\(signed.errors)")
+    #expect(moved.status == .active && moved.paths == account.paths)
+    #expect(scene.new.createdCount == 2)
+    try scene.expectSecretsKept(signed)
+    #expect(!scene.folder.names(under: ".").contains { $0.hasSuffix("restore-all.pem") })
+  }
+
+  @Test func `says that a did-web account is not signed by its key yet`() throws {
+    let scene = try ServerScene(count: 0)
+    let (site, account) = try scene.addWebAccount()
+    scene.old.stop()
+    let line = scene.line("\(ServerScene.agreed) --documents published")
+    for _ in 0..<2 {
+      #expect(try scene.command.run(line).status == 10)
+      let bytes = try scene.folder.read("published/localhost%3A\(site.server.port).did.json")
+      let document = try DataModelJSON.decode(bytes)
+      let key = document["verificationMethod"]?.array?.first?["publicKeyMultibase"]?.string ?? ""
+      let server = document["service"]?.array?.first?["serviceEndpoint"]?.string ?? ""
+      site.setDocument(String(decoding: bytes, as: UTF8.self), for: account.did)
+      scene.directory.setWeb(account.did, key: "did:key:" + key, server: server)
+    }
+    for _ in 0..<2 {
+      let result = try scene.command.run(line)
+      #expect(result.status == 10, "\(result.text)\(result.errors)")
+      #expect(result.text.contains("a signature by its key"), "\(result.text)")
     }
   }
 }

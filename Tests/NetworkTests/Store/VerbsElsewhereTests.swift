@@ -115,7 +115,7 @@ struct `Verbs with archives that lie elsewhere` {
   }
 
   @Test(arguments: [
-    "view FILE", "serve FILE", "export FILE --sqlite a.db", "prune FILE --keep-last 1",
+    "export FILE --sqlite a.db", "prune FILE --keep-last 1",
     "compact FILE", "repair FILE", "missing FILE --accept all", "fill FILE",
     "pack old.car -o FILE", "pack old.car --into FILE", "inspect FILE", "pack FILE -o a.car.zst",
   ])
@@ -129,9 +129,16 @@ struct `Verbs with archives that lie elsewhere` {
     #expect(scene.store[StoreScene.key] == scene.newest)
   }
 
+  @Test(arguments: ["serve", "view"])
+  func `that serve look at what lies elsewhere first`(_ verb: String) throws {
+    let scene = try Self.scene(times: 1)
+    try scene.expect("carpack \(verb) s3://\(StandInStore.bucket)/none.car.zst", 66)
+    try scene.expect("carpack \(verb) s3://nonesuch/\(Self.prefix.isEmpty ? "" : "a/")", 66)
+  }
+
   @Test func `give a hint that works`() throws {
     let scene = try Self.scene(times: 1)
-    let result = try scene.expect("carpack view \(StoreScene.address)", 64)
+    let result = try scene.expect("carpack export \(StoreScene.address) --sqlite a.db", 64)
     let hint = try #require(result.errors.split(separator: "\n").last)
     let line = try #require(hint.split(separator: "pull it first: ").last)
     try FileManager.default.removeItem(atPath: scene.folder.file(StoreScene.file))

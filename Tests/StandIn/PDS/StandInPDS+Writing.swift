@@ -84,6 +84,9 @@ extension StandInPDS {
       try writeRecord(method, owner, input, call)
     case "com.atproto.repo.applyWrites": try applyWrites(owner, input, call)
     case "com.atproto.identity.getRecommendedDidCredentials":
+      if let page = owner.privatePages[method]?.first {
+        return try call.response.send(Array(page.utf8), type: "application/json; charset=utf-8")
+      }
       try call.send(credentials(of: owner))
     case "com.atproto.identity.requestPlcOperationSignature": try sendCode(owner, call)
     case "com.atproto.identity.signPlcOperation": try signOperation(owner, input, call)
@@ -206,15 +209,13 @@ extension StandInPDS {
       guard (try? DID(did)) != nil else {
         throw Refused(400, "InvalidRequest", "Input/did must be a valid did")
       }
-      try checkServiceToken(call, of: did, directory)
+      if call.request.bearer != nil { try checkServiceToken(call, of: did, directory) }
     }
     guard let email = input["email"]?.string, email.contains("@") else {
       throw Refused(400, "InvalidRequest", "Email is required")
     }
-    try takeInvite(input["inviteCode"]?.string, call)
-    if let did, find(did) != nil || update({ $0.halfMade.contains(did) }) {
-      throw Refused(400, "AlreadyExists", "Repo already exists")
-    }
+    let invite = input["inviteCode"]?.string
+    try checkInvite(invite, call)
     if handle.hasSuffix(userDomain) {
       let label = handle.dropLast(userDomain.count)
       guard 3...18 ~= label.count, !label.contains(".") else {
@@ -227,14 +228,22 @@ extension StandInPDS {
         throw Refused(400, "InvalidRequest", "External handle did not resolve to DID")
       }
     }
-    for account in accounts {
-      let what = account.handle == handle ? "Handle" : account.email == email ? "Email" : nil
-      guard let what else { continue }
-      if account.status == .deactivated {
-        throw Refused(500, "InternalServerError", "Internal Server Error")
-      }
+    let holders = accounts.filter { $0.handle == handle || $0.email == email }
+    if let holder = holders.first(where: { $0.status != .deactivated && $0.did != did }) {
+      let what = holder.handle == handle ? "Handle" : "Email"
       throw Refused(400, "InvalidRequest", "\(what) already taken: \(handle)")
     }
+    if let did, call.request.bearer == nil {
+      throw Refused(
+        401, "AuthenticationRequired", "Missing auth to create account with did: \(did)")
+    }
+    if let did, find(did) != nil || update({ $0.halfMade.contains(did) }) {
+      throw Refused(400, "AlreadyExists", "Repo already exists")
+    }
+    guard holders.isEmpty else {
+      throw Refused(500, "InternalServerError", "Internal Server Error")
+    }
+    try takeInvite(invite, call)
     let name = did ?? "new account \(handle)"
     let key = SigningKey(seed: "carpack stand-in server \(server.port): \(name)")
     let account: StandInAccount
@@ -250,6 +259,13 @@ extension StandInPDS {
     add(account)
     update { $0.createdCount += 1 }
     try sendSession(account, isFull: true, call)
+  }
+
+  private func checkInvite(_ code: String?, _ call: Call) throws {
+    guard let invites = call.behaviour.invites else { return }
+    guard let code, invites.contains(code), update({ !$0.usedInvites.contains(code) }) else {
+      throw Call.Refused(400, "InvalidInviteCode", "Provided invite code not available")
+    }
   }
 
   private func takeInvite(_ code: String?, _ call: Call) throws {

@@ -183,6 +183,8 @@ extension SendBudget {
           let given: Void? = try cursor.next(upTo: missing) { buffer.append($0) }
           guard given != nil else { throw ArchiveError(.damagedSection(cid)) }
         }
+        // What could not be fetched is not what the archive holds.
+        try reader.checkFetched()
         hasRead(part.count, release: reader.releasePages)
       }
     }

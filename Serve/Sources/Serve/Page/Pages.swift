@@ -55,13 +55,25 @@ struct Pages: Sendable {
     headers[.contentType] = "application/zstd"
     headers[.xContentTypeOptions] = "nosniff"
     headers[.eTag] = archive.tag
+    let budget = budget
+    if let far = archive.far {
+      guard archive.isReadable else { throw XRPCFault.busy }
+      return keptPrivate(
+        .ranged(archive.length, request, headers) { range, writer in
+          try await budget.send(Int(range.lowerBound)..<Int(range.upperBound), to: &writer) {
+            part, buffer in
+            let bytes = far.withBytes(reading: [part]) { $0.extracting(part).array }
+            try far.checkFetched()
+            buffer.writeBytes(bytes)
+          }
+        })
+    }
     let descriptor = try OpenFile(archive.path)
     // Another file may have the name already, or this one other bytes: the server finds out within a
     // second.
     guard let found = ShelvedArchive.Identity(path: archive.path),
       archive.identity.isContinued(by: found), !archive.reader.isCutOff
     else { throw XRPCFault.busy }
-    let budget = budget
     return keptPrivate(
       .ranged(archive.length, request, headers) { range, writer in
         try await budget.send(Int(range.lowerBound)..<Int(range.upperBound), to: &writer) {

@@ -3,6 +3,7 @@ import Archive
 import Files
 import Foundation
 import IPLD
+import Remote
 import Snapshots
 import Synchronization
 
@@ -21,6 +22,7 @@ final class Shelf: Sendable {
   }
 
   private let paths: [String]
+  private let elsewhere: FarArchives?
   private let selector: SnapshotSelector
   private let limits: ArchiveLimits
   private let say: @Sendable (String) -> Void
@@ -29,15 +31,18 @@ final class Shelf: Sendable {
   /// A shelf with nothing on it yet.
   ///
   /// - Parameters:
-  ///   - paths: archives, and folders to look for archives in.
+  ///   - paths: archives, and folders to look for archives in, here and elsewhere.
+  ///   - elsewhere: what lists and opens those elsewhere; nil if there are none.
   ///   - selector: which snapshot of each account is served.
   ///   - limits: how much an archive may hold.
   ///   - say: is told of archives that cannot be read.
   init(
-    _ paths: [String], _ selector: SnapshotSelector, _ limits: ArchiveLimits,
+    _ paths: [String], _ elsewhere: FarArchives?, _ selector: SnapshotSelector,
+    _ limits: ArchiveLimits,
     say: @escaping @Sendable (String) -> Void
   ) {
-    (self.paths, self.selector, self.limits, self.say) = (paths, selector, limits, say)
+    (self.paths, self.elsewhere, self.selector) = (paths, elsewhere, selector)
+    (self.limits, self.say) = (limits, say)
   }
 
   /// The archives, in the order of their paths.
@@ -76,16 +81,16 @@ final class Shelf: Sendable {
     let known = Dictionary(before.map { ($0.path, $0) }) { first, _ in first }
     var found: [ShelvedArchive] = []
     var unreadable = state.withLock { $0.unreadable }
-    for path in files() {
-      let identity = ShelvedArchive.Identity(path: path)
+    for file in files() {
+      let (path, identity) = (file.path, file.identity)
       let earlier = known[path]
-      if let earlier, !earlier.reader.isCutOff,
+      if let earlier, earlier.isReadable,
         earlier.identity == identity || identity == nil && !isGone(path)
       {
         found.append(earlier)
         continue
       }
-      if let said = unreadable[path], said == identity {
+      if let said = unreadable[path], said == identity, !file.isNew {
         if let earlier { found.append(earlier) }
         continue
       }
@@ -93,10 +98,12 @@ final class Shelf: Sendable {
         guard let identity else {
           throw ArchiveError(.system(operation: "open \(path)", code: ENOENT))
         }
-        found.append(try ShelvedArchive(path: path, identity, selector, limits, after: earlier))
+        let far = file.isFar ? try elsewhere?.open(path) : nil
+        found.append(
+          try ShelvedArchive(path: path, identity, far: far, selector, limits, after: earlier))
         unreadable[path] = nil
       } catch {
-        say("\(path): \(error)")
+        say("\(RemoteArchive.shown(path)): \(error)")
         unreadable[path] = identity
         if let earlier, identity != nil { found.append(earlier) }
       }
@@ -115,16 +122,32 @@ final class Shelf: Sendable {
 
   private func isGone(_ path: String) -> Bool { !FileManager.default.fileExists(atPath: path) }
 
-  private func files() -> [String] {
+  /// Where an archive lies, and what it is now; whether that is elsewhere, and was asked just now.
+  private typealias File = (
+    path: String, identity: ShelvedArchive.Identity?, isFar: Bool, isNew: Bool
+  )
+
+  private func files() -> [File] {
     var faults: Set<String> = []
-    let files = paths.flatMap { path -> [String] in
-      guard BlobFolder.isFolder(path) else { return [path] }
+    func near(_ path: String) -> File { (path, ShelvedArchive.Identity(path: path), false, false) }
+    let files = paths.flatMap { path -> [File] in
+      if RemoteArchive.isAddress(path), let elsewhere {
+        do {
+          let (found, isNew) = try elsewhere.list(path)
+          return found.map { ($0.address, .init(version: $0.version), true, isNew) }
+        } catch {
+          faults.insert("\(RemoteArchive.shown(path)): \(error)")
+          return archives.filter { $0.far != nil && $0.path.hasPrefix(path) }
+            .map { ($0.path, $0.identity, true, false) }
+        }
+      }
+      guard BlobFolder.isFolder(path) else { return [near(path)] }
       let folder = path.count > 1 && path.hasSuffix("/") ? String(path.dropLast()) : path
       do {
-        return try ArchiveFolder.archives(in: folder) { faults.insert("\($0)") }
+        return try ArchiveFolder.archives(in: folder) { faults.insert("\($0)") }.map(near)
       } catch {
         faults.insert("\(path): \(error)")
-        return archives.map(\.path).filter { $0.hasPrefix("\(folder)/") }
+        return archives.map(\.path).filter { $0.hasPrefix("\(folder)/") }.map(near)
       }
     }
     // What goes on being wrong is said once.

@@ -2,6 +2,7 @@ import ATProtocol
 import Archive
 import Foundation
 import IPLD
+import Remote
 import Snapshots
 import Synchronization
 import SystemPackage
@@ -13,6 +14,13 @@ final class ShelvedArchive: Sendable {
   struct Identity: Hashable, Sendable {
     let device, inode, size: UInt64
     let modified: Date?
+    /// What the store says of an archive that lies elsewhere.
+    let version: String
+
+    /// That of an archive that lies elsewhere.
+    init(version: String) {
+      (device, inode, size, modified, self.version) = (0, 0, 0, nil, version)
+    }
 
     /// That of the file at a path; nil if there is none.
     init?(path: String) {
@@ -24,11 +32,13 @@ final class ShelvedArchive: Sendable {
       self.size = size
       device = (attributes[.systemNumber] as? NSNumber)?.uint64Value ?? 0
       modified = attributes[.modificationDate] as? Date
+      version = ""
     }
 
     /// Whether it may be the same file with more at its end.
     func isContinued(by other: Identity) -> Bool {
       device == other.device && inode == other.inode && size <= other.size
+        && version == other.version
     }
   }
 
@@ -44,6 +54,8 @@ final class ShelvedArchive: Sendable {
   let path: String
   /// Which file it is.
   let identity: Identity
+  /// Its bytes, if it lies elsewhere.
+  let far: MappedFile?
   /// What reads it.
   let reader: ArchiveReader
   /// All its snapshots.
@@ -54,7 +66,18 @@ final class ShelvedArchive: Sendable {
   let hashed: HashedBlobs
 
   /// The name of its file.
-  var name: String { FilePath(path).lastComponent?.string ?? path }
+  let name: String
+
+  /// Whether what was read of it is what it holds, so that it can be read on.
+  var isReadable: Bool {
+    guard let far else { return !reader.isCutOff }
+    do {
+      try far.checkFetched()
+      return true
+    } catch {
+      return false
+    }
+  }
 
   /// What its address on the page ends with: the name of its file, behind what tells it from others
   /// of that name.
@@ -62,16 +85,24 @@ final class ShelvedArchive: Sendable {
 
   /// Opens an archive.
   ///
+  /// - Parameter far: its bytes, if it lies elsewhere.
   /// - Throws: `ArchiveError` for a file that cannot be read; `SelectionError` if it has no such
-  ///   snapshot.
+  ///   snapshot; `FetchFailure` if it cannot be fetched.
   init(
-    path: String, _ identity: Identity, _ selector: SnapshotSelector, _ limits: ArchiveLimits,
-    after earlier: ShelvedArchive?
+    path: String, _ identity: Identity, far: MappedFile?, _ selector: SnapshotSelector,
+    _ limits: ArchiveLimits, after earlier: ShelvedArchive?
   ) throws {
-    (self.path, self.identity) = (path, identity)
+    (self.path, self.identity, self.far) = (path, identity, far)
     let mark = "\(CID(codec: .raw, hashing: Array(path.utf8).span))".suffix(8)
-    address = "\(mark)/\(FilePath(path).lastComponent?.string ?? path)"
-    let opened = try ArchiveReader(path: FilePath(path), limits: limits)
+    let shown = RemoteArchive.shown(path)
+    name = FilePath(shown).lastComponent?.string ?? shown
+    address = "\(mark)/\(name)"
+    let opened =
+      if let far {
+        try ArchiveReader(far, limits: limits)
+      } else {
+        try ArchiveReader(path: FilePath(path), limits: limits)
+      }
     try opened.refuseTooMuchContent()
     history = try SnapshotHistory(of: opened)
     reader = history.reader
@@ -95,7 +126,8 @@ final class ShelvedArchive: Sendable {
     let changed = identity.modified?.timeIntervalSince1970 ?? 0
     let content = generation.head.map { "\($0.cid)" } ?? "\(changed)"
     let index = generation.segments.reduce(0) { $0 &* 31 &+ $1.checksum }
-    return "\"\(identity.inode)-\(length)-\(content)-\(String(index, radix: 16))\""
+    let place = far == nil ? "\(identity.inode)" : "far"
+    return "\"\(place)-\(length)-\(content)-\(String(index, radix: 16))\""
   }
 
   /// Makes sure that a blob hashes to its CID.

@@ -98,6 +98,13 @@ struct Endpoints: Sendable {
       json.field("did", "did:web:\(host)")
       json.field("availableUserDomains", [String]())
       json.field("inviteCodeRequired", true)
+      // What the lexicon does not know, clients pass over.
+      json.key("archive")
+      json.beginObject()
+      json.field("readOnly", true)
+      json.field("tool", options.tool)
+      json.field("newest", shelf.accounts.map(\.entry.createdAt).max())
+      json.endObject()
     }
   }
 

@@ -1,6 +1,9 @@
 internal import ATProtocol
 internal import ArgumentParser
 internal import Files
+internal import HTTP
+internal import ObjectStore
+internal import Remote
 internal import Snapshots
 internal import Terminal
 
@@ -41,11 +44,14 @@ struct ServeCommand: ReportingCommand {
   var metrics = false
 
   @Argument(
-    help: ArgumentHelp("Archives, and folders to look for archives in.", valueName: "archive"),
+    help: ArgumentHelp(
+      "Archives, and folders and buckets' prefixes to look for archives in.", valueName: "archive"),
     completion: .file(extensions: ["zst"]))
   var paths: [String]
 
   @OptionGroup var limits: LimitOptions
+
+  @OptionGroup var store: StoreArguments
 
   @OptionGroup var reporting: ReportOptions
 
@@ -54,7 +60,7 @@ struct ServeCommand: ReportingCommand {
   }
 
   func run() throws {
-    try ServeProgram.serve("everything", paths, bind, limits, reporting) { json in
+    try ServeProgram.serve("everything", paths, bind, limits, store, reporting) { json in
       json.field("hostnames", hostname)
       json.field("snapshot", at)
       json.field("impersonates", impersonate)
@@ -72,17 +78,25 @@ extension ServeProgram {
   ///   - paths: archives, and folders to look for archives in.
   ///   - bind: where it listens.
   ///   - limits: how much archives may hold.
+  ///   - store: how stores are asked.
   ///   - reporting: how it talks.
   ///   - writeFields: writes the other options.
   /// - Throws: ``Failure`` if there is no such file, or the program is not there.
   static func serve(
     _ offer: String, _ paths: [String], _ bind: BindAddress, _ limits: LimitOptions,
-    _ reporting: ReportOptions, _ writeFields: (inout JSONWriter) -> Void
+    _ store: StoreArguments, _ reporting: ReportOptions, _ writeFields: (inout JSONWriter) -> Void
   ) throws {
     // What is wrong with one of them is said as by every verb.
-    for path in paths { try Elsewhere.refuse(path, "only files are shown and served") }
+    let options = store.options
+    let network = try StoreArguments.network()
     for path in paths where !BlobFolder.isFolder(path) {
-      try Failure.naming(path) { _ = try OpenedArchive(path, limits.limits) }
+      try Failure.naming(RemoteArchive.shown(path)) {
+        if RemoteArchive.isFolder(path) {
+          _ = try RemoteArchive.archives(in: path, options, network: network)
+        } else {
+          _ = try OpenedArchive(path, limits.limits, store)
+        }
+      }
     }
     try run("serve") { json in
       json.field("offer", offer)
@@ -93,6 +107,15 @@ extension ServeProgram {
       json.field("isQuiet", reporting.common.quiet)
       json.field("isJSON", reporting.json)
       json.field("tool", Program.tool)
+      json.field("certificates", network.caFile)
+      json.key("store")
+      json.beginObject()
+      json.field("endpoint", options.endpoint)
+      json.field("region", options.region)
+      json.field("profile", options.profile)
+      json.field("isUnsigned", options.isUnsigned)
+      if let inPath = options.namesBucketInPath { json.field("namesBucketInPath", inPath) }
+      json.endObject()
       writeFields(&json)
     }
   }

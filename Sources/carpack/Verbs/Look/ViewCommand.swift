@@ -28,11 +28,14 @@ struct ViewCommand: ReportingCommand {
   var bind = BindAddress(port: 0)
 
   @Argument(
-    help: ArgumentHelp("Archives, and folders to look for archives in.", valueName: "archive"),
+    help: ArgumentHelp(
+      "Archives, and folders and buckets' prefixes to look for archives in.", valueName: "archive"),
     completion: .file(extensions: ["zst"]))
   var archives: [String] = []
 
   @OptionGroup var limits: LimitOptions
+
+  @OptionGroup var store: StoreArguments
 
   @OptionGroup var reporting: ReportOptions
 
@@ -51,7 +54,7 @@ struct ViewCommand: ReportingCommand {
             "\"carpack view NAME.car.zst\" shows one; \"carpack view --page viewer.html\" writes the page",
           status: .usage)
       }
-      return try ServeProgram.serve("page", archives, bind, limits, reporting) { json in
+      return try ServeProgram.serve("page", archives, bind, limits, store, reporting) { json in
         json.field("opensBrowser", !noBrowser)
       }
     }

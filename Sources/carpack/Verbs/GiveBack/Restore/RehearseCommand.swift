@@ -1,5 +1,6 @@
 internal import ATProtocol
 internal import ArgumentParser
+internal import HTTP
 internal import Restore
 internal import Terminal
 
@@ -15,23 +16,46 @@ struct RehearseCommand: ReportingCommand {
 
   @OptionGroup var given: RestoreArguments
 
+  @OptionGroup var server: ServerRestoreOptions
+
   @OptionGroup var reporting: ReportOptions
 
+  func validate() throws {
+    guard server.all else { return }
+    guard !given.login.login, given.choice.at == nil else {
+      throw ValidationError("--all rehearses the newest snapshot of each account, without a login")
+    }
+    let directory = try HTTPURL(given.network.options().plcDirectory)
+    guard try !directory.hasSameOrigin(as: HTTPURL(NetworkOptions(userAgent: "").plcDirectory))
+    else {
+      throw ValidationError(
+        "--all takes a directory for rehearsals (--plc URL): what is signed would count in the one of all"
+      )
+    }
+  }
+
   func run() throws {
+    if server.all { return try rehearseAll() }
     try given.read(to: to) { opened, snapshot, networkOptions in
       // What is wrong with the archive is said.
       _ = opened.status
-      common.say(
-        "the account stays on \(to), deactivated: no call deletes it, and it keeps its DID, handle and mail address there"
-      )
-      guard yes || Console.agrees("Make it?") else {
-        throw Failure(
-          "the account was not made: that was not agreed to", hint: "--yes agrees",
-          status: .incomplete)
-      }
+      try agree(
+        "the account stays on \(to), deactivated: no call deletes it, and it keeps its DID, handle and mail address there",
+        "Make it?")
       var options = try given.options(to: to, agrees: { _ in false })
       options.isRehearsal = true
       try RestoreDisplay(common).restore(snapshot, in: given.archive.file, options, networkOptions)
+    }
+  }
+
+  /// Asks whether something is made that cannot be removed.
+  ///
+  /// - Throws: ``Failure`` if not.
+  func agree(_ consequence: String, _ question: String) throws {
+    common.say(consequence)
+    guard yes || Console.agrees(question) else {
+      throw Failure(
+        "nothing was made: that was not agreed to", hint: "--yes agrees", status: .incomplete)
     }
   }
 }

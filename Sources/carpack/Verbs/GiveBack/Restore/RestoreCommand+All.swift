@@ -12,7 +12,8 @@ internal import Synchronization
 internal import SystemPackage
 internal import Terminal
 
-/// `carpack restore --all`: the accounts of a server that is gone, for its operator.
+/// `carpack restore --all`, `carpack rehearse --all`: the accounts of a server that is gone, for its
+/// operator.
 struct ServerRestoreOptions: ParsableArguments {
   private static let input = SecretInput(
     name: "admin password of the new server", variable: "CARPACK_ADMIN_PASSWORD",
@@ -41,13 +42,21 @@ struct ServerRestoreOptions: ParsableArguments {
     completion: .file())
   var accounts: String?
 
+  @Option(
+    help: ArgumentHelp(
+      "With --all: the folder for the documents that did:web accounts have to publish, as DOMAIN.did.json.",
+      valueName: "folder"),
+    completion: .directory)
+  var documents: String?
+
   @Option(help: ArgumentHelp("With --all: how many accounts at a time.", valueName: "n"))
   var jobs = 4
 
   func validate() throws {
-    guard all == (rotationKey != nil), all || accounts == nil && adminPasswordFile == nil else {
+    let others = [accounts, adminPasswordFile, documents].compactMap(\.self)
+    guard all == (rotationKey != nil), all || others.isEmpty else {
       throw ValidationError(
-        "--all, --rotation-key, --admin-password-file and --accounts go together")
+        "--all, --rotation-key, --admin-password-file, --accounts and --documents go together")
     }
     guard 1...64 ~= jobs else { throw ValidationError("--jobs has to be one of 1 to 64") }
   }
@@ -78,35 +87,61 @@ struct ServerRestoreOptions: ParsableArguments {
   }
 }
 
-extension RestoreCommand {
-  /// The key that vouches for the accounts, and the journal, in the current folder.
-  private static let (keyFile, journal) = (
-    FilePath("carpack-restore-all.pem"), FilePath("carpack-restore-all.jsonl")
-  )
+/// What is done with all accounts.
+struct AllAccounts {
+  let given: RestoreArguments
+  let server: ServerRestoreOptions
+  /// How each of them is restored.
+  var options: RestoreOptions
+  /// Whether it is only said what would be done.
+  var isPlan = false
 
-  func restoreAll(to target: String) throws {
-    let names = NamedArchives(
+  /// A restore or a rehearsal of all accounts of a folder or a bucket's prefix.
+  ///
+  /// - Throws: ``Failure`` for a key that cannot be read.
+  init(
+    _ given: RestoreArguments, _ server: ServerRestoreOptions, to target: String,
+    agrees: @escaping @Sendable (RestoreQuestion) -> Bool
+  ) throws {
+    (self.given, self.server) = (given, server)
+    options = RestoreOptions(
+      target: target.hasSuffix("/") ? String(target.dropLast()) : target, password: Secret(""),
+      now: { Host.now }, agrees: agrees, asksForCode: { _, _ in nil })
+    let file = try KeyFile(server.rotationKey ?? "")
+    (options.recoveryKey, options.passphrase) = (file.key, file.passphrase)
+    options.connections = given.network.connections
+  }
+
+  /// The key that vouches for the accounts, and the journal, in the current folder.
+  private var names: (keyFile: FilePath, journal: FilePath) {
+    let name = options.isRehearsal ? "carpack-rehearse-all" : "carpack-restore-all"
+    return (FilePath("\(name).pem"), FilePath("\(name).jsonl"))
+  }
+
+  /// Does it, once that is agreed to, and says what came of each account.
+  ///
+  /// - Parameter agree: asks once for all, of so many archives.
+  /// - Throws: ``ExitStatus``; ``Failure``.
+  func run(agree: (Int) throws -> Void) throws {
+    let archives = NamedArchives(
       paths: [given.archive.file], limits: given.archive.limits.limits, store: given.archive.store)
-    let (files, searched) = try names.files()
+    let (files, searched) = try archives.files()
     var networkOptions = try given.network.options()
-    networkOptions.namedServers.append(target)
-    let options = try serverOptions(to: target)
-    let password = try server.password(isPlan: plan)
+    networkOptions.namedServers.append(options.target)
+    let password = try server.password(isPlan: isPlan)
     let addresses = try server.addresses()
-    try agreeToAll(files.count)
-    let journal = plan ? nil : try OpenJournal(Self.journal)
+    if !isPlan { try agree(files.count) }
+    let journal = isPlan ? nil : try OpenJournal(names.journal)
     let outcomes = Mutex(AllOutcomes())
-    try runBlocking { [plan, jobs = server.jobs, networkOptions] in
+    try runBlocking { [server, isPlan, options, names, networkOptions] in
       let restore = try ServerRestore(
-        options, keeping: plan ? nil : Self.keyFile, admin: password, addresses: addresses,
+        options, keeping: isPlan ? nil : names.keyFile, admin: password, addresses: addresses,
         network: Network(networkOptions)
-      ) { did, event in
-        if case .warning(let text) = event { Console.say(.warning, "\(did): \(text)") }
-      }
-      try await forEachConcurrently(files, atATime: jobs) { file in
+      ) { server.show($0, $1) }
+      try await forEachConcurrently(files, atATime: server.jobs) { file in
         let snapshots: [ArchivedSnapshot]
         do {
-          snapshots = try Self.newest(in: file, names)
+          snapshots = try Self.newest(in: file, archives)
         } catch let error where Failure.isOurs(error) {
           outcomes.withLock { $0.add(Failure(error).of(file)) }
           return
@@ -114,54 +149,87 @@ extension RestoreCommand {
         for snapshot in snapshots {
           let did = snapshot.snapshot.did
           let (found, outcome) =
-            plan ? try await restore.plan(snapshot) : (nil, try await restore.restore(snapshot))
+            isPlan ? try await restore.plan(snapshot) : (nil, try await restore.restore(snapshot))
           try journal?.note(did, outcome)
           outcomes.withLock { $0.add(outcome, of: did, found) }
         }
       }
     }
     let result = outcomes.withLock { $0 }
-    result.say(isPlan: plan)
-    if !plan, result.isFinished { try AtomicFile.remove(Self.keyFile) }
+    result.say(isPlan: isPlan)
+    if !isPlan, result.isFinished { try AtomicFile.remove(names.keyFile) }
     var status = searched
     status.add(result.status)
     try ExitStatus.end(with: status.worst)
   }
 
-  /// Asks once for all accounts, of which several are restored at a time.
-  ///
-  /// - Throws: ``ExitStatus`` if it may not be done.
-  private func agreeToAll(_ count: Int) throws {
-    let question =
-      "Restore the accounts of \(Quantity.count(count, "archive"))? Their DIDs are changed, and they are activated"
-    guard !plan, !(yes.contains(.identity) && yes.contains(.activate)), !Console.agrees(question)
-    else { return }
-    Console.say(.unfinished, "stopped before a step that needs your word")
-    RestoreDisplay.say([
-      ContinuedCommand.line(.all([("--yes", "identity"), ("--yes", "activate")]))
-    ])
-    throw ExitStatus.incomplete
-  }
-
-  private func serverOptions(to target: String) throws -> RestoreOptions {
-    var options = RestoreOptions(
-      target: target.hasSuffix("/") ? String(target.dropLast()) : target, password: Secret(""),
-      now: { Host.now }, agrees: { _ in true }, asksForCode: { _, _ in nil })
-    let file = try KeyFile(server.rotationKey ?? "")
-    (options.recoveryKey, options.passphrase) = (file.key, file.passphrase)
-    options.abandonsOld = abandonOld
-    options.acceptsMissing = accept.contains(.missing)
-    options.acceptsOlder = abandonOld
-    options.comparesBlobs = !skipBlobComparison
-    options.connections = given.network.connections
-    return options
-  }
-
   /// The newest snapshot of each account in an archive.
-  private static func newest(in file: String, _ names: NamedArchives) throws -> [ArchivedSnapshot] {
-    let opened = try OpenedArchive(file, names.limits, names.store)
+  private static func newest(in file: String, _ archives: NamedArchives) throws
+    -> [ArchivedSnapshot]
+  {
+    let opened = try OpenedArchive(file, archives.limits, archives.store)
     let history = try opened.history
     return try history.newestOfAccounts.map { try ArchivedSnapshot($0.cid, in: history.reader) }
+  }
+}
+
+extension RestoreCommand {
+  func restoreAll(to target: String) throws {
+    var all = try AllAccounts(given, server, to: target) { [yes] question in
+      if case .signing = question { yes.contains(.sign) } else { true }
+    }
+    all.isPlan = plan
+    all.options.abandonsOld = abandonOld
+    all.options.acceptsMissing = accept.contains(.missing)
+    all.options.acceptsOlder = abandonOld
+    all.options.comparesBlobs = !skipBlobComparison
+    try all.run { count in
+      let question =
+        "Restore the accounts of \(Quantity.count(count, "archive"))? Their DIDs are changed, and they are activated"
+      guard !(yes.contains(.identity) && yes.contains(.activate)), !Console.agrees(question) else {
+        return
+      }
+      Console.say(.unfinished, "stopped before a step that needs your word")
+      RestoreDisplay.say([
+        ContinuedCommand.line(.all([("--yes", "identity"), ("--yes", "activate")]))
+      ])
+      throw ExitStatus.incomplete
+    }
+  }
+}
+
+extension RehearseCommand {
+  func rehearseAll() throws {
+    var all = try AllAccounts(given, server, to: to) { _ in true }
+    all.options.isRehearsal = true
+    all.options.abandonsOld = true
+    try all.run { count in
+      let directory = given.network.plcDirectory ?? ""
+      try agree(
+        "the accounts of \(Quantity.count(count, "archive")) stay on \(to), deactivated, and \(directory) is given their histories and an operation each",
+        "Make them?")
+    }
+  }
+}
+
+extension ServerRestoreOptions {
+  /// Shows what happens to an account, as far as someone has to do something about it.
+  func show(_ did: DID, _ event: RestoreEvent) {
+    switch event {
+    case .warning(let text): Console.say(.warning, "\(did): \(text)")
+    case .document(let json, let url):
+      guard let documents else { return RestoreDisplay.show(document: json, at: url) }
+      let path = FilePath(documents).appending("\(did.methodSpecificID).did.json")
+      do {
+        try BlobFolder.make(documents)
+        try AtomicFile.save(to: path, replacing: true) { try $0(Array((json + "\n").utf8).span) }
+        Console.say(.note, "\(did): \(path) is to be published at \(url)")
+      } catch {
+        Failure(error).of(path.string).say()
+        RestoreDisplay.show(document: json, at: url)
+      }
+    default: break
+    }
   }
 }
 
@@ -210,7 +278,7 @@ private struct AllOutcomes {
     counts[word, default: 0] += 1
     if let plan { upload = (upload.count + plan.upload.count, upload.bytes + plan.upload.bytes) }
     switch outcome {
-    case .done(_, let missing): statuses.append(missing > 0 ? .incomplete : .success)
+    case .done(_, let lacking): statuses.append(lacking.isEmpty ? .success : .incomplete)
     case .waiting: statuses.append(.incomplete)
     case .elsewhere: break
     case .failed(let error): statuses.append(Failure(error).status)
@@ -242,8 +310,13 @@ extension ServerRestore.Outcome {
   /// A word for a script, and why.
   var said: (word: String, why: String?) {
     switch self {
-    case .done(wasDone: true, _): ("done", "it was active there")
-    case .done(_, let missing): ("done", missing > 0 ? "\(missing) blobs are missing" : nil)
+    case .done(let wasDone, let lacking):
+      (
+        "done",
+        lacking.isEmpty
+          ? wasDone ? "it was active there" : nil
+          : "but it lacks \(lacking.joined(separator: ", "))"
+      )
     case .waiting(let why): ("waiting", "for its owner: \(why)")
     case .elsewhere(let server): ("elsewhere", "its DID names \(server)")
     case .failed(let error): ("failed", Failure(error).message)

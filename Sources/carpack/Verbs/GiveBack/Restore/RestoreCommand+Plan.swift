@@ -90,6 +90,9 @@ extension RestorePlan {
   /// What a person should know.
   var warnings: [String] {
     let warnings: [String?] = [
+      vouchesItself && obstacles.isEmpty
+        ? "the DID is going to name a key of your own before the account is made: what the new server finds wrong only then leaves it so until the same command is run again"
+        : nil,
       isNamed ? "the DID names \(server.url) already" : nil,
       uploadDays > 1
         ? "the reference server takes 1,000 blobs a day: with such a limit it takes \(uploadDays) days, and is waited for"

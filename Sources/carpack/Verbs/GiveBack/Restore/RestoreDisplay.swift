@@ -77,45 +77,49 @@ final class RestoreDisplay: Sendable {
     switch event {
     case .source(let source):
       let snapshot = source.archived.snapshot
-      tell(Self.source, source) {
+      Self.tell(Self.source, source) {
         common.say(
           "\(source.did), \(snapshot.rev.map { "revision \($0)" } ?? "no revision"), made \(snapshot.createdAt): \(Quantity.count(source.recordCount, "record")), \(Quantity.grouped(source.heldBlobCount)) of \(Quantity.count(source.blobs.entries.count, "blob")), CAR \(Quantity.bytes(source.byteCount))"
         )
       }
     case .server(let server):
       let limit = server.facts.blobLimit.map { ", blobs up to \(Quantity.bytes($0))" } ?? ""
-      tell(Self.server, server) { common.say("\(server.url) is \(server.facts.did)\(limit)") }
+      Self.tell(Self.server, server) { common.say("\(server.url) is \(server.facts.did)\(limit)") }
     case .step(let step, let answer, let wasDone):
-      tell(Self.step, (step, answer, wasDone)) {
+      Self.tell(Self.step, (step, answer, wasDone)) {
         common.say(
           "\(wasDone ? "=" : "✓") \(step.sentence)\(answer.isEmpty ? "" : ": \(answer)")")
       }
     case .progress(let progress):
       guard Console.isJSON else { return showProgress(progress) }
-      if isTimeForProgress { tell(Self.progress, progress) {} }
+      if isTimeForProgress { Self.tell(Self.progress, progress) {} }
     case .waiting(let seconds, let why):
-      tell(Self.waiting, (seconds, why)) {
+      Self.tell(Self.waiting, (seconds, why)) {
         Console.say(.note, "waiting \(Quantity.duration(seconds: seconds)): \(why)")
       }
     case .changes(let old, let new):
       let changes = old.changes(to: new)
-      tell(Self.changes, changes) { sayChanges(changes) }
+      Self.tell(Self.changes, changes) { sayChanges(changes) }
     case .operation(let operation, let old, let new):
       let (json, changes) = (operation.operation.json(pretty: true), old.changes(to: new))
-      tell(Self.operation, (json, changes)) {
+      Self.tell(Self.operation, (json, changes)) {
         Console.say("the operation:\n\(json)")
         sayChanges(changes)
       }
-    case .document(let json, let url):
-      tell(Self.document, (json, url)) {
-        Console.say("publish this at \(url), and this goes on:\n\(json)")
-      }
-    case .warning(let text): tell(Self.warning, text) { common.say(.warning, text) }
+    case .document(let json, let url): Self.show(document: json, at: url)
+    case .warning(let text): Self.tell(Self.warning, text) { common.say(.warning, text) }
     case .rewritable(let blobs, let records):
       show(
         .warning(
           "the server believes to have \(blobs) blobs that it has not, and takes them again only when no record refers to them: --rewrite-records deletes \(records) records and writes them again, with the same keys, values and CIDs"
         ))
+    }
+  }
+
+  /// Shows a document that is to be published.
+  static func show(document json: String, at url: String) {
+    tell(Self.document, (json, url)) {
+      Console.say("publish this at \(url), and this goes on:\n\(json)")
     }
   }
 
@@ -125,7 +129,9 @@ final class RestoreDisplay: Sendable {
   }
 
   /// Tells of an event: as an object, or in words.
-  private func tell<Subject>(_ report: Report<Subject>, _ subject: Subject, _ sayIt: () -> Void) {
+  private static func tell<Subject>(
+    _ report: Report<Subject>, _ subject: Subject, _ sayIt: () -> Void
+  ) {
     guard Console.isJSON else { return sayIt() }
     report.print(subject)
     Console.flush()
@@ -143,7 +149,7 @@ final class RestoreDisplay: Sendable {
 
   /// Shows what came of a record.
   func show(_ path: RecordPath, _ outcome: RecordRestore.Outcome) {
-    tell(Self.record, (path, outcome)) {
+    Self.tell(Self.record, (path, outcome)) {
       Console.print("\(path): \(outcome.said.sentence)")
       Console.flush()
     }
@@ -157,7 +163,7 @@ final class RestoreDisplay: Sendable {
   private func finish(_ report: RestoreReport, _ failure: Failure?, _ commands: [String]) {
     Console.endProgress()
     let places = report.situation?.sentences ?? []
-    tell(Self.finished, (report, failure, commands)) {
+    Self.tell(Self.finished, (report, failure, commands)) {
       report.unrestored.say()
       for line in Self.lines(report) { Console.print(line) }
       for loss in report.losses { Console.print("the account lacks: \(loss)") }
