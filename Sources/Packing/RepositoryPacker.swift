@@ -1,4 +1,4 @@
-internal import ATProtocol
+package import ATProtocol
 package import Archive
 package import Files
 package import IPLD
@@ -75,6 +75,8 @@ package struct RepositoryPacker {
     package let leftOutCount: Int
     /// Whether the PLC log that was given says when operations were received.
     package let knowsTimes: Bool
+    /// Who signed the commit, by what was given about the account; nil if that names no key.
+    package let signature: SignatureVerdict?
     /// If the CAR is the content of an archive, the commits of its snapshots, the oldest first.
     package let archivedCommits: [CID]
   }
@@ -193,6 +195,7 @@ package struct RepositoryPacker {
         bytesAdded: generation.committedLength - start, missing: missing,
         refused: blobs.refused, leftOutCount: blobs.leftOutCount,
         knowsTimes: knowsTimes,
+        signature: UnixTime(provenance.createdAt).flatMap { facts.judge(commit, now: $0) },
         archivedCommits: repository.file?.archivedCommits(besides: inspection) ?? [])
     }
   }

@@ -16,7 +16,7 @@ const MAXIMUM_DOCUMENT = 4 << 20;
 const finding = (isHeld, why) => ({ isHeld, why });
 
 /** What the archive holds about an account: its PLC history, what speaks against it, and its documents, the oldest first. */
-export async function evidenceOf(archive, did, history) {
+async function evidenceOf(archive, did, history) {
   const documents = [];
   const logs = [];
   const faults = [];
@@ -174,7 +174,7 @@ export async function readLedger(archive, manifest) {
 }
 
 /** What is damaged of a snapshot: what the archive, its tree and its figures say. `found` is what was counted. */
-export function damageOf(archive, repository, found) {
+function damageOf(archive, repository, found) {
   const { manifest, faults, problems } = repository;
   const told = (sentences, further) => sentences.length > MAXIMUM_TOLD
     ? [...sentences.slice(0, MAXIMUM_TOLD), `${further}: ${sentences.length - MAXIMUM_TOLD}`] : sentences;

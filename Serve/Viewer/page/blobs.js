@@ -109,7 +109,7 @@ const eye = new IntersectionObserver((entries) => {
 }, { rootMargin: "400px" });
 
 /** Calls `then` once when an element comes near to what is seen. */
-export function whenSeen(element, then) {
+function whenSeen(element, then) {
   waiting.set(element, then);
   eye.observe(element);
 }

@@ -20,6 +20,7 @@ export function person(view, did) {
   return link;
 }
 
+/** The accounts that are asked about next, {dids, answer}; null if none are. */
 let queue = null;
 
 /** The handle of an account; null if the archive does not have it. What is asked in one go is asked at once. */
@@ -27,14 +28,13 @@ function nameOf(view, did) {
   const known = view.people.get(did);
   if (known) return known;
   if (!queue) {
-    const dids = queue = [];
-    const answer = Promise.resolve().then(() => {
+    const dids = [];
+    queue = { dids, answer: Promise.resolve().then(() => {
       queue = null;
       return view.ask("people", { dids });
-    }).catch(() => []);
-    queue.answer = answer;
+    }).catch(() => []) };
   }
-  const place = queue.push(did) - 1;
+  const place = queue.dids.push(did) - 1;
   const name = queue.answer.then((people) => people[place]?.handle ?? null);
   view.people.set(did, name);
   return name;

@@ -85,7 +85,7 @@ function linkCard(view, link) {
 }
 
 /** A record that a post quotes: what it says, if the archive has it. */
-export function quoted(view, { uri }) {
+function quoted(view, { uri }) {
   const box = h("div", { class: "quote" }, h("span", { class: "soft small" }, "quotes ", place(view, uri)));
   const found = parts(uri);
   if (!found) return box;

@@ -113,6 +113,6 @@ export async function thread(view, path) {
     above.map((one) => one.path ? postCard(view, one) : h("p", { class: "soft" }, "in reply to ", place(view, one.uri), ", which is not in this archive")),
     postCard(view, post, { isHere: true }),
     below.length > 0 && h("h2", { class: "hidden" }, "Own replies"),
-    below.map(({ post: one, depth }) => h("div", { class: "reply", style: null, "data-depth": Math.min(depth, 4) }, postCard(view, one))),
+    below.map(({ post: one, depth }) => h("div", { class: "reply", "data-depth": Math.min(depth, 4) }, postCard(view, one))),
   ];
 }

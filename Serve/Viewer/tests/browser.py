@@ -335,6 +335,61 @@ def cars_folders_and_several_files_open_and_others_get_a_sentence(browser, folde
 
 
 @test
+def an_account_is_shown_as_its_owner_knows_it(browser, folder):
+    did, post, other = "did:plc:ewvi7nxzyoun6zhxrhs64oiz", "app.bsky.feed.post", "did:plc:44ybard66vv44zksje25o7dz"
+    keys = [f"3lkxag2qhdc2{c}" for c in "abcdefg"]
+    uri = lambda key, collection=post: f"at://{did}/{collection}/{key}"
+    made = lambda day: {"createdAt": f"2025-03-{day:02}T14:03:00Z"}
+    reply = lambda key: {"reply": {"root": {"uri": uri(keys[0])}, "parent": {"uri": uri(key)}}}
+    pictures = [png(i) for i in range(4)]
+    images = lambda count: {"embed": {"$type": "app.bsky.embed.images", "images": [{"alt": f"a wombat, seen {i} times", "image": repositories.blob(pictures[i], "image/png")} for i in range(count)]}}
+    records = {
+        "app.bsky.actor.profile/self": {"$type": "app.bsky.actor.profile", "displayName": "Alice", "description": "See https://alice.example.com, @bob.example.com", "pinnedPost": {"uri": uri(keys[1]), "cid": "x"}},
+        f"{post}/{keys[0]}": {"$type": post, "text": "it begins", **made(1)},
+        f"{post}/{keys[1]}": {"$type": post, "text": "goes on", **reply(keys[0]), **made(2)},
+        f"{post}/{keys[2]}": {"$type": post, "text": "a side remark", **reply(keys[0]), **made(3)},
+        f"{post}/{keys[3]}": {"$type": post, "text": "and ends", **reply(keys[1]), **made(4)},
+        f"{post}/{keys[4]}": {"$type": post, "text": "with @carol.example.com", "facets": [{"index": {"byteStart": 5, "byteEnd": 23}, "features": [{"$type": "app.bsky.richtext.facet#mention", "did": other}]}], **made(5), **images(3)},
+        f"app.bsky.feed.like/{keys[0]}": {"$type": "app.bsky.feed.like", "subject": {"uri": uri(keys[0]), "cid": "x"}, **made(6)},
+        f"app.bsky.feed.like/{keys[1]}": {"$type": "app.bsky.feed.like", "subject": {"uri": f"at://{other}/{post}/{keys[0]}", "cid": "x"}, **made(6)},
+        f"app.bsky.graph.follow/{keys[0]}": {"$type": "app.bsky.graph.follow", "subject": other, **made(6)},
+        f"app.bsky.graph.follow/{keys[1]}": {"$type": "app.bsky.graph.follow", "subject": "did:plc:z72i7hdynmk6r22z27h6tvur", **made(6)},
+        f"app.bsky.graph.list/{keys[0]}": {"$type": "app.bsky.graph.list", "name": "Gardeners", "purpose": "app.bsky.graph.defs#curatelist", **made(6)},
+        f"app.bsky.graph.listitem/{keys[0]}": {"$type": "app.bsky.graph.listitem", "list": uri(keys[0], "app.bsky.graph.list"), "subject": other, **made(6)},
+        f"com.whtwnd.blog.entry/{keys[0]}": {"$type": "com.whtwnd.blog.entry", "title": "On beans", "content": "They grow.\n\nSlowly.", **made(6)},
+        f"com.example.odd/{keys[0]}": {"$type": "com.example.odd", "favouriteThing": {"someColour": "green"}, **made(6)},
+    }
+    page = Page(browser).open(pack(folder, "known", records, pictures))
+    home = page.show("")
+    assert "Pinned" in home and "first post" in home and "Mar 1, 2025" in home and "a wombat, seen 2 times" in home, home
+    assert page.tab.locator(".hero a[href='https://alice.example.com/']").count() == 1 and page.tab.locator(".hero a[href='https://bsky.app/profile/bob.example.com']").count() == 1
+    # Three pictures leave no hole: the first is as high as the two others.
+    heights = page.tab.evaluate("[...document.querySelectorAll('.pictures.n3 .picture')].map(e => e.getBoundingClientRect().height)")
+    assert abs(heights[0] - heights[1] - heights[2]) < 10, heights
+    thread = page.show(f"thread/{post}/{keys[1]}")
+    assert thread.index("it begins") < thread.index("goes on") < thread.index("and ends"), thread
+    thread = page.show(f"thread/{post}/{keys[0]}")
+    assert thread.index("it begins") < thread.index("goes on") < thread.index("and ends") < thread.index("a side remark"), thread
+    for view, words in {"browse/app.bsky.feed.like": ["it begins", "@carol.example.com", "March 2025"], "browse/app.bsky.graph.follow": ["@carol.example.com", "did:plc:z72i7…tvur"],
+                        f"at/app.bsky.graph.list/{keys[0]}": ["Gardeners", "1 member", "@carol.example.com"], f"at/com.whtwnd.blog.entry/{keys[0]}": ["On beans", "They grow."],
+                        f"at/com.example.odd/{keys[0]}": ["favourite thing", "some colour", "green"], "day/2025-03-05": ["1 post", "with @carol"], "search/wombat": ["found in the description of a picture"],
+                        "search/to%3A%40carol.example.com": ["3 records"]}.items():
+        page.show(view)
+        for one in words:
+            for _ in range(100):
+                if one in page.tab.inner_text("main"):
+                    break
+                page.tab.wait_for_timeout(50)
+            assert one in page.tab.inner_text("main"), (view, one, page.tab.inner_text("main"))
+        if view.startswith("browse"):
+            assert "at://" not in page.tab.inner_text("main"), page.tab.inner_text("main")
+    page.show("statistics")
+    assert page.tab.locator("a[href='#/day/2025-03-05']").count() == 1
+    page.expect_quiet()
+    page.close()
+
+
+@test
 def private_data_is_shown_as_what_it_is(browser, folder):
     cbor, cid = forgeries.cbor, forgeries.cid
     one = forgeries.Forger(COMMAND, folder, "private", posts=3)

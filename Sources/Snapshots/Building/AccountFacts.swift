@@ -37,6 +37,20 @@ package struct AccountFacts: Sendable {
     pds = pds ?? document.pds
   }
 
+  /// Says which of the account's keys signed a commit: by the PLC log, or without one that holds by
+  /// the DID document; nil if neither names a key.
+  package func judge(_ commit: Commit, now: UnixTime) -> SignatureVerdict? {
+    if let plcLog, let log = try? PLCLog(plcLog.span, of: commit.did),
+      let history = try? PLCHistory(validating: log, of: commit.did)
+    {
+      return history.judge(commit, now: now)
+    }
+    guard let didDocument, let document = try? DIDDocument(didDocument.span),
+      document.signingKey != nil
+    else { return nil }
+    return document.judge(commit, now: now)
+  }
+
   /// Makes sure that the PLC log, if there is one, is the account's, and leads back to its first
   /// operation; returns whether it says when operations were received.
   ///

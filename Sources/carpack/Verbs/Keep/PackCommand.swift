@@ -204,6 +204,10 @@ struct PackCommand: ReportingCommand, ConfigurableOptions {
         .warning,
         "the CAR has \(what), to \"carpack verify\", unless --accept rollback is given")
     }
+    let stranger = report.signature.flatMap { $0.isGenuine ? nil : $0 }
+    if let stranger {
+      Console.say(.notGenuine, "\(stranger), by what was given about the account")
+    }
     if !report.knowsTimes {
       common.say(
         .note,
@@ -215,6 +219,7 @@ struct PackCommand: ReportingCommand, ConfigurableOptions {
     try ExitStatus.end(
       with: report.refused.isEmpty ? .success : .refused,
       report.snapshot.isSettled ? .success : .incomplete,
+      stranger == nil ? .success : .notGenuine,
       report.damage.isNone ? .success : .damaged)
   }
 
@@ -282,6 +287,10 @@ struct PackCommand: ReportingCommand, ConfigurableOptions {
     Field("missing", "blobs that are missing", each: { $0.report.missing }, as: missing)
     Field("refused", "files that were not taken", each: { $0.report.refused }, as: refused)
     Field("leftOut", "files that no record refers to") { $0.report.leftOutCount }
+    Field(
+      optional: "signed", "whether the account's key signed it; absent if nothing given names one"
+    ) { $0.report.signature?.isGenuine }
+    Field(optional: "why", "with `signed`: why") { $0.report.signature.map { "\($0)" } }
   }
 
   private static let missing = Fields<BlobLedger.Missing> {

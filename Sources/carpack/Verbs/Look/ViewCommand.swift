@@ -1,6 +1,10 @@
 internal import ATProtocol
+internal import Archive
 internal import ArgumentParser
+internal import Files
+internal import IPLD
 internal import Live
+internal import Snapshots
 internal import SystemPackage
 internal import Terminal
 internal import Viewer
@@ -17,6 +21,16 @@ struct ViewCommand: ReportingCommand {
 
   @Flag(help: "With --page: replace the file if it exists.")
   var force = false
+
+  @Option(
+    help: ArgumentHelp(
+      "With --page: put this archive into the page, which shows it by itself then.",
+      valueName: "archive"),
+    completion: .file(extensions: ["zst"]))
+  var with: String?
+
+  @Flag(help: "With --with: also an archive that has private data.")
+  var withPrivate = false
 
   @Flag(help: "Say the address, and leave the browser to you.")
   var noBrowser = false
@@ -41,7 +55,11 @@ struct ViewCommand: ReportingCommand {
 
   func validate() throws {
     if page != nil, !archives.isEmpty {
-      throw ValidationError("--page writes the page alone; archives are dropped onto it")
+      throw ValidationError(
+        "--page writes the page alone; --with puts an archive into it, others are dropped onto it")
+    }
+    if page == nil, with != nil {
+      throw ValidationError("--with puts an archive into the page that --page writes")
     }
   }
 
@@ -58,9 +76,37 @@ struct ViewCommand: ReportingCommand {
         json.field("opensBrowser", !noBrowser)
       }
     }
-    try DownloadedFile.memory([try ViewerPage.html()]).write(to: page, replacing: force)
-    if page != "-" {
-      common.say("\(page): open it in a browser, and drop an archive onto it")
+    guard let with else {
+      try DownloadedFile.memory([try ViewerPage.html()]).write(to: page, replacing: force)
+      if page != "-" {
+        common.say("\(page): open it in a browser, and drop an archive onto it")
+      }
+      return
     }
+    try writePage(with: with, to: page)
+  }
+
+  /// Writes the page with an archive in it; one with private data is for its owner alone.
+  private func writePage(with archive: String, to page: String) throws {
+    let file = try InputFile(archive)
+    guard file.count <= ViewerPage.maximumArchive else {
+      throw Failure(
+        "\(archive) is too large for a page: over \(Quantity.bytes(ViewerPage.maximumArchive))",
+        hint: "\"carpack view \(archive)\" shows it without", status: .refused)
+    }
+    let isPrivate = AtomicFile.isPrivate(try ArchiveReader(path: FilePath(archive)))
+    guard !isPrivate || withPrivate else {
+      throw Failure(
+        "\(archive) has private data",
+        hint: "--with-private puts it into the page as well", status: .refused)
+    }
+    let content = try file.withBytes { bytes in
+      try ViewerPage.html(with: bytes.array, named: FilePath(archive).lastComponent?.string ?? "")
+    }
+    guard page != "-" else { return Console.print(content.span) }
+    try AtomicFile.save(to: FilePath(page), replacing: force, isPrivate: isPrivate) {
+      try $0(content.span)
+    }
+    common.say("\(page): open it in a browser, which shows \(archive)")
   }
 }
