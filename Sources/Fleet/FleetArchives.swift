@@ -1,10 +1,12 @@
 internal import ATProtocol
 internal import Archive
-internal import HTTP
+package import HTTP
 internal import IPLD
+package import ObjectStore
 internal import Postgres
-package import Remote
+internal import Remote
 internal import Synchronization
+package import SystemPackage
 
 /// The archives of a fleet, as an operator checks them, puts them aside and brings them back.
 package struct FleetArchives: Sendable {
@@ -14,9 +16,15 @@ package struct FleetArchives: Sendable {
   /// How many are asked for at a time.
   private static let atATime = 16
 
-  /// The archives of a fleet in a bucket.
-  package init(_ fleet: FleetDatabase, _ destination: BucketDestination) {
-    (self.fleet, self.destination) = (fleet, destination)
+  /// The archives of a fleet in its store.
+  ///
+  /// - Throws: ``DatabaseError``; `StoreError` if the store's address cannot be used.
+  package init(
+    _ fleet: FleetDatabase, _ store: StoreOptions, _ network: NetworkOptions, cache: FilePath
+  ) async throws {
+    self.fleet = fleet
+    destination = try FleetWork.destination(
+      try await fleet.settings(), store, network, cache: cache)
   }
 
   /// Looks whether each complete account has its archive, and has those backed up again that do not.

@@ -81,12 +81,9 @@ package final class FleetCounters: Sendable {
     case "/metrics": return ("200 OK", text)
     case "/healthz":
       let age = values.renewed.duration(to: .now)
-      return age < Self.patience
-        ? ("200 OK", "ok\n")
-        : (
-          "503 Service Unavailable",
-          "the database has not answered for \(Int(age / .seconds(1))) seconds\n"
-        )
+      guard age >= Self.patience else { return ("200 OK", "ok\n") }
+      let words = "the database has not answered for \(Int(age / .seconds(1))) seconds\n"
+      return ("503 Service Unavailable", words)
     default: return nil
     }
   }

@@ -103,8 +103,7 @@ extension FleetDatabase {
       """
     ).first
     func number(_ place: Int) -> Double { all?[place].flatMap { Double($0) } ?? 0 }
-    status.accounts = Int(number(0))
-    status.running = Int(number(1))
+    (status.accounts, status.running) = (Int(number(0)), Int(number(1)))
     (status.due, status.lateness) = (Int(number(2)), number(3))
     status.oldest = all?[4]
     status.bytes = all?[5].flatMap { UInt64($0) } ?? 0

@@ -3,7 +3,7 @@ package import HTTP
 package import Live
 package import ObjectStore
 internal import Postgres
-package import Remote
+internal import Remote
 package import SystemPackage
 
 /// A worker with all that it needs, put together from what a fleet's settings and its own machine
@@ -16,16 +16,14 @@ package enum FleetWork {
     do {
       try await destination.check()
     } catch let error as StoreError where error.kind == .unavailable {
-      return
     } catch let error as TransportError where error.isTransient {
-      return
     }
   }
 
   /// Where the archives of a fleet are.
   ///
   /// - Throws: `StoreError` if the store's address cannot be used.
-  package static func destination(
+  static func destination(
     _ settings: FleetSettings, _ store: StoreOptions, _ network: NetworkOptions,
     isExclusive: Bool = false, cache: FilePath
   ) throws -> BucketDestination {

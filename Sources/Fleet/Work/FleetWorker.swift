@@ -94,8 +94,7 @@ package struct FleetWorker: Sendable {
   ///   - observer: called with what happens.
   init(
     _ fleet: FleetDatabase, pulse: FleetDatabase? = nil, _ settings: FleetSettings,
-    options: Options,
-    tasks: Tasks, counters: FleetCounters = FleetCounters(),
+    options: Options, tasks: Tasks, counters: FleetCounters = FleetCounters(),
     beside: @escaping @Sendable (_ holder: String) async throws -> Void = { _ in
       try await Task.sleep(for: .seconds(Int32.max))
     }, observer: @escaping @Sendable (Event) -> Void = { _ in }

@@ -227,10 +227,8 @@ struct FleetRemoveCommand: FleetChangeCommand {
   var change: FleetChange {
     { [archives, undo, options = store.options] fleet, selection in
       guard archives || undo else { return try await fleet.remove(selection) }
-      let archives = FleetArchives(
-        fleet,
-        try FleetWork.destination(
-          try await fleet.settings(), options, StoreArguments.network(), cache: Host.cacheFolder))
+      let archives = try await FleetArchives(
+        fleet, options, StoreArguments.network(), cache: Host.cacheFolder)
       return try await undo ? archives.bringBack(selection) : archives.putAside(selection)
     }
   }
@@ -251,11 +249,8 @@ struct FleetCheckCommand: ReportingCommand {
   func run() throws {
     let (database, which, options) = (try fleet.fleet(), which, store.options)
     let (checked, faults) = try runBlocking {
-      let archives = FleetArchives(
-        database,
-        try FleetWork.destination(
-          try await database.settings(), options, StoreArguments.network(),
-          cache: Host.cacheFolder))
+      let archives = try await FleetArchives(
+        database, options, StoreArguments.network(), cache: Host.cacheFolder)
       return try await archives.check(which.selection()) { did, reason in
         Self.report.printIfWanted((did, reason))
         if !Console.isJSON { Console.print("\(did): \(reason); it is due now") }

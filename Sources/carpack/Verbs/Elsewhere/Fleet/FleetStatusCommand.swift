@@ -114,7 +114,6 @@ struct FleetStatusCommand: ReportingCommand {
     Field(
       "alarms", "hosts that have lost too many accounts, so that none of their archives is removed",
       each: { $0.alarms }, as: source)
-    Field(
-      "workers", "workers whose lease runs", each: { $0.workers }, as: worker)
+    Field("workers", "workers whose lease runs", each: { $0.workers }, as: worker)
   }
 }
