@@ -75,7 +75,7 @@ CLIENT_PYTHON ?= python3
 
 # Verbs of several steps take them in order.
 .NOTPARALLEL:
-.PHONY: viewer test-viewer run-page-tests serve test-serve run-server-tests test-suites run-suites demo-view help dependencies requirements build release test sanitize sanitize-briefly torture sequences fleet-drill demo fixtures schemas lint format docs bench \
+.PHONY: viewer test-viewer run-page-tests serve test-serve run-server-tests test-suites run-suites demo-view help dependencies requirements build release test sanitize sanitize-briefly torture sequences fleet-drill restore-all demo fixtures schemas lint format docs bench \
   bench-network fuzz man completions install uninstall reproducible tarball deb sbom container-root dist check-completions clean
 
 help: ## list these verbs
@@ -119,6 +119,10 @@ torture: build ## fail, cut off, kill and damage at random for TORTURE_SECONDS=6
 
 fleet-drill: build ## four workers and twelve hosts, three of them bad, in trouble for MINUTES=10 (ACCOUNTS=600; it takes CARPACK_TEST_DATABASE)
 	CARPACK_DRILL=$(MINUTES) CARPACK_DRILL_ACCOUNTS=$(ACCOUNTS) $(RUN_SUITES) 'a fleet in trouble'
+
+restore-all: release ## restore 500 accounts of 2 GB onto the stand-in, killed ten times (ACCOUNTS=500 KILLS=10 and others)
+	$(SWIFT) build -c release $(SWIFT_FLAGS) --product stand-in
+	Scripts/restore-all.py $(COMMAND) $(RELEASE)/stand-in
 
 sequences: build ## do one thing after the other to archives, in SEQUENCES=20000 random sequences (SEED=… has one again)
 	CARPACK_SEQUENCES=$(if $(SEED),1,$(SEQUENCES)) $(if $(SEED),CARPACK_SEED=$(SEED)) $(RUN_SUITES) 'one thing after the other'

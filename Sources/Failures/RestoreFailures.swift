@@ -54,8 +54,8 @@ extension RestoreError: Explained {
     case .codeSent: "run the same command again with --mail-code CODE"
     case .identityUnchanged, .notActivated, .silent, .writtenMeanwhile: nil
     case .notSaved: "run \"carpack backup\" first, so that nothing is lost"
-    case .otherServer(let named, _, _):
-      "if that is the same server, give \(named) with --to; where that name does not lead to it yet, put it into /etc/hosts"
+    case .otherServer:
+      "if that is the same server, name it like that with --to; where the name does not lead to it yet, an entry in /etc/hosts does"
     case .unpublished: "publish the document, and run the same command again"
     case .accountRefused(_, _, let option): "choose another with \(option)"
     case .halfMade: "its operator can remove that account; another server takes it with --to"

@@ -80,7 +80,8 @@ package struct RestoreOptions: Sendable {
     agrees: @escaping @Sendable (RestoreQuestion) -> Bool,
     asksForCode: @escaping @Sendable (_ server: String, _ purpose: String) -> Secret?
   ) {
-    (self.target, self.password, self.now) = (target, password, now)
+    self.target = target.hasSuffix("/") ? String(target.dropLast()) : target
+    (self.password, self.now) = (password, now)
     (self.agrees, self.asksForCode) = (agrees, asksForCode)
   }
 }

@@ -39,6 +39,9 @@ struct Serve: ParsableCommand {
     help: "So many larger blobs of so many bytes, as 2x300000000; may be given several times.")
   var large: [String] = []
   @Option(
+    help: "How many of the accounts have the larger blobs, from the first on; all if not said.")
+  var largeAccounts: Int?
+  @Option(
     help:
       "What server to behave as: plain, typescript, millipds, cocoon, arroba, arroba-blobs, hostile."
   )
@@ -76,6 +79,10 @@ struct Serve: ParsableCommand {
   var blobLimit = 50 << 20
   @Option(help: "An invite code that the second server wants.")
   var invite: String?
+  @Option(help: "The admin password of the second server, which then wants invite codes.")
+  var adminPassword: String?
+  @Option(help: "A rotation key that is put in front of those of all accounts, as did:key:….")
+  var rotationKey: String?
 
   func run() throws {
     var behaviour = try chosenBehaviour()
@@ -145,7 +152,8 @@ struct Serve: ParsableCommand {
     behaviour.userDomain = ".second.example"
     behaviour.blobLimit = blobLimit
     behaviour.importLimit = 1 << 30
-    behaviour.invites = invite.map { [$0] }
+    behaviour.invites = invite.map { [$0] } ?? adminPassword.map { _ in [] }
+    behaviour.adminPassword = adminPassword
     if let uploadLimit {
       guard let limit = Behaviour.RateLimit(uploadLimit) else {
         throw ValidationError("a limit is written as 1000/86400")
@@ -157,6 +165,9 @@ struct Serve: ParsableCommand {
     for account in server.accounts {
       account.email = "\(account.handle.prefix { $0 != "." })@example.com"
       try directory.register(account, on: server.url)
+      if let rotationKey {
+        try directory.addRotationKey(rotationKey, of: account.did, signedBy: account.rotation)
+      }
     }
     return (directory, second)
   }
@@ -185,7 +196,8 @@ struct Serve: ParsableCommand {
     }
     return try (0..<accounts).map {
       try StandInAccount(
-        "account-\($0)", posts: posts, blobs: blobs, blobSize: blobSize, large: sizes, style: style)
+        "account-\($0)", posts: posts, blobs: blobs, blobSize: blobSize,
+        large: $0 < largeAccounts ?? accounts ? sizes : [], style: style)
     }
   }
 }

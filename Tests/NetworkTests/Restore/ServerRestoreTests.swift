@@ -189,4 +189,61 @@ struct `Restoring a whole server` {
       #expect(result.text.contains("a signature by its key"), "\(result.text)")
     }
   }
+
+  @Test(arguments: [
+    "createInviteCode", "createAccount", "updateAccountPassword", "createSession", "importRepo",
+    "listMissingBlobs", "uploadBlob", "getRepo", "getBlob", "getRecommendedDidCredentials",
+    "submitPlcOperation", "activateAccount", "checkAccountStatus",
+  ])
+  func `goes on after a method of the new server has failed`(_ method: String) throws {
+    let scene = try ServerScene(count: 2)
+    scene.old.stop()
+    if method == "updateAccountPassword" {
+      // It is needed where an earlier run has made the accounts.
+      scene.new.play(FaultRule(.status(500), on: "importRepo"))
+      #expect(try scene.command.run(scene.line(ServerScene.agreed)).status != 0)
+      scene.new.clearFaults()
+    }
+    for fault in [Fault.status(500), .captivePortal, .dropped] {
+      var rule = FaultRule(fault, on: method)
+      rule.sparesQuestions = method == "createAccount"
+      scene.new.play(rule)
+      let result = try scene.command.run(scene.line(ServerScene.agreed))
+      #expect(result.status != 0, "\(method), \(fault): \(result.text)\(result.errors)")
+      #expect(result.status < 128, "\(method), \(fault): \(result.errors)")
+      #expect(!result.text.contains(": done"), "\(result.text)")
+      try scene.expectSecretsKept(result)
+      scene.new.clearFaults()
+    }
+    let end = try scene.command.run(scene.line(ServerScene.agreed))
+    #expect(end.status == 0, "\(end.text)\(end.errors)")
+    scene.expectAllMoved()
+    for account in scene.accounts {
+      #expect(scene.directory.operations(of: account.did).count == 5)
+    }
+  }
+
+  @Test func `ends at a signal, keeps a second run away, and goes on`() throws {
+    let scene = try ServerScene(count: 4) { $0.latency = 0.02 }
+    scene.old.stop()
+    let running = try scene.command.start(scene.line(ServerScene.agreed))
+    while running.isRunning, scene.new.createdCount == 0 { pause(0.005) }
+    let second = try scene.command.run(scene.line(ServerScene.agreed))
+    #expect(second.status == 73, "\(second.text)\(second.errors)")
+    running.signal(SIGTERM)
+    let result = try running.wait()
+    #expect([0, 143].contains(result.status), "\(result.text)\(result.errors)")
+    // What a power failure leaves of a line does not spoil the next.
+    var journal = try scene.folder.read("carpack-restore-all.jsonl")
+    journal += Array(#"{"did":"did:pl"#.utf8)
+    try scene.folder.write("carpack-restore-all.jsonl", journal)
+    let end = try scene.command.run(scene.line(ServerScene.agreed))
+    #expect(end.status == 0, "\(end.text)\(end.errors)")
+    scene.expectAllMoved()
+    let lines = String(decoding: try scene.folder.read("carpack-restore-all.jsonl"), as: UTF8.self)
+      .split(separator: "\n").suffix(4)
+    for line in lines {
+      #expect((try? DataModelJSON.decode(Array(line.utf8)))?["outcome"] == .string("done"))
+    }
+  }
 }

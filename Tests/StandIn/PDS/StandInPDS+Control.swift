@@ -100,6 +100,7 @@ extension StandInPDS {
       "rev": .string(account.rev.text), "head": .string("\(account.head)"),
       "status": .string(account.status.rawValue), "records": .integer(Int128(account.paths.count)),
       "blobs": .integer(Int128(account.referencedBlobs.count)),
+      "held": .integer(Int128(account.blobs.count)),
     ])
   }
 

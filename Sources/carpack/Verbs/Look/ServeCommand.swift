@@ -107,15 +107,17 @@ extension ServeProgram {
       json.field("isQuiet", reporting.common.quiet)
       json.field("isJSON", reporting.json)
       json.field("tool", Program.tool)
-      json.field("certificates", network.caFile)
-      json.key("store")
-      json.beginObject()
-      json.field("endpoint", options.endpoint)
-      json.field("region", options.region)
-      json.field("profile", options.profile)
-      json.field("isUnsigned", options.isUnsigned)
-      if let inPath = options.namesBucketInPath { json.field("namesBucketInPath", inPath) }
-      json.endObject()
+      if paths.contains(where: RemoteArchive.isAddress) {
+        json.field("certificates", network.caFile)
+        json.key("store")
+        json.beginObject()
+        json.field("endpoint", options.endpoint)
+        json.field("region", options.region)
+        json.field("profile", options.profile)
+        json.field("isUnsigned", options.isUnsigned)
+        if let inPath = options.namesBucketInPath { json.field("namesBucketInPath", inPath) }
+        json.endObject()
+      }
       writeFields(&json)
     }
   }

@@ -128,7 +128,7 @@ struct RestoreArguments: ParsableArguments {
     let own = isPlan ? nil : try login.password()
     let target = target ?? ""
     var options = RestoreOptions(
-      target: target.hasSuffix("/") ? String(target.dropLast()) : target,
+      target: target,
       password: try target.isEmpty || isPlan ? own ?? Secret("") : password(else: own),
       now: { Host.now }, agrees: agrees, asksForCode: OwnerLogin.askForCode)
     (options.oldPassword, options.authFactorToken) = (own, login.code)

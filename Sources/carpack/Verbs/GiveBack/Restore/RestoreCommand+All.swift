@@ -105,8 +105,8 @@ struct AllAccounts {
   ) throws {
     (self.given, self.server) = (given, server)
     options = RestoreOptions(
-      target: target.hasSuffix("/") ? String(target.dropLast()) : target, password: Secret(""),
-      now: { Host.now }, agrees: agrees, asksForCode: { _, _ in nil })
+      target: target, password: Secret(""), now: { Host.now }, agrees: agrees,
+      asksForCode: { _, _ in nil })
     let file = try KeyFile(server.rotationKey ?? "")
     (options.recoveryKey, options.passphrase) = (file.key, file.passphrase)
     options.connections = given.network.connections
@@ -242,7 +242,13 @@ private final class OpenJournal: Sendable {
   /// - Throws: `ArchiveError` if another run has it, or it cannot be written.
   init(_ path: FilePath) throws {
     let file = try FileStorage.openOrCreate(path, permissions: .ownerReadWrite)
-    state = Mutex((file, try file.size))
+    var end = try file.size
+    // A line that was interrupted is not continued by the next.
+    if end > 0, try file.read(1, at: end - 1) != [UInt8(ascii: "\n")] {
+      try file.write([UInt8(ascii: "\n")].span, at: end)
+      end += 1
+    }
+    state = Mutex((file, end))
   }
 
   func note(_ did: DID, _ outcome: ServerRestore.Outcome) throws {
