@@ -4,6 +4,7 @@ import Files
 import Foundation
 import LibC
 import Packing
+import Snapshots
 import SystemPackage
 import TestSupport
 import Testing

@@ -1,6 +1,6 @@
-import Copying
 import Files
 import Foundation
+import Snapshots
 import TestSupport
 import Testing
 
