@@ -9,16 +9,18 @@
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
-# What takes long, each by the beginning of its tests' names; what fits two belongs to the first. Most of them wait, and a
-# process has no more threads for them than there are cores.
-parts=('^NetworkTests\.`(A|Backing) ' '^NetworkTests\.' '^FleetTests\.' '^TortureTests\.' '^CommandTests\.' '^BackupTests\.`A ' '^BackupTests\.')
+# What takes long, each by the beginning of its tests' names; what fits two belongs to the first. Those that wait for servers and
+# programs come first, and a process has no more threads for them than there are cores. The others compute: they give way.
+waiting=('^NetworkTests\.`(A|Backing) ' '^NetworkTests\.' '^FleetTests\.' '^CommandTests\.')
+computing=('^TortureTests\.' '^BackupTests\.`A ' '^BackupTests\.')
+parts=("${waiting[@]}" "${computing[@]}")
 logs=.build/tests/logs
 program=.build/tests/release/carpackPackageTests.xctest
 
 # swift test would have all but one of them wait for its lock of the folder; the bundles of macOS are run by it alone.
 run() {
   if [ -f "$program" ]; then
-    "$program" --testing-library swift-testing "$@"
+    nice -n "${niceness:-0}" "$program" --testing-library swift-testing "$@"
   else
     CARPACK_TESTED=1 CARPACK_BUILD_SERVE=1 "${SWIFT:-swift}" test -c release --scratch-path .build/tests --skip-build "$@"
   fi
@@ -40,6 +42,7 @@ done
 processes=()
 begun='^$'
 for number in "${!parts[@]}"; do
+  [ "$number" -lt "${#waiting[@]}" ] || niceness=10
   run --filter "${parts[$number]}" --skip "$begun" >"$logs/$number.log" 2>&1 &
   processes+=($!)
   begun="$begun|${parts[$number]}"
