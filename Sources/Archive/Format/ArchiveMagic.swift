@@ -54,6 +54,25 @@ package enum ArchiveMagic {
     return nil
   }
 
+  /// The same in a file that is too large to stay in memory as it is read.
+  ///
+  /// - Parameter release: Lets go of the pages that have been read: called where the search passes a
+  ///   multiple of 16 MiB.
+  package static func next(in file: Span<UInt8>, from start: Int, release: () -> Void) -> Int? {
+    var place = max(start, 0)
+    while place < file.count {
+      let end = min(file.count, (place / searchedAtOnce + 1) * searchedAtOnce)
+      // An occurrence that begins before `end` may stick out.
+      let searched = file.extracting(first: min(file.count, end + length - 1))
+      if let found = next(in: searched, from: place) { return found }
+      release()
+      place = end
+    }
+    return nil
+  }
+
+  private static let searchedAtOnce = 16 << 20
+
   /// The first place of the grid from `start` to `end` whose word has all its high bits set, or one
   /// behind `end`.
   ///

@@ -67,4 +67,22 @@ extension Span<UInt8> {
     guard offset >= 0, offset <= count - 4 else { return nil }
     return u32(offset)
   }
+
+  /// The first place from `start` on, and before `end`, where these four bytes begin, as a
+  /// little-endian number; nil if there is none.
+  func place(of word: UInt32, from start: Int, before end: Int) -> Int? {
+    var place = max(0, start)
+    let end = min(end, count - 3)
+    while place < end {
+      let found = unsafe withUnsafeBytes { bytes -> Int? in
+        guard let base = bytes.baseAddress else { return nil }
+        let hit = unsafe memchr(base + place, Int32(word & 0xff), end - place)
+        return unsafe hit.map { unsafe UnsafeRawPointer($0) - base }
+      }
+      guard let found else { return nil }
+      if u32(found) == word { return found }
+      place = found + 1
+    }
+    return nil
+  }
 }

@@ -107,6 +107,13 @@ extension DataFrame {
   static func carHeader(in file: Span<UInt8>, at offset: Int = 0) throws(ArchiveError)
     -> (DataFrame, [UInt8])
   {
+    // Of what does not begin as one does no more is read.
+    let (headerLength, size) = try DataFrame.readHeader(file, at: offset, limit: file.count)
+    var place = offset + headerLength + 3
+    let begin = place
+    guard case .value(let length) = Varint.read(file, at: &place),
+      length == UInt64(max(0, size - (place - begin)))
+    else { throw ArchiveError(.malformedHeader) }
     let frame = try DataFrame(file, at: offset, limit: file.count)
     guard frame.isRaw, frame.rawChecksumHolds(in: file) else {
       throw ArchiveError(.damagedFrame("it holds the CAR header"), at: offset)

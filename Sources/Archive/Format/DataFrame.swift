@@ -90,7 +90,7 @@ package struct DataFrame: Equatable, Sendable {
     9 + contentSize + 3 * (contentSize / blockContent + contentSize / ArchiveMagic.length + 2) + 4
   }
 
-  private static func readHeader(_ file: Span<UInt8>, at offset: Int, limit: Int)
+  static func readHeader(_ file: Span<UInt8>, at offset: Int, limit: Int)
     throws(ArchiveError) -> (length: Int, contentSize: Int)
   {
     let place = UInt64(clamping: offset)

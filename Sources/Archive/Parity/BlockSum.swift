@@ -21,7 +21,8 @@ struct RollingHash {
   static let length = 64
   private static let base: UInt64 = 0x9e37_79b9_7f4a_7c15
   /// The power with which a byte leaves.
-  private static let leaving = (0..<length).reduce(1 as UInt64) { power, _ in power &* base }
+  private static let power = (0..<length).reduce(1 as UInt64) { power, _ in power &* base }
+  private let leaving = Self.power
 
   private var value: UInt64 = 0
 
@@ -40,6 +41,6 @@ struct RollingHash {
   /// Goes on by one byte.
   @inline(__always)
   mutating func roll(out: UInt8, in next: UInt8) {
-    value = value &* Self.base &+ UInt64(next) &- Self.leaving &* UInt64(out)
+    value = value &* Self.base &+ UInt64(next) &- leaving &* UInt64(out)
   }
 }

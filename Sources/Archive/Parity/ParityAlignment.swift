@@ -132,6 +132,30 @@ package struct ParityAlignment {
     place: (range: Range<UInt64>, zeros: Int), sum: UInt64, column: Int
   )
 
+  /// Blocks that are looked for, by the upper halves of their checksums.
+  private struct WantedBlocks {
+    private var blocks: [UInt32: [Block]] = [:]
+    /// Whether one may be there, by 16 bits: a dictionary is too slow to be asked at every byte.
+    private var mayHave = [Bool](repeating: false, count: 1 << 16)
+
+    mutating func insert(_ block: Block) {
+      let half = Self.upperHalf(block)
+      blocks[half, default: []].append(block)
+      mayHave[Int(half & 0xffff)] = true
+    }
+
+    mutating func remove(like block: Block) { blocks[Self.upperHalf(block)] = nil }
+
+    @inline(__always)
+    func blocks(_ half: UInt32) -> [Block]? {
+      mayHave[Int(half & 0xffff)] ? blocks[half] : nil
+    }
+
+    private static func upperHalf(_ block: Block) -> UInt32 {
+      UInt32(truncatingIfNeeded: block.sum >> 32)
+    }
+  }
+
   private mutating func locate(_ found: FoundParity) throws {
     let group = found.group
     for (number, place) in found.pages {
@@ -185,10 +209,8 @@ package struct ParityAlignment {
   /// some of them are.
   private mutating func search(_ missing: [Block], _ group: ParityGroup, _ shifts: inout [Int]) {
     let size = group.blockSize
-    var wanted: [UInt32: [Block]] = [:]
-    for block in missing where block.place.range.count == size {
-      wanted[UInt32(truncatingIfNeeded: block.sum >> 32), default: []].append(block)
-    }
+    var wanted = WantedBlocks()
+    for block in missing where block.place.range.count == size { wanted.insert(block) }
     let start = max(0, Int(group.range.lowerBound) + (shifts.min() ?? 0) - Self.reach)
     let end = min(file.count, Int(group.footer.upperBound) + (shifts.max() ?? 0) + Self.reach)
     let taken = pieces.map { $0.source..<$0.source + $0.count }.merged() + [end..<end]
@@ -202,7 +224,7 @@ package struct ParityAlignment {
 
   /// Looks for whole blocks between two places.
   private mutating func search(
-    _ range: Range<Int>, _ size: Int, _ wanted: inout [UInt32: [Block]], _ shifts: inout [Int]
+    _ range: Range<Int>, _ size: Int, _ wanted: inout WantedBlocks, _ shifts: inout [Int]
   ) {
     guard range.count >= size else { return }
     var place = range.lowerBound
@@ -211,7 +233,7 @@ package struct ParityAlignment {
       let hit = file.withBytes { bytes -> (place: Int, block: Block)? in
         var hash = RollingHash(bytes, from: place)
         while true {
-          if let blocks = wanted[hash.upperHalf] {
+          if let blocks = wanted.blocks(hash.upperHalf) {
             budget -= size
             let sum = BlockSum.of(bytes.extracting(place..<place + size))
             if let block = blocks.first(where: { $0.sum == sum }) { return (place, block) }
@@ -226,7 +248,7 @@ package struct ParityAlignment {
         place += 1
         continue
       }
-      wanted[UInt32(truncatingIfNeeded: block.sum >> 32)] = nil
+      wanted.remove(like: block)
       let shift = start - Int(block.place.range.lowerBound)
       if !shifts.contains(shift) { shifts.append(shift) }
       place = start + size

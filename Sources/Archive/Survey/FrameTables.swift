@@ -20,9 +20,6 @@ package struct FrameTables: Sendable {
   /// How many entries are sorted by their checksums: 64 MiB.
   private static let maximumSorted = 1 << 22
 
-  /// How many bytes are searched before the pages of the file are let go of.
-  private static let searchedAtOnce = 16 << 20
-
   /// The tables of a file.
   ///
   /// - Parameters:
@@ -32,22 +29,18 @@ package struct FrameTables: Sendable {
     lookupBudget = 1 << 24 + file.count
     var hashBudget = 4 * file.count
     var place = 0
-    while place < file.count, hashBudget > 0 {
-      let end = min(file.count, place + Self.searchedAtOnce)
-      let searched = file.extracting(first: min(file.count, end + ArchiveMagic.length - 1))
-      while hashBudget > 0, let magic = ArchiveMagic.next(in: searched, from: place) {
-        place = magic + ArchiveMagic.length
-        // An error here says only that no segment begins at this place.
-        guard let segment = try? IndexSegment(file, at: magic - 8) else { continue }
-        hashBudget -= segment.frame.length
-        guard hashBudget > 0, segment.frame.holds(in: file) else { continue }
-        place = segment.frame.end
-        let last = segment.frameEntry(segment.frameCount - 1, in: file)
-        let shift = segment.frame.offset - Int(clamping: last.end)
-        tables.append((segment, shift))
-      }
-      place = max(place, end)
-      release()
+    while hashBudget > 0,
+      let magic = ArchiveMagic.next(in: file, from: place, release: release)
+    {
+      place = magic + ArchiveMagic.length
+      // An error here says only that no segment begins at this place.
+      guard let segment = try? IndexSegment(file, at: magic - 8) else { continue }
+      hashBudget -= segment.frame.length
+      guard hashBudget > 0, segment.frame.holds(in: file) else { continue }
+      place = segment.frame.end
+      let last = segment.frameEntry(segment.frameCount - 1, in: file)
+      let shift = segment.frame.offset - Int(clamping: last.end)
+      tables.append((segment, shift))
     }
   }
 

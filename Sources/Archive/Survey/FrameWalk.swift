@@ -104,9 +104,9 @@ struct FrameWalk {
     if tables == nil { tables = FrameTables(in: file, release: release) }
     let end = tables?.end(ofFrameAt: start, in: file) { Self.isBoundary($0, in: file) }
     if let end {
-      return end.place == end.asStored
-        ? end.place
-        : knownFrame(from: start + 1, to: end.place, anyFrom: end.asStored, in: file) ?? end.place
+      // Where bytes were lost, it may be that a frame in between ends there.
+      return knownFrame(from: start + 1, to: end.place, anyFrom: end.asStored, in: file)
+        ?? end.place
     }
     if let seemingEnd, Self.isBoundary(seemingEnd, in: file) { return seemingEnd }
     var searched = start + 1
@@ -138,7 +138,7 @@ struct FrameWalk {
     if let known = nextMagic, known.from <= start, known.at.map({ start <= $0 }) ?? true {
       return known.at
     }
-    let found = ArchiveMagic.next(in: file, from: start)
+    let found = ArchiveMagic.next(in: file, from: start, release: release)
     nextMagic = (start, found)
     return found
   }
@@ -167,10 +167,9 @@ struct FrameWalk {
   /// The first place at or after `start` and before `end` where a data frame holds.
   private mutating func nextFrame(from start: Int, to end: Int, in file: Span<UInt8>) -> Int? {
     var place = start
-    let end = min(end, file.count - 4)
-    while place < end, budget > 0 {
-      if file[place] == 0x28, dataFrameHolds(at: place, in: file) { return place }
-      place += 1
+    while budget > 0, let found = file.place(of: DataFrame.zstdMagic, from: place, before: end) {
+      if dataFrameHolds(at: found, in: file) { return found }
+      place = found + 1
     }
     return nil
   }
@@ -181,7 +180,6 @@ struct FrameWalk {
   }
 
   private mutating func dataFrameHolds(at place: Int, in file: Span<UInt8>) -> Bool {
-    guard file.firstWord(at: place) == DataFrame.zstdMagic else { return false }
     budget -= 64
     // An error here says only that no frame begins at this place.
     guard let frame = try? DataFrame(file, at: place, limit: file.count) else { return false }

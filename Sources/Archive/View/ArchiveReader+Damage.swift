@@ -30,10 +30,11 @@ extension ArchiveReader {
 
   /// Which of some frames do not have their checksums.
   private func damagedFrames(_ entries: [FrameEntry]) throws -> [Int] {
-    let chunk = 16
+    // No more than 16 MiB.
+    let chunk = 4
     let count = (entries.count + chunk - 1) / chunk
     return try Parallel.map(count, workers: Parallel.processorCount) { number in
-      if number % 8 == 0 { file.releasePages() }
+      defer { file.releasePagesIfLarge() }
       return file.withBytes { bytes in
         (number * chunk..<min(entries.count, (number + 1) * chunk)).filter {
           !entries[$0].holds(in: bytes.extracting(first: readableLength))

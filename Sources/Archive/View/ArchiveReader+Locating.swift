@@ -283,6 +283,7 @@ extension ArchiveReader {
         file, at: Int(entry.offset), limit: file.count, mayLackChecksum: true),
       frame.contentSize <= ArchiveLimits.bodyPerFrame
     else { return [] }
+    defer { self.file.releasePagesIfLarge() }
     return decoder.salvage(frame, in: file)
   }
 
