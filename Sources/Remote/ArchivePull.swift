@@ -48,7 +48,7 @@ package struct ArchivePull: Sendable {
   /// | is not there | made |
   /// | is an earlier state | extended |
   /// | is the same, or a later state | left as it is |
-  /// | is an earlier state, cut off or torn behind what is committed | extended from there |
+  /// | is an earlier state, cut off, torn or damaged behind some footer | extended from there |
   /// | is a beginning in which nothing is committed | replaced |
   /// | is anything else | left as it is, and refused |
   ///
@@ -68,7 +68,7 @@ package struct ArchivePull: Sendable {
     guard AtomicFile.isTaken(path) else { return try fetchAll(opened(), .created) }
     try AtomicFile.refuseUnlessFile(path)
     let file = try MappedFile(path)
-    let committed = try unlessFlawed { try ArchiveReader.lastGeneration(of: file) } ?? nil
+    let committed = try unlessFlawed { try ArchiveReader.lastReachedGeneration(of: file) } ?? nil
     let count = committed?.committedLength ?? 0
     let isState =
       try count > 0 && BlockingBridge.shared.wait { try await object.isState(of: file, count) }
@@ -87,10 +87,10 @@ package struct ArchivePull: Sendable {
         && file.isCopied(behind: committed, in: object.count) { try remote.read($0, $1) }
     }
     guard isCopied == true else {
-      if isState { throw PushError.unfinishedCopy("\(path)", of: address) }
       let isArchive = committed != nil || ArchiveReader.hasTraces(in: file)
-      guard try isArchive && !isIntact(file) else { throw PushError.otherObject("\(path)") }
-      throw PushError.damagedCopy("\(path)", of: address)
+      if try isArchive && !isIntact(file) { throw PushError.damagedCopy("\(path)", of: address) }
+      throw isState
+        ? PushError.unfinishedCopy("\(path)", of: address) : PushError.otherObject("\(path)")
     }
     return try isState ? extend(file, to: remote, from: count) : replace(file, remote)
   }

@@ -22,6 +22,25 @@ extension ArchiveReader {
     }
   }
 
+  /// What the last footer says from which all earlier ones are reached, each by the one that names
+  /// it; nil if there is none.
+  ///
+  /// What lies behind it was torn or damaged, though later footers may hold.
+  ///
+  /// - Throws: ``ArchiveError`` if the file cannot be read.
+  package static func lastReachedGeneration(of file: MappedFile) throws -> Generation? {
+    var end = Int.max
+    while let last = try lastGeneration(of: file, before: end) {
+      do {
+        try ArchiveReader(file, committed: last).forEachGeneration { _ in true }
+        return last
+      } catch let error as ArchiveError where !error.isOfSystem {
+        end = Int(min(last.footerOffset, error.offset ?? 0))
+      }
+    }
+    return nil
+  }
+
   /// How much is fetched of what lies before a footer.
   private static let longestBeforeFooter = 48 << 10
 

@@ -237,11 +237,14 @@ public final class ArchiveReader: Sendable {
     }
   }
 
-  /// What the last footer that holds says; nil if there is none.
-  package static func lastGeneration(of file: MappedFile) throws -> Generation? {
-    try file.withBytes(reading: [Footer.place(atEndOf: file.count)]) { (bytes) throws in
-      let atEnd = Footer.frame(bytes, endingAt: bytes.count)
-      return try (atEnd ?? Footer.last(in: bytes, before: bytes.count, willSearch: file.willSearch))
+  /// What the last footer that holds says, of those that begin before a place; nil if there is none.
+  package static func lastGeneration(of file: MappedFile, before end: Int = .max) throws
+    -> Generation?
+  {
+    let end = min(end, file.count)
+    return try file.withBytes(reading: [Footer.place(atEndOf: end)]) { (bytes) throws in
+      let atEnd = Footer.frame(bytes, endingAt: end)
+      return try (atEnd ?? Footer.last(in: bytes, before: end, willSearch: file.willSearch))
         .map {
           (frame) throws in try Footer.read(bytes, frame)
         }
@@ -267,8 +270,8 @@ public final class ArchiveReader: Sendable {
     }
   }
 
-  /// Whether anything is committed, or anything behind the header holds: a loss of power during the
-  /// first write leaves neither.
+  /// Whether anything is committed, or any section behind the header holds: a loss of power during
+  /// the first write may leave neither.
   package var hasContent: Bool { generation.number > 0 || (survey ?? tail)?.hasContent == true }
 
   /// Refuses an archive that says that it decompresses to more than its size suggests.
