@@ -1,5 +1,4 @@
 import ATProtocol
-import Archive
 import ArchiveTestSupport
 import Copying
 import Foundation
@@ -8,6 +7,7 @@ import SystemPackage
 import TestSupport
 import Testing
 
+@testable import Archive
 @testable import Files
 @testable import Packing
 @testable import Snapshots
@@ -94,6 +94,16 @@ import Testing
     #expect(try folder.read(".a.car.zst.partial") == left)
     #expect(try pack(repository).isUnchanged)
     #expect(try folder.read("a.car.zst") == left)
+  }
+
+  @Test func `with an index and none of what that names is replaced`() throws {
+    let whole = try interrupt(other, committing: true)
+    let survey = try Survey(MappedFile(copying: whole))
+    var torn = whole
+    for frame in survey.frames { for place in frame.offset..<frame.end { torn[Int(place)] = 0 } }
+    for footer in survey.footers { for place in footer.frame.range { torn[place] = 0 } }
+    try folder.write(".a.car.zst.partial", torn)
+    #expect(try !pack(repository).isUnchanged)
   }
 
   @Test func `stays when packing fails`() throws {

@@ -64,9 +64,18 @@ package struct Survey: Sendable {
     package let head: CID?
     /// How many bytes there were from the last index segment that it names to itself.
     package let segmentLength: UInt64
+    /// Whether a repair has made it, or one before it.
+    let isRepaired: Bool
 
     /// Whether it stands where it was written.
     package var isInPlace: Bool { place == UInt64(frame.offset) }
+
+    /// Whether it was written before another of its archive: a repair that finds no footer that
+    /// holds begins to count anew.
+    func isOlder(than other: SeenFooter) -> Bool {
+      (isRepaired ? 1 : 0, number, frame.offset)
+        < (other.isRepaired ? 1 : 0, other.number, other.frame.offset)
+    }
   }
 
   /// What lies between data frames.
@@ -227,9 +236,8 @@ package struct Survey: Sendable {
     part.contains(0) && header?.failure == nil && header != nil || hasContent(in: part)
   }
 
-  /// Whether there is anything behind the header that holds, but for a note: be it a section of a
-  /// damaged frame.
-  var hasContent: Bool { hasContent(in: start..<limit) }
+  /// Whether any section behind the header holds, be it in a damaged frame.
+  var hasContent: Bool { frames.contains(where: \.isIntact) || !salvaged.isEmpty }
 
   private func hasContent(in part: Range<Int>) -> Bool {
     frames.contains { $0.isIntact && part.contains(Int($0.offset)) }
@@ -408,7 +416,8 @@ extension Survey.Landmark {
             frame: frame, place: file.u64(frame.end - Footer.trailerLength),
             number: file.u64(frame.offset + 48), sectionCount: file.u64(frame.offset + 64),
             head: claim.flatMap { $0.frameOffset > 0 ? $0.cid : nil },
-            segmentLength: Footer.lengthFromLastSegment(in: file, frame)))
+            segmentLength: Footer.lengthFromLastSegment(in: file, frame),
+            isRepaired: FeatureFlags(required: file.u64(frame.offset + 32)).isRepaired))
       case SkippableFrame.parityPage:
         _ = try ParityGroup.page(frame, in: file)
         self = .other(frame, nil)

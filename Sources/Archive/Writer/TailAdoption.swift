@@ -8,9 +8,10 @@ internal import IPLD
 /// sections, the others are written again behind the rest. What is torn counts no more; at the end
 /// it is cut off. If a whole snapshot is among it that follows the head, it is the head then.
 ///
-/// All that a footer needs is on the medium before its first byte is. So where one was, and
-/// something before it does not hold, or data lies behind it, that was damaged later: nothing is
-/// changed, and repairing decides.
+/// All that a footer needs is on the medium before its first byte is, and data follows an index only
+/// behind a footer. So where a footer was and something before it does not hold, or where data lies
+/// behind an index or what is left of a footer, that was damaged later: nothing is changed, and
+/// repairing decides.
 struct TailAdoption {
   let storage: any ArchiveStorage
   let file: MappedFile
@@ -37,23 +38,25 @@ struct TailAdoption {
       try survey.refuseFurtherArchives(in: bytes)
       // One that holds and was moved is no remains of one.
       let whole = Set(survey.footers.map(\.frame.offset))
-      let footers = Footer.remains(in: bytes, from: survey.start, after: generation)
-        .filter { $0.isNext && !whole.contains($0.offset) }.map(\.offset)
+      let remains = Footer.remains(in: bytes, from: survey.start, after: generation)
+        .filter { !whole.contains($0.offset) }
+      let footers = remains.filter(\.isNext).map(\.offset)
       let (dropped, supersedesDamage) = try dropped(of: survey)
       let last = survey.frames.indices.last { !dropped.contains($0) }
       // Where a footer was, nothing from there on counts.
       let first = survey.frames.partitioningIndex {
-        $0.offset >= UInt64(footers.first ?? file.count)
+        $0.offset >= UInt64(remains.first?.offset ?? file.count)
       }
       let hasLost = survey.hasLost(dropped, before: first)
       let isTorn = last.map { survey.hasLost(dropped, before: $0 + 1, withVoids: true) } ?? false
       let moved = try survey.movedFooters(after: generation?.number ?? 0) {
         try committed?.knownManifests() ?? []
       }
-      guard moved.isEmpty,
-        footers.isEmpty || !hasLost && last ?? -1 < first,
-        survey.agreesWithSegments(without: dropped),
-        !keepsOrdinals || !isTorn
+      // A first write has one manifest. Copies have several, and get their names when they are whole.
+      let isFirst = generation == nil && survey.manifests.count <= 1
+      guard generation != nil || isFirst, moved.isEmpty, footers.isEmpty || !hasLost,
+        last ?? -1 < first,
+        last.map({ !survey.hasSegment(before: $0) }) ?? true, !keepsOrdinals || !isTorn
       else {
         throw ArchiveError(.damagedFooter, offset: footers.first.map { UInt64($0) } ?? start)
       }
@@ -302,24 +305,13 @@ extension Survey {
       }
   }
 
-  /// Whether the index of each generation that was ended counts as many sections as there are
-  /// without the frames that are dropped.
-  ///
-  /// Data follows an index only when a footer is on the medium, and with it everything before: then
-  /// what is lost before it was committed, and the orders of blocks behind it count it. One that
-  /// counts no more than is committed is a copy.
-  fileprivate func agreesWithSegments(without dropped: Set<Int>) -> Bool {
-    guard let last = frames.indices.last(where: { !dropped.contains($0) }) else { return true }
-    var (next, count) = (0, firstOrdinal)
-    for (frameCount, landmark) in landmarks where frameCount <= last {
-      while next < frameCount {
-        if !dropped.contains(next) { count += UInt64(frames[next].sectionCount) }
-        next += 1
-      }
-      guard case .segment(let segment) = landmark, segment.end > firstOrdinal else { continue }
-      if segment.end != count { return false }
+  /// Whether an index lies before a frame that counts more than is committed: otherwise it is a
+  /// copy.
+  fileprivate func hasSegment(before number: Int) -> Bool {
+    landmarks.contains { entry in
+      guard case .segment(let segment) = entry.landmark else { return false }
+      return entry.frameCount <= number && segment.end > firstOrdinal
     }
-    return true
   }
 
   /// Leaves frames out, and numbers the sections of the others one after the other.
