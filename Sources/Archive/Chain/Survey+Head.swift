@@ -39,7 +39,7 @@ extension Survey {
       Set(sequence(first: newest?.cid) { $0.flatMap { named[$0]?.previous } }.compactMap(\.self))
     }
     let last = moved.filter { $0.head.map { named[$0] != nil } ?? false }
-      .max { $0.number < $1.number }
+      .max { $0.isOlder(than: $1) }
     if range == nil, let last {
       (newest, start) = (last.head.flatMap { named[$0]?.head }, UInt64(last.frame.offset))
     }
@@ -47,6 +47,11 @@ extension Survey {
     let ends = self.ends(manifests, in: range ?? place..<frames.count)
     var end: (depth: Int, head: Generation.Head)?
     var open = [(cid: newest?.cid, depth: 0)]
+    // Where no footer says what was the newest, a chain may also begin behind a manifest that is
+    // lost.
+    if newest == nil {
+      open += followers.keys.filter { $0.map { named[$0] == nil } ?? false }.map { ($0, 0) }
+    }
     while let (cid, depth) = open.popLast() {
       for next in followers[cid] ?? [] {
         if let head = ends[next],
@@ -60,7 +65,7 @@ extension Survey {
     return end?.head ?? newest.map { named[$0.cid]?.head ?? $0 }
   }
 
-  /// The manifests that no data follows in their generations, among these frames.
+  /// The manifests that no data that counts follows in their generations, among these frames.
   private func ends(_ manifests: [Manifest], in range: Range<Int>) -> [CID: Generation.Head] {
     let heads = Dictionary(
       manifests.map { ($0.frame, head($0)) }, uniquingKeysWith: { first, _ in first })
@@ -69,6 +74,7 @@ extension Survey {
     var isEnd = true
     for number in range.reversed() {
       isEnd = isEnd || boundaries.contains(number + 1)
+      if frames[number].firstOrdinal == .max { continue }
       guard isEnd, let head = heads[number] ?? nil else {
         isEnd = false
         continue

@@ -31,7 +31,7 @@ extension Survey {
 
   /// The newest manifest by the last footer that holds, wherever it stands.
   var newestNamed: CID? {
-    footers.filter { $0.number > 0 }.max { $0.number < $1.number }?.head
+    footers.filter { $0.number > 0 }.max { $0.isOlder(than: $1) }?.head
   }
 
   /// Everything that is no frame, or one that does not hold.

@@ -67,7 +67,7 @@ extension ArchiveReader {
 
   private func movedHeads(_ survey: Survey) throws -> [(cid: CID, offset: UInt64)] {
     try survey.movedFooters(after: generation.number, besides: knownManifests)
-      .sorted { ($0.number, $0.frame.offset) > ($1.number, $1.frame.offset) }
+      .sorted { $1.isOlder(than: $0) }
       .compactMap { footer in footer.head.map { ($0, UInt64(footer.frame.offset)) } }
   }
 
