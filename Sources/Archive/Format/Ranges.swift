@@ -30,7 +30,7 @@ extension Array {
   }
 
   /// These ranges in ascending order, those that touch or overlap as one.
-  func merged<Bound: Comparable>() -> [Range<Bound>] where Element == Range<Bound> {
+  package func merged<Bound: Comparable>() -> [Range<Bound>] where Element == Range<Bound> {
     var merged: [Range<Bound>] = []
     for range in sorted(by: { $0.lowerBound < $1.lowerBound }) {
       if let last = merged.last, last.upperBound >= range.lowerBound {

@@ -7,10 +7,11 @@ package import Repository
 /// A manifest names blocks by their ordinals, and damage can take away what tells which block an
 /// ordinal was, though the block is there. The blocks that the commit leads to are known, and have
 /// an order in the archive and a canonical one (FORMAT 6.1). Both are tried, first for the places of
-/// the lost blocks in the order that the manifest lists, then alone. Behind damage, ordinals may be
-/// too low, by as many sections as are lost there, or are given anew, behind all others: where the
-/// commit is, which comes first in a CAR, tells by how many. The digest of the CAR tells which order
-/// is right.
+/// the lost blocks in the order that the manifest lists, then alone. Behind damage, or behind a
+/// write that was torn, sections have other ordinals than they had, and mostly still follow one
+/// another as they did. So the ordinals that are listed from there on are also taken to be those
+/// that the rest of the blocks have now, the lowest for the lowest. The digest of the CAR tells
+/// which order is right.
 extension ArchivedSnapshot {
   /// The order that gives the CAR that came in; nil if none of those that are tried does.
   ///
@@ -29,19 +30,16 @@ extension ArchivedSnapshot {
     else { return nil }
     let canonical = blocks.blocksInOrderOfTree(from: snapshot.commit)
     let orders = [canonical.sorted(), canonical]
-    var listings = [listed].compactMap(\.self)
-    if let listed, let first = listed.runs.first?.lowerBound,
-      let commit = blocks.number(of: snapshot.commit).map(blocks.ordinal), first != commit
-    {
-      listings.append(
-        first > commit
-          ? listed.lowered(by: first - commit, from: reader.certainEnd)
-          : listed.raised(by: commit - first, from: car.first ?? first))
+    var attempts: [[Int]] = []
+    if let listed {
+      attempts = orders.map { blocks.filling(listed, from: $0) }
+      // A snapshot's own blocks begin with its commit, which comes first in a CAR.
+      let commit = listed.runs.first?.lowerBound ?? 0
+      for start in Set([reader.certainEnd, commit, 0]).subtracting([.max]).sorted(by: >) {
+        attempts += blocks.shifting(listed, from: start, among: orders[0]).map { [$0] } ?? []
+      }
     }
-    let filled = listings.flatMap { listing in
-      orders.map { blocks.filling(listing, from: $0) }
-    }
-    for order in filled + orders {
+    for order in attempts + orders {
       guard UInt64(order.count) == car.sectionCount else { continue }
       var found = BlockOrder()
       for number in order { found.append(blocks.ordinal(number)) }
@@ -57,33 +55,6 @@ extension ArchivedSnapshot {
     let digest = try CARDigest(of: snapshot.car)
     try reader.copyCAR(order.runs) { try digest.take($0) }
     return digest.isExact == true
-  }
-}
-
-extension BlockOrder {
-  /// The order with lower ordinals from a place on; those that have none there are nowhere.
-  fileprivate func lowered(by shift: UInt64, from start: UInt64) -> BlockOrder {
-    var lowered = BlockOrder()
-    for run in runs {
-      lowered.append(run.clamped(to: 0..<start))
-      let lost = run.clamped(to: start..<start.addingSaturated(shift))
-      let nowhere = UInt64.max - shift
-      lowered.append(nowhere..<nowhere + lost.upperBound - lost.lowerBound)
-      let rest = run.clamped(to: start.addingSaturated(shift)..<UInt64.max)
-      if !rest.isEmpty { lowered.append(rest.lowerBound - shift..<rest.upperBound - shift) }
-    }
-    return lowered
-  }
-
-  /// The order with higher ordinals from a place on.
-  fileprivate func raised(by shift: UInt64, from start: UInt64) -> BlockOrder {
-    var raised = BlockOrder()
-    for run in runs {
-      raised.append(run.clamped(to: 0..<start))
-      let rest = run.clamped(to: start..<UInt64.max)
-      raised.append(rest.lowerBound.addingSaturated(shift)..<rest.upperBound.addingSaturated(shift))
-    }
-    return raised
   }
 }
 
@@ -108,5 +79,34 @@ extension LaidOutBlocks {
       }
     }
     return filled
+  }
+
+  /// The blocks of an order whose ordinals have changed from one on; nil if those are not as many
+  /// as are left.
+  ///
+  /// - Parameters:
+  ///   - order: The order.
+  ///   - start: The first ordinal that may have changed.
+  ///   - all: The numbers of the blocks that it has to name, ascending.
+  fileprivate func shifting(_ order: BlockOrder, from start: UInt64, among all: [Int]) -> [Int]? {
+    let certain = blocks(in: order.runs.map { $0.clamped(to: 0..<start) })
+    let others = all.filter { !certain.contains($0) }
+    let changed = order.runs.map { $0.clamped(to: start..<UInt64.max) }.filter { !$0.isEmpty }
+      .merged()
+    let count = changed.reduce(0 as UInt64) { $0.addingSaturated($1.upperBound - $1.lowerBound) }
+    guard count == UInt64(others.count) else { return nil }
+    let firsts = changed.reduce(into: [0]) {
+      $0.append($0[$0.count - 1] + Int($1.upperBound - $1.lowerBound))
+    }
+    var shifted: [Int] = []
+    for run in order.runs {
+      forEach(in: [run.clamped(to: 0..<start)]) { shifted.append($1) }
+      let rest = run.clamped(to: start..<UInt64.max)
+      guard !rest.isEmpty else { continue }
+      let range = changed.partitioningIndex { $0.upperBound > rest.lowerBound }
+      let first = firsts[range] + Int(rest.lowerBound - changed[range].lowerBound)
+      shifted += others[first..<first + Int(rest.upperBound - rest.lowerBound)]
+    }
+    return shifted
   }
 }

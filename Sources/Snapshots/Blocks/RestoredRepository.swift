@@ -121,7 +121,7 @@ extension ArchivedSnapshot {
   ///
   /// - Throws: as ``recoveredOrder(in:_:)`` does; what `sink` throws.
   /// - Returns: Whether it can.
-  fileprivate func recoverCAR(to sink: (Span<UInt8>) throws -> Void) throws -> Bool {
+  func recoverCAR(to sink: (Span<UInt8>) throws -> Void) throws -> Bool {
     // As long as all numbers are known, what is lost is not elsewhere.
     guard cid != nil, reader.certainEnd != .max || reader.generation.features.isRepaired else {
       return false

@@ -73,8 +73,14 @@ extension SnapshotHistory {
   /// Whether a snapshot's CAR can be given back bit for bit.
   package static func isWhole(_ manifest: CID, in reader: ArchiveReader) throws -> Bool {
     do {
-      try ArchivedSnapshot(manifest, in: reader).readCAR { _ in }
-      return true
+      let archived = try ArchivedSnapshot(manifest, in: reader)
+      do {
+        try archived.readCAR { _ in }
+        return true
+      } catch {
+        guard error.flawOfCAR != nil else { throw error }
+        return try archived.recoverCAR { _ in }
+      }
     } catch let error as ArchiveError where error.isOfSystem {
       throw error
     } catch is ArchiveError, is SnapshotError {
