@@ -142,6 +142,9 @@ package struct FleetDatabase: Sendable {
       ).count
       rest = rest.dropFirst(Self.batch)
     }
+    // A minute may pass before the server does so by itself, and until then each claim would read
+    // all accounts.
+    if count >= Self.batch { try await database.persistently("ANALYZE carpack.account") }
     return count
   }
 

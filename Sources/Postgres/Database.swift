@@ -106,9 +106,13 @@ package final class Database: Sendable {
   private func opened() throws(DatabaseError) -> PostgresConnection {
     let opened = try PostgresConnection(url, connectingWithin: Self.connectLimit)
     // Notices that something exists already are not wanted; libpq would write them to standard
-    // error.
+    // error. Statements here take little, also where the planner believes otherwise: to compile
+    // them would take ten times as long as to run them.
+    let settings = """
+      SELECT set_config('client_min_messages', 'warning', false), set_config('jit', 'off', false)
+      """
     let end = ContinuousClock.now + Self.connectLimit
-    _ = try opened.ask("SET client_min_messages TO warning", []) { .now < end }
+    _ = try opened.ask(settings, []) { .now < end }
     return opened
   }
 }
