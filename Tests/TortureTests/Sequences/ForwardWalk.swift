@@ -26,6 +26,7 @@ struct ForwardWalk {
   private(set) var damagedVoids: [Int] = []
 
   private let file: [UInt8]
+  private let seams: [Int]
   /// Where frames end by the index segments that hold, by where they begin; of a segment that was
   /// moved, also as if they had been moved with it.
   private var ends: [Int: [Int]] = [:]
@@ -39,8 +40,12 @@ struct ForwardWalk {
   private static let longestContent = 4 << 20 + 2093
 
   /// Walks through a file.
-  init(_ file: [UInt8]) {
-    self.file = file
+  ///
+  /// - Parameters:
+  ///   - file: The file.
+  ///   - seams: Where archives begin that were glued behind the first: no frame goes on behind one.
+  init(_ file: [UInt8], seams: [Int] = []) {
+    (self.file, self.seams) = (file, seams)
     readSegments()
     let zstd = ZstdDecompressor()
     var place = 0
@@ -115,7 +120,10 @@ struct ForwardWalk {
       let (kind, length) = (header >> 1 & 3, header >> 3)
       guard kind < 3, length <= 1 << 17 else { return nil }
       next += 3 + (kind == 1 ? 1 : length)
-      if header & 1 == 1 { return next <= file.count ? (size, next + 4) : nil }
+      if header & 1 == 1 {
+        let isTorn = next > file.count || seams.contains { place < $0 && $0 < next }
+        return isTorn ? nil : (size, next + 4)
+      }
     }
     return nil
   }
@@ -125,17 +133,19 @@ struct ForwardWalk {
     -> Int
   {
     let begun = [Self.data, Self.skippable, Self.void]
-    for end in (ends[place] ?? []) + [endByBlocks].compactMap(\.self) where end > place {
-      if end == file.count || number(end).map(begun.contains) == true { return end }
+    let end = ((ends[place] ?? []) + [endByBlocks].compactMap(\.self)).first { end in
+      end > place && (end == file.count || number(end).map(begun.contains) == true)
     }
-    for next in place + 1..<max(place + 1, file.count) {
+    for next in place + 1..<max(place + 1, end ?? file.count) {
+      // What looks like a frame inside a damaged one may be a part of a blob.
+      guard end == nil || ends[next] != nil else { continue }
       guard file[next] == 0x28 || file[next] == 0x5c || file[next] == 0x50 else { continue }
       if skippableEnd(at: next) != nil { return next }
       guard let frame = dataFrame(at: next), frame.end <= file.count else { continue }
       let stored = file.span.extracting(next..<frame.end)
       if zstd.decompress(stored, size: frame.size) != nil { return next }
     }
-    return file.count
+    return end ?? file.count
   }
 
   // MARK: What is in them
@@ -206,11 +216,12 @@ struct ForwardWalk {
     return nil
   }
 
-  /// A CID with a SHA-256, as everything has that these archives hold.
+  /// A CID of DAG-CBOR or raw bytes with a SHA-256, as everything has that these archives hold: the
+  /// codec is not hashed, so what is left of a damaged frame may have another one.
   private static func cid(_ bytes: [UInt8], _ start: Int, end: Int) -> (CID, body: Int)? {
     let length = 36
-    guard start + length <= end, bytes[start] == 1, bytes[start + 2] == 0x12,
-      bytes[start + 3] == 0x20
+    guard start + length <= end, bytes[start] == 1, [0x55, 0x71].contains(bytes[start + 1]),
+      bytes[start + 2] == 0x12, bytes[start + 3] == 0x20
     else { return nil }
     // What is none of these is no section.
     guard let cid = try? CID(bytes.span.extracting(start..<start + length)) else {

@@ -79,6 +79,8 @@ extension SequenceArchive {
     do {
       let reader = try ArchiveReader(MappedFile(copying: file))
       let report = try ArchiveCopier().salvage(reader, into: storage, by: options().provenance)
+      let saved = Set(report.snapshots.compactMap(\.old))
+      states.givenUp.formUnion(Set(found.manifests.keys).subtracting(saved))
       // The order of a snapshot's blocks may be lost with the numbers of sections.
       if try reader.mayHaveLostOrders {
         let inexact = report.snapshots.filter { !$0.loss.isExact }

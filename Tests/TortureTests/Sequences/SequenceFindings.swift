@@ -30,7 +30,7 @@ struct SequenceFindings {
   ///   - seams: Where archives begin that were glued behind the first: nothing of one is needed by
   ///     the snapshots of another.
   init(_ bytes: [UInt8], _ states: PackedStates, seams: [Int] = []) {
-    walk = ForwardWalk(bytes)
+    walk = ForwardWalk(bytes, seams: seams)
     self.states = states
     for (cid, body) in walk.bodies where cid.codec == .dagCBOR {
       // Whether it is a manifest is the question.
@@ -44,8 +44,8 @@ struct SequenceFindings {
 
   /// The snapshot of a manifest, if everything of it was found in its archive or in a copy.
   private func whole(_ manifest: CID, _ seams: [Int], with copy: Self?) -> Whole? {
-    guard let snapshot = manifests[manifest], let digest = snapshot.car.sha256,
-      let known = states[digest]
+    guard let snapshot = manifests[manifest], !states.givenUp.contains(manifest),
+      let digest = snapshot.car.sha256, let known = states[digest]
     else { return nil }
     func archive(at place: Int) -> Int { seams.count { $0 <= place } }
     let archives = Set((walk.places[manifest] ?? []).map(archive))

@@ -19,7 +19,7 @@ extension SequenceArchive {
 
   /// Whatever an interrupted or refused verb did, nothing that was intact is lost by it.
   func requireNothingLost(_ found: SequenceFindings, _ words: String) throws {
-    let after = ForwardWalk(file)
+    let after = ForwardWalk(file, seams: seams)
     for cid in found.walk.bodies.keys {
       guard after.bodies[cid] != nil else {
         throw Unexpected("(P) \(words): the section \(cid) was intact, and is not any more")
@@ -28,7 +28,7 @@ extension SequenceArchive {
   }
 
   /// Requires everything of the file that a verb has left.
-  func require(
+  mutating func require(
     _ found: SequenceFindings, _ copy: SequenceFindings? = nil, damage: String?, _ words: String
   ) throws {
     do {
@@ -45,8 +45,19 @@ extension SequenceArchive {
           "(Q) it ends with \(damage.map { "\"\($0)\"" } ?? "nothing damaged"), and verify says \(verdict)"
         )
       }
+      if verdict != .damaged { try noteGivenUp() }
     } catch let error as Unexpected {
       throw Unexpected("after \(words): \(error)")
+    }
+  }
+
+  /// Notes the snapshots of a file in which nothing is damaged that are not listed: a verb gave them
+  /// up, for a torn write has left them without some blocks, which may come with others later.
+  private mutating func noteGivenUp() throws {
+    let history = try SnapshotHistory(of: ArchiveReader(MappedFile(copying: file)))
+    let listed = Set(history.entries.compactMap(\.carSHA256))
+    for (cid, snapshot) in SequenceFindings(file, states, seams: seams).manifests {
+      if let digest = snapshot.car.sha256, !listed.contains(digest) { states.givenUp.insert(cid) }
     }
   }
 
