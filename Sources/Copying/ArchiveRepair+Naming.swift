@@ -158,10 +158,3 @@ extension ArchiveRepair {
     return count
   }
 }
-
-extension SnapshotVerifier.Report {
-  /// The manifests of the snapshots that are damaged.
-  fileprivate var damagedSnapshots: Set<CID> {
-    Set(snapshots.filter { !$0.damage.isEmpty || $0.damagedBlobCount > 0 }.map(\.entry.cid))
-  }
-}

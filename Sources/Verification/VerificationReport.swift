@@ -131,4 +131,9 @@ extension SnapshotVerifier.Report {
     return damage.first
       ?? damagedBlobs.first.map { "the blob \($0.cid) is damaged: \($0.why)" }
   }
+
+  /// The manifests of the snapshots that are damaged.
+  package var damagedSnapshots: Set<CID> {
+    Set(snapshots.filter { !$0.damage.isEmpty || $0.damagedBlobCount > 0 }.map(\.entry.cid))
+  }
 }
