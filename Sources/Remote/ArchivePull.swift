@@ -87,10 +87,13 @@ package struct ArchivePull: Sendable {
         && file.isCopied(behind: committed, in: object.count) { try remote.read($0, $1) }
     }
     guard isCopied == true else {
+      let last = try unlessFlawed { try ArchiveReader.lastGeneration(of: file) } ?? nil
+      if isState, committed?.footerOffset == last?.footerOffset {
+        throw PushError.unfinishedCopy("\(path)", of: address)
+      }
       let isArchive = committed != nil || ArchiveReader.hasTraces(in: file)
-      if try isArchive && !isIntact(file) { throw PushError.damagedCopy("\(path)", of: address) }
-      throw isState
-        ? PushError.unfinishedCopy("\(path)", of: address) : PushError.otherObject("\(path)")
+      guard try isArchive && !isIntact(file) else { throw PushError.otherObject("\(path)") }
+      throw PushError.damagedCopy("\(path)", of: address)
     }
     return try isState ? extend(file, to: remote, from: count) : replace(file, remote)
   }

@@ -36,10 +36,11 @@ struct TailAdoption {
     let older = (committed?.index.segments ?? []).map(\.frame.range)
     return try file.withBytes(reading: older + [survey.start..<file.count]) { (bytes) throws in
       try survey.refuseFurtherArchives(in: bytes)
-      // One that holds and was moved is no remains of one.
-      let whole = Set(survey.footers.map(\.frame.offset))
+      // One that holds and was moved is no remains of one, and in a torn frame lies what was there
+      // before.
+      let (whole, gaps) = (Set(survey.footers.map(\.frame.offset)), survey.gaps)
       let remains = Footer.remains(in: bytes, from: survey.start, after: generation)
-        .filter { !whole.contains($0.offset) }
+        .filter { !whole.contains($0.offset) && ($0.isNext || gaps.has($0.offset)) }
       let footers = remains.filter(\.isNext).map(\.offset)
       let (dropped, supersedesDamage) = try dropped(of: survey)
       let last = survey.frames.indices.last { !dropped.contains($0) }
