@@ -37,6 +37,9 @@ package struct FrozenMatrix: Sendable {
   ///
   /// On a busy machine, for ever has to be told from at once.
   private static let limit = isExhaustive ? 2.0 : 10
+  /// How many seconds a signal may come before a command's own end, on a busy machine: some calls
+  /// are given up, and the command goes on without them.
+  private static let meeting = 3.0
   /// How many seconds a command may take to come to a call, or to complete.
   private static let patience = 120.0
   /// How many commands run at a time: most of them wait.
@@ -139,7 +142,10 @@ package struct FrozenMatrix: Sendable {
     }
     expect(seconds < limit, "it has not ended after \(seconds) s")
     let said = "\(result.text.suffix(2000))\(result.errors)"
-    expect(result.status == status, "it ended with \(result.status), not \(status): \(said)")
+    let hasEndedItself = result.status == 0 && seconds < Self.meeting
+    expect(
+      result.status == status || hasEndedItself,
+      "it ended with \(result.status), not \(status): \(said)")
     Thread.sleep(forTimeInterval: stage.rest)
     let next = try Self.complete(stage)
     expect(next.status == 0, "the next one ended with \(next.status): \(next.text)\(next.errors)")
