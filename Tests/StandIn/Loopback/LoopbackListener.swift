@@ -14,6 +14,9 @@ final class LoopbackListener: Sendable {
     var isStopped = false
     var log: [LoopbackExchange] = []
     var freeze: PlannedFreeze?
+    /// What keeps the port when nobody listens any more: another server that got it would answer in
+    /// this one's name.
+    var reservation: Socket?
   }
 
   let port: UInt16
@@ -94,7 +97,10 @@ final class LoopbackListener: Sendable {
       }
     }
     listener.close()
+    state.withLock { $0.reservation = Socket.reserving(port: port) }
   }
+
+  deinit { state.withLock { $0.reservation?.close() } }
 
   private func serve(_ socket: Socket, _ number: Int) {
     var connection = LoopbackConnection(socket: socket, number: number)

@@ -36,6 +36,20 @@ struct Socket: Hashable, Sendable {
   ///   - port: the port; 0 for any that is free.
   ///   - backlog: how many connections may wait to be accepted: a client's whole crowd at once.
   static func listening(port: UInt16, backlog: CInt = 512) throws(Failure) -> Socket {
+    let socket = try bound(to: port)
+    guard listen(socket.descriptor, backlog) == 0 else {
+      let failure = Failure(call: "listen", code: errno)
+      socket.close()
+      throw failure
+    }
+    return socket
+  }
+
+  /// A socket that keeps a port of 127.0.0.1 from others that take any, and does not listen; nil if
+  /// another has the port.
+  static func reserving(port: UInt16) -> Socket? { try? bound(to: port) }
+
+  private static func bound(to port: UInt16) throws(Failure) -> Socket {
     let socket = Socket(descriptor: socket(AF_INET, stream, 0))
     guard socket.descriptor >= 0 else { throw Failure(call: "socket", code: errno) }
     // A server that was killed leaves its port in TIME_WAIT, and is started again on the same one.
@@ -47,8 +61,8 @@ struct Socket: Hashable, Sendable {
         unsafe bind(socket.descriptor, $0, length)
       }
     }
-    guard bound == 0, listen(socket.descriptor, backlog) == 0 else {
-      let failure = Failure(call: bound == 0 ? "listen" : "bind", code: errno)
+    guard bound == 0 else {
+      let failure = Failure(call: "bind", code: errno)
       socket.close()
       throw failure
     }
