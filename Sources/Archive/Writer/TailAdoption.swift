@@ -53,10 +53,7 @@ struct TailAdoption {
       let moved = try survey.movedFooters(after: generation?.number ?? 0) {
         try committed?.knownManifests() ?? []
       }
-      // A first write has one manifest. Copies have several, and get their names when they are whole.
-      let isDamagedCopy =
-        generation == nil && survey.allManifests.count > 1 && survey.hasLostBeforeIndex(dropped)
-      guard !isDamagedCopy, moved.isEmpty, footers.isEmpty || !hasLost, last ?? -1 < first,
+      guard moved.isEmpty, footers.isEmpty || !hasLost, last ?? -1 < first,
         last.map({ !survey.hasSegment(before: $0) }) ?? true, !keepsOrdinals || !isTorn
       else {
         throw ArchiveError(.damagedFooter, offset: footers.first.map { UInt64($0) } ?? start)
@@ -303,17 +300,6 @@ extension Survey {
         case .void: withVoids && entry.frameCount < count
         case .segment, .footer, .other: false
         }
-      }
-  }
-
-  /// Whether anything that an index would name does not hold or is not adopted.
-  fileprivate func hasLostBeforeIndex(_ dropped: Set<Int>) -> Bool {
-    let beforeIndex = landmarks.prefix { entry in
-      if case .segment = entry.landmark { false } else { true }
-    }
-    return !dropped.isEmpty
-      || beforeIndex.contains { entry in
-        if case .gap = entry.landmark { true } else { false }
       }
   }
 

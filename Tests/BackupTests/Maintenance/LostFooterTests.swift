@@ -86,19 +86,6 @@ import Testing
     return Array(compacted[..<Int(footer)])
   }
 
-  @Test func `is not taken for a first write that was interrupted if it has several snapshots`()
-    throws
-  {
-    var damaged = try compactedWithoutFooter()
-    // One is torn, too.
-    damaged[try place(ofManifest: 4, in: damaged) + 40] ^= 0xff
-    let storage = MemoryStorage(damaged)
-    #expect(throws: ArchiveError.self) { try packNext(into: storage) }
-    #expect(storage.bytes == damaged)
-    _ = try ArchiveRepair.repair(storage)
-    #expect(try listed(storage) == Array(cars.dropLast()))
-  }
-
   @Test func `has all snapshots but a lost one after a repair that was interrupted`() throws {
     var damaged = try compactedWithoutFooter()
     damaged[try place(ofManifest: 1, in: damaged) + 40] ^= 0xff
