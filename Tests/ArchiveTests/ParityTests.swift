@@ -143,10 +143,8 @@ import Testing
   @Test func `loses nothing that lies a byte too early behind a group that lost one`() throws {
     var random = SeededGenerator(printing: 0x9ae)
     let archive = try sample(&random, generations: 2)
-    var plain = ArchiveOptions()
-    plain.parity = 0
     let bodies = (0..<4).map { _ in random.bytes(3000) }
-    try archive.append(bodies, plain)
+    try archive.append(bodies)
     let bytes = archive.storage.bytes
     let group = try ArchiveReader(MappedFile(copying: bytes)).generation.previousFooterOffset ?? 0
     for place in stride(from: 500, to: Int(group), by: Int(group) / 40) {
