@@ -68,34 +68,40 @@ package struct ArchivePull: Sendable {
     guard AtomicFile.isTaken(path) else { return try fetchAll(opened(), .created) }
     try AtomicFile.refuseUnlessFile(path)
     let file = try MappedFile(path)
+    func isState(_ count: UInt64) throws -> Bool {
+      try count > 0 && BlockingBridge.shared.wait { try await object.isState(of: file, count) }
+    }
+    let last = try unlessFlawed { try ArchiveReader.lastGeneration(of: file) } ?? nil
+    // One that has more is left alone, whatever does not hold in it.
+    if !replaces, let last, last.committedLength > object.count, try isState(last.committedLength) {
+      return TransferReport(outcome: .ahead, count: last.committedLength, transferred: 0)
+    }
     let committed = try unlessFlawed { try ArchiveReader.lastReachedGeneration(of: file) } ?? nil
     let count = committed?.committedLength ?? 0
-    let isState =
-      try count > 0 && BlockingBridge.shared.wait { try await object.isState(of: file, count) }
+    let isEarlier = try isState(count)
     if replaces {
-      guard isState, count <= object.count, file.count == count, try isIntact(file) else {
+      guard isEarlier, count <= object.count, file.count == count, try isIntact(file) else {
         return try replace(file, opened())
       }
     }
-    if isState, count >= object.count {
+    if isEarlier, count >= object.count {
       return TransferReport(
         outcome: count == object.count ? .unchanged : .ahead, count: count, transferred: 0)
     }
     let remote = try opened()
     let isCopied = try unlessFlawed {
-      try (isState || committed == nil)
+      try (isEarlier || committed == nil)
         && file.isCopied(behind: committed, in: object.count) { try remote.read($0, $1) }
     }
     guard isCopied == true else {
-      let last = try unlessFlawed { try ArchiveReader.lastGeneration(of: file) } ?? nil
-      if isState, committed?.footerOffset == last?.footerOffset {
+      if isEarlier, committed?.footerOffset == last?.footerOffset {
         throw PushError.unfinishedCopy("\(path)", of: address)
       }
       let isArchive = committed != nil || ArchiveReader.hasTraces(in: file)
       guard try isArchive && !isIntact(file) else { throw PushError.otherObject("\(path)") }
       throw PushError.damagedCopy("\(path)", of: address)
     }
-    return try isState ? extend(file, to: remote, from: count) : replace(file, remote)
+    return try isEarlier ? extend(file, to: remote, from: count) : replace(file, remote)
   }
 
   /// Whether what is stored in a file has its checksums.

@@ -35,6 +35,16 @@ import Testing
         _ = try pull.run()
         #expect(try folder.read("a.car.zst") == remote, "footers \(torn), of \(count) bytes")
       }
+      // What has more than lies there is left alone.
+      var ahead = remote
+      for number in torn {
+        ahead.replaceSubrange(footers[number].prefix(4), with: repeatElement(0, count: 4))
+      }
+      let path = FilePath(try folder.write("a.car.zst", ahead))
+      let older = Array(remote[..<footers[4].upperBound])
+      let pull = ArchivePull(from: MemoryServer(bytes: older), to: path, replaces: false)
+      #expect(try pull.run().outcome == .ahead)
+      #expect(try folder.read("a.car.zst") == ahead)
     }
   }
 }
