@@ -1,3 +1,4 @@
+import Foundation
 import NIOCore
 import Synchronization
 
@@ -16,6 +17,14 @@ final class ClientConnection: ChannelInboundHandler, RemovableChannelHandler, Se
   /// How many bytes wait to go out before a writer has to wait.
   private static let waterMark = ChannelOptions.Types.WriteBufferWaterMark(
     low: 4 << 10, high: 8 << 10)
+
+  /// How many bytes the system may hold for a client that it has not begun to send. Without a limit
+  /// it takes megabytes for one that reads nothing.
+  private static let unsent = (
+    option: ChannelOptions.Types.SocketOption(
+      level: .tcp, name: .init(rawValue: CInt(TCP_NOTSENT_LOWAT))),
+    limit: 128 << 10
+  )
 
   /// The channel on which the request came that a task answers.
   @TaskLocal static var channel: (any Channel)?
@@ -36,6 +45,7 @@ final class ClientConnection: ChannelInboundHandler, RemovableChannelHandler, Se
   func handlerAdded(context: ChannelHandlerContext) {
     // A connection that cannot have it keeps what is usual, 64 KiB.
     context.channel.setOption(.writeBufferWaterMark, value: Self.waterMark).whenFailure { _ in }
+    context.channel.setOption(Self.unsent.option, value: Self.unsent.limit).whenFailure { _ in }
   }
 
   func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
