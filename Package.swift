@@ -139,6 +139,8 @@ let package = Package(
     // bytes → blocks → repository; blocks ⇄ one file.
     .room("IPLD", ["CCrypto", "CSHA256", "LibC"]),
     .room("ATProtocol", ["CCrypto", "IPLD", "LibC"]),
+    // Bytes that are sealed, in the format age v1. Knows neither archives nor accounts.
+    .room("Age", ["CCrypto", "LibC"]),
     .room(
       "Archive", ["IPLD", "LibC", "CGlibc", "CISAL", "CZlib", "CZstd", "CXXHash", paths]),
     // Servers, the methods that they are asked for, and buckets of object stores.
@@ -228,6 +230,7 @@ let package = Package(
       packageAccess: false, swiftSettings: strict),
 
     .suite("IPLDTests", ["IPLD", "LibC"]),
+    .suite("AgeTests", ["Age", "CZlib"]),
     .suite("ATProtocolTests", ["ATProtocol", "Archive", "IPLD", "LibC", "Repository", "StandIn"]),
     .suite(
       "ArchiveTests", ["Archive", "ArchiveTestSupport", "IPLD", "LibC", paths], isOptimised: true),

@@ -250,3 +250,118 @@ static inline int carpack_write_key(const carpack_key_making_functions *library,
 #include <openssl/bn.h>
 #include <openssl/ec.h>
 #include <openssl/obj_mac.h>
+
+#include <openssl/crypto.h>
+#include <openssl/hmac.h>
+#include <openssl/kdf.h>
+#include <openssl/rand.h>
+
+/* What age files are made of: X25519, HKDF and HMAC with SHA-256, scrypt, ChaCha20-Poly1305, random bytes. */
+typedef struct {
+  __typeof__(&ERR_clear_error) ERR_clear_error;
+  __typeof__(&EVP_CIPHER_CTX_ctrl) EVP_CIPHER_CTX_ctrl;
+  __typeof__(&EVP_CIPHER_CTX_free) EVP_CIPHER_CTX_free;
+  __typeof__(&EVP_CIPHER_CTX_new) EVP_CIPHER_CTX_new;
+  __typeof__(&EVP_CIPHER_fetch) EVP_CIPHER_fetch;
+  __typeof__(&EVP_CipherFinal_ex) EVP_CipherFinal_ex;
+  __typeof__(&EVP_CipherInit_ex) EVP_CipherInit_ex;
+  __typeof__(&EVP_CipherUpdate) EVP_CipherUpdate;
+  __typeof__(&EVP_KDF_CTX_free) EVP_KDF_CTX_free;
+  __typeof__(&EVP_KDF_CTX_new) EVP_KDF_CTX_new;
+  __typeof__(&EVP_KDF_derive) EVP_KDF_derive;
+  __typeof__(&EVP_KDF_fetch) EVP_KDF_fetch;
+  __typeof__(&EVP_PBE_scrypt) EVP_PBE_scrypt;
+  __typeof__(&EVP_PKEY_CTX_free) EVP_PKEY_CTX_free;
+  __typeof__(&EVP_PKEY_CTX_new_from_name) EVP_PKEY_CTX_new_from_name;
+  __typeof__(&EVP_PKEY_CTX_new_from_pkey) EVP_PKEY_CTX_new_from_pkey;
+  __typeof__(&EVP_PKEY_derive) EVP_PKEY_derive;
+  __typeof__(&EVP_PKEY_derive_init) EVP_PKEY_derive_init;
+  __typeof__(&EVP_PKEY_derive_set_peer) EVP_PKEY_derive_set_peer;
+  __typeof__(&EVP_PKEY_free) EVP_PKEY_free;
+  __typeof__(&EVP_PKEY_fromdata) EVP_PKEY_fromdata;
+  __typeof__(&EVP_PKEY_fromdata_init) EVP_PKEY_fromdata_init;
+  __typeof__(&EVP_PKEY_get_raw_public_key) EVP_PKEY_get_raw_public_key;
+  __typeof__(&EVP_PKEY_new_raw_private_key_ex) EVP_PKEY_new_raw_private_key_ex;
+  __typeof__(&EVP_PKEY_new_raw_public_key_ex) EVP_PKEY_new_raw_public_key_ex;
+  __typeof__(&EVP_sha256) EVP_sha256;
+  __typeof__(&HMAC) HMAC;
+  __typeof__(&OSSL_PARAM_construct_end) OSSL_PARAM_construct_end;
+  __typeof__(&OSSL_PARAM_construct_octet_string) OSSL_PARAM_construct_octet_string;
+  __typeof__(&OSSL_PARAM_construct_utf8_string) OSSL_PARAM_construct_utf8_string;
+  __typeof__(&RAND_priv_bytes) RAND_priv_bytes;
+} carpack_age_functions;
+
+/* Whether all of them were found. */
+static inline int carpack_find_age_functions(void *library, carpack_age_functions *found) {
+  return CARPACK_FIND(found, ERR_clear_error) && CARPACK_FIND(found, EVP_CIPHER_CTX_ctrl) &&
+         CARPACK_FIND(found, EVP_CIPHER_CTX_free) && CARPACK_FIND(found, EVP_CIPHER_CTX_new) &&
+         CARPACK_FIND(found, EVP_CIPHER_fetch) && CARPACK_FIND(found, EVP_CipherFinal_ex) &&
+         CARPACK_FIND(found, EVP_CipherInit_ex) && CARPACK_FIND(found, EVP_CipherUpdate) &&
+         CARPACK_FIND(found, EVP_KDF_CTX_free) && CARPACK_FIND(found, EVP_KDF_CTX_new) &&
+         CARPACK_FIND(found, EVP_KDF_derive) && CARPACK_FIND(found, EVP_KDF_fetch) &&
+         CARPACK_FIND(found, EVP_PBE_scrypt) && CARPACK_FIND(found, EVP_PKEY_CTX_free) &&
+         CARPACK_FIND(found, EVP_PKEY_CTX_new_from_name) && CARPACK_FIND(found, EVP_PKEY_CTX_new_from_pkey) &&
+         CARPACK_FIND(found, EVP_PKEY_derive) && CARPACK_FIND(found, EVP_PKEY_derive_init) &&
+         CARPACK_FIND(found, EVP_PKEY_derive_set_peer) && CARPACK_FIND(found, EVP_PKEY_free) &&
+         CARPACK_FIND(found, EVP_PKEY_fromdata) && CARPACK_FIND(found, EVP_PKEY_fromdata_init) &&
+         CARPACK_FIND(found, EVP_PKEY_get_raw_public_key) && CARPACK_FIND(found, EVP_PKEY_new_raw_private_key_ex) &&
+         CARPACK_FIND(found, EVP_PKEY_new_raw_public_key_ex) && CARPACK_FIND(found, EVP_sha256) &&
+         CARPACK_FIND(found, HMAC) && CARPACK_FIND(found, OSSL_PARAM_construct_end) &&
+         CARPACK_FIND(found, OSSL_PARAM_construct_octet_string) &&
+         CARPACK_FIND(found, OSSL_PARAM_construct_utf8_string) && CARPACK_FIND(found, RAND_priv_bytes);
+}
+
+/* The 32-byte point of an X25519 scalar of 32 bytes; whether that went well. */
+static inline int carpack_x25519_public(const carpack_age_functions *library, const unsigned char *scalar,
+                                        unsigned char *point) {
+  size_t length = 32;
+  EVP_PKEY *key = library->EVP_PKEY_new_raw_private_key_ex(NULL, "X25519", NULL, scalar, 32);
+  int is_done = key != NULL && library->EVP_PKEY_get_raw_public_key(key, point, &length) == 1 && length == 32;
+  library->EVP_PKEY_free(key);
+  return is_done;
+}
+
+/* What X25519 makes of a scalar, whose own point is given so that it is not computed again, and the point of another: 1, and 32 bytes in
+   `shared`; 0 if the result is the all-zero value that RFC 7748, section 6.1, has refused; -1 if libcrypto fails. */
+static inline int carpack_x25519(const carpack_age_functions *library, const unsigned char *scalar,
+                                 const unsigned char *point, const unsigned char *peer, unsigned char *shared) {
+  int result = -1;
+  size_t length = 32;
+  EVP_PKEY *key = NULL;
+  OSSL_PARAM parameters[] = {
+    library->OSSL_PARAM_construct_octet_string(OSSL_PKEY_PARAM_PRIV_KEY, (void *)scalar, 32),
+    library->OSSL_PARAM_construct_octet_string(OSSL_PKEY_PARAM_PUB_KEY, (void *)point, 32),
+    library->OSSL_PARAM_construct_end(),
+  };
+  EVP_PKEY_CTX *import = library->EVP_PKEY_CTX_new_from_name(NULL, "X25519", NULL);
+  if (import != NULL && library->EVP_PKEY_fromdata_init(import) == 1)
+    (void)library->EVP_PKEY_fromdata(import, &key, EVP_PKEY_KEYPAIR, parameters);
+  library->EVP_PKEY_CTX_free(import);
+  EVP_PKEY *other = library->EVP_PKEY_new_raw_public_key_ex(NULL, "X25519", NULL, peer, 32);
+  EVP_PKEY_CTX *context = key == NULL ? NULL : library->EVP_PKEY_CTX_new_from_pkey(NULL, key, NULL);
+  if (other != NULL && context != NULL && library->EVP_PKEY_derive_init(context) == 1 &&
+      library->EVP_PKEY_derive_set_peer(context, other) == 1)
+    result = library->EVP_PKEY_derive(context, shared, &length) == 1 && length == 32 ? 1 : 0;
+  library->EVP_PKEY_CTX_free(context);
+  library->EVP_PKEY_free(other);
+  library->EVP_PKEY_free(key);
+  return result;
+}
+
+/* 32 bytes of HKDF with SHA-256 (RFC 5869); whether that went well. */
+static inline int carpack_hkdf(const carpack_age_functions *library, EVP_KDF *hkdf, const void *key, size_t key_length,
+                               const void *salt, size_t salt_length, const void *info, size_t info_length,
+                               unsigned char *derived) {
+  int count = 0;
+  OSSL_PARAM parameters[5];
+  parameters[count++] = library->OSSL_PARAM_construct_utf8_string(OSSL_KDF_PARAM_DIGEST, (char *)"SHA256", 0);
+  parameters[count++] = library->OSSL_PARAM_construct_octet_string(OSSL_KDF_PARAM_KEY, (void *)key, key_length);
+  if (salt_length > 0)
+    parameters[count++] = library->OSSL_PARAM_construct_octet_string(OSSL_KDF_PARAM_SALT, (void *)salt, salt_length);
+  parameters[count++] = library->OSSL_PARAM_construct_octet_string(OSSL_KDF_PARAM_INFO, (void *)info, info_length);
+  parameters[count] = library->OSSL_PARAM_construct_end();
+  EVP_KDF_CTX *context = library->EVP_KDF_CTX_new(hkdf);
+  int is_done = context != NULL && library->EVP_KDF_derive(context, derived, 32, parameters) == 1;
+  library->EVP_KDF_CTX_free(context);
+  return is_done;
+}

@@ -1,0 +1,38 @@
+/// A passphrase that seals and opens files, and how much work it is to try one
+/// (c2sp.org/age, "The scrypt recipient type").
+///
+/// A file that is sealed with a passphrase is sealed for nobody else: whoever knows it cannot have
+/// been given another's file.
+package struct AgePassphrase: Sendable {
+  /// What is written: 256 MiB of memory and about a second, as `age -p` has it.
+  package static let defaultWorkFactor = 18
+  /// What is read at most: 4 GiB of memory and about 20 seconds, as `age -d` has it.
+  package static let defaultLimit = 22
+  /// What libcrypto can allocate: 2^30 blocks of 1 KiB.
+  private static let possible = 1...30
+
+  /// The passphrase, in UTF-8.
+  let secret: SecretBytes
+  /// The work of a file that is sealed: log₂ N of scrypt.
+  package let workFactor: Int
+  /// The most work that is done to open a file: log₂ N of scrypt.
+  package let limit: Int
+
+  /// A passphrase.
+  ///
+  /// - Parameters:
+  ///   - secret: its bytes, in UTF-8, without the end of the line that it was read from.
+  ///   - workFactor: log₂ N for sealing; each more doubles time and memory.
+  ///   - limit: the highest log₂ N for opening.
+  /// - Precondition: both are from 1 to 30.
+  /// - Throws: ``AgeError/emptyPassphrase``.
+  package init(
+    _ secret: SecretBytes, workFactor: Int = defaultWorkFactor, limit: Int = defaultLimit
+  ) throws(AgeError) {
+    precondition(Self.possible.contains(workFactor) && Self.possible.contains(limit))
+    guard secret.count > 0 else { throw .emptyPassphrase }
+    self.secret = secret
+    self.workFactor = workFactor
+    self.limit = limit
+  }
+}
