@@ -230,7 +230,7 @@ let package = Package(
       packageAccess: false, swiftSettings: strict),
 
     .suite("IPLDTests", ["IPLD", "LibC"]),
-    .suite("AgeTests", ["Age", "CZlib"]),
+    .suite("AgeTests", ["Age", "CZlib", "IPLD"]),
     .suite("ATProtocolTests", ["ATProtocol", "Archive", "IPLD", "LibC", "Repository", "StandIn"]),
     .suite(
       "ArchiveTests", ["Archive", "ArchiveTestSupport", "IPLD", "LibC", paths], isOptimised: true),

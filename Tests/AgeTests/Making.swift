@@ -1,6 +1,5 @@
 import Age
 import Foundation
-import LibC
 import Testing
 
 /// The passphrase that a text is, with little work unless it is to be more.

@@ -1,5 +1,6 @@
 import Age
 import CZlib
+import IPLD
 import TestSupport
 import Testing
 
@@ -45,7 +46,8 @@ private struct Vector: CustomTestStringConvertible, Sendable {
 private func inflated(_ bytes: [UInt8]) throws -> [UInt8] {
   var content = [UInt8](repeating: 0, count: 1 << 25)
   var count = uLongf(content.count)
-  try #require(uncompress(&content, &count, bytes, uLong(bytes.count)) == Z_OK)
+  let status = unsafe uncompress(&content, &count, bytes, uLong(bytes.count))
+  try #require(status == Z_OK)
   return Array(content[..<Int(count)])
 }
 
@@ -67,7 +69,7 @@ private struct Outcome: Equatable {
       result = "success"
       do {
         try Self.release(Array(file[start...]), &payload, &released)
-      } catch is AgeError {
+      } catch {
         result = "payload failure"
       }
       self.released = released
@@ -142,7 +144,7 @@ struct `The vectors of C2SP for age` {
     #expect(outcome.result == vector.expected)
     if let payload = vector.payload {
       let released = try #require(outcome.released)
-      #expect(sha256(released) == payload)
+      #expect(SHA256.digest(of: released.span).description == payload)
     }
   }
 
