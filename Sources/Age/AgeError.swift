@@ -33,7 +33,7 @@ package enum AgeError: Error, Equatable, Sendable, CustomStringConvertible {
   case noIdentity
   /// The identity file is longer than any is.
   case identityFileTooLong(limit: Int)
-  /// A file is to be sealed for nobody.
+  /// A file is to be sealed, and no recipient was given.
   case noRecipient
   /// A file is to be sealed for more recipients than its header may name.
   case tooManyRecipients(limit: Int)

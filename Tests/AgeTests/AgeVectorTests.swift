@@ -4,8 +4,8 @@ import IPLD
 import TestSupport
 import Testing
 
-/// One of the conformance vectors of C2SP (CCTV, `age/testdata`): lines of keys and values, an empty
-/// line, and an age file.
+/// One of the conformance vectors of C2SP (CCTV, `age/testdata`): lines of keys and values, an
+/// empty line, and an age file.
 private struct Vector: CustomTestStringConvertible, Sendable {
   let name: String
   /// What has to come of it.

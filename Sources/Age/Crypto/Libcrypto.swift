@@ -52,7 +52,7 @@ internal import LibC
   /// Removes what libcrypto complained of.
   func clearErrors() { unsafe functions.pointee.ERR_clear_error() }
 
-  /// Fills memory with random bytes that nobody is to guess: `RAND_priv_bytes`.
+  /// Fills memory with random bytes: `RAND_priv_bytes`.
   ///
   /// - Throws: ``AgeError/cryptoFailed(_:)``.
   func fillRandomly(_ target: UnsafeMutableRawBufferPointer) throws(AgeError) {

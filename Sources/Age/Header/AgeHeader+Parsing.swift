@@ -39,7 +39,7 @@ extension AgeHeader {
       if stanza.kind.elementsEqual(X25519Stanza.kind.utf8) {
         keyStanzas.append(try X25519Stanza(parsing: stanza))
       } else if stanza.kind.elementsEqual(ScryptStanza.kind.utf8) {
-        // Who knows the passphrase is to be the only one who can have made the file.
+        // So that a file which a passphrase opens was sealed by one who knew it.
         guard stanzas.count == 1 else {
           throw stanza.malformed("a scrypt stanza is not the only one")
         }

@@ -38,7 +38,7 @@ package struct AgeHeader: Sendable {
   /// Whether a passphrase opens the file, and nothing else.
   package var needsPassphrase: Bool { passphraseStanza != nil }
 
-  /// How many bytes the header has for so many recipients, whoever they are: 168 for one.
+  /// How many bytes the header has for a number of recipients: 168 for one.
   package static func length(recipients count: Int) -> Int {
     firstLine.count + count * X25519Stanza.length + lastLineLength
   }

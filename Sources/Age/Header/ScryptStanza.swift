@@ -5,8 +5,8 @@
 /// BODY                   the wrapped file key, 32 bytes
 /// ```
 ///
-/// The wrap key is what scrypt makes of the passphrase with r = 8 and p = 1; its salt is the name of
-/// the kind and then SALT.
+/// The wrap key is what scrypt makes of the passphrase with r = 8 and p = 1; its salt is the name
+/// of the kind and then SALT.
 struct ScryptStanza: Equatable, Sendable {
   static let kind = "scrypt"
   private static let label = Array("age-encryption.org/v1/scrypt".utf8)

@@ -29,7 +29,8 @@ struct X25519Stanza: Equatable, Sendable {
     guard let share = stanza.decoded(0), share.count == X25519.length else {
       throw stanza.malformed("the share of an X25519 stanza is not 32 bytes in Base64")
     }
-    // Before it is decrypted: a longer key could be made to open with several wrap keys.
+    // Before it is decrypted: a longer body can be made to open with several wrap keys, which lets
+    // its sender find out which of them the reader has (partitioning oracle).
     guard stanza.body.count == WrappedFileKey.length else {
       throw stanza.malformed("the body of an X25519 stanza has \(stanza.body.count) bytes, not 32")
     }

@@ -1,5 +1,5 @@
-/// A file of identities, as `age-keygen` writes it: one in each line, empty lines, and comments that
-/// begin with `#`.
+/// A file of identities, as `age-keygen` writes it: one in each line, empty lines, and comments
+/// that begin with `#`.
 ///
 /// The whole file may be an age file itself, armored or not, that is sealed with a passphrase
 /// (`age-keygen | age -p`).

@@ -1,8 +1,8 @@
 /// A passphrase that seals and opens files, and how much work it is to try one
 /// (c2sp.org/age, "The scrypt recipient type").
 ///
-/// A file that is sealed with a passphrase is sealed for nobody else: whoever knows it cannot have
-/// been given another's file.
+/// age forbids other recipients beside a passphrase: a file that it opens was then sealed by one
+/// who knew it.
 package struct AgePassphrase: Sendable {
   /// What is written: 256 MiB of memory and about a second, as `age -p` has it.
   package static let defaultWorkFactor = 18

@@ -77,8 +77,8 @@ package struct AgePayload: ~Copyable, Sendable {
   ///   - target: begins with room for the content. It may begin where the sealed chunk does, and
   ///     overlap it in no other way. If the chunk is damaged, its content is overwritten.
   /// - Returns: how many bytes were written.
-  /// - Throws: ``AgeError/damagedChunk(_:)``, ``AgeError/truncatedPayload`` if it is too short for a
-  ///   tag, ``AgeError/emptyLastChunk``, ``AgeError/cryptoFailed(_:)``.
+  /// - Throws: ``AgeError/damagedChunk(_:)``, ``AgeError/truncatedPayload`` if it is too short for
+  ///   a tag, ``AgeError/emptyLastChunk``, ``AgeError/cryptoFailed(_:)``.
   @discardableResult
   package mutating func open(
     _ chunk: UnsafeRawBufferPointer, index: UInt64, isLast: Bool,

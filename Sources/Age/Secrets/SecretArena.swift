@@ -1,16 +1,17 @@
 internal import LibC
 internal import Synchronization
 
-/// Memory for secrets: anonymous mappings that are kept out of swap and of core dumps, as far as the
-/// system lets a process have that.
+/// Memory for secrets: anonymous mappings that are kept out of swap and of core dumps, as far as
+/// the system lets a process have that.
 ///
 /// A secret of up to 128 bytes takes a slot of a shared region, so that a key costs no system call;
 /// a longer one has a mapping of its own.
 ///
-/// 1. Memory that is handed out is zero: a mapping is when it is made, and a slot is wiped when it is
-///    returned.
+/// 1. Memory that is handed out is zero: a mapping is when it is made, and a slot is wiped when it
+///    is returned.
 /// 2. A slot has one owner, or lies in `free`.
-/// 3. Regions are never unmapped: there are as many as the most slots that were in use at once take.
+/// 3. Regions are never unmapped: there are as many as the most slots that were in use at once
+///    take.
 enum SecretArena {
   /// The length of a slot in bytes: the text of an identity has 74.
   static let slotLength = 128

@@ -2,8 +2,8 @@
 /// core dumps and wiped when the last reference to it goes.
 ///
 /// It never changes after it was made, so it may be read by several threads. Printing, dumping and
-/// interpolating it give the word "secret". Reading it means to keep its bytes within the closure:
-/// a copy elsewhere is not wiped.
+/// interpolating it give the word "secret". A copy that the closure of ``withBytes(_:)`` makes is
+/// not wiped.
 @safe
 package final class SecretBytes: @unchecked Sendable {
   private let piece: SecretArena.Piece
