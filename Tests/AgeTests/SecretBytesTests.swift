@@ -1,4 +1,5 @@
 import Age
+import Foundation
 import Testing
 
 @Suite struct `Secret bytes` {
@@ -63,4 +64,25 @@ import Testing
       try unsafe SecretBytes(count: 32) { _ throws(AgeError) in throw AgeError.noRecipient }
     }
   }
+
+  #if os(Linux)
+    @Test(arguments: [32, 100_000])
+    func `are left out of core dumps`(_ count: Int) throws {
+      let secret = try SecretBytes.random(count: count)
+      let address = unsafe secret.withUnsafeBytes { UInt(bitPattern: $0.baseAddress) }
+      let process = ProcessInfo.processInfo.processIdentifier
+      let maps = String(
+        decoding: try run(["cat", "/proc/\(process)/smaps"]).output, as: UTF8.self)
+      var isInside = false
+      var flags: [Substring] = []
+      for line in maps.split(separator: "\n") {
+        let words = line.split(separator: " ")
+        let bounds = (words.first ?? "").split(separator: "-").compactMap { UInt($0, radix: 16) }
+        if bounds.count == 2 { isInside = (bounds[0]..<bounds[1]).contains(address) }
+        if isInside, words.first == "VmFlags:" { flags = words }
+      }
+      #expect(flags.contains("dd"))
+      extendLifetime(secret)
+    }
+  #endif
 }

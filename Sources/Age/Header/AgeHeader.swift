@@ -11,7 +11,7 @@
 /// before it gives the file key away. Behind the header lie the nonce and the chunks of the
 /// ``AgePayload``.
 package struct AgeHeader: Sendable {
-  /// The most bytes that a header may have; 668 recipients fit in.
+  /// The most bytes that a header may have; as many recipients as there may be take 50 KiB.
   package static let maximumLength = 1 << 16
   /// The most stanzas that a header may have, for each costs the reader a computation.
   package static let maximumStanzas = 512
