@@ -143,6 +143,8 @@ let package = Package(
     .room("Age", ["CCrypto", "LibC"]),
     .room(
       "Archive", ["IPLD", "LibC", "CGlibc", "CISAL", "CZlib", "CZstd", "CXXHash", paths]),
+    // Archives that are sealed with age, under the engine.
+    .room("Sealing", ["Age", "Archive", "CGlibc", "IPLD", "LibC", paths]),
     // Servers, the methods that they are asked for, and buckets of object stores.
     .room("HTTP", ["ATProtocol", "CCrypto", "CCurl", "IPLD", "LibC"]),
     .room("XRPC", ["ATProtocol", "CResolv", "HTTP", "IPLD", "LibC"]),
@@ -182,7 +184,7 @@ let package = Package(
     .room("Terminal", ["ATProtocol", "CArguments", "CGlibc", "Files", "IPLD", "LibC", paths]),
     .room("Reports", ["ATProtocol", "Files", "IPLD", "Terminal", paths]),
     // What each error of the rooms above means to the one who asked.
-    .room("Failures", backup + ["ObjectStore", "Postgres", "Terminal"]),
+    .room("Failures", backup + ["Age", "ObjectStore", "Postgres", "Sealing", "Terminal"]),
     // What follows a backup: a health check, and programs that are run.
     .room(
       "AfterBackup",
@@ -198,8 +200,8 @@ let package = Package(
     .executableTarget(
       name: "carpack",
       dependencies: backup + [
-        "AfterBackup", "CGlibc", "Completions", "Failures", "Fleet", "Scraping", "ObjectStore",
-        "Reports", "TOML", "Terminal", "Viewer",
+        "AfterBackup", "Age", "CGlibc", "Completions", "Failures", "Fleet", "Scraping",
+        "ObjectStore", "Reports", "Sealing", "TOML", "Terminal", "Viewer",
         arguments,
       ],
       // What verbs say of themselves.

@@ -1,6 +1,12 @@
 /* What glibc and Linux offer, and Swift's own module of them leaves out. On other systems these do nothing. */
+#include <errno.h>
 #include <stdint.h>
 #include <stdlib.h>
+#ifdef __APPLE__
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/mman.h>
+#endif
 #ifdef __GLIBC__
 #include <malloc.h>
 #include <sys/syscall.h>
@@ -83,5 +89,24 @@ static inline int carpack_rename_exclusively(const char *from, const char *to) {
   return (int)syscall(SYS_renameat2, -100, from, -100, to, 1);
 #else
   return -1;
+#endif
+}
+
+/* A file that lies in memory and has no name, or the negative of what errno would be: memfd_create with MFD_CLOEXEC. On other
+   systems an object of shared memory that loses its name at once. */
+static inline int carpack_memory_file(void) {
+#if defined(__GLIBC__) && defined(SYS_memfd_create)
+  int file = (int)syscall(SYS_memfd_create, "carpack", 1U);
+  return file < 0 ? -errno : file;
+#elif defined(__APPLE__)
+  char name[32];
+  snprintf(name, sizeof name, "/carpack-%08x%08x", arc4random(), arc4random());
+  int file = shm_open(name, O_RDWR | O_CREAT | O_EXCL, 0600);
+  if (file < 0) return -errno;
+  shm_unlink(name);
+  fcntl(file, F_SETFD, FD_CLOEXEC);
+  return file;
+#else
+  return -ENOSYS;
 #endif
 }

@@ -60,7 +60,7 @@ extension ArchiveCopier {
     verifier: SnapshotVerifier = SnapshotVerifier(), willWrite: (FilePath) -> Void
   ) throws -> (SalvageReport, SnapshotVerifier.Report) {
     try target.orDiscard {
-      let new = try target.storage()
+      let new = try target.archiveStorage(of: [reader])
       willWrite(target.temporaryPath)
       let report = try salvage(reader, into: new, by: provenance)
       // What could not be fetched is not lost.

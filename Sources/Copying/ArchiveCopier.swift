@@ -12,13 +12,15 @@ package struct ArchiveCopier {
   let level: Int
   let limits: ArchiveLimits
   let observer: Progress.Observer
-  private let storage: (AtomicFile) throws -> any ArchiveStorage
+  private let storage: (AtomicFile, [ArchiveReader]) throws -> any ArchiveStorage
 
   /// A copier that compresses at a zstd level, to a storage of another kind in tests.
   package init(
     level: Int = 3, limits: ArchiveLimits = ArchiveLimits(),
     observer: @escaping Progress.Observer = { _ in },
-    storage: @escaping (AtomicFile) throws -> any ArchiveStorage = { try $0.storage() }
+    storage: @escaping (AtomicFile, [ArchiveReader]) throws -> any ArchiveStorage = {
+      try $0.archiveStorage(of: $1)
+    }
   ) {
     (self.level, self.limits, self.observer) = (level, limits, observer)
     self.storage = storage
@@ -44,7 +46,7 @@ package struct ArchiveCopier {
   ) throws -> Report {
     for archive in archives { try archive.reader.refuseTooMuchContent() }
     let links = ChainLink.chain(links)
-    let new = try storage(target)
+    let new = try storage(target, archives.map(\.reader))
     return try target.orDiscard {
       willWrite(target.temporaryPath)
       let (generation, leftOutCount) = try write(
@@ -116,7 +118,7 @@ extension ArchiveCopier {
       return try compact(
         SourceArchive(reader, name: path.string), to: other, willWrite: willWrite)
     }
-    let old = try FileStorage.open(path)
+    let old = try FileStorage.openArchive(path)
     return try withExtendedLifetime(old) {
       let size = try old.size
       let archive = try SourceArchive(

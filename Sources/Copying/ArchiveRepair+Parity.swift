@@ -19,14 +19,14 @@ extension ArchiveRepair {
     _ path: FilePath, limits: ArchiveLimits = ArchiveLimits(),
     willWrite: (FilePath) -> Void = { _ in }
   ) throws -> UInt64 {
-    let old = try FileStorage.open(path)
+    let old = try FileStorage.openArchive(path)
     return try withExtendedLifetime(old) {
       let file = try old.map()
       // What cannot be healed may still be of use where it is.
       guard let alignment = try ParityAlignment(file), alignment.report.isHealable else { return 0 }
       let target = try AtomicFile(AtomicFile.resolved(path), replacing: true)
       return try target.orDiscard {
-        let new = try target.storage()
+        let new = try target.archiveStorage(of: [ArchiveReader(file, ignoresTail: true)])
         willWrite(target.temporaryPath)
         try alignment.write(to: new)
         _ = try ParityHealing.heal(new, limits: limits)

@@ -98,25 +98,34 @@ package final class AtomicFile: Sendable {
   ///   the file cannot be made, or another process is making it.
   package func storage(
     continuing isContinued: (ArchiveReader) throws -> Bool = { _ in true }
-  ) throws -> (storage: FileStorage, continued: ArchiveReader?, replaced: String?) {
-    let storage = try open(
+  ) throws -> (storage: any ArchiveStorage, continued: ArchiveReader?, replaced: String?) {
+    let file = try open(
       FileStorage.openOrCreate(Self.leftoverPath(of: path), permissions: permissions),
       .continued)
     var replaced: String?
     do {
-      if let reader = try Self.archive(in: storage.map(), at: storage.path) {
-        if try isContinued(reader) { return (storage, reader, nil) }
-      } else if try storage.size > 0 {
+      let archive = try file.archive()
+      if let reader = try Self.archive(in: archive.map(), at: file.path) {
+        if try isContinued(reader) { return (archive, reader, nil) }
+      } else if try file.size > 0 {
         replaced =
-          "\(storage.path) held \(try storage.size) bytes of an interrupted run, of which nothing is whole; it is begun anew"
+          "\(file.path) held \(try file.size) bytes of an interrupted run, of which nothing is whole; it is begun anew"
       }
     } catch {
       release()
       throw error
     }
     opened.withLock { $0?.kind = .begun }
-    try storage.truncate(to: 0)
-    return (storage, nil, replaced)
+    try file.truncate(to: 0)
+    return (try StorageLayers.begin(in: file), nil, replaced)
+  }
+
+  /// The storage for a new archive.
+  ///
+  /// - Parameter archives: Those that it is made of: it is kept in the way that they are.
+  /// - Throws: as ``storage()`` does, and `StorageLayers.begin(in:of:)`.
+  package func archiveStorage(of archives: [ArchiveReader]) throws -> any ArchiveStorage {
+    try StorageLayers.begin(in: storage(), of: archives.map(\.file))
   }
 
   private func open(_ storage: FileStorage, _ kind: Kind) throws -> FileStorage {
@@ -136,7 +145,7 @@ package final class AtomicFile: Sendable {
     let path = Self.leftoverPath(of: path)
     guard Self.isTaken(path) else { return }
     let storage = try FileStorage.openOrCreate(path)
-    guard let reader = try Self.archive(in: storage.map(), at: path) else { return }
+    guard let reader = try Self.archive(in: storage.archive().map(), at: path) else { return }
     throw BackupError.leftover(path.string, reader.owner?.text)
   }
 
@@ -163,7 +172,7 @@ package final class AtomicFile: Sendable {
   ///   the system refuses.
   package func leftover() throws -> ArchiveReader? {
     let path = Self.leftoverPath(of: path)
-    return Self.isTaken(path) ? try Self.archive(in: MappedFile(path), at: path) : nil
+    return Self.isTaken(path) ? try Self.archive(in: MappedFile(path).archive(), at: path) : nil
   }
 
   // MARK: The name

@@ -150,7 +150,7 @@ extension ArchiveReader {
   package convenience init(_ input: InputFile, limits: ArchiveLimits = ArchiveLimits()) throws {
     // A file that lies here may have a writer, which is asked when it is opened by its path.
     if input.isFar {
-      try self.init(input.mapped, limits: limits)
+      try self.init(input.mapped.archive(), limits: limits)
     } else {
       try self.init(path: input.path, limits: limits)
     }

@@ -78,7 +78,7 @@ final class DestinationArchive {
         return DestinationArchive(path, isNew: false, reader: try ArchiveReader(path: path))
       }
       try AtomicFile.refuseUnlessFile(path)
-      let storage = try FileStorage.open(path)
+      let storage = try FileStorage.openArchive(path)
       try storage.lock()
       return try DestinationArchive(path, in: storage)
     }

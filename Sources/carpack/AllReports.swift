@@ -23,7 +23,9 @@ extension ReportDescription {
       IdentityCommand.report.description, ConfigCommand.report.description,
       FetchCommand.report.description,
     ] + RestoreDisplay.reports + [
-      RecoveryKeyReport.report.description, PushCommand.report.description,
+      RecoveryKeyReport.report.description, SealedCopy.report.description,
+      SealedVerification.report.description,
+      NewIdentityCommand.report.description, sealedKeysReport.description, PushCommand.report.description,
       PullCommand.report.description, FleetAddCommand.report.description,
       FleetWorkCommand.report.description, FleetStatusCommand.report.description,
       FleetListCommand.report.description, FleetListCommand.hostReport.description,

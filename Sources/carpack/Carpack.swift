@@ -22,7 +22,7 @@ struct Carpack: ParsableCommand {
   private static let groups: KeyValuePairs<String, [any Verb.Type]> = [
     "Keep": [
       BackupCommand.self, MissingCommand.self, FillCommand.self, FetchCommand.self,
-      PackCommand.self,
+      PackCommand.self, SealCommand.self, UnsealCommand.self, KeyCommand.self,
     ],
     "Look": [
       StatusCommand.self, InfoCommand.self, LogCommand.self, ListCommand.self, CatCommand.self,

@@ -26,6 +26,14 @@ extension ArchiveReader {
     // Where something does not hold, places all over the file are read.
     if !(survey.isWhole && survey.isTiled) { file.willReadAll() }
     try file.withBytes(reading: survey.readAgain) { (bytes) throws in try audit.run(in: bytes) }
-    return audit.verification
+    var verification = audit.verification
+    for flaw in try file.flaws() {
+      if case .interruptedTail = flaw.reason {
+        verification.note(flaw, .interruptedTail)
+      } else {
+        verification.note(flaw)
+      }
+    }
+    return verification
   }
 }

@@ -70,7 +70,7 @@ extension Span<UInt8> {
 
   /// The first place from `start` on, and before `end`, where these four bytes begin, as a
   /// little-endian number; nil if there is none.
-  func place(of word: UInt32, from start: Int, before end: Int) -> Int? {
+  package func place(of word: UInt32, from start: Int, before end: Int) -> Int? {
     var place = max(0, start)
     let end = min(end, count - 3)
     while place < end {

@@ -17,6 +17,10 @@ package protocol ArchiveStorage: AnyObject, Sendable {
   /// Returns when everything written so far would survive a loss of power.
   func synchronize() throws
 
+  /// Returns when a footer that was written last counts: as ``synchronize()`` does, and a reader
+  /// finds it with few reads.
+  func commit() throws
+
   /// Returns when the file's name, too, would survive a loss of power.
   func synchronizeName() throws
 
@@ -42,6 +46,9 @@ package protocol ArchiveStorage: AnyObject, Sendable {
 }
 
 extension ArchiveStorage {
+  /// Only ``synchronize()``: a reader finds a footer at the end of a file.
+  package func commit() throws { try synchronize() }
+
   /// Does nothing: bytes in memory have no file name.
   package func synchronizeName() throws {}
 

@@ -9,6 +9,16 @@ package protocol ByteSource: Sendable {
   /// - Throws: ``FetchFailure`` if not all of them came; what `take` throws.
   func fetch(
     _ ranges: [Range<UInt64>], _ take: @escaping @Sendable (UInt64, [UInt8]) throws -> Void) throws
+
+  /// What is wrong with how the bytes are kept, beside what they are.
+  ///
+  /// - Throws: ``FetchFailure``.
+  func flaws() throws -> [ArchiveError]
+}
+
+extension ByteSource {
+  /// Nothing: they are kept as they are.
+  package func flaws() throws -> [ArchiveError] { [] }
 }
 
 /// Why bytes that lie elsewhere could not be fetched.

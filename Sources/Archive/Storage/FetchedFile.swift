@@ -25,7 +25,9 @@ package final class FetchedFile: Sendable {
   /// Pages in a group; groups come and go, so that few numbers tell what is there.
   fileprivate static let pagesPerGroup = 64
 
-  private let source: any ByteSource
+  let source: any ByteSource
+  /// Whether what is kept may not get into core files.
+  private let isSecret: Bool
   private let scratch: FileDescriptor
   private let pageSize: Int
   private let table: Mutex<Table>
@@ -84,13 +86,14 @@ package final class FetchedFile: Sendable {
   ///   - count: How many there are.
   ///   - scratch: An empty file without a name, which is closed with this one.
   ///   - capacity: How many bytes are kept.
+  ///   - isSecret: Whether what is kept may not get into core files.
   /// - Throws: ``FetchFailure`` if the scratch file cannot be made as long.
   package init(
     _ source: any ByteSource, count: Int, scratch: FileDescriptor,
-    capacity: Int = FetchedFile.usualCapacity
+    capacity: Int = FetchedFile.usualCapacity, isSecret: Bool = false
   ) throws {
     (self.source, sourceCount, self.scratch) = (source, count, scratch)
-    self.capacity = capacity
+    (self.capacity, self.isSecret) = (capacity, isSecret)
     table = Mutex(Table(count: count))
     pageSize = max(16 << 10, Int(sysconf(CInt(_SC_PAGESIZE))))
     try lengthen(to: count, "make a temporary file of \(count) bytes")
@@ -118,6 +121,11 @@ package final class FetchedFile: Sendable {
     // It has no name, and is not wanted any more.
     do { try scratch.close() } catch {}
   }
+
+  /// What is wrong with how the source keeps its bytes.
+  ///
+  /// - Throws: ``FetchFailure``.
+  func flaws() throws -> [ArchiveError] { try source.flaws() }
 
   /// How many bytes the file has.
   package var count: Int { table.withLock { $0.count } }
@@ -347,6 +355,7 @@ package final class FetchedFile: Sendable {
       } catch let error as Errno {
         throw FetchFailure(.noRoom, "could not map \(table.count) bytes: \(error)")
       }
+      if isSecret { unsafe SystemCalls.keepOutOfCores(address, length: table.count) }
       let window: Window = (UInt(bitPattern: address), table.count)
       if table.failure != nil { SystemCalls.mapZeros(over: window.start, length: window.length) }
       table.windows.append(window)

@@ -29,7 +29,7 @@ package final class MappedFile: @unchecked Sendable {
   /// Files up to this length are brought in at once if they are going to be read to their end.
   private static let maximumReadAtOnce = 512 << 20
 
-  /// Maps the file at a path.
+  /// Maps the file at a path, whatever it holds.
   ///
   /// - Throws: ``ArchiveError`` if it cannot be opened or mapped.
   package convenience init(_ path: FilePath) throws {
@@ -74,7 +74,7 @@ package final class MappedFile: @unchecked Sendable {
   /// Maps a file that lies elsewhere.
   ///
   /// - Throws: ``FetchFailure`` if there is no room for it.
-  package init(_ file: FetchedFile) throws {
+  package init(_ file: FetchedFile, isBeingWritten: Bool = false) throws {
     let (address, length) = try unsafe file.map()
     unsafe self.address = address
     unsafe guarding = nil
@@ -82,7 +82,7 @@ package final class MappedFile: @unchecked Sendable {
     whole = nil
     count = length
     isMapping = true
-    isBeingWritten = false
+    self.isBeingWritten = isBeingWritten
     fileSize = UInt64(length)
   }
 
@@ -99,6 +99,9 @@ package final class MappedFile: @unchecked Sendable {
   /// Says that everything is going to be read.
   @usableFromInline package func willReadAll() { fetched?.needAll() }
 
+  /// Where bytes come from that do not lie here as they are.
+  package var source: (any ByteSource)? { fetched?.source }
+
   /// Whether the bytes lie elsewhere.
   package var isFetched: Bool { fetched != nil }
 
@@ -112,6 +115,11 @@ package final class MappedFile: @unchecked Sendable {
       throw FetchFailure(.replaced, "the file was cut off while it was being read")
     }
   }
+
+  /// What is wrong with how the bytes are kept, beside what they are.
+  ///
+  /// - Throws: ``FetchFailure``.
+  func flaws() throws -> [ArchiveError] { try fetched?.flaws() ?? [] }
 
   /// Whether bytes are not there any more that were, which ``CutOffGuard`` tells.
   package var isCutOff: Bool { unsafe guarding.map(CutOffGuard.isCutOff) ?? false }
@@ -235,6 +243,9 @@ extension FileDescriptor {
   /// - Throws: `Errno` as the system gives it.
   func committedLength(size: Int) throws -> Int? {
     guard SystemCalls.isBeingWritten(self) else { return nil }
+    // A layer tells itself what is committed.
+    let beginning = try read(min(size, StorageLayers.tellingLength), at: 0)
+    if StorageLayers.layer(knowing: beginning.span) != nil { return size }
     // The writer may cut it off meanwhile: then fewer bytes come.
     return try ArchiveMagic.last(before: size, of: size) { range in
       try read(range.count, at: UInt64(range.lowerBound))

@@ -159,6 +159,13 @@ enum SystemCalls {
     _ = unsafe madvise(UnsafeMutableRawPointer(mutating: address), length, Int32(MADV_DONTNEED))
   }
 
+  /// Keeps a mapping out of core files: `madvise` with `MADV_DONTDUMP`, where there is that advice.
+  static func keepOutOfCores(_ address: UnsafeRawPointer, length: Int) {
+    #if os(Linux)
+      _ = unsafe madvise(UnsafeMutableRawPointer(mutating: address), length, 16)
+    #endif
+  }
+
   /// Gives back the room that a part of a file takes; it is read as zeros: `fallocate` with
   /// `FALLOC_FL_PUNCH_HOLE`, `fcntl` with `F_PUNCHHOLE` on Darwin.
   ///

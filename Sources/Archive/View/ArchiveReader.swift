@@ -27,7 +27,7 @@ public final class ArchiveReader: Sendable {
   /// footer included.
   package let sectionCount: UInt64
 
-  let file: MappedFile
+  package let file: MappedFile
   /// Up to where sections are read: the end of what is committed, or of what was surveyed behind
   /// it.
   let readableLength: Int
@@ -80,7 +80,7 @@ public final class ArchiveReader: Sendable {
   /// - Throws: ``ArchiveError`` if the file cannot be read, is no archive, or needs a later
   ///   version.
   package convenience init(path: FilePath, limits: ArchiveLimits = ArchiveLimits()) throws {
-    try self.init(try MappedFile(path), limits: limits)
+    try self.init(try MappedFile(path).archive(), limits: limits)
   }
 
   /// Opens the archive that these bytes are.

@@ -30,7 +30,7 @@ extension ArchiveStorage {
   ///   footer counts shows when the file is opened again.
   func synchronizeFooter() throws {
     do {
-      try synchronize()
+      try commit()
     } catch let error as ArchiveError {
       guard case .system(_, let code) = error.reason else { throw error }
       throw ArchiveError(.commitUncertain(code: code))

@@ -81,9 +81,7 @@ extension OpenedArchive {
     _ file: String, _ limits: ArchiveLimits, _ store: StoreArguments? = nil,
     over network: NetworkOptions? = nil
   ) throws {
-    let isFar = RemoteArchive.isAddress(file)
-    if !isFar, BlobFolder.isFolder(file) { throw try OtherInput.folder(file) }
-    let input = isFar ? try Self.fetching(file, store, network) : try InputFile(file)
+    let input = try Self.input(file, store, over: network)
     try CARInput.refuse(input)
     let reader: ArchiveReader
     do {
@@ -93,6 +91,17 @@ extension OpenedArchive {
     }
     try reader.refuseTooMuchContent()
     self.init(reader: reader, input: input)
+  }
+
+  /// What the name of an archive leads to.
+  ///
+  /// - Throws: ``Failure`` for a folder; `BackupError`, `FetchFailure`.
+  static func input(
+    _ file: String, _ store: StoreArguments?, over network: NetworkOptions? = nil
+  ) throws -> InputFile {
+    if RemoteArchive.isAddress(file) { return try fetching(file, store, network) }
+    if BlobFolder.isFolder(file) { throw try OtherInput.folder(file) }
+    return try InputFile(file)
   }
 
   private static func fetching(

@@ -8,7 +8,9 @@ internal import Terminal
 /// What every verb understands.
 struct CommonOptions: ConfigurableOptions {
   static let settings = [
-    Setting(name: "quiet", kind: .flag, isGeneral: true, letter: "q")
+    Setting(name: "quiet", kind: .flag, isGeneral: true, letter: "q"),
+    Setting(
+      name: "age-identity", kind: .path, isGeneral: true, variables: [ArchiveKeys.variable]),
   ]
 
   @Flag(name: .shortAndLong, help: "Say nothing but results and what is wrong.")
@@ -16,6 +18,16 @@ struct CommonOptions: ConfigurableOptions {
 
   @Flag(help: "Leave the configuration file out (~/.config/carpack/config.toml).")
   var noConfig = false
+
+  @Option(
+    help: ArgumentHelp(
+      "A file with age identities, to open sealed archives with; may be given more than once.",
+      valueName: "file"),
+    completion: .file())
+  var ageIdentity: [String] = []
+
+  // Sealed archives are opened far below, as all others are.
+  func validate() throws { ArchiveKeys.use(files: ageIdentity) }
 
   /// Says something on standard error, unless that was not wanted.
   ///

@@ -5,6 +5,7 @@ internal import Copying
 internal import Files
 internal import IPLD
 internal import Reports
+internal import Sealing
 internal import Snapshots
 internal import SystemPackage
 internal import Terminal
@@ -69,7 +70,16 @@ struct VerifyCommand: ReportingCommand, ConfigurableOptions {
 
   func run() throws {
     let isOne = argument.archives.isOne
-    try argument.archives.each { try verify($0, isOne: isOne) }.finish(common)
+    let (limits, store) = (argument.limits.limits, argument.store)
+    try argument.archives.each(opening: { file in
+      let opened: OpenedArchive
+      do {
+        opened = try OpenedArchive(file, limits, store)
+      } catch SealedError.noKey {
+        return try SealedVerification.verify(file, store, self)
+      }
+      return try opened.checkingFetched { try verify(opened, isOne: isOne) }
+    }).finish(common)
   }
 
   /// What parity can heal of a damaged archive; nil if it has none, or that cannot be told.
@@ -89,7 +99,7 @@ struct VerifyCommand: ReportingCommand, ConfigurableOptions {
       Interruption.removeIfInterrupted($0.string)
     }
     Interruption.removeIfInterrupted(nil)
-    let healed = try ParityHealing.heal(FileStorage.open(path), limits: limits)
+    let healed = try ParityHealing.heal(FileStorage.openArchive(path), limits: limits)
     common.say("\(opened.name): \(Quantity.bytes(moved + healed)) healed from parity")
     return try OpenedArchive(path.string, limits)
   }

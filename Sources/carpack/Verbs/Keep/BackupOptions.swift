@@ -35,6 +35,8 @@ struct BackupOptions: ConfigurableOptions {
 
   @OptionGroup var parity: ParityOptions
 
+  @OptionGroup var recipients: RecipientOptions
+
   @OptionGroup var login: LoginOptions
 
   @OptionGroup(title: "Network options", visibility: .hidden)

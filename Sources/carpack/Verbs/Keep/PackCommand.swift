@@ -86,6 +86,8 @@ struct PackCommand: ReportingCommand, ConfigurableOptions {
 
   @OptionGroup var parity: ParityOptions
 
+  @OptionGroup var recipients: RecipientOptions
+
   @OptionGroup var terminal: TerminalOptions
 
   @OptionGroup var reporting: ReportOptions
@@ -121,7 +123,7 @@ struct PackCommand: ReportingCommand, ConfigurableOptions {
     options.startsOver = true
     let spool = try TemporaryFile()
     let report = try packer(options).pack(
-      input.car, folders: input.folders, into: spool.storage())
+      input.car, folders: input.folders, into: StorageLayers.begin(in: spool.storage()))
     try spool.map().withBytes { bytes throws in try Console.write(bytes) }
     return report
   }
@@ -164,9 +166,9 @@ struct PackCommand: ReportingCommand, ConfigurableOptions {
   }
 
   /// Opens an archive to append to it; if that fails, it is the output that is wrong.
-  private func open(_ path: FilePath) throws -> FileStorage {
+  private func open(_ path: FilePath) throws -> any ArchiveStorage {
     do {
-      return try FileStorage.open(path)
+      return try FileStorage.openArchive(path)
     } catch let error as ArchiveError {
       guard case .system = error.reason else { throw error }
       throw Failure("\(error)", status: .cannotCreate)

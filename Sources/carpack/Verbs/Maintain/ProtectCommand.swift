@@ -21,7 +21,7 @@ struct ProtectCommand: ReportingCommand, ConfigurableOptions {
   func run() throws {
     try archives.each(common) { file in
       let result = try ArchiveWriter.protect(
-        FileStorage.open(FilePath(file)), percent: parity.number)
+        FileStorage.openArchive(FilePath(file)), percent: parity.number)
       guard !json else { return Self.report.print((file, parity.number, result)) }
       let (generation, bytesAdded) = result
       common.say(

@@ -67,7 +67,7 @@ struct RepairCommand: ReportingCommand {
       Interruption.removeIfInterrupted($0.string)
     }
     Interruption.removeIfInterrupted(nil)
-    let storage = try FileStorage.open(FilePath(file))
+    let storage = try FileStorage.openArchive(FilePath(file))
     try ArchiveReader.checkingFetched(sources) {
       let report: ArchiveRepair.Outcome
       do {

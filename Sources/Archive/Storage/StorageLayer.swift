@@ -1,0 +1,102 @@
+internal import Synchronization
+package import SystemPackage
+
+/// What lies between a file and the archive in it: it knows files that hold an archive otherwise
+/// than as it is, such as sealed ones.
+///
+/// Nobody above asks whether there is one. An archive is opened, read and written in the same way
+/// with it and without.
+package protocol StorageLayer: Sendable {
+  /// Whether these are the first or the last bytes of such a file.
+  func knows(_ bytes: Span<UInt8>) -> Bool
+
+  /// The archive that such a file holds, for reading.
+  ///
+  /// - Throws: ``ArchiveError`` if the file is damaged so that nothing can be read; what asking for a
+  ///   key throws.
+  func map(_ file: MappedFile) throws -> MappedFile
+
+  /// The archive that such a file holds, for reading and writing.
+  ///
+  /// - Throws: as ``map(_:)`` does, and what the storage throws.
+  func storage(in file: any ArchiveStorage) throws -> any ArchiveStorage
+
+  /// What a new archive is written to.
+  ///
+  /// - Parameters:
+  ///   - file: An empty file.
+  ///   - archives: Those that it is made of: it is kept in the way that they are.
+  /// - Throws: as ``storage(in:)`` does.
+  func storage(beginning file: any ArchiveStorage, of archives: [MappedFile]) throws
+    -> any ArchiveStorage
+}
+
+/// The layer of this process.
+package enum StorageLayers {
+  private static let installed = Mutex<(any StorageLayer)?>(nil)
+
+  /// How many bytes at its beginning, or at its end, tell what a file is.
+  package static let tellingLength = 4 << 10
+
+  /// Has all archives that are opened from now on be looked at by a layer.
+  package static func install(_ layer: any StorageLayer) { installed.withLock { $0 = layer } }
+
+  /// What a new archive is written to: the file itself, unless the layer wants it otherwise.
+  ///
+  /// - Parameters:
+  ///   - file: An empty file.
+  ///   - archives: Those that it is made of.
+  /// - Throws: as ``StorageLayer/storage(beginning:of:)`` does.
+  package static func begin(in file: any ArchiveStorage, of archives: [MappedFile] = []) throws
+    -> any ArchiveStorage
+  {
+    try installed.withLock({ $0 })?.storage(beginning: file, of: archives) ?? file
+  }
+
+  /// The layer that knows a file by its first or its last bytes; nil if none does.
+  static func layer(knowing bytes: Span<UInt8>) -> (any StorageLayer)? {
+    guard let layer = installed.withLock({ $0 }), layer.knows(bytes) else { return nil }
+    return layer
+  }
+}
+
+extension MappedFile {
+  /// The archive that the file holds: the file itself, unless a layer knows it.
+  ///
+  /// - Throws: as ``StorageLayer/map(_:)`` does.
+  package func archive() throws -> MappedFile {
+    let layer = withBytes(reading: [tellingRange]) { bytes in
+      StorageLayers.layer(knowing: bytes.extracting(tellingRange))
+    }
+    return try layer?.map(self) ?? self
+  }
+
+  /// The bytes that tell what a file is: of one that lies elsewhere its end, which is here.
+  private var tellingRange: Range<Int> {
+    let length = min(count, StorageLayers.tellingLength)
+    return isFetched ? count - length..<count : 0..<length
+  }
+}
+
+extension ArchiveStorage {
+  /// The archive that the file holds: the file itself, unless a layer knows it.
+  ///
+  /// - Throws: as ``StorageLayer/storage(in:)`` does.
+  package func archive() throws -> any ArchiveStorage {
+    let file = try map()
+    let count = min(file.count, StorageLayers.tellingLength)
+    let layer = file.withBytes(reading: [0..<count]) { bytes in
+      StorageLayers.layer(knowing: bytes.extracting(first: count))
+    }
+    return try layer?.storage(in: self) ?? self
+  }
+}
+
+extension FileStorage {
+  /// Opens the archive that a file holds, and locks it.
+  ///
+  /// - Throws: as ``open(_:)`` does, and ``StorageLayer/storage(in:)``.
+  package static func openArchive(_ path: FilePath) throws -> any ArchiveStorage {
+    try open(path).archive()
+  }
+}

@@ -1,0 +1,38 @@
+package import Age
+package import Sealing
+package import Terminal
+
+extension SealedError: Explained {
+  package var explanation: Explanation {
+    switch self {
+    case .noKey:
+      (
+        .loginRefused,
+        "name a file with an age identity: --age-identity FILE, or CARPACK_AGE_IDENTITY"
+      )
+    case .wrongKey: (.loginRefused, nil)
+    case .noKeySlot, .malformedSlot: (.damaged, nil)
+    case .tooManyRecipients, .knownRecipient, .unknownRecipient, .lastRecipient:
+      (.usage, "\"carpack key list\" says who can open it")
+    case .noMemory: (.failure, nil)
+    case .notSealed: (.usage, "\"carpack seal\" seals it")
+    case .isSealed: (.usage, "\"carpack key\" says who can open it, and changes that")
+    }
+  }
+}
+
+extension AgeError: Explained {
+  package var explanation: Explanation {
+    switch self {
+    case .noIdentityMatches, .passphraseNeeded, .wrongPassphrase, .notSealedWithPassphrase,
+      .workFactorTooHigh:
+      (.loginRefused, nil)
+    case .malformedRecipient, .malformedIdentity, .noIdentity, .identityFileTooLong, .noRecipient,
+      .tooManyRecipients, .emptyPassphrase:
+      (.usage, nil)
+    case .noCryptoLibrary: (.failure, "install OpenSSL: libssl3 on Debian, openssl@3 in Homebrew")
+    case .cryptoFailed: (.failure, nil)
+    default: (.damaged, nil)
+    }
+  }
+}

@@ -1,0 +1,94 @@
+package import Age
+internal import Synchronization
+
+/// The keys that this process has been given, and what the archives that it opened with them are
+/// opened with.
+package final class KeyRing: Sendable {
+  private let load: @Sendable () throws -> [AgeIdentity]
+  private let ask: @Sendable () throws -> AgePassphrase?
+  private let state = Mutex(State())
+
+  private struct State {
+    var identities: [AgeIdentity]?
+    /// What a passphrase opened, asked for and computed once, and what was made here, by the lists
+    /// of the archives; the oldest first.
+    var opened: [(list: [UInt8], identity: AgeIdentity)] = []
+  }
+
+  /// Keys that are read when the first sealed archive is opened.
+  ///
+  /// - Parameters:
+  ///   - load: Reads the identities that were given.
+  ///   - ask: Asks for a passphrase, where an archive is sealed to one; nil if there is nobody to
+  ///     ask.
+  package init(
+    _ load: @escaping @Sendable () throws -> [AgeIdentity],
+    ask: @escaping @Sendable () throws -> AgePassphrase? = { nil }
+  ) {
+    (self.load, self.ask) = (load, ask)
+  }
+
+  /// The identity of a sealed archive.
+  ///
+  /// - Throws: ``SealedError`` if none of the keys opens it; `AgeError` if the system lacks what age
+  ///   needs; what reading the keys throws.
+  func identity(of slots: KeySlots) throws -> AgeIdentity {
+    let list = slots.entries[0]
+    let known = try state.withLock { state in
+      if let found = state.opened.first(where: { $0.list == list }) { return [found.identity] }
+      let identities = try state.identities ?? load()
+      state.identities = identities
+      return identities
+    }
+    // One of them may be the archive's own.
+    if let own = try Self.open(list, with: known) { return own.identity }
+    var passphraseEntry: [UInt8]?
+    for entry in slots.recipientEntries {
+      if try AgeHeader(parsing: entry.span).needsPassphrase {
+        passphraseEntry = entry
+      } else if let (_, secret) = try Self.open(entry, with: known) {
+        return try Self.identity(in: secret)
+      }
+    }
+    guard let passphraseEntry, let passphrase = try ask() else {
+      throw known.isEmpty ? SealedError.noKey : SealedError.wrongKey
+    }
+    do {
+      let secret = try AgeFile.openSecret(passphraseEntry.span, with: passphrase)
+      let identity = try Self.identity(in: secret)
+      remember(identity, of: slots)
+      return identity
+    } catch AgeError.wrongPassphrase {
+      throw SealedError.wrongKey
+    }
+  }
+
+  /// Opens an archive that was made here, or opened by a passphrase, without asking again.
+  func remember(_ identity: AgeIdentity, of slots: KeySlots) {
+    state.withLock { state in
+      if state.opened.count >= Self.capacity { state.opened.removeFirst() }
+      state.opened.append((slots.entries[0], identity))
+    }
+  }
+
+  /// How many archives are remembered.
+  private static let capacity = 64
+
+  /// What is in an age file, and which identity opened it; nil if none did.
+  private static func open(_ file: [UInt8], with identities: [AgeIdentity]) throws
+    -> (identity: AgeIdentity, content: SecretBytes)?
+  {
+    for identity in identities {
+      do {
+        return (identity, try AgeFile.openSecret(file.span, with: [identity]))
+      } catch AgeError.noIdentityMatches {
+        continue
+      }
+    }
+    return nil
+  }
+
+  private static func identity(in secret: SecretBytes) throws -> AgeIdentity {
+    try secret.withBytes { try AgeIdentity(parsing: $0) }
+  }
+}

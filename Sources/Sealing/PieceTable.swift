@@ -1,0 +1,156 @@
+// The plaintext of a table, sealed to the archive's identity:
+//
+// offset  size  field
+//      0     8  u64: how many pieces the archive has up to here
+//      8     8  u64: how many bytes they hold
+//     16     4  u32: how many older tables still count, n
+//     20     4  u32: how many pieces this one describes, m
+//     24   16n  the older ones: u64 where the frame begins, u32 its length, u32 how many pieces
+//      …   48m  the pieces: u64 where the frame begins, u32 its length, u32 how many bytes of the
+//               archive it holds, 16 bytes file key, 16 bytes payload nonce
+
+internal import Age
+internal import Archive
+internal import IPLD
+
+/// A piece of a sealed archive: a frame with one age file.
+struct Piece: Sendable {
+  /// Where the frame lies in the file.
+  let frame: Range<Int>
+  /// Which bytes of the archive it holds.
+  let plain: Range<Int>
+  /// The key of its age file, and the nonce of the payload.
+  let fileKey: SecretBytes
+  let nonce: [UInt8]
+
+  static let fileKeyLength = 16
+
+  /// Its chunks.
+  var chunks: AgeChunks { AgeChunks(length: plain.count) }
+
+  /// Where the first chunk begins, behind the nonce.
+  var payloadOffset: Int {
+    frame.upperBound - SealedFrame.checksumLength - chunks.sealedLength
+  }
+
+  /// What opens its chunks.
+  ///
+  /// - Throws: `AgeError` if the system lacks what age needs.
+  func payload() throws -> AgePayload { try AgePayload(fileKey: fileKey, nonce: nonce) }
+}
+
+/// Which pieces there are, as tables say it; each describes those since the one before, or since
+/// older ones that it takes the place of, as index segments do.
+struct PieceTable: Sendable {
+  /// A table that counts: its frame, and which pieces it describes.
+  struct Live: Sendable {
+    let frame: Range<Int>
+    let pieces: Range<Int>
+  }
+
+  static let headerLength = 24
+  private static let liveLength = 16
+  private static let entryLength = 16 + Piece.fileKeyLength + AgePayload.nonceLength
+
+  /// The older tables that count, the oldest first.
+  let older: [Live]
+  /// The pieces that this one describes.
+  let pieces: [Piece]
+
+  /// Reads the plaintext of a table.
+  ///
+  /// - Parameters:
+  ///   - secret: The plaintext.
+  ///   - end: Where the frame of the table begins: pieces lie before it.
+  /// - Returns: nil if it does not say what it should.
+  init?(_ secret: SecretBytes, before end: Int) {
+    typealias Row = (frame: Range<Int>, count: Int, fileKey: SecretBytes, nonce: [UInt8])
+    let read = secret.withBytes { bytes -> (older: [Live], rows: [Row], plainEnd: Int)? in
+      guard bytes.count >= Self.headerLength else { return nil }
+      let (olderCount, count) = (Int(bytes.u32(16)), Int(bytes.u32(20)))
+      let start = Self.headerLength + olderCount * Self.liveLength
+      guard bytes.count == start + count * Self.entryLength,
+        let pieceCount = Int(exactly: bytes.u64(0)), let plainEnd = Int(exactly: bytes.u64(8))
+      else { return nil }
+      func frame(_ place: Int) -> Range<Int>? {
+        guard let offset = Int(exactly: bytes.u64(place)), offset >= KeySlots.length, offset < end,
+          Int(bytes.u32(place + 8)) <= end - offset
+        else { return nil }
+        return offset..<offset + Int(bytes.u32(place + 8))
+      }
+      var (older, number) = ([Live](), 0)
+      for index in 0..<olderCount {
+        let place = Self.headerLength + index * Self.liveLength
+        guard let range = frame(place) else { return nil }
+        let next = number + Int(bytes.u32(place + 12))
+        older.append(Live(frame: range, pieces: number..<next))
+        number = next
+      }
+      guard number + count == pieceCount else { return nil }
+      var rows: [Row] = []
+      for index in 0..<count {
+        let place = start + index * Self.entryLength
+        guard let range = frame(place) else { return nil }
+        let (key, nonce) = (place + 16, place + 16 + Piece.fileKeyLength)
+        rows.append(
+          (
+            range, Int(bytes.u32(place + 12)),
+            SecretBytes(copying: bytes.extracting(key..<nonce)),
+            bytes.array(nonce..<nonce + AgePayload.nonceLength)
+          ))
+      }
+      return (older, rows, plainEnd)
+    }
+    guard let read else { return nil }
+    var plain = read.plainEnd - read.rows.reduce(0) { $0 + $1.count }
+    guard plain >= 0 else { return nil }
+    var pieces: [Piece] = []
+    for row in read.rows {
+      pieces.append(
+        Piece(
+          frame: row.frame, plain: plain..<plain + row.count, fileKey: row.fileKey,
+          nonce: row.nonce))
+      plain += row.count
+    }
+    (older, self.pieces) = (read.older, pieces)
+  }
+
+  /// The plaintext of a table.
+  ///
+  /// - Parameters:
+  ///   - older: The older tables that count.
+  ///   - pieces: The pieces from there on.
+  static func plaintext(_ older: [Live], _ pieces: ArraySlice<Piece>) -> [UInt8] {
+    var bytes: [UInt8] = []
+    bytes.reserveCapacity(
+      headerLength + older.count * liveLength + pieces.count * entryLength)
+    bytes.append(littleEndian: UInt64((older.last?.pieces.upperBound ?? 0) + pieces.count))
+    bytes.append(littleEndian: UInt64(pieces.last?.plain.upperBound ?? 0))
+    bytes.append(littleEndian: UInt32(older.count))
+    bytes.append(littleEndian: UInt32(pieces.count))
+    func append(_ frame: Range<Int>, _ count: Int) {
+      bytes.append(littleEndian: UInt64(frame.lowerBound))
+      bytes.append(littleEndian: UInt32(frame.count))
+      bytes.append(littleEndian: UInt32(count))
+    }
+    for live in older { append(live.frame, live.pieces.count) }
+    for piece in pieces {
+      append(piece.frame, piece.plain.count)
+      piece.fileKey.withBytes { bytes.append($0) }
+      bytes += piece.nonce
+    }
+    return bytes
+  }
+
+  /// How many of the tables that count still count when so many pieces are added: a table counts as
+  /// long as it describes at least twice as many as all that follow it, so that there are few, and
+  /// each piece is described again only a few times.
+  static func keptCount(_ live: [Live], adding count: Int) -> Int {
+    var (kept, behind) = (live.count, count)
+    while kept > 0, live[kept - 1].pieces.count < 2 * behind {
+      behind += live[kept - 1].pieces.count
+      kept -= 1
+    }
+    return kept
+  }
+}

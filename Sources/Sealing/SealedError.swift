@@ -1,0 +1,43 @@
+/// Why a sealed archive cannot be opened or written.
+package enum SealedError: Error, Equatable, Sendable, CustomStringConvertible {
+  /// No key was given.
+  case noKey
+  /// None of the keys that were given opens it.
+  case wrongKey
+  /// Neither of the two frames that hold the archive's identity can be read.
+  case noKeySlot
+  /// What the key frames hold does not say what it should.
+  case malformedSlot(String)
+  /// No more recipients have room in the key frames.
+  case tooManyRecipients
+  /// The recipient is one already.
+  case knownRecipient(String)
+  /// The archive is not sealed to that.
+  case unknownRecipient(String)
+  /// The last one that can open the archive was to be taken away.
+  case lastRecipient
+  /// There is nowhere to keep secret bytes.
+  case noMemory(String)
+  /// The file is no sealed archive.
+  case notSealed
+  /// The file is sealed already.
+  case isSealed
+
+  /// What a person reads: one sentence, lower case, without a full stop.
+  package var description: String {
+    switch self {
+    case .noKey: "the archive is sealed, and no key was given"
+    case .wrongKey: "the archive is sealed, and none of the keys that were given opens it"
+    case .noKeySlot:
+      "both frames that hold the key of the sealed archive are damaged, and nothing can open it"
+    case .malformedSlot(let what): "the key frame of the sealed archive is malformed: \(what)"
+    case .tooManyRecipients: "no more recipients have room in the archive's key frames"
+    case .knownRecipient(let text): "the archive is sealed to \(text) already"
+    case .unknownRecipient(let text): "the archive is not sealed to \(text)"
+    case .lastRecipient: "nobody else could open the archive"
+    case .noMemory(let why): "could not keep what is secret in memory: \(why)"
+    case .notSealed: "the archive is not sealed"
+    case .isSealed: "the archive is sealed already"
+    }
+  }
+}

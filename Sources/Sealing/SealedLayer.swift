@@ -1,0 +1,121 @@
+package import Age
+package import Archive
+internal import CGlibc
+internal import SystemPackage
+
+/// What opens sealed archives wherever an archive is opened.
+package final class SealedLayer: StorageLayer {
+  private let keys: KeyRing
+  private let recipients: [SealedRecipient]
+
+  /// A layer.
+  ///
+  /// - Parameters:
+  ///   - keys: What opens archives.
+  ///   - recipients: Who may open new archives; none if these are not sealed.
+  package init(_ keys: KeyRing, recipients: [SealedRecipient] = []) {
+    (self.keys, self.recipients) = (keys, recipients)
+  }
+
+  package func knows(_ bytes: Span<UInt8>) -> Bool {
+    if SealedFrame.isBeginning(bytes) { return true }
+    // The end of one that lies elsewhere: the last frame ends with it.
+    var place = 0
+    while let frame = SealedFrame.next(in: bytes, from: place) {
+      if frame.range.upperBound == bytes.count { return true }
+      place = frame.range.lowerBound + 1
+    }
+    return false
+  }
+
+  package func map(_ file: MappedFile) throws -> MappedFile {
+    let slots = try KeySlots(file)
+    let identity = try keys.identity(of: slots)
+    let layout = try SealedLayout(file, identity, ignoresTail: file.isBeingWritten)
+    return try Self.map(file, layout, identity)
+  }
+
+  static func map(_ file: MappedFile, _ layout: SealedLayout, _ identity: AgeIdentity) throws
+    -> MappedFile
+  {
+    let scratch = carpack_memory_file()
+    guard scratch >= 0 else {
+      throw SealedError.noMemory("\(Errno(rawValue: -scratch))")
+    }
+    let source = SealedSource(file, layout, identity)
+    return try MappedFile(
+      FetchedFile(
+        source, count: layout.plainCount, scratch: FileDescriptor(rawValue: scratch),
+        isSecret: true),
+      isBeingWritten: file.isBeingWritten)
+  }
+
+  package func storage(in file: any ArchiveStorage) throws -> any ArchiveStorage {
+    let slots = try KeySlots(file.map())
+    return try SealedStorage(file, keys.identity(of: slots), slots)
+  }
+
+  package func storage(beginning file: any ArchiveStorage, of archives: [MappedFile]) throws
+    -> any ArchiveStorage
+  {
+    let sealed = archives.lazy.compactMap { $0.source as? SealedSource }.first
+    if let sealed { return try SealedStorage(creating: file, like: sealed) }
+    return recipients.isEmpty ? file : try create(in: file, for: recipients)
+  }
+
+  /// Begins a sealed archive in a storage that is empty.
+  ///
+  /// - Parameters:
+  ///   - file: The storage.
+  ///   - recipients: Who may open it.
+  /// - Throws: what the storage throws; `AgeError`; ``SealedError``.
+  package func create(in file: any ArchiveStorage, for recipients: [SealedRecipient]) throws
+    -> any ArchiveStorage
+  {
+    try SealedStorage(creating: file, for: recipients, keys)
+  }
+}
+
+/// Who may open a sealed archive.
+package struct SealedKeys {
+  private let file: any ArchiveStorage
+  private var slots: KeySlots
+  private let identity: AgeIdentity
+
+  /// Those of an archive.
+  ///
+  /// - Throws: ``SealedError``; what the storage throws.
+  package init(_ file: any ArchiveStorage, _ keys: KeyRing) throws {
+    self.file = file
+    let map = try file.map()
+    guard map.withBytes(reading: [0..<min(map.count, KeySlots.length)], SealedFrame.isBeginning)
+    else { throw SealedError.notSealed }
+    slots = try KeySlots(map)
+    identity = try keys.identity(of: slots)
+  }
+
+  /// Their names, in the order in which they came.
+  ///
+  /// - Throws: ``SealedError``; `AgeError`.
+  package var names: [String] { get throws { try slots.names(identity) } }
+
+  /// Lets somebody open the archive, too.
+  ///
+  /// - Throws: ``SealedError``; `AgeError`; what the storage throws: then it is sealed as it was, or
+  ///   to the new one, too.
+  package mutating func add(_ recipient: SealedRecipient) throws {
+    try slots.add(recipient, identity)
+    try slots.write(to: file)
+  }
+
+  /// Takes somebody away.
+  ///
+  /// - Throws: as ``add(_:)`` does.
+  package mutating func remove(_ name: String) throws {
+    try slots.remove(name, identity)
+    try slots.write(to: file)
+  }
+
+  /// The archive's own identity, which opens it without any other.
+  package var archiveIdentity: AgeIdentity { identity }
+}

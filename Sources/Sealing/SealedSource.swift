@@ -1,0 +1,121 @@
+internal import Age
+internal import Archive
+internal import Synchronization
+
+/// The bytes of a sealed archive, chunk by chunk as they are wanted.
+///
+/// What does not open is not handed over, so that it reads as zeros: the archive's own checksums
+/// find it, and tell what is lost with it.
+final class SealedSource: ByteSource {
+  let file: MappedFile
+  private let layout: SealedLayout
+  let identity: AgeIdentity
+  private let recent = Mutex(RecentChunks())
+
+  /// The chunks that were opened last: the next ones that are wanted often lie in them.
+  private struct RecentChunks {
+    static let capacity = 8
+    var chunks: [(offset: Int, bytes: [UInt8])] = []
+
+    func chunk(at offset: Int) -> [UInt8]? { chunks.last { $0.offset == offset }?.bytes }
+
+    mutating func add(_ bytes: [UInt8], at offset: Int) {
+      if chunks.count == Self.capacity { chunks.removeFirst() }
+      chunks.append((offset, bytes))
+    }
+  }
+
+  init(_ file: MappedFile, _ layout: SealedLayout, _ identity: AgeIdentity) {
+    (self.file, self.layout, self.identity) = (file, layout, identity)
+  }
+
+  func fetch(
+    _ ranges: [Range<UInt64>], _ take: @escaping @Sendable (UInt64, [UInt8]) throws -> Void
+  ) throws {
+    let wanted = ranges.flatMap { range in
+      let range = Int(range.lowerBound)..<Int(range.upperBound)
+      return layout.pieces(holding: range).map { ($0, range.clamped(to: $0.plain)) }
+    }
+    if file.isFetched { file.willRead(wanted.map { piece, range in piece.stored(range) }) }
+    for (piece, range) in wanted { try open(piece, range, take) }
+    try file.checkFetched()
+  }
+
+  /// Opens the chunks of a piece that hold some bytes.
+  private func open(
+    _ piece: Piece, _ range: Range<Int>, _ take: (UInt64, [UInt8]) throws -> Void
+  ) throws {
+    let base = piece.plain.lowerBound
+    let wanted = range.lowerBound - base..<range.upperBound - base
+    let chunks = piece.chunks
+    // By the table; a piece that was written again has another nonce, which lies before it.
+    var payload: AgePayload? = nil
+    var isByTable = true
+    for number in chunks.covering(wanted) {
+      let plain = chunks.range(of: number)
+      var bytes = recent.withLock { $0.chunk(at: base + plain.lowerBound) }
+      if bytes == nil {
+        if payload == nil, isByTable { payload = try piece.payload() }
+        bytes = try open(piece, number, &payload)
+        if bytes == nil, isByTable {
+          isByTable = false
+          payload = try headerPayload(piece)
+          bytes = try open(piece, number, &payload)
+        }
+        if let bytes { recent.withLock { $0.add(bytes, at: base + plain.lowerBound) } }
+      }
+      guard let bytes else { continue }
+      let part = plain.clamped(to: wanted)
+      let start = part.lowerBound - plain.lowerBound
+      try take(
+        UInt64(base + part.lowerBound),
+        part.count == bytes.count ? bytes : Array(bytes[start..<start + part.count]))
+    }
+  }
+
+  /// Opens a chunk; nil if it does not open.
+  private func open(_ piece: Piece, _ number: Int, _ payload: inout AgePayload?) throws -> [UInt8]?
+  {
+    guard payload != nil else { return nil }
+    let chunks = piece.chunks
+    let stored = chunks.sealedRange(of: number)
+    let place = piece.payloadOffset + stored.lowerBound..<piece.payloadOffset + stored.upperBound
+    return try file.withBytes(reading: [place]) { file in
+      do {
+        var bytes = [UInt8](repeating: 0, count: chunks.range(of: number).count)
+        var target = bytes.mutableSpan
+        try payload?.open(
+          file.extracting(place), index: UInt64(number), isLast: chunks.isLast(number),
+          into: &target)
+        return bytes
+      } catch let error as AgeError where error.isAboutTheFile {
+        return nil
+      }
+    }
+  }
+
+  /// What opens a piece by its own header; nil if that does not hold.
+  private func headerPayload(_ piece: Piece) throws -> AgePayload? {
+    let start = piece.frame.lowerBound
+    let frame = file.withBytes(reading: [piece.frame]) { SealedFrame($0, at: start) }
+    guard let frame, let found = try SealedLayout.piece(frame, in: file, identity) else {
+      return nil
+    }
+    return try found.payload()
+  }
+
+  func flaws() throws -> [ArchiveError] { try SealedCheck(file, layout, identity).flaws }
+}
+
+extension Piece {
+  /// Which bytes of the file hold some of the archive.
+  func stored(_ range: Range<Int>) -> Range<Int> {
+    let base = plain.lowerBound
+    let numbers = chunks.covering(range.lowerBound - base..<range.upperBound - base)
+    guard let first = numbers.first, let last = numbers.last else {
+      return frame.lowerBound..<frame.lowerBound
+    }
+    return payloadOffset + chunks.sealedRange(of: first).lowerBound..<payloadOffset
+      + chunks.sealedRange(of: last).upperBound
+  }
+}

@@ -1,0 +1,319 @@
+internal import Age
+internal import Archive
+internal import IPLD
+internal import Synchronization
+internal import SystemPackage
+
+/// The storage of an archive that is sealed on its way into another storage.
+///
+/// 1. What was written is in the file as soon as ``synchronize()`` has returned, in pieces that hold
+///    up to ``pieceLength`` bytes each.
+/// 2. A piece is encrypted under a key and a nonce that were never used: also where it takes the
+///    place of another.
+/// 3. A piece that is written over another was written behind all of them before, so that one of the
+///    two is whole at every moment.
+/// 4. No plaintext is written anywhere but into memory.
+final class SealedStorage: ArchiveStorage {
+  /// How many bytes of the archive a piece holds at most.
+  static let pieceLength = 4 << 20
+  /// No frame is longer.
+  static let longestFrame = 64 << 20
+
+  private let file: any ArchiveStorage
+  private let identity: AgeIdentity
+  private let state: Mutex<State>
+
+  private struct State {
+    var layout: SealedLayout
+    /// What is in no piece yet.
+    var rest: [UInt8] = []
+    /// Whether nothing lies behind the last whole frame.
+    var isClean = false
+    /// What reads the pieces, as long as they are those; what is read of them is kept in it.
+    var map: MappedFile?
+
+    var count: Int { layout.plainCount + rest.count }
+  }
+
+  /// Opens a sealed archive that is there.
+  ///
+  /// - Throws: what the storage throws; `AgeError`.
+  init(_ file: any ArchiveStorage, _ identity: AgeIdentity, _ slots: KeySlots) throws {
+    (self.file, self.identity) = (file, identity)
+    let map = try file.map()
+    var slots = slots
+    var layout = try SealedLayout(map, identity)
+    if let replacement = layout.replacement {
+      let bytes = map.withBytes(reading: [replacement.frame]) { $0.array(replacement.frame) }
+      try file.write(bytes.span, at: UInt64(replacement.target))
+      try file.synchronize()
+      layout = try SealedLayout(file.map(), identity)
+    }
+    state = Mutex(State(layout: layout))
+    // An interrupted change of the keys has not reached both.
+    if !slots.areBothWhole { try slots.write(to: file) }
+  }
+
+  /// Begins a sealed archive in a storage that is empty.
+  ///
+  /// - Parameters:
+  ///   - file: The storage.
+  ///   - recipients: Who may open it.
+  ///   - keys: Learns the archive's identity: this process reads what it writes.
+  /// - Throws: what the storage throws; `AgeError`; ``SealedError``.
+  init(creating file: any ArchiveStorage, for recipients: [SealedRecipient], _ keys: KeyRing) throws
+  {
+    (self.file, identity) = (file, try AgeIdentity.generate())
+    state = Mutex(State(layout: SealedLayout()))
+    var slots = try KeySlots(identity, for: recipients)
+    try slots.write(to: file)
+    keys.remember(identity, of: slots)
+  }
+
+  /// Begins another archive that those may open who can open this one, in a storage that is empty.
+  ///
+  /// - Throws: as the other does.
+  init(creating file: any ArchiveStorage, like archive: SealedSource) throws {
+    (self.file, identity) = (file, archive.identity)
+    state = Mutex(State(layout: SealedLayout()))
+    var slots = try KeySlots(archive.file)
+    try slots.write(to: file)
+  }
+
+  // MARK: Reading
+
+  var size: UInt64 {
+    get throws {
+      let (count, end) = state.withLock { ($0.count, $0.layout.end) }
+      // Another program may have cut it off.
+      guard try file.size >= UInt64(end) else { throw ArchiveError(.changedMeanwhile) }
+      return UInt64(count)
+    }
+  }
+
+  func read(_ count: Int, at offset: UInt64) throws -> [UInt8] {
+    try state.withLock { state in
+      guard offset <= UInt64(state.count), count <= state.count - Int(offset) else {
+        throw ArchiveError(.truncated, offset: offset)
+      }
+      let (start, end) = (Int(offset), Int(offset) + count)
+      let border = state.layout.plainCount
+      var bytes: [UInt8] = []
+      if start < border {
+        let range = start..<min(end, border)
+        let map = try map(&state)
+        bytes = map.withBytes(reading: [range]) { $0.array(range) }
+        try map.checkFetched()
+      }
+      if end > border { bytes += state.rest[max(0, start - border)..<end - border] }
+      return bytes
+    }
+  }
+
+  func map() throws -> MappedFile {
+    try state.withLock { state in
+      try writeRest(&state)
+      return try map(&state)
+    }
+  }
+
+  /// What reads the pieces that there are.
+  private func map(_ state: inout State) throws -> MappedFile {
+    if let map = state.map { return map }
+    let map = try SealedLayer.map(file.map(), state.layout, identity)
+    state.map = map
+    return map
+  }
+
+  // MARK: Writing
+
+  func write(_ bytes: Span<UInt8>, at offset: UInt64) throws {
+    try state.withLock { state in
+      let border = state.layout.plainCount
+      guard offset <= UInt64(state.count) else { throw ArchiveError(.changedMeanwhile) }
+      var (place, taken) = (Int(offset), 0)
+      if place < border {
+        taken = min(bytes.count, border - place)
+        try replace(bytes.extracting(0..<taken), at: place, &state)
+        place = border
+      }
+      // Over what waits, and behind it.
+      let overlap = min(bytes.count - taken, state.rest.count - (place - border))
+      for index in 0..<overlap { state.rest[place - border + index] = bytes[taken + index] }
+      taken += overlap
+      while taken < bytes.count {
+        let step = min(bytes.count - taken, Self.pieceLength - state.rest.count)
+        state.rest.append(bytes.extracting(taken..<taken + step))
+        taken += step
+        if state.rest.count == Self.pieceLength { try writeRest(&state) }
+      }
+    }
+  }
+
+  /// Writes what waits, as a piece.
+  private func writeRest(_ state: inout State) throws {
+    guard !state.rest.isEmpty else { return }
+    let start = state.layout.plainCount
+    let (frame, fileKey, nonce) = try sealedFrame(
+      .piece, state.rest.span, number: state.layout.pieces.count, plainOffset: start)
+    let place = state.layout.end
+    if !state.isClean {
+      // What an interrupted write has left of a frame.
+      try file.truncate(to: UInt64(place))
+      state.isClean = true
+    }
+    try file.write(frame.span, at: UInt64(place))
+    state.layout.append(
+      Piece(
+        frame: place..<place + frame.count, plain: start..<start + state.rest.count,
+        fileKey: fileKey, nonce: nonce))
+    state.rest.removeAll(keepingCapacity: true)
+    state.map = nil
+  }
+
+  /// A frame with an age file of its own.
+  ///
+  /// - Parameter header: Its header and file key, where these are those of a piece that is written
+  ///   again: the nonce is another in any case.
+  private func sealedFrame(
+    _ kind: SealedFrame.Kind, _ plain: Span<UInt8>, number: Int, plainOffset: Int,
+    _ header: (bytes: [UInt8], fileKey: SecretBytes)? = nil
+  ) throws -> (bytes: [UInt8], fileKey: SecretBytes, nonce: [UInt8]) {
+    let header = try header ?? AgeHeader.make(for: [identity.recipient])
+    let nonce = try AgePayload.makeNonce()
+    var payload = try AgePayload(fileKey: header.fileKey, nonce: nonce)
+    let length = AgePayload.sealedLength(of: plain.count)
+    let bytes = try SealedFrame.bytes(
+      kind, number: UInt64(number), plainOffset: UInt64(plainOffset),
+      reserving: header.bytes.count + nonce.count + length
+    ) { bytes in
+      bytes += header.bytes
+      bytes += nonce
+      let start = bytes.count
+      bytes.append(contentsOf: repeatElement(0, count: length))
+      try unsafe plain.withUnsafeBytes { plain in
+        try unsafe bytes.withUnsafeMutableBytes { bytes in
+          try unsafe payload.sealAll(
+            plain, into: UnsafeMutableRawBufferPointer(rebasing: bytes[start...]))
+        }
+      }
+    }
+    return (bytes, header.fileKey, nonce)
+  }
+
+  /// Writes over bytes that lie in pieces.
+  private func replace(_ bytes: Span<UInt8>, at offset: Int, _ state: inout State) throws {
+    for piece in state.layout.pieces(holding: offset..<offset + bytes.count) {
+      let map = try map(&state)
+      var plain = map.withBytes(reading: [piece.plain]) { $0.array(piece.plain) }
+      try map.checkFetched()
+      let part = piece.plain.clamped(to: offset..<offset + bytes.count)
+      for place in part {
+        plain[place - piece.plain.lowerBound] = bytes[place - offset]
+      }
+      try replace(piece, by: plain, &state)
+    }
+  }
+
+  /// Writes other bytes of the same length into the place of a piece.
+  private func replace(_ piece: Piece, by plain: [UInt8], _ state: inout State) throws {
+    let number = state.layout.pieces.partitioningIndex {
+      $0.plain.lowerBound >= piece.plain.lowerBound
+    }
+    let (frame, fileKey, nonce) = try sealedFrame(
+      .piece, plain.span, number: number, plainOffset: piece.plain.lowerBound, header(of: piece))
+    guard frame.count == piece.frame.count else {
+      throw ArchiveError(
+        .damagedSeal("a piece cannot be written again"), offset: UInt64(piece.frame.lowerBound))
+    }
+    let copy = SealedFrame.bytes(
+      .replacement, number: 0, plainOffset: UInt64(piece.frame.lowerBound), reserving: frame.count
+    ) { $0 += frame }
+    let end = UInt64(state.layout.end)
+    try file.truncate(to: end)
+    try file.write(copy.span, at: end)
+    try file.synchronize()
+    try file.write(frame.span, at: UInt64(piece.frame.lowerBound))
+    try file.synchronize()
+    try file.truncate(to: end)
+    state.isClean = true
+    state.layout.replace(
+      number, Piece(frame: piece.frame, plain: piece.plain, fileKey: fileKey, nonce: nonce))
+    state.map = nil
+  }
+
+  /// The header of a piece and its file key; nil if it is damaged: then the piece gets another of
+  /// the same length.
+  private func header(of piece: Piece) throws -> (bytes: [UInt8], fileKey: SecretBytes)? {
+    try file.map().withBytes(reading: [piece.frame]) { bytes in
+      guard let frame = SealedFrame(bytes, at: piece.frame.lowerBound) else { return nil }
+      do {
+        let header = try AgeHeader(parsing: bytes.extracting(frame.content))
+        let start = frame.content.lowerBound
+        return (
+          bytes.array(start..<start + header.length), try header.unwrap(with: [identity])
+        )
+      } catch let error as AgeError where error.isAboutTheFile {
+        return nil
+      }
+    }
+  }
+
+  func truncate(to size: UInt64) throws {
+    try state.withLock { state in
+      let size = Int(size)
+      let border = state.layout.plainCount
+      guard size < border else {
+        state.rest.removeLast(max(0, border + state.rest.count - size))
+        return
+      }
+      var rest: [UInt8] = []
+      let map = try map(&state)
+      let cut = state.layout.pieces.partitioningIndex { $0.plain.upperBound > size }
+      let piece = state.layout.pieces[cut]
+      if piece.plain.lowerBound < size {
+        let range = piece.plain.lowerBound..<size
+        rest = map.withBytes(reading: [range]) { $0.array(range) }
+        try map.checkFetched()
+      }
+      try file.truncate(to: UInt64(piece.frame.lowerBound))
+      // An older table may be the last now.
+      state.layout = try SealedLayout(file.map(), identity)
+      (state.rest, state.map) = (rest, nil)
+    }
+  }
+
+  func synchronize() throws {
+    try state.withLock { try writeRest(&$0) }
+    try file.synchronize()
+  }
+
+  /// Writes what waits and a table of what no table describes, and returns when that would survive a
+  /// loss of power.
+  func commit() throws {
+    try state.withLock { state in
+      try writeRest(&state)
+      guard state.layout.untabledCount > 0 else { return }
+      let tables = state.layout.tables
+      let kept = PieceTable.keptCount(tables, adding: state.layout.untabledCount)
+      let first = kept > 0 ? tables[kept - 1].pieces.upperBound : 0
+      let plain = PieceTable.plaintext(
+        Array(tables.prefix(kept)), state.layout.pieces[first...])
+      let (frame, _, _) = try sealedFrame(
+        .table, plain.span, number: state.layout.pieces.count,
+        plainOffset: state.layout.plainCount)
+      let place = state.layout.end
+      try file.write(frame.span, at: UInt64(place))
+      state.layout.append(table: place..<place + frame.count, keeping: kept)
+    }
+    try file.synchronize()
+  }
+
+  // MARK: The file
+
+  func synchronizeName() throws { try file.synchronizeName() }
+  func lock() throws { try file.lock() }
+  func unlock() { file.unlock() }
+  func restrictToOwner() throws { try file.restrictToOwner() }
+  var isInPlace: Bool { get throws { try file.isInPlace } }
+}

@@ -1,0 +1,175 @@
+internal import Age
+internal import Archive
+internal import ArgumentParser
+internal import Files
+internal import IPLD
+internal import Reports
+internal import Sealing
+internal import SystemPackage
+internal import Terminal
+
+/// `carpack seal`: an archive that only some can read.
+struct SealCommand: ReportingCommand {
+  static let page = ManualPage("seal", PackageResources.seal_txt)
+
+  @Argument(
+    help: ArgumentHelp("The archive.", valueName: "archive"),
+    completion: .file(extensions: ["zst"]))
+  var file: String
+
+  @Option(
+    name: [.customShort("o"), .customLong("output")],
+    help: ArgumentHelp("The sealed archive to write.", valueName: "file"), completion: .file())
+  var output: String
+
+  @Option(
+    name: [.customShort("r"), .customLong("recipient")],
+    help: ArgumentHelp(
+      "Who may read it: an age recipient; may be given more than once.", valueName: "age1…"))
+  var recipients: [String] = []
+
+  @Flag(help: "Let those read it, too, who know a passphrase, which is asked for.")
+  var passphrase = false
+
+  @Flag(help: "Replace the output if it exists.")
+  var force = false
+
+  @OptionGroup var reporting: ReportOptions
+
+  func validate() throws {
+    try require(
+      !recipients.isEmpty || passphrase, "say who may read it: -r RECIPIENT, or --passphrase")
+    _ = try recipients.map(SealedRecipient.init(named:))
+  }
+
+  func run() throws {
+    var sealed = try recipients.map(SealedRecipient.init(named:))
+    if passphrase { sealed.append(.passphrase(try ArchiveKeys.newPassphrase())) }
+    let report = try SealedCopy.write(
+      FilePath(file), to: AtomicFile(FilePath(output), replacing: force, isPrivate: true),
+      isSealed: true
+    ) { try SealedLayer(ArchiveKeys.ring).create(in: $0, for: sealed) }
+    SealedCopy.say(report, (file, output), self)
+  }
+}
+
+/// `carpack unseal`: a sealed archive as anybody can read it.
+struct UnsealCommand: ReportingCommand {
+  static let page = ManualPage("unseal", PackageResources.unseal_txt)
+
+  @Argument(
+    help: ArgumentHelp("The sealed archive.", valueName: "archive"), completion: .file())
+  var file: String
+
+  @Option(
+    name: [.customShort("o"), .customLong("output")],
+    help: ArgumentHelp("The archive to write.", valueName: "file"), completion: .file())
+  var output: String
+
+  @Flag(help: "Replace the output if it exists.")
+  var force = false
+
+  @OptionGroup var reporting: ReportOptions
+
+  func run() throws {
+    let report = try SealedCopy.write(
+      FilePath(file), to: AtomicFile(FilePath(output), replacing: force, isPrivate: true),
+      isSealed: false
+    ) { $0 }
+    SealedCopy.say(report, (file, output), self)
+  }
+}
+
+/// An archive from a plain file into a sealed one, or back.
+enum SealedCopy {
+  /// How many bytes the archive has, and the file that was written.
+  typealias Sizes = (archive: UInt64, file: UInt64)
+
+  /// Copies an archive byte for byte.
+  ///
+  /// - Parameters:
+  ///   - path: The archive.
+  ///   - target: The file to make.
+  ///   - isSealed: Whether it becomes sealed.
+  ///   - begin: Makes the storage for the archive of an empty file.
+  /// - Throws: `SealedError` if it is sealed already, or is not; `ArchiveError` if it is damaged.
+  static func write(
+    _ path: FilePath, to target: AtomicFile, isSealed: Bool,
+    _ begin: (any ArchiveStorage) throws -> any ArchiveStorage
+  ) throws -> Sizes {
+    let source = try FileStorage.open(path)
+    let archive = try source.archive()
+    if isSealed, archive !== source { throw SealedError.isSealed }
+    if !isSealed, archive === source { throw SealedError.notSealed }
+    let file = try archive.map()
+    let reader = try ArchiveReader(file)
+    // Pieces end where generations do.
+    var ends = [file.count]
+    try reader.forEachGeneration { generation in
+      if generation.committedLength > 0 { ends.append(Int(generation.committedLength)) }
+      return true
+    }
+    ends.sort()
+    return try target.orDiscard {
+      let storage = try target.storage()
+      Interruption.removeIfInterrupted(target.temporaryPath.string)
+      defer { Interruption.removeIfInterrupted(nil) }
+      let new = try begin(storage)
+      var place = 0
+      var hash = XXH64.Stream()
+      for end in ends {
+        while place < end {
+          let range = place..<min(end, place + 1 << 20)
+          let bytes = file.withBytes(reading: [range]) { $0.array(range) }
+          try file.checkFetched()
+          try new.write(bytes.span, at: UInt64(place))
+          hash.update(bytes.span)
+          place = range.upperBound
+          file.releasePages()
+        }
+        try new.synchronize()
+      }
+      try new.commit()
+      // What was written is read back before it gets its name.
+      guard try checksum(of: new.map()) == hash.finish() else {
+        throw BackupError.copyFailed("what was written is not what is read back")
+      }
+      try target.publish()
+      return (UInt64(file.count), try storage.size)
+    }
+  }
+
+  private static func checksum(of file: MappedFile) throws -> UInt64 {
+    var place = 0
+    var hash = XXH64.Stream()
+    while place < file.count {
+      let range = place..<min(file.count, place + 1 << 20)
+      file.withBytes(reading: [range]) { hash.update($0.extracting(range)) }
+      file.releasePages()
+      place = range.upperBound
+    }
+    try file.checkFetched()
+    return hash.finish()
+  }
+
+  /// Says what was done.
+  static func say(
+    _ sizes: Sizes, _ names: (file: String, output: String), _ verb: some ReportingCommand
+  ) {
+    if verb.json { return report.print((names.file, names.output, sizes)) }
+    verb.common.say(
+      "\(names.output): \(Quantity.bytes(sizes.file)), of an archive of \(Quantity.bytes(sizes.archive))"
+    )
+  }
+
+  static let report = Report<(file: String, output: String, sizes: Sizes)>(
+    "seal", "`carpack seal` and `carpack unseal`."
+  ) {
+    ArchiveFields.file { $0.file }
+    Field("output", "the file that was written") { $0.output }
+    Field("archiveBytes", "how many bytes the archive has when it is not sealed") {
+      $0.sizes.archive
+    }
+    Field("bytes", "how many bytes were written") { $0.sizes.file }
+  }
+}
