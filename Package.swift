@@ -185,6 +185,8 @@ let package = Package(
     .room("Reports", ["ATProtocol", "Files", "IPLD", "Terminal", paths]),
     // What each error of the rooms above means to the one who asked.
     .room("Failures", backup + ["Age", "ObjectStore", "Postgres", "Sealing", "Terminal"]),
+    // What opens sealed archives in a run, and what seals new ones.
+    .room("Keys", ["Age", "Archive", "Files", "LibC", "Sealing", "Terminal"]),
     // What follows a backup: a health check, and programs that are run.
     .room(
       "AfterBackup",
@@ -201,7 +203,7 @@ let package = Package(
       name: "carpack",
       dependencies: backup + [
         "AfterBackup", "Age", "CGlibc", "Completions", "Failures", "Fleet", "Scraping",
-        "ObjectStore", "Reports", "Sealing", "TOML", "Terminal", "Viewer",
+        "Keys", "ObjectStore", "Reports", "Sealing", "TOML", "Terminal", "Viewer",
         arguments,
       ],
       // What verbs say of themselves.
@@ -300,7 +302,7 @@ if Context.environment["CARPACK_BUILD_SERVE"] != nil {
     .executableTarget(
       name: "carpack-serve",
       dependencies: [
-        "Failures", "Serve", "Tables", "Terminal",
+        "Failures", "Keys", "Serve", "Tables", "Terminal",
         .product(name: "GRDB", package: "GRDB.swift"),
       ],
       path: "Serve/Sources/carpack-serve", swiftSettings: strict),

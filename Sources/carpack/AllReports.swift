@@ -25,7 +25,8 @@ extension ReportDescription {
     ] + RestoreDisplay.reports + [
       RecoveryKeyReport.report.description, SealedCopy.report.description,
       SealedVerification.report.description,
-      NewIdentityCommand.report.description, sealedKeysReport.description, PushCommand.report.description,
+      NewIdentityCommand.report.description, sealedKeysReport.description,
+      PushCommand.report.description,
       PullCommand.report.description, FleetAddCommand.report.description,
       FleetWorkCommand.report.description, FleetStatusCommand.report.description,
       FleetListCommand.report.description, FleetListCommand.hostReport.description,

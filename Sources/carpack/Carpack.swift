@@ -1,6 +1,7 @@
 internal import ATProtocol
 internal import ArgumentParser
 internal import Completions
+internal import Keys
 internal import Reports
 internal import SystemPackage
 internal import Terminal
@@ -51,6 +52,7 @@ struct Carpack: ParsableCommand {
     Memory.keepForFrames()
     Console.occupyStandardDescriptors()
     Interruption.install()
+    ArchiveKeys.install()
     do {
       let arguments = Host.arguments
       if arguments.first == Completion.word {

@@ -1,6 +1,7 @@
 import Failures
 import Foundation
 import GRDB
+import Keys
 import Serve
 import Tables
 import Terminal
@@ -52,6 +53,7 @@ func writeDatabase(_ options: SQLiteOptions) {
   }
 }
 
+ArchiveKeys.install()
 let words = Array(CommandLine.arguments.dropFirst())
 switch words.first {
 case "serve" where words.count == 2: await serve(options(words[1]))

@@ -208,7 +208,8 @@ extension ArchiveError.Reason {
   /// Whether it says that bytes read from an archive are not what they must be.
   package var isDamage: Bool {
     switch self {
-    case .truncated, .noFooter, .damagedFooter, .damagedSeal, .notAnArchive, .furtherArchive, .malformedFooter,
+    case .truncated, .noFooter, .damagedFooter, .damagedSeal, .notAnArchive, .furtherArchive,
+      .malformedFooter,
       .damagedIndex, .malformedFrame, .damagedFrame, .malformedSection, .damagedSection,
       .repeatedSection, .unknownOrdinal, .lostSection, .bodyTooLarge, .malformedParity:
       true

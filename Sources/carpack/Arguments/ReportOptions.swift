@@ -1,5 +1,6 @@
 internal import ATProtocol
 internal import ArgumentParser
+internal import Keys
 internal import Reports
 internal import Repository
 internal import Snapshots

@@ -1,4 +1,5 @@
 internal import ATProtocol
+internal import Keys
 internal import LibC
 internal import Terminal
 
@@ -25,6 +26,7 @@ enum ServeProgram {
     json.endObject()
     let options = String(decoding: json.takeBytes(), as: UTF8.self)
     Console.flush()
+    ArchiveKeys.handOn()
     for program in places {
       let arguments = unsafe CStrings([program, task, options])
       var pointers = unsafe arguments.pointers

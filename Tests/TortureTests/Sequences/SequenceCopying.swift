@@ -23,7 +23,7 @@ extension SequenceArchive {
     if random.next() % 2 == 0 {
       let interruption = SequenceInterruption(&random)
       var storages: [InterruptedStorage] = []
-      let copier = ArchiveCopier(storage: { target in
+      let copier = ArchiveCopier(storage: { target, _ in
         let storage = interruption.storage(over: try target.storage())
         storages.append(storage)
         return storage

@@ -54,7 +54,7 @@ final class ShelvedArchive: Sendable {
   let path: String
   /// Which file it is.
   let identity: Identity
-  /// Its bytes, if it lies elsewhere.
+  /// Its bytes, if they do not lie here as they are: it lies elsewhere, or is sealed.
   let far: MappedFile?
   /// What reads it.
   let reader: ArchiveReader
@@ -92,17 +92,15 @@ final class ShelvedArchive: Sendable {
     path: String, _ identity: Identity, far: MappedFile?, _ selector: SnapshotSelector,
     _ limits: ArchiveLimits, after earlier: ShelvedArchive?
   ) throws {
-    (self.path, self.identity, self.far) = (path, identity, far)
+    (self.path, self.identity) = (path, identity)
+    // Of a sealed one, what is in it is given out.
+    let file = try (far ?? MappedFile(FilePath(path))).archive()
+    self.far = file.isFetched ? file : nil
     let mark = "\(CID(codec: .raw, hashing: Array(path.utf8).span))".suffix(8)
     let shown = RemoteArchive.shown(path)
     name = FilePath(shown).lastComponent?.string ?? shown
     address = "\(mark)/\(name)"
-    let opened =
-      if let far {
-        try ArchiveReader(far, limits: limits)
-      } else {
-        try ArchiveReader(path: FilePath(path), limits: limits)
-      }
+    let opened = try ArchiveReader(file, limits: limits)
     try opened.refuseTooMuchContent()
     history = try SnapshotHistory(of: opened)
     reader = history.reader

@@ -18,8 +18,9 @@ final class ClientConnection: ChannelInboundHandler, RemovableChannelHandler, Se
   private static let waterMark = ChannelOptions.Types.WriteBufferWaterMark(
     low: 4 << 10, high: 8 << 10)
 
-  /// How many bytes the system may hold for a client that it has not begun to send. Without a limit
-  /// it takes megabytes for one that reads nothing.
+  /// How many bytes the system may hold for a client that it has not begun to send.
+  ///
+  /// Without a limit it takes megabytes for one that reads nothing.
   private static let unsent = (
     option: ChannelOptions.Types.SocketOption(
       level: .tcp, name: .init(rawValue: CInt(TCP_NOTSENT_LOWAT))),

@@ -33,7 +33,8 @@ extension MissingCommand {
     let file = argument.paths[0]
     try Elsewhere.refuse(file, "acceptances are noted in a file")
     try CARInput.refuse(file)
-    let report = try acceptance.apply(to: FileStorage.openArchive(FilePath(file)), name: file) { history in
+    let report = try acceptance.apply(to: FileStorage.openArchive(FilePath(file)), name: file) {
+      history in
       try history.account(snapshot.accountOption.account)
     }
     if json { return Self.acceptanceReport.print((file, accepts: !accept.isEmpty, report)) }

@@ -24,6 +24,8 @@ struct CatCommand: Verb {
 
   @OptionGroup var terminal: TerminalOptions
 
+  @OptionGroup var common: CommonOptions
+
   func run() throws { try archive.read(show) }
 
   private func show(_ opened: OpenedArchive) throws {

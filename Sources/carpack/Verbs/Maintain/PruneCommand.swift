@@ -73,7 +73,8 @@ struct PruneCommand: ReportingCommand, ConfigurableOptions {
           ArchiveReader(path: FilePath(file)), name: file, forgetting: Set(forget),
           account: account)
         : policy.prune(
-          FileStorage.openArchive(FilePath(file)), name: file, forgetting: Set(forget), account: account)
+          FileStorage.openArchive(FilePath(file)), name: file, forgetting: Set(forget),
+          account: account)
       if json { Self.report.print((file, dryRun, report)) } else { printText(report, file) }
     }
   }

@@ -3,6 +3,7 @@ internal import Archive
 internal import ArgumentParser
 internal import Files
 internal import IPLD
+internal import Keys
 internal import Reports
 internal import Sealing
 internal import SystemPackage

@@ -1,20 +1,19 @@
-internal import Age
+package import Age
 internal import Archive
-internal import ArgumentParser
 internal import Files
 internal import LibC
-internal import Sealing
+package import Sealing
 internal import Synchronization
 internal import Terminal
 
 /// What opens sealed archives in this run, and what seals new ones.
 ///
 /// Keys are read when the first sealed archive is opened.
-enum ArchiveKeys {
-  /// The variable that names a file with identities.
-  static let variable = "CARPACK_AGE_IDENTITY"
+package enum ArchiveKeys {
+  /// The variable that names files with identities, with colons between them.
+  package static let variable = "CARPACK_AGE_IDENTITY"
   /// The variable that holds the passphrase of such a file, or of an archive.
-  static let passphraseVariable = "CARPACK_AGE_PASSPHRASE"
+  package static let passphraseVariable = "CARPACK_AGE_PASSPHRASE"
 
   private struct Given {
     var files: [String] = []
@@ -24,37 +23,48 @@ enum ArchiveKeys {
   private static let given = Mutex(Given())
 
   /// Says which files hold identities.
-  static func use(files: [String]) {
+  package static func use(files: [String]) {
     given.withLock { $0.files = files }
     install()
   }
 
   /// Says to whom new archives are sealed.
-  static func use(recipients: [SealedRecipient]) {
+  package static func use(recipients: [SealedRecipient]) {
     given.withLock { $0.recipients = recipients }
     install()
   }
 
-  private static func install() {
+  /// Has sealed archives be opened with the keys that were given, wherever an archive is opened.
+  package static func install() {
     StorageLayers.install(SealedLayer(ring, recipients: given.withLock { $0.recipients }))
   }
 
   /// The keys.
-  static let ring = KeyRing(
+  package static let ring = KeyRing(
     { try identities() }, ask: { try passphrase("passphrase of the archive: ") })
 
   private static func identities() throws -> [AgeIdentity] {
     // What is opened from now on is for its owner alone.
     keepOutOfCores()
-    let named = given.withLock { $0.files }
-    let files = named.isEmpty ? Host.environment(variable).map { [$0.value] } ?? [] : named
     return try files.flatMap(identities)
+  }
+
+  /// The files that hold identities: those that were named, or else those of the environment.
+  private static var files: [String] {
+    let named = given.withLock { $0.files }
+    guard named.isEmpty else { return named }
+    return Host.environment(variable)?.value.split(separator: ":").map(String.init) ?? []
+  }
+
+  /// Has a program that this one goes on as use the same files.
+  package static func handOn() {
+    if !files.isEmpty { _ = unsafe setenv(variable, files.joined(separator: ":"), 1) }
   }
 
   /// The identities in a file.
   ///
   /// - Throws: ``Failure`` if it is no such file, or others may read it.
-  static func identities(in path: String) throws -> [AgeIdentity] {
+  private static func identities(in path: String) throws -> [AgeIdentity] {
     let file = try InputFile(path)
     var status = stat()
     guard
@@ -87,7 +97,7 @@ enum ArchiveKeys {
   }
 
   /// A passphrase that the environment holds, or that somebody types.
-  static func passphrase(_ prompt: String) throws -> AgePassphrase? {
+  private static func passphrase(_ prompt: String) throws -> AgePassphrase? {
     try typed(prompt).map { try AgePassphrase(SecretBytes(copying: Array($0.utf8).span)) }
   }
 
@@ -99,7 +109,7 @@ enum ArchiveKeys {
   /// A new passphrase: typed twice, unless the environment holds it.
   ///
   /// - Throws: ``Failure`` if there is none.
-  static func newPassphrase() throws -> AgePassphrase {
+  package static func newPassphrase() throws -> AgePassphrase {
     guard let first = typed("passphrase: "), typed("once more: ") == first else {
       throw Failure(
         "there is no passphrase, or not twice the same",
@@ -118,33 +128,5 @@ enum ArchiveKeys {
     #else
       _ = unsafe setrlimit(RLIMIT_CORE, &limit)
     #endif
-  }
-}
-
-/// To whom a new archive is sealed.
-struct RecipientOptions: ParsableArguments {
-  @Option(
-    name: .customLong("recipient"),
-    help: ArgumentHelp(
-      "Seal a new archive, so that only the owner of this age recipient can read it; may be given more than once.",
-      valueName: "age1…"))
-  var recipients: [String] = []
-
-  func validate() throws {
-    guard !recipients.isEmpty else { return }
-    ArchiveKeys.use(recipients: try recipients.map(SealedRecipient.init(named:)))
-  }
-}
-
-extension SealedRecipient {
-  /// A recipient by its text.
-  ///
-  /// - Throws: `ValidationError` for a text that is none.
-  init(named text: String) throws {
-    do {
-      self = .key(try AgeRecipient(parsing: text))
-    } catch {
-      throw ValidationError("\"\(text)\": \(error)")
-    }
   }
 }

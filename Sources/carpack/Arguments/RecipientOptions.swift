@@ -1,0 +1,32 @@
+internal import Age
+internal import ArgumentParser
+internal import Keys
+internal import Sealing
+
+/// To whom a new archive is sealed.
+struct RecipientOptions: ParsableArguments {
+  @Option(
+    name: .customLong("recipient"),
+    help: ArgumentHelp(
+      "Seal a new archive, so that only the owner of this age recipient can read it; may be given more than once.",
+      valueName: "age1…"))
+  var recipients: [String] = []
+
+  func validate() throws {
+    guard !recipients.isEmpty else { return }
+    ArchiveKeys.use(recipients: try recipients.map(SealedRecipient.init(named:)))
+  }
+}
+
+extension SealedRecipient {
+  /// A recipient by its text.
+  ///
+  /// - Throws: `ValidationError` for a text that is none.
+  init(named text: String) throws {
+    do {
+      self = .key(try AgeRecipient(parsing: text))
+    } catch {
+      throw ValidationError("\"\(text)\": \(error)")
+    }
+  }
+}
