@@ -1,5 +1,6 @@
 internal import Age
 internal import Archive
+internal import IPLD
 internal import Synchronization
 
 /// The bytes of a sealed archive, chunk by chunk as they are wanted.
@@ -37,9 +38,23 @@ final class SealedSource: ByteSource {
       return layout.pieces(holding: range).map { ($0, range.clamped(to: $0.plain)) }
     }
     if file.isFetched { file.willRead(wanted.map { piece, range in piece.stored(range) }) }
-    for (piece, range) in wanted { try open(piece, range, take) }
+    let parts = wanted.flatMap { piece, range in piece.parts(of: range).map { (piece, $0) } }
+    _ = try Parallel.map(parts.count, workers: Parallel.processorCount) { number in
+      try open(parts[number].0, parts[number].1, take)
+    }
+    hasRead(parts.reduce(0) { $0 + $1.1.count })
     try file.checkFetched()
   }
+
+  /// Lets go of the pages of a large file that have been read.
+  private func hasRead(_ count: Int) {
+    guard unreleased.add(count, ordering: .relaxed).newValue >= Self.heldPages else { return }
+    unreleased.store(0, ordering: .relaxed)
+    file.releasePages()
+  }
+
+  private let unreleased = Atomic<Int>(0)
+  private static let heldPages = 32 << 20
 
   /// Opens the chunks of a piece that hold some bytes.
   private func open(
@@ -108,6 +123,22 @@ final class SealedSource: ByteSource {
 }
 
 extension Piece {
+  /// How many chunks are opened at a time.
+  private static let chunksAtOnce = 8
+
+  /// A range of the archive in parts that are opened one beside the other.
+  func parts(of range: Range<Int>) -> [Range<Int>] {
+    let length = Self.chunksAtOnce * AgePayload.chunkLength
+    var parts: [Range<Int>] = []
+    var start = range.lowerBound
+    while start < range.upperBound {
+      let end = plain.lowerBound + ((start - plain.lowerBound) / length + 1) * length
+      parts.append(start..<min(range.upperBound, end))
+      start = end
+    }
+    return parts
+  }
+
   /// Which bytes of the file hold some of the archive.
   func stored(_ range: Range<Int>) -> Range<Int> {
     let base = plain.lowerBound

@@ -189,13 +189,11 @@ final class SealedStorage: ArchiveStorage {
     ) { bytes in
       bytes += header.bytes
       bytes += nonce
-      let start = bytes.count
-      bytes.append(contentsOf: repeatElement(0, count: length))
-      try unsafe plain.withUnsafeBytes { plain in
-        try unsafe bytes.withUnsafeMutableBytes { bytes in
-          try unsafe payload.sealAll(
-            plain, into: UnsafeMutableRawBufferPointer(rebasing: bytes[start...]))
+      bytes += try unsafe [UInt8](unsafeUninitializedCapacity: length) { target, count in
+        try unsafe plain.withUnsafeBytes { plain in
+          try unsafe payload.sealAll(plain, into: UnsafeMutableRawBufferPointer(target))
         }
+        count = length
       }
     }
     return (bytes, header.fileKey, nonce)
