@@ -32,7 +32,7 @@ final class DestinationArchive {
   private(set) var replaced: String?
   private var opened: (any ArchiveStorage)?
   private let new: AtomicFile?
-  private var object: BucketStorage? { opened as? BucketStorage }
+  private let object: BucketStorage?
 
   /// How long to wait for another process that writes to the file: a killed one has the lock until
   /// the system is done with it.
@@ -60,15 +60,19 @@ final class DestinationArchive {
     let file = try there ?? bucket.leftover(of: address)
     var left: ArchiveReader?
     do {
-      left = try file.map { (file) throws in try ArchiveReader(file, ignoresTail: true) }
+      left = try file.map { (file) throws in try ArchiveReader(file.archive(), ignoresTail: true) }
     } catch is ArchiveError where isNew {
       // The writer begins again: no caller has been told of this object.
+    }
+    let opened = try object.map { (object) throws -> any ArchiveStorage in
+      // What cannot be read of a killed backup is begun again.
+      try left == nil ? StorageLayers.begin(in: object) : object.archive()
     }
     let isCommitted = !isNew || left.map { $0.generation.number > 0 } ?? false
     // Of an object that is there nothing is fetched to see whose repository it begins with.
     return DestinationArchive(
       bucket.file("notes", of: address), name: name, isNew: isNew,
-      reader: isCommitted ? left : nil, left: isNew ? left : nil, opened: object,
+      reader: isCommitted ? left : nil, left: isNew ? left : nil, opened: opened, object: object,
       leftover: bucket.file("tail", of: address))
   }
 
@@ -105,11 +109,12 @@ final class DestinationArchive {
 
   private init(
     _ path: FilePath, name: String? = nil, isNew: Bool, reader: ArchiveReader?,
-    left: ArchiveReader? = nil, opened: (any ArchiveStorage)? = nil, new: AtomicFile? = nil,
+    left: ArchiveReader? = nil, opened: (any ArchiveStorage)? = nil,
+    object: BucketStorage? = nil, new: AtomicFile? = nil,
     leftover: FilePath? = nil
   ) {
     (self.path, self.name, self.isNew) = (path, name ?? path.string, isNew)
-    (self.reader, self.opened, self.new) = (reader, opened, new)
+    (self.reader, self.opened, self.object, self.new) = (reader, opened, object, new)
     self.leftover = leftover ?? AtomicFile.leftoverPath(of: path)
     leftoverOwner = left?.owner
   }

@@ -61,6 +61,9 @@ package struct ArchivePull: Sendable {
     guard let object = found else {
       throw FetchFailure(.absent, "\(address): there is nothing there")
     }
+    if let layer = StorageLayers.layer(knowing: object.ending.span) {
+      return try pull(object, layer)
+    }
     guard let footerLength = Footer.length(atEndOf: object.ending, count: object.count) else {
       throw PushError.unfinished(address)
     }
@@ -161,6 +164,88 @@ package struct ArchivePull: Sendable {
     }
     return TransferReport(outcome: outcome, count: count, transferred: count - start)
   }
+
+  // MARK: Sealed archives
+
+  /// Pulls an archive that is not kept as it is, which takes no key.
+  ///
+  /// What was appended is appended; what is written again at the beginning is written again.
+  private func pull(_ object: RemoteObject, _ layer: any StorageLayer) throws -> TransferReport {
+    let remote = try Remote(object, 0)
+    guard AtomicFile.isTaken(path) else { return try fetchAll(remote, .created, layer) }
+    try AtomicFile.refuseUnlessFile(path)
+    let file = try MappedFile(path)
+    let count = try unlessFlawed { try file.layer?.committedLength(of: file) } ?? nil
+    let isState = try count.map { count in
+      try BlockingBridge.shared.wait { try await object.isState(of: file, count) }
+    }
+    guard let count, isState == true, !replaces else {
+      guard replaces else { throw PushError.otherObject("\(path)") }
+      guard !file.isBeingWritten else { throw ArchiveError(.locked) }
+      return try fetchAll(remote, .replaced, layer)
+    }
+    let beginning = try BlockingBridge.shared.wait {
+      try await object.beginning(layer.rewrittenLength)
+    }
+    let isSame = try file.read(0, min(file.count, layer.rewrittenLength)) == beginning
+    if count > object.count || count == object.count && isSame {
+      return TransferReport(
+        outcome: count > object.count ? .ahead : .unchanged, count: count, transferred: 0)
+    }
+    let storage = try FileStorage.open(path)
+    defer { storage.unlock() }
+    guard try storage.size == file.count else { throw BackupError.changedMeanwhile("\(path)") }
+    try storage.truncate(to: count)
+    do {
+      try copy(remote, from: count, into: storage, layer)
+    } catch {
+      try storage.truncate(to: count)
+      throw error
+    }
+    if !isSame {
+      // One half after the other, so that one of them is whole at every moment.
+      let half = beginning.count / 2
+      for part in [0..<half, half..<beginning.count] {
+        try storage.write(beginning.span.extracting(part), at: UInt64(part.lowerBound))
+        try storage.synchronize()
+      }
+    }
+    return TransferReport(
+      outcome: .appended, count: remote.count, transferred: remote.count - count)
+  }
+
+  private func fetchAll(
+    _ remote: Remote, _ outcome: TransferReport.Outcome, _ layer: any StorageLayer
+  ) throws -> TransferReport {
+    let file = try AtomicFile(path, replacing: outcome == .replaced)
+    return try file.orDiscard {
+      try copy(remote, from: 0, into: file.storage(), layer)
+      try file.publish()
+      return TransferReport(outcome: outcome, count: remote.count, transferred: remote.count)
+    }
+  }
+
+  /// Appends what a file lacks, and makes sure that it is whole.
+  private func copy(
+    _ remote: Remote, from start: UInt64, into storage: FileStorage, _ layer: any StorageLayer
+  ) throws {
+    var offset = start
+    while offset < remote.count {
+      let piece = try remote.read(offset, Int(min(1 << 20, remote.count - offset)))
+      try storage.write(piece.span, at: offset)
+      offset += UInt64(piece.count)
+      observer(
+        Progress(stage: "fetching", done: offset - start, total: remote.count - start))
+    }
+    let file = try storage.map()
+    if let flaw = try layer.flaws(of: file).first { throw flaw }
+    guard try layer.committedLength(of: file) == remote.count else {
+      throw ArchiveError(.truncated, offset: remote.count)
+    }
+    try storage.synchronize()
+  }
+
+  // MARK: Reading
 
   /// The archive that lies elsewhere, read from the front to the back.
   private struct Remote {

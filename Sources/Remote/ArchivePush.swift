@@ -60,6 +60,12 @@ package struct ArchivePush: Sendable {
       return try await checked(.created, sent: write(nil, mark), mark)
     }
     if try await found.isState(of: file, count) {
+      guard try await found.beginsLike(file) else {
+        // Who can open it has changed.
+        return TransferReport(
+          outcome: .replaced, count: count, transferred: try await replace(found.tag, mark),
+          isVerified: true)
+      }
       if found.count > count {
         return TransferReport(outcome: .ahead, count: found.count, transferred: 0)
       }
@@ -212,6 +218,7 @@ extension MappedFile {
   /// - Throws: `ArchiveError` if it is none, or nothing is committed in it.
   static func committed(_ path: FilePath) throws -> (file: MappedFile, count: UInt64) {
     let file = try MappedFile(path)
+    if let layer = file.layer { return (file, try layer.committedLength(of: file)) }
     let generation = try ArchiveReader(file).generation
     guard generation.number > 0 else { throw ArchiveError(.noFooter) }
     return (file, generation.committedLength)

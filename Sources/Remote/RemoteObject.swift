@@ -134,6 +134,27 @@ final class RemoteObject: ByteSource {
     return found == expected
   }
 
+  /// Whether what may be written again at the beginning of an archive is the same in the object and
+  /// in a file.
+  ///
+  /// - Throws: `FetchFailure`; `TransportError`.
+  func beginsLike(_ file: MappedFile) async throws -> Bool {
+    guard let length = file.layer?.rewrittenLength else { return true }
+    let here = try file.read(0, min(file.count, length))
+    return try await beginning(length) == here
+  }
+
+  /// The first bytes.
+  ///
+  /// - Throws: `FetchFailure`; `TransportError`.
+  func beginning(_ length: Int) async throws -> [UInt8] {
+    guard count > 0 else { return [] }
+    var found: [UInt8] = []
+    let range = 0..<min(count, UInt64(length))
+    _ = try await read(range, of: version.withLock { $0 }) { found += $1 }
+    return found
+  }
+
   func fetch(
     _ ranges: [Range<UInt64>], _ take: @escaping @Sendable (UInt64, [UInt8]) throws -> Void
   ) throws {

@@ -50,6 +50,16 @@ package final class SealedLayer: StorageLayer {
       isBeingWritten: file.isBeingWritten)
   }
 
+  package func committedLength(of file: MappedFile) throws -> UInt64 {
+    let last = SealedFrame.last(.table, in: file, from: KeySlots.length, before: file.count)
+    guard let last else { throw ArchiveError(.noFooter) }
+    return UInt64(last.range.upperBound)
+  }
+
+  package var rewrittenLength: Int { KeySlots.length }
+
+  package func flaws(of file: MappedFile) throws -> [ArchiveError] { try SealedCheck(file).flaws }
+
   package func storage(in file: any ArchiveStorage) throws -> any ArchiveStorage {
     let slots = try KeySlots(file.map())
     return try SealedStorage(file, keys.identity(of: slots), slots)

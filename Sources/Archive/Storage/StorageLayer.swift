@@ -21,6 +21,19 @@ package protocol StorageLayer: Sendable {
   /// - Throws: as ``map(_:)`` does, and what the storage throws.
   func storage(in file: any ArchiveStorage) throws -> any ArchiveStorage
 
+  /// How many bytes of such a file are committed, as far as anybody can tell.
+  ///
+  /// - Throws: ``ArchiveError`` if none are.
+  func committedLength(of file: MappedFile) throws -> UInt64
+
+  /// How many bytes at the beginning of such a file are written again, where all others stay.
+  var rewrittenLength: Int { get }
+
+  /// What is wrong with such a file, as far as anybody can tell.
+  ///
+  /// - Throws: ``FetchFailure``.
+  func flaws(of file: MappedFile) throws -> [ArchiveError]
+
   /// What a new archive is written to.
   ///
   /// - Parameters:
@@ -54,7 +67,7 @@ package enum StorageLayers {
   }
 
   /// The layer that knows a file by its first or its last bytes; nil if none does.
-  static func layer(knowing bytes: Span<UInt8>) -> (any StorageLayer)? {
+  package static func layer(knowing bytes: Span<UInt8>) -> (any StorageLayer)? {
     guard let layer = installed.withLock({ $0 }), layer.knows(bytes) else { return nil }
     return layer
   }
@@ -64,17 +77,20 @@ extension MappedFile {
   /// The archive that the file holds: the file itself, unless a layer knows it.
   ///
   /// - Throws: as ``StorageLayer/map(_:)`` does.
-  package func archive() throws -> MappedFile {
-    let layer = withBytes(reading: [tellingRange]) { bytes in
+  package func archive() throws -> MappedFile { try layer?.map(self) ?? self }
+
+  /// The layer that knows the file; nil if it is an archive as it is.
+  package var layer: (any StorageLayer)? {
+    withBytes(reading: [tellingRange]) { bytes in
       StorageLayers.layer(knowing: bytes.extracting(tellingRange))
     }
-    return try layer?.map(self) ?? self
   }
 
-  /// The bytes that tell what a file is: of one that lies elsewhere its end, which is here.
+  /// The bytes that tell what a file is: the first ones, or, of one that lies elsewhere, the last,
+  /// which come with the first answer.
   private var tellingRange: Range<Int> {
     let length = min(count, StorageLayers.tellingLength)
-    return isFetched ? count - length..<count : 0..<length
+    return lacks(0..<length) ? count - length..<count : 0..<length
   }
 }
 
@@ -83,12 +99,7 @@ extension ArchiveStorage {
   ///
   /// - Throws: as ``StorageLayer/storage(in:)`` does.
   package func archive() throws -> any ArchiveStorage {
-    let file = try map()
-    let count = min(file.count, StorageLayers.tellingLength)
-    let layer = file.withBytes(reading: [0..<count]) { bytes in
-      StorageLayers.layer(knowing: bytes.extracting(first: count))
-    }
-    return try layer?.storage(in: self) ?? self
+    try map().layer?.storage(in: self) ?? self
   }
 }
 

@@ -4,7 +4,9 @@ internal import Keys
 internal import Sealing
 
 /// To whom a new archive is sealed.
-struct RecipientOptions: ParsableArguments {
+struct RecipientOptions: ConfigurableOptions {
+  static let settings = [Setting(name: "recipient", kind: .list)]
+
   @Option(
     name: .customLong("recipient"),
     help: ArgumentHelp(

@@ -319,7 +319,7 @@ import Verification
       var isReached = true
       while isReached {
         var storage: FaultyStorage?
-        let compactor = ArchiveCopier(observer: { _ in }) { file in
+        let compactor = ArchiveCopier(observer: { _ in }) { file, _ in
           let faulty = FaultyStorage(try file.storage(), fault, at: place)
           storage = faulty
           return faulty
@@ -442,7 +442,7 @@ import Verification
     let (series, _) = try forgetful(&random)
     let path = series.path
     let other = Array("somebody else's".utf8)
-    let compactor = ArchiveCopier(observer: { _ in }) { file in
+    let compactor = ArchiveCopier(observer: { _ in }) { file, _ in
       // While it is being compacted, another file takes its name.
       try FileManager.default.removeItem(atPath: path.string)
       try series.folder.write("a.car.zst", other)

@@ -202,7 +202,7 @@ import Verification
     for fault in [FaultyStorage.Fault.failure, .flip] {
       var place = 0
       while !AtomicFile.isTaken(path) {
-        let merger = ArchiveCopier(observer: { _ in }) { file in
+        let merger = ArchiveCopier(observer: { _ in }) { file, _ in
           FaultyStorage(try file.storage(), fault, at: place)
         }
         do {
