@@ -94,20 +94,34 @@ final class SealedSource: ByteSource {
     }
   }
 
-  /// What opens a piece by its own header; nil if that does not hold.
+  /// What opens a piece by its own header; nil if that does not hold, or is another piece's: a piece
+  /// that is written again keeps its file key.
   private func headerPayload(_ piece: Piece) throws -> AgePayload? {
     let start = piece.frame.lowerBound
     let frame = file.withBytes(reading: [piece.frame]) { SealedFrame($0, at: start) }
-    guard let frame, let found = try SealedLayout.piece(frame, in: file, identity) else {
-      return nil
-    }
+    guard let frame, let found = try SealedLayout.piece(frame, in: file, identity),
+      found.isVersion(of: piece)
+    else { return nil }
     return try found.payload()
   }
 
-  func flaws() throws -> [ArchiveError] { try SealedCheck(file, layout, identity).flaws }
+  func flaws() throws -> [ArchiveError] {
+    let check = try SealedCheck(file, layout, identity)
+    guard check.tailCount > 0 else { return check.flaws }
+    let tail = ArchiveError(
+      .interruptedTail(bytes: UInt64(check.tailCount)),
+      offset: UInt64(file.count - check.tailCount))
+    return check.flaws + [tail]
+  }
 }
 
 extension Piece {
+  /// Whether it is another one, or that with other bytes.
+  func isVersion(of other: Piece) -> Bool {
+    frame.count == other.frame.count && plain.count == other.plain.count
+      && fileKey == other.fileKey
+  }
+
   /// Which bytes of the file hold some of the archive.
   func stored(_ range: Range<Int>) -> Range<Int> {
     let base = plain.lowerBound
