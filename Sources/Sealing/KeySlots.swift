@@ -81,7 +81,7 @@ struct KeySlots {
     var (place, end) = (entriesOffset, slotLength - SealedFrame.checksumLength)
     let count = slot.u32(40)
     while entries.count < count {
-      guard place <= end - 4, slot.u32(place) <= end - place - 4 else {
+      guard place <= end - 4, slot.u32(place) > 0, slot.u32(place) <= end - place - 4 else {
         throw SealedError.malformedSlot("an entry does not fit into it")
       }
       let length = Int(slot.u32(place))

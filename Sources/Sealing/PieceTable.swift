@@ -33,6 +33,11 @@ struct Piece: Sendable {
     frame.upperBound - SealedFrame.checksumLength - chunks.sealedLength
   }
 
+  /// The same at another place of the archive.
+  func moved(to place: Int) -> Piece {
+    Piece(frame: frame, plain: place..<place + plain.count, fileKey: fileKey, nonce: nonce)
+  }
+
   /// How many bytes a frame with so many bytes of the archive has, whatever the header.
   static func shortestFrame(of count: Int) -> Int {
     SealedFrame.emptyLength + AgePayload.nonceLength + AgePayload.sealedLength(of: count)
@@ -64,12 +69,10 @@ struct PieceTable: Sendable {
 
   /// Reads the plaintext of a table.
   ///
-  /// - Parameters:
-  ///   - secret: The plaintext.
-  ///   - end: Where the frame of the table begins: pieces lie before it.
+  /// - Parameter secret: The plaintext.
   /// - Returns: nil if it does not say what it should: frames lie one behind the other, and a piece
   ///   is no longer than its frame.
-  init?(_ secret: SecretBytes, before end: Int) {
+  init?(_ secret: SecretBytes) {
     typealias Row = (frame: Range<Int>, count: Int, fileKey: SecretBytes, nonce: [UInt8])
     let read = secret.withBytes { bytes -> (older: [Live], rows: [Row], plainEnd: Int)? in
       guard bytes.count >= Self.headerLength else { return nil }
@@ -79,8 +82,8 @@ struct PieceTable: Sendable {
         let pieceCount = Int(exactly: bytes.u64(0)), let plainEnd = Int(exactly: bytes.u64(8))
       else { return nil }
       func frame(_ place: Int, behind start: Int) -> Range<Int>? {
-        guard let offset = Int(exactly: bytes.u64(place)), offset >= start, offset < end,
-          Int(bytes.u32(place + 8)) <= end - offset
+        guard let offset = Int(exactly: bytes.u64(place)), offset >= start,
+          Int(bytes.u32(place + 8)) <= Int.max - offset
         else { return nil }
         return offset..<offset + Int(bytes.u32(place + 8))
       }

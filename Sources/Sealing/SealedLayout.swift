@@ -36,12 +36,17 @@ struct SealedLayout: Sendable {
   init(_ file: MappedFile, _ identity: AgeIdentity, ignoresTail: Bool = false) throws {
     self.init()
     var upper = file.count
+    // What tables say that cannot be believed as a whole: some of it was moved.
+    var said: [[UInt8]: Int] = [:]
     while tables.isEmpty, let last = SealedFrame.lastTable(in: file, before: upper) {
       upper = last.range.lowerBound
-      guard let table = try Self.table(last, in: file, identity),
-        let found = try Self.pieces(table, in: file, identity),
+      guard let table = try Self.table(last, in: file, identity) else { continue }
+      guard let found = try Self.pieces(table, in: file, identity),
         Self.follows(last, found.last, in: file)
-      else { continue }
+      else {
+        for piece in table.pieces { said[piece.nonce] = piece.plain.lowerBound }
+        continue
+      }
       (pieces, tables, end) = (found, table.older, last.range.upperBound)
       let first = table.older.last?.pieces.upperBound ?? 0
       tables.append(.init(frame: last.range, pieces: first..<pieces.count))
@@ -49,7 +54,7 @@ struct SealedLayout: Sendable {
     try file.checkFetched()
     guard !(ignoresTail && !tables.isEmpty) else { return }
     // Behind the last table, or everywhere.
-    try scan(file, identity)
+    try scan(file, identity, said)
   }
 
   /// Whether only tables lie between the last piece that a table knows of and the table: otherwise
@@ -73,7 +78,7 @@ struct SealedLayout: Sendable {
       do {
         let content = bytes.extracting(frame.content)
         let secret = try AgeFile.openSecret(content, with: [identity])
-        return PieceTable(secret, before: frame.range.lowerBound)
+        return PieceTable(secret)
       } catch let error as AgeError where error.isAboutTheFile {
         return nil
       }
@@ -112,12 +117,21 @@ struct SealedLayout: Sendable {
   }
 
   /// Looks for pieces from ``end`` on, frame by frame, and behind damage by their magic.
-  private mutating func scan(_ file: MappedFile, _ identity: AgeIdentity) throws {
+  ///
+  /// - Parameter said: Where pieces belong, by their nonces, as far as tables have said it.
+  private mutating func scan(
+    _ file: MappedFile, _ identity: AgeIdentity, _ said: [[UInt8]: Int]
+  ) throws {
     var walk = SealedFrameWalk(file, from: end)
     while let step = walk.next() {
       switch step.frame.kind {
       case .piece:
-        if let piece = try Self.piece(step.frame, in: file, identity), isNext(piece) {
+        guard let piece = try Self.piece(step.frame, in: file, identity) else { continue }
+        if let place = said[piece.nonce] {
+          // The archive is no longer than the file.
+          guard place >= plainCount, place <= file.count else { continue }
+          append(piece.moved(to: place))
+        } else if isNext(piece) {
           append(piece)
         }
       case .table, .void: if step.holds, step.gap.isEmpty { end = step.frame.range.upperBound }

@@ -12,10 +12,15 @@ internal import SystemPackage
 ///    place of another.
 /// 3. A piece that is written over another was written behind all of them before, so that one of the
 ///    two is whole at every moment.
-/// 4. No plaintext is written anywhere but into memory.
+/// 4. When a table is written, the pieces that it describes are on the medium, up to some that lie
+///    right before it: the next writer looks at these.
+/// 5. No plaintext is written anywhere but into memory.
 final class SealedStorage: ArchiveStorage {
   /// How many bytes of the archive a piece holds at most.
   static let pieceLength = 4 << 20
+  /// How many bytes of pieces may not be on the medium when their table is written: to wait for the
+  /// medium once more costs more than to read as much.
+  private static let mostUnsynced = 64 << 10
 
   private let file: any ArchiveStorage
   private let identity: AgeIdentity
@@ -25,6 +30,8 @@ final class SealedStorage: ArchiveStorage {
     var layout: SealedLayout
     /// What is in no piece yet.
     var rest: [UInt8] = []
+    /// How many bytes may not be on the medium.
+    var unsyncedCount = 0
     /// Whether nothing lies behind the last whole frame.
     var isClean = false
     /// A piece whose copy is in the file, and which has to be written into its place before anything
@@ -41,7 +48,7 @@ final class SealedStorage: ArchiveStorage {
   /// - Throws: what the storage throws; `AgeError`.
   init(_ file: any ArchiveStorage, _ identity: AgeIdentity, _ slots: KeySlots) throws {
     (self.file, self.identity) = (file, identity)
-    let map = try file.map()
+    var map = try file.map()
     var slots = slots
     var layout = try SealedLayout(map, identity)
     if let replacement = layout.replacement {
@@ -49,14 +56,38 @@ final class SealedStorage: ArchiveStorage {
       try file.write(bytes.span, at: UInt64(replacement.target.lowerBound))
       try file.synchronize()
       try file.truncate(to: UInt64(layout.end))
-      layout = try Self.layout(file.map(), identity, replaced: replacement.target)
+      map = try file.map()
+      layout = try Self.layout(map, identity, replaced: replacement.target)
     }
     state = Mutex(State(layout: layout))
     // An interrupted change of the keys has not reached both.
     if !slots.areBothWhole { try slots.write(to: file) }
     try state.withLock { state in
       for gap in layout.gaps.reversed() { try fill(gap, &state) }
+      if !layout.gaps.isEmpty { map = try file.map() }
+      try mendEnd(map, &state)
     }
+  }
+
+  /// Writes pieces again that an interrupted write has left in part: those that were not on the
+  /// medium when the last table was written, or have none.
+  private func mendEnd(_ file: MappedFile, _ state: inout State) throws {
+    let table = state.layout.tables.last?.frame.lowerBound ?? 0
+    let pieces = state.layout.pieces
+    let first = pieces.partitioningIndex { $0.frame.upperBound > table - Self.mostUnsynced }
+    for piece in pieces[first...] {
+      let holds = file.withBytes(reading: [piece.frame]) { bytes in
+        SealedFrame(bytes, at: piece.frame.lowerBound).map {
+          $0.range == piece.frame && $0.holds(in: bytes)
+        } ?? false
+      }
+      guard !holds else { continue }
+      let map = try map(&state)
+      let plain = map.withBytes(reading: [piece.plain]) { $0.array(piece.plain) }
+      try map.checkFetched()
+      try replace(piece, by: plain, &state)
+    }
+    try file.checkFetched()
   }
 
   /// The layout of a file in which a piece was written again.
@@ -108,6 +139,7 @@ final class SealedStorage: ArchiveStorage {
       }
     }
     try file.write(bytes.span, at: UInt64(gap.file.lowerBound))
+    try synchronize(&state)
     state.layout.insert(pieces, at: gap.number)
   }
 
@@ -232,6 +264,7 @@ final class SealedStorage: ArchiveStorage {
     state.isClean = false
     try file.write(frame.span, at: UInt64(place))
     state.isClean = true
+    state.unsyncedCount += frame.count
     return place..<place + frame.count
   }
 
@@ -295,7 +328,7 @@ final class SealedStorage: ArchiveStorage {
     ) { $0 += frame }
     _ = try append(copy, &state)
     state.isClean = false
-    try file.synchronize()
+    try synchronize(&state)
     let new = Piece(frame: piece.frame, plain: piece.plain, fileKey: fileKey, nonce: nonce)
     state.unfinished = (number, new, frame)
     try finishReplacing(&state)
@@ -305,7 +338,7 @@ final class SealedStorage: ArchiveStorage {
   private func finishReplacing(_ state: inout State) throws {
     guard let (number, piece, bytes) = state.unfinished else { return }
     try file.write(bytes.span, at: UInt64(piece.frame.lowerBound))
-    try file.synchronize()
+    try synchronize(&state)
     state.layout.replace(number, piece)
     (state.unfinished, state.map) = (nil, nil)
     try file.truncate(to: UInt64(state.layout.end))
@@ -355,8 +388,13 @@ final class SealedStorage: ArchiveStorage {
     try state.withLock { state in
       try finishReplacing(&state)
       try writeRest(&state)
+      try synchronize(&state)
     }
+  }
+
+  private func synchronize(_ state: inout State) throws {
     try file.synchronize()
+    state.unsyncedCount = 0
   }
 
   /// Writes what waits and a table of what no table describes, and returns when that would survive a
@@ -365,7 +403,8 @@ final class SealedStorage: ArchiveStorage {
     try state.withLock { state in
       try finishReplacing(&state)
       try writeRest(&state)
-      guard state.layout.untabledCount > 0 else { return }
+      guard state.layout.untabledCount > 0 else { return try synchronize(&state) }
+      if state.unsyncedCount > Self.mostUnsynced { try synchronize(&state) }
       let tables = state.layout.tables
       let kept = PieceTable.keptCount(tables, adding: state.layout.untabledCount)
       let first = kept > 0 ? tables[kept - 1].pieces.upperBound : 0
@@ -375,8 +414,8 @@ final class SealedStorage: ArchiveStorage {
           .table, plain, number: state.layout.pieces.count, plainOffset: state.layout.plainCount)
       }
       state.layout.append(table: try append(frame, &state), keeping: kept)
+      try synchronize(&state)
     }
-    try file.synchronize()
   }
 
   // MARK: The file

@@ -118,16 +118,16 @@ private let lengths = [
           file.count(of: [.write, .synchronize, .truncate]) + number,
           of: [.write, .synchronize, .truncate], part: 0.6)
       ])
-      let old = try storage.everything()
-      var model = old
-      do {
-        try storage.write([90, 91, 92].span, at: 6)
-        model.replaceSubrange(6..<9, with: [90, 91, 92])
-      } catch is ArchiveError {}
-      // What was to be written is written again, as a caller does that goes on.
-      try storage.write([90, 91, 92].span, at: 6)
+      var model = try storage.everything()
+      // What has failed is done again.
+      func stubbornly(_ body: () throws -> Void) throws {
+        do { try body() } catch is ArchiveError { try body() }
+      }
+      try stubbornly { try storage.write([90, 91, 92].span, at: 6) }
       model.replaceSubrange(6..<9, with: [90, 91, 92])
-      do { try storage.commit() } catch is ArchiveError { try storage.commit() }
+      try stubbornly { try storage.write([7, 8].span, at: 11) }
+      model.replaceSubrange(11..<12, with: [7, 8])
+      try stubbornly { try storage.commit() }
       #expect(try owner.plain(file.bytes) == model, "operation \(number)")
       #expect(try SealedCheck(MappedFile(copying: file.bytes)).flaws == [], "operation \(number)")
     }
