@@ -123,17 +123,24 @@ struct SealedLayout: Sendable {
     _ file: MappedFile, _ identity: AgeIdentity, _ said: [[UInt8]: Int]
   ) throws {
     var walk = SealedFrameWalk(file, from: end)
+    // A piece that is there again is a copy.
+    var nonces: Set<[UInt8]>?
     while let step = walk.next() {
       switch step.frame.kind {
       case .piece:
         guard let piece = try Self.piece(step.frame, in: file, identity) else { continue }
+        var known = nonces ?? Set(pieces.map(\.nonce))
+        if known.contains(piece.nonce) { continue }
         if let place = said[piece.nonce] {
           // The archive is no longer than the file.
           guard place >= plainCount, place <= file.count else { continue }
           append(piece.moved(to: place))
-        } else if isNext(piece) {
+        } else {
+          guard isNext(piece) else { continue }
           append(piece)
         }
+        known.insert(piece.nonce)
+        nonces = known
       case .table, .void: if step.holds, step.gap.isEmpty { end = step.frame.range.upperBound }
       case .replacement:
         if step.holds, walk.place == file.count { try take(step.frame, in: file, identity) }
@@ -179,12 +186,14 @@ struct SealedLayout: Sendable {
     self.replacement = (place, content)
   }
 
-  /// What a frame says of the piece in it; nil if its header does not open.
+  /// What a frame says of the piece in it; nil if its header does not open, or it ends as a table
+  /// does and was one.
   static func piece(_ frame: SealedFrame, in file: MappedFile, _ identity: AgeIdentity) throws
     -> Piece?
   {
     try file.withBytes(reading: [frame.range]) { bytes in
       do {
+        guard !SealedFrame.isEnd(bytes.extracting(first: frame.range.upperBound)) else { return nil }
         let content = bytes.extracting(frame.content)
         let header = try AgeHeader(parsing: content)
         let payload = header.length + AgePayload.nonceLength
