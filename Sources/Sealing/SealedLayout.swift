@@ -129,8 +129,8 @@ struct SealedLayout: Sendable {
       switch step.frame.kind {
       case .piece:
         guard let piece = try Self.piece(step.frame, in: file, identity) else { continue }
-        var known = nonces ?? Set(pieces.map(\.nonce))
-        if known.contains(piece.nonce) { continue }
+        if nonces == nil { nonces = Set(pieces.map(\.nonce)) }
+        guard nonces?.contains(piece.nonce) == false else { continue }
         if let place = said[piece.nonce] {
           // The archive is no longer than the file.
           guard place >= plainCount, place <= file.count else { continue }
@@ -139,8 +139,7 @@ struct SealedLayout: Sendable {
           guard isNext(piece) else { continue }
           append(piece)
         }
-        known.insert(piece.nonce)
-        nonces = known
+        nonces?.insert(piece.nonce)
       case .table, .void: if step.holds, step.gap.isEmpty { end = step.frame.range.upperBound }
       case .replacement:
         if step.holds, walk.place == file.count { try take(step.frame, in: file, identity) }
