@@ -192,7 +192,9 @@ struct SealedLayout: Sendable {
   {
     try file.withBytes(reading: [frame.range]) { bytes in
       do {
-        guard !SealedFrame.isEnd(bytes.extracting(first: frame.range.upperBound)) else { return nil }
+        guard !SealedFrame.isEnd(bytes.extracting(first: frame.range.upperBound)) else {
+          return nil
+        }
         let content = bytes.extracting(frame.content)
         let header = try AgeHeader(parsing: content)
         let payload = header.length + AgePayload.nonceLength
@@ -254,7 +256,9 @@ struct SealedLayout: Sendable {
   var gaps: [(number: Int, plain: Range<Int>, file: Range<Int>)] {
     pieces.indices.compactMap { number in
       let before = number > 0 ? pieces[number - 1] : nil
-      let (plain, file) = (before?.plain.upperBound ?? 0, before?.frame.upperBound ?? KeySlots.length)
+      let (plain, file) = (
+        before?.plain.upperBound ?? 0, before?.frame.upperBound ?? KeySlots.length
+      )
       let piece = pieces[number]
       guard plain < piece.plain.lowerBound else { return nil }
       return (number, plain..<piece.plain.lowerBound, file..<piece.frame.lowerBound)

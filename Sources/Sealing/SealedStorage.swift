@@ -115,7 +115,8 @@ final class SealedStorage: ArchiveStorage {
     _ gap: (number: Int, plain: Range<Int>, file: Range<Int>), _ state: inout State
   ) throws {
     var (bytes, pieces) = ([UInt8](), [Piece]())
-    for start in stride(from: gap.plain.lowerBound, to: gap.plain.upperBound, by: Self.pieceLength) {
+    for start in stride(from: gap.plain.lowerBound, to: gap.plain.upperBound, by: Self.pieceLength)
+    {
       let plain = start..<min(start + Self.pieceLength, gap.plain.upperBound)
       let zeros = [UInt8](repeating: 0, count: plain.count)
       let (frame, fileKey, nonce) = try sealedFrame(

@@ -1,8 +1,9 @@
 import Archive
 import ArchiveTestSupport
-@testable import Sealing
 import TestSupport
 import Testing
+
+@testable import Sealing
 
 /// A small archive of three generations, plain and sealed.
 private struct Sample {
@@ -75,7 +76,7 @@ private struct Sample {
           let changed = zip(plain, sample.plain).count { $0 != $1 && $0 != 0 }
           #expect(changed == 0, "bit \(bit) of byte \(place) of a frame at \(frame)")
           let isSame = plain.count == sample.plain.count || !hasTables
-          #expect(isSame, "bit \(bit) of byte \(place) of a frame at \(frame): \(plain.count) bytes")
+          #expect(isSame, "bit \(bit) of byte \(place) of a frame at \(frame)")
         }
       }
     }
@@ -121,7 +122,9 @@ private struct Sample {
     let plain = random.bytes(9000)
     for lost in [0..<1, 3..<4, 2..<5] {
       var file = SealedFile(try owner.sealed(plain, piece: 1000)).withoutTables
-      for number in lost { file.frames[number] = [UInt8](repeating: 9, count: file.frames[number].count) }
+      for number in lost {
+        file.frames[number] = [UInt8](repeating: 9, count: file.frames[number].count)
+      }
       let storage = SimpleStorage(file.bytes)
       let sealed = try owner.open(storage)
       try sealed.write(plain.span, at: 0)

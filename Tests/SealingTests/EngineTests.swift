@@ -1,9 +1,10 @@
 import Archive
 import ArchiveTestSupport
 import IPLD
-@testable import Sealing
 import TestSupport
 import Testing
+
+@testable import Sealing
 
 @Suite struct `An archive that is written to a sealed storage` {
   @Test func `has the same bytes as a plain one`() throws {

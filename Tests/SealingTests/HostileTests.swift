@@ -2,9 +2,10 @@ import Age
 import Archive
 import ArchiveTestSupport
 import IPLD
-@testable import Sealing
 import TestSupport
 import Testing
+
+@testable import Sealing
 
 /// A table with whatever numbers.
 private struct ForgedTable {
@@ -166,7 +167,8 @@ private struct ForgedTable {
       return entry + bytes
     }
     let both = entry(entries[0]) + entry(entries[1])
-    let text = try AgeFile.seal(Array("AGE-SECRET-KEY-1".utf8).span, for: [owner.identity.recipient])
+    let word = Array("AGE-SECRET-KEY-1".utf8)
+    let text = try AgeFile.seal(word.span, for: [owner.identity.recipient])
     let bad = [
       slot(count: 0, []), slot(count: 0, both), slot(count: 1, entry(entries[0])),
       slot(count: 3, both), slot(count: .max, both), slot(version: 2, count: 2, both),

@@ -1,10 +1,11 @@
 import Age
 import Archive
 import IPLD
-@testable import Sealing
 import Synchronization
 import TestSupport
 import Testing
+
+@testable import Sealing
 
 @Suite struct `The keys of a sealed archive` {
   private let first, second: Owner

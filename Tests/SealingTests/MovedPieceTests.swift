@@ -1,9 +1,10 @@
 import Archive
 import ArchiveTestSupport
 import IPLD
-@testable import Sealing
 import TestSupport
 import Testing
+
+@testable import Sealing
 
 /// What somebody without a key may do with pieces that are whole.
 enum Meddling: String, CaseIterable, CustomTestStringConvertible {

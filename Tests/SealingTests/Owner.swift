@@ -1,9 +1,10 @@
 import Age
 import Archive
 import IPLD
-@testable import Sealing
 import Synchronization
 import TestSupport
+
+@testable import Sealing
 
 /// One who has a key, and archives that it opens.
 struct Owner: Sendable {
@@ -42,8 +43,9 @@ struct Owner: Sendable {
   }
 
   /// Some bytes as a sealed file, with a piece of each so many.
-  func sealed(_ plain: [UInt8], piece: Int = 1 << 20, committing often: Int = .max) throws -> [UInt8]
-  {
+  func sealed(
+    _ plain: [UInt8], piece: Int = 1 << 20, committing often: Int = .max
+  ) throws -> [UInt8] {
     let file = SimpleStorage()
     let storage = try create(in: file)
     for (number, start) in stride(from: 0, to: plain.count, by: piece).enumerated() {

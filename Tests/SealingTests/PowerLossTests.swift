@@ -1,9 +1,10 @@
 import Age
 import Archive
 import ArchiveTestSupport
-@testable import Sealing
 import TestSupport
 import Testing
+
+@testable import Sealing
 
 /// What a loss of power may come before.
 private let disturbed: Set<StorageOperation> = [.write, .synchronize, .truncate]
@@ -110,6 +111,15 @@ private let disturbed: Set<StorageOperation> = [.write, .synchronize, .truncate]
         let allowed = flipped == 300 ? [zeros, patched] : [old, new]
         let isAllowed = isDone ? read == allowed[1] : allowed.contains(read)
         #expect(isAllowed, "before operation \(number), \(loss)")
+        // The power goes again while the next writer mends it.
+        for again in 1...4 {
+          let fault = StorageFault(again, of: disturbed, .forEver)
+          let second = MemoryStorage(left, .init([fault]))
+          do { _ = try owner.open(second) } catch is ArchiveError {}
+          let left = second.bytes(after: PowerLoss(using: &random))
+          let isSame = try owner.plain(left) == read
+          #expect(isSame, "before operation \(number), \(loss), and before \(again)")
+        }
       }
     }
   }

@@ -1,6 +1,7 @@
 import Age
 import Archive
 import IPLD
+
 @testable import Sealing
 
 /// A sealed file taken apart, so that it can be put together otherwise.

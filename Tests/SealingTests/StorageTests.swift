@@ -1,9 +1,10 @@
 import Archive
 import ArchiveTestSupport
 import IPLD
-@testable import Sealing
 import TestSupport
 import Testing
+
+@testable import Sealing
 
 /// Lengths around the borders of chunks and of pieces.
 private let lengths = [

@@ -121,10 +121,13 @@ package struct AgeHeader: Sendable {
   }
 
   private static func make(
-    _ known: SecretBytes?, writingStanzas write: (SecretBytes, inout [UInt8]) throws(AgeError) -> Void
+    _ known: SecretBytes?,
+    writingStanzas write: (SecretBytes, inout [UInt8]) throws(AgeError) -> Void
   ) throws(AgeError) -> (bytes: [UInt8], fileKey: SecretBytes) {
     let fileKey: SecretBytes
-    if let known { fileKey = known } else {
+    if let known {
+      fileKey = known
+    } else {
       fileKey = try SecretBytes.random(count: WrappedFileKey.fileKeyLength)
     }
     var header = firstLine
