@@ -45,7 +45,7 @@ package struct SealedCheck {
         if let end = try Self.plainEnd(frame, in: file) { plainCount = max(plainCount, end) }
       }
       // A table does not get so far that it can be told from others, unless it was there once.
-      guard walk.place <= end || frame.kind == .table else { continue }
+      guard walk.place <= end || (frame.kind == .table && !file.isBeingWritten) else { continue }
       // That one is going to be written again.
       if let replacement = layout?.replacement, replacement.target == frame.range { continue }
       if !step.gap.isEmpty, place <= end { note("bytes are damaged", at: step.gap.lowerBound) }
@@ -65,7 +65,8 @@ package struct SealedCheck {
       if !step.holds { known[place] = nil }
     }
     try file.checkFetched()
-    tailCount = max(0, file.count - end)
+    // While a writer has the file, that is its own.
+    tailCount = file.isBeingWritten ? 0 : max(0, file.count - end)
     if walk.place < end { note("bytes are damaged", at: walk.place) }
     for (_, piece) in known.values.sorted(by: { $0.number < $1.number }) {
       note("a piece is lost", at: piece.frame.lowerBound)
