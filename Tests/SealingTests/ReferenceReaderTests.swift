@@ -74,7 +74,7 @@ private enum Script {
   @Test(.enabled(if: Script.hasPyrage, Script.noPyrage))
   func `is read by a script that knows the format and pyrage alone`() throws {
     var count = 0
-    for var round in Torture.rounds(20, from: 0x5eaa_0000) {
+    for var round in Torture.rounds(200, from: 0x5eaa_0000) {
       count += 1
       let (plain, bytes) = try archive(&round.random)
       try Data(bytes).write(to: URL(filePath: sealed))
