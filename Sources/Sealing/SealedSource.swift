@@ -41,6 +41,15 @@ final class SealedSource: ByteSource {
     try file.checkFetched()
   }
 
+  /// What a piece holds; nil if some of it does not open.
+  ///
+  /// - Throws: `AgeError` if the system lacks what age needs.
+  func content(of piece: Piece) throws -> [UInt8]? {
+    var bytes: [UInt8] = []
+    try open(piece, piece.plain) { bytes += $1 }
+    return bytes.count == piece.plain.count ? bytes : nil
+  }
+
   /// Opens the chunks of a piece that hold some bytes.
   private func open(
     _ piece: Piece, _ range: Range<Int>, _ take: (UInt64, [UInt8]) throws -> Void

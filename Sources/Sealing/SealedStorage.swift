@@ -62,15 +62,13 @@ final class SealedStorage: ArchiveStorage {
     state = Mutex(State(layout: layout))
     // An interrupted change of the keys has not reached both.
     if !slots.areBothWhole { try slots.write(to: file) }
-    try state.withLock { state in
-      for gap in layout.gaps.reversed() { try fill(gap, &state) }
-      if !layout.gaps.isEmpty { map = try file.map() }
-      try mendEnd(map, &state)
-    }
+    try state.withLock { try mendEnd(map, &$0) }
   }
 
   /// Writes pieces again that an interrupted write has left in part: those that were not on the
   /// medium when the last table was written, or have none.
+  ///
+  /// One of which chunks are lost is left as it is, for parity may bring them back.
   private func mendEnd(_ file: MappedFile, _ state: inout State) throws {
     let table = state.layout.tables.last?.frame.lowerBound ?? 0
     let pieces = state.layout.pieces
@@ -81,10 +79,9 @@ final class SealedStorage: ArchiveStorage {
           $0.range == piece.frame && $0.holds(in: bytes)
         } ?? false
       }
-      guard !holds else { continue }
-      let map = try map(&state)
-      let plain = map.withBytes(reading: [piece.plain]) { $0.array(piece.plain) }
-      try map.checkFetched()
+      guard !holds,
+        let plain = try SealedSource(file, state.layout, identity).content(of: piece)
+      else { continue }
       try replace(piece, by: plain, &state)
     }
     try file.checkFetched()
@@ -109,8 +106,14 @@ final class SealedStorage: ArchiveStorage {
     return layout
   }
 
-  /// Writes pieces of zeros into a place where pieces were lost, which read as zeros already: so
-  /// that they can be written over.
+  /// Makes pieces of what is missing among some bytes of the archive, which is going to be changed.
+  private func fillGaps(_ range: Range<Int>, _ state: inout State) throws {
+    while let gap = state.layout.gaps.first(where: { $0.plain.overlaps(range) }) {
+      try fill(gap, &state)
+    }
+  }
+
+  /// Writes pieces of zeros into a place where pieces were lost, which read as zeros already.
   private func fill(
     _ gap: (number: Int, plain: Range<Int>, file: Range<Int>), _ state: inout State
   ) throws {
@@ -142,6 +145,7 @@ final class SealedStorage: ArchiveStorage {
     try file.write(bytes.span, at: UInt64(gap.file.lowerBound))
     try synchronize(&state)
     state.layout.insert(pieces, at: gap.number)
+    state.map = nil
   }
 
   /// Begins a sealed archive in a storage that is empty.
@@ -301,6 +305,7 @@ final class SealedStorage: ArchiveStorage {
 
   /// Writes over bytes that lie in pieces.
   private func replace(_ bytes: Span<UInt8>, at offset: Int, _ state: inout State) throws {
+    try fillGaps(offset..<offset + bytes.count, &state)
     for piece in state.layout.pieces(holding: offset..<offset + bytes.count) {
       let map = try map(&state)
       var plain = map.withBytes(reading: [piece.plain]) { $0.array(piece.plain) }
@@ -374,6 +379,7 @@ final class SealedStorage: ArchiveStorage {
         return
       }
       try finishReplacing(&state)
+      try fillGaps(size..<size + 1, &state)
       let cut = state.layout.pieces.partitioningIndex { $0.plain.upperBound > size }
       let kept = state.layout.pieces[cut].plain.lowerBound..<size
       let map = try map(&state)

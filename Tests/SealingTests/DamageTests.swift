@@ -125,8 +125,18 @@ private struct Sample {
       for number in lost {
         file.frames[number] = [UInt8](repeating: 9, count: file.frames[number].count)
       }
+      // What is lost is left as it is for as long as it can be.
       let storage = SimpleStorage(file.bytes)
       let sealed = try owner.open(storage)
+      #expect(storage.bytes == file.bytes)
+      for size in [lost.lowerBound * 1000, lost.lowerBound * 1000 + 1, lost.upperBound * 1000 - 1] {
+        let cut = SimpleStorage(file.bytes)
+        let shorter = try owner.open(cut)
+        let before = try shorter.read(size, at: 0)
+        try shorter.truncate(to: UInt64(size))
+        try shorter.commit()
+        #expect(try owner.plain(cut.bytes) == before)
+      }
       try sealed.write(plain.span, at: 0)
       try sealed.commit()
       #expect(try owner.plain(storage.bytes) == plain)
