@@ -238,6 +238,10 @@ let package = Package(
     .suite("ATProtocolTests", ["ATProtocol", "Archive", "IPLD", "LibC", "Repository", "StandIn"]),
     .suite(
       "ArchiveTests", ["Archive", "ArchiveTestSupport", "IPLD", "LibC", paths], isOptimised: true),
+    // Cuts, loses power, flips and forges under an archive that is sealed.
+    .suite(
+      "SealingTests",
+      ["Age", "Archive", "ArchiveTestSupport", "IPLD", "LibC", "Sealing", paths], isOptimised: true),
     .suite("XRPCTests", ["ATProtocol", "HTTP", "IPLD", "LibC", "StandIn", "XRPC"]),
     .suite("ObjectStoreTests", ["ATProtocol", "HTTP", "IPLD", "LibC", "ObjectStore", "StandIn"]),
     .suite("TOMLTests", ["TOML"]),

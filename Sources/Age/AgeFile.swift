@@ -18,7 +18,7 @@ package enum AgeFile {
   /// Seals bytes for recipients, each of whom can open them.
   ///
   /// - Parameter isArmored: whether the file is to be text.
-  /// - Throws: what ``AgeHeader/make(for:)-([AgeRecipient])`` throws.
+  /// - Throws: what ``AgeHeader/make(for:fileKey:)`` throws.
   package static func seal(
     _ bytes: Span<UInt8>, for recipients: [AgeRecipient], isArmored: Bool = false
   ) throws(AgeError) -> [UInt8] {
@@ -28,7 +28,7 @@ package enum AgeFile {
   /// Seals bytes with a passphrase.
   ///
   /// - Parameter isArmored: whether the file is to be text.
-  /// - Throws: what ``AgeHeader/make(for:)-(AgePassphrase)`` throws.
+  /// - Throws: what ``AgeHeader/make(for:)`` throws.
   package static func seal(
     _ bytes: Span<UInt8>, with passphrase: AgePassphrase, isArmored: Bool = false
   ) throws(AgeError) -> [UInt8] {

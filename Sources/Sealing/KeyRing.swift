@@ -40,17 +40,23 @@ package final class KeyRing: Sendable {
       state.identities = identities
       return identities
     }
-    // One of them may be the archive's own.
-    if let own = try Self.open(list, with: known) { return own.identity }
     var passphraseEntry: [UInt8]?
-    for entry in slots.recipientEntries {
-      if try AgeHeader(parsing: entry.span).needsPassphrase {
-        passphraseEntry = entry
-      } else if let (_, secret) = try Self.open(entry, with: known) {
-        return try Self.identity(in: secret)
+    // An entry that is malformed leaves the others as they are.
+    var malformed: AgeError?
+    for (number, entry) in slots.entries.enumerated() {
+      do {
+        if number > 0, try AgeHeader(parsing: entry.span).needsPassphrase {
+          passphraseEntry = entry
+        } else if let (identity, secret) = try Self.open(entry, with: known) {
+          // What opens the list is the archive's own.
+          return number == 0 ? identity : try Self.identity(in: secret)
+        }
+      } catch let error as AgeError where error.isAboutTheFile {
+        malformed = malformed ?? error
       }
     }
     guard let passphraseEntry, let passphrase = try ask() else {
+      if let malformed { throw SealedError.malformedSlot("\(malformed)") }
       throw known.isEmpty ? SealedError.noKey : SealedError.wrongKey
     }
     do {
@@ -60,6 +66,8 @@ package final class KeyRing: Sendable {
       return identity
     } catch AgeError.wrongPassphrase {
       throw SealedError.wrongKey
+    } catch let error as AgeError where error.isAboutTheFile {
+      throw SealedError.malformedSlot("\(error)")
     }
   }
 
@@ -89,6 +97,10 @@ package final class KeyRing: Sendable {
   }
 
   private static func identity(in secret: SecretBytes) throws -> AgeIdentity {
-    try secret.withBytes { try AgeIdentity(parsing: $0) }
+    do {
+      return try AgeIdentity(parsing: secret)
+    } catch AgeError.malformedIdentity(let what, _) {
+      throw SealedError.malformedSlot("it holds no identity: \(what)")
+    }
   }
 }

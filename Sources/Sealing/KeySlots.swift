@@ -35,6 +35,8 @@ struct KeySlots {
   private(set) var entries: [[UInt8]]
   /// Whether both frames hold and say the same.
   private(set) var areBothWhole: Bool
+  /// Which of the frames these are: the other is written first.
+  private var number = 0
 
   /// The entries of the recipients, without that of the list.
   var recipientEntries: ArraySlice<[UInt8]> { entries.dropFirst() }
@@ -45,16 +47,21 @@ struct KeySlots {
   ///
   /// - Throws: ``SealedError`` if neither can be read.
   init(_ file: MappedFile) throws {
-    let read = file.withBytes(reading: [0..<min(file.count, Self.length)]) { bytes in
-      (0..<2).map { number in Result { try Self.slot(number, in: bytes) } }
+    var slots: [(number: Int, sequence: UInt64, entries: [[UInt8]])] = []
+    var failure = SealedError.noKeySlot
+    try file.withBytes(reading: [0..<min(file.count, Self.length)]) { (bytes) throws in
+      for number in 0..<2 {
+        do {
+          let (sequence, entries) = try Self.slot(number, in: bytes)
+          slots.append((number, sequence, entries))
+        } catch let error as SealedError {
+          // That one is malformed says more than that one is damaged.
+          if failure == .noKeySlot { failure = error }
+        }
+      }
     }
-    let slots = read.compactMap { try? $0.get() }
-    guard let best = slots.max(by: { $0.sequence < $1.sequence }) else {
-      // What the first says: that it is malformed, or that it is not there.
-      _ = try read[0].get()
-      throw SealedError.noKeySlot
-    }
-    (sequence, entries) = best
+    guard let best = slots.max(by: { $0.sequence < $1.sequence }) else { throw failure }
+    (number, sequence, entries) = best
     areBothWhole =
       slots.count == 2 && slots[0].sequence == slots[1].sequence
       && slots[0].entries == slots[1].entries
@@ -74,7 +81,7 @@ struct KeySlots {
     var (place, end) = (entriesOffset, slotLength - SealedFrame.checksumLength)
     let count = slot.u32(40)
     while entries.count < count {
-      guard place <= end - 4, slot.u32(place) <= end - place - 4 else {
+      guard place <= end - 4, slot.u32(place) > 0, slot.u32(place) <= end - place - 4 else {
         throw SealedError.malformedSlot("an entry does not fit into it")
       }
       let length = Int(slot.u32(place))
@@ -85,6 +92,8 @@ struct KeySlots {
     guard end == place, count > 1 else {
       throw SealedError.malformedSlot("its entries are not as many as it says")
     }
+    // Each change counts on.
+    guard slot.u64(32) < .max else { throw SealedError.malformedSlot("it counts no further") }
     return (slot.u64(32), entries)
   }
 
@@ -94,7 +103,7 @@ struct KeySlots {
   ///
   /// - Throws: ``SealedError``; `AgeError` if the system lacks what age needs.
   init(_ identity: AgeIdentity, for recipients: [SealedRecipient]) throws {
-    (sequence, entries, areBothWhole) = (0, [[]], true)
+    (sequence, entries, areBothWhole) = (0, [[]], false)
     var names: [String] = []
     for recipient in recipients {
       guard !names.contains(recipient.name) else {
@@ -171,12 +180,15 @@ struct KeySlots {
     }
   }
 
-  /// Writes both frames, one after the other, so that one of them is whole at every moment.
+  /// Writes both frames, one after the other, so that one of them is whole at every moment: first
+  /// the one that may be damaged.
   ///
   /// - Throws: what the storage throws.
   mutating func write(to file: any ArchiveStorage) throws {
     let bytes = stored
-    for number in 0..<2 {
+    // In a file that is empty, the second one comes behind the first.
+    let isNew = try file.size < UInt64(Self.slotLength)
+    for number in isNew ? [0, 1] : [1 - number, number] {
       try file.write(bytes.span, at: UInt64(number * Self.slotLength))
       try file.synchronize()
     }

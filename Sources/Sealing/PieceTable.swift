@@ -33,6 +33,16 @@ struct Piece: Sendable {
     frame.upperBound - SealedFrame.checksumLength - chunks.sealedLength
   }
 
+  /// The same at another place of the archive.
+  func moved(to place: Int) -> Piece {
+    Piece(frame: frame, plain: place..<place + plain.count, fileKey: fileKey, nonce: nonce)
+  }
+
+  /// How many bytes a frame with so many bytes of the archive has, whatever the header.
+  static func shortestFrame(of count: Int) -> Int {
+    SealedFrame.emptyLength + AgePayload.nonceLength + AgePayload.sealedLength(of: count)
+  }
+
   /// What opens its chunks.
   ///
   /// - Throws: `AgeError` if the system lacks what age needs.
@@ -59,11 +69,10 @@ struct PieceTable: Sendable {
 
   /// Reads the plaintext of a table.
   ///
-  /// - Parameters:
-  ///   - secret: The plaintext.
-  ///   - end: Where the frame of the table begins: pieces lie before it.
-  /// - Returns: nil if it does not say what it should.
-  init?(_ secret: SecretBytes, before end: Int) {
+  /// - Parameter secret: The plaintext.
+  /// - Returns: nil if it does not say what it should: frames lie one behind the other, and a piece
+  ///   is no longer than its frame.
+  init?(_ secret: SecretBytes) {
     typealias Row = (frame: Range<Int>, count: Int, fileKey: SecretBytes, nonce: [UInt8])
     let read = secret.withBytes { bytes -> (older: [Live], rows: [Row], plainEnd: Int)? in
       guard bytes.count >= Self.headerLength else { return nil }
@@ -72,16 +81,17 @@ struct PieceTable: Sendable {
       guard bytes.count == start + count * Self.entryLength,
         let pieceCount = Int(exactly: bytes.u64(0)), let plainEnd = Int(exactly: bytes.u64(8))
       else { return nil }
-      func frame(_ place: Int) -> Range<Int>? {
-        guard let offset = Int(exactly: bytes.u64(place)), offset >= KeySlots.length, offset < end,
-          Int(bytes.u32(place + 8)) <= end - offset
+      func frame(_ place: Int, behind start: Int) -> Range<Int>? {
+        guard let offset = Int(exactly: bytes.u64(place)), offset >= start,
+          Int(bytes.u32(place + 8)) <= Int.max - offset
         else { return nil }
         return offset..<offset + Int(bytes.u32(place + 8))
       }
       var (older, number) = ([Live](), 0)
       for index in 0..<olderCount {
         let place = Self.headerLength + index * Self.liveLength
-        guard let range = frame(place) else { return nil }
+        let before = older.last?.frame.upperBound ?? KeySlots.length
+        guard let range = frame(place, behind: before) else { return nil }
         let next = number + Int(bytes.u32(place + 12))
         older.append(Live(frame: range, pieces: number..<next))
         number = next
@@ -90,7 +100,10 @@ struct PieceTable: Sendable {
       var rows: [Row] = []
       for index in 0..<count {
         let place = start + index * Self.entryLength
-        guard let range = frame(place) else { return nil }
+        let before = rows.last?.frame.upperBound ?? KeySlots.length
+        guard let range = frame(place, behind: before),
+          range.count >= Piece.shortestFrame(of: Int(bytes.u32(place + 12)))
+        else { return nil }
         let (key, nonce) = (place + 16, place + 16 + Piece.fileKeyLength)
         rows.append(
           (
@@ -120,26 +133,32 @@ struct PieceTable: Sendable {
   /// - Parameters:
   ///   - older: The older tables that count.
   ///   - pieces: The pieces from there on.
-  static func plaintext(_ older: [Live], _ pieces: ArraySlice<Piece>) -> [UInt8] {
-    var bytes: [UInt8] = []
-    bytes.reserveCapacity(
-      headerLength + older.count * liveLength + pieces.count * entryLength)
-    bytes.append(littleEndian: UInt64((older.last?.pieces.upperBound ?? 0) + pieces.count))
-    bytes.append(littleEndian: UInt64(pieces.last?.plain.upperBound ?? 0))
-    bytes.append(littleEndian: UInt32(older.count))
-    bytes.append(littleEndian: UInt32(pieces.count))
-    func append(_ frame: Range<Int>, _ count: Int) {
-      bytes.append(littleEndian: UInt64(frame.lowerBound))
-      bytes.append(littleEndian: UInt32(frame.count))
-      bytes.append(littleEndian: UInt32(count))
+  static func plaintext(_ older: ArraySlice<Live>, _ pieces: ArraySlice<Piece>) -> SecretBytes {
+    let count = headerLength + older.count * liveLength + pieces.count * entryLength
+    return unsafe SecretBytes(count: count) { target in
+      var place = 0
+      func append(_ value: some FixedWidthInteger) {
+        for index in 0..<value.bitWidth / 8 {
+          unsafe target[place + index] = UInt8(truncatingIfNeeded: value >> (8 * index))
+        }
+        place += value.bitWidth / 8
+      }
+      func append(_ frame: Range<Int>, _ count: Int) {
+        append(UInt64(frame.lowerBound))
+        append(UInt32(frame.count))
+        append(UInt32(count))
+      }
+      append(UInt64((older.last?.pieces.upperBound ?? 0) + pieces.count))
+      append(UInt64(pieces.last?.plain.upperBound ?? 0))
+      append(UInt32(older.count))
+      append(UInt32(pieces.count))
+      for live in older { append(live.frame, live.pieces.count) }
+      for piece in pieces {
+        append(piece.frame, piece.plain.count)
+        piece.fileKey.withBytes { key in for index in key.indices { append(key[index]) } }
+        for byte in piece.nonce { append(byte) }
+      }
     }
-    for live in older { append(live.frame, live.pieces.count) }
-    for piece in pieces {
-      append(piece.frame, piece.plain.count)
-      piece.fileKey.withBytes { bytes.append($0) }
-      bytes += piece.nonce
-    }
-    return bytes
   }
 
   /// How many of the tables that count still count when so many pieces are added: a table counts as

@@ -22,71 +22,83 @@ package struct SealedCheck {
   ///
   /// - Throws: `AgeError` if the system lacks what age needs; `FetchFailure`.
   init(_ file: MappedFile, _ layout: SealedLayout?, _ identity: AgeIdentity?) throws {
-    var known: [Int: Piece] = [:]
-    for piece in layout?.pieces ?? [] { known[piece.frame.lowerBound] = piece }
     do {
-      if try !KeySlots(file).areBothWhole {
-        note("one of the two key frames is damaged", at: 0)
-      }
-    } catch {
+      if try !KeySlots(file).areBothWhole { note("one of the two key frames is damaged", at: 0) }
+    } catch let error as SealedError {
       note("\(error)", at: 0)
     }
-    let lastTable = SealedFrame.last(
-      .table, in: file, from: KeySlots.length, before: file.count)?.range.upperBound
-    var place = KeySlots.length
-    while place < file.count {
-      let read = file.withBytes(reading: [
-        place..<min(file.count, place + SealedStorage.longestFrame)
-      ]) {
-        bytes -> (frame: SealedFrame, holds: Bool)? in
-        let found = SealedFrame(bytes, at: place) ?? SealedFrame.next(in: bytes, from: place + 1)
-        return found.map { ($0, $0.holds(in: bytes)) }
-      }
+    // Behind the last table, a write may have been interrupted.
+    let committed =
+      layout.map { $0.tables.last?.frame.upperBound }
+      ?? SealedFrame.lastTable(in: file, before: file.count)?.range.upperBound
+    let end = committed ?? KeySlots.length
+    var known: [Int: (number: Int, piece: Piece)] = [:]
+    for (number, piece) in (layout?.pieces ?? []).enumerated() where piece.frame.upperBound <= end {
+      known[piece.frame.lowerBound] = (number, piece)
+    }
+    var walk = SealedFrameWalk(file, from: KeySlots.length)
+    while let step = walk.next() {
+      let (frame, place) = (step.frame, step.frame.range.lowerBound)
       file.releasePages()
-      guard let (frame, holds) = read else { break }
-      if frame.range.lowerBound > place { note("bytes are damaged", at: place) }
-      place = frame.range.upperBound
-      if !holds {
-        note("a frame is damaged", at: frame.range.lowerBound)
-        continue
-      }
-      switch frame.kind {
-      case .piece:
+      if frame.kind == .piece {
         pieceCount += 1
-        let piece = try identity.flatMap { try SealedLayout.piece(frame, in: file, $0) }
-        if identity != nil, piece == nil {
-          note("the header of a piece does not open", at: frame.range.lowerBound)
-        }
-        if identity != nil, known.removeValue(forKey: frame.range.lowerBound) == nil {
-          note("a piece is here that is no part of the archive", at: frame.range.lowerBound)
-        }
         if let end = try Self.plainEnd(frame, in: file) { plainCount = max(plainCount, end) }
-      case .table, .replacement: break
-      case .keySlot, nil: note("a frame is here that has no place here", at: frame.range.lowerBound)
       }
+      // A table does not get so far that it can be told from others, unless it was there once.
+      guard walk.place <= end || (frame.kind == .table && !file.isBeingWritten) else { continue }
+      // That one is going to be written again.
+      if let replacement = layout?.replacement, replacement.target == frame.range { continue }
+      if !step.gap.isEmpty, place <= end { note("bytes are damaged", at: step.gap.lowerBound) }
+      switch frame.kind {
+      case _ where !step.holds: note("a frame is damaged", at: place)
+      case .piece:
+        guard let identity else { break }
+        try check(frame, known.removeValue(forKey: place), in: file, identity)
+      case .table:
+        guard let identity else { break }
+        if try SealedLayout.table(frame, in: file, identity) == nil {
+          note("a table does not open", at: place)
+        }
+      case .void: break
+      case .replacement, .keySlot, nil: note("a frame is here that has no place here", at: place)
+      }
+      if !step.holds { known[place] = nil }
     }
     try file.checkFetched()
-    if place < file.count {
-      // Behind the last table, a write may have been interrupted.
-      if let lastTable, place >= lastTable {
-        tailCount = file.count - place
-      } else {
-        note("bytes are damaged", at: place)
-      }
-    }
-    for piece in known.values.sorted(by: { $0.frame.lowerBound < $1.frame.lowerBound }) {
+    // While a writer has the file, that is its own.
+    tailCount = file.isBeingWritten ? 0 : max(0, file.count - end)
+    if walk.place < end { note("bytes are damaged", at: walk.place) }
+    for (_, piece) in known.values.sorted(by: { $0.number < $1.number }) {
       note("a piece is lost", at: piece.frame.lowerBound)
     }
   }
 
+  /// Whether a piece is the one that it says to be, and opens for a reader without this program.
+  private mutating func check(
+    _ frame: SealedFrame, _ known: (number: Int, piece: Piece)?, in file: MappedFile,
+    _ identity: AgeIdentity
+  ) throws {
+    let place = frame.range.lowerBound
+    guard let known else {
+      return note("a piece is here that is no part of the archive", at: place)
+    }
+    guard let piece = try SealedLayout.piece(frame, in: file, identity) else {
+      return note("the header of a piece does not open", at: place)
+    }
+    guard piece.isVersion(of: known.piece), piece.plain == known.piece.plain,
+      frame.number == UInt64(known.number)
+    else { return note("a piece is here that belongs elsewhere", at: place) }
+  }
+
+  /// Where the archive's bytes in a piece end; nil if it has no age file.
   private static func plainEnd(_ frame: SealedFrame, in file: MappedFile) throws -> UInt64? {
     try file.withBytes(reading: [frame.range]) { bytes in
       do {
         let content = bytes.extracting(frame.content)
         let rest = try content.count - AgeHeader(parsing: content).length - AgePayload.nonceLength
-        return try frame.plainOffset.addingReportingOverflow(
-          UInt64(AgePayload.length(ofSealed: rest))
-        ).partialValue
+        let (end, overflows) = try frame.plainOffset.addingReportingOverflow(
+          UInt64(AgePayload.length(ofSealed: rest)))
+        return overflows ? nil : end
       } catch let error as AgeError where error.isAboutTheFile {
         return nil
       }

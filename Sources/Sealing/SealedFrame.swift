@@ -10,6 +10,11 @@
 //     28     8  u64: how many pieces come before it
 //     36     8  u64: how many bytes of the archive come before it
 //     44     …  an age file
+//
+// Behind the age file of a table, so that the end of a file tells what it is and where its last
+// table begins:
+//  - 28     4  u32: the length of the whole frame
+//  - 24    16  the magic again
 
 internal import Archive
 
@@ -25,6 +30,11 @@ struct SealedFrame {
     case table = 3
     /// A piece that is going to be written over another.
     case replacement = 4
+    /// Nothing: bytes of pieces that were lost.
+    case void = 5
+
+    /// How many bytes lie between its content and the checksum.
+    fileprivate var trailerLength: Int { self == .table ? 4 + SealedFrame.magic.count : 0 }
   }
 
   /// The first four bytes, as a number.
@@ -34,6 +44,8 @@ struct SealedFrame {
   static let checksumLength = 8
   /// Where the age file of a piece, or of a table, begins.
   static let contentOffset = headerLength + 16
+  /// How many bytes a frame without content has.
+  static let emptyLength = contentOffset + checksumLength
   /// The bytes that tell the frames from those of others.
   static let magic: [UInt8] = [
     0xf0, 0x9f, 0x9a, 0x97, 0xf0, 0x9f, 0x94, 0x92, 0xfe, 0xd3, 0x8c, 0xe1, 0xb6, 0xf5, 0x9e, 0x85,
@@ -50,14 +62,14 @@ struct SealedFrame {
   /// Reads the frame that begins at `offset`, without testing its checksum; nil if none begins there
   /// or the file ends inside it.
   init?(_ file: Span<UInt8>, at offset: Int) {
-    guard offset >= 0, offset <= file.count - Self.contentOffset - Self.checksumLength,
+    guard offset >= 0, offset <= file.count - Self.emptyLength,
       file.u32(offset) == Self.zstdMagic, Self.hasMagic(at: offset + 8, in: file)
     else { return nil }
     let length = Int(file.u32(offset + 4)) + 8
-    guard length >= Self.contentOffset + Self.checksumLength, length <= file.count - offset else {
-      return nil
-    }
-    kind = Kind(rawValue: file.u32(offset + 24))
+    let kind = Kind(rawValue: file.u32(offset + 24))
+    let shortest = Self.emptyLength + (kind?.trailerLength ?? 0)
+    guard length >= shortest, length <= file.count - offset else { return nil }
+    self.kind = kind
     range = offset..<offset + length
     number = file.u64(offset + Self.headerLength)
     plainOffset = file.u64(offset + Self.headerLength + 8)
@@ -66,7 +78,8 @@ struct SealedFrame {
 
   /// What the kind defines.
   var content: Range<Int> {
-    range.lowerBound + Self.contentOffset..<range.upperBound - Self.checksumLength
+    let end = range.upperBound - Self.checksumLength - (kind?.trailerLength ?? 0)
+    return range.lowerBound + Self.contentOffset..<end
   }
 
   /// Whether its checksum holds.
@@ -88,15 +101,20 @@ struct SealedFrame {
     _ fill: (inout [UInt8]) throws -> Void
   ) rethrows -> [UInt8] {
     var bytes: [UInt8] = []
-    bytes.reserveCapacity(contentOffset + reserved + checksumLength)
+    let length = emptyLength + reserved + kind.trailerLength
+    bytes.reserveCapacity(length)
     bytes.append(littleEndian: zstdMagic)
-    bytes.append(littleEndian: UInt32(contentOffset + reserved + checksumLength - 8))
+    bytes.append(littleEndian: UInt32(length - 8))
     bytes += magic
     bytes.append(littleEndian: kind.rawValue)
     bytes.append(littleEndian: number)
     bytes.append(littleEndian: plainOffset)
     try fill(&bytes)
     precondition(bytes.count == contentOffset + reserved, "a frame of another length")
+    if kind == .table {
+      bytes.append(littleEndian: UInt32(length))
+      bytes += magic
+    }
     bytes.append(littleEndian: XXH64.hash(bytes.span))
     return bytes
   }
@@ -109,29 +127,47 @@ struct SealedFrame {
   }
 
   private static func hasMagic(at offset: Int, in file: Span<UInt8>) -> Bool {
-    offset <= file.count - magic.count
+    offset >= 0 && offset <= file.count - magic.count
       && file.extracting(offset..<offset + magic.count).equals(magic.span)
   }
 
-  /// The first frame that begins at or after `start`, by its magic; its checksum was not tested.
-  static func next(in file: Span<UInt8>, from start: Int) -> SealedFrame? {
-    var place = max(0, start)
-    while let found = file.place(of: zstdMagic, from: place, before: file.count) {
+  /// Whether a sealed archive ends so: with a table.
+  static func isEnd(_ file: Span<UInt8>) -> Bool {
+    hasMagic(at: file.count - checksumLength - magic.count, in: file)
+  }
+
+  /// The first frame that begins at or after `start` and before `end`, by its magic; its checksum
+  /// was not tested.
+  static func next(in file: MappedFile, from start: Int, before end: Int) -> SealedFrame? {
+    var lower = start
+    while lower < end {
+      let upper = min(end, lower + searchedAtMost)
+      let window = lower..<min(file.count, upper + emptyLength)
+      let found = file.withBytes(reading: [window]) { next(in: $0, from: lower, before: upper) }
+      if let found { return found }
+      lower = upper
+    }
+    return nil
+  }
+
+  /// The first frame that begins at or after `start` and before `end`.
+  static func next(in file: Span<UInt8>, from start: Int, before end: Int) -> SealedFrame? {
+    var place = start
+    while let found = file.place(of: zstdMagic, from: place, before: end) {
       if let frame = SealedFrame(file, at: found) { return frame }
       place = found + 1
     }
     return nil
   }
 
-  /// The last frame of a kind that begins at or after `start` and before `end`, and whose checksum
-  /// holds.
-  static func last(
-    _ kind: Kind, in file: MappedFile, from start: Int, before end: Int
-  ) -> SealedFrame? {
-    var upper = min(end, file.count)
-    while upper > start {
-      let lower = max(start, upper - searched)
-      let window = lower..<min(file.count, upper + headerLength)
+  /// The last table that ends at or before `end`, and whose checksum holds.
+  static func lastTable(in file: MappedFile, before end: Int) -> SealedFrame? {
+    if let table = table(endingAt: end, in: file) { return table }
+    var (upper, searched) = (end, searchedAtLeast)
+    while upper > KeySlots.length {
+      let lower = max(KeySlots.length, upper - searched)
+      searched = min(2 * searched, searchedAtMost)
+      let window = lower..<min(file.count, upper + emptyLength)
       let places = file.withBytes(reading: [window]) { bytes in
         var (found, place) = ([Int](), lower)
         while let next = bytes.place(of: zstdMagic, from: place, before: upper) {
@@ -141,16 +177,34 @@ struct SealedFrame {
         return found
       }
       for place in places.reversed() {
-        let head = place..<min(file.count, place + contentOffset + checksumLength)
-        let found = file.withBytes(reading: [head]) { SealedFrame($0, at: place) }
-        guard let found, found.kind == kind else { continue }
-        if file.withBytes(reading: [found.range], { found.holds(in: $0) }) { return found }
+        if let table = table(at: place, in: file), table.range.upperBound <= end { return table }
       }
       upper = lower
     }
     return nil
   }
 
-  /// How many bytes are searched at a time from the back.
-  private static let searched = 64 << 10
+  private static func table(endingAt end: Int, in file: MappedFile) -> SealedFrame? {
+    let trailer = end - checksumLength - magic.count - 4
+    guard trailer >= KeySlots.length else { return nil }
+    let length = file.withBytes(reading: [trailer..<end]) { bytes in
+      hasMagic(at: trailer + 4, in: bytes) ? Int(bytes.u32(trailer)) : 0
+    }
+    guard length > 0, length <= end - KeySlots.length,
+      let found = table(at: end - length, in: file), found.range.upperBound == end
+    else { return nil }
+    return found
+  }
+
+  private static func table(at place: Int, in file: MappedFile) -> SealedFrame? {
+    let head = place..<min(file.count, place + emptyLength)
+    guard let found = file.withBytes(reading: [head], { SealedFrame($0, at: place) }),
+      found.kind == .table, file.withBytes(reading: [found.range], { found.holds(in: $0) })
+    else { return nil }
+    return found
+  }
+
+  /// How many bytes are searched at a time.
+  private static let searchedAtLeast = 64 << 10
+  private static let searchedAtMost = 4 << 20
 }

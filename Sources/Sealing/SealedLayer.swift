@@ -18,10 +18,11 @@ package final class SealedLayer: StorageLayer {
   }
 
   package func knows(_ bytes: Span<UInt8>) -> Bool {
-    if SealedFrame.isBeginning(bytes) { return true }
-    // The end of one that lies elsewhere: the last frame ends with it.
+    if SealedFrame.isBeginning(bytes) || SealedFrame.isEnd(bytes) { return true }
+    // The end of one that lies elsewhere, and in which a write was interrupted: the last frame ends
+    // with it.
     var place = 0
-    while let frame = SealedFrame.next(in: bytes, from: place) {
+    while let frame = SealedFrame.next(in: bytes, from: place, before: bytes.count) {
       if frame.range.upperBound == bytes.count { return true }
       place = frame.range.lowerBound + 1
     }

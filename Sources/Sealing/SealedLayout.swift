@@ -5,8 +5,10 @@ internal import IPLD
 /// Where the pieces of a sealed archive lie, as its tables say, or, where these do not hold, as the
 /// pieces themselves do.
 ///
-/// 1. ``pieces`` are in the order of the archive, and none covers what another does.
-/// 2. What no whole piece holds reads as zeros.
+/// 1. ``pieces`` are in the order of the archive and of the file, and none covers what another does.
+/// 2. What no whole piece holds reads as zeros; it is no longer than the bytes that lie there.
+/// 3. What a table says of a piece outweighs what the piece says of itself, which anybody can
+///    change: its place in the archive.
 struct SealedLayout: Sendable {
   /// The pieces.
   private(set) var pieces: [Piece]
@@ -15,8 +17,8 @@ struct SealedLayout: Sendable {
   /// Where the next frame goes: behind the last one that is whole.
   private(set) var end: Int
   /// A piece that a writer was about to put in the place of another: where it belongs, and where its
-  /// frame lies.
-  private(set) var replacement: (target: Int, frame: Range<Int>)?
+  /// frame lies, which is read instead.
+  private(set) var replacement: (target: Range<Int>, frame: Range<Int>)?
 
   /// How many bytes the archive has.
   var plainCount: Int { pieces.last?.plain.upperBound ?? 0 }
@@ -33,22 +35,42 @@ struct SealedLayout: Sendable {
   /// - Throws: `AgeError` if the system lacks what age needs; `FetchFailure`.
   init(_ file: MappedFile, _ identity: AgeIdentity, ignoresTail: Bool = false) throws {
     self.init()
-    let last = SealedFrame.last(.table, in: file, from: end, before: file.count)
-    if let last, let table = try Self.table(last, in: file, identity) {
-      if let found = try Self.pieces(table, in: file, identity) {
-        (pieces, tables) = (found, table.older)
-        let first = table.older.last?.pieces.upperBound ?? 0
-        tables.append(.init(frame: last.range, pieces: first..<pieces.count))
-        end = last.range.upperBound
+    var upper = file.count
+    // What tables say that cannot be believed as a whole: some of it was moved.
+    var said: [[UInt8]: Int] = [:]
+    while tables.isEmpty, let last = SealedFrame.lastTable(in: file, before: upper) {
+      upper = last.range.lowerBound
+      guard let table = try Self.table(last, in: file, identity) else { continue }
+      guard let found = try Self.pieces(table, in: file, identity),
+        Self.follows(last, found.last, in: file)
+      else {
+        for piece in table.pieces { said[piece.nonce] = piece.plain.lowerBound }
+        continue
       }
+      (pieces, tables, end) = (found, table.older, last.range.upperBound)
+      let first = table.older.last?.pieces.upperBound ?? 0
+      tables.append(.init(frame: last.range, pieces: first..<pieces.count))
     }
     try file.checkFetched()
-    guard !(ignoresTail && end > KeySlots.length) else { return }
+    guard !(ignoresTail && !tables.isEmpty) else { return }
     // Behind the last table, or everywhere.
-    try scan(file, identity)
+    try scan(file, identity, said)
   }
 
-  private static func table(_ frame: SealedFrame, in file: MappedFile, _ identity: AgeIdentity)
+  /// Whether only tables lie between the last piece that a table knows of and the table: otherwise
+  /// it was moved, or bytes were put in or taken out before it.
+  private static func follows(_ table: SealedFrame, _ last: Piece?, in file: MappedFile) -> Bool {
+    var walk = SealedFrameWalk(file, from: last?.frame.upperBound ?? KeySlots.length)
+    while walk.place < table.range.lowerBound {
+      guard let step = walk.next(), step.holds, step.gap.isEmpty, step.frame.kind == .table else {
+        return false
+      }
+    }
+    return walk.place == table.range.lowerBound
+  }
+
+  /// What a table says; nil if it does not hold, or does not open.
+  static func table(_ frame: SealedFrame, in file: MappedFile, _ identity: AgeIdentity)
     throws -> PieceTable?
   {
     try file.withBytes(reading: [frame.range]) { bytes in
@@ -56,7 +78,7 @@ struct SealedLayout: Sendable {
       do {
         let content = bytes.extracting(frame.content)
         let secret = try AgeFile.openSecret(content, with: [identity])
-        return PieceTable(secret, before: frame.range.lowerBound)
+        return PieceTable(secret)
       } catch let error as AgeError where error.isAboutTheFile {
         return nil
       }
@@ -76,57 +98,103 @@ struct SealedLayout: Sendable {
         frame.kind == .table, frame.range == live.frame,
         let older = try Self.table(frame, in: file, identity),
         // Of its own it describes some; those before them belong to tables older still.
-        older.pieces.count == live.pieces.count
+        older.pieces.count == live.pieces.count, isContinued(pieces, by: older.pieces)
       else { return nil }
       pieces += older.pieces
     }
-    pieces += table.pieces
-    // Each goes on where the one before ends.
-    var (place, isWhole) = (0, true)
-    for piece in pieces {
-      isWhole = isWhole && piece.plain.lowerBound == place
-      place = piece.plain.upperBound
+    return isContinued(pieces, by: table.pieces) ? pieces + table.pieces : nil
+  }
+
+  /// Whether each piece goes on where the one before ends, and lies behind it.
+  private static func isContinued(_ pieces: [Piece], by more: [Piece]) -> Bool {
+    var place = pieces.last?.plain.upperBound ?? 0
+    var end = pieces.last?.frame.upperBound ?? KeySlots.length
+    for piece in more {
+      guard piece.plain.lowerBound == place, piece.frame.lowerBound >= end else { return false }
+      (place, end) = (piece.plain.upperBound, piece.frame.upperBound)
     }
-    return isWhole ? pieces : nil
+    return true
   }
 
   /// Looks for pieces from ``end`` on, frame by frame, and behind damage by their magic.
-  private mutating func scan(_ file: MappedFile, _ identity: AgeIdentity) throws {
-    var place = end
-    while place < file.count {
-      let found = file.withBytes(reading: [place..<file.count]) { bytes in
-        SealedFrame(bytes, at: place) ?? SealedFrame.next(in: bytes, from: place + 1)
-      }
-      guard let frame = found else { return }
-      place = frame.range.upperBound
-      let holds = file.withBytes(reading: [frame.range]) { frame.holds(in: $0) }
-      switch frame.kind {
+  ///
+  /// - Parameter said: Where pieces belong, by their nonces, as far as tables have said it.
+  private mutating func scan(
+    _ file: MappedFile, _ identity: AgeIdentity, _ said: [[UInt8]: Int]
+  ) throws {
+    var walk = SealedFrameWalk(file, from: end)
+    // A piece that is there again is a copy.
+    var nonces: Set<[UInt8]>?
+    while let step = walk.next() {
+      switch step.frame.kind {
       case .piece:
-        guard let piece = try Self.piece(frame, in: file, identity) else { continue }
-        try take(piece)
-        if holds { end = place }
-      case .table: if holds { end = place }
-      case .replacement:
-        if holds, place == file.count {
-          replacement = (Int(clamping: frame.plainOffset), frame.content)
+        guard let piece = try Self.piece(step.frame, in: file, identity) else { continue }
+        if nonces == nil { nonces = Set(pieces.map(\.nonce)) }
+        guard nonces?.contains(piece.nonce) == false else { continue }
+        if let place = said[piece.nonce] {
+          // The archive is no longer than the file.
+          guard place >= plainCount, place <= file.count else { continue }
+          append(piece.moved(to: place))
+        } else {
+          guard isNext(piece) else { continue }
+          append(piece)
         }
+        nonces?.insert(piece.nonce)
+      case .table, .void: if step.holds, step.gap.isEmpty { end = step.frame.range.upperBound }
+      case .replacement:
+        if step.holds, walk.place == file.count { try take(step.frame, in: file, identity) }
       case .keySlot, nil: continue
       }
     }
   }
 
-  /// Adds a piece that was found, unless it covers what another does.
-  private mutating func take(_ piece: Piece) throws {
-    guard piece.plain.lowerBound >= plainCount else { return }
-    pieces.append(piece)
+  /// Whether a piece that was found behind all others belongs there.
+  private func isNext(_ piece: Piece) -> Bool {
+    let between = piece.frame.lowerBound - (pieces.last?.frame.upperBound ?? KeySlots.length)
+    // Of lost pieces between, some bytes were lost as well.
+    return between >= 0 && piece.plain.lowerBound >= plainCount
+      && piece.plain.lowerBound - plainCount <= between
   }
 
-  /// What a frame says of the piece in it; nil if its header does not open.
+  /// Takes a piece that was going to be written over another, if it is that with other bytes; where
+  /// there is none any more, if nothing else lies there.
+  private mutating func take(
+    _ replacement: SealedFrame, in file: MappedFile, _ identity: AgeIdentity
+  ) throws {
+    let content = replacement.content
+    let found = file.withBytes(reading: [replacement.range]) { bytes -> SealedFrame? in
+      let frame = SealedFrame(bytes.extracting(first: content.upperBound), at: content.lowerBound)
+      guard let frame, frame.range == content, frame.holds(in: bytes) else { return nil }
+      return frame
+    }
+    guard let found, found.kind == .piece,
+      let target = Int(exactly: replacement.plainOffset), target >= KeySlots.length,
+      target <= replacement.range.lowerBound - content.count,
+      let piece = try Self.piece(found, in: file, identity)
+    else { return }
+    let place = target..<target + content.count
+    let number = pieces.partitioningIndex { $0.frame.upperBound > place.lowerBound }
+    if number < pieces.count, pieces[number].frame.lowerBound < place.upperBound {
+      let old = pieces[number]
+      guard old.frame == place, piece.isVersion(of: old) else { return }
+      pieces[number] = Piece(
+        frame: piece.frame, plain: old.plain, fileKey: piece.fileKey, nonce: piece.nonce)
+    } else {
+      guard !tables.contains(where: { $0.frame.overlaps(place) }) else { return }
+    }
+    self.replacement = (place, content)
+  }
+
+  /// What a frame says of the piece in it; nil if its header does not open, or it ends as a table
+  /// does and was one.
   static func piece(_ frame: SealedFrame, in file: MappedFile, _ identity: AgeIdentity) throws
     -> Piece?
   {
     try file.withBytes(reading: [frame.range]) { bytes in
       do {
+        guard !SealedFrame.isEnd(bytes.extracting(first: frame.range.upperBound)) else {
+          return nil
+        }
         let content = bytes.extracting(frame.content)
         let header = try AgeHeader(parsing: content)
         let payload = header.length + AgePayload.nonceLength
@@ -153,8 +221,24 @@ struct SealedLayout: Sendable {
     end = piece.frame.upperBound
   }
 
-  /// Notes that a piece was written over.
-  mutating func replace(_ number: Int, _ piece: Piece) { pieces[number] = piece }
+  /// Notes that a piece was written over: tables that describe it as it was count no more.
+  mutating func replace(_ number: Int, _ piece: Piece) {
+    pieces[number] = piece
+    tables.removeAll { $0.pieces.upperBound > number }
+  }
+
+  /// Notes that the file was cut off where a piece began.
+  mutating func truncate(to number: Int) {
+    end = pieces[number].frame.lowerBound
+    pieces.removeLast(pieces.count - number)
+    tables.removeAll { $0.frame.lowerBound >= end }
+  }
+
+  /// Notes pieces that were written in a place where others were lost.
+  mutating func insert(_ more: [Piece], at number: Int) {
+    pieces.insert(contentsOf: more, at: number)
+    tables.removeAll { $0.pieces.upperBound > number }
+  }
 
   /// Notes a table of the pieces from the `kept` oldest tables on, which was written at ``end``.
   mutating func append(table frame: Range<Int>, keeping kept: Int) {
@@ -166,6 +250,20 @@ struct SealedLayout: Sendable {
 
   /// How many pieces no table describes yet.
   var untabledCount: Int { pieces.count - (tables.last?.pieces.upperBound ?? 0) }
+
+  /// The pieces before which something is missing: the bytes of the archive, and those of the file
+  /// that held them.
+  var gaps: [(number: Int, plain: Range<Int>, file: Range<Int>)] {
+    pieces.indices.compactMap { number in
+      let before = number > 0 ? pieces[number - 1] : nil
+      let (plain, file) = (
+        before?.plain.upperBound ?? 0, before?.frame.upperBound ?? KeySlots.length
+      )
+      let piece = pieces[number]
+      guard plain < piece.plain.lowerBound else { return nil }
+      return (number, plain..<piece.plain.lowerBound, file..<piece.frame.lowerBound)
+    }
+  }
 
   /// The pieces that hold some of these bytes of the archive.
   func pieces(holding range: Range<Int>) -> ArraySlice<Piece> {

@@ -56,6 +56,15 @@ final class SealedSource: ByteSource {
   private let unreleased = Atomic<Int>(0)
   private static let heldPages = 32 << 20
 
+  /// What a piece holds; nil if some of it does not open.
+  ///
+  /// - Throws: `AgeError` if the system lacks what age needs.
+  func content(of piece: Piece) throws -> [UInt8]? {
+    var bytes: [UInt8] = []
+    try open(piece, piece.plain) { bytes += $1 }
+    return bytes.count == piece.plain.count ? bytes : nil
+  }
+
   /// Opens the chunks of a piece that hold some bytes.
   private func open(
     _ piece: Piece, _ range: Range<Int>, _ take: (UInt64, [UInt8]) throws -> Void
@@ -109,17 +118,25 @@ final class SealedSource: ByteSource {
     }
   }
 
-  /// What opens a piece by its own header; nil if that does not hold.
+  /// What opens a piece by its own header; nil if that does not hold, or is another piece's: a piece
+  /// that is written again keeps its file key.
   private func headerPayload(_ piece: Piece) throws -> AgePayload? {
     let start = piece.frame.lowerBound
     let frame = file.withBytes(reading: [piece.frame]) { SealedFrame($0, at: start) }
-    guard let frame, let found = try SealedLayout.piece(frame, in: file, identity) else {
-      return nil
-    }
+    guard let frame, let found = try SealedLayout.piece(frame, in: file, identity),
+      found.isVersion(of: piece)
+    else { return nil }
     return try found.payload()
   }
 
-  func flaws() throws -> [ArchiveError] { try SealedCheck(file, layout, identity).flaws }
+  func flaws() throws -> [ArchiveError] {
+    let check = try SealedCheck(file, layout, identity)
+    guard check.tailCount > 0 else { return check.flaws }
+    let tail = ArchiveError(
+      .interruptedTail(bytes: UInt64(check.tailCount)),
+      offset: UInt64(file.count - check.tailCount))
+    return check.flaws + [tail]
+  }
 }
 
 extension Piece {
@@ -137,6 +154,12 @@ extension Piece {
       start = end
     }
     return parts
+  }
+
+  /// Whether it is another one, or that with other bytes.
+  func isVersion(of other: Piece) -> Bool {
+    frame.count == other.frame.count && plain.count == other.plain.count
+      && fileKey == other.fileKey
   }
 
   /// Which bytes of the file hold some of the archive.

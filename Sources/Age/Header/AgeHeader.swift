@@ -86,7 +86,8 @@ package struct AgeHeader: Sendable {
 
   // MARK: - Making
 
-  /// A header for recipients, each of whom can open the file, and its file key.
+  /// A header for recipients, each of whom can open the file, and its file key: a new one, unless
+  /// there is one already.
   ///
   /// The header has ``length(recipients:)`` bytes. A recipient who opens the file learns the file
   /// key, and how many others there are.
@@ -95,13 +96,13 @@ package struct AgeHeader: Sendable {
   ///   ``AgeError/malformedRecipient(_:)`` if a recipient's point is of low order,
   ///   ``AgeError/noCryptoLibrary(_:)``, ``AgeError/cryptoFailed(_:)``.
   package static func make(
-    for recipients: [AgeRecipient]
+    for recipients: [AgeRecipient], fileKey: SecretBytes? = nil
   ) throws(AgeError) -> (bytes: [UInt8], fileKey: SecretBytes) {
     guard !recipients.isEmpty else { throw .noRecipient }
     guard recipients.count <= maximumStanzas else {
       throw .tooManyRecipients(limit: maximumStanzas)
     }
-    return try make { (fileKey, header) throws(AgeError) in
+    return try make(fileKey) { (fileKey, header) throws(AgeError) in
       for recipient in recipients {
         try X25519Stanza.write(fileKey, for: recipient, to: &header)
       }
@@ -114,15 +115,21 @@ package struct AgeHeader: Sendable {
   package static func make(
     for passphrase: AgePassphrase
   ) throws(AgeError) -> (bytes: [UInt8], fileKey: SecretBytes) {
-    try make { (fileKey, header) throws(AgeError) in
+    try make(nil) { (fileKey, header) throws(AgeError) in
       try ScryptStanza.write(fileKey, with: passphrase, to: &header)
     }
   }
 
   private static func make(
+    _ known: SecretBytes?,
     writingStanzas write: (SecretBytes, inout [UInt8]) throws(AgeError) -> Void
   ) throws(AgeError) -> (bytes: [UInt8], fileKey: SecretBytes) {
-    let fileKey = try SecretBytes.random(count: WrappedFileKey.fileKeyLength)
+    let fileKey: SecretBytes
+    if let known {
+      fileKey = known
+    } else {
+      fileKey = try SecretBytes.random(count: WrappedFileKey.fileKeyLength)
+    }
     var header = firstLine
     try write(fileKey, &header)
     header += mark

@@ -1,0 +1,163 @@
+import Archive
+import ArchiveTestSupport
+import TestSupport
+import Testing
+
+@testable import Sealing
+
+/// A small archive of three generations, plain and sealed.
+private struct Sample {
+  let owner: Owner
+  let plain, sealed: [UInt8]
+
+  init(_ random: inout SeededGenerator) throws {
+    owner = try Owner()
+    let steps = (0..<3).map { _ in BackupStep.one(150, using: &random) }
+    plain = try plainArchive(steps)
+    let file = SimpleStorage()
+    _ = try owner.create(in: file)
+    for step in steps { try step.perform(on: owner.open(file)) }
+    sealed = file.bytes
+  }
+
+  /// The bytes that are looked at: all behind the key frames, and of these all that are no zeros.
+  var places: [Int] {
+    sealed.indices.filter { $0 >= KeySlots.length || sealed[$0] != 0 || $0 % 16 == 0 }
+  }
+}
+
+@Suite struct `A sealed archive that is damaged` {
+  @Test(arguments: [true, false])
+  func `is never intact, whichever byte is flipped, and gives back all that is undamaged`(
+    _ hasTables: Bool
+  ) throws {
+    var random = SeededGenerator(printing: 0x5ea7_0000)
+    let sample = try Sample(&random)
+    let owner = sample.owner
+    let whole = SealedFile(sample.sealed)
+    let sealed = hasTables ? sample.sealed : whole.withoutTables.bytes
+    let places = SealedFile.places(sealed)
+    let pieces = try SealedLayout(
+      MappedFile(copying: sealed), owner.archiveIdentity(sealed)
+    ).pieces
+    for place in sample.places where place < sealed.count {
+      var bytes = sealed
+      bytes[place] ^= 1 << UInt8(random.next() % 8)
+      let check = try SealedCheck(MappedFile(copying: bytes))
+      #expect(!check.flaws.isEmpty || check.tailCount > 0, "byte \(place) without a key")
+      // Every third takes long enough.
+      guard place % 3 == 0 else { continue }
+      #expect(try owner.verification(bytes)?.isIntact != true, "byte \(place)")
+      let plain = try owner.plain(bytes)
+      let piece = pieces.first { $0.frame.contains(place) }
+      let lost = piece?.plain ?? 0..<0
+      // The last one that is lost shortens the archive where no table knows of it.
+      let isShort = !hasTables && lost.upperBound == sample.plain.count
+      try #require(plain.count == sample.plain.count || isShort, "byte \(place)")
+      let changed = plain.indices.filter { plain[$0] != sample.plain[$0] }
+      #expect(changed.allSatisfy { lost.contains($0) && plain[$0] == 0 }, "byte \(place)")
+    }
+    #expect(places.count >= 6)
+  }
+
+  @Test(arguments: [true, false])
+  func `is read whatever is flipped around an age file`(_ hasTables: Bool) throws {
+    var random = SeededGenerator(seed: 8)
+    let sample = try Sample(&random)
+    let owner = sample.owner
+    let sealed = hasTables ? sample.sealed : SealedFile(sample.sealed).withoutTables.bytes
+    for frame in SealedFile.places(sealed) {
+      for place in frame
+      where place < frame.lowerBound + 60 || place >= frame.upperBound - 60 {
+        for bit in 0..<8 {
+          var bytes = sealed
+          bytes[place] ^= 1 << UInt8(bit)
+          let plain = try owner.plain(bytes)
+          let changed = zip(plain, sample.plain).count { $0 != $1 && $0 != 0 }
+          #expect(changed == 0, "bit \(bit) of byte \(place) of a frame at \(frame)")
+          let isSame = plain.count == sample.plain.count || !hasTables
+          #expect(isSame, "bit \(bit) of byte \(place) of a frame at \(frame)")
+        }
+      }
+    }
+  }
+
+  @Test func `is gone on with where it was cut off, and loses nothing that was committed`() throws {
+    var random = SeededGenerator(printing: 0x5ea8_0000)
+    let sample = try Sample(&random)
+    let owner = sample.owner
+    let file = SealedFile(sample.sealed)
+    var ends: [(file: Int, plain: Int)] = []
+    var place = KeySlots.length
+    for frame in file.frames {
+      place += frame.count
+      guard let read = SealedFrame(frame.span, at: 0), read.kind == .table else { continue }
+      ends.append((place, Int(read.plainOffset)))
+    }
+    #expect(ends.last?.file == sample.sealed.count && ends.last?.plain == sample.plain.count)
+    for length in stride(from: 0, through: sample.sealed.count, by: 1) {
+      // Of the key frames, some lengths tell as much as all.
+      guard length >= KeySlots.length - 20 || length % 97 == 0 else { continue }
+      let bytes = Array(sample.sealed[..<length])
+      guard length >= KeySlots.slotLength else {
+        #expect(throws: SealedError.noKeySlot, "\(length) bytes") { try owner.plain(bytes) }
+        continue
+      }
+      let plain = try owner.plain(bytes)
+      #expect(sample.plain.starts(with: plain), "\(length) bytes")
+      let committed = ends.last { $0.file <= length }?.plain ?? 0
+      #expect(plain.count >= committed, "\(length) bytes")
+      guard length % 5 == 0 else { continue }
+      let storage = SimpleStorage(bytes)
+      try BackupStep.one(100, using: &random).perform(on: owner.open(storage))
+      let after = try owner.plain(storage.bytes)
+      #expect(after.starts(with: sample.plain[..<committed]), "\(length) bytes")
+      #expect(try owner.verification(storage.bytes)?.worst == nil, "\(length) bytes")
+    }
+  }
+
+  @Test func `is gone on with where a piece is lost among others`() throws {
+    var random = SeededGenerator(seed: 3)
+    let owner = try Owner()
+    let plain = random.bytes(9000)
+    for lost in [0..<1, 3..<4, 2..<5] {
+      var file = SealedFile(try owner.sealed(plain, piece: 1000)).withoutTables
+      for number in lost {
+        file.frames[number] = [UInt8](repeating: 9, count: file.frames[number].count)
+      }
+      // What is lost is left as it is for as long as it can be.
+      let storage = SimpleStorage(file.bytes)
+      let sealed = try owner.open(storage)
+      #expect(storage.bytes == file.bytes)
+      for size in [lost.lowerBound * 1000, lost.lowerBound * 1000 + 1, lost.upperBound * 1000 - 1] {
+        let cut = SimpleStorage(file.bytes)
+        let shorter = try owner.open(cut)
+        let before = try shorter.read(size, at: 0)
+        try shorter.truncate(to: UInt64(size))
+        try shorter.commit()
+        #expect(try owner.plain(cut.bytes) == before)
+      }
+      try sealed.write(plain.span, at: 0)
+      try sealed.commit()
+      #expect(try owner.plain(storage.bytes) == plain)
+      #expect(try SealedCheck(MappedFile(copying: storage.bytes)).flaws == [])
+    }
+  }
+
+  @Test func `is read behind bytes that were put in or left out`() throws {
+    var random = SeededGenerator(seed: 4)
+    let owner = try Owner()
+    let plain = random.bytes(9000)
+    let whole = try owner.sealed(plain, piece: 1000)
+    let places = SealedFile.places(whole)
+    var more = whole
+    more.insert(contentsOf: [1, 2, 3], at: places[2].lowerBound + 300)
+    var less = whole
+    less.removeSubrange(places[2].lowerBound + 300..<places[2].lowerBound + 340)
+    for bytes in [more, less] {
+      let read = try owner.plain(bytes)
+      #expect(read.count == 9000 && read[..<2000] == plain[..<2000])
+      #expect(read[3000...] == plain[3000...])
+    }
+  }
+}
