@@ -254,7 +254,8 @@ let package = Package(
     // Fails, cuts and kills in every place: what was committed has to survive. `make torture` runs
     // them for longer.
     .suite(
-      "TortureTests", backup + ["ArchiveTestSupport", "Failures", "Terminal"], isOptimised: true),
+      "TortureTests", backup + ["Age", "ArchiveTestSupport", "Failures", "Sealing", "Terminal"],
+      isOptimised: true),
     // Runs the built command on the sessions in Tests/Transcripts.
     .suite("CommandTests", snapshots + ["ArchiveTestSupport"]),
   ],

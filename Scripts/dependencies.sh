@@ -55,6 +55,7 @@ file /usr/include/stdlib.h libc6-dev headers of the C library
 file /usr/include/c++ libstdc++-12-dev the C++ library, which Swift's runtime needs
 file /etc/ssl/certs/ca-certificates.crt ca-certificates checks the certificates of servers
 program zstd zstd the tests and the demonstration compare with it
+program age age the tests of sealed archives compare with it
 modules argparse,hashlib,json,mmap,subprocess python3 writes man pages and packages, and reads archives in the tests
 END
 }
@@ -67,6 +68,7 @@ library libxxhash xxhash checksums of stored frames
 brewed openssl@3 openssl@3 SHA-256 and signatures
 brewed isa-l isa-l parity, from which archives heal themselves
 program zstd zstd the tests and the demonstration compare with it
+program age age the tests of sealed archives compare with it
 modules argparse,hashlib,json,mmap,subprocess python3 writes man pages and packages, and reads archives in the tests
 END
 }

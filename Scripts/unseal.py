@@ -5,7 +5,7 @@
 
 It needs `pip install pyrage`, or any other library for age v1. All numbers are little-endian.
 
-A sealed archive is a row of frames (FORMAT 12):
+A sealed archive is a row of frames (FORMAT 9):
 
     offset  size
          0     4  5D 2A 4D 18

@@ -16,7 +16,7 @@ package import Age
 internal import Archive
 internal import IPLD
 
-/// The identity of a sealed archive, sealed to each of those who may open it (FORMAT 12.2).
+/// The identity of a sealed archive, sealed to each of those who may open it (FORMAT 9.2).
 ///
 /// 1. Both frames say the same, or one of them is damaged, or a write of them was interrupted: then
 ///    the one that was written later counts.

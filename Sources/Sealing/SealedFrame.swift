@@ -18,7 +18,7 @@
 
 internal import Archive
 
-/// A frame of a sealed archive (FORMAT 12): decoders of zstd pass over it.
+/// A frame of a sealed archive (FORMAT 9): decoders of zstd pass over it.
 struct SealedFrame {
   /// What a frame is.
   enum Kind: UInt32 {

@@ -129,6 +129,9 @@ final class SealedSource: ByteSource {
     return try found.payload()
   }
 
+  /// Whether the sealed file lies elsewhere.
+  var isFar: Bool { file.isFetched }
+
   func flaws() throws -> [ArchiveError] {
     let check = try SealedCheck(file, layout, identity)
     guard check.tailCount > 0 else { return check.flaws }

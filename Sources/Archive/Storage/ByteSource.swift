@@ -10,6 +10,9 @@ package protocol ByteSource: Sendable {
   func fetch(
     _ ranges: [Range<UInt64>], _ take: @escaping @Sendable (UInt64, [UInt8]) throws -> Void) throws
 
+  /// Whether each fetch takes a while, so that no more is fetched than is asked for.
+  var isFar: Bool { get }
+
   /// What is wrong with how the bytes are kept, beside what they are.
   ///
   /// - Throws: ``FetchFailure``.
@@ -17,6 +20,9 @@ package protocol ByteSource: Sendable {
 }
 
 extension ByteSource {
+  /// True.
+  package var isFar: Bool { true }
+
   /// Nothing: they are kept as they are.
   package func flaws() throws -> [ArchiveError] { [] }
 }

@@ -285,7 +285,7 @@ public final class ArchiveReader: Sendable {
   }
 
   /// Whether the archive lies elsewhere, so that what is read of it is fetched.
-  package var liesElsewhere: Bool { file.isFetched }
+  package var liesElsewhere: Bool { file.source?.isFar ?? false }
 
   /// Makes sure that what was read is what the archive holds.
   ///

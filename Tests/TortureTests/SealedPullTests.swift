@@ -1,0 +1,105 @@
+import Age
+import Archive
+import ArchiveTestSupport
+import IPLD
+import Sealing
+import SystemPackage
+import TestSupport
+import Testing
+
+@testable import Remote
+
+/// A sealed archive that lies elsewhere, and a copy of it here: to bring one up to date takes no key.
+@Suite struct `A sealed archive that lies elsewhere` {
+
+  /// A sealed archive of three generations, what was there after each, and the same with another
+  /// recipient.
+  private struct Sample {
+    var states: [[UInt8]] = []
+    let readmitted: [UInt8]
+
+    init() throws {
+      var random = SeededGenerator(printing: 0x7011_0002)
+      let owner = try AgeIdentity.generate()
+      let ring = KeyRing({ [owner] })
+      StorageLayers.install(SealedLayer(ring))
+      let file = MemoryStorage()
+      let sealed = try SealedLayer(ring).create(in: file, for: [.key(owner.recipient)])
+      for _ in 0..<3 {
+        var writer = try ArchiveWriter.open(sealed, carHeader: CARHeader(roots: []).bytes)
+        for _ in 0..<3 {
+          let body = random.bytes(2000)
+          try writer.append(.blob(body), body.span)
+        }
+        try writer.checkpoint()
+        states.append(file.bytes)
+      }
+      var keys = try SealedKeys(file, ring)
+      try keys.add(.key(AgeIdentity.generate().recipient))
+      readmitted = file.bytes
+    }
+  }
+
+  private func pull(_ remote: [UInt8], to path: FilePath, replaces: Bool = false) throws
+    -> TransferReport.Outcome
+  {
+    try ArchivePull(from: MemoryServer(bytes: remote), to: path, replaces: replaces).run().outcome
+  }
+
+  @Test func `is fetched, and then what was appended`() throws {
+    let folder = try TemporaryFolder()
+    let sample = try Sample()
+    let path = folder.path.appending("a.car.zst")
+    for (number, remote) in sample.states.enumerated() {
+      #expect(try pull(remote, to: path) == (number == 0 ? .created : .appended))
+      #expect(try folder.read("a.car.zst") == remote)
+      #expect(try pull(remote, to: path) == .unchanged)
+    }
+    #expect(try pull(sample.states[0], to: path) == .ahead)
+    #expect(try folder.read("a.car.zst") == sample.states[2])
+  }
+
+  @Test func `takes the place of what an interrupted pull has left, wherever that ended`() throws {
+    let folder = try TemporaryFolder()
+    let sample = try Sample()
+    let remote = sample.states[2]
+    for count in stride(from: sample.states[0].count, to: remote.count, by: 97) {
+      let path = FilePath(try folder.write("a.car.zst", Array(remote[..<count])))
+      _ = try pull(remote, to: path)
+      #expect(try folder.read("a.car.zst") == remote, "of \(count) bytes")
+    }
+  }
+
+  @Test func `has its keys fetched again when they have changed`() throws {
+    let folder = try TemporaryFolder()
+    let sample = try Sample()
+    for state in sample.states {
+      let path = FilePath(try folder.write("a.car.zst", state))
+      _ = try pull(sample.readmitted, to: path)
+      #expect(try folder.read("a.car.zst") == sample.readmitted)
+    }
+  }
+
+  @Test func `is refused where it is damaged, and the copy stays as it was`() throws {
+    let folder = try TemporaryFolder()
+    let sample = try Sample()
+    let (before, whole) = (sample.states[0], sample.states[2])
+    for place in stride(from: before.count, to: whole.count - 40, by: 61) {
+      var remote = whole
+      remote[place] ^= 0x10
+      let path = FilePath(try folder.write("a.car.zst", before))
+      #expect(throws: (any Error).self) { try pull(remote, to: path) }
+      #expect(try folder.read("a.car.zst") == before, "damaged at \(place)")
+    }
+  }
+
+  @Test func `does not take the place of another, unless that is wanted`() throws {
+    let folder = try TemporaryFolder()
+    let (sample, other) = (try Sample(), try Sample())
+    let path = FilePath(try folder.write("a.car.zst", other.states[1]))
+    #expect(throws: PushError.otherObject("\(path)")) { try pull(sample.states[2], to: path) }
+    #expect(try folder.read("a.car.zst") == other.states[1])
+    #expect(try pull(sample.states[2], to: path, replaces: true) == .replaced)
+    #expect(try folder.read("a.car.zst") == sample.states[2])
+  }
+}
