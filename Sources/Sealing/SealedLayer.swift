@@ -52,8 +52,9 @@ package final class SealedLayer: StorageLayer {
   }
 
   package func committedLength(of file: MappedFile) throws -> UInt64 {
-    let last = SealedFrame.last(.table, in: file, from: KeySlots.length, before: file.count)
-    guard let last else { throw ArchiveError(.noFooter) }
+    guard let last = SealedFrame.lastTable(in: file, before: file.count) else {
+      throw ArchiveError(.noFooter)
+    }
     return UInt64(last.range.upperBound)
   }
 
