@@ -49,7 +49,7 @@ import Testing
   @Test func `is fetched, and then what was appended`() throws {
     let folder = try TemporaryFolder()
     let sample = try Sample()
-    let path = folder.path.appending("a.car.zst")
+    let path = FilePath(folder.path + "/a.car.zst")
     for (number, remote) in sample.states.enumerated() {
       #expect(try pull(remote, to: path) == (number == 0 ? .created : .appended))
       #expect(try folder.read("a.car.zst") == remote)
