@@ -1,6 +1,8 @@
 package import Archive
+internal import CGlibc
 internal import IPLD
 internal import LibC
+internal import Synchronization
 package import SystemPackage
 
 /// A file without a name, for what is too large for memory: it is gone when it is closed, however
@@ -16,11 +18,24 @@ package final class TemporaryFile: @unchecked Sendable {
   /// How many bytes it has.
   package private(set) var count = 0
 
+  private static let areInMemory = Atomic<Bool>(false)
+
+  /// Has all that are made from now on lie in memory: what goes into them is not for the disk.
+  package static func stayInMemory() { areInMemory.store(true, ordering: .relaxed) }
+
   /// An empty file.
   ///
-  /// - Parameter folder: where; nil for the folder of temporary files.
+  /// - Parameter folder: where, if it lies on a disk; nil for the folder of temporary files.
   /// - Throws: ``BackupError`` if none can be made.
   package init(in folder: FilePath? = nil) throws {
+    if Self.areInMemory.load(ordering: .relaxed) {
+      let file = carpack_memory_file()
+      guard file >= 0 else {
+        throw BackupError.system("create a temporary file in memory", -file)
+      }
+      descriptor = FileDescriptor(rawValue: file)
+      return
+    }
     let folder = folder ?? Self.defaultFolder
     descriptor = try BackupError.attempting("create a temporary file in \(folder)") {
       try FileDescriptor.openNameless(in: folder) ?? Self.openUnlinked(in: folder)

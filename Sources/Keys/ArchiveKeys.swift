@@ -30,6 +30,7 @@ package enum ArchiveKeys {
 
   /// Says to whom new archives are sealed.
   package static func use(recipients: [SealedRecipient]) {
+    keepSecret()
     given.withLock { $0.recipients = recipients }
     install()
   }
@@ -44,8 +45,7 @@ package enum ArchiveKeys {
     { try identities() }, ask: { try passphrase("passphrase of the archive: ") })
 
   private static func identities() throws -> [AgeIdentity] {
-    // What is opened from now on is for its owner alone.
-    keepOutOfCores()
+    keepSecret()
     return try files.flatMap(identities)
   }
 
@@ -118,10 +118,12 @@ package enum ArchiveKeys {
     return try AgePassphrase(SecretBytes(copying: Array(first.utf8).span))
   }
 
-  /// Has the system write no core file: the memory of this process holds keys, and what they open.
+  /// Keeps what is in sealed archives off the disk: from now on temporary files lie in memory, and
+  /// the system writes no core file of this process, whose memory holds keys and what they open.
   ///
   /// With a limit of one byte Linux gives no core to a program that collects them, either.
-  private static func keepOutOfCores() {
+  private static func keepSecret() {
+    TemporaryFile.stayInMemory()
     var limit = rlimit(rlim_cur: 1, rlim_max: 1)
     #if os(Linux)
       _ = unsafe setrlimit(__rlimit_resource_t(RLIMIT_CORE.rawValue), &limit)

@@ -41,10 +41,15 @@ struct StatusReport {
     if rows.count > 1 { common.say(summary) }
   }
 
+  /// Why an archive was not read, in a word.
+  private static func unread(_ failure: Failure?) -> String {
+    failure?.status == .loginRefused ? "sealed, no key" : Console.red("cannot be read")
+  }
+
   /// The rows of the table for an archive, one for each account.
   private func cells(_ row: Row) -> [[String]] {
     guard let status = row.status else {
-      return [[row.file, "-", "-", "-", "-", "-", Console.red("cannot be read")]]
+      return [[row.file, "-", "-", "-", "-", "-", Self.unread(row.failure)]]
     }
     return status.accounts.enumerated().map { number, account in
       [
