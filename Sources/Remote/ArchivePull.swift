@@ -61,7 +61,7 @@ package struct ArchivePull: Sendable {
     guard let object = found else {
       throw FetchFailure(.absent, "\(address): there is nothing there")
     }
-    if let layer = StorageLayers.layer(knowing: object.ending.span) {
+    if let layer = StorageLayers.layer(knowingEnd: object.ending.span) {
       return try pull(object, layer)
     }
     guard let footerLength = Footer.length(atEndOf: object.ending, count: object.count) else {
@@ -175,7 +175,7 @@ package struct ArchivePull: Sendable {
     guard AtomicFile.isTaken(path) else { return try fetchAll(remote, .created, layer) }
     try AtomicFile.refuseUnlessFile(path)
     let file = try MappedFile(path)
-    let count = try unlessFlawed { try file.layer?.committedLength(of: file) } ?? nil
+    let count = file.layer?.committedLength(of: file)
     let isState = try count.map { count in
       try BlockingBridge.shared.wait { try await object.isState(of: file, count) }
     }
@@ -191,6 +191,11 @@ package struct ArchivePull: Sendable {
     if count > object.count || count == object.count && isSame {
       return TransferReport(
         outcome: count > object.count ? .ahead : .unchanged, count: count, transferred: 0)
+    }
+    // What an interrupted pull has left comes again; what an interrupted backup has may be nowhere
+    // else.
+    guard try file.isBeginning(of: remote, from: count) else {
+      throw PushError.unfinishedCopy("\(path)", of: address)
     }
     let storage = try FileStorage.open(path)
     defer { storage.unlock() }
@@ -239,7 +244,7 @@ package struct ArchivePull: Sendable {
     }
     let file = try storage.map()
     if let flaw = try layer.flaws(of: file).first { throw flaw }
-    guard try layer.committedLength(of: file) == remote.count else {
+    guard layer.committedLength(of: file) == remote.count else {
       throw ArchiveError(.truncated, offset: remote.count)
     }
     try storage.synchronize()
@@ -248,7 +253,7 @@ package struct ArchivePull: Sendable {
   // MARK: Reading
 
   /// The archive that lies elsewhere, read from the front to the back.
-  private struct Remote {
+  fileprivate struct Remote {
     let count: UInt64
     let footerLength: Int
     private let file: MappedFile
@@ -273,4 +278,18 @@ package struct ArchivePull: Sendable {
 
   /// How many bytes are asked for at a time.
   private static let aheadLength = 64 << 20
+}
+
+extension MappedFile {
+  /// Whether all bytes from a place on are those that the other has there.
+  fileprivate func isBeginning(of remote: ArchivePull.Remote, from start: UInt64) throws -> Bool {
+    guard UInt64(count) <= remote.count else { return start == UInt64(count) }
+    var place = start
+    while place < UInt64(count) {
+      let length = Int(min(1 << 20, UInt64(count) - place))
+      guard try read(place, length) == remote.read(place, length) else { return false }
+      place += UInt64(length)
+    }
+    return true
+  }
 }

@@ -218,7 +218,10 @@ extension MappedFile {
   /// - Throws: `ArchiveError` if it is none, or nothing is committed in it.
   static func committed(_ path: FilePath) throws -> (file: MappedFile, count: UInt64) {
     let file = try MappedFile(path)
-    if let layer = file.layer { return (file, try layer.committedLength(of: file)) }
+    if let layer = file.layer {
+      guard let count = layer.committedLength(of: file) else { throw ArchiveError(.noFooter) }
+      return (file, count)
+    }
     let generation = try ArchiveReader(file).generation
     guard generation.number > 0 else { throw ArchiveError(.noFooter) }
     return (file, generation.committedLength)

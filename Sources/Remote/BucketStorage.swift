@@ -134,9 +134,7 @@ package final class BucketStorage: ArchiveStorage {
   package func commit() async throws {
     let base = base.withLock { $0 }
     let map = try map()
-    let last = try map.layer.map { try $0.committedLength(of: map) }
-    let plain = last == nil ? try ArchiveReader.lastGeneration(of: map)?.committedLength : nil
-    guard let end = last ?? plain else { return }
+    guard let end = try map.committedLength else { return }
     guard end != base.count || base.kept < base.count else { return }
     let content = BucketObject.Content(
       file: map, count: end, kept: base.tag.map { (address.key, $0, min(base.kept, end)) })

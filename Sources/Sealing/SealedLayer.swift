@@ -1,4 +1,4 @@
-package import Age
+internal import Age
 package import Archive
 internal import CGlibc
 internal import SystemPackage
@@ -17,13 +17,14 @@ package final class SealedLayer: StorageLayer {
     (self.keys, self.recipients) = (keys, recipients)
   }
 
-  package func knows(_ bytes: Span<UInt8>) -> Bool {
-    if SealedFrame.isBeginning(bytes) || SealedFrame.isEnd(bytes) { return true }
-    // The end of one that lies elsewhere, and in which a write was interrupted: the last frame ends
-    // with it.
+  package func knows(beginning: Span<UInt8>) -> Bool { SealedFrame.isBeginning(beginning) }
+
+  package func knows(end: Span<UInt8>) -> Bool {
+    if SealedFrame.isEnd(end) { return true }
+    // One in which a write was interrupted: the last frame ends with it.
     var place = 0
-    while let frame = SealedFrame.next(in: bytes, from: place, before: bytes.count) {
-      if frame.range.upperBound == bytes.count { return true }
+    while let frame = SealedFrame.next(in: end, from: place, before: end.count) {
+      if frame.range.upperBound == end.count { return true }
       place = frame.range.lowerBound + 1
     }
     return false
@@ -51,11 +52,8 @@ package final class SealedLayer: StorageLayer {
       isBeingWritten: file.isBeingWritten)
   }
 
-  package func committedLength(of file: MappedFile) throws -> UInt64 {
-    guard let last = SealedFrame.lastTable(in: file, before: file.count) else {
-      throw ArchiveError(.noFooter)
-    }
-    return UInt64(last.range.upperBound)
+  package func committedLength(of file: MappedFile) -> UInt64? {
+    SealedFrame.lastTable(in: file, before: file.count).map { UInt64($0.range.upperBound) }
   }
 
   package var rewrittenLength: Int { KeySlots.length }
@@ -100,7 +98,12 @@ package struct SealedKeys {
   package init(_ file: any ArchiveStorage, _ keys: KeyRing) throws {
     self.file = file
     let map = try file.map()
-    guard map.withBytes(reading: [0..<min(map.count, KeySlots.length)], SealedFrame.isBeginning)
+    guard
+      map.withBytes(
+        reading: [
+          0..<min(map.count, KeySlots.length), max(0, map.count - KeySlots.length)..<map.count,
+        ],
+        { SealedFrame.isBeginning($0) || SealedFrame.isEnd($0) })
     else { throw SealedError.notSealed }
     slots = try KeySlots(map)
     identity = try keys.identity(of: slots)
@@ -127,7 +130,4 @@ package struct SealedKeys {
     try slots.remove(name, identity)
     try slots.write(to: file)
   }
-
-  /// The archive's own identity, which opens it without any other.
-  package var archiveIdentity: AgeIdentity { identity }
 }

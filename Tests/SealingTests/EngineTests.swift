@@ -65,13 +65,14 @@ import Testing
     let owner = try Owner()
     for count in [1, 40, 200] {
       let bytes = try owner.sealed(random.bytes(count * 10), piece: 10)
-      let ends = [
-        bytes.suffix(StorageLayers.tellingLength), bytes.prefix(StorageLayers.tellingLength),
-      ].map { end in owner.layer.knows(end.span) }
-      #expect(ends == [true, true])
+      let (end, beginning) = (
+        bytes.suffix(StorageLayers.tellingLength), bytes.prefix(StorageLayers.tellingLength)
+      )
+      let isKnown = (owner.layer.knows(end: end.span), owner.layer.knows(beginning: beginning.span))
+      #expect(isKnown == (true, true))
     }
     let plain = try plainArchive([.one(9000, using: &random)]).suffix(4096)
-    let isKnown = owner.layer.knows(plain.span)
+    let isKnown = owner.layer.knows(end: plain.span)
     #expect(!isKnown)
   }
 

@@ -93,6 +93,25 @@ import Testing
     }
   }
 
+  @Test func `does not cut off what an interrupted backup has left here alone`() throws {
+    let folder = try TemporaryFolder()
+    let sample = try Sample()
+    let own = sample.states[0] + [UInt8](repeating: 7, count: 500)
+    let path = FilePath(try folder.write("a.car.zst", own))
+    #expect(throws: PushError.self) { try pull(sample.states[2], to: path) }
+    #expect(try folder.read("a.car.zst") == own)
+    #expect(try pull(sample.states[2], to: path, replaces: true) == .replaced)
+    #expect(try folder.read("a.car.zst") == sample.states[2])
+  }
+
+  @Test func `is read where the first of its key frames is damaged`() throws {
+    let folder = try TemporaryFolder()
+    var bytes = try Sample().states[2]
+    for place in [0, 4, 10, 24] { bytes[place] ^= 0x55 }
+    let path = FilePath(try folder.write("a.car.zst", bytes))
+    #expect(try MappedFile(path).layer != nil)
+  }
+
   @Test func `does not take the place of another, unless that is wanted`() throws {
     let folder = try TemporaryFolder()
     let (sample, other) = (try Sample(), try Sample())

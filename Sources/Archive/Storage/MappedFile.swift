@@ -245,7 +245,7 @@ extension FileDescriptor {
     guard SystemCalls.isBeingWritten(self) else { return nil }
     // A layer tells itself what is committed.
     let beginning = try read(min(size, StorageLayers.tellingLength), at: 0)
-    if StorageLayers.layer(knowing: beginning.span) != nil { return size }
+    if StorageLayers.layer(knowingBeginning: beginning.span) != nil { return size }
     // The writer may cut it off meanwhile: then fewer bytes come.
     return try ArchiveMagic.last(before: size, of: size) { range in
       try read(range.count, at: UInt64(range.lowerBound))

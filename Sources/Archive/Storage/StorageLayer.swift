@@ -7,8 +7,11 @@ package import SystemPackage
 /// Nobody above asks whether there is one. An archive is opened, read and written in the same way
 /// with it and without.
 package protocol StorageLayer: Sendable {
-  /// Whether these are the first or the last bytes of such a file.
-  func knows(_ bytes: Span<UInt8>) -> Bool
+  /// Whether these are the first bytes of such a file.
+  func knows(beginning: Span<UInt8>) -> Bool
+
+  /// Whether these are the last bytes of such a file.
+  func knows(end: Span<UInt8>) -> Bool
 
   /// The archive that such a file holds, for reading.
   ///
@@ -21,15 +24,14 @@ package protocol StorageLayer: Sendable {
   /// - Throws: as ``map(_:)`` does, and what the storage throws.
   func storage(in file: any ArchiveStorage) throws -> any ArchiveStorage
 
-  /// How many bytes of such a file are committed, as far as anybody can tell.
-  ///
-  /// - Throws: ``ArchiveError`` if none are.
-  func committedLength(of file: MappedFile) throws -> UInt64
+  /// How many bytes of such a file are committed, as far as can be told without a key; nil if none
+  /// are.
+  func committedLength(of file: MappedFile) -> UInt64?
 
   /// How many bytes at the beginning of such a file are written again, where all others stay.
   var rewrittenLength: Int { get }
 
-  /// What is wrong with such a file, as far as anybody can tell.
+  /// What is wrong with such a file, as far as can be told without a key.
   ///
   /// - Throws: ``FetchFailure``.
   func flaws(of file: MappedFile) throws -> [ArchiveError]
@@ -66,9 +68,15 @@ package enum StorageLayers {
     try installed.withLock({ $0 })?.storage(beginning: file, of: archives) ?? file
   }
 
-  /// The layer that knows a file by its first or its last bytes; nil if none does.
-  package static func layer(knowing bytes: Span<UInt8>) -> (any StorageLayer)? {
-    guard let layer = installed.withLock({ $0 }), layer.knows(bytes) else { return nil }
+  /// The layer that knows a file by its first bytes; nil if none does.
+  static func layer(knowingBeginning bytes: Span<UInt8>) -> (any StorageLayer)? {
+    guard let layer = installed.withLock({ $0 }), layer.knows(beginning: bytes) else { return nil }
+    return layer
+  }
+
+  /// The layer that knows a file by its last bytes; nil if none does.
+  package static func layer(knowingEnd bytes: Span<UInt8>) -> (any StorageLayer)? {
+    guard let layer = installed.withLock({ $0 }), layer.knows(end: bytes) else { return nil }
     return layer
   }
 }
@@ -80,17 +88,34 @@ extension MappedFile {
   package func archive() throws -> MappedFile { try layer?.map(self) ?? self }
 
   /// The layer that knows the file; nil if it is an archive as it is.
+  ///
+  /// The first bytes tell it. The last ones do where those are damaged, or are not here: of a file
+  /// that lies elsewhere, the end comes with the first answer. In an archive as it is the last bytes
+  /// may be somebody else's, so they are not asked where it begins as one.
   package var layer: (any StorageLayer)? {
-    withBytes(reading: [tellingRange]) { bytes in
-      StorageLayers.layer(knowing: bytes.extracting(tellingRange))
+    let length = min(count, StorageLayers.tellingLength)
+    if !lacks(0..<length) {
+      let (layer, isPlain) = withBytes(reading: [0..<length]) { bytes in
+        let beginning = bytes.extracting(0..<length)
+        return (
+          StorageLayers.layer(knowingBeginning: beginning),
+          beginning.firstWord(at: 0) == DataFrame.zstdMagic
+        )
+      }
+      if layer != nil || isPlain { return layer }
     }
+    let end = count - length..<count
+    return withBytes(reading: [end]) { StorageLayers.layer(knowingEnd: $0.extracting(end)) }
   }
 
-  /// The bytes that tell what a file is: the first ones, or, of one that lies elsewhere, the last,
-  /// which come with the first answer.
-  private var tellingRange: Range<Int> {
-    let length = min(count, StorageLayers.tellingLength)
-    return lacks(0..<length) ? count - length..<count : 0..<length
+  /// How many bytes are committed, be it by a footer or by what a layer knows; nil if none are.
+  ///
+  /// - Throws: ``ArchiveError`` as `ArchiveReader.lastGeneration(of:)` does.
+  package var committedLength: UInt64? {
+    get throws {
+      if let layer { return layer.committedLength(of: self) }
+      return try ArchiveReader.lastGeneration(of: self)?.committedLength
+    }
   }
 }
 
