@@ -8,6 +8,8 @@
 SWIFT ?= swift
 # More options for each release build.
 SWIFT_FLAGS ?=
+# With BUILT=1, packages are made of the programs that are there, and nothing is compiled.
+BUILT ?=
 PREFIX ?= /usr/local
 DESTDIR ?=
 
@@ -26,7 +28,9 @@ else
   STRIP ?= -Xlinker --strip-all
   # lld comes with the toolchain. Of what it writes, 1.1 MB of relocations can be packed, where the C library reads that (glibc 2.36).
   PACK := $(shell getconf GNU_LIBC_VERSION 2>/dev/null | awk -F '[ .]' '$$2 > 2 || $$3 >= 36 { print "-Xlinker -z -Xlinker pack-relative-relocs" }')
-  LINK := --static-swift-stdlib --disable-local-rpath -Xswiftc -use-ld=lld -Xlinker --build-id=sha1 -Xlinker --no-export-dynamic -Xlinker --no-eh-frame-hdr \
+  # All of its symbols are bound as it is started, and their table is read-only from then on.
+  LINK := --static-swift-stdlib --disable-local-rpath -Xswiftc -use-ld=lld -Xlinker -z -Xlinker relro -Xlinker -z -Xlinker now \
+    -Xcc -fstack-protector-strong -Xlinker --build-id=sha1 -Xlinker --no-export-dynamic -Xlinker --no-eh-frame-hdr \
     -Xlinker -T -Xlinker '$(CURDIR)/Packaging/release.ld' $(PACK)
 endif
 PATH_FREE := -Xswiftc -file-prefix-map -Xswiftc '$(CURDIR)=.' -Xcc '-ffile-prefix-map=$(CURDIR)=.'
@@ -36,9 +40,9 @@ BUILD_RELEASE = $(SWIFT) build -c release $(SWIFT_FLAGS) $(LINK) $(PATH_FREE) $(
 SERVE := $(RELEASE)/carpack-serve
 BUILD_SERVE = CARPACK_BUILD_SERVE=1 $(BUILD_RELEASE) --product carpack-serve
 
-# The settings are the same each time, so that nothing is compiled again.
+# The settings are the same each time, so that nothing is compiled again. Debug information would take a tenth of the time.
 BUILD_TESTED = CARPACK_TESTED=1 $(SWIFT) build -c release --scratch-path .build/tests \
-  --explicit-target-dependency-import-check error
+  -debug-info-format none --explicit-target-dependency-import-check error
 
 # Programs and suites run the command that was built for them, or the one that CARPACK_BIN names.
 COMMAND = $(or $(CARPACK_BIN),$(CURDIR)/$(RELEASE)/carpack)
@@ -75,7 +79,7 @@ CLIENT_PYTHON ?= python3
 
 # Verbs of several steps take them in order.
 .NOTPARALLEL:
-.PHONY: viewer test-viewer run-page-tests serve test-serve run-server-tests test-suites run-suites demo-view help dependencies requirements build release test sanitize sanitize-briefly torture sequences fleet-drill restore-all demo fixtures schemas lint format docs bench \
+.PHONY: viewer test-viewer run-page-tests test-packaging run-packaging-tests serve test-serve run-server-tests test-suites run-suites demo-view help dependencies requirements build release test sanitize sanitize-briefly torture sequences fleet-drill restore-all demo fixtures schemas lint format docs bench \
   bench-network fuzz man completions install uninstall reproducible tarball deb sbom container-root dist check-completions clean
 
 help: ## list these verbs
@@ -93,13 +97,13 @@ demo demo-view test: REQUIREMENTS := install --yes
 build: requirements ## everything that is tested, in one optimised build: command, server, suites; a warning is an error
 	CARPACK_BUILD_SERVE=1 $(BUILD_TESTED) --build-tests
 
-release: requirements ## the command as it is released, in one file: .build/release/carpack
-	$(BUILD_RELEASE) --product carpack
+release: $(if $(BUILT),,requirements) ## the command as it is released, in one file: .build/release/carpack
+	$(if $(BUILT),,$(BUILD_RELEASE) --product carpack)
 
 test: build ## build and run all tests: page, server, suites (set CARPACK_CORPUS to have real repositories in them)
 	@BESIDE=run-server-tests $(RUN_SUITES)
 	@# A browser would take the cores from what waits for servers.
-	@$(MAKE) run-page-tests
+	@$(MAKE) run-page-tests run-packaging-tests
 
 test-suites: build run-suites ## the suites alone
 
@@ -129,9 +133,9 @@ restore-all: release ## restore 500 accounts of 2 GB onto the stand-in, killed t
 sequences: build ## do one thing after the other to archives, in SEQUENCES=20000 random sequences (SEED=… has one again)
 	CARPACK_SEQUENCES=$(if $(SEED),1,$(SEQUENCES)) $(if $(SEED),CARPACK_SEED=$(SEED)) $(RUN_SUITES) 'one thing after the other'
 
+# Command, server and stand-in in one pass, with the settings of `make build`, so that `view` and `export --sqlite` work afterwards.
 demo: requirements ## back up from a server on loopback, be killed, go on; pack, verify and extract an account in Fixtures/
-	$(BUILD_TESTED) --product carpack
-	$(BUILD_TESTED) --product stand-in
+	CARPACK_BUILD_SERVE=1 $(BUILD_TESTED)
 	@Scripts/demo.sh "$(TESTED_COMMAND)" "$(CURDIR)/$(TESTED)/stand-in"
 
 viewer: ## put the page of Serve/Viewer together: .build/viewer.html, and into the command
@@ -139,7 +143,7 @@ viewer: ## put the page of Serve/Viewer together: .build/viewer.html, and into t
 	python3 Serve/Viewer/build.py .build/viewer.html Sources/Viewer/ViewerPage.swift
 
 serve: release ## the server of archives, optimised, where the command finds it (the first time takes minutes)
-	$(BUILD_SERVE)
+	$(if $(BUILT),,$(BUILD_SERVE))
 
 test-serve: build run-server-tests ## test the server with clients of its kind (CLIENT_PYTHON=… one that has atproto)
 
@@ -149,7 +153,12 @@ run-server-tests:
 demo-view: release serve ## look at an account of Fixtures/ in the browser
 	@Scripts/demo-view.sh "$(COMMAND)" "$(CURDIR)/$(SERVE)"
 
-test-viewer: build run-page-tests ## test the page: its readers with node, and in a browser where Chromium and playwright are there
+test-viewer: build run-page-tests ## test the page: its readers with node, and in Chromium (with playwright) and Firefox where they are there
+
+test-packaging: build run-packaging-tests ## test the install script, units, compose files, the container's root, the page of the format
+
+run-packaging-tests:
+	Scripts/check-packaging.py "$(TESTED_COMMAND)" $(TESTED)/carpack-serve
 
 # The page in the command is the one that its sources make.
 run-page-tests: viewer
@@ -158,6 +167,7 @@ run-page-tests: viewer
 	@if command -v node >/dev/null; then CARPACK_BIN="$(TESTED_COMMAND)" node --test Serve/Viewer/tests/*.test.js; \
 	  else echo 'the readers of the page were not tested: there is no node'; fi
 	$(BROWSER_PYTHON) Serve/Viewer/tests/browser.py "$(TESTED_COMMAND)"
+	python3 Serve/Viewer/tests/firefox.py "$(TESTED_COMMAND)"
 
 schemas: release ## write Docs/JSON.md and Docs/schemas again, from the reports
 	rm -f Docs/schemas/*.schema.json
@@ -195,9 +205,10 @@ bench-network: release ## measure backups from a server on loopback against curl
 fuzz: requirements ## feed every parser hostile bytes, FUZZ_SECONDS=600 each, FUZZERS="…" for some of them
 	Fuzz/run.sh $(FUZZ_SECONDS) $(FUZZERS)
 
-man: release ## manual pages, one for each verb: .build/manual
+man: release ## manual pages, one for each verb and carpack-archive(5): .build/manual
 	@rm -rf $(MANUAL)
 	@SOURCE_DATE_EPOCH=$(EPOCH) Scripts/generate-manual.py "$(COMMAND)" $(MANUAL)
+	@SOURCE_DATE_EPOCH=$(EPOCH) Scripts/format-manual.py "$$(Scripts/version.sh)" <Docs/FORMAT.md >$(MANUAL)/carpack-archive.5
 
 completions: release ## completions for bash, zsh and fish: .build/completions
 	@mkdir -p $(COMPLETIONS)
@@ -207,6 +218,7 @@ completions: release ## completions for bash, zsh and fish: .build/completions
 
 BIN := $(DESTDIR)$(PREFIX)/bin
 MAN1 := $(DESTDIR)$(PREFIX)/share/man/man1
+MAN5 := $(DESTDIR)$(PREFIX)/share/man/man5
 BASH_COMPLETIONS := $(DESTDIR)$(PREFIX)/share/bash-completion/completions
 ZSH_COMPLETIONS := $(DESTDIR)$(PREFIX)/share/zsh/site-functions
 FISH_COMPLETIONS := $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d
@@ -218,10 +230,11 @@ UNITS := $(DESTDIR)$(PREFIX)/lib/systemd
 LINUX := $(filter Linux,$(shell uname -s))
 
 install: release serve man completions ## install under PREFIX=/usr/local (packagers: DESTDIR=)
-	install -d $(BIN) $(MAN1) $(BASH_COMPLETIONS) $(ZSH_COMPLETIONS) $(FISH_COMPLETIONS) $(if $(LINUX),$(UNITS)/system $(UNITS)/user)
+	install -d $(BIN) $(MAN1) $(MAN5) $(BASH_COMPLETIONS) $(ZSH_COMPLETIONS) $(FISH_COMPLETIONS) $(if $(LINUX),$(UNITS)/system $(UNITS)/user)
 	install -m 755 $(RELEASE)/carpack $(BIN)/carpack
 	install -m 755 $(SERVE) $(BIN)/carpack-serve
 	install -m 644 $(MANUAL)/carpack*.1 $(MAN1)
+	install -m 644 $(MANUAL)/carpack-archive.5 $(MAN5)
 	install -m 644 $(COMPLETIONS)/carpack.bash $(BASH_COMPLETIONS)/carpack
 	install -m 644 $(COMPLETIONS)/_carpack $(ZSH_COMPLETIONS)/_carpack
 	install -m 644 $(COMPLETIONS)/carpack.fish $(FISH_COMPLETIONS)/carpack.fish
@@ -231,11 +244,11 @@ install: release serve man completions ## install under PREFIX=/usr/local (packa
 	$(if $(LINUX),install -m 644 Packaging/systemd/user/* $(UNITS)/user)
 
 uninstall: ## take away what `make install` with the same PREFIX put there
-	rm -f $(BIN)/carpack $(BIN)/carpack-serve $(MAN1)/carpack.1 $(MAN1)/carpack-*.1 $(BASH_COMPLETIONS)/carpack \
+	rm -f $(BIN)/carpack $(BIN)/carpack-serve $(MAN1)/carpack.1 $(MAN1)/carpack-*.1 $(MAN5)/carpack-archive.5 $(BASH_COMPLETIONS)/carpack \
 	  $(ZSH_COMPLETIONS)/_carpack $(FISH_COMPLETIONS)/carpack.fish $(EXAMPLES)/config.toml \
-	  $(UNITS)/system/carpack-backup.* $(UNITS)/user/carpack-backup.*
+	  $(UNITS)/system/carpack-* $(UNITS)/user/carpack-*
 
-reproducible: requirements ## build the command in two folders, and compare them byte for byte
+reproducible: requirements ## build programs and packages in two folders, and compare them byte for byte
 	@Scripts/check-reproducible.sh
 
 deb: release serve ## Debian package, checked by lintian where it is installed: .build/dist
@@ -257,10 +270,12 @@ container-root: release serve ## the folder that the Containerfile makes an imag
 	@rm -rf .build/container
 	@Packaging/container/root.sh $(RELEASE)/carpack $(SERVE) .build/container
 
-dist: ## all packages, and their digests: .build/dist
+dist: release serve ## all packages, and their digests: .build/dist
 	@rm -rf $(DIST)
+	@$(if $(LINUX),Scripts/check-hardening.sh $(RELEASE)/carpack $(SERVE))
 	@$(MAKE) --no-print-directory deb tarball sbom
-	@cd $(DIST) && sha256sum *.deb *.tar.gz *.json > SHA256SUMS && cat SHA256SUMS
+	@install -m 755 Packaging/install.sh $(DIST)
+	@cd $(DIST) && sha256sum *.deb *.tar.gz *.json *.sh > SHA256SUMS && cat SHA256SUMS
 
 check-completions: release ## try the completions in a real bash, zsh and fish
 	@Scripts/check-completions.py "$(COMMAND)"

@@ -196,7 +196,7 @@ let package = Package(
       name: "Completions", dependencies: snapshots + ["Terminal"],
       resources: [.embedInCode("Scripts")], swiftSettings: strict),
     // The page that shows archives, as `make viewer` puts it together from Serve/Viewer.
-    .room("Viewer", ["Archive", "ATProtocol"]),
+    .room("Viewer", ["Archive", "ATProtocol", "Files"]),
     // One import for all of them.
     .room("CarpackKit", backup),
     .executableTarget(
@@ -207,7 +207,7 @@ let package = Package(
         arguments,
       ],
       // What verbs say of themselves.
-      resources: [.embedInCode("Manual")],
+      resources: [.embedInCode("Manual"), .embedInCode("Units")],
       swiftSettings: strict, linkerSettings: staticLibraries),
 
     // What the suites share: the corpus, temporary folders, running the built command.
@@ -215,7 +215,9 @@ let package = Package(
       "TestSupport", ["ATProtocol", "Archive", "IPLD", "LibC", "Repository"],
       path: "Tests/TestSupport"),
     // What disturbs an archive's writer, and looks at what it left.
-    .room("ArchiveTestSupport", snapshots + ["TestSupport"], path: "Tests/ArchiveTestSupport"),
+    .room(
+      "ArchiveTestSupport", snapshots + ["Age", "Sealing", "TestSupport"],
+      path: "Tests/ArchiveTestSupport"),
     // A server of this project's own that behaves as real ones were seen to, or worse; and the
     // program `stand-in` that is one.
     .target(
@@ -257,7 +259,7 @@ let package = Package(
       "TortureTests", backup + ["Age", "ArchiveTestSupport", "Failures", "Sealing", "Terminal"],
       isOptimised: true),
     // Runs the built command on the sessions in Tests/Transcripts.
-    .suite("CommandTests", snapshots + ["ArchiveTestSupport"]),
+    .suite("CommandTests", snapshots + ["ArchiveTestSupport", "Terminal"]),
   ],
   swiftLanguageModes: [.v6]
 )
@@ -266,26 +268,31 @@ let package = Package(
 // The settings of all other targets stay the same, so switching compiles nothing twice.
 
 // The server of archives and the SQLite export: `make serve`.
+//
+// Its versions are exact, so that every build of a release holds the same ones.
 if Context.environment["CARPACK_BUILD_SERVE"] != nil {
   package.products.append(.executable(name: "carpack-serve", targets: ["carpack-serve"]))
   package.dependencies += [
     // Without its traits: settings come from the command line.
     .package(
-      url: "https://github.com/hummingbird-project/hummingbird", from: "2.28.1", traits: []),
+      url: "https://github.com/hummingbird-project/hummingbird", exact: "2.28.1", traits: []),
     // What Hummingbird's interface is made of.
-    .package(url: "https://github.com/apple/swift-http-types", from: "1.8.0"),
-    .package(url: "https://github.com/apple/swift-log", from: "1.16.2"),
-    .package(url: "https://github.com/apple/swift-nio", from: "2.101.2"),
-    .package(url: "https://github.com/swift-server/swift-service-lifecycle", from: "2.13.0"),
-    .package(url: "https://github.com/groue/GRDB.swift", from: "7.10.0"),
+    .package(url: "https://github.com/apple/swift-http-types", exact: "1.8.0"),
+    .package(url: "https://github.com/apple/swift-log", exact: "1.16.2"),
+    .package(url: "https://github.com/apple/swift-nio", exact: "2.101.2"),
+    .package(url: "https://github.com/swift-server/swift-service-lifecycle", exact: "2.13.0"),
   ]
   package.targets += [
+    .systemLibrary(
+      name: "CSQLite", path: "Serve/Sources/CSQLite", providers: [.apt(["libsqlite3-dev"])]),
+    // Databases of SQLite, as far as they are needed here.
+    .room("SQLite", ["CSQLite"], path: "Serve/Sources/SQLite"),
     // Archives over HTTP: XRPC, metrics, the page.
     .room(
       "Serve",
       [
-        "Archive", "ATProtocol", "Files", "HTTP", "IPLD", "ObjectStore", "Remote", "Snapshots",
-        "Viewer", paths,
+        "Archive", "ATProtocol", "Files", "HTTP", "IPLD", "LibC", "ObjectStore", "Remote",
+        "Snapshots", "Terminal", "Viewer", paths,
         .product(name: "Hummingbird", package: "hummingbird"),
         .product(name: "HummingbirdCore", package: "hummingbird"),
         .product(name: "HTTPTypes", package: "swift-http-types"),
@@ -300,15 +307,14 @@ if Context.environment["CARPACK_BUILD_SERVE"] != nil {
     .room(
       "Tables",
       [
-        "Archive", "ATProtocol", "Extraction", "Files", "IPLD", "Snapshots", paths,
-        .product(name: "GRDB", package: "GRDB.swift"),
+        "Archive", "ATProtocol", "Extraction", "Files", "IPLD", "LibC", "SQLite", "Snapshots",
+        "Terminal", paths,
       ],
       path: "Serve/Sources/Tables"),
     .executableTarget(
       name: "carpack-serve",
       dependencies: [
-        "Failures", "Keys", "Serve", "Tables", "Terminal",
-        .product(name: "GRDB", package: "GRDB.swift"),
+        "Failures", "Keys", "LibC", "SQLite", "Serve", "Tables", "Terminal", paths,
       ],
       path: "Serve/Sources/carpack-serve", swiftSettings: strict),
   ]
@@ -359,5 +365,5 @@ if let suites = Context.environment["CARPACK_SUITES"] {
 // The plugin that writes the documentation: `make docs`.
 if Context.environment["CARPACK_DOCS"] != nil {
   package.dependencies.append(
-    .package(url: "https://github.com/swiftlang/swift-docc-plugin", from: "1.5.0"))
+    .package(url: "https://github.com/swiftlang/swift-docc-plugin", exact: "1.5.0"))
 }

@@ -22,10 +22,12 @@ maintainer=${DEB_MAINTAINER:-$(git log -1 --format='%an <%ae>')}
 documents=$stage/usr/share/doc/carpack
 
 mkdir -p "$documents" "$stage/DEBIAN"
-find "$stage/usr/share/man" -name '*.1' -exec gzip -9nf {} +
+find "$stage/usr/share/man" -name '*.[15]' -exec gzip -9nf {} +
 Scripts/debian-changelog.py "$version" "$maintainer" "$epoch" <CHANGELOG.md | gzip -9n >"$documents/changelog.Debian.gz"
 gzip -9n <CHANGELOG.md >"$documents/changelog.gz"
 cp README.md "$documents/README.md"
+mkdir -p "$documents/Docs"
+cp Docs/*.md Docs/*.svg Docs/*.png Docs/*.py "$documents/Docs"
 {
   cat Packaging/debian/copyright.in
   sed -n '/^Permission/,$p' LICENSE | sed 's/^$/./; s/^/ /'

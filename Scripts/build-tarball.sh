@@ -19,6 +19,8 @@ epoch=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct)}
 mkdir -p "$output" "$stage"
 
 cp LICENSE README.md CHANGELOG.md SECURITY.md "$stage"
+mkdir -p "$stage/Docs"
+cp Docs/*.md Docs/*.svg Docs/*.png Docs/*.py "$stage/Docs"
 cp -R Packaging/launchd Packaging/cron "$stage/share/"
 find "$stage" -type d -exec chmod 755 {} +
 find "$stage" -type f ! -path '*/bin/*' -exec chmod 644 {} +

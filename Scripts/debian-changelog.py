@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Writes a Debian changelog from CHANGELOG.md: debian-changelog.py VERSION MAINTAINER SECONDS < CHANGELOG.md
 
-What is unreleased is the entry of VERSION, made at SECONDS since 1970. A heading "## 1.2.0 (2027-01-31)"
-begins an entry of its own.
+Each heading "## 1.2.0 (2027-01-31)" begins an entry. The one of the version that VERSION is a package of bears
+VERSION itself, and without a date, as in "## 1.2.0 (unreleased)", SECONDS since 1970. So does "## Unreleased".
 """
 
 import datetime
@@ -32,7 +32,8 @@ def main():
                     entries.append((version, now, []))
                 continue
             when = datetime.datetime.fromisoformat(match[2] + "T12:00:00+00:00") if match[2] else now
-            name = version if version.startswith(match[1] + "-") else match[1] + "-1"
+            # "~" begins what tells a package of a commit from that of the release.
+            name = version if version.startswith((match[1] + "-", match[1] + "~")) else match[1] + "-1"
             entries.append((name, when, []))
         elif entries and line.startswith(("- ", "* ")):
             entries[-1][2].append(plain(line[2:]))

@@ -157,4 +157,6 @@ show carpack resolve "$did"
 kill "$server"
 wait "$server" 2>/dev/null || true
 trap - EXIT
-say "The files are in $out."
+say "All records as a database, and the page that shows them."
+show carpack export "$out/live.car.zst" --sqlite "$out/live.db"
+say "The files are in $out. In a browser: $command view $out/live.car.zst"

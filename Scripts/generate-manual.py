@@ -351,7 +351,10 @@ class Manual:
         related |= {"-".join(words + [c["commandName"]]) for c in shown_subcommands(command)}
         related.discard("-".join(words))
         ordered = sorted(related, key=lambda name: (name == "zstd", name))
-        lines = [f".BR {literal(name)} (1)" + ("," if name != ordered[-1] else "") for name in ordered]
+        pages = [(name, 1) for name in ordered]
+        if len(words) == 1:
+            pages.insert(-1, ("carpack-archive", 5))
+        lines = [f".BR {literal(name)} ({part})" + ("," if name != "zstd" else "") for name, part in pages]
         return [".SH SEE ALSO", *paragraphs(own.get("SEE ALSO", []), is_list=False), *lines]
 
 

@@ -16,6 +16,8 @@ computing=('^TortureTests\.' '^BackupTests\.`A ' '^BackupTests\.')
 parts=("${waiting[@]}" "${computing[@]}")
 logs=.build/tests/logs
 program=.build/tests/release/carpackPackageTests.xctest
+# A build that runs beside makes the link .build/tests/release again, and for a moment nothing is there.
+[ -z "${CARPACK_BIN:-}" ] || CARPACK_BIN=$(readlink -f "$CARPACK_BIN")
 
 # swift test would have all but one of them wait for its lock of the folder; the bundles of macOS are run by it alone.
 run() {

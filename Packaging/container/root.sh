@@ -14,6 +14,8 @@ fail() {
 mkdir -p "$root/usr/bin" "$root/etc/ssl/certs" "$root/data"
 # Temporary files are written here if nothing else is said.
 mkdir -m 1777 "$root/tmp"
+# Repositories are laid out here.
+mkdir -p "$root/var" && mkdir -m 1777 "$root/var/tmp"
 cp "$command" "$root/usr/bin/carpack"
 cp "$server" "$root/usr/bin/carpack-serve"
 

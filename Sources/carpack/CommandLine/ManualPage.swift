@@ -3,9 +3,10 @@ internal import Synchronization
 
 /// A page of `Manual/`, which says what a verb is for.
 ///
-/// Its first paragraph is the abstract; one that begins with `USAGE: ` may follow. A line below
-/// `EXAMPLES` is an example, however long. A line `ENVIRONMENT` is followed by names of groups of
-/// variables, which are in `Manual/environment.txt`.
+/// Its first paragraph is the abstract; one that begins with `USAGE: ` may follow, and one that
+/// begins with `COMMON: ` and names the options that people use most. A line below `EXAMPLES` is an
+/// example, however long. A line `ENVIRONMENT` is followed by names of groups of variables, which are
+/// in `Manual/environment.txt`.
 final class ManualPage: Sendable {
   /// What the verb is called.
   let name: String
@@ -13,8 +14,14 @@ final class ManualPage: Sendable {
   private let parent: String?
   /// The verbs that are below it.
   let subcommands: [any Verb.Type]
-  /// What the page comes to, once it has been read.
-  private let read = Mutex<CommandConfiguration?>(nil)
+  /// What the page says, once it has been read.
+  private let read = Mutex<Content?>(nil)
+
+  private struct Content {
+    let configuration: CommandConfiguration
+    let common: [String]
+    let examples: [String]
+  }
 
   /// A page that is read when its text is first asked for.
   ///
@@ -27,23 +34,42 @@ final class ManualPage: Sendable {
     (self.name, self.text, self.parent, self.subcommands) = (name, text, parent, subcommands)
   }
 
-  var configuration: CommandConfiguration {
+  var configuration: CommandConfiguration { content.configuration }
+
+  /// The options that people use most, dashes included.
+  var common: [String] { content.common }
+
+  /// The lines of its examples.
+  var examples: [String] { content.examples }
+
+  private var content: Content {
     read.withLock { read in
       if let read { return read }
       var lines = Self.lines(text())[...]
       let abstract = Self.paragraph(&lines)
-      let usage = lines.first?.hasPrefix(Self.usage) == true ? Self.paragraph(&lines) : nil
+      let usage = Self.field(Self.usage, &lines)
+      let common = Self.field(Self.common, &lines)?.split(separator: " ").map(String.init) ?? []
       var configuration = CommandConfiguration(
         commandName: name, abstract: abstract,
-        usage: usage.map { String($0.dropFirst(Self.usage.count)) },
-        discussion: Self.discussion(lines), subcommands: subcommands)
+        usage: usage, discussion: Self.discussion(lines), subcommands: subcommands)
       configuration._superCommandName = parent
-      read = configuration
-      return configuration
+      let examples = lines.drop { $0 != "EXAMPLES" }.dropFirst().prefix { $0.hasPrefix(" ") }
+      let content = Content(
+        configuration: configuration, common: common,
+        examples: examples.map { String($0.drop { $0 == " " }) })
+      read = content
+      return content
     }
   }
 
+  /// Takes a paragraph that begins with a word, and returns what follows that; nil if it does not.
+  private static func field(_ word: String, _ lines: inout ArraySlice<Substring>) -> String? {
+    guard lines.first?.hasPrefix(word) == true else { return nil }
+    return String(paragraph(&lines).dropFirst(word.count))
+  }
+
   private static let usage = "USAGE: "
+  private static let common = "COMMON: "
   private static let environment = "ENVIRONMENT "
 
   private static func lines(_ text: [UInt8]) -> [Substring] {
@@ -87,7 +113,7 @@ final class ManualPage: Sendable {
   private static let maximumLine = 76
 
   /// An example as lines that can be copied: one that is too long goes on behind a backslash.
-  private static func example(_ words: [Substring]) -> [String] {
+  static func example(_ words: [Substring]) -> [String] {
     var lines: [String] = []
     var line = " "
     var isQuoted = false

@@ -31,11 +31,15 @@ struct Setting {
   var variables: [String] = []
   /// Options of which one on the line leaves out all of the file.
   var rivals: [String] = []
+  /// Whether `--no-NAME` takes it back though it is no flag.
+  var isTakenBack = false
   /// Its short name.
   var letter: Character?
 
-  /// The word that takes back a flag which the file sets.
-  var negation: String? { kind == .flag && !name.hasPrefix("no-") ? "--no-\(name)" : nil }
+  /// The word that takes back what the file sets.
+  var negation: String? {
+    (kind == .flag || isTakenBack) && !name.hasPrefix("no-") ? "--no-\(name)" : nil
+  }
 
   /// Whether the words of a command line, or a variable, say it already.
   func isSaid(by words: some Sequence<String>) -> Bool {
