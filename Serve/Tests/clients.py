@@ -1088,6 +1088,58 @@ def a_database_has_every_snapshot_and_is_brought_up_to_date():
 
 
 @test
+def a_text_is_whole_and_found_by_its_parts():
+    with tempfile.TemporaryDirectory() as folder:
+        folder = pathlib.Path(folder)
+        posts = {f"app.bsky.feed.post/3k{number}": {"$type": "app.bsky.feed.post", "text": text, "createdAt": "2025-01-01T00:00:00Z"}
+                 for number, text in enumerate(["before\0behind the nul", "これは日本語の文章です", "Überraschung"])}
+        (folder / "a.car").write_bytes(repositories.repository(posts))
+        carpack("pack", folder / "a.car", "-o", folder / "a.car.zst", "-q")
+        carpack("export", folder / "a.car.zst", "--sqlite", folder / "a.db", "-q")
+        assert rows(folder / "a.db", "SELECT hex(text) FROM records WHERE rkey = '3k0'") == [(b"before\0behind the nul".hex().upper(),)]
+        for word, key in [("日本語", "3k1"), ("本語の文", "3k1"), ("rasch", "3k2"), ("before", "3k0")]:
+            found = rows(folder / "a.db", "SELECT r.rkey FROM search_parts JOIN records r ON r.id = search_parts.rowid WHERE search_parts MATCH ?", f'"{word}"')
+            assert found == [(key,)], (word, found)
+        # A database of an earlier version has no such table.
+        with contextlib.closing(sqlite3.connect(folder / "a.db")) as connection:
+            connection.execute("DROP TABLE search_parts")
+            connection.commit()
+        carpack("export", folder / "a.car.zst", "--sqlite", folder / "a.db", "-q")
+        assert rows(folder / "a.db", "SELECT count(*) FROM search_parts WHERE search_parts MATCH '日本語'") == [(1,)]
+
+
+@test
+def what_others_said_has_tables_of_its_own():
+    stand_in = pathlib.Path(COMMAND).parent / "stand-in"
+    with tempfile.TemporaryDirectory() as folder:
+        folder = pathlib.Path(folder)
+        path, database = folder / "a.car.zst", folder / "a.db"
+        process = subprocess.Popen([stand_in, "serve", "--accounts", "1", "--likes", "5", "--follows", "3", "--ready-file", folder / "url"],
+                                   stdout=subprocess.PIPE, text=True)
+        try:
+            url, (_, did), (_, view) = process.stdout.readline().strip(), process.stdout.readline().split(), process.stdout.readline().split()
+            backup = ["backup", did, "--plc", url, "--resolver", url, "-o", path, "-q"]
+            carpack(*backup, "--context", "--app-view", view)
+            carpack("export", path, "--sqlite", database, "-q")
+            people = rows(database, "SELECT did, handle, display_name, substr(avatar, 1, 2), absent, seen_from FROM people WHERE account = ?", did)
+            assert len(people) == 8 and len({one[0] for one in people}) == 8
+            for _, handle, name, avatar, absent, seen_from in people:
+                assert handle.endswith(".test") and name.startswith("Somebody ") and avatar == b"\xff\xd8" and absent is None and seen_from == view
+            posts = rows(database, "SELECT uri, author, text, is_signed FROM context_posts WHERE account = ?", did)
+            assert len(posts) == 5 and all(uri.startswith(f"at://{author}/") and text.startswith("What ") and not signed for uri, author, text, signed in posts)
+            # None of it is among the account's own.
+            assert rows(database, "SELECT count(*) FROM posts WHERE did <> ?", did) == [(0,)]
+            assert rows(database, "SELECT count(*) FROM search WHERE search MATCH 'Somebody'") == [(0,)]
+            carpack("forget-context", path, "-q")
+            carpack("export", path, "--sqlite", database, "-q")
+            assert rows(database, "SELECT (SELECT count(*) FROM people) + (SELECT count(*) FROM context_posts)") == [(0,)]
+        finally:
+            process.terminate()
+            process.wait(20)
+            process.stdout.close()
+
+
+@test
 def a_file_that_is_no_database_of_ours_stays_as_it_is():
     with tempfile.TemporaryDirectory() as folder:
         folder = pathlib.Path(folder)

@@ -1,21 +1,31 @@
 // What works in the background: it reads the archive, and answers the page's questions. Each message is {id, method,
 // args}; each answer {id, result} or {id, error}. {progress} and {notice} come in between.
 
-import { Account } from "./account/account.js";
+import { Account, timeOf } from "./account/account.js";
 import { changes, deletions, lastSeen } from "./account/deletions.js";
+import { preview } from "./account/preview.js";
 import { prove } from "./account/proving.js";
-import { Archive } from "./archive/archive.js";
+import { BlockTable } from "./archive/blocks.js";
 import { decode } from "./archive/cbor.js";
 import { CID } from "./archive/cid.js";
+import { readContext, readPiece } from "./archive/context.js";
+import { MAXIMUM_HELD, TooLarge } from "./archive/media.js";
 import { readPrivate } from "./archive/private.js";
 import { Repository } from "./archive/repository.js";
-import { openFiles } from "./archive/opening.js";
-import { FileSource, Replaced, URLSource } from "./archive/source.js";
+import { listFolder, openAddresses, openFiles } from "./archive/opening.js";
+import { FileSource, Replaced } from "./archive/source.js";
 
-/** No larger blob is put into memory at once, in bytes. */
-const MAXIMUM_BLOB = 512 << 20;
-/** `archives` are all that were opened, `account` the one that is shown, which knows its own; `others` those that were looked into. */
-const state = { archives: [], accounts: new Map(), account: null, reasons: null, others: new Map() };
+/** No larger blob is put into memory at once, in bytes: those of several frames stay outside of it. */
+const MAXIMUM_BLOB = MAXIMUM_HELD;
+/** How many snapshots are kept for going back and forth, and how many records they have together. */
+const [KEPT, KEPT_RECORDS] = [3, 200_000];
+/**
+ * `archives` are all that were opened. `shown` is the snapshot that is shown, {archive, manifest}; `reading` gives its account, which is
+ * `account` once all of it is read; `others` are accounts that were looked into.
+ */
+const state = { archives: [], accounts: new Map(), shown: null, reading: null, account: null, reasons: null, others: new Map() };
+/** What is answered before all records of the account are read. */
+const EARLY = new Set(["open", "folder", "select", "blob"]);
 
 const tell = (message, transfer = []) => postMessage(message, transfer);
 
@@ -62,17 +72,20 @@ const progressOf = (what) => (done, total) => tell({ progress: { what, done, tot
 
 const methods = {
   /** Opens archives or CARs, and the newest snapshot of the first. */
-  async open({ files, url }) {
+  async open({ files, urls }) {
     const notice = (text) => tell({ notice: text });
-    const archives = files ? await openFiles(files, notice, progressOf("reading pictures and videos")) : [await Archive.open(await URLSource.open(url), notice)];
+    const archives = await (files ? openFiles : openAddresses)(files ?? urls, notice, progressOf("reading pictures and videos"));
     for (const map of [state.accounts, state.others]) map.clear();
-    Object.assign(state, { archives, account: null });
+    Object.assign(state, { archives, account: null, reading: null, shown: null });
     const newest = await archives[0].newest();
     if (!newest) throw new Error("the archive has no snapshot yet");
     const summary = await methods.select({ cid: newest.cid.text });
     const { name } = archives[0].source;
     return { name: archives.length > 1 ? `${name} and ${archives.length - 1} more` : name, size: archives.reduce((sum, { source }) => sum + source.size, 0), summary };
   },
+
+  /** The archives in a folder of a web server, by their addresses. */
+  folder: ({ url }) => listFolder(url),
 
   /** The accounts of all archives: the newest snapshot of each. */
   async accounts() {
@@ -88,27 +101,22 @@ const methods = {
     }));
   },
 
-  /** Shows the account as a snapshot has it. */
+  /** Shows the account as a snapshot has it. Of a large one the answer is what can be said soon, and {whole} tells the rest later. */
   async select({ cid }) {
-    if (!state.accounts.has(cid)) {
-      const { archive, manifest } = await find(cid);
-      const repository = await Repository.read(archive, manifest, progressOf("reading records"));
-      // A few are kept, for going back and forth.
-      if (state.accounts.size >= 3) state.accounts.delete(state.accounts.keys().next().value);
-      state.accounts.set(cid, new Account(repository));
-    }
-    state.account = state.accounts.get(cid);
-    proveLater(state.account);
-    state.reasons = null;
-    const { repository, collections, did } = state.account;
-    const known = repository.manifest;
-    return {
-      cid, did, handle: known.handle ?? null, pds: known.pds ?? null, rev: known.rev ?? null, createdAt: known.createdAt,
-      commit: known.commit.text, doubts: known.doubts, blobs: known.blobs, hasPrivate: known.private instanceof CID,
-      proof: state.account.found ?? null,
-      records: repository.paths.length, profile: state.account.profile(), first: state.account.first(),
-      collections: [...collections].map(([name, [start, end]]) => ({ name, count: end - start })),
-    };
+    const { archive, manifest } = await find(cid);
+    const shown = { archive, manifest };
+    Object.assign(state, { shown, reasons: null });
+    // The blocks of CARs are in one already.
+    const table = archive.table ?? new BlockTable();
+    const early = state.accounts.has(cid) ? null : await preview(archive, manifest, table);
+    state.reading = readAccount(shown, table);
+    if (!early) return summaryOf(await state.reading);
+    state.reading.then((account) => {
+      if (state.shown === shown) tell({ whole: summaryOf(account) });
+    }, (error) => {
+      if (state.shown === shown) tell({ failure: error?.message ?? String(error), isReplaced: error instanceof Replaced });
+    });
+    return { ...headOf(manifest), isPartial: true, proof: null, records: manifest.counts.records, first: null, collections: [], ...early };
   },
 
   count: ({ kind }) => state.account.list(kind).length,
@@ -120,7 +128,7 @@ const methods = {
   async record({ path, did }) {
     if (!did || did === state.account.did) return state.account.at(path);
     const found = (await newestOfAccounts()).get(did);
-    if (!found) return null;
+    if (!found) return othersPost(did, path);
     const known = state.others.get(did) ?? Repository.read(found.archive, found.manifest).then((repository) => new Account(repository));
     state.others.set(did, known);
     return (await known).at(path);
@@ -145,10 +153,10 @@ const methods = {
   /** What is known of accounts: by the other accounts of the archive, and by who was mentioned. */
   async people({ dids }) {
     await state.account.index();
-    const all = await newestOfAccounts();
+    const [all, { people }] = [await newestOfAccounts(), await context()];
     return dids.map((did) => {
-      const known = state.account.person(did);
-      return { ...known, handle: known.handle ?? all.get(did)?.manifest.handle ?? null };
+      const [known, seen] = [state.account.person(did), people.get(did)];
+      return { ...known, handle: seen?.handle ?? known.handle ?? all.get(did)?.manifest.handle ?? null, name: seen?.name ?? null, avatar: seen?.avatar ?? null };
     });
   },
 
@@ -171,7 +179,7 @@ const methods = {
     await proof?.compareBlobs(progressOf("checking pictures and videos"));
   },
 
-  /** A blob's bytes, or why it is not here. */
+  /** A blob's bytes, or the blob itself where it is large, compared with its CID; or why it is not here. */
   async blob({ cid }) {
     let parsed;
     try {
@@ -179,7 +187,17 @@ const methods = {
     } catch {
       return { reason: "its CID does not hold" };
     }
-    const bytes = await bodyOf(parsed);
+    const { archive } = state.shown;
+    for (const one of archivesInOrder()) {
+      try {
+        const blob = await one.large(parsed.bytes, progressOf("reading a video"));
+        if (blob) return { blob, bytes: new Uint8Array(await blob.slice(0, 64).arrayBuffer()) };
+      } catch (error) {
+        if (!(error instanceof TooLarge)) throw error;
+        return { reason: error.message, isHere: true };
+      }
+    }
+    const bytes = (await context()).pieces.has(cid) ? await readPiece(archive, parsed) : await bodyOf(parsed);
     return bytes ? { bytes: bytes.slice() } : { reason: await reason(cid) };
   },
 
@@ -197,6 +215,56 @@ const methods = {
   },
 };
 
+/** The account of a snapshot, read whole; `table` may have some of its blocks. */
+async function readAccount(shown, table) {
+  const { archive, manifest } = shown;
+  const { accounts } = state;
+  const known = accounts.get(manifest.cid.text);
+  const account = known ?? new Account(await Repository.read(archive, manifest, progressOf("reading records"), table));
+  const sizeOf = (some) => some.reduce((sum, { repository }) => sum + repository.paths.length, 0);
+  while (!known && accounts.size && (accounts.size >= KEPT || sizeOf([...accounts.values(), account]) > KEPT_RECORDS)) accounts.delete(accounts.keys().next().value);
+  accounts.set(manifest.cid.text, account);
+  if (state.shown === shown) {
+    state.account = account;
+    proveLater(account);
+  }
+  return account;
+}
+
+/** What a manifest says of its snapshot, for the page. */
+function headOf(manifest) {
+  const { cid, did, handle, pds, rev, createdAt, commit, doubts, blobs, private: own, context: others } = manifest;
+  return {
+    cid: cid.text, did, handle: handle ?? null, pds: pds ?? null, rev: rev ?? null, createdAt, commit: commit.text, doubts, blobs,
+    hasPrivate: own instanceof CID, hasContext: others instanceof CID,
+  };
+}
+
+/** What the page shows of an account at once. */
+function summaryOf(account) {
+  const { repository, collections } = account;
+  return {
+    ...headOf(repository.manifest), proof: account.found ?? null, records: repository.paths.length, profile: account.profile(), first: account.first(),
+    collections: [...collections].map(([name, [start, end]]) => ({ name, count: end - start })),
+  };
+}
+
+/** What app views showed of others, of the snapshot that is shown; nothing of one that is damaged. */
+function context() {
+  const { shown } = state;
+  shown.context ??= readContext(shown.archive, shown.manifest).catch(() => ({ people: new Map(), posts: new Map(), pieces: new Set() }));
+  return shown.context;
+}
+
+/** A post of an account that no archive has, as an app view showed it; null if none did. */
+async function othersPost(did, path) {
+  const uri = `at://${did}/${path}`;
+  const seen = (await context()).posts.get(uri);
+  if (!seen?.value) return null;
+  const [collection, rkey] = path.split("/");
+  return { path, collection, rkey, uri, cid: seen.cid, value: seen.value, time: timeOf(seen.value, rkey), seen: { at: seen.seenAt, from: seen.seenFrom } };
+}
+
 /** The snapshot with a CID, and the archive that has it. */
 async function find(cid) {
   for (const archive of state.archives) {
@@ -206,10 +274,12 @@ async function find(cid) {
   throw new Error(`the snapshot ${cid} is damaged or lost`);
 }
 
+/** The archive that is shown, and then the others. */
+const archivesInOrder = () => [state.shown.archive, ...state.archives.filter((one) => one !== state.shown.archive)];
+
 /** A blob's bytes: of the archive that is shown, or else of another that was opened. */
 async function bodyOf(cid) {
-  const own = state.account.repository.archive;
-  for (const archive of [own, ...state.archives.filter((one) => one !== own)]) {
+  for (const archive of archivesInOrder()) {
     const bytes = await archive.body(cid.bytes, MAXIMUM_BLOB);
     if (bytes) return bytes;
   }
@@ -227,7 +297,7 @@ const REASONS = {
 async function reason(cid) {
   if (!state.reasons) {
     state.reasons = new Map();
-    const { archive, manifest } = state.account.repository;
+    const { archive, manifest } = state.shown;
     for (const page of manifest.missing) {
       const body = page instanceof CID ? await archive.body(page.bytes, 1 << 20) : null;
       const entries = body ? decode(body) : [];
@@ -236,11 +306,12 @@ async function reason(cid) {
       }
     }
   }
-  return state.reasons.get(cid) ?? `it was not among the files that were ${state.account.repository.manifest.isCAR ? "opened" : "packed"}, or it is damaged`;
+  return state.reasons.get(cid) ?? `it was not among the files that were ${state.shown.manifest.isCAR ? "opened" : "packed"}, or it is damaged`;
 }
 
 onmessage = async ({ data: { id, method, args } }) => {
   try {
+    if (!EARLY.has(method)) await state.reading;
     const result = await methods[method](args ?? {});
     tell({ id, result }, result?.bytes ? [result.bytes.buffer] : []);
   } catch (error) {

@@ -1,5 +1,7 @@
 import ATProtocol
-import Foundation
+import LibC
+import SystemPackage
+import Terminal
 
 /// What is said when the server is there.
 struct Announcement {
@@ -18,21 +20,24 @@ struct Announcement {
     origin = "http://\(host.contains(":") ? "[\(host)]" : host):\(port)"
   }
 
-  /// What only who is told knows: 128 bits.
+  /// The secret part of the path: 128 bits.
   static func newToken() -> String {
     var generator = SystemRandomNumberGenerator()
     let bytes = (0..<2).map { _ in generator.next() as UInt64 }
-    return bytes.map { String(format: "%016lx", $0) }.joined()
+    return bytes.map { number in
+      let digits = String(number, radix: 16)
+      return String(repeating: "0", count: 16 - digits.count) + digits
+    }.joined()
   }
 
   /// Says something that a person should know.
   static func warn(_ text: String) { write("carpack: warning: \(text)\n", to: .standardError) }
 
-  private static func write(_ text: String, to file: FileHandle) {
+  private static func write(_ text: String, to file: FileDescriptor) {
     do {
-      try file.write(contentsOf: Data(text.utf8))
+      try file.writeAll(text.utf8)
     } catch {
-      // Nobody listens, and the server serves.
+      // No reader is left; the server goes on.
     }
   }
 
@@ -88,15 +93,46 @@ struct Announcement {
     #else
       let program = "xdg-open"
     #endif
-    let process = Process()
-    process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
-    process.arguments = [ProcessInfo.processInfo.environment["BROWSER"] ?? program, page]
-    process.standardOutput = FileHandle.nullDevice
-    process.standardError = FileHandle.nullDevice
-    do {
-      try process.run()
-    } catch {
-      Self.warn("the browser cannot be opened: \(error.localizedDescription)")
+    let wanted = unsafe getenv("BROWSER").map { unsafe String(cString: $0) }
+    let code = Self.start([wanted ?? program, page])
+    if code != 0 { Self.warn("the browser cannot be opened: \(Errno(rawValue: code))") }
+  }
+
+  /// Starts a program that says nothing, and does not wait for its end.
+  ///
+  /// - Returns: 0, or the error of the system.
+  private static func start(_ words: [String]) -> CInt {
+    // The system forgets it when it ends.
+    signal(SIGCHLD, SIG_IGN)
+    let arguments = unsafe CStrings(words)
+    defer { unsafe arguments.free() }
+    #if canImport(Darwin)
+      var actions: posix_spawn_file_actions_t? = nil
+      var attributes: posix_spawnattr_t? = nil
+    #else
+      var actions = unsafe posix_spawn_file_actions_t()
+      var attributes = posix_spawnattr_t()
+    #endif
+    unsafe posix_spawn_file_actions_init(&actions)
+    unsafe posix_spawnattr_init(&attributes)
+    defer {
+      unsafe posix_spawn_file_actions_destroy(&actions)
+      unsafe posix_spawnattr_destroy(&attributes)
     }
+    for descriptor in CInt(0)...2 {
+      unsafe posix_spawn_file_actions_addopen(&actions, descriptor, "/dev/null", O_RDWR, 0)
+    }
+    // Control-C ends the server and not the browser.
+    unsafe posix_spawnattr_setpgroup(&attributes, 0)
+    var (none, all) = (sigset_t(), sigset_t())
+    unsafe sigemptyset(&none)
+    unsafe sigfillset(&all)
+    unsafe posix_spawnattr_setsigmask(&attributes, &none)
+    unsafe posix_spawnattr_setsigdefault(&attributes, &all)
+    let flags = POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF
+    unsafe posix_spawnattr_setflags(&attributes, Int16(flags))
+    var number = pid_t()
+    return unsafe posix_spawnp(
+      &number, words[0], &actions, &attributes, arguments.pointers, environ)
   }
 }

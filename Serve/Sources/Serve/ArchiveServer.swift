@@ -1,6 +1,5 @@
 import Archive
 import Files
-import Foundation
 import Hummingbird
 import HummingbirdCore
 import Logging
@@ -11,7 +10,7 @@ import Snapshots
 import UnixSignals
 import Viewer
 
-/// Serves archives over HTTP until it is told to stop.
+/// Serves archives over HTTP until it is stopped.
 package struct ArchiveServer {
   private static let maximumConnections = 1024
   private static let maximumHeader = 32 << 10
@@ -47,7 +46,7 @@ package struct ArchiveServer {
   /// There is no archive that can be read.
   package struct Nothing: Error {}
 
-  /// Serves until the process is told to end, and then ends what is being answered, as far as
+  /// Serves until a signal ends the process, and then ends what is being sent, as far as
   /// ``PromptEnd`` lets it.
   ///
   /// - Returns: the exit status: that of the signal.

@@ -1,5 +1,5 @@
 import Dispatch
-import Foundation
+import LibC
 import Synchronization
 
 /// Ends the process a second after SIGTERM or SIGINT, and at once on a second signal, whatever
@@ -19,7 +19,7 @@ struct PromptEnd {
   init() {
     let queue = DispatchQueue(label: "signals")
     sources = [SIGTERM, SIGINT].map { number in
-      // Those who listen are told nevertheless.
+      // Listeners are notified nevertheless.
       signal(number, SIG_IGN)
       let source = DispatchSource.makeSignalSource(signal: number, queue: queue)
       source.setEventHandler {

@@ -1,7 +1,12 @@
-import Foundation
 import HTTP
 import ObjectStore
 import Remote
+
+#if canImport(FoundationEssentials)
+  import FoundationEssentials
+#else
+  import Foundation
+#endif
 
 /// What a server was asked to be: the argument of `carpack-serve serve`, as JSON.
 ///
@@ -9,7 +14,7 @@ import Remote
 package struct ServerOptions: Decodable, Sendable {
   /// What is offered.
   package enum Offer: String, Decodable, Sendable {
-    /// The page and the archives, under a path that only who is told knows.
+    /// The page and the archives, under a secret path.
     case page
     /// That, and a personal data server.
     case everything

@@ -1,11 +1,12 @@
 import ATProtocol
 import Archive
 import Files
-import Foundation
-import GRDB
 import IPLD
+import LibC
+import SQLite
 import Snapshots
 import SystemPackage
+import Terminal
 
 /// Writes an archive into a database of SQLite: every snapshot, and every record in each form that
 /// it ever had.
@@ -21,7 +22,7 @@ package struct SQLiteExport {
     /// It is something else.
     case foreign
     /// A later version made it.
-    case later(Int)
+    case later(Int64)
 
     /// What a person reads.
     package var description: String {
@@ -32,7 +33,7 @@ package struct SQLiteExport {
     }
   }
 
-  /// What came of it.
+  /// The result.
   package struct Report: Sendable {
     /// How many snapshots came in.
     package var newSnapshots = 0
@@ -49,31 +50,24 @@ package struct SQLiteExport {
     package var unfinishedByteCount: UInt64 = 0
   }
 
-  private var reader: ArchiveReader
-  private let queue: DatabaseQueue
-  private var report = Report()
+  private(set) var reader: ArchiveReader
+  let database: Database
+  var report = Report()
 
   private init(_ options: SQLiteOptions) throws {
     let limits = ArchiveLimits(allowsLarge: options.allowsLarge)
     reader = try ArchiveReader(path: FilePath(options.archive), limits: limits)
     try reader.refuseTooMuchContent()
-    var configuration = Configuration()
-    configuration.foreignKeysEnabled = false
-    queue = try DatabaseQueue(path: options.database, configuration: configuration)
-    try queue.writeWithoutTransaction { database in
-      let id = try Int.fetchOne(database, sql: "PRAGMA application_id") ?? 0
-      let version = try Int.fetchOne(database, sql: "PRAGMA user_version") ?? 0
-      let count = try Int.fetchOne(database, sql: "SELECT count(*) FROM sqlite_master") ?? 0
-      if count == 0 {
-        try database.inTransaction {
-          try Schema.create(in: database)
-          return .commit
-        }
-      } else {
-        guard id == Schema.applicationID else { throw Fault.foreign }
-        guard version == Schema.version else { throw Fault.later(version) }
-      }
+    database = try Database(path: options.database)
+    let id = try database.number("PRAGMA application_id")
+    let version = try database.number("PRAGMA user_version") ?? 0
+    if try database.number("SELECT count(*) FROM sqlite_master") == 0 {
+      try database.transaction { try Schema.create(in: database) }
+    } else {
+      guard id == Schema.applicationID else { throw Fault.foreign }
+      guard version == Schema.version else { throw Fault.later(version) }
     }
+    try Schema.complete(in: database)
   }
 
   /// Brings a database up to date with an archive, and makes it if it is not there.
@@ -94,12 +88,14 @@ package struct SQLiteExport {
     for entry in last.values.sorted(by: { $0.number < $1.number }) {
       try export.settle(entry.did)
       try export.noteBlobs(of: entry)
+      try export.addContext(of: entry)
     }
-    try export.queue.write { database in
-      export.report.records = try Int.fetchOne(database, sql: "SELECT count(*) FROM records") ?? 0
-      export.report.unreadable =
-        try Int.fetchOne(database, sql: "SELECT count(*) FROM records WHERE json IS NULL") ?? 0
-      try database.execute(sql: "PRAGMA optimize")
+    let database = export.database
+    try database.transaction {
+      let count = "SELECT count(*) FROM records"
+      export.report.records = Int(try database.number(count) ?? 0)
+      export.report.unreadable = Int(try database.number("\(count) WHERE json IS NULL") ?? 0)
+      try database.execute("PRAGMA optimize")
     }
     return export.report
   }
@@ -123,36 +119,32 @@ package struct SQLiteExport {
     _ entry: SnapshotHistory.Entry, after before: SnapshotHistory.Entry?
   ) throws {
     let did = entry.did.text
-    let key: StatementArguments = [did, "\(entry.commit)", entry.createdAt]
-    let known = try queue.read { database in
-      try Row.fetchOne(
-        database,
-        sql: """
-          SELECT id, flaw IS NOT NULL AND id = (SELECT snapshot FROM accounts WHERE did = ?)
-          AS lacks_records FROM snapshots WHERE did = ? AND commit_cid = ? AND created_at = ?
-          """, arguments: [did] + key)
-    }
+    let known = try database.first(
+      """
+      SELECT id, flaw IS NOT NULL AND id = (SELECT snapshot FROM accounts WHERE did = ?)
+      FROM snapshots WHERE did = ? AND commit_cid = ? AND created_at = ?
+      """, [did, did, "\(entry.commit)", entry.createdAt])
     if let known {
-      guard known["lacks_records"], entry.isComplete else { return }
+      let lacksRecords = known[1].integer == 1
+      guard lacksRecords, entry.isComplete else { return }
     }
-    let id: Int64? = known?["id"]
+    let id = known?[0].integer
     let archived = try ArchivedSnapshot(entry.cid, in: reader)
     var flaw: String?
-    try queue.write { database in
-      let previous = try Row.fetchOne(
-        database,
-        sql: """
-          SELECT id, commit_cid, created_at, flaw FROM snapshots WHERE id =
-          (SELECT max(id) FROM snapshots WHERE did = ? AND id < ?)
-          """, arguments: [did, id ?? Int64.max])
+    try database.transaction {
+      let previous = try database.first(
+        """
+        SELECT id, commit_cid, created_at, flaw FROM snapshots WHERE id =
+        (SELECT max(id) FROM snapshots WHERE did = ? AND id < ?)
+        """, [did, id ?? Int64.max])
       let snapshot = try id ?? Self.insert(entry, archived, into: database)
-      let firstNew = 1 + (try Int64.fetchOne(database, sql: "SELECT max(id) FROM records") ?? 0)
+      let firstNew = 1 + (try database.number("SELECT max(id) FROM records") ?? 0)
       let writer = try SnapshotRecords(
-        database, did: did, snapshot: snapshot, after: previous?["id"])
+        database, did: did, snapshot: snapshot, after: previous?[0].integer)
       do {
-        if let previous, let before, previous["commit_cid"] == "\(before.commit)",
-          previous["created_at"] == before.createdAt, before.isComplete, entry.isComplete,
-          id == nil, previous["flaw"] == nil
+        if let previous, let before, previous[1].text == "\(before.commit)",
+          previous[2].text == before.createdAt, before.isComplete, entry.isComplete,
+          id == nil, previous[3] == .null
         {
           try writer.addChanges(
             since: ArchivedSnapshot(before.cid, in: reader), to: archived)
@@ -179,24 +171,23 @@ package struct SQLiteExport {
     _ entry: SnapshotHistory.Entry, _ archived: ArchivedSnapshot, into database: Database
   ) throws -> Int64 {
     try database.execute(
-      sql: """
-        INSERT INTO accounts (did, handle, pds) VALUES (?, ?, ?)
-        ON CONFLICT (did) DO UPDATE SET handle = coalesce(excluded.handle, handle),
-        pds = coalesce(excluded.pds, pds)
-        """, arguments: [entry.did.text, entry.handle?.text, archived.snapshot.pds])
+      """
+      INSERT INTO accounts (did, handle, pds) VALUES (?, ?, ?)
+      ON CONFLICT (did) DO UPDATE SET handle = coalesce(excluded.handle, handle),
+      pds = coalesce(excluded.pds, pds)
+      """, [entry.did.text, entry.handle?.text, archived.snapshot.pds])
     try database.execute(
-      sql: """
-        INSERT INTO snapshots
-        (did, rev, commit_cid, created_at, handle, records, blobs_referenced, blobs_held)
-        VALUES (?, ?, ?, ?, ?, ?, ?, ?)
-        """,
-      arguments: [
+      """
+      INSERT INTO snapshots
+      (did, rev, commit_cid, created_at, handle, records, blobs_referenced, blobs_held)
+      VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+      """,
+      [
         entry.did.text, entry.rev?.text, "\(entry.commit)", entry.createdAt, entry.handle?.text,
         entry.counts.records, entry.blobs.referenced, entry.blobs.held,
       ])
-    let id = database.lastInsertedRowID
-    try database.execute(
-      sql: "UPDATE accounts SET snapshot = ? WHERE did = ?", arguments: [id, entry.did.text])
+    let id = database.lastInsertedRow
+    try database.execute("UPDATE accounts SET snapshot = ? WHERE did = ?", [id, entry.did.text])
     return id
   }
 
@@ -204,14 +195,14 @@ package struct SQLiteExport {
   ///
   /// Once for all snapshots that came in: there may be thousands, and each has nearly all records.
   private func settle(_ did: DID) throws {
-    try queue.write { database in
+    try database.transaction {
       try database.execute(
-        sql: """
-          UPDATE records SET last_snapshot = (SELECT snapshot FROM accounts WHERE did = ?)
-          WHERE did = ? AND is_current
-          """, arguments: [did.text, did.text])
+        """
+        UPDATE records SET last_snapshot = (SELECT snapshot FROM accounts WHERE did = ?)
+        WHERE did = ? AND is_current
+        """, [did.text, did.text])
       for kind in Schema.kinds {
-        try database.execute(sql: kind.update, arguments: [did.text, did.text])
+        try database.execute(kind.update, [did.text, did.text])
       }
     }
   }
@@ -229,17 +220,15 @@ package struct SQLiteExport {
     } catch let error where !error.isOfSystem {
       // A damaged page of the ledger leaves only the reasons unknown.
     }
-    try queue.write { database in
-      let rows = try Row.fetchCursor(
-        database, sql: "SELECT cid FROM blobs WHERE did = ?", arguments: [entry.did.text])
-      var texts: [String] = []
-      while let row = try rows.next() { texts.append(row["cid"]) }
-      let cids = texts.compactMap { try? CID($0) }
+    try database.transaction {
+      let rows = try database.prepare("SELECT cid FROM blobs WHERE did = ?").all([entry.did.text])
+      let cids = rows.compactMap { row in row[0].text.flatMap { try? CID($0) } }
       let states = try archived.states(of: cids)
-      let update = try database.makeStatement(
-        sql:
-          "UPDATE blobs SET is_held = ?, size = coalesce(?, size), reason = ? WHERE did = ? AND cid = ?"
-      )
+      let update = try database.prepare(
+        """
+        UPDATE blobs SET is_held = ?, size = coalesce(?, size), reason = ?
+        WHERE did = ? AND cid = ?
+        """)
       for (cid, state) in zip(cids, states) {
         let text = "\(cid)"
         let length: Int64?
@@ -249,14 +238,14 @@ package struct SQLiteExport {
         case .missing: (length, reason) = (nil, reasons[text] ?? "the archive does not hold it")
         case .damaged(let flaw): (length, reason) = (nil, "damaged: \(flaw)")
         }
-        try update.execute(arguments: [length != nil, length, reason, entry.did.text, text])
+        try update.execute([length != nil, length, reason, entry.did.text, text])
       }
     }
   }
 }
 
 extension SQLiteExport.Report {
-  /// Says what came of it, and ends the process with its status.
+  /// Reports the result, and ends the process with its status.
   package func say(_ options: SQLiteOptions) -> Never {
     let lacksRecords = unreadable > 0 || incompleteSnapshots > 0
     let isIncomplete = lacksRecords || unfinishedByteCount > 0
@@ -281,22 +270,25 @@ extension SQLiteExport.Report {
       json.boolean(isComplete)
       json.endObject()
       json.newline()
-      FileHandle.standardOutput.write(Data(json.takeBytes()))
+      let bytes = json.takeBytes()
+      Console.print(bytes.span)
     } else if !options.isQuiet {
       let snapshots = newSnapshots == 1 ? "1 new snapshot" : "\(newSnapshots) new snapshots"
-      let line = "\(options.database): \(snapshots), \(records) records in all their forms\n"
-      FileHandle.standardOutput.write(Data(line.utf8))
+      Console.print("\(options.database): \(snapshots), \(records) records in all their forms")
     }
-    for flaw in flaws { FileHandle.standardError.write(Data("carpack: damaged: \(flaw)\n".utf8)) }
+    Console.flush()
+    for flaw in flaws { Console.put(line: "carpack: damaged: \(flaw)") }
     if unfinishedByteCount > 0 {
-      let line =
-        "carpack: unfinished: \(options.archive) ends in \(unfinishedByteCount) bytes of a write that was not finished\n"
-      FileHandle.standardError.write(Data(line.utf8))
+      Console.put(
+        line:
+          "carpack: unfinished: \(options.archive) ends in \(unfinishedByteCount) bytes of a write that was not finished"
+      )
     }
     if lacksRecords, flaws.isEmpty, !options.isQuiet {
-      let line =
-        "carpack: incomplete: \(unreadable) records or more are not in the archive, or cannot be read; rows have their names\n"
-      FileHandle.standardError.write(Data(line.utf8))
+      Console.put(
+        line:
+          "carpack: incomplete: \(unreadable) records or more are not in the archive, or cannot be read; rows have their names"
+      )
     }
     exit(!flaws.isEmpty ? 11 : isIncomplete ? 10 : 0)
   }

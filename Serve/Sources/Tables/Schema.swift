@@ -1,4 +1,4 @@
-import GRDB
+import SQLite
 
 /// The tables of the database.
 ///
@@ -10,21 +10,77 @@ import GRDB
 /// record_blobs  which record refers to which
 /// posts, likes, reposts, follows, blocks, profiles, lists, list_items
 ///               what the records of these collections say, by `records.id`
-/// search        full text (FTS5) of `records.text` and `records.alt_texts`
+/// people        other accounts as an app view showed them (`backup --context`), a row for each
+///               account whose records point to them
+/// context_posts posts of others, likewise
+/// search        full text (FTS5) of `records.text` and `records.alt_texts`, by words
+/// search_parts  the same by parts of words, of three characters and more: also for scripts that
+///               write words without spaces
 /// ```
 enum Schema {
   /// Says that a database is one of these: "carp".
-  static let applicationID = 0x6361_7270
+  static let applicationID: Int64 = 0x6361_7270
   /// Raised when a column goes or changes its meaning.
-  static let version = 1
+  static let version: Int64 = 1
 
   /// Makes the tables in an empty database.
   static func create(in database: Database) throws {
-    try database.execute(sql: "PRAGMA application_id = \(applicationID)")
-    try database.execute(sql: "PRAGMA user_version = \(version)")
-    try database.execute(sql: tables)
-    for table in kinds { try database.execute(sql: table.definition) }
+    try database.execute("PRAGMA application_id = \(applicationID)")
+    try database.execute("PRAGMA user_version = \(version)")
+    try database.run(script: tables)
+    for table in kinds { try database.run(script: table.definition) }
   }
+
+  /// Makes the tables that databases of earlier versions lack.
+  static func complete(in database: Database) throws {
+    try database.run(script: context)
+    let name = "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'search_parts'"
+    guard try database.first(name) == nil else { return }
+    try database.run(script: parts)
+  }
+
+  private static let parts = """
+    CREATE VIRTUAL TABLE search_parts USING fts5 (
+      text, alt_texts, content = 'records', content_rowid = 'id', tokenize = 'trigram'
+    );
+    INSERT INTO search_parts (rowid, text, alt_texts) SELECT id, text, alt_texts FROM records
+    WHERE text IS NOT NULL OR alt_texts IS NOT NULL;
+    """
+
+  private static let context = """
+    CREATE TABLE IF NOT EXISTS people (
+      -- The account whose records point there.
+      account TEXT NOT NULL REFERENCES accounts (did),
+      did TEXT NOT NULL,
+      handle TEXT,
+      display_name TEXT,
+      description TEXT,
+      -- A small picture, as the app view serves it.
+      avatar BLOB,
+      -- Why there is nothing; null if there is something.
+      absent TEXT,
+      seen_from TEXT NOT NULL,
+      seen_at TEXT NOT NULL,
+      PRIMARY KEY (account, did)
+    ) WITHOUT ROWID;
+    CREATE TABLE IF NOT EXISTS context_posts (
+      account TEXT NOT NULL REFERENCES accounts (did),
+      uri TEXT NOT NULL,
+      author TEXT NOT NULL,
+      cid TEXT,
+      json TEXT,
+      text TEXT,
+      -- As the record says.
+      created_at TEXT,
+      -- Whether the archive has a proof that it is its author's.
+      is_signed INTEGER NOT NULL,
+      absent TEXT,
+      seen_from TEXT NOT NULL,
+      seen_at TEXT NOT NULL,
+      PRIMARY KEY (account, uri)
+    ) WITHOUT ROWID;
+    CREATE INDEX IF NOT EXISTS context_posts_by_author ON context_posts (author);
+    """
 
   private static let tables = """
     CREATE TABLE accounts (

@@ -1,8 +1,8 @@
 import ATProtocol
 import Archive
 import Extraction
-import GRDB
 import IPLD
+import SQLite
 import Snapshots
 
 /// The records of a snapshot on their way into the database, within one transaction.
@@ -25,20 +25,21 @@ struct SnapshotRecords {
   init(_ database: Database, did: String, snapshot: Int64, after before: Int64?) throws {
     (self.database, self.did, self.snapshot) = (database, did, snapshot)
     self.before = before ?? snapshot
-    insertion = try database.makeStatement(
-      sql: """
-        INSERT INTO records (did, collection, rkey, cid, json, created_at, text, alt_texts,
-        first_snapshot, last_snapshot, is_current) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 1)
-        """)
-    ending = try database.makeStatement(
-      sql: """
-        UPDATE records SET is_current = 0, last_snapshot = ?
-        WHERE did = ? AND collection = ? AND rkey = ? AND is_current
-        """)
-    blob = try database.makeStatement(
-      sql: "INSERT OR IGNORE INTO blobs (did, cid, mime_type, size) VALUES (?, ?, ?, ?)")
-    reference = try database.makeStatement(
-      sql: "INSERT OR IGNORE INTO record_blobs (record, cid) VALUES (?, ?)")
+    insertion = try database.prepare(
+      """
+      INSERT INTO records (did, collection, rkey, cid, json, created_at, text, alt_texts,
+      first_snapshot, last_snapshot, is_current)
+      VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 1)
+      """)
+    ending = try database.prepare(
+      """
+      UPDATE records SET is_current = 0, last_snapshot = ?
+      WHERE did = ? AND collection = ? AND rkey = ? AND is_current
+      """)
+    blob = try database.prepare(
+      "INSERT OR IGNORE INTO blobs (did, cid, mime_type, size) VALUES (?, ?, ?, ?)")
+    reference = try database.prepare(
+      "INSERT OR IGNORE INTO record_blobs (record, cid) VALUES (?, ?)")
   }
 
   /// Adds what changed since the account's snapshot before.
@@ -56,29 +57,28 @@ struct SnapshotRecords {
   func addAll(of archived: ArchivedSnapshot) throws -> String? {
     // Without its commit there is nothing to add.
     _ = try archived.block(archived.snapshot.commit)
-    try database.execute(sql: "CREATE TEMP TABLE incoming (path TEXT PRIMARY KEY) WITHOUT ROWID")
+    try database.execute("CREATE TEMP TABLE incoming (path TEXT PRIMARY KEY) WITHOUT ROWID")
     defer { discardIncoming() }
-    let known = try database.makeStatement(
-      sql: """
-        SELECT id, first_snapshot, json IS NULL AS is_unread FROM records
-        WHERE did = ? AND collection = ? AND rkey = ? AND is_current AND cid = ?
-        """)
-    let removal = try database.makeStatement(sql: "DELETE FROM records WHERE id = ?")
-    let arrival = try database.makeStatement(sql: "INSERT OR IGNORE INTO incoming VALUES (?)")
+    let known = try database.prepare(
+      """
+      SELECT id, first_snapshot, json IS NULL AS is_unread FROM records
+      WHERE did = ? AND collection = ? AND rkey = ? AND is_current AND cid = ?
+      """)
+    let removal = try database.prepare("DELETE FROM records WHERE id = ?")
+    let arrival = try database.prepare("INSERT OR IGNORE INTO incoming VALUES (?)")
     let isEmpty =
-      try Int64.fetchOne(
-        database, sql: "SELECT 1 FROM records WHERE did = ? LIMIT 1", arguments: [did]) == nil
+      try database.first("SELECT 1 FROM records WHERE did = ? LIMIT 1", [did]) == nil
     let contents = try SnapshotBlocks(archived, keepsRecords: true).contents { record, body in
       let path = String(decoding: record.key, as: UTF8.self)
       if !isEmpty {
-        try arrival.execute(arguments: [path])
+        try arrival.execute([path])
         let (collection, key) = Self.parts(of: path)
-        let arguments: StatementArguments = [did, collection, key, "\(record.cid)"]
-        if let row = try Row.fetchOne(known, arguments: arguments) {
-          guard row["is_unread"], record.length != nil else { return }
+        if let row = try known.first([did, collection, key, "\(record.cid)"]) {
+          let (id, first, isUnread) = (row[0], row[1].integer, row[2].integer == 1)
+          guard isUnread, record.length != nil else { return }
           // It could not be read before.
-          try removal.execute(arguments: [row["id"] as Int64])
-          return try insert(path, record.cid, body.array, since: row["first_snapshot"])
+          try removal.execute([id])
+          return try insert(path, record.cid, body.array, since: first)
         }
         try end(path)
       }
@@ -88,16 +88,16 @@ struct SnapshotRecords {
     if let why = contents.whyRecordsMayBeMissing { return why }
     guard !isEmpty else { return nil }
     try database.execute(
-      sql: """
-        UPDATE records SET is_current = 0, last_snapshot = ? WHERE did = ? AND is_current
-        AND collection || '/' || rkey NOT IN (SELECT path FROM incoming)
-        """, arguments: [before, did])
+      """
+      UPDATE records SET is_current = 0, last_snapshot = ? WHERE did = ? AND is_current
+      AND collection || '/' || rkey NOT IN (SELECT path FROM incoming)
+      """, [before, did])
     return nil
   }
 
   private func discardIncoming() {
     do {
-      try database.execute(sql: "DROP TABLE temp.incoming")
+      try database.execute("DROP TABLE temp.incoming")
     } catch {
       // The transaction fails anyway, and with it goes the table.
     }
@@ -105,7 +105,7 @@ struct SnapshotRecords {
 
   private func end(_ path: String) throws {
     let (collection, key) = Self.parts(of: path)
-    try ending.execute(arguments: [before, did, collection, key])
+    try ending.execute([before, did, collection, key])
   }
 
   private func insert(
@@ -113,14 +113,14 @@ struct SnapshotRecords {
   ) throws {
     let content = RecordContent(bytes)
     let (collection, key) = Self.parts(of: path)
-    try insertion.execute(arguments: [
-      did, collection, key, "\(cid)", content.json, content.createdAt, content.text,
-      content.altTexts, first ?? snapshot, snapshot,
+    try insertion.execute([
+      did, collection, key, "\(cid)", content.json, content.createdAt,
+      content.text, content.altTexts, first ?? snapshot, snapshot,
     ])
-    let row = database.lastInsertedRowID
+    let row = database.lastInsertedRow
     for found in content.blobs {
-      try blob.execute(arguments: [did, "\(found.cid)", found.mimeType, found.size])
-      try reference.execute(arguments: [row, "\(found.cid)"])
+      try blob.execute([did, "\(found.cid)", found.mimeType, found.size])
+      try reference.execute([row, "\(found.cid)"])
     }
   }
 
@@ -131,15 +131,16 @@ struct SnapshotRecords {
   ///   - flaw: why records may be missing.
   func finish(firstNew: Int64, flaw: String?) throws {
     for kind in Schema.kinds {
-      try database.execute(sql: kind.insertion, arguments: [firstNew - 1])
+      try database.execute(kind.insertion, [firstNew - 1])
     }
-    try database.execute(
-      sql: """
-        INSERT INTO search (rowid, text, alt_texts) SELECT id, text, alt_texts FROM records
+    for table in ["search", "search_parts"] {
+      try database.execute(
+        """
+        INSERT INTO \(table) (rowid, text, alt_texts) SELECT id, text, alt_texts FROM records
         WHERE id >= ? AND (text IS NOT NULL OR alt_texts IS NOT NULL)
-        """, arguments: [firstNew])
-    try database.execute(
-      sql: "UPDATE snapshots SET flaw = ? WHERE id = ?", arguments: [flaw, snapshot])
+        """, [firstNew])
+    }
+    try database.execute("UPDATE snapshots SET flaw = ? WHERE id = ?", [flaw, snapshot])
   }
 
   private static func parts(of path: String) -> (collection: String, key: String) {

@@ -1,18 +1,25 @@
 import Failures
-import Foundation
-import GRDB
 import Keys
+import LibC
+import SQLite
 import Serve
+import SystemPackage
 import Tables
 import Terminal
 
+#if canImport(FoundationEssentials)
+  import FoundationEssentials
+#else
+  import Foundation
+#endif
+
 /// `carpack-serve`: what `carpack serve`, `carpack view` and `carpack export --sqlite` run.
 ///
-/// A program of its own, because a server and a database are seventy megabytes that the command
+/// A program of its own, because a server and a database are twenty megabytes that the command
 /// need not carry. It takes a word and JSON: `serve` and `ServerOptions`, or `sqlite` and
 /// `SQLiteOptions`. The exit statuses are the command's.
 func fail(_ message: String, _ status: Int32) -> Never {
-  FileHandle.standardError.write(Data("carpack: error: \(message)\n".utf8))
+  Console.put(line: "carpack: error: \(message)")
   exit(status)
 }
 
@@ -29,8 +36,8 @@ func serve(_ options: ServerOptions) async {
     exit(try await ArchiveServer(options).run())
   } catch is ArchiveServer.Nothing {
     fail("there is no archive that can be read", 66)
-  } catch let error as POSIXError {
-    fail("\(options.log ?? "the log"): \(error.localizedDescription)", 73)
+  } catch let error as Errno {
+    fail("\(options.log ?? "the log"): \(error)", 73)
   } catch {
     fail("\(options.host):\(options.port): \(error)", 1)
   }
@@ -43,9 +50,7 @@ func writeDatabase(_ options: SQLiteOptions) {
   } catch let fault as SQLiteExport.Fault {
     fail("\(options.database): \(fault)", 73)
   } catch let error as DatabaseError {
-    fail(
-      "\(options.database): \(error.message ?? "\(error)")",
-      error.resultCode == .SQLITE_NOTADB || error.resultCode == .SQLITE_CANTOPEN ? 73 : 74)
+    fail("\(options.database): \(error)", error.isOfFile ? 73 : 74)
   } catch {
     let failure = Failure(error).of(options.archive)
     if let hint = failure.hint { Console.put(line: "hint: \(hint)") }
@@ -54,7 +59,7 @@ func writeDatabase(_ options: SQLiteOptions) {
 }
 
 ArchiveKeys.install()
-let words = Array(CommandLine.arguments.dropFirst())
+let words = Host.arguments
 switch words.first {
 case "serve" where words.count == 2: await serve(options(words[1]))
 case "sqlite" where words.count == 2: writeDatabase(options(words[1]))

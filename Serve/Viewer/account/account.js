@@ -1,10 +1,12 @@
 // What an account's records are to a reader: posts, replies, media, and the rest, in the order of their times.
 
 import { CID } from "../archive/cid.js";
+import { Strings } from "../archive/strings.js";
 import { fold, parseQuery } from "./fold.js";
-import { blobOf, blocksOf, eachBlob, embedsOf, mentionsOf } from "./shape.js";
+import { blobOf, eachBlob, embedsOf, mentionsOf, textOf } from "./shape.js";
 
-const POST = "app.bsky.feed.post";
+export const POST = "app.bsky.feed.post";
+export const REPOST = "app.bsky.feed.repost";
 const REPLY = [...new TextEncoder().encode("reply")];
 const DIGITS = "234567abcdefghijklmnopqrstuvwxyz";
 /** How many posts of a thread are shown at most. */
@@ -38,21 +40,6 @@ export function timeOf(value, rkey) {
   return said > 0 && said < 4e12 ? said : tidTime(rkey);
 }
 
-/** All texts that a person wrote in a record, in one. */
-export function textOf(value) {
-  const parts = [];
-  const take = (text) => { if (typeof text === "string" && text) parts.push(text); };
-  for (const name of ["text", "displayName", "description", "name", "title", "content", "textContent"]) take(value?.[name]);
-  if (Array.isArray(value?.pages)) for (const { text } of blocksOf(value)) take(text);
-  const { images, video, link } = embedsOf(value);
-  for (const image of images) take(image?.alt);
-  take(video?.alt);
-  take(link?.title);
-  take(link?.description);
-  if (Array.isArray(value?.tags)) value.tags.forEach(take);
-  return parts.join("\n");
-}
-
 /** An account at one snapshot. */
 export class Account {
   constructor(repository) {
@@ -60,7 +47,7 @@ export class Account {
     this.did = repository.manifest.did;
     this.collections = new Map();
     for (let i = 0; i < repository.paths.length;) {
-      const name = repository.paths[i].split("/", 1)[0];
+      const name = repository.paths.at(i).split("/", 1)[0];
       const end = Math.max(i + 1, repository.lowerBound(`${name}0`));
       this.collections.set(name, [i, end]);
       i = end;
@@ -70,10 +57,7 @@ export class Account {
 
   /** A record as a page shows it. */
   record(i) {
-    const path = this.repository.paths[i];
-    const [collection, rkey] = split(path);
-    const value = this.repository.value(i);
-    return { path, collection, rkey, uri: `at://${this.did}/${path}`, cid: this.repository.cid(i), value: plain(value), time: timeOf(value, rkey) };
+    return recordOf(this.did, { path: this.repository.paths.at(i), cid: this.repository.cid(i), value: this.repository.value(i) });
   }
 
   /** The record of a path; null if there is none. */
@@ -95,22 +79,23 @@ export class Account {
     const { paths } = this.repository;
     this.flags = new Uint8Array(paths.length);
     this.times = new Float64Array(paths.length);
-    this.texts = new Array(paths.length);
+    this.texts = new Strings(paths.length);
     this.replies = new Map();
     /** Each blob by its CID: the first record that refers to it, its type, its size. */
     this.blobs = new Map();
     this.unreadable = 0;
     this.handles = new Map();
     this.langs = new Map();
-    this.langsOf = [];
+    this.langsOf = new Array(paths.length).fill(null);
     for (let i = 0; i < paths.length; i++) {
       if (i % AT_ONCE === AT_ONCE - 1) await new Promise((resolve) => setTimeout(resolve));
-      const [collection, rkey] = split(paths[i]);
+      const path = paths.at(i);
+      const [collection, rkey] = split(path);
       const value = this.repository.value(i);
       if (value === null && this.repository.cid(i)) this.unreadable++;
-      eachBlob(value, (blob) => { if (!this.blobs.has(blob.cid)) this.blobs.set(blob.cid, { ...blob, path: paths[i] }); });
+      eachBlob(value, (blob) => { if (!this.blobs.has(blob.cid)) this.blobs.set(blob.cid, { ...blob, path }); });
       this.times[i] = timeOf(value, rkey);
-      this.texts[i] = value ? fold(textOf(value)) : "";
+      this.texts.push(value ? fold(textOf(value)) : "");
       if (collection !== POST || !value) continue;
       const { images, video, quote, link } = embedsOf(value);
       this.flags[i] = (value.reply ? IS.reply : 0) | (images.length ? IS.image : 0) | (video ? IS.video : 0)
@@ -122,8 +107,9 @@ export class Account {
       if (!this.replies.has(parent)) this.replies.set(parent, []);
       this.replies.get(parent).push(i);
     }
+    this.texts.finish();
     // Sorted once, and not for each search.
-    this.newestFirst = Uint32Array.from(paths.keys()).sort((left, right) => (this.times[right] || 0) - (this.times[left] || 0) || right - left);
+    this.newestFirst = new Uint32Array(paths.length).map((_, i) => i).sort((left, right) => (this.times[right] || 0) - (this.times[left] || 0) || right - left);
   }
 
   /** Each picture and video of posts, the newest first: {post, part}, where `part` counts the pictures of a post from 0. */
@@ -139,28 +125,39 @@ export class Account {
     return this.pictures;
   }
 
-  /** The records of a kind, the newest first, as places: posts, replies, or a collection. */
+  /** The records of a kind, the newest first, as places: posts with the reposts among them, replies, or a collection. */
   list(kind) {
     if (this.lists.has(kind)) return this.lists.get(kind);
     const name = ["posts", "replies"].includes(kind) ? POST : kind;
     const [start, end] = this.collections.get(name) ?? [0, 0];
     const found = [];
+    const reposts = kind === "posts" ? this.newestFirstOf(REPOST) : [];
+    let repost = 0;
+    const key = (i) => split(this.repository.paths.at(i))[1];
     for (let i = end - 1; i >= start; i--) {
       if (kind === "posts" && this.repository.hasKey(i, REPLY)) continue;
       if (kind === "replies" && !this.repository.hasKey(i, REPLY)) continue;
+      for (const own = repost < reposts.length ? key(i) : ""; repost < reposts.length && key(reposts[repost]) > own;) found.push(reposts[repost++]);
       found.push(i);
     }
-    this.lists.set(kind, found);
-    return found;
+    const list = Uint32Array.from([...found, ...reposts.slice(repost)]);
+    this.lists.set(kind, list);
+    return list;
+  }
+
+  /** The places of a collection, the last key first. */
+  newestFirstOf(collection) {
+    const [start, end] = this.collections.get(collection) ?? [0, 0];
+    return Array.from({ length: end - start }, (_, i) => end - 1 - i);
   }
 
   /** Records of a list as a page shows them; `month` is set on the first of each month. */
   page(places, start, count) {
     const month = (place) => {
-      const time = place === undefined ? NaN : tidTime(split(this.repository.paths[place])[1]);
+      const time = place === undefined ? NaN : tidTime(split(this.repository.paths.at(place))[1]);
       return Number.isNaN(time) ? null : new Date(time).toISOString().slice(0, 7);
     };
-    return places.slice(start, start + count).map((place, i) => {
+    return Array.from(places.slice(start, start + count), (place, i) => {
       const own = month(place);
       return { ...this.record(place), month: own !== month(places[start + i - 1]) ? own : null };
     });
@@ -172,7 +169,7 @@ export class Account {
     // From when to when the month lasts that was found last: most records are in it.
     let [from, to] = [Infinity, -Infinity];
     for (let at = 0; at < places.length; at++) {
-      const time = tidTime(split(this.repository.paths[places[at]])[1]);
+      const time = tidTime(split(this.repository.paths.at(places[at]))[1]);
       if (Number.isNaN(time) || time >= from && time < to) continue;
       const date = new Date(time);
       [from, to] = [Date.UTC(date.getUTCFullYear(), date.getUTCMonth()), Date.UTC(date.getUTCFullYear(), date.getUTCMonth() + 1)];
@@ -203,7 +200,7 @@ export class Account {
     while (open.length && below.length < MAXIMUM_THREAD) {
       const { path: parent, depth } = open.pop();
       if (depth > 0) below.push({ depth, post: this.at(parent) });
-      const replies = (this.replies.get(parent) ?? []).map((i) => this.repository.paths[i]).filter((one) => !seen.has(one));
+      const replies = (this.replies.get(parent) ?? []).map((i) => this.repository.paths.at(i)).filter((one) => !seen.has(one));
       for (const one of replies.toReversed()) {
         seen.add(one);
         open.push({ path: one, depth: depth + 1 });
@@ -224,7 +221,7 @@ export class Account {
     const found = [];
     for (let i = start; i < end; i++) {
       const value = this.repository.value(i);
-      if (value?.list === uri && typeof value.subject === "string") found.push({ did: value.subject, path: this.repository.paths[i] });
+      if (value?.list === uri && typeof value.subject === "string") found.push({ did: value.subject, path: this.repository.paths.at(i) });
     }
     return found;
   }
@@ -249,12 +246,10 @@ export class Account {
     await this.index();
     const { words, filters } = parseQuery(query);
     const tests = filters.map(({ name, value }) => this.filter(name, value)).filter(Boolean);
+    const hits = words.length ? this.texts.having(words) : null;
     const found = [];
-    for (const i of this.newestFirst) {
-      if (words.every((word) => this.texts[i].includes(word)) && tests.every((test) => test(i))
-        && (words.length === 0 || this.texts[i])) found.push(i);
-    }
-    return found;
+    for (const i of this.newestFirst) if ((hits === null || hits[i]) && tests.every((test) => test(i))) found.push(i);
+    return Uint32Array.from(found);
   }
 
   /** What a filter asks of a record; null for one that says nothing. */
@@ -271,7 +266,10 @@ export class Account {
       case "has": return IS[low] ? (i) => this.flags[i] & IS[low] : null;
       case "since": return time ? (i) => this.times[i] >= time : null;
       case "until": return time ? (i) => this.times[i] < time + (value.length === 10 ? 864e5 : 0) : null;
-      case "in": return (i) => split(repository.paths[i])[0].toLowerCase().includes(low);
+      case "in": {
+        const ranges = [...this.collections].filter(([collection]) => collection.toLowerCase().includes(low)).map(([, range]) => range);
+        return (i) => ranges.some(([from, to]) => i >= from && i < to);
+      }
       case "lang": return (i) => this.langsOf[i]?.includes(value);
       case "from": return () => low === this.did || low.replace("@", "") === String(repository.manifest.handle).toLowerCase();
       case "to": {
@@ -340,6 +338,12 @@ export class Account {
     }
     return years;
   }
+}
+
+/** A record {path, cid, value} of an account as a page shows it. */
+export function recordOf(did, { path, cid, value }) {
+  const [collection, rkey] = split(path);
+  return { path, collection, rkey, uri: `at://${did}/${path}`, cid, value: plain(value), time: timeOf(value, rkey) };
 }
 
 /** The collection and the key of a path. */

@@ -19,7 +19,7 @@ export async function deletions(newest, snapshots, progress = () => {}) {
     progress(number, snapshots.length);
     const repository = await Repository.read(archive, manifest, () => {}, table);
     for (let i = 0; i < repository.paths.length; i++) {
-      const path = repository.paths[i];
+      const path = repository.paths.at(i);
       if (newest.repository.indexOf(path) >= 0 || seen.has(path)) continue;
       seen.add(path);
       found.push({
@@ -56,7 +56,7 @@ export async function changes(archive, older, newer) {
   const deleted = [];
   let [i, j] = [0, 0];
   while (i < before.paths.length || j < after.paths.length) {
-    const [left, right] = [before.paths[i], after.paths[j]];
+    const [left, right] = [before.paths.at(i), after.paths.at(j)];
     if (right === undefined || left < right) {
       deleted.push(left);
       i++;

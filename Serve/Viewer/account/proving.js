@@ -2,6 +2,7 @@
 
 import { BlockTable } from "../archive/blocks.js";
 import { CID } from "../archive/cid.js";
+import { isLarge, largeBlob } from "../archive/media.js";
 import { judgeContent, judgeContinuity, judgeSignature, readLedger, verdictOf } from "../archive/proof.js";
 import { split, tidTime } from "./account.js";
 
@@ -65,8 +66,11 @@ export async function prove(archive, account, history, tell) {
         progress(i, held.length);
         const table = new BlockTable();
         const some = held.slice(i, i + AT_ONCE);
-        await archive.load(some.flatMap(({ bytes }) => archive.ordinals(bytes)), table);
-        for (const { bytes, text } of some) {
+        const large = some.filter(({ bytes }) => archive.firsts && archive.ordinals(bytes).some((ordinal) => isLarge(archive, ordinal)));
+        for (const { bytes, text } of large) if (!await largeBlob(archive, bytes, undefined, false)) broken.push(text);
+        const small = some.filter((one) => !large.includes(one));
+        await archive.load(small.flatMap(({ bytes }) => archive.ordinals(bytes)), table);
+        for (const { bytes, text } of small) {
           const number = table.find(bytes);
           if ((number < 0 || table.matches(number) === false) && !await archive.body(bytes)) broken.push(text);
         }
@@ -98,9 +102,9 @@ function lostMonths(repository, lost) {
     return Number.isNaN(time) ? null : new Date(time).toISOString().slice(0, 7);
   };
   const found = [];
-  for (const i of lost) found.push({ collection: split(paths[i])[0], from: month(paths[i]), to: month(paths[i]) });
+  for (const i of lost) found.push({ collection: split(paths.at(i))[0], from: month(paths.at(i)), to: month(paths.at(i)) });
   for (const at of gaps) {
-    const [before, after] = [paths[at - 1], paths[at]];
+    const [before, after] = [paths.at(at - 1), paths.at(at)];
     const [one, other] = [before && split(before)[0], after && split(after)[0]];
     if (one === other && one) {
       found.push({ collection: one, from: month(before), to: month(after) });

@@ -12,7 +12,8 @@ export function eachBlob(value, take, depth = 0) {
   if (value === null || typeof value !== "object" || value instanceof Uint8Array || depth > 300) return;
   const blob = blobOf(value);
   if (blob) take(blob);
-  for (const item of Object.values(value)) eachBlob(item, take, depth + 1);
+  // Maps have no prototype, so that what stands in them is their own.
+  for (const key in value) if (typeof value[key] === "object") eachBlob(value[key], take, depth + 1);
 }
 
 /** The images, the video, the quote and the link of a post. */
@@ -73,4 +74,19 @@ export function blocksOf(value) {
     }
   }
   return found;
+}
+
+/** All texts that a person wrote in a record, in one. */
+export function textOf(value) {
+  const parts = [];
+  const take = (text) => { if (typeof text === "string" && text) parts.push(text); };
+  for (const name of ["text", "displayName", "description", "name", "title", "content", "textContent"]) take(value?.[name]);
+  if (Array.isArray(value?.pages)) for (const { text } of blocksOf(value)) take(text);
+  const { images, video, link } = embedsOf(value);
+  for (const image of images) take(image?.alt);
+  take(video?.alt);
+  take(link?.title);
+  take(link?.description);
+  if (Array.isArray(value?.tags)) value.tags.forEach(take);
+  return parts.join("\n");
 }

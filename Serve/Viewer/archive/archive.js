@@ -4,6 +4,7 @@ import { decode } from "./cbor.js";
 import { CID, cidAt, Malformed, varint } from "./cid.js";
 import { isSkippable, isSound, Segment } from "./segment.js";
 import { hasDigest, sha256 } from "./sha256.js";
+import { largeBlob } from "./media.js";
 import { decompressNatively } from "./native.js";
 import { readExactly } from "./source.js";
 import { decompressPart } from "./zstd.js";
@@ -13,8 +14,8 @@ const MAXIMUM_MANIFEST = 4 << 20;
 const MAXIMUM_ORDER = 64 << 20;
 const LARGE = 65536;
 const CHUNK = 4 << 20;
-/** Ranges with less than this between them are read as one, and no read is longer than that. */
-const [GAP, LONGEST_READ] = [1 << 17, 8 << 20];
+/** Ranges with less than this between them are read as one. */
+const GAP = 1 << 17;
 /** The required features that are known: repaired, undigested, packed index. */
 const KNOWN_FEATURES = 7n;
 
@@ -89,7 +90,7 @@ export class Archive {
       let last = first;
       let end = sorted[first].end;
       while (last + 1 < sorted.length && sorted[last + 1].start <= end + GAP
-        && Math.max(end, sorted[last + 1].end) - sorted[first].start <= LONGEST_READ) {
+        && Math.max(end, sorted[last + 1].end) - sorted[first].start <= this.source.longest) {
         end = Math.max(end, sorted[++last].end);
       }
       const { start } = sorted[first];
@@ -209,6 +210,11 @@ export class Archive {
       place += part.length;
     }
     return place === whole.length ? whole : null;
+  }
+
+  /** The content of a blob that takes up several frames as a Blob, compared with its CID; null for others. Throws `TooLarge`. */
+  large(cid, progress) {
+    return largeBlob(this, cid, progress);
   }
 
   // Manifests

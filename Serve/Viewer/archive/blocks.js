@@ -153,9 +153,7 @@ export class BlockTable {
 
   /** Makes room for so many blocks, so that the table need not grow step by step. */
   reserve(count) {
-    let capacity = this.isChecked.length;
-    while (capacity < count) capacity *= 2;
-    if (capacity > this.isChecked.length) this.grow(capacity);
+    if (count > this.isChecked.length) this.grow(count);
   }
 
   grow(capacity = this.isChecked.length * 2) {
@@ -164,7 +162,8 @@ export class BlockTable {
       grown.set(this[name]);
       this[name] = grown;
     }
-    this.slots = new Int32Array(capacity * 4).fill(-1);
+    // At most half of the slots are taken; their number is a power of two.
+    this.slots = new Int32Array(2 ** Math.ceil(Math.log2(capacity * 2))).fill(-1);
     for (let number = 0; number < this.count; number++) this.put(number);
   }
 }

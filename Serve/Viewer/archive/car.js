@@ -4,11 +4,14 @@
 import { BlockTable } from "./blocks.js";
 import { decode } from "./cbor.js";
 import { CID, Malformed, varint } from "./cid.js";
+import { comparedFile } from "./media.js";
 import { sha256 } from "./sha256.js";
 import { decompressFile, isZstd } from "./zstd.js";
 
 /** No larger CAR is read, in bytes. */
 export const MAXIMUM_CAR = 1 << 30;
+/** Files of blobs that are longer stay where they are, in bytes. */
+const LARGE = 4 << 20;
 /** How many blocks are compared before others may ask. */
 const CHECKED_AT_ONCE = 4000;
 const DIGITS = "234567abcdefghijklmnopqrstuvwxyz";
@@ -105,6 +108,11 @@ export class CARArchive {
     this.blobs.set(cid, file);
   }
 
+  /** How many bytes the CARs have. */
+  get length() {
+    return this.cars.reduce((sum, { content }) => sum + content.length, 0);
+  }
+
   /** The newest snapshot. */
   async newest() {
     return this.cars[0].manifest;
@@ -126,6 +134,7 @@ export class CARArchive {
   }
 
   async load(ordinals, table) {
+    if (table === this.table) return;
     for (const { base, content, isWhole } of this.cars) {
       if (!ordinals.includes(base) || table.frames.has(base)) continue;
       table.frames.add(base);
@@ -150,6 +159,12 @@ export class CARArchive {
     own.set(content, bytes.length);
     const alone = new BlockTable();
     return alone.matches(alone.add(own, 0, bytes.length, own.length)) === false ? null : content;
+  }
+
+  /** The file of a blob, compared with its CID; null without. */
+  async large(bytes, progress) {
+    const file = this.blobs.get(new CID(bytes).text);
+    return file?.size > LARGE ? comparedFile(file, bytes, progress) : null;
   }
 
   /** Compares every block with its CID, those included that no tree names: a CAR has no checksums. */

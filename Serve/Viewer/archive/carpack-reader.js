@@ -18,9 +18,7 @@
 
 import { Account } from "../account/account.js";
 import { prove as proveAccount } from "../account/proving.js";
-import { Archive } from "./archive.js";
-import { openFiles } from "./opening.js";
-import { URLSource } from "./source.js";
+import { openAddresses, openFiles } from "./opening.js";
 
 export { CID, Malformed } from "./cid.js";
 export { Repository } from "./repository.js";
@@ -31,7 +29,7 @@ export { Repository } from "./repository.js";
  * @param {(sentence: string) => void} [notice] is called with what a person should know
  */
 export async function openArchive(source, notice = () => {}) {
-  if (typeof source === "string") return [await Archive.open(await URLSource.open(source), notice)];
+  if (typeof source === "string") return openAddresses([source], notice);
   return openFiles(Array.isArray(source) ? source : [source], notice);
 }
 

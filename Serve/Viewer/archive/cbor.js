@@ -7,6 +7,9 @@ import { CID, cidAt, Malformed } from "./cid.js";
 
 /** Records are not nested deeper. */
 const MAXIMUM_DEPTH = 256;
+/** Texts up to so many bytes are read by hand if they are ASCII, by way of `LETTERS`. */
+const SHORT = 300;
+const LETTERS = [];
 const utf8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 
 /** The value that takes up `bytes` from `start` up to `end`. */
@@ -102,11 +105,11 @@ class Reader {
       }
       case 6: {
         if (this.number(info) !== 42) throw new Malformed("a tag is no link");
-        const bytes = this.value(depth + 1);
-        if (!(bytes instanceof Uint8Array) || bytes[0] !== 0 || cidAt(bytes, 1).end !== bytes.length) {
-          throw new Malformed("a link does not hold");
-        }
-        return new CID(bytes.subarray(1));
+        const head = this.bytes[this.at++];
+        const at = head >> 5 === 2 && this.at <= this.end ? this.skip(this.number(head & 31)) : this.at;
+        if (this.at === at || this.bytes[at] !== 0 || cidAt(this.bytes, at + 1).end !== this.at) throw new Malformed("a link does not hold");
+        // A copy, and no part of one: engines keep the parts of short arrays elsewhere, at a price for each.
+        return new CID(this.bytes.slice(at + 1, this.at));
       }
       default: return this.simple(info);
     }
@@ -156,12 +159,19 @@ class Reader {
   text(info) {
     const at = this.skip(this.number(info));
     const { bytes, at: end } = this;
-    if (end - at < 24) {
-      // Most texts are short and ASCII.
+    if (end - at <= SHORT) {
+      // Most texts are short and ASCII; a browser makes objects of its own for each text that its decoder reads.
+      const letters = end - at < 24 ? null : LETTERS;
       let text = "";
       let i = at;
-      for (; i < end && bytes[i] < 128; i++) text += String.fromCharCode(bytes[i]);
-      if (i === end) return text;
+      if (letters) {
+        letters.length = end - at;
+        for (; i < end && bytes[i] < 128; i++) letters[i - at] = bytes[i];
+        if (i === end) return String.fromCharCode.apply(null, letters);
+      } else {
+        for (; i < end && bytes[i] < 128; i++) text += String.fromCharCode(bytes[i]);
+        if (i === end) return text;
+      }
     }
     try {
       return utf8.decode(bytes.subarray(at, end));

@@ -4,6 +4,7 @@ import { BlockTable } from "./blocks.js";
 import { decode, hasKey, without } from "./cbor.js";
 import { CID, Malformed } from "./cid.js";
 import { leadingZeros } from "./sha256.js";
+import { Strings } from "./strings.js";
 
 const MAXIMUM_KEY = 1024;
 /** What stands in front of the CID in a link: tag 42, a byte string of 37 bytes, and the prefix. */
@@ -16,6 +17,7 @@ const IS_PATH = /^(?!\.{1,2}\/)[\w.:~-]+\/(?!\.{1,2}$)[\w.:~-]+$/;
 /** No key lies higher: a digest has 256 bits. */
 const MAXIMUM_LAYER = 128;
 const UTF8 = new TextEncoder();
+const KEY = new Uint8Array(2 * MAXIMUM_KEY);
 
 /** How many records are compared with their CIDs before others may ask. */
 const SETTLED_AT_ONCE = 4000;
@@ -32,14 +34,15 @@ const SETTLED_AT_ONCE = 4000;
 export class Repository {
   /** Reads a snapshot's repository, all of it but the blobs; `table` may have blocks of other snapshots. */
   static async read(archive, manifest, progress = () => {}, table = new BlockTable()) {
+    const order = await archive.order(manifest);
     const repository = new Repository();
     Object.assign(repository, {
-      archive, manifest, table, paths: [], places: [], owners: [], levels: new Map(), problems: [], faults: [], gaps: [], nodes: 0, depth: 0, commit: null,
+      archive, manifest, table, paths: new Strings(order.length), places: [], owners: [], levels: new Map(), problems: [], faults: [], gaps: [], nodes: 0, depth: 0, commit: null,
     });
-    const order = await archive.order(manifest);
     table.reserve(Math.min(order.length, archive.footer.sections) + 1024);
     await archive.load(order, table, progress);
     await repository.walk();
+    repository.paths.finish();
     return repository;
   }
 
@@ -170,7 +173,7 @@ export class Repository {
     const lost = [];
     const isNew = !this.areLayersChecked;
     this.areLayersChecked = true;
-    const layer = (i) => leadingZeros(UTF8.encode(this.paths[i])) >> 1;
+    const layer = (i) => leadingZeros(keyBytes(this.paths.at(i))) >> 1;
     const first = this.owners.findIndex((owner) => this.levels.get(owner) === 0);
     const top = first < 0 ? Infinity : layer(first);
     for (let i = 0; i < this.places.length; i++) {
@@ -178,7 +181,7 @@ export class Repository {
       if (number >= 0 && !this.isIntact(number)) this.places[i] = await this.intact(new CID(this.table.cid(number)));
       if (this.places[i] < 0) lost.push(i);
       if (isNew && first >= 0 && layer(i) + this.levels.get(this.owners[i]) !== top) {
-        this.fault("the key or node is in the wrong layer", this.owners[i], this.paths[i]);
+        this.fault("the key or node is in the wrong layer", this.owners[i], this.paths.at(i));
       }
       if (i % SETTLED_AT_ONCE === 0) await pause();
     }
@@ -196,7 +199,7 @@ export class Repository {
   /** The place of a path among the records; -1 if there is none. */
   indexOf(path) {
     const place = this.lowerBound(path);
-    return this.paths[place] === path ? place : -1;
+    return this.paths.at(place) === path ? place : -1;
   }
 
   /** The first record whose path is not before this one. */
@@ -204,7 +207,7 @@ export class Repository {
     let [low, high] = [0, this.paths.length];
     while (low < high) {
       const middle = low + high >> 1;
-      if (this.paths[middle] < path) low = middle + 1;
+      if (this.paths.at(middle) < path) low = middle + 1;
       else high = middle;
     }
     return low;
@@ -334,6 +337,13 @@ class NodeReader {
 
 /** A key as messages show it: in ASCII. */
 const shown = (key) => key.slice(0, 1025).replace(/[^\x21-\x5b\x5d-\x7e]/g, (char) => `\\x${char.charCodeAt(0).toString(16).padStart(2, "0")}`);
+
+/** The bytes of a path, until the next call: the layers of all paths are asked for in a row. */
+function keyBytes(path) {
+  let i = 0;
+  for (; i < path.length && path.charCodeAt(i) < 128; i++) KEY[i] = path.charCodeAt(i);
+  return i === path.length ? KEY.subarray(0, i) : UTF8.encode(path);
+}
 
 /** A key that is not all ASCII as text: each character of it stands for a byte. */
 function textOf(key) {

@@ -46,17 +46,23 @@ function mix(bytes, at) {
   sum[7] += h;
 }
 
+const BEGINNING = Int32Array.of(
+  0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a, 0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19);
+
 function hash(bytes, start, end) {
-  sum.set([
-    0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a, 0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19]);
+  sum.set(BEGINNING);
   let at = start;
   for (; at + 64 <= end; at += 64) mix(bytes, at);
+  finish(bytes, at, end, end - start);
+}
+
+/** Mixes in the last bytes, fewer than 64, and the length of all. */
+function finish(bytes, at, end, length) {
   const rest = end - at;
   block.fill(0);
   for (let i = 0; i < rest; i++) block[i] = bytes[at + i];
   block[rest] = 0x80;
   const size = rest < 56 ? 64 : 128;
-  const length = end - start;
   const view = new DataView(block.buffer);
   view.setUint32(size - 8, Math.floor(length / 0x20000000));
   view.setUint32(size - 4, length << 3 >>> 0);
@@ -73,6 +79,42 @@ export function sha256(bytes, start = 0, end = bytes.length) {
   return digest;
 }
 
+/** The digest of bytes that come in pieces, between which others may be hashed. */
+export class Digest {
+  constructor() {
+    [this.sum, this.rest, this.left, this.length] = [BEGINNING.slice(), new Uint8Array(64), 0, 0];
+  }
+
+  update(bytes, start, end) {
+    sum.set(this.sum);
+    this.length += end - start;
+    let at = start;
+    if (this.left) {
+      const taken = Math.min(64 - this.left, end - at);
+      this.rest.set(bytes.subarray(at, at + taken), this.left);
+      at += taken;
+      if ((this.left += taken) === 64) {
+        mix(this.rest, 0);
+        this.left = 0;
+      }
+    }
+    for (; at + 64 <= end; at += 64) mix(bytes, at);
+    if (at < end) {
+      this.rest.set(bytes.subarray(at, end));
+      this.left = end - at;
+    }
+    this.sum.set(sum);
+  }
+
+  /** Whether it is the digest of a CID, of which `cidAt` says the parts. */
+  isThat(cid, { hash: name, digest }) {
+    if (name !== 0x12) return true;
+    sum.set(this.sum);
+    finish(this.rest, 0, this.left, this.length);
+    return isSum(cid, digest);
+  }
+}
+
 /** How many zero bits a digest begins with. */
 export function leadingZeros(bytes) {
   hash(bytes, 0, bytes.length);
@@ -87,6 +129,11 @@ export function leadingZeros(bytes) {
 /** Whether bytes have the digest that stands at `place` of `digests`. */
 export function hasDigest(bytes, start, end, digests, place) {
   hash(bytes, start, end);
+  return isSum(digests, place);
+}
+
+/** Whether the digest that was made last stands at `place`. */
+function isSum(digests, place) {
   for (let i = 0; i < 8; i++, place += 4) {
     if (sum[i] !== (digests[place] << 24 | digests[place + 1] << 16 | digests[place + 2] << 8 | digests[place + 3])) return false;
   }

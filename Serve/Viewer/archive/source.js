@@ -1,9 +1,9 @@
-// Where an archive's bytes come from: one seam, bytes from offset to offset.
+// Where an archive's bytes come from: one seam, bytes from offset to offset. Ranges that are read together are no longer than `longest`.
 
 /** A file that the reader of the page chose. */
 export class FileSource {
   constructor(file) {
-    [this.file, this.size, this.name] = [file, file.size, file.name];
+    [this.file, this.size, this.name, this.longest] = [file, file.size, file.name, 1 << 20];
   }
 
   async read(start, end) {
@@ -20,6 +20,25 @@ export class FileSource {
 const SMALL = 4096;
 /** How much is brought with the end of the file, and with other small reads; and how much so altogether. */
 const [WITH_END, WITH_SMALL, ALTOGETHER] = [64 << 10, 32 << 10, 96 << 10];
+
+/** Files up to so many bytes are taken whole from a server that answers no requests for parts. */
+const MAXIMUM_WHOLE = 128 << 20;
+
+/** All of an answer: compressed on its way, it may be much longer than its Content-Length says. */
+async function body(answer, most) {
+  const [parts, reader] = [[], answer.body.getReader()];
+  let rest = most;
+  for (;;) {
+    const { value, done } = await reader.read();
+    if (done) return new Blob(parts);
+    rest -= value.length;
+    if (rest < 0) {
+      await reader.cancel();
+      throw new Error("the server does not answer requests for a part of the file");
+    }
+    parts.push(value);
+  }
+}
 
 /** The file is not the one any more that was opened. */
 export class Replaced extends Error {
@@ -56,19 +75,24 @@ export class URLSource {
     this.name = decoded(new URL(url).pathname.split("/").pop() || url);
     // A weak tag never matches (RFC 9110, section 13.1.1).
     this.condition = version.tag?.startsWith('"') && isOwn(url) ? { "If-Match": version.tag } : {};
-    [this.requests, this.bytes] = [0, 0];
+    [this.requests, this.bytes, this.longest] = [0, 0, 8 << 20];
     [this.kept, this.allowance] = [[], ALTOGETHER];
   }
 
-  /** Asks how long it is, and whether ranges are answered. */
+  /** Asks how long it is, and whether ranges are answered; of a server that answers with all of a small file, that file. */
   static async open(url) {
     const answer = await fetch(url, { headers: { Range: "bytes=0-0" } });
-    await answer.arrayBuffer();
     const found = version(answer);
-    if (answer.status !== 206 || !Number.isSafeInteger(found.size)) {
-      throw new Error(answer.ok ? "the server does not answer requests for a part of the file" : `the server answered ${answer.status}`);
+    if (answer.status === 206 && Number.isSafeInteger(found.size)) {
+      await answer.arrayBuffer();
+      return new URLSource(url, found);
     }
-    return new URLSource(url, found);
+    if (!answer.ok) throw new Error(`the server answered ${answer.status}`);
+    if (!(Number(answer.headers.get("Content-Length") ?? NaN) <= MAXIMUM_WHOLE)) {
+      await answer.body?.cancel();
+      throw new Error("the server does not answer requests for a part of the file");
+    }
+    return new FileSource(new File([await body(answer, MAXIMUM_WHOLE)], decoded(new URL(url).pathname.split("/").pop() || url)));
   }
 
   async read(start, end) {

@@ -40,6 +40,23 @@ export function decompress(frame) {
   return content;
 }
 
+/** Where the content lies in a frame that is raw: ranges [from, to] of its bytes; null for one that is compressed, or broken. */
+export function rawParts(frame) {
+  const parts = [];
+  const { size, start } = frameHeader(frame);
+  let length = 0;
+  for (let at = start, last = 0; !last;) {
+    if (at + 3 > frame.length - 4) return null;
+    const header = frame[at] | frame[at + 1] << 8 | frame[at + 2] << 16;
+    const end = at + 3 + (header >> 3);
+    if (header >> 1 & 3 || end > frame.length - 4) return null;
+    if (end > at + 3) parts.push([at + 3, end]);
+    length += header >> 3;
+    [at, last] = [end, header & 1];
+  }
+  return length === size ? parts : null;
+}
+
 /** The content of a frame and the error in it, null for one that is whole; behind an error the content is zero or wrong. */
 export function decompressPart(frame) {
   const { size, start } = frameHeader(frame);
@@ -146,7 +163,7 @@ function bitsBelow(bytes, start, position, count) {
 // Finite state entropy (RFC 8878, 4.1)
 
 /** Reads the description of a table; answers the table and where it ends. */
-function readTable(bytes, start, end, maximumLog, maximumSymbol) {
+function readTable(bytes, start, end, maximumLog, maximumSymbol, cells) {
   let bit = 0;
   const read = (count) => {
     let value = 0;
@@ -184,17 +201,17 @@ function readTable(bytes, start, end, maximumLog, maximumSymbol) {
     }
   }
   if (remaining !== 0 || weights.length > maximumSymbol + 1) fail("a table does not add up");
-  return { table: makeTable(weights, log), end: start + (bit + 7 >> 3) };
+  return { table: makeTable(weights, log, cells), end: start + (bit + 7 >> 3) };
 }
 
-function makeTable(weights, log) {
+/** A table {log, cells}, where a cell is the symbol, the count of bits << 8 and the base << 16; `cells` may be of an earlier one. */
+function makeTable(weights, log, cells = new Int32Array(1 << log)) {
   const size = 1 << log;
-  const symbols = new Uint8Array(size);
-  const next = new Uint16Array(weights.length);
+  const next = new Array(weights.length).fill(0);
   let high = size;
   weights.forEach((weight, symbol) => {
     if (weight !== -1) return;
-    symbols[--high] = symbol;
+    cells[--high] = symbol;
     next[symbol] = 1;
   });
   const step = (size >> 1) + (size >> 3) + 3;
@@ -203,25 +220,25 @@ function makeTable(weights, log) {
     if (weight <= 0) return;
     next[symbol] = weight;
     for (let i = 0; i < weight; i++) {
-      symbols[place] = symbol;
+      cells[place] = symbol;
       do place = (place + step) & (size - 1); while (place >= high);
     }
   });
-  const bits = new Uint8Array(size);
-  const base = new Uint16Array(size);
   for (let i = 0; i < size; i++) {
-    const state = next[symbols[i]]++;
-    bits[i] = log - (31 - Math.clz32(state));
-    base[i] = (state << bits[i]) - size;
+    const symbol = cells[i];
+    const state = next[symbol]++;
+    const bits = log - (31 - Math.clz32(state));
+    cells[i] = symbol | bits << 8 | (state << bits) - size << 16;
   }
-  return { log, symbols, bits, base };
+  return { log, cells };
 }
 
-function tableOfOne(symbol) {
-  return { log: 0, symbols: Uint8Array.of(symbol), bits: Uint8Array.of(0), base: Uint16Array.of(0) };
-}
+const tableOfOne = (symbol) => ({ log: 0, cells: Int32Array.of(symbol) });
 
 // Huffman codes (RFC 8878, 4.2)
+
+/** The codes of the tree that was read last: a symbol, and the length of its code << 8. A frame has one tree at a time. */
+const CODES = new Uint16Array(1 << 11);
 
 function readHuffman(bytes, start, end) {
   if (start >= end) fail("a tree is cut short");
@@ -247,19 +264,16 @@ function readHuffman(bytes, start, end) {
   const rest = (1 << log) - sum;
   if (log > 11 || (rest & rest - 1) !== 0) fail("a tree does not add up");
   weights.push(32 - Math.clz32(rest));
-  const symbols = new Uint8Array(1 << log);
-  const lengths = new Uint8Array(1 << log);
   let place = 0;
   for (let weight = 1; weight <= log; weight++) {
     for (let symbol = 0; symbol < weights.length; symbol++) {
       if (weights[symbol] !== weight) continue;
       const count = 1 << weight - 1;
-      symbols.fill(symbol, place, place + count);
-      lengths.fill(log + 1 - weight, place, place + count);
+      CODES.fill(symbol | log + 1 - weight << 8, place, place + count);
       place += count;
     }
   }
-  return { tree: { log, symbols, lengths }, end: stop };
+  return { tree: { log, codes: CODES }, end: stop };
 }
 
 function readWeights(bytes, start, end) {
@@ -274,10 +288,11 @@ function readWeights(bytes, start, end) {
   const weights = [];
   for (let turn = 0; ; turn ^= 1) {
     const state = states[turn];
-    weights.push(table.symbols[state]);
-    states[turn] = table.base[state] + read(table.bits[state]);
+    const cell = table.cells[state];
+    weights.push(cell & 255);
+    states[turn] = (cell >> 16) + read(cell >> 8 & 255);
     if (bit < 0) {
-      weights.push(table.symbols[states[turn ^ 1]]);
+      weights.push(table.cells[states[turn ^ 1]] & 255);
       break;
     }
     if (weights.length > 255) fail("a tree has too many symbols");
@@ -287,22 +302,25 @@ function readWeights(bytes, start, end) {
 }
 
 function readStream(tree, bytes, start, end, out, from, to) {
-  const { log, symbols, lengths } = tree;
+  const { log, codes } = tree;
   const mask = (1 << log) - 1;
   let bit = streamBits(bytes, start, end);
   let at = from;
+  // Two codes at once: 22 bits are in four bytes wherever they begin.
+  for (; at + 1 < to && bit >= 22; at += 2) {
+    const place = start + (bit - 22 >> 3);
+    const word = (bytes[place] | bytes[place + 1] << 8 | bytes[place + 2] << 16 | bytes[place + 3] << 24) >>> (bit - 22 & 7);
+    const one = codes[word >> 22 - log & mask];
+    const other = codes[word >> 22 - log - (one >> 8) & mask];
+    out[at] = one;
+    out[at + 1] = other;
+    bit -= (one >> 8) + (other >> 8);
+  }
   while (at < to) {
-    let index;
-    const low = bit - log;
-    if (low >= 0) {
-      const place = start + (low >> 3);
-      index = (bytes[place] | bytes[place + 1] << 8 | bytes[place + 2] << 16) >> (low & 7) & mask;
-    } else {
-      if (bit <= 0) fail("literals are cut short");
-      index = bitsBelow(bytes, start, bit, log);
-    }
-    out[at++] = symbols[index];
-    bit -= lengths[index];
+    if (bit <= 0) fail("literals are cut short");
+    const code = codes[bitsBelow(bytes, start, bit, log)];
+    out[at++] = code;
+    bit -= code >> 8;
   }
   if (bit !== 0) fail("literals do not end where they should");
 }
@@ -313,6 +331,9 @@ function compressedBlock(state, start, end) {
   const { literals, end: at } = readLiterals(state, start, end);
   readSequences(state, literals, at, end);
 }
+
+/** The literals of the block that is decompressed. */
+const LITERALS = new Uint8Array(MAXIMUM_BLOCK);
 
 function readLiterals(state, start, end) {
   const bytes = state.frame;
@@ -326,7 +347,7 @@ function readLiterals(state, start, end) {
     const at = start + width;
     if (size > MAXIMUM_BLOCK || at + (kind ? 1 : size) > end) fail("literals are cut short");
     if (kind === 0) return { literals: bytes.subarray(at, at + size), end: at + size };
-    return { literals: new Uint8Array(size).fill(bytes[at]), end: at + 1 };
+    return { literals: LITERALS.subarray(0, size).fill(bytes[at]), end: at + 1 };
   }
   const width = form < 2 ? 3 : form + 2;
   const bits = form < 2 ? 10 : form === 2 ? 14 : 18;
@@ -345,7 +366,7 @@ function readLiterals(state, start, end) {
   } else if (!state.huffman) {
     fail("literals need a tree that was not there");
   }
-  const literals = new Uint8Array(size);
+  const literals = LITERALS.subarray(0, size);
   if (form === 0) {
     readStream(state.huffman, bytes, at, stop, literals, 0, size);
     return { literals, end: stop };
@@ -384,6 +405,9 @@ const DEFAULT_OFFSETS = makeTable([
 /** Codes of longer offsets reach back further than the largest window that is common, 128 MiB. */
 const MAXIMUM_OFFSET_CODE = 27;
 
+/** The cells of the tables that were read last, by what they are for. */
+const CELLS = { lengths: new Int32Array(512), offsets: new Int32Array(256), matches: new Int32Array(512) };
+
 function readSequences(state, literals, start, end) {
   const { frame: bytes, out, recent } = state;
   const limit = out.length;
@@ -407,7 +431,7 @@ function readSequences(state, literals, start, end) {
         if (at >= end || bytes[at] > maximumSymbol) fail("a table is cut short");
         state[name] = tableOfOne(bytes[at++]);
       } else if (mode === 2) {
-        const read = readTable(bytes, at, end, maximumLog, maximumSymbol);
+        const read = readTable(bytes, at, end, maximumLog, maximumSymbol, CELLS[name]);
         state[name] = read.table;
         at = read.end;
       } else if (!state[name]) {
@@ -429,12 +453,13 @@ function readSequences(state, literals, start, end) {
     let matchState = read(matches.log);
     let [first, second, third] = recent;
     while (count-- > 0) {
-      const offsetCode = offsets.symbols[offsetState];
+      const [offsetCell, matchCell, lengthCell] = [offsets.cells[offsetState], matches.cells[matchState], lengths.cells[lengthState]];
+      const offsetCode = offsetCell & 255;
       if (offsetCode > MAXIMUM_OFFSET_CODE) fail("a match begins before the content");
       const value = (1 << offsetCode) + (offsetCode > 24 ? read(offsetCode - 16) * 65536 + read(16) : read(offsetCode));
-      const matchCode = matches.symbols[matchState];
+      const matchCode = matchCell & 255;
       const matchLength = MATCH_BASE[matchCode] + (MATCH_BITS[matchCode] ? read(MATCH_BITS[matchCode]) : 0);
-      const lengthCode = lengths.symbols[lengthState];
+      const lengthCode = lengthCell & 255;
       const length = LENGTH_BASE[lengthCode] + (LENGTH_BITS[lengthCode] ? read(LENGTH_BITS[lengthCode]) : 0);
       let offset;
       if (value > 3) {
@@ -452,15 +477,15 @@ function readSequences(state, literals, start, end) {
         }
       }
       if (count > 0) {
-        lengthState = lengths.base[lengthState] + read(lengths.bits[lengthState]);
-        matchState = matches.base[matchState] + read(matches.bits[matchState]);
-        offsetState = offsets.base[offsetState] + read(offsets.bits[offsetState]);
+        lengthState = (lengthCell >> 16) + read(lengthCell >> 8 & 255);
+        matchState = (matchCell >> 16) + read(matchCell >> 8 & 255);
+        offsetState = (offsetCell >> 16) + read(offsetCell >> 8 & 255);
       }
       if (bit < 0) fail("a block is cut short");
       if (literal + length > literals.length || target + length + matchLength > limit) {
         fail("it holds more than it says");
       }
-      if (length > 16) {
+      if (length > 40) {
         out.set(literals.subarray(literal, literal + length), target);
       } else {
         for (let i = 0; i < length; i++) out[target + i] = literals[literal + i];
@@ -469,7 +494,7 @@ function readSequences(state, literals, start, end) {
       target += length;
       if (offset <= 0 || offset > target - state.from) fail("a match begins before the content");
       const source = target - offset;
-      if (matchLength > 24 && offset >= matchLength) {
+      if (matchLength > 40 && offset >= matchLength) {
         out.copyWithin(target, source, source + matchLength);
       } else {
         for (let i = 0; i < matchLength; i++) out[target + i] = out[source + i];

@@ -5,6 +5,7 @@ import { fill, h, number, size } from "./dom.js";
 import { titleOf } from "./names.js";
 import { collection, everything, media } from "./lists.js";
 import { privateData } from "./private.js";
+import { printView } from "./print.js";
 import { period, posts, replies } from "./profile.js";
 import * as proof from "./proof.js";
 import { change, record, recordAsOf, thread } from "./record.js";
@@ -13,6 +14,8 @@ import { deleted, statistics, time } from "./time.js";
 
 /** What changes when more is proven, by its name in the document. */
 const PROOF = { mark: proof.mark, banner: proof.banner, levels: proof.levels };
+/** How many archives are opened at once from addresses. */
+const TOGETHER = 20;
 const app = document.getElementById("app");
 const busy = h("div", { class: "busy", hidden: true, role: "status" });
 const waiting = new Map();
@@ -24,17 +27,17 @@ let list = null;
 let shown = 0;
 let reopened = -Infinity;
 
-/** From now on the page makes requests to this address, and to no other; without one, none at all. */
-function restrict(url) {
+/** From now on the page makes requests to these addresses (and to what is in them, if they are folders), and to no other. */
+function restrict(urls) {
   // What separates policies and sources is escaped.
-  const source = url ? url.origin + url.pathname.replace(/[;,' ]/g, (char) => `%${char.charCodeAt(0).toString(16)}`) : "'none'";
-  document.head.append(h("meta", { "http-equiv": "Content-Security-Policy", content: `connect-src ${source}` }));
+  const sources = urls.map((url) => new URL(url)).map(({ origin, pathname }) => origin + pathname.replace(/[;,' ]/g, (char) => `%${char.charCodeAt(0).toString(16)}`));
+  document.head.append(h("meta", { "http-equiv": "Content-Security-Policy", content: `connect-src ${sources.length ? sources.join(" ") : "'none'"}` }));
 }
 
-/** The address that the archive came from, for a reload; browsers may refuse to remember it. */
+/** The addresses that the archives came from, for a reload; browsers may refuse to remember them. */
 const remembered = {
-  get url() { try { return sessionStorage.getItem("carpack"); } catch { return null; } },
-  set url(text) { try { text ? sessionStorage.setItem("carpack", text) : sessionStorage.removeItem("carpack"); } catch { /* then a reload asks again */ } },
+  get urls() { try { return [JSON.parse(sessionStorage.getItem("carpack"))].flat().filter((url) => /^https?:/.test(url)); } catch { return []; } },
+  set urls(all) { try { all.length ? sessionStorage.setItem("carpack", JSON.stringify(all)) : sessionStorage.removeItem("carpack"); } catch { /* then a reload asks again */ } },
 };
 
 function start() {
@@ -45,6 +48,9 @@ function start() {
     if (data.isReplaced) reopen();
     if (data.notice) {
       notices.push(data.notice);
+    } else if (data.whole || data.failure !== undefined) {
+      if (waiting.size === 0) busy.hidden = true;
+      whole.settle(data);
     } else if (data.proof) {
       if (view?.summary.cid !== data.proof.cid) return;
       view.summary.proof = data.proof;
@@ -116,15 +122,20 @@ async function dropped(transfer) {
 }
 
 async function open(from) {
-  fill(app, h("main", { class: "start" }, h("p", { class: "soft" }, "Opening the archive …"), from.url && h("p", { class: "small soft" }, from.url)), busy);
+  fill(app, h("main", { class: "start" }, h("p", { class: "soft" }, "Opening the archive …"), from.urls?.map((url) => h("p", { class: "small soft" }, url))), busy);
   view = null;
   fill(chooser);
   try {
     forgetAddresses();
-    remembered.url = from.url;
+    remembered.urls = from.urls ?? [];
     if (!worker) {
-      restrict(from.url && new URL(from.url));
+      restrict(from.urls ?? []);
       start();
+    }
+    if (from.urls?.length === 1 && from.urls[0].endsWith("/")) {
+      const found = await ask("folder", { url: from.urls[0] });
+      if (found.length > 1) return shelf(found, from.urls[0]);
+      from = { urls: found };
     }
     const { name, size: length, summary } = await ask("open", from);
     show(summary, { name, length }, from);
@@ -133,13 +144,25 @@ async function open(from) {
     ask("accounts").then(accounts).catch(() => {});
   } catch (error) {
     view = null;
-    welcome(error.message.endsWith(".") || !error.message.includes(" ") ? error.message : `This archive cannot be shown: ${error.message}`);
+    welcome(said(error.message));
   }
 }
 
+/** The archives of a folder, to choose from: one, or up to a few at once. */
+function shelf(urls, folder) {
+  const names = urls.map((url) => { try { return decodeURIComponent(url.slice(folder.length)); } catch { return url.slice(folder.length); } });
+  document.title = "carpack";
+  fill(app, h("main", { class: "start shelf" }, h("h1", null, "Archives"),
+    h("ul", { class: "plain" }, urls.map((url, i) => h("li", null, h("button", { type: "button", class: "link", onclick: () => open({ urls: [url] }) }, names[i])))),
+    urls.length <= TOGETHER && h("p", null, h("button", { type: "button", onclick: () => open({ urls }) }, "Open all of them"))), busy);
+}
+
+/** Why an archive is not shown, as a sentence. */
+const said = (message) => message.endsWith(".") || !message.includes(" ") ? message : `This archive cannot be shown: ${message}`;
+
 /** Opens the archive again, which is another one by now; once in a while only. */
 function reopen() {
-  if (!view?.from.url || performance.now() - reopened < 10_000) return;
+  if (!view?.from.urls || performance.now() - reopened < 10_000) return;
   reopened = performance.now();
   notices.length = 0;
   notices.push("The archive has changed since it was opened: this is what it holds now.");
@@ -153,13 +176,33 @@ const nav = h("nav", { "aria-label": "Views" });
 const chooser = h("div");
 const about = h("div", { class: "about soft small" });
 
+/** The rest of an account of which the first posts are shown: `ready` is resolved once it is read. */
+const whole = {
+  ready: null,
+  begin() { this.ready = new Promise((resolve) => { this.resolve = resolve; }); },
+  async settle({ whole: summary, failure }) {
+    if (!view?.summary.isPartial) return;
+    const place = scrollY;
+    if (summary) show(summary);
+    else welcome(said(failure));
+    if (!summary) view = null;
+    this.resolve();
+    // The posts are shown already: now all of them.
+    if (!summary || main.dataset.at !== "" || location.hash.length > 2) return;
+    await route();
+    requestAnimationFrame(() => scrollTo(0, place));
+  },
+};
+
 function show(summary, file = view?.file, from = view?.from) {
   const value = summary.profile?.value;
   const name = typeof value?.displayName === "string" && value.displayName.trim() ? value.displayName : summary.handle ?? summary.did;
   view = { ask, summary, did: summary.did, handle: summary.handle, name, file, from, people: new Map(), accounts: view?.accounts ?? new Set([summary.did]) };
+  if (summary.isPartial) whole.begin();
   document.title = `${name} · carpack`;
   fill(about, h("p", null, file.name, h("br"), size(file.length)), proof.mark(view), notices.map((text) => h("p", { class: "warning" }, text)),
-    h("p", null, h("button", { type: "button", class: "small", onclick: () => { remembered.url = null; location.hash = ""; location.reload(); } }, "Another archive")));
+    h("p", { class: "actions" }, h("button", { type: "button", class: "small", onclick: () => { remembered.urls = []; location.hash = ""; location.reload(); } }, "Another archive"),
+    h("button", { type: "button", class: "small", onclick: () => printView(main) }, "Print this view")));
   fill(app, h("div", { class: "frame" }, h("aside", { class: "side" }, chooser, nav, about), h("div", { class: "column" }, proof.banner(view), main)), busy);
 }
 
@@ -208,6 +251,10 @@ async function route() {
       location.replace("#/");
       return;
     }
+    if (view.summary.isPartial && kind !== "") {
+      await whole.ready;
+      if (turn !== shown || !view) return;
+    }
     links(kind === "search" ? "search/" : kind === "browse" ? `browse/${path}` : kind);
     const elements = await (VIEWS[kind] ?? VIEWS[""])(view, path);
     if (turn !== shown) return;
@@ -240,17 +287,13 @@ addEventListener("keydown", (event) => {
   }
 });
 
-/** The address of an archive that the page was opened with, or had before it was loaded again. */
+/** The addresses of archives that the page was opened with, or had before it was loaded again. */
 function given() {
-  const url = new URLSearchParams(location.hash.slice(1)).get("url");
-  if (!url) return remembered.url;
+  const urls = new URLSearchParams(location.hash.slice(1)).getAll("url").slice(0, TOGETHER);
+  if (urls.length === 0) return remembered.urls;
   history.replaceState(null, "", "#/");
-  try {
-    const { href, protocol } = new URL(url, location.href);
-    return protocol === "http:" || protocol === "https:" ? href : null;
-  } catch {
-    return null;
-  }
+  return urls.map((url) => { try { return new URL(url, location.href); } catch { return null; } })
+    .filter((url) => url?.protocol === "http:" || url?.protocol === "https:").map(({ href }) => href);
 }
 
 /** The archive that this page has in it, as a file; null for a page without one. */
@@ -265,16 +308,16 @@ function inside() {
 }
 
 const own = inside();
-const address = own ? null : given();
+const addresses = own ? [] : given();
 if (own) {
-  restrict(null);
+  restrict([]);
   start();
   open({ files: [own] });
-} else if (address) {
-  open({ url: address });
+} else if (addresses.length) {
+  open({ urls: addresses });
 } else {
   welcome();
   // A page without an address opens files only, and is ready for the first.
-  restrict(null);
+  restrict([]);
   start();
 }

@@ -27,10 +27,11 @@ function typeOf(bytes) {
 export async function addressOf(ask, cid) {
   const known = addresses.get(cid);
   if (known) return known;
-  const { bytes, reason } = await ask("blob", { cid }).catch(({ message }) => ({ reason: message }));
-  if (!bytes) return { reason };
+  const { bytes, blob, reason, isHere } = await ask("blob", { cid }).catch(({ message }) => ({ reason: message }));
+  if (!bytes) return { reason: isHere ? reason : `not in the archive: ${reason}` };
   const type = typeOf(bytes);
-  const found = { url: URL.createObjectURL(new Blob([bytes], { type: type ?? "application/octet-stream" })), type, length: bytes.length };
+  const content = new Blob([blob ?? bytes], { type: type ?? "application/octet-stream" });
+  const found = { url: URL.createObjectURL(content), type, length: content.size };
   addresses.set(cid, found);
   if (addresses.size > KEPT) {
     const [oldest, { url }] = addresses.entries().next().value;
@@ -48,9 +49,10 @@ export function forgetAddresses() {
 
 /**
  * A picture that is read when it comes into view. With `open` it is a button; `isFixed` is one of a fixed place, such as an
- * avatar, which stays empty where there is none. `ratio` is how wide and high it is.
+ * avatar, which stays empty where there is none, `isTile` one of many, which says in a few words that there is none. `ratio` is how
+ * wide and high it is.
  */
-export function picture(ask, blob, { alt = "", ratio = null, open = null, isFixed = false } = {}) {
+export function picture(ask, blob, { alt = "", ratio = null, open = null, isFixed = false, isTile = false } = {}) {
   const element = open ? h("button", { class: "picture", type: "button", "aria-label": alt || "picture without a description", onclick: () => open() }) : h("span", { class: "picture" });
   if (isFixed) element.classList.add("fixed");
   else if (ratio?.width > 0 && ratio?.height > 0) element.style.aspectRatio = `${Math.min(Math.max(ratio.width / ratio.height, 0.5), 3)}`;
@@ -58,11 +60,11 @@ export function picture(ask, blob, { alt = "", ratio = null, open = null, isFixe
   whenSeen(element, async () => {
     const found = await addressOf(ask, blob.cid);
     if (!found.url || !found.type?.startsWith("image/")) {
-      const why = found.url ? "this blob is no picture" : `not in the archive: ${found.reason}`;
+      const why = found.url ? "this blob is no picture" : found.reason;
       element.classList.add("absent");
       element.title = why;
       if (isFixed) return;
-      const text = h("span", { class: "why" }, why, alt && h("em", null, ` ${alt}`));
+      const text = h("span", { class: "why" }, isTile && !found.url ? "not here" : why, alt && h("em", null, ` ${alt}`));
       if (open) element.replaceWith(h("span", { class: "picture absent", title: why }, text));
       else fill(element, text);
       return;
@@ -84,7 +86,7 @@ export function video(ask, blob, { alt = "", captions = [], ratio = null } = {})
   play.addEventListener("click", async () => {
     const found = await addressOf(ask, blob.cid);
     if (!found.url || !found.type?.startsWith("video/")) {
-      fill(element, h("span", { class: "why" }, found.url ? "this blob is no video" : `not in the archive: ${found.reason}`));
+      fill(element, h("span", { class: "why" }, found.url ? "this blob is no video" : found.reason));
       return;
     }
     const player = h("video", { controls: true, preload: "metadata", src: found.url, "aria-label": alt || "video" });
@@ -112,6 +114,16 @@ const eye = new IntersectionObserver((entries) => {
 function whenSeen(element, then) {
   waiting.set(element, then);
   eye.observe(element);
+}
+
+/** Reads all pictures of an element that have not come into view. */
+export async function readPictures(element) {
+  for (const [target, then] of [...waiting]) {
+    if (!element.contains(target)) continue;
+    eye.unobserve(target);
+    waiting.delete(target);
+    await then();
+  }
 }
 
 /** Saves a blob under a good name; answers why not, if so. */

@@ -5,7 +5,7 @@ import { picture } from "./blobs.js";
 import { counted, date, h, moment, number } from "./dom.js";
 import { titleOf } from "./names.js";
 import { parts, person, place } from "./people.js";
-import { light, postCard } from "./post.js";
+import { light, postCard, seenNote } from "./post.js";
 import { richText } from "./text.js";
 import { virtualList } from "./virtual.js";
 
@@ -56,9 +56,9 @@ export function subject(view, { value, rkey, path }) {
 function excerpt(view, uri) {
   const found = parts(uri);
   const box = h("div", { class: "excerpt soft" });
-  if (found && (found.did === view.did || view.accounts.has(found.did))) {
+  if (found && (found.did === view.did || view.accounts.has(found.did) || view.summary.hasContext)) {
     view.ask("record", { path: found.path, did: found.did }).then((record) => {
-      if (typeof record?.value?.text === "string") box.replaceChildren(...richText(record.value.text, record.value.facets));
+      if (typeof record?.value?.text === "string") box.replaceChildren(...richText(record.value.text, record.value.facets), seenNote(record));
     }).catch(() => {});
   }
   return box;
@@ -80,7 +80,7 @@ function tile(view, post) {
   const { images, video } = embedsOf(post.value);
   const pictures = images.map((image) => ({ blob: blobOf(image?.image), alt: String(image?.alt ?? "") })).filter(({ blob }) => blob);
   const one = pictures[post.part];
-  if (one) return picture(view.ask, one.blob, { alt: one.alt || date(post.time), ratio: { width: 1, height: 1 }, open: () => light(view, pictures, post.part, post) });
+  if (one) return picture(view.ask, one.blob, { alt: one.alt || date(post.time), ratio: { width: 1, height: 1 }, isTile: true, open: () => light(view, pictures, post.part, post) });
   return h("a", { class: "picture film", href: `#/at/${post.path}` }, h("span", { class: "why" }, "▶ video", h("br"), date(post.time), video?.alt ? h("em", null, String(video.alt)) : null));
 }
 

@@ -1,5 +1,6 @@
 // People and addresses: accounts by their handles, and at:// addresses as links that say what they lead to.
 
+import { picture } from "./blobs.js";
 import { h, outside } from "./dom.js";
 import { titleOf } from "./names.js";
 
@@ -12,10 +13,12 @@ const networkProfile = (did) => `https://bsky.app/profile/${encodeURIComponent(d
 export function person(view, did) {
   if (did === view.did) return h("a", { href: "#/" }, view.handle ? `@${view.handle}` : view.name);
   const link = outside(networkProfile(did), shortDID(did));
-  nameOf(view, did).then((handle) => {
-    if (!handle) return;
-    link.textContent = `@${handle}`;
+  nameOf(view, did).then((known) => {
+    if (!known?.handle && !known?.name) return;
+    link.textContent = [known.name, known.handle && `@${known.handle}`].filter(Boolean).join(" ");
+    link.dir = "auto";
     link.title = did;
+    if (known.avatar) link.prepend(h("span", { class: "avatar tiny-avatar", "aria-hidden": "true" }, picture(view.ask, { cid: known.avatar }, { isFixed: true })), " ");
   });
   return link;
 }
@@ -23,7 +26,7 @@ export function person(view, did) {
 /** The accounts that are asked about next, {dids, answer}; null if none are. */
 let queue = null;
 
-/** The handle of an account; null if the archive does not have it. What is asked in one go is asked at once. */
+/** What an account is called, {handle, name, avatar}; null if the archive does not say. What is asked in one go is asked at once. */
 function nameOf(view, did) {
   const known = view.people.get(did);
   if (known) return known;
@@ -35,7 +38,7 @@ function nameOf(view, did) {
     }).catch(() => []) };
   }
   const place = queue.dids.push(did) - 1;
-  const name = queue.answer.then((people) => people[place]?.handle ?? null);
+  const name = queue.answer.then((people) => people[place] ?? null);
   view.people.set(did, name);
   return name;
 }

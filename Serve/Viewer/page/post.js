@@ -84,19 +84,33 @@ function linkCard(view, link) {
   return card;
 }
 
-/** A record that a post quotes: what it says, if the archive has it. */
-function quoted(view, { uri }) {
-  const box = h("div", { class: "quote" }, h("span", { class: "soft small" }, "quotes ", place(view, uri)));
+/** A repost as a card: when, and the post, if the archive has it. */
+export function repostCard(view, { path, value, time }) {
+  return h("article", { class: "post", "aria-label": `repost, ${moment(time)}` },
+    h("p", { class: "reposted soft small" }, h("span", { "aria-hidden": "true" }, "↻ "), h("span", { dir: "auto" }, view.name), " reposted · ",
+      h("a", { class: "soft", href: `#/at/${path}` }, h("time", { datetime: Number.isFinite(time) ? new Date(time).toISOString() : null }, moment(time)))),
+    typeof value?.subject?.uri === "string" ? quoted(view, value.subject, "") : h("p", { class: "soft" }, "This record is damaged, or names no post."));
+}
+
+/** A post in its card, or a repost in its. */
+export const postOrRepost = (view, record) => record.collection === "app.bsky.feed.repost" ? repostCard(view, record) : postCard(view, record);
+
+/** A record that a post quotes or reposts: what it says, if the archive has it. */
+function quoted(view, { uri }, verb = "quotes ") {
+  const box = h("div", { class: "quote" }, h("span", { class: "soft small" }, verb, place(view, uri)));
   const found = parts(uri);
   if (!found) return box;
   view.ask("record", { path: found.path, did: found.did }).then((record) => {
     if (!record?.value) return;
     const text = record.value.text ?? record.value.name ?? record.value.displayName;
-    box.replaceChildren(h("span", { class: "small" }, found.did === view.did ? h("a", { href: `#/at/${record.path}` }, view.name) : person(view, found.did), h("span", { class: "soft" }, ` · ${date(record.time)}`)),
+    box.replaceChildren(h("span", { class: "small" }, found.did === view.did ? h("a", { href: `#/at/${record.path}` }, view.name) : person(view, found.did), h("span", { class: "soft" }, ` · ${date(record.time)}`, seenNote(record))),
       h("p", { class: "text", dir: "auto" }, richText(typeof text === "string" ? text : "", record.value.facets)));
   }).catch(() => {});
   return box;
 }
+
+/** What is said of a record that is another's, as an app view showed it. */
+export const seenNote = (record) => record.seen ? ` · another’s, as seen on ${date(Date.parse(record.seen.at))}` : "";
 
 /** Shows pictures large, with the keys of the arrows to go on. */
 export function light(view, pictures, number, post) {

@@ -5,14 +5,25 @@ import { picture } from "./blobs.js";
 import { counted, date, h, moment, number } from "./dom.js";
 import { jump, listOf } from "./lists.js";
 import { parts } from "./people.js";
-import { postCard } from "./post.js";
+import { postCard, postOrRepost } from "./post.js";
 import { mark } from "./proof.js";
 import { plainText } from "./text.js";
+import { virtualList } from "./virtual.js";
 
 /** The profile, the pinned post, and below them the posts. */
 export async function posts(view) {
-  const [list, pinned] = await Promise.all([listOf(view, "posts", (post) => postCard(view, post), { label: "Posts" }), pinnedPost(view)]);
+  if (view.summary.isPartial) return firstPosts(view);
+  const [list, pinned] = await Promise.all([listOf(view, "posts", (record) => postOrRepost(view, record), { label: "Posts" }), pinnedPost(view)]);
   return [hero(view), pinned, await jump(view, "posts", list), list];
+}
+
+/** The newest posts, while the rest is being read. */
+function firstPosts(view) {
+  const { pinned, posts: some } = view.summary;
+  const list = virtualList(some.length, async (start, count) => some.slice(start, start + count), (record) => postOrRepost(view, record), { label: "Posts" });
+  return [hero(view), pinned && h("section", { "aria-label": "Pinned post" }, postCard(view, pinned, { note: "Pinned" })),
+    // Where the choice of months will be.
+    h("p", { class: "jump" }, h("label", { class: "soft small" }, "Go to ", h("select", { disabled: true }, h("option", null, "…")))), list];
 }
 
 /** The replies. */
@@ -42,7 +53,7 @@ function hero(view) {
       h("div", { class: "soft" }, handle ? `@${handle}` : summary.did, typeof value?.pronouns === "string" && value.pronouns ? ` · ${value.pronouns}` : ""),
       typeof value?.description === "string" && h("p", { class: "prose", dir: "auto" }, plainText(value.description)),
       typeof value?.website === "string" && h("p", null, plainText(value.website)),
-      h("p", { class: "figures" },
+      summary.isPartial ? h("p", { class: "soft small" }, summary.records ? `reading ${counted(summary.records, "record")} …` : "reading the rest …") : h("p", { class: "figures" },
         figure(count("app.bsky.feed.post"), "post", "posts", "browse/app.bsky.feed.post"), figure(count("app.bsky.graph.follow"), "follow", "follows", "browse/app.bsky.graph.follow"),
         figure(count("app.bsky.feed.like"), "like", "likes", "browse/app.bsky.feed.like"), figure(summary.records, "record", "records", "everything")),
       h("p", { class: "soft small" },

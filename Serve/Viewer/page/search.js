@@ -1,6 +1,7 @@
 // Search as one types, with filters that are words of the query, too.
 
-import { parseQuery } from "../account/fold.js";
+import { parseQuery, rangesOf } from "../account/fold.js";
+import { textOf } from "../account/shape.js";
 import { counted, fill, h } from "./dom.js";
 import { row } from "./lists.js";
 import { titleOf } from "./names.js";
@@ -65,11 +66,24 @@ const choice = (title, name, options) => (input, run) => h("label", { class: "sm
 const day = (title, name) => (input, run) => h("label", { class: "small" }, `${title} `,
   h("input", { type: "date", value: current(input, name).slice(0, 10), onchange: ({ target }) => { put(input, name, target.value); run(); } }));
 
+/** How much of a text is shown on each side of what was found, in characters. */
+const AROUND = 60;
+
+/** The passage of a record's texts in which the first of the words stands. */
+function passage(value, words) {
+  const text = textOf(value).normalize("NFC");
+  const [from, to] = rangesOf(text, words)[0] ?? [0, 0];
+  const [start, end] = [Math.max(0, from - AROUND), Math.min(text.length, to + AROUND)];
+  const shown = h("p", { class: "passage small", dir: "auto" }, start > 0 ? "…" : "", text.slice(start, end), end < text.length ? "…" : "");
+  highlight(shown, words);
+  return shown;
+}
+
 /** A record with the words marked that were found, and why it was found where that cannot be seen. */
 function hit(view, found, words) {
   if (found.collection !== "app.bsky.feed.post") {
     const shown = h("div", { class: "post" }, h("div", { class: "soft small" }, titleOf(found.collection)), row(view, found));
-    if (words.length) highlight(shown.querySelector(".what"), words);
+    if (words.length && !highlight(shown.querySelector(".what"), words)) shown.append(passage(found.value, words));
     return shown;
   }
   const card = postCard(view, found);

@@ -19,7 +19,7 @@ export async function time(view) {
       const older = snapshots[i + 1];
       const changes = h("div", { class: "small" });
       const isShown = one.cid === view.summary.cid;
-      return h("li", null,
+      return h("li", { class: isShown ? "shown" : null },
         h("div", { class: "row" }, h("a", { class: "name", href: `#/snapshot/${one.cid}` }, moment(Date.parse(one.createdAt))), isShown ? h("span", { class: "soft small" }, "shown") : null),
         !one.isCAR && h("div", { class: "soft small" }, `${counted(one.records, "record")}, ${counted(one.blobs, "blob")}`, one.missing ? `, ${number(one.missing)} missing` : "", one.doubts.length ? `, ${one.doubts.join(", ")}` : ""),
         older && h("button", { type: "button", class: "small", onclick: async ({ target }) => {

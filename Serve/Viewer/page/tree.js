@@ -42,7 +42,7 @@ function blobTree(view, blob) {
   const line = h("span", { class: "small" }, `${blob.type || "unknown type"}${blob.size ? `, ${size(blob.size)}` : ""} `);
   line.append(h("button", { type: "button", class: "copy", onclick: async ({ target }) => {
     const reason = await save(view.ask, blob.cid, `blob_${blob.cid.slice(-8)}`);
-    if (reason) target.after(h("span", { class: "soft" }, ` not in the archive: ${reason}`));
+    if (reason) target.after(h("span", { class: "soft" }, ` ${reason}`));
   } }, "Save"));
   return h("div", null, blob.type.startsWith("image/") && h("div", { class: "thumb" }, picture(view.ask, blob, { ratio: { width: 4, height: 3 } })), line);
 }

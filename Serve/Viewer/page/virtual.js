@@ -55,23 +55,31 @@ export function virtualList(count, load, draw, { estimate = 180, label }) {
     return pages.get(number);
   };
 
+  /** An element for a row, with nothing in it yet. */
+  function empty(row) {
+    const element = h("div", { role: "listitem", "aria-posinset": row + 1, "aria-setsize": count, "aria-busy": "true" });
+    rows.set(row, element);
+    root.append(element);
+    return element;
+  }
+
+  function drop(row) {
+    rows.get(row).remove();
+    rows.delete(row);
+  }
+
   async function show() {
     isDue = false;
-    if (!root.isConnected || count === 0) return;
+    if (!root.isConnected || count === 0 || root.isGathered) return;
     const offset = -root.getBoundingClientRect().top;
     const first = rowAt(Math.max(0, offset - BEYOND));
     const last = rowAt(Math.max(0, offset + innerHeight + BEYOND));
     for (const [row, element] of rows) {
-      if ((row < first || row > last) && !element.contains(document.activeElement)) {
-        element.remove();
-        rows.delete(row);
-      }
+      if ((row < first || row > last) && !element.contains(document.activeElement)) drop(row);
     }
     for (let row = first; row <= last; row++) {
       if (rows.has(row)) continue;
-      const element = h("div", { role: "listitem", "aria-posinset": row + 1, "aria-setsize": count, "aria-busy": "true" });
-      rows.set(row, element);
-      root.append(element);
+      const element = empty(row);
       page(Math.floor(row / PAGE)).then((items) => {
         if (rows.get(row) !== element || !items[row % PAGE]) return;
         element.removeAttribute("aria-busy");
@@ -116,6 +124,32 @@ export function virtualList(count, load, draw, { estimate = 180, label }) {
   due();
   /** Goes to a row. */
   root.show = (row) => scrollTo(0, root.getBoundingClientRect().top + scrollY + top(row) - 60);
+  root.count = count;
+  /** Puts the rows that are there into their order in the document; answers how many they are. */
+  root.sort = () => {
+    root.append(...[...rows].sort(([left], [right]) => left - right).map(([, element]) => element));
+    return rows.size;
+  };
+  /** Puts all rows up to a number into the document, for printing; answers how many they are. */
+  root.gather = async (limit) => {
+    root.isGathered = true;
+    const end = Math.min(count, limit);
+    for (const row of [...rows.keys()]) if (row >= end) drop(row);
+    for (let start = 0; start < end; start += PAGE) {
+      for (const [i, item] of (await load(start, PAGE)).entries()) {
+        if (start + i >= end || rows.get(start + i)?.ariaBusy === null) continue;
+        const element = rows.get(start + i) ?? empty(start + i);
+        element.removeAttribute("aria-busy");
+        fill(element, draw(item, start + i));
+      }
+    }
+    return root.sort();
+  };
+  /** Leaves only the rows that are seen, again. */
+  root.scatter = () => {
+    root.isGathered = false;
+    due();
+  };
   root.end = () => {
     removeEventListener("scroll", due);
     removeEventListener("resize", due);

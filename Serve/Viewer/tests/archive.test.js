@@ -7,7 +7,7 @@ import test from "node:test";
 import { Archive } from "../archive/archive.js";
 import { CID } from "../archive/cid.js";
 import { Repository } from "../archive/repository.js";
-import { sha256 } from "../archive/sha256.js";
+import { Digest, sha256 } from "../archive/sha256.js";
 import { FileSource } from "../archive/source.js";
 import { xxh64 } from "../archive/xxh64.js";
 import { forger } from "./forging.js";
@@ -25,6 +25,22 @@ test("digests are those of others", () => {
   }
   assert.equal(xxh64(new Uint8Array(0)), 0xef46db3751d8e999n);
   assert.equal(xxh64(Buffer.from("abc")), 0x44bc2cf5ad770999n);
+});
+
+test("a digest of pieces is that of the whole, also when others are made in between", () => {
+  for (const length of [0, 1, 55, 63, 64, 65, 127, 128, 1000]) {
+    const bytes = Uint8Array.from({ length }, (_, i) => i * 7 + (i >> 8));
+    const digest = createHash("sha256").update(bytes).digest();
+    for (const piece of [1, 7, 63, 64, 65, 500]) {
+      const [one, other] = [new Digest(), new Digest()];
+      for (let at = 0; at < length; at += piece) {
+        one.update(bytes, at, Math.min(length, at + piece));
+        other.update(Uint8Array.of(1, 2, 3), 0, 3);
+      }
+      assert.ok(one.isThat(digest, { hash: 0x12, digest: 0 }), `${length} in pieces of ${piece}`);
+      if (length) assert.ok(!other.isThat(digest, { hash: 0x12, digest: 0 }));
+    }
+  }
 });
 
 const archives = readdirSync(`${root}Fixtures/archives`).filter((name) => name.endsWith(".car.zst") && !name.includes("unknown-required"));
@@ -106,7 +122,7 @@ test("a damaged archive gives an error or what is intact of it, and never anothe
       const newest = await archive.newest();
       if (!newest) continue;
       const repository = await Repository.read(archive, newest);
-      repository.paths.forEach((record, place) => {
+      [...repository.paths].forEach((record, place) => {
         const cid = repository.cid(place);
         const at = expected.indexOf(record);
         if (newest.commit.text === expected.manifest.commit.text && cid) assert.equal(cid, expected.cid(at));

@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 """Tests of the page in a real browser: Debian's Chromium, driven by playwright.
 
-Usage: browser.py CARPACK [--page PAGE] [--pictures FOLDER] [--only WORDS]. The page is the one in the command, or PAGE. Pictures
-of every view are left in the folder, to be looked at. Only the tests whose names have the words are run. Without playwright or
-Chromium it says so, and ends with 0.
+Usage: browser.py CARPACK [--page PAGE] [--pictures FOLDER] [--only WORDS] [--keep]. The page is the one in the command, or PAGE.
+Pictures of every view are left in the folder, to be looked at. Only the tests whose names have the words are run. Without
+playwright or Chromium it says so, and ends with 0. With --keep the pictures in screens/ are made anew: those of Debian's Chromium
+with DejaVu, which others are compared with.
 """
 import argparse
 import base64
@@ -25,9 +26,11 @@ import zlib
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
 import forgeries
 import repositories
+import videos
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
+SCREENS = pathlib.Path(__file__).parent / "screens"
 VIEWS = ["", "replies", "media", "search/the", "everything", "statistics", "time", "proof"]
 passed = []
 
@@ -83,6 +86,25 @@ class Page:
 
     def close(self):
         self.context.close()
+
+
+def memory_of_pages():
+    """The memory of the largest process of this test's browser that shows a page, in bytes; 0 where that cannot be told."""
+    parents, sizes = {}, {}
+    for process in pathlib.Path("/proc").glob("[0-9]*"):
+        try:
+            status = (process / "status").read_text()
+            parents[process.name] = re.search(r"PPid:\s+(\d+)", status)[1]
+            if b"--type=renderer" in (process / "cmdline").read_bytes():
+                sizes[process.name] = int(re.search(r"VmRSS:\s+(\d+)", status)[1]) << 10
+        except OSError:
+            pass
+
+    def is_own(process):
+        while process in parents and process != str(os.getpid()):
+            process = parents[process]
+        return process == str(os.getpid())
+    return max([0, *(size for process, size in sizes.items() if is_own(process))])
 
 
 def png(shade):
@@ -148,6 +170,59 @@ def every_view_of_the_fixture_account_is_shown_and_nothing_is_asked_for(browser,
                 page.tab.screenshot(path=f"{PICTURES}/{scheme}-{view.replace('/', '-') or 'posts'}.png")
         page.expect_quiet()
         page.close()
+
+
+# A pixel differs by more than a fifth in one colour; up to 0.5 % may, for letters are drawn a little differently everywhere.
+DIFFERENT, TOLERATED = 50, 0.005
+COMPARE = """async ([one, other, limit]) => {
+    const pixels = async text => {
+        const image = await createImageBitmap(new Blob([Uint8Array.from(atob(text), c => c.charCodeAt(0))], { type: 'image/png' }));
+        const [width, height] = [image.width >> 1, image.height >> 1], canvas = new OffscreenCanvas(width, height).getContext('2d');
+        canvas.drawImage(image, 0, 0, width, height);
+        return [image.width, image.height, canvas.getImageData(0, 0, width, height).data];
+    };
+    const [[width, height, left], [otherWidth, otherHeight, right]] = await Promise.all([pixels(one), pixels(other)]);
+    if (width !== otherWidth || height !== otherHeight) return 1;
+    let count = 0;
+    for (let i = 0; i < left.length; i += 4) if ([0, 1, 2].some(k => Math.abs(left[i + k] - right[i + k]) > limit)) count++;
+    return count / (left.length / 4);
+}"""
+
+
+@test
+def twelve_views_look_as_they_did(browser, folder):
+    fonts = subprocess.run(["fc-match", "system-ui"], capture_output=True, text=True).stdout if shutil.which("fc-match") else ""
+    if "DejaVu" not in fonts and not KEEPS:
+        print(f"the views were not compared with the kept ones, which are set in DejaVu Sans, and not in {fonts.strip() or 'what is here'}")
+        return
+    archives = {name: ROOT / f"Fixtures/archives/{name}.car.zst" for name in ("one", "several")}
+    post = "app.bsky.feed.post"
+    views = [("one", "", "light"), ("one", "replies", "light"), ("one", "media", "dark"), ("one", "search/the", "light"), ("one", "everything", "light"), ("one", "statistics", "dark"),
+             ("one", "proof", "light"), ("several", "time", "light"), ("several", "deleted", "dark"), ("several", "", "dark"), ("several", "browse/app.bsky.feed.like", "light"), ("several", f"browse/{post}", "light")]
+    SCREENS.mkdir(exist_ok=True)
+    bare, pages, wrong = Page(browser), {}, []
+    for name, view, scheme in views:
+        width = 900 if scheme == "light" else 400
+        page = pages.get((name, scheme))
+        if page is None:
+            page = pages[name, scheme] = Page(browser, (width, 900), color_scheme=scheme, locale="en-US", timezone_id="UTC", device_scale_factor=0.5, reduced_motion="reduce").open(archives[name])
+            page.tab.wait_for_selector("[data-proof=mark]:not(:has-text('checking'))", timeout=30_000, state="attached")
+        page.show(view)
+        page.tab.evaluate("scrollTo(0, 0)")
+        page.tab.wait_for_timeout(500)
+        shot = page.tab.screenshot(animations="disabled", caret="hide")
+        kept = SCREENS / f"{name}-{view.replace('/', '-') or 'posts'}-{scheme}.png"
+        if KEEPS:
+            kept.write_bytes(shot)
+            continue
+        share = bare.tab.evaluate(COMPARE, [base64.b64encode(kept.read_bytes()).decode(), base64.b64encode(shot).decode(), DIFFERENT])
+        if share > TOLERATED:
+            wrong.append(f"{kept.name}: {share:.1%} of the pixels")
+            if PICTURES:
+                pathlib.Path(PICTURES, kept.name).write_bytes(shot)
+    for page in [bare, *pages.values()]:
+        page.close()
+    assert not wrong, wrong
 
 
 @test
@@ -228,7 +303,35 @@ def many_posts_are_scrolled_through_with_few_elements(browser, folder):
         return "3l" + "".join(digits[number >> 5 * i & 31] for i in reversed(range(10))) + "2"
     count = 60_000
     records = {f"app.bsky.feed.post/{key(i)}": {"$type": "app.bsky.feed.post", "text": f"number {i} " + "words " * (i % 60), "createdAt": "2025-01-01T00:00:00Z"} for i in range(count)}
-    page = Page(browser).open(pack(folder, "many", records))
+    page = Page(browser)
+    # The newest posts are there before the rest is read, and are said to be not checked yet.
+    page.tab.add_init_script("""window.early = null; new MutationObserver(() => {
+        const text = document.querySelector('main')?.innerText ?? '';
+        if (/reading (60,000 records|the rest)/.test(text) && document.querySelector('main article')) window.early ??= { text, mark: document.querySelector('.proof').innerText };
+    }).observe(document, { childList: true, subtree: true })""")
+    archive = pack(folder, "many", records)
+    page.tab.goto(f"file://{PAGE}")
+    empty = memory_of_pages()
+    page.open(archive)
+    page.tab.wait_for_selector("main .figures >> text=60,000 posts")
+    early = page.tab.evaluate("window.early")
+    assert early and f"number {count - 1} " in early["text"] and "checking" in early["mark"], early
+    page.tab.wait_for_selector("[data-proof=mark]:not(:has-text('checking'))", timeout=60_000)
+    grown = memory_of_pages() - empty
+    print(f"   {count:,} posts: {grown >> 20} MiB more memory")
+    assert grown < 120 << 20, grown
+    # Of a CAR they are, too.
+    page.tab.add_init_script("""new MutationObserver((_, one) => {
+        if (document.documentElement.scrollHeight < 1500 || !document.querySelector('main article')) return;
+        one.disconnect();
+        requestAnimationFrame(() => requestAnimationFrame(() => scrollTo(0, 500)));
+    }).observe(document, { childList: true, subtree: true, attributes: true })""")
+    page.open(folder / "many.car")
+    page.tab.wait_for_selector("main .figures >> text=60,000 posts")
+    assert f"number {count - 1} " in page.tab.evaluate("window.early")["text"]
+    page.tab.wait_for_timeout(300)
+    # A reader who has scrolled by then stays there.
+    assert abs(page.tab.evaluate("scrollY") - 500) < 30, page.tab.evaluate("scrollY")
     page.show("")
     assert f"number {count - 1} " in page.tab.inner_text("main")
     for part in (0.1, 0.5, 0.9, 1):
@@ -247,6 +350,47 @@ def many_posts_are_scrolled_through_with_few_elements(browser, folder):
     page.tab.fill("input[type=search]", "NUMBER 12345")
     page.tab.wait_for_selector("main [role=status] >> text=/^1 record/")
     page.tab.wait_for_selector("mark >> text=12345")
+    page.expect_quiet()
+    page.close()
+
+
+@test
+def every_view_prints_all_of_it_or_says_what_is_printed(browser, folder):
+    post = "app.bsky.feed.post"
+    key = lambda i: f"3lkxag2qhdc{'234567abcdefghijklmnopqrstuvwxyz'[i // 32]}{'234567abcdefghijklmnopqrstuvwxyz'[i % 32]}"
+    records = {f"{post}/{key(i)}": {"$type": post, "text": f"number {i:04} ", "createdAt": "2025-01-01T00:00:00Z"} for i in range(900)}
+    records[f"{post}/{key(0)}"]["embed"] = {"$type": "app.bsky.embed.images", "images": [{"alt": "the last picture", "image": repositories.blob(png(1), "image/png")}]}
+    likes = {f"app.bsky.feed.like/{key(i)}": {"$type": "app.bsky.feed.like", "subject": {"uri": f"at://did:plc:44ybard66vv44zksje25o7dz/{post}/{key(i)}", "cid": "x"}, "createdAt": "2025-01-01T00:00:00Z"} for i in range(1024)}
+    page = Page(browser).open(pack(folder, "printed", {**records, **likes}, [png(1)]))
+    # The printing itself is a dialogue: what would be printed is looked at instead.
+    page.tab.evaluate("""() => { window.print = () => { window.printed = { pictures: document.querySelectorAll('.list img').length,
+        note: document.querySelector('.print-note')?.textContent, numbers: [...document.querySelectorAll('.list .text')].map(e => e.textContent) }; }; }""")
+    page.show("")
+    page.tab.evaluate("scrollTo(0, 9000)")
+    page.tab.wait_for_timeout(200)
+    page.tab.click("text=Print this view")
+    for _ in range(200):
+        printed = page.tab.evaluate("window.printed ?? null")
+        if printed:
+            break
+        page.tab.wait_for_timeout(50)
+    assert printed["numbers"] == [f"number {i:04} " for i in reversed(range(900))] and printed["pictures"] == 1 and not printed["note"], printed
+    page.tab.wait_for_timeout(300)
+    assert page.tab.locator(".list article").count() < 60
+    page.show("browse/app.bsky.feed.like")
+    page.tab.evaluate("window.printed = null")
+    page.tab.click("text=Print this view")
+    for _ in range(200):
+        printed = page.tab.evaluate("window.printed")
+        if printed:
+            break
+        page.tab.wait_for_timeout(50)
+    assert printed["note"].startswith("1,000 of 1,024 items are printed"), printed["note"]
+    # The browser's own command says how little of a long list it prints.
+    page.show("")
+    page.tab.evaluate("dispatchEvent(new Event('beforeprint'))")
+    page.tab.emulate_media(media="print")
+    assert re.match(r"\d+ of 900 items are printed", page.tab.inner_text(".print-note")) and not page.tab.is_visible("aside")
     page.expect_quiet()
     page.close()
 
@@ -349,9 +493,12 @@ def an_account_is_shown_as_its_owner_knows_it(browser, folder):
         f"{post}/{keys[1]}": {"$type": post, "text": "goes on", **reply(keys[0]), **made(2)},
         f"{post}/{keys[2]}": {"$type": post, "text": "a side remark", **reply(keys[0]), **made(3)},
         f"{post}/{keys[3]}": {"$type": post, "text": "and ends", **reply(keys[1]), **made(4)},
+        f"{post}/{keys[5]}": {"$type": post, "text": "much later", "createdAt": "2025-06-01T12:00:00Z"},
         f"{post}/{keys[4]}": {"$type": post, "text": "with @carol.example.com", "facets": [{"index": {"byteStart": 5, "byteEnd": 23}, "features": [{"$type": "app.bsky.richtext.facet#mention", "did": other}]}], **made(5), **images(3)},
         f"app.bsky.feed.like/{keys[0]}": {"$type": "app.bsky.feed.like", "subject": {"uri": uri(keys[0]), "cid": "x"}, **made(6)},
         f"app.bsky.feed.like/{keys[1]}": {"$type": "app.bsky.feed.like", "subject": {"uri": f"at://{other}/{post}/{keys[0]}", "cid": "x"}, **made(6)},
+        f"app.bsky.feed.repost/{keys[2][:-1]}y": {"$type": "app.bsky.feed.repost", "subject": {"uri": uri(keys[3]), "cid": "x"}, **made(7)},
+        f"app.bsky.feed.repost/{keys[0][:-1]}2": {"$type": "app.bsky.feed.repost", "subject": {"uri": f"at://{other}/{post}/{keys[0]}", "cid": "x"}, **made(1)},
         f"app.bsky.graph.follow/{keys[0]}": {"$type": "app.bsky.graph.follow", "subject": other, **made(6)},
         f"app.bsky.graph.follow/{keys[1]}": {"$type": "app.bsky.graph.follow", "subject": "did:plc:z72i7hdynmk6r22z27h6tvur", **made(6)},
         f"app.bsky.graph.list/{keys[0]}": {"$type": "app.bsky.graph.list", "name": "Gardeners", "purpose": "app.bsky.graph.defs#curatelist", **made(6)},
@@ -361,6 +508,10 @@ def an_account_is_shown_as_its_owner_knows_it(browser, folder):
     }
     page = Page(browser).open(pack(folder, "known", records, pictures))
     home = page.show("")
+    # Reposts stand among the posts, by their keys, with the post if the archive has it.
+    cards = page.tab.evaluate("[...document.querySelectorAll('.list article')].map(e => [new DOMMatrix(getComputedStyle(e.closest('[role=listitem]')).transform).f, e.innerText]).sort((a, b) => a[0] - b[0]).map(([, text]) => text)")
+    assert [("reposted" in one, next((words for words in ("and ends", "a post by @carol.example.com", "it begins", "with @carol") if words in one), None)) for one in cards] \
+        == [(True, "and ends"), (False, None), (False, "with @carol"), (False, "it begins"), (True, "a post by @carol.example.com")], cards
     assert "Pinned" in home and "first post" in home and "Mar 1, 2025" in home and "a wombat, seen 2 times" in home, home
     assert page.tab.locator(".hero a[href='https://alice.example.com/']").count() == 1 and page.tab.locator(".hero a[href='https://bsky.app/profile/bob.example.com']").count() == 1
     # Three pictures leave no hole: the first is as high as the two others.
@@ -372,8 +523,8 @@ def an_account_is_shown_as_its_owner_knows_it(browser, folder):
     assert thread.index("it begins") < thread.index("goes on") < thread.index("and ends") < thread.index("a side remark"), thread
     for view, words in {"browse/app.bsky.feed.like": ["it begins", "@carol.example.com", "March 2025"], "browse/app.bsky.graph.follow": ["@carol.example.com", "did:plc:z72i7…tvur"],
                         f"at/app.bsky.graph.list/{keys[0]}": ["Gardeners", "1 member", "@carol.example.com"], f"at/com.whtwnd.blog.entry/{keys[0]}": ["On beans", "They grow."],
-                        f"at/com.example.odd/{keys[0]}": ["favourite thing", "some colour", "green"], "day/2025-03-05": ["1 post", "with @carol"], "search/wombat": ["found in the description of a picture"],
-                        "search/to%3A%40carol.example.com": ["3 records"]}.items():
+                        f"at/com.example.odd/{keys[0]}": ["favourite thing", "some colour", "green"], "day/2025-03-05": ["1 post", "with @carol"], "search/slowly": ["They grow.", "On beans"], "search/wombat": ["found in the description of a picture"],
+                        "search/to%3A%40carol.example.com": ["4 records"]}.items():
         page.show(view)
         for one in words:
             for _ in range(100):
@@ -385,6 +536,9 @@ def an_account_is_shown_as_its_owner_knows_it(browser, folder):
             assert "at://" not in page.tab.inner_text("main"), page.tab.inner_text("main")
     page.show("statistics")
     assert page.tab.locator("a[href='#/day/2025-03-05']").count() == 1
+    # Months without posts keep their place in the chart.
+    left = page.tab.evaluate("['2025-03', '2025-06'].map(month => document.querySelector(`a[href='#/day/${month}'] .bar`)?.x.baseVal.value)")
+    assert left[1] - left[0] == 3 * 40, left
     page.expect_quiet()
     page.close()
 
@@ -489,16 +643,65 @@ def two_hundred_forged_archives_never_hang_the_tab(browser, folder):
     page.close()
 
 
+@test
+def a_large_video_plays_from_the_archive_without_being_in_memory(browser, folder):
+    page = Page(browser)
+    page.tab.goto(f"file://{PAGE}")
+    clip = videos.webm(videos.picture(page.tab), 30, 5 << 20)
+    page.close()
+    post, key = "app.bsky.feed.post", "3lkxag2qhdc22"
+    records = {f"{post}/{key}": {"$type": post, "text": "a long clip", "createdAt": "2025-01-01T00:00:00Z", "embed": {
+        "$type": "app.bsky.embed.video", "video": repositories.blob(clip, "video/webm"), "aspectRatio": {"width": 4, "height": 3}}}}
+    archive = pack(folder, "clip", records, [clip])
+    page = Page(browser).open(archive)
+    page.tab.wait_for_selector("text=Show the video")
+    before = memory_of_pages()
+    page.tab.click("text=Show the video")
+    page.tab.wait_for_selector("video", timeout=60_000)
+    page.tab.evaluate("new Promise(done => { const one = document.querySelector('video'); if (one.readyState >= 2) done(); one.onloadeddata = done; })")
+    for place in (25.5, 3.5):
+        page.tab.evaluate("place => new Promise(done => { const one = document.querySelector('video'); one.onseeked = done; one.currentTime = place; })", place)
+        assert page.tab.evaluate("document.querySelector('video').videoWidth") == 64
+    grown = memory_of_pages() - before
+    print(f"   a video of {len(clip) >> 20} MiB: {grown >> 20} MiB more memory")
+    # The player's own memory is among it, and what the engine has not given back yet.
+    assert grown < 96 << 20, grown
+    page.expect_quiet()
+    page.close()
+    # From a web server no more is fetched than fits into memory; and what is damaged is not played.
+    shutil.copy(PAGE, folder / "viewer.html")
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Ranges, directory=str(folder)))
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    page = Page(browser)
+    origin = f"http://127.0.0.1:{server.server_port}"
+    page.tab.goto(f"{origin}/viewer.html#url={origin}/clip.car.zst")
+    page.tab.click("text=Show the video")
+    page.tab.wait_for_selector("text=this page plays up to 64 MB from a web server", timeout=60_000)
+    page.close()
+    server.shutdown()
+    content = bytearray(archive.read_bytes())
+    content[len(content) // 2] ^= 1
+    archive.write_bytes(content)
+    page = Page(browser).open(archive)
+    page.tab.click("text=Show the video")
+    page.tab.wait_for_selector("text=or it is damaged", timeout=60_000)
+    assert page.tab.locator("video").count() == 0
+    page.close()
+    archive.unlink()
+
+
 class Ranges(http.server.SimpleHTTPRequestHandler):
     """Files of a folder, also parts of them."""
     asked = []
 
     def do_GET(self):
         path = pathlib.Path(self.translate_path(self.path.split("?")[0]))
+        if path.is_dir():
+            return super().do_GET()
         if not path.is_file():
             return self.send_error(404)
         content = path.read_bytes()
-        part = re.fullmatch(r"bytes=(\d+)-(\d+)", self.headers.get("Range", ""))
+        part = None if "whole" in self.path else re.fullmatch(r"bytes=(\d+)-(\d+)", self.headers.get("Range", ""))
         first, last = (int(part[1]), min(int(part[2]), len(content) - 1)) if part else (0, len(content) - 1)
         tag = f'"{path.stat().st_mtime_ns}-{len(content)}"'
         if self.headers.get("If-Match", tag) != tag:
@@ -556,6 +759,50 @@ def from_a_web_server_only_what_is_looked_at_is_fetched(browser, folder):
 
 
 @test
+def cars_several_archives_and_folders_open_from_a_web_server(browser, folder):
+    served = folder / "served"
+    (served / "shelf").mkdir(parents=True)
+    alice, one = ROOT / "Fixtures/alice/alice.car", ROOT / "Fixtures/archives/one.car.zst"
+    for path, to in ((PAGE, "viewer.html"), (alice, "alice.car"), (alice, "whole.car"), (one, "shelf/one & only.car.zst"), (alice, "shelf/alice.car"), (one, "letter.txt")):
+        shutil.copy(path, served / to)
+    (served / "letter.txt").write_text("Dear carpack")
+    (served / "none").mkdir()
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Ranges, directory=str(served)))
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    origin = f"http://127.0.0.1:{server.server_port}"
+
+    def opened(*names):
+        page = Page(browser)
+        page.tab.goto(f"{origin}/viewer.html#" + "&".join(f"url={name}" for name in names))
+        page.tab.wait_for_selector("aside nav a, [role=alert], .shelf", timeout=30_000)
+        return page
+    # With ranges and without; two at once; and what is none gets its sentence.
+    for names, words in ((["alice.car"], "Beans, mostly."), (["whole.car"], "Beans, mostly."), (["shelf/one%20%26%20only.car.zst"], "This picture is on no server any more.")):
+        page = opened(*names)
+        page.tab.wait_for_selector(f"text={words}")
+        page.expect_quiet(requests=50)
+        page.close()
+    page = opened("alice.car", "shelf/one%20%26%20only.car.zst")
+    page.tab.wait_for_selector("select[aria-label=Account]")
+    page.close()
+    for name, words in (("letter.txt", "There is no account in it"), ("none/", "There are no archives in this folder"), ("absent.car", "the server answered 404")):
+        page = opened(name)
+        assert words in page.tab.inner_text("[role=alert]"), page.tab.inner_text("body")
+        page.close()
+    page = opened("shelf/")
+    page.tab.click("text=one & only.car.zst")
+    page.tab.wait_for_selector("text=This picture is on no server any more.")
+    refused = page.tab.evaluate(f"fetch('{origin}/alice.car').then(() => 'let through', () => 'refused')")
+    assert refused == "refused"
+    page.close()
+    page = opened("shelf/")
+    page.tab.click("text=Open all of them")
+    page.tab.wait_for_selector("select[aria-label=Account]")
+    page.close()
+    server.shutdown()
+
+
+@test
 def an_archive_that_is_replaced_or_grows_is_opened_anew(browser, folder):
     post, blobs = "app.bsky.feed.post", [png(i) + os.urandom(200_000) for i in range(30)]
     def records(text):
@@ -582,7 +829,7 @@ def an_archive_that_is_replaced_or_grows_is_opened_anew(browser, folder):
 
 
 def main():
-    global COMMAND, PAGE, PICTURES
+    global COMMAND, PAGE, PICTURES, KEEPS
     try:
         from playwright.sync_api import sync_playwright
     except ImportError:
@@ -596,8 +843,9 @@ def main():
     parser.add_argument("--page", type=pathlib.Path)
     parser.add_argument("--pictures")
     parser.add_argument("--only", default="")
+    parser.add_argument("--keep", action="store_true")
     options = parser.parse_args()
-    COMMAND, PICTURES = options.command, options.pictures
+    COMMAND, PICTURES, KEEPS = options.command, options.pictures, options.keep
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
         folder = pathlib.Path(folder)
         PAGE = folder / "page.html"

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { createServer } from "node:http";
 import test from "node:test";
+import { gzipSync } from "node:zlib";
 import { URLSource } from "../archive/source.js";
 
 const LENGTH = 1 << 20;
@@ -71,3 +72,19 @@ test("a name with a stray % opens, and others are decoded", async () => {
     assert.equal((await URLSource.open(`${url}a%20b.car.zst`)).name, "a b.car.zst");
   });
 });
+
+for (const [length, opens] of [[LENGTH, true], [(128 << 20) + 1, false]]) {
+  test(`a server without ranges is believed no length: ${length} bytes, compressed on their way`, async () => {
+    const sent = gzipSync(Buffer.alloc(length, 7));
+    const server = createServer((_, answer) => answer.writeHead(200, { "Content-Encoding": "gzip", "Content-Length": sent.length }).end(sent));
+    await new Promise((resolve) => server.listen(0, "127.0.0.1", resolve));
+    try {
+      const opening = URLSource.open(`http://127.0.0.1:${server.address().port}/a.car`);
+      if (opens) assert.equal((await opening).size, length);
+      else await assert.rejects(opening, /does not answer requests for a part/);
+    } finally {
+      server.closeAllConnections();
+      server.close();
+    }
+  });
+}

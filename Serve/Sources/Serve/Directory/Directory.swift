@@ -1,5 +1,4 @@
 import ATProtocol
-import Foundation
 import HTTPTypes
 import Hummingbird
 import IPLD
@@ -13,12 +12,12 @@ struct Directory: Sendable {
   /// Whether documents name this server as the account's.
   let impersonates: Bool
 
-  /// Answers what stands behind `/did/`: a DID, and maybe more.
+  /// Responds to a path below `/did/`: a DID, and maybe more.
   ///
   /// - Throws: what reading an archive throws.
   func answer(_ path: Substring, origin: String) throws -> Response {
     let parts = path.split(separator: "/", omittingEmptySubsequences: false)
-    let did = parts.first.flatMap { $0.removingPercentEncoding } ?? ""
+    let did = parts.first.flatMap(PercentEncoding.decode) ?? ""
     guard did.hasPrefix("did:"), let account = shelf.account(did) else {
       return Self.unknown("DID not registered: \(did.prefix(200))")
     }

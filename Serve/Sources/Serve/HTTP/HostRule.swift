@@ -28,7 +28,7 @@ struct HostRule: Sendable {
     self.names = known
   }
 
-  /// Whether an address is one of this machine's own, which nobody else reaches.
+  /// Whether an address is one that only this machine reaches.
   static func isLoopback(_ host: String) -> Bool {
     host == "localhost" || host == "::1" || host.hasPrefix("127.")
   }

@@ -6,7 +6,7 @@ import NIOCore
 /// Writes the body of an answer no faster than the connection takes it.
 ///
 /// A write is handed to the thread of the connection, and waits if that has said that no more goes
-/// out at the moment. A writer on another thread is told only once that thread has come to look at
+/// out at the moment. A writer on another thread is notified only once that thread has looked at
 /// what it was handed, and would fill memory meanwhile. So who has written a piece writes nothing,
 /// an empty buffer, before making the next one: that waits until more goes out.
 struct PacedWriter: ResponseBodyWriter {

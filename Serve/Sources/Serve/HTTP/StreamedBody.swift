@@ -94,7 +94,7 @@ extension UInt64 {
 }
 
 extension Response {
-  /// Something of which parts can be had.
+  /// Something that can be read in parts.
   ///
   /// - Parameters:
   ///   - length: how many bytes it has.

@@ -1,5 +1,4 @@
 import Archive
-import Foundation
 import HTTPTypes
 import Hummingbird
 import IPLD
@@ -8,8 +7,7 @@ import Snapshots
 import SystemPackage
 import Viewer
 
-/// The page that shows archives, and the archives for it, under a path that only who was told it
-/// knows.
+/// The page that shows archives, and the archives for it, under a secret path.
 struct Pages: Sendable {
   let shelf: Shelf
   let budget: SendBudget
@@ -18,7 +16,7 @@ struct Pages: Sendable {
   /// What is in front of every path.
   let token: String
 
-  /// Answers what stands behind the token.
+  /// Responds to a path below the token.
   func answer(_ path: Substring, _ request: Request) throws -> Response {
     let archives = shelf.archives
     if path.isEmpty, archives.count == 1, let only = archives.first {
@@ -32,7 +30,7 @@ struct Pages: Sendable {
       return keptPrivate(.bytes(list, type: "text/html; charset=utf-8"))
     }
     if path == "view" { return keptPrivate(.bytes(page, type: "text/html; charset=utf-8")) }
-    if path.hasPrefix("archives/"), let name = path.dropFirst(9).removingPercentEncoding,
+    if path.hasPrefix("archives/"), let name = PercentEncoding.decode(path.dropFirst(9)),
       let archive = shelf.archive(at: name)
     {
       return try file(archive, request)
@@ -40,7 +38,7 @@ struct Pages: Sendable {
     return .text("There is nothing here.\n", status: .notFound)
   }
 
-  /// What other pages must not read, and nobody keep.
+  /// Marks a response that other pages must not read, and caches not keep.
   private func keptPrivate(_ response: Response) -> Response {
     var response = response
     response.headers[.cacheControl] = "no-store"
@@ -128,7 +126,7 @@ struct Pages: Sendable {
   }
 }
 
-/// A file that is read at any place, and closed when nobody reads it any more.
+/// A file that is read at any place, and closed after its last reader.
 private final class OpenFile: Sendable {
   private let descriptor: SystemPackage.FileDescriptor
 

@@ -1,8 +1,8 @@
 import ATProtocol
 import Archive
 import Files
-import Foundation
 import IPLD
+import LibC
 import Remote
 import Snapshots
 import Synchronization
@@ -35,7 +35,7 @@ final class Shelf: Sendable {
   ///   - elsewhere: what lists and opens those elsewhere; nil if there are none.
   ///   - selector: which snapshot of each account is served.
   ///   - limits: how much an archive may hold.
-  ///   - say: is told of archives that cannot be read.
+  ///   - say: called with archives that cannot be read.
   init(
     _ paths: [String], _ elsewhere: FarArchives?, _ selector: SnapshotSelector,
     _ limits: ArchiveLimits,
@@ -120,7 +120,7 @@ final class Shelf: Sendable {
     return !isSame
   }
 
-  private func isGone(_ path: String) -> Bool { !FileManager.default.fileExists(atPath: path) }
+  private func isGone(_ path: String) -> Bool { unsafe access(path, F_OK) != 0 }
 
   /// Where an archive lies, and what it is now; whether that is elsewhere, and was asked just now.
   private typealias File = (

@@ -1,6 +1,6 @@
 import ATProtocol
 import Archive
-import Foundation
+import Files
 import IPLD
 import Remote
 import Snapshots
@@ -12,33 +12,24 @@ import SystemPackage
 final class ShelvedArchive: Sendable {
   /// What tells whether a file is still the same.
   struct Identity: Hashable, Sendable {
-    let device, inode, size: UInt64
-    let modified: Date?
+    /// That of a file that lies here.
+    let file: FileIdentity?
     /// What the store says of an archive that lies elsewhere.
     let version: String
 
     /// That of an archive that lies elsewhere.
-    init(version: String) {
-      (device, inode, size, modified, self.version) = (0, 0, 0, nil, version)
-    }
+    init(version: String) { (file, self.version) = (nil, version) }
 
     /// That of the file at a path; nil if there is none.
     init?(path: String) {
-      guard let attributes = try? FileManager.default.attributesOfItem(atPath: path),
-        let inode = (attributes[.systemFileNumber] as? NSNumber)?.uint64Value,
-        let size = (attributes[.size] as? NSNumber)?.uint64Value
-      else { return nil }
-      self.inode = inode
-      self.size = size
-      device = (attributes[.systemNumber] as? NSNumber)?.uint64Value ?? 0
-      modified = attributes[.modificationDate] as? Date
-      version = ""
+      guard let file = FileIdentity(FilePath(path)) else { return nil }
+      (self.file, version) = (file, "")
     }
 
     /// Whether it may be the same file with more at its end.
     func isContinued(by other: Identity) -> Bool {
-      device == other.device && inode == other.inode && size <= other.size
-        && version == other.version
+      file?.device == other.file?.device && file?.inode == other.file?.inode
+        && (file?.size ?? 0) <= (other.file?.size ?? 0) && version == other.version
     }
   }
 
@@ -118,13 +109,12 @@ final class ShelvedArchive: Sendable {
   /// A strong ETag (RFC 9110, section 8.8.1) of what is given out of the file.
   ///
   /// The newest manifest proves all content, and the checksums of the index how it lies in the file.
-  /// What has no manifest is told from others by when it was changed.
+  /// Without a manifest, the time of the last change counts.
   var tag: String {
     let generation = reader.generation
-    let changed = identity.modified?.timeIntervalSince1970 ?? 0
-    let content = generation.head.map { "\($0.cid)" } ?? "\(changed)"
+    let content = generation.head.map { "\($0.cid)" } ?? "\(identity.file?.modified ?? 0)"
     let index = generation.segments.reduce(0) { $0 &* 31 &+ $1.checksum }
-    let place = far == nil ? "\(identity.inode)" : "far"
+    let place = far == nil ? "\(identity.file?.inode ?? 0)" : "far"
     return "\"\(place)-\(length)-\(content)-\(String(index, radix: 16))\""
   }
 

@@ -1,6 +1,11 @@
-import Foundation
 import NIOPosix
 import Synchronization
+
+#if canImport(FoundationEssentials)
+  import FoundationEssentials
+#else
+  import Foundation
+#endif
 
 /// The threads that read archives for answers, and on which jobs run that take long: opening
 /// archives, laying repositories out, hashing blobs.

@@ -16,7 +16,7 @@ struct Endpoints: Sendable {
   let directory: Directory
   let options: ServerOptions
 
-  /// Answers a query.
+  /// Responds to a query.
   ///
   /// - Parameters:
   ///   - method: its name.
@@ -39,7 +39,7 @@ struct Endpoints: Sendable {
     }
   }
 
-  /// Answers what is read from an archive, or from what was laid out of one.
+  /// Responds from an archive, or from a repository laid out of one.
   private func read(
     _ method: String, _ parameters: Parameters, _ request: Request, _ origin: String
   ) async throws -> Response {
@@ -65,7 +65,7 @@ struct Endpoints: Sendable {
     "com.atproto.sync.getBlob", "com.atproto.sync.getBlocks", "com.atproto.sync.getRecord",
   ]
 
-  /// What is said to whoever wants to write, to log in, or anything else that an archive has not.
+  /// The response to writes, logins and all other methods that an archive does not have.
   static func notHere(_ method: String) -> XRPCFault {
     XRPCFault(
       "MethodNotImplemented",

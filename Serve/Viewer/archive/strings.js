@@ -1,0 +1,90 @@
+// Many strings one behind the other as UTF-8: as strings they take more memory, and the engine moves them about.
+
+const ENCODER = new TextEncoder();
+const DECODER = new TextDecoder("utf-8", { ignoreBOM: true });
+/** Longer strings are made by the decoder, shorter ones by way of `LETTERS`. */
+const SHORT = 300;
+const LETTERS = [];
+
+/** A list of strings that grows. Invariant: string i ends at `ends[i]` of `bytes`, and begins where the one before it ends. */
+export class Strings {
+  constructor(capacity = 1024) {
+    [this.bytes, this.ends, this.length] = [new Uint8Array(1 << 14), new Uint32Array(Math.max(capacity, 1)), 0];
+  }
+
+  /** Where a string begins. */
+  start(i) {
+    return i ? this.ends[i - 1] : 0;
+  }
+
+  push(text) {
+    let at = this.start(this.length);
+    // A unit of UTF-16 takes up to three bytes.
+    if (this.bytes.length - at < 3 * text.length) this.bytes = grown(this.bytes, Math.max(at + 3 * text.length, Math.ceil(this.bytes.length * 1.4)));
+    if (this.length === this.ends.length) this.ends = grown(this.ends, this.ends.length * 2);
+    const { bytes } = this;
+    let i = 0;
+    for (; i < text.length && text.charCodeAt(i) < 128; i++) bytes[at + i] = text.charCodeAt(i);
+    at += i < text.length ? ENCODER.encodeInto(text, bytes.subarray(at)).written : i;
+    this.ends[this.length++] = at;
+  }
+
+  /** A string; undefined beyond the list. */
+  at(i) {
+    if (!(i >= 0 && i < this.length)) return undefined;
+    const [from, to, { bytes }] = [this.start(i), this.ends[i], this];
+    if (to - from > SHORT) return DECODER.decode(bytes.subarray(from, to));
+    LETTERS.length = to - from;
+    for (let at = from; at < to; at++) {
+      if (bytes[at] > 127) return DECODER.decode(bytes.subarray(from, to));
+      LETTERS[at - from] = bytes[at];
+    }
+    return String.fromCharCode.apply(null, LETTERS);
+  }
+
+  *entries() {
+    for (let i = 0; i < this.length; i++) yield [i, this.at(i)];
+  }
+
+  *[Symbol.iterator]() {
+    for (let i = 0; i < this.length; i++) yield this.at(i);
+  }
+
+  /** Gives back the memory that no more strings need. */
+  finish() {
+    this.bytes = this.bytes.slice(0, this.start(this.length));
+    this.ends = this.ends.slice(0, Math.max(this.length, 1));
+  }
+
+  /** Which strings have all of these words in them: 1 or 0 for each; empty ones have none. */
+  having(words) {
+    const found = new Uint8Array(this.length);
+    for (let i = 0; i < this.length; i++) found[i] = this.ends[i] > this.start(i) ? 1 : 0;
+    for (const word of words) this.keep(ENCODER.encode(word), found);
+    return found;
+  }
+
+  /** Leaves in `found` only the strings that have a word. */
+  keep(word, found) {
+    const { bytes, ends, length } = this;
+    const first = word[0];
+    for (let i = 0; i < length; i++) {
+      if (!found[i]) continue;
+      const last = ends[i] - word.length;
+      let isThere = false;
+      for (let at = i ? ends[i - 1] : 0; at <= last && !isThere; at++) {
+        if (bytes[at] !== first) continue;
+        let same = 1;
+        while (same < word.length && bytes[at + same] === word[same]) same++;
+        isThere = same === word.length;
+      }
+      if (!isThere) found[i] = 0;
+    }
+  }
+}
+
+function grown(numbers, length) {
+  const more = new numbers.constructor(length);
+  more.set(numbers);
+  return more;
+}
