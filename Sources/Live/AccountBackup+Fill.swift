@@ -82,7 +82,7 @@ extension AccountBackup {
     do {
       return try PLCLog(log.span, of: did).servers.reversed().map(\.text)
     } catch {
-      // It is kept as it was received; what cannot be read names nobody.
+      // A log is kept as it was received; one that cannot be read names no server.
       return []
     }
   }

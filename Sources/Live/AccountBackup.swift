@@ -52,6 +52,8 @@ public struct AccountBackup: Sendable {
     /// How long private data may take, all of it together; what has not come by then is noted as
     /// not fetched.
     package var privateDataLimit = Self.longestPrivateData
+    /// What is asked of an app view beside the backup; nil for nothing.
+    package var context: ContextOptions?
     /// Whether the identity that the archive has is believed, so that no directory is asked.
     package var trustsKeptIdentity = false
     /// The DID document, if it was fetched a moment ago.
@@ -61,6 +63,8 @@ public struct AccountBackup: Sendable {
     /// Called with the account and its server before the server is asked; what it throws ends the
     /// backup.
     package var located: (@Sendable (DID, _ server: String) async throws -> Void)?
+    /// The age recipients to which a new archive in a bucket is sealed besides the program's own.
+    package var recipients: [String] = []
     /// What is not taken for evidence against the account, and noted as accepted.
     package var accepted: Set<Standing.Doubt> = []
     /// Name and version of the program.
@@ -121,7 +125,8 @@ public struct AccountBackup: Sendable {
   func run(
     _ account: ATIdentifier, knownHead: CID?, into destination: Destination, locks: RunLocks
   ) async throws -> BackupReport {
-    let lookup = ArchiveLookup(destination, locks, isReadOnly: false)
+    let lookup = ArchiveLookup(
+      destination, locks, isReadOnly: false, recipients: options.recipients)
     var backup = self
     // To compare what is stored with its checksums is to fetch all of it.
     if destination.bucket != nil { backup.options.checksHeld = false }
@@ -186,9 +191,11 @@ public struct AccountBackup: Sendable {
       let now = Moment(options.now())
       let isNewest =
         base.snapshot.commit == knownHead && base.snapshot.hasEverythingKnown
-        && !options.keepsPrivateData && base.snapshot.hasFreshIdentity(at: now, in: archive.path)
+        && !options.keepsPrivateData && options.context == nil
+        && base.snapshot.hasFreshIdentity(at: now, in: archive.path)
       let isRecent =
         !isNewest && (base.snapshot.privateData != nil || !options.keepsPrivateData)
+        && (base.snapshot.context != nil || options.context == nil)
         && options.maximumAge.map { base.wasCurrent(within: $0, before: now, in: archive.path) }
           ?? false
       if isNewest || isRecent, try !options.checksHeld || archive.storedDamage().isNone {

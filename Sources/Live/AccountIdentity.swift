@@ -23,8 +23,8 @@ struct AccountIdentity: Sendable {
   /// The account's log in the PLC directory, as received; nil if it has none, or it was not asked
   /// for yet.
   var log: [UInt8]? = nil
-  /// Whether the handle that the account claims leads back to it; nil if nobody could be asked, or
-  /// nobody was.
+  /// Whether the handle that the account claims leads back to it; nil if that was not, or
+  /// could not be, checked.
   var isHandleConfirmed: Bool? = nil
   /// The handles that the newest known DID document claims.
   let claims: [Handle]

@@ -25,11 +25,13 @@ public enum BackupEvent: Sendable {
 /// How far a backup has come.
 public struct BackupProgress: Equatable, Sendable {
   /// What is being done.
-  package enum Stage: String, CaseIterable, Sendable {
+  public enum Stage: String, CaseIterable, Sendable {
     /// Finding out who the account is, and where.
     case resolving
     /// Receiving what the server keeps for the account's owner alone.
     case privateData = "private"
+    /// Asking an app view for the people and posts that records point to.
+    case context
     /// Receiving the repository.
     case repository
     /// Checking the repository that has arrived.
@@ -43,15 +45,15 @@ public struct BackupProgress: Equatable, Sendable {
   }
 
   /// What is being done.
-  package var stage: Stage
+  public package(set) var stage: Stage
   /// How many bytes have arrived in this stage.
-  package var bytes: UInt64 = 0
+  public package(set) var bytes: UInt64 = 0
   /// How many of them have come.
-  package var blobsDone = 0
+  public package(set) var blobsDone = 0
   /// How many blobs there are to ask for.
-  package var blobsTotal = 0
+  public package(set) var blobsTotal = 0
   /// How many of them do not come.
-  package var blobsFailed = 0
+  public package(set) var blobsFailed = 0
 
   /// How far a stage has come.
   package init(_ stage: Stage, bytes: UInt64 = 0, blobsTotal: Int = 0) {
@@ -103,6 +105,8 @@ public struct BackupReport: Sendable {
   package internal(set) var identityChanges: [String] = []
   /// Whether private data was asked for, and something of it did not come that the server may have.
   package let lacksPrivateData: Bool
+  /// The result of asking an app view; nil if none was asked.
+  package internal(set) var context: ContextOutcome?
 
   /// That nothing was written.
   ///
@@ -114,15 +118,17 @@ public struct BackupReport: Sendable {
   ///   - missing: what the snapshot's ledger says.
   ///   - warnings: what a person should know.
   ///   - lacksPrivateData: whether something did not come that is the owner's alone.
+  ///   - context: what came of asking an app view.
   static func unchanged(
     _ base: ArchivedSnapshot, at name: String, _ outcome: Outcome? = nil, milliseconds: Int,
-    missing: BlobLedger.MissingList, warnings: [String] = [], lacksPrivateData: Bool = false
+    missing: BlobLedger.MissingList, warnings: [String] = [], lacksPrivateData: Bool = false,
+    context: ContextOutcome? = nil
   ) -> BackupReport {
     BackupReport(
       name: name, snapshot: base.snapshot, generation: base.reader.generation,
       outcome: outcome ?? (base.snapshot.isSettled && !lacksPrivateData ? .upToDate : .incomplete),
       isRepositoryUnchanged: true, milliseconds: milliseconds, missing: missing,
-      warnings: warnings, lacksPrivateData: lacksPrivateData)
+      warnings: warnings, lacksPrivateData: lacksPrivateData, context: context)
   }
 }
 

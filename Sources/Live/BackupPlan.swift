@@ -39,6 +39,8 @@ package struct BackupPlan: Sendable {
   package internal(set) var newestRevision: TID?
   /// The blobs that would be asked for.
   package internal(set) var blobs: Blobs = (nil, 0, 0, 0)
+  /// The app view that would be asked for what is new of others; nil if none would.
+  package internal(set) var appView: String?
   /// What a person should know.
   package internal(set) var warnings: [String] = []
 
@@ -75,6 +77,7 @@ extension BackupRun {
     if repository != .unchanged || base?.snapshot.isWhole != true {
       plan.blobs = try blobs(try await listBlobs(Self.maximumReferenced), target.reader)
     }
+    plan.appView = options.context?.appView
     plan.warnings = warnings
     return plan
   }

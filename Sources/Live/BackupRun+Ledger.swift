@@ -31,9 +31,13 @@ extension BackupRun {
       adding: BlobTable(), to: missing, of: base, listing: nil, archive: base.reader,
       schedule: schedule)
     let standing = try standingOfBase(base)
-    if reconciliation.wantedCount == 0 { try await takePrivateData() }
+    if reconciliation.wantedCount == 0 {
+      try await takePrivateData()
+      try await takeContext(base.visitRecords)
+    }
     let isNews =
-      privateData?.isNews == true || !standing.saysNothingNew(after: base.snapshot.standing)
+      privateData?.isNews == true || context?.received.isNews == true
+      || !standing.saysNothingNew(after: base.snapshot.standing)
       || !isFill && identity.isNews(after: base.snapshot)
     guard reconciliation.wantedCount > 0 || isNews else {
       try await target.publish()
@@ -41,7 +45,7 @@ extension BackupRun {
       noteIdentity(base.snapshot)
       return BackupReport.unchanged(
         base, at: target.name, milliseconds: options.milliseconds() - begin, missing: missing,
-        warnings: warnings, lacksPrivateData: lacksPrivateData)
+        warnings: warnings, lacksPrivateData: lacksPrivateData, context: context?.outcome)
     }
     return try await write(
       FoundRepository(of: base, reconciliation), schedule, plcLog: identity.log, standing,
@@ -84,7 +88,8 @@ extension BackupRun {
       var facts = AccountFacts()
       (facts.handle, facts.pds) = (identity.handle, identity.server)
       (facts.didDocument, facts.plcLog) = (identity.document, plcLog)
-      let report = try await end(draft, facts, reconciliation, archive, storage, with: appender)
+      let report = try await end(
+        draft, facts, reconciliation, archive, storage, fetched.visitBlocks, with: appender)
       try await target.publish()
       return report
     } catch {
@@ -97,7 +102,8 @@ extension BackupRun {
   /// does not say.
   private func end(
     _ draft: Snapshot, _ facts: AccountFacts, _ reconciliation: BlobReconciliation,
-    _ archive: ArchiveReader, _ storage: any ArchiveStorage, with appender: ArchiveAppender
+    _ archive: ArchiveReader, _ storage: any ArchiveStorage, _ visitBlocks: @escaping BlockVisitor,
+    with appender: ArchiveAppender
   ) async throws -> BackupReport {
     let moment = options.now()
     let downloads = BlobDownloads(
@@ -106,6 +112,7 @@ extension BackupRun {
     try await downloads.fetch(from: [client] + (earlierServers ?? []))
     // All that is public has been written by now.
     try await takePrivateData()
+    try await takeContext(visitBlocks)
     observer(.progress(BackupProgress(.committing)))
     var ledger = downloads.ledger(at: moment)
     // A fill does not ask which blobs the server lists.
@@ -116,9 +123,20 @@ extension BackupRun {
         tool: options.tool, createdAt: moment, hostSystem: options.hostSystem,
         milliseconds: { [options, begin] in options.milliseconds() - begin }))
     if let privateData {
-      if privateData.isNews { try storage.restrictToOwner() }
+      if privateData.isNews {
+        try storage.restrictToOwner()
+        if !storage.isSealed, base?.holdsPrivateData != true {
+          warn(
+            """
+            private data goes into a file that is not encrypted: "carpack seal" encrypts it, --recipient \
+            a new archive
+            """
+          )
+        }
+      }
       try builder.add(privateData)
     }
+    if let context { try builder.add(context.received) }
     let ending = try await appender.perform { [builder, isFill] writer in
       try builder.end(&writer, wantsBlobs: isFill)
     }
@@ -141,7 +159,7 @@ extension BackupRun {
         || archive.hasLostHead ? target.storedDamage() : StoredDamage(),
       milliseconds: options.milliseconds() - begin, missing: ledger.missing, warnings: warnings,
       identityChanges: ending.isUnchanged ? [] : try identityChanges(),
-      lacksPrivateData: lacksPrivateData)
+      lacksPrivateData: lacksPrivateData, context: context?.outcome)
   }
 
   /// Whether private data was asked for, and something of it did not come.

@@ -18,7 +18,7 @@ final class BackupRun {
   let loggedInAt: String?
   /// Servers where the account was before, to ask a fill's blobs of; nil for a backup.
   let earlierServers: [XRPCClient]?
-  /// Whether missing blobs are all that is asked for, and each that comes is told.
+  /// Whether only missing blobs are requested, and each that arrives is reported.
   var isFill: Bool { earlierServers != nil }
   /// The archive.
   let target: DestinationArchive
@@ -30,6 +30,8 @@ final class BackupRun {
   private(set) var warnings: [String] = []
   /// The owner's private data, once it has been asked for.
   private(set) var privateData: ReceivedPrivateData?
+  /// What an app view shows of others, once it has been asked.
+  private(set) var context: (received: ReceivedContext, outcome: ContextOutcome)?
   /// The blobs that the server lists, if it was asked.
   var listing: BlobListing?
 
@@ -185,6 +187,12 @@ final class BackupRun {
   func takePrivateData() async throws {
     guard options.keepsPrivateData, privateData == nil else { return }
     privateData = try await fetchPrivateData()
+  }
+
+  /// Asks the app view for what is new, if that is wanted and has not been asked for.
+  func takeContext(_ visitBlocks: @escaping BlockVisitor) async throws {
+    guard let options = options.context, context == nil else { return }
+    context = try await fetchContext(options, visitBlocks)
   }
 
   func warn(_ text: String) {

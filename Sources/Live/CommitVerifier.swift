@@ -8,7 +8,7 @@ internal import SystemPackage
 /// else by the key in its DID document.
 ///
 /// An account that moved and has not written since has a commit that its former key signed, which
-/// is as genuine as any. What a stranger's key signed is not, whatever a server or document says.
+/// is as genuine as any. A commit of an unknown key is not, whatever a server or document says.
 struct CommitVerifier: Sendable {
   private let did: DID
   /// The key in its DID document, or, if that names none that can be used, the one that it had

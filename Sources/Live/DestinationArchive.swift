@@ -44,11 +44,13 @@ final class DestinationArchive {
   ///   - name: what the archive is called: a file's path, or an address in a bucket.
   ///   - bucket: the bucket; nil for a file.
   ///   - isReadOnly: whether nothing is locked or written: to see what a backup would do.
+  ///   - recipients: to whom a new archive in the bucket is sealed, too.
   /// - Throws: `ArchiveError` for a file that is no archive, or that another process writes to;
   ///   ``BackupError``; as `BucketStorage` does.
-  static func open(_ name: String, in bucket: BucketDestination? = nil, isReadOnly: Bool = false)
-    async throws -> DestinationArchive
-  {
+  static func open(
+    _ name: String, in bucket: BucketDestination? = nil, isReadOnly: Bool = false,
+    recipients: [String] = []
+  ) async throws -> DestinationArchive {
     guard let bucket else {
       return try await waitingForLock { try open(FilePath(name), isReadOnly: isReadOnly) }
     }
@@ -66,7 +68,8 @@ final class DestinationArchive {
     }
     let opened = try object.map { (object) throws -> any ArchiveStorage in
       // What cannot be read of a killed backup is begun again.
-      try left == nil ? StorageLayers.begin(in: object) : object.archive()
+      try left == nil
+        ? StorageLayers.begin(in: object, for: recipients) : object.archive()
     }
     let isCommitted = !isNew || left.map { $0.generation.number > 0 } ?? false
     // Of an object that is there nothing is fetched to see whose repository it begins with.
@@ -188,7 +191,7 @@ final class DestinationArchive {
   /// Gives the file its final name, if it does not have it, and returns when content and name are
   /// on the medium; makes an object in a bucket.
   ///
-  /// An archive that is up to date has to be synced, too: the run that wrote it may have been
+  /// An archive that is up to date has to be committed, too: the run that wrote it may have been
   /// killed before it was.
   ///
   /// - Throws: ``BackupError``; the file keeps its temporary name then. `ArchiveError` if it cannot
@@ -196,7 +199,7 @@ final class DestinationArchive {
   func publish() async throws {
     if let object { return try await object.commit() }
     if let new { return try new.publishArchive() }
-    try opened?.synchronize()
+    try opened?.commit()
     try opened?.synchronizeName()
   }
 }
@@ -210,6 +213,7 @@ final class ArchiveLookup {
   private let destination: AccountBackup.Destination
   private let locks: RunLocks
   private let isReadOnly: Bool
+  private let recipients: [String]
   /// The accounts that were claimed for this backup.
   private var claimed: Set<DID> = []
   private var lock: RunLocks.Lock?
@@ -224,8 +228,13 @@ final class ArchiveLookup {
   ///   - destination: where archives are.
   ///   - locks: what the backups of this run hold.
   ///   - isReadOnly: whether nothing is written, locked or made.
-  init(_ destination: AccountBackup.Destination, _ locks: RunLocks, isReadOnly: Bool) {
+  ///   - recipients: to whom a new archive in a bucket is sealed, too.
+  init(
+    _ destination: AccountBackup.Destination, _ locks: RunLocks, isReadOnly: Bool,
+    recipients: [String] = []
+  ) {
     (self.destination, self.locks, self.isReadOnly) = (destination, locks, isReadOnly)
+    self.recipients = recipients
   }
 
   /// Looks for the archive of an account by what the account is called.
@@ -269,7 +278,8 @@ final class ArchiveLookup {
   }
 
   private func open(_ name: String) async throws -> DestinationArchive {
-    try await DestinationArchive.open(name, in: destination.bucket, isReadOnly: isReadOnly)
+    try await DestinationArchive.open(
+      name, in: destination.bucket, isReadOnly: isReadOnly, recipients: recipients)
   }
 
   /// Claims an account for this backup.

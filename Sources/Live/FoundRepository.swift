@@ -18,11 +18,18 @@ struct FoundRepository: Sendable {
   let pack: @Sendable (inout ArchiveWriter) throws -> Snapshot.CARDescription
   /// Sets the blobs that records refer to, and that a server lists, against what an archive holds.
   let reconcile: @Sendable (BlobListing?, ArchiveReader, RetrySchedule) throws -> BlobReconciliation
+  /// Visits its blocks; of one that was put together with an earlier snapshot, those of that, too.
+  let visitBlocks: BlockVisitor
 }
 
 extension FoundRepository {
   /// A repository at hand as a CAR, all of which was inspected.
-  init(_ repository: CheckedRepository, after base: ArchivedSnapshot?, origin: Snapshot.Fetched) {
+  ///
+  /// - Parameter archive: where its stored blocks are.
+  init(
+    _ repository: CheckedRepository, after base: ArchivedSnapshot?, origin: Snapshot.Fetched,
+    in archive: ArchiveReader? = nil
+  ) {
     var draft = repository.draft
     draft.fetched = origin
     (self.draft, header) = (draft, repository.header)
@@ -34,6 +41,19 @@ extension FoundRepository {
         archive: archive, base: base, schedule: schedule,
         ofNewRecords: archive.liesElsewhere ? repository.blobsOfNewRecords() : nil)
     }
+    visitBlocks = { visit in
+      for index in 0..<repository.newCount {
+        try repository.file?.withSection(at: repository.start(index)) { bytes, section throws in
+          try visit(bytes.extracting(section.bodyRange))
+        }
+      }
+      if let reader = archive ?? base?.reader {
+        for ordinal in repository.stored.joined() {
+          let cid = try reader.section(at: ordinal).cid
+          if let body = try reader.body(of: cid) { try visit(body.span) }
+        }
+      }
+    }
   }
 
   /// The repository of a snapshot that the archive has, of which no block is read.
@@ -41,6 +61,7 @@ extension FoundRepository {
     (draft, header, byteCount) = (base.snapshot, base.snapshot.car.header, 0)
     pack = { _ in base.snapshot.car }
     reconcile = { _, _, _ in reconciliation }
+    visitBlocks = base.visitRecords
   }
 
   /// The repository at a commit that an interrupted backup has left in the archive: it had arrived
@@ -86,7 +107,7 @@ extension FoundRepository {
       try verifier.check(repository.commit)
       var origin = Snapshot.Fetched()
       origin.since = base?.snapshot.rev
-      return FoundRepository(repository, after: base, origin: origin)
+      return FoundRepository(repository, after: base, origin: origin, in: reader)
     } catch is IncompleteRepository {
       return nil
     }
@@ -249,18 +270,26 @@ struct RepositoryChanges {
     draft.fetched = origin
     return FoundRepository(
       draft: draft, byteCount: sent.file.count, header: header,
-      pack: packing(header, byteCount: bytesBefore - gone + UInt64(header.count))
-    ) { [base, missing] listing, archive, schedule in
-      try BlobReconciliation(
-        adding: newBlobs, to: missing, of: base, listing: listing, archive: archive,
-        schedule: schedule)
-    }
+      pack: packing(header, byteCount: bytesBefore - gone + UInt64(header.count)),
+      reconcile: { [base, missing] listing, archive, schedule in
+        try BlobReconciliation(
+          adding: newBlobs, to: missing, of: base, listing: listing, archive: archive,
+          schedule: schedule)
+      },
+      visitBlocks: { [sent, base, new] visit in
+        try base.visitRecords(visit)
+        for start in new {
+          try sent.withSection(at: start) { bytes, section throws in
+            try visit(bytes.extracting(section.bodyRange))
+          }
+        }
+      })
   }
 
   /// What appends the blocks that are new, in the order in which they were sent, and the order if
   /// it is too long for a manifest.
   ///
-  /// It returns what the manifest says of the CAR, which nobody has put together: it has no digest.
+  /// It returns the manifest's description of the CAR, without a digest: it was never put together.
   private func packing(_ header: [UInt8], byteCount: UInt64)
     -> @Sendable (inout ArchiveWriter) throws -> Snapshot.CARDescription
   {
@@ -378,6 +407,13 @@ struct RepositoryChanges {
 }
 
 extension ArchivedSnapshot {
+  /// Visits its records.
+  ///
+  /// - Throws: as `SnapshotBlocks.contents` does; what `visit` throws.
+  @Sendable func visitRecords(_ visit: (Span<UInt8>) throws -> Void) throws {
+    _ = try SnapshotBlocks(self, keepsRecords: true).contents { _, body in try visit(body) }
+  }
+
   /// Whether the archive holds none of these blobs.
   func lacksAll(_ blobs: BlobLedger.MissingList) throws -> Bool {
     try reader.states(blobs.count) { blobs.cids[$0] }

@@ -206,7 +206,7 @@ package struct MultiAccountBackup: Sendable {
 
 /// Whether an account's servers send next to nothing, so that another account may have its place.
 ///
-/// 1. An account is slow when it waits for its servers and they have sent less than ``leastBytes``
+/// 1. An account is slow when it waits for its servers and they have sent less than `leastBytes`
 ///    for as long as there is patience.
 /// 2. What is done here with what has come is not the servers' fault, however long it takes.
 package final class StallDetector: Sendable {

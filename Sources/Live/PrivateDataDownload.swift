@@ -25,23 +25,11 @@ struct PrivateDataDownload: Sendable {
   /// - Returns: all that has come, and what went wrong with this kind.
   /// - Throws: `CancellationError`; ``BackupError`` if there is no room for what comes.
   func fetched(_ kind: OwnerData, within limit: Duration) async throws -> ReceivedPrivateData {
-    let fetching = Task {
+    try await givingUp(after: limit) {
       var download = self
       try await download.fetch(kind)
       return download.received
     }
-    let timer = Task {
-      try await Task.sleep(for: limit)
-      fetching.cancel()
-    }
-    defer { timer.cancel() }
-    let received = try await withTaskCancellationHandler {
-      try await fetching.value
-    } onCancel: {
-      fetching.cancel()
-    }
-    try Task.checkCancellation()
-    return received
   }
 
   /// Asks for a kind; only that there is no room is an error.

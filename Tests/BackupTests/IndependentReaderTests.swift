@@ -26,6 +26,49 @@ struct `A reader that knows the document alone` {
       ], extras: true)
   }
 
+  /// Requires that the short reader of the documents writes every snapshot as it is.
+  private func requireWhole(_ path: FilePath, in folder: TemporaryFolder) throws {
+    let reader = try ArchiveReader(path: path)
+    for (index, entry) in try SnapshotHistory(of: reader).entries.enumerated() {
+      let out = "out-\(index)"
+      let result = try IndependentReader.write(
+        path.string, into: folder.file(out), snapshot: index + 1)
+      #expect(result.status == 0)
+      let archived = try ArchivedSnapshot(entry.cid, in: reader)
+      #expect(
+        try folder.read("\(out)/repo.car") == RestoredRepository(archived).withBytes { $0.array })
+      let names = folder.names(under: out)
+      #expect(
+        names.count { $0.contains("records/") && $0.hasSuffix(".json") }
+          == archived.snapshot.counts.records)
+      let blobs = names.filter { $0.contains("blobs/") }
+      #expect(blobs.count == archived.snapshot.blobs.held)
+      for name in blobs {
+        let content = try folder.read("\(out)/\(name)")
+        #expect(name.hasSuffix("/\(CID.blob(content))"))
+      }
+    }
+  }
+
+  @Test(arguments: ["note", "one", "several", "smallest", "unknown-optional"])
+  func `of 300 lines reads every archive of the project`(_ name: String) throws {
+    try requireWhole(
+      FilePath("\(Command.packageRoot)/Fixtures/archives/\(name).car.zst"), in: TemporaryFolder())
+  }
+
+  @Test func `of 300 lines reads large blobs, and orders that are relative to others`() throws {
+    let packed = try sample()
+    try requireWhole(packed.path, in: packed.folder)
+    var series = try Series()
+    var repository = try TestRepository(posts: 300)
+    try series.pack(repository.car())
+    for number in 0..<3 {
+      try repository.add("app.bsky.feed.post/4k\(number)", ["text": .string("\(number)")])
+      try series.pack(repository.car())
+    }
+    try requireWhole(series.path, in: series.folder)
+  }
+
   @Test func `reads everything that is in an archive`() throws {
     let packed = try sample()
     let path = packed.path.string

@@ -50,7 +50,7 @@ package struct SnapshotDiff: Sendable {
   ///   - old: the one to compare with.
   ///   - new: the other.
   ///   - visit: receives the records that changed, in the order of their keys.
-  ///   - observer: is told how reading all of a snapshot gets on, if that has to be.
+  ///   - observer: called with the progress, if all of a snapshot has to be read.
   /// - Throws: `MSTDiffError` for a tree node that is missing; `ArchiveError`, ``SnapshotError`` or
   ///   `RepositoryError` if the archive, a manifest or a commit is damaged; ``BackupError`` if
   ///   there is no room for a temporary file; what `visit` throws.

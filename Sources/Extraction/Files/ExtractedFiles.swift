@@ -309,7 +309,7 @@ struct ExtractedList {
 
   /// A hash of a line, or of a path.
   ///
-  /// It is seeded in each process, so nobody can make up two that are the same.
+  /// It is seeded in each process, so collisions cannot be prepared.
   static func hash(_ text: String) -> Int { Array(text.utf8).hashValue }
 
   /// Hands out the lines that name files as they stand there.

@@ -111,7 +111,7 @@ extension ItemFilter {
   ///   - extras: whether the others are.
   ///   - isDated: whether the time of each is wanted, even if this filter does not ask for it.
   ///   - isChecking: as in `ArchivedSnapshot.states`.
-  ///   - observer: is told how far it is.
+  ///   - observer: called with the progress.
   ///   - visit: receives each of them.
   /// - Throws: as `SnapshotBlocks.contents` does; ``SnapshotError`` and `ArchiveError` if a list of
   ///   blobs cannot be read.

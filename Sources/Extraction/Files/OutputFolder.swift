@@ -324,10 +324,16 @@ package final class OutputFolder {
     let (opened, shown) = (try self.folder([folder]), shown([folder]))
     let raw = try BackupError.check(
       unsafe openat(opened, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), "open the folder \(shown)")
+    // A program that this one is just starting holds the lock of a run before until it runs itself.
     // Some file systems have no locks; there, nothing tells of another run.
-    if flock(raw, LOCK_EX | LOCK_NB) != 0, errno == EWOULDBLOCK {
-      _ = close(raw)
-      throw BackupError.busy(shown)
+    var attempts = 50
+    while flock(raw, LOCK_EX | LOCK_NB) != 0, errno == EWOULDBLOCK {
+      attempts -= 1
+      guard attempts > 0 else {
+        _ = close(raw)
+        throw BackupError.busy(shown)
+      }
+      usleep(20_000)
     }
     return raw
   }
@@ -406,7 +412,7 @@ struct OutputFile {
   /// Whether the content is on the medium before the file has its name.
   ///
   /// Thousands of small files can do without, as long as ``OutputFolder/synchronize()`` comes
-  /// before anybody is told that they are there.
+  /// before they are reported.
   var isDurable = true
   /// The digest of the content, where it is known beforehand.
   var digest: SHA256Digest?

@@ -16,6 +16,8 @@ package struct Selection: Sendable {
   package var metadata = false
   /// What is the account owner's alone; never a part of everything.
   package var privateData = false
+  /// What app views have shown of others; never a part of everything.
+  package var context = false
   /// Single things.
   package var items: [Item] = []
 
@@ -27,19 +29,19 @@ package struct Selection: Sendable {
     case record(String)
   }
 
-  /// Whether everything is selected, be it with ``privateData`` or without.
+  /// Whether everything is selected, be it with ``privateData`` and ``context`` or without.
   package var isAll: Bool { car && records && blobs && metadata }
 
-  /// Everything but ``privateData``.
+  /// Everything but ``privateData`` and ``context``.
   package static let all = Selection(car: true, records: true, blobs: true, metadata: true)
 
   /// Whole kinds of things; nothing, unless it is said.
   package init(
     car: Bool = false, records: Bool = false, blobs: Bool = false, metadata: Bool = false,
-    privateData: Bool = false
+    privateData: Bool = false, context: Bool = false
   ) {
     (self.car, self.records, self.blobs, self.metadata) = (car, records, blobs, metadata)
-    self.privateData = privateData
+    (self.privateData, self.context) = (privateData, context)
   }
 }
 

@@ -77,7 +77,7 @@ package struct SnapshotExtractor {
   ///
   /// - Parameter checksOnly: whether it is only found out what is in the way, and nothing written.
   /// - Throws: ``BackupError`` for a folder that cannot be written to; `CancellationError` if the
-  ///   folder was told to stop, and then what was written is known to the next extraction. What is
+  ///   folder was stopped, and then what was written is known to the next extraction. What is
   ///   wrong with the archive is in the report.
   package static func extract(
     _ selection: Selection, of archived: ArchivedSnapshot, into folder: OutputFolder,
@@ -121,6 +121,7 @@ package struct SnapshotExtractor {
     if selection.records || selection.blobs || !selection.items.isEmpty { try writeContents() }
     if selection.metadata { try writeMetadata() }
     if selection.privateData { try writePrivateData() }
+    if selection.context { try writeContext() }
   }
 
   /// Removes what the snapshot no longer has, if that was asked for, and ends the list of what was
@@ -140,6 +141,7 @@ package struct SnapshotExtractor {
       guard isDeleting else { return false }
       if path.hasPrefix("records/") { return selection.records && hasAllRecords }
       if path.hasPrefix("blobs/") { return selection.blobs && hasAllBlobs }
+      if path.hasPrefix("context/") { return selection.context && !report.lacksContext }
       if path.hasPrefix("private/") { return selection.privateData && missingPrivateCount == 0 }
       if path.contains("/") { return false }
       return path.hasSuffix(".car")
@@ -356,7 +358,7 @@ package struct SnapshotExtractor {
 }
 
 extension SnapshotExtractor {
-  /// What came of it.
+  /// The result.
   package struct Report: Sendable {
     /// What was written.
     package internal(set) var tally = OutputFolder.Tally()
@@ -384,6 +386,8 @@ extension SnapshotExtractor {
     package internal(set) var changed: [String] = []
     /// Whether private data was asked for, and the snapshot has none.
     package internal(set) var lacksPrivateData = false
+    /// Whether the context was asked for, and the snapshot has none.
+    package internal(set) var lacksContext = false
     /// Why files that the snapshot no longer has were not removed; nil if they were.
     package internal(set) var keptBecause: String?
 
@@ -413,6 +417,7 @@ extension SnapshotExtractor {
       mistyped += later.mistyped
       changed += later.changed
       lacksPrivateData = lacksPrivateData || later.lacksPrivateData
+      lacksContext = lacksContext || later.lacksContext
       keptBecause = keptBecause ?? later.keptBecause
     }
   }

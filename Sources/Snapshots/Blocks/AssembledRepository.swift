@@ -196,7 +196,7 @@ extension CheckedRepository {
   ///   - writer: the archive.
   ///   - base: the snapshot before this one of the same account, to which the order may be
   ///     relative.
-  ///   - observer: is told how far it is.
+  ///   - observer: called with the progress.
   /// - Returns: What the manifest says of the CAR.
   package func pack(
     into writer: inout ArchiveWriter, after base: ArchivedSnapshot?,

@@ -11,7 +11,7 @@ package final class CARDigest {
   package private(set) var count: UInt64 = 0
   /// The sections that are still to come, where the archive is followed.
   private var runs: ArraySlice<Range<UInt64>>
-  /// Whether a part of it could not be had.
+  /// Whether a part of it could not be read.
   private var isBroken = false
 
   /// Of a CAR of which there is the header.

@@ -55,7 +55,7 @@ package final class RestoredRepository: Sendable {
   ///   - exporting: whether blocks come as in an export: as the archive says if that is the order
   ///     of a CAR that came in, else the commit, then the tree in pre-order, each record after the
   ///     entry that names it; otherwise as the archive says.
-  ///   - observer: is told how far it is.
+  ///   - observer: called with the progress.
   /// - Throws: `ArchiveError` if the archive cannot be read at all; ``BackupError`` if there is no
   ///   room for the CAR, or it is longer than ``maximumLength(in:)``.
   package init(

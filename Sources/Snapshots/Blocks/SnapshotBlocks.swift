@@ -35,7 +35,7 @@ package final class SnapshotBlocks {
   /// - Parameters:
   ///   - archived: the snapshot.
   ///   - keepsRecords: whether the bytes of every record are wanted.
-  ///   - observer: is told how reading all of them gets on, if that has to be.
+  ///   - observer: called with the progress, if all of them have to be read.
   package init(
     _ archived: ArchivedSnapshot, keepsRecords: Bool = false,
     observer: @escaping Progress.Observer = { _ in }
@@ -150,7 +150,7 @@ extension ArchivedSnapshot {
   ///   - keepsRecords: whether the bytes of every record are wanted.
   ///   - reachesBeyond: whether what the archive holds and the tree reaches besides is laid out,
   ///     too.
-  ///   - observer: is told how far it is.
+  ///   - observer: called with the progress.
   /// - Throws: ``BackupError/carNotExact(_:)`` if the sections are not as many and as long as the
   ///   manifest says; `ArchiveError` for one that is damaged; ``SnapshotError`` for an order that
   ///   cannot be read; ``BackupError`` if there is no room for a temporary file.

@@ -80,7 +80,7 @@ extension Snapshot {
 
   /// Whether the account's handle was confirmed within the last week.
   ///
-  /// Where nobody could note that, the snapshot itself counts.
+  /// Where that could not be noted, the snapshot itself counts.
   package func hasFreshIdentity(at now: Moment?, in path: FilePath?) -> Bool {
     let mark = path.flatMap { ArchiveMark.identity.time(of: did, about: didDocument, on: $0) }
     let made = fetched == nil ? nil : createdAt

@@ -38,7 +38,7 @@ package struct BlobReconciliation: Sendable {
   private var places: [UInt32]
   /// The blobs to ask for, those of the newest records first, those that no record refers to last.
   private var wantedPositions: [UInt32] = []
-  /// Which blobs are asked for; nil if there is nobody to ask.
+  /// Which blobs are requested; nil without a server.
   private let schedule: RetrySchedule?
   /// What is known beside the blobs that have a position.
   private var known: BlobLedger
@@ -66,8 +66,8 @@ package struct BlobReconciliation: Sendable {
   ///     off, the blobs that it listed before and that are still missing are asked for as well.
   ///   - archive: what there is already; nil for nothing.
   ///   - base: the snapshot before this one of the same account.
-  ///   - schedule: which of those that were asked for in vain are asked for again; nil if there is
-  ///     nobody to ask.
+  ///   - schedule: which of those that were asked for in vain are asked for again; nil without a
+  ///     server.
   ///   - newOnes: of an archive that lies elsewhere, the blobs to which records refer that it does
   ///     not have; nil if that is not known. Others were looked up when their records came: the base
   ///     holds those that it does not say are missing, if the index has them.

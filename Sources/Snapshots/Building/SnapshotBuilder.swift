@@ -17,7 +17,7 @@ package struct SnapshotBuilder: Sendable {
     package var createdAt: String
     /// The operating system.
     package let hostSystem: String
-    /// Answers how long it has taken so far, in milliseconds; or, before it has begun, how long
+    /// Returns how long it has taken so far, in milliseconds; or, before it has begun, how long
     /// some moment is ago.
     private(set) var milliseconds: @Sendable () -> Int
 
@@ -47,6 +47,8 @@ package struct SnapshotBuilder: Sendable {
   private var snapshot: Snapshot
   /// What the server gave to the account's owner, if it says something new.
   private var privateData: ReceivedPrivateData?
+  /// What app views have shown, if it says something new.
+  private var context: ReceivedContext?
   private let facts: AccountFacts
   private let ledger: BlobLedger
   private let base: ArchivedSnapshot?
@@ -74,6 +76,7 @@ package struct SnapshotBuilder: Sendable {
     snapshot.didDocument = Self.cid(facts.didDocument) ?? base?.snapshot.didDocument
     snapshot.plcLog = Self.cid(facts.plcLog) ?? base?.snapshot.plcLog
     snapshot.privateData = base?.snapshot.privateData
+    snapshot.context = base?.snapshot.context
     if let earlier = base?.snapshot, !draft.isComplete, draft.commit == earlier.commit,
       draft.counts.records == earlier.counts.records, draft.counts.nodes == earlier.counts.nodes
     {
@@ -89,6 +92,13 @@ package struct SnapshotBuilder: Sendable {
     guard received.isNews else { return }
     snapshot.privateData = try received.data.block().cid
     privateData = received
+  }
+
+  /// Adds what app views have shown.
+  package mutating func add(_ received: ReceivedContext) throws {
+    guard received.isNews, let list = received.list else { return }
+    snapshot.context = try list.block().cid
+    context = received
   }
 
   /// The CID under which a document is kept.
@@ -119,6 +129,7 @@ package struct SnapshotBuilder: Sendable {
       try writer.append(cid, document.span)
     }
     try privateData?.append(to: &writer)
+    try context?.append(to: &writer)
     snapshot.extrasPages = try writer.append(BlobLedger.pages(extras: ledger.extras))
     // That blobs were asked for in vain once more is no news: the pages before are as good.
     if let base, let known = try base.exhaustiveLedger(),
@@ -149,6 +160,7 @@ package struct SnapshotBuilder: Sendable {
     guard counts.new ?? 0 == 0 else { return false }
     counts.new = earlier.blobs.new
     return counts == earlier.blobs && snapshot.privateData == earlier.privateData
+      && snapshot.context == earlier.context
       && snapshot.standing.accepted.isSubset(of: earlier.standing.accepted)
   }
 
@@ -157,7 +169,7 @@ package struct SnapshotBuilder: Sendable {
     -> Ending?
   {
     guard let base, snapshot.saysNothingNew(after: base.snapshot) else { return nil }
-    // What came now is told, and not what came when that snapshot was made.
+    // What came now is reported, and not what came when that snapshot was made.
     var described = base.snapshot
     described.blobs.new = snapshot.blobs.new
     described.blobs.newBytes = snapshot.blobs.newBytes

@@ -30,7 +30,7 @@ extension SnapshotHistory {
   ///
   /// - Parameters:
   ///   - listed: what was listed before.
-  ///   - doubtful: those of them that are put there only if they are whole; see
+  ///   - doubtful: those that are listed only if they are whole; see
   ///     ``unfinished``.
   ///   - storage: the archive, which is locked.
   ///   - limits: how much it may hold.

@@ -19,7 +19,7 @@ package struct PrivateData: Equatable, Sendable {
   /// asked.
   package var entries: [Entry]
 
-  /// What came of one method.
+  /// The result of one method.
   package struct Entry: Equatable, Sendable {
     /// The name of the method.
     package var endpoint: String

@@ -265,6 +265,7 @@ extension FieldValue where Self: Identifier {
   var field: IPLDValue { .string(text) }
 }
 
+extension ATURI: FieldValue {}
 extension DID: FieldValue {}
 extension Handle: FieldValue {}
 extension TID: FieldValue {}

@@ -63,6 +63,7 @@ extension Snapshot {
       try fields.optional("plcLog", &snapshot.plcLog)
     }
     try fields.optional("private", &privateData, isPrinted: false)
+    try fields.optional("context", &context, isPrinted: false)
     try fields.links("extras", &extrasPages)
     try fields.links("missing", &missingPages)
     try fields.field("unvouched", &isUnvouched, orElse: false, isPrinted: false)

@@ -38,6 +38,9 @@ public struct Snapshot: Equatable, Sendable {
   /// What the server keeps for the account's owner alone: the list of it; nil if it never was asked
   /// for.
   package var privateData: CID?
+  /// What app views have shown of the people and posts that records point to: the list of it; nil
+  /// if none was asked.
+  package var context: CID?
   /// Pages that list the blobs held though no record refers to them.
   package var extrasPages: [CID] = []
   /// Pages that list the blobs referred to and not held.
@@ -115,8 +118,8 @@ public struct Snapshot: Equatable, Sendable {
     package var header: [UInt8] = []
     /// The length in bytes.
     package var byteCount: UInt64 = 0
-    /// The SHA-256 of all of it; nil if the snapshot never was a CAR that came in, and nobody has
-    /// put it together.
+    /// The SHA-256 of all of it; nil if the snapshot never was a CAR that came in, and
+    /// was not put together.
     package var sha256: SHA256Digest?
     /// How many sections it has, repeated ones counted each time.
     package var sectionCount: UInt64 = 0

@@ -5,7 +5,7 @@ internal import IPLD
 /// What speaks against a snapshot, found when it was made, and what of that the user has accepted.
 ///
 /// 1. A doubt that is neither accepted nor settled is a doubt of the account's following snapshots,
-///    too, so that nobody has to read the whole history to know of it.
+///    too, so that a reader needs not read the whole history.
 /// 2. A rollback or fork is accepted by the snapshot that says so, and with it all of the kind
 ///    before; the next one is a new question.
 /// 3. An unconfirmed handle stays accepted as long as the account claims that handle.
@@ -68,7 +68,7 @@ package struct Standing: Equatable, Sendable {
     if accepting.contains(doubt) { accepted.insert(doubt) } else { doubts.insert(doubt) }
   }
 
-  /// Takes over what a snapshot before says of the handle, where nobody was asked about it.
+  /// Takes over what a snapshot before says of the handle, where it was not checked.
   package mutating func takeHandle(from before: Standing?) {
     if before?.doubts.contains(.handle) == true { doubts.insert(.handle) }
     if before?.accepted.contains(.handle) == true { accepted.insert(.handle) }

@@ -3,7 +3,7 @@ package import IPLD
 
 /// A JSON object that a server answered with, and the ways to read it.
 package struct Answer: Sendable {
-  /// The object, everything that nobody asks for included.
+  /// The object, unknown fields included.
   package let json: IPLDValue
 
   /// An answer.

@@ -142,7 +142,7 @@ extension Session {
     return result
   }
 
-  /// Waits for it no longer; what nobody waits for is given up.
+  /// Waits for it no longer; a renewal without callers is cancelled.
   private func leave(_ task: Renewal) {
     guard let renewal, renewal.task == task else { return }
     if Task.isCancelled, renewal.waiting > 1 {

@@ -6,7 +6,7 @@ package struct XRPCClient: Sendable {
   package let service: String
   /// The way there.
   package let network: Network
-  /// As whom; nil for nobody in particular.
+  /// The session of the account; nil without a login.
   package let session: Session?
 
   /// A client.

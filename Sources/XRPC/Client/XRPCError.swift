@@ -15,8 +15,8 @@ public struct XRPCError: Error, Equatable, Sendable, CustomStringConvertible {
   public var name: String?
   /// What the server says about it, in one line.
   package var message: String?
-  /// The beginning of a body that is no XRPC error: text, the page of a proxy, or of a café that
-  /// wants money first.
+  /// The beginning of a body that is no XRPC error: text, or the page of a proxy or of a
+  /// captive portal.
   package var excerpt: String?
   /// What is wrong with the body of an answer of success; nil if there was none.
   package var fault: String?

@@ -9,7 +9,7 @@ internal import IPLD
 /// on the internet (a top-level domain that no account may use, or `test`) are asked about only
 /// where the user named a server on this machine, or an address for them.
 package struct HandleResolver: Sendable {
-  /// What came of it.
+  /// The result.
   package struct Answer: Hashable, Sendable {
     /// The account.
     package var did: DID
@@ -63,7 +63,7 @@ package struct HandleResolver: Sendable {
     var attempts: [Attempt] = []
     let servers: [String]
     if let resolver = options.handleResolver {
-      // A stranger has nothing to say about names that are nobody's.
+      // Remote resolvers are not asked about reserved TLDs.
       servers = handle.hasReservedTopLevel && !NetworkOptions.isLoopback(resolver) ? [] : [resolver]
     } else if handle.hasReservedTopLevel || handle.topLevel == "test" {
       attempts = try await askHere(about: handle)
@@ -101,7 +101,7 @@ package struct HandleResolver: Sendable {
       case absent
       /// The certificate of the server that was asked does not hold.
       case untrusted
-      /// None of those who know could be asked.
+      /// No resolver could be reached.
       case failed
       /// It led to a private address, and was not followed.
       case refused
@@ -171,7 +171,7 @@ package struct HandleResolver: Sendable {
   private func askDomain(of handle: Handle) async throws -> [Attempt] {
     let website = try pinnedWebsite(of: handle) ?? "https://\(handle)"
     // The names that Bluesky gives away have no records in DNS, and all lead to an address: where one
-    // does not, nobody could be asked.
+    // does not, the question could not be asked.
     if handle.text.hasSuffix(".bsky.social") {
       return [try await attempt { try await self.file(on: website, isThere: true) }]
     }

@@ -6,14 +6,14 @@ package enum IdentityError: Error, Equatable, Sendable, CustomStringConvertible 
   /// The handle is one that no account can have, or one that only a server of a developer's own
   /// knows, and none was named.
   case unresolvableHandle(Handle)
-  /// The handle leads to no DID: what was asked, and what came of it.
+  /// The handle leads to no DID: the questions and their results.
   case handleNotFound(Handle, [String])
-  /// The handle could not be asked about: what was tried, and what came of it.
+  /// The handle could not be asked about: the attempts and their results.
   case handleUnreachable(Handle, [String])
-  /// The handle leads to a private address: what was tried, and what came of it.
+  /// The handle leads to a private address: the attempts and their results.
   case handleRefused(Handle, [String])
-  /// The server that was asked about the handle has a certificate that does not hold: what was
-  /// tried, and what came of it.
+  /// The server that was asked about the handle has a certificate that does not hold: the
+  /// attempts and their results.
   case handleUntrusted(Handle, [String])
   /// DNS names several DIDs for a handle.
   case ambiguousHandle(Handle, [DID])
@@ -34,7 +34,7 @@ package enum IdentityError: Error, Equatable, Sendable, CustomStringConvertible 
   /// What came is the DID document of another account.
   case otherDocument(DID, found: DID)
 
-  /// What an error means to the one who asked.
+  /// What an error means to the caller.
   package enum Kind: Hashable, Sendable {
     /// The account is gone, or the server does not answer for it.
     case unavailable
@@ -46,7 +46,7 @@ package enum IdentityError: Error, Equatable, Sendable, CustomStringConvertible 
     case refused
   }
 
-  /// What it means to the one who asked.
+  /// What it means to the caller.
   package var kind: Kind {
     switch self {
     case .unresolvableHandle, .handleNotFound, .handleUntrusted, .unsupportedDID, .didNotFound,

@@ -92,7 +92,7 @@ package struct IdentityResolver: Sendable {
 
   /// Asks whether a handle leads to an account that claims it.
   ///
-  /// - Returns: who said that it does, nil if nobody did; and what is not as it should be.
+  /// - Returns: who confirmed it, nil if none did; and what is not as it should be.
   /// - Throws: `CancellationError`.
   package func confirm(_ handle: Handle, of did: DID) async throws
     -> (source: String?, warnings: [IdentityWarning])

@@ -21,11 +21,11 @@ package struct ResolvedIdentity: Sendable {
 
   /// Where each fact is from, such as `DNS TXT _atproto.alice.example.com` or a URL.
   package struct Sources: Hashable, Sendable {
-    /// Who said that the handle leads to the account; nil if nobody was asked, or nobody did.
+    /// Who said that the handle leads to the account; nil if that was not checked or not confirmed.
     package var handle: String?
     /// Where the DID document was, which names the signing key, too.
     package var document: String
-    /// Who named the server: the document, or ``user``; nil if nobody did.
+    /// Who named the server: the document, or ``user``; nil if neither did.
     package var pds: String?
 
     /// What stands for the options that the user set.

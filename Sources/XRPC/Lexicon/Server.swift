@@ -8,7 +8,7 @@ package import IPLD
 package struct SessionTokens: Sendable {
   /// The token for requests.
   package var accessJwt: Secret
-  /// The token that another is had for.
+  /// The token that renews the session.
   package var refreshJwt: Secret
   /// Who has logged in.
   package var did: DID

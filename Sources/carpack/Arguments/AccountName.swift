@@ -9,10 +9,17 @@ extension ATIdentifier {
     do throws(IdentifierError) {
       try self.init(pasted: given)
     } catch {
+      let name = Self.withoutMargins(given)
+      let isLabel = name.utf8.allSatisfy { letter in
+        letter < 128
+          && (Character(Unicode.Scalar(letter)).isLetter
+            || Character(Unicode.Scalar(letter)).isNumber || letter == UInt8(ascii: "-"))
+      }
       throw Failure(
-        "\"\(Self.withoutMargins(given))\" names no account: \(error)",
-        hint:
-          "an account goes by a handle (alice.example.com), a DID (did:plc:…), an at:// URI or the address of its page",
+        "\"\(name)\" names no account: \(error)",
+        hint: isLabel && !name.isEmpty
+          ? "did you mean \"\(name.lowercased()).bsky.social\"?"
+          : "an account goes by a handle (alice.example.com), a DID (did:plc:…), an at:// URI or the address of its page",
         status: .usage)
     }
   }

@@ -66,7 +66,7 @@ struct NamedArchives {
   /// What goes wrong with one of several is said, and does not keep the others from being looked
   /// at.
   ///
-  /// - Parameter look: Answers what the archive comes to.
+  /// - Parameter look: Returns the verdict on an archive.
   /// - Returns: The worst of all, and how many came to what.
   func each(_ look: (OpenedArchive) throws -> ExitStatus) throws -> Outcomes {
     try each(opening: { file in

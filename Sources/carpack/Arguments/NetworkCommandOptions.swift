@@ -10,7 +10,7 @@ internal import Terminal
 /// What is not given on the command line is looked for in the environment; a variable without text
 /// counts as none.
 struct NetworkCommandOptions: ParsableArguments {
-  /// Who asks, as every request says.
+  /// The user agent of every request.
   private static let userAgent =
     "carpack/\(Program.version) (+https://github.com/carpack/carpack)"
 
@@ -163,7 +163,7 @@ struct NetworkCommandOptions: ParsableArguments {
   }
 
   /// A URL that was given or is in the environment, without a slash at its end.
-  private static func url(_ given: String?, _ option: String) throws -> String? {
+  static func url(_ given: String?, _ option: String) throws -> String? {
     let found = given.map { (name: "--\(option)", value: $0) } ?? variable(option)
     guard let found else { return nil }
     do throws(ServerOriginError) {
@@ -220,7 +220,7 @@ extension NetworkEvent {
     }
   }
 
-  /// What a person is told who waits: for whom, until when and why; nil for anything else than a
+  /// The line that explains a wait: for which host, until when and why; nil for anything but a
   /// wait.
   var waitingLine: String? {
     guard case .wait(let host, let seconds, let why) = self else { return nil }

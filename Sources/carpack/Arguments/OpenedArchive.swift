@@ -37,7 +37,7 @@ final class OpenedArchive {
       try reader.checkFetched()
       return value
     } catch let status as ExitStatus where Interruption.received != nil {
-      // It was told to end, and has said what is there.
+      // It was stopped, and has reported what is there.
       throw status
     } catch {
       try reader.checkFetched()

@@ -5,7 +5,9 @@ internal import Sealing
 
 /// To whom a new archive is sealed.
 struct RecipientOptions: ConfigurableOptions {
-  static let settings = [Setting(name: "recipient", kind: .list)]
+  static let settings = [
+    Setting(name: "recipient", kind: .list), Setting(name: "remember-key", kind: .flag),
+  ]
 
   @Option(
     name: .customLong("recipient"),
@@ -14,7 +16,15 @@ struct RecipientOptions: ConfigurableOptions {
       valueName: "age1…"))
   var recipients: [String] = []
 
+  @Flag(
+    name: .customLong("remember-key"),
+    help:
+      "Keep the key of a sealed archive in ~/.config/carpack/keys, to append without --age-identity."
+  )
+  var remembersKey = false
+
   func validate() throws {
+    if remembersKey { ArchiveKeys.rememberKeys() }
     guard !recipients.isEmpty else { return }
     ArchiveKeys.use(recipients: try recipients.map(SealedRecipient.init(named:)))
   }

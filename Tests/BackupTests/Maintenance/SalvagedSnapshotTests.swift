@@ -46,33 +46,13 @@ import Verification
     }
   }
 
-  /// Damages the frame in which a section begins.
-  private func damaging(_ cids: [CID], in path: FilePath, _ folder: TemporaryFolder) throws
-    -> [UInt8]
-  {
-    var bytes = try folder.read(try #require(path.lastComponent).string)
-    let reader = try ArchiveReader(path: path)
-    for cid in cids {
-      let ordinal = try #require(try reader.ordinal(of: cid))
-      try reader.withFile { file in
-        let index = try ArchiveIndex(reader.generation, in: file)
-        guard let frame = index.row(of: ordinal, in: file)?.entry else { return }
-        // Nothing of a small frame is left.
-        for place in stride(from: 20, to: Int(frame.storedLength), by: 7) {
-          bytes[Int(frame.offset) + place] ^= 0x55
-        }
-      }
-    }
-    return bytes
-  }
-
   @Test func `that lost an extra says so, and is incomplete`() throws {
     var series = try Series()
     let other = Array("another extra".utf8)
     try series.pack(
       TestRepository(posts: 20).car(), blobs: ["extra": Self.extra, "other": other]
     ) { $0.keepsExtras = true }
-    let bytes = try damaging([.blob(Self.extra)], in: series.path, series.folder)
+    let bytes = try series.folder.damaging([.blob(Self.extra)], in: series.path)
     let salvaged = try Salvaged(bytes, in: series.folder)
     #expect(try salvaged.verdict() == .incomplete)
     let snapshot = try ArchivedSnapshot.newest(in: salvaged.reader)
@@ -92,7 +72,7 @@ import Verification
     var series = try Series()
     try series.pack(TestRepository(posts: 20).car()) { $0.facts.plcLog = Self.document }
     let log = CID(codec: .raw, hashing: Self.document.span)
-    let bytes = try damaging([log], in: series.path, series.folder)
+    let bytes = try series.folder.damaging([log], in: series.path)
     let salvaged = try Salvaged(bytes, in: series.folder)
     #expect(try salvaged.verdict() == .intact)
     #expect(try ArchivedSnapshot.newest(in: salvaged.reader).snapshot.plcLog == nil)
@@ -115,7 +95,7 @@ import Verification
       try archive.add(repository.car(), at: "2026-01-0\(day + 1)T00:00:00Z")
     }
     let lost = archive.snapshots[1]
-    let bytes = try damaging([lost.snapshot.commit], in: archive.path, archive.folder)
+    let bytes = try archive.folder.damaging([lost.snapshot.commit], in: archive.path)
     let salvaged = try Salvaged(bytes, in: archive.folder)
     #expect(salvaged.report.snapshots.map(\.old) == [0, 2].map { archive.snapshots[$0].cid })
     #expect(salvaged.report.lostSnapshots.count == 1)
@@ -136,7 +116,7 @@ import Verification
     let root = try Commit(block.bytes.span).data
     try archive.add(repository.car(), commits: false)
     try archive.commit(manifest: archive.snapshots[0].cid)
-    let bytes = try damaging([root], in: archive.path, archive.folder)
+    let bytes = try archive.folder.damaging([root], in: archive.path)
     let salvaged = try Salvaged(bytes, in: archive.folder)
     #expect(salvaged.report.snapshots.map(\.old) == [archive.snapshots[0].cid])
     #expect(salvaged.report.lostSnapshots.count == 1)
@@ -158,7 +138,7 @@ import Verification
       Issue.record("the order is not long enough for pages")
       return
     }
-    let bytes = try damaging(pages, in: series.path, series.folder)
+    let bytes = try series.folder.damaging(pages, in: series.path)
     let salvaged = try Salvaged(bytes, in: series.folder)
     #expect(try salvaged.verdict() == .intact)
     let outcome = try #require(salvaged.report.snapshots.last)
@@ -182,7 +162,7 @@ import Verification
     archive.add([inner])
     try archive.commit()
     try archive.add(later.car(), blobs: [blob])
-    let bytes = try damaging([inner.cid], in: archive.path, archive.folder)
+    let bytes = try archive.folder.damaging([inner.cid], in: archive.path)
     let salvaged = try Salvaged(bytes, in: archive.folder)
     #expect(try salvaged.verdict() == .incomplete)
     let snapshot = try ArchivedSnapshot.newest(in: salvaged.reader).snapshot

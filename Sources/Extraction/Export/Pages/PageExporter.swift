@@ -79,6 +79,11 @@ package struct PageExporter {
       blocks: SnapshotBlocks(archived, keepsRecords: true), folder: folder, replacing: replacing,
       observer: observer, account: archived.snapshot.name,
       writer: RecordWriter(did: archived.snapshot.did, media: media))
+    do {
+      exporter.writer.others = try OthersOnPages(of: archived)
+    } catch let error where error.isDamage {
+      exporter.report.flaws.append("what others said: \(error)")
+    }
     try exporter.run()
     return exporter.report
   }
@@ -113,7 +118,7 @@ package struct PageExporter {
     if contents.flaw == nil { report.missingNodes = contents.tree.missingNodes.count }
     let media = writer.media
     (report.media, report.missingMedia) = (media.count, media.missingCount)
-    report.flaws = [contents.flaw].compactMap(\.self) + media.damaged
+    report.flaws += [contents.flaw].compactMap(\.self) + media.damaged
   }
 
   /// What a record says; nil if it is not there, or cannot be read.

@@ -11,6 +11,8 @@ struct RecordWriter {
   let did: DID
   /// The media files that have been written so far.
   var media: PageMedia
+  /// What app views have shown of others.
+  var others = OthersOnPages()
   /// The pages on which the account's posts stand, by their keys.
   var pages: [String: String] = [:]
 
@@ -53,7 +55,7 @@ struct RecordWriter {
   private func reference(_ uri: String) -> HTML {
     let own = "at://\(did)/app.bsky.feed.post/"
     guard uri.hasPrefix(own), let page = pages[String(uri.dropFirst(own.count))] else {
-      return HTML.link(to: HTML.page(of: uri), uri)
+      return others.reference(to: uri)
     }
     return "<a href=\"\(page)#\(uri.dropFirst(own.count))\">an earlier post</a>"
   }
@@ -182,7 +184,7 @@ struct RecordWriter {
     var about: HTML = ""
     if let subject = value["subject"]?["uri"]?.string ?? value["subject"]?.string {
       let uri = subject.hasPrefix("did:") ? "at://\(subject)" : subject
-      about = HTML.link(to: HTML.page(of: uri), subject)
+      about = others.reference(to: uri, called: subject)
     }
     for field in ["displayName", "name", "title", "text", "description"] {
       if let text = value.text(field) { about += "\(text) " }

@@ -1,6 +1,8 @@
 internal import ATProtocol
+internal import Archive
 internal import ArgumentParser
 internal import Extraction
+internal import IPLD
 internal import Reports
 internal import Snapshots
 internal import Terminal
@@ -17,6 +19,9 @@ struct DiffCommand: ReportingCommand {
     help: ArgumentHelp(
       "One snapshot, or two: number, date, revision or CID.", valueName: "snapshot"))
   var snapshots: [String] = []
+
+  @Flag(name: .customLong("text"), help: "Show what the records say, before and after.")
+  var showsText = false
 
   @OptionGroup var accountOption: AccountOption
 
@@ -50,7 +55,8 @@ struct DiffCommand: ReportingCommand {
     let diff: SnapshotDiff
     do {
       diff = try SnapshotDiff.compare(
-        old, new, visit: show, observer: ProgressLine.observer(quiet: common.quiet))
+        old, new, visit: { try show($0, in: opened.reader) },
+        observer: ProgressLine.observer(quiet: common.quiet))
     } catch let error as MSTDiffError
       where error.problem.kind == .missing
       && !(error.side == .old ? old : new).snapshot.isComplete
@@ -83,10 +89,25 @@ struct DiffCommand: ReportingCommand {
   }
 
   /// Prints a record that is not the same in both snapshots.
-  private func show(_ change: MSTDiff.RecordChange) {
+  private func show(_ change: MSTDiff.RecordChange, in reader: ArchiveReader) throws {
     guard !json else { return Self.record.print(change) }
     Console.print(
       change.old == nil ? .plus : change.new == nil ? .minus : .change, change.path)
+    guard showsText else { return }
+    for (sign, cid) in [("-", change.old), ("+", change.new)] {
+      guard let cid else { continue }
+      // What is damaged or missing is named at the end.
+      let text = try unlessDamaged { try reader.body(of: cid).flatMap(Self.text) }
+      Console.print(named: "    \(sign) \((text ?? nil) ?? "?")")
+    }
+  }
+
+  /// What a record says: its text, or else all of it as JSON.
+  private static func text(of body: [UInt8]) -> String? {
+    do throws(DAGCBORError) {
+      let record = try DAGCBORDecoder.decode(body.span)
+      return record["text"]?.string ?? record.json()
+    } catch { return nil }
   }
 
   /// Prints a blob that came or went.

@@ -18,6 +18,9 @@ struct FindCommand: ReportingCommand {
 
   @OptionGroup var accountOption: AccountOption
 
+  @Flag(help: "Look also through other people and their posts, as an app view showed them.")
+  var context = false
+
   @OptionGroup var filters: RecordFilterOptions
 
   @OptionGroup var reporting: ReportOptions
@@ -45,13 +48,35 @@ struct FindCommand: ReportingCommand {
         foundCount += 1
         show(match, of: did, name: history.name(of: did), in: opened.name)
       }
+      if context { foundCount += try findContext(pattern, history, opened) }
       return .worst(opened.say(search.gaps), opened.status)
     }
     if foundCount == 0, outcomes.worst == .success {
-      throw Failure("\"\(text)\" is in no record", status: .noInput)
+      throw Failure(
+        "\"\(text)\" is in no record\(context ? ", and in nothing of others" : "")",
+        status: .noInput)
     }
-    common.say("\(Quantity.count(foundCount, "record")) found")
+    common.say(
+      "\(context ? Quantity.count(foundCount, "match", "matches") : Quantity.count(foundCount, "record")) found"
+    )
     try outcomes.worst.finish()
+  }
+
+  /// Looks through what app views have shown, in the newest snapshot of each account; answers how
+  /// much was found.
+  private func findContext(
+    _ pattern: TextPattern, _ history: SnapshotHistory, _ opened: OpenedArchive
+  ) throws -> Int {
+    let account = try history.account(accountOption.account)
+    var count = 0
+    for entry in history.newestOfAccounts where account == nil || entry.did == account {
+      try opened.snapshot(entry).forEachContextItem { item in
+        guard let excerpt = pattern.firstMatch(in: item.texts) else { return }
+        count += 1
+        ContextListing.show((opened.name, entry.did, item, excerpt), json: json)
+      }
+    }
+    return count
   }
 
   private func show(_ match: RecordSearch.Match, of did: DID, name: String, in file: String) {
@@ -60,7 +85,8 @@ struct FindCommand: ReportingCommand {
         match.isCurrent
         ? "\(match.first)-"
         : match.first == match.last ? "\(match.first)" : "\(match.first)-\(match.last)"
-      return Console.print(named: "at://\(name)/\(match.path)  \(span)  \(match.excerpt)")
+      let date = match.createdAt.map { $0.prefix(10) } ?? "-"
+      return Console.print(named: "at://\(name)/\(match.path)  \(date)  \(span)  \(match.excerpt)")
     }
     Self.report.print((file, did, match))
   }
@@ -72,6 +98,7 @@ struct FindCommand: ReportingCommand {
     Field("account", "whose it is") { $0.did }
     Field("path", "collection/rkey") { $0.match.path }
     Field("cid", "the record") { $0.match.cid }
+    Field("createdAt", "when it was made, as it says itself") { $0.match.createdAt }
     Field("excerpt", "the text and what stands around it") { $0.match.excerpt }
     Field("firstSnapshot", "the first snapshot that has it") { $0.match.first }
     Field("lastSnapshot", "the last snapshot that has it") { $0.match.last }

@@ -83,6 +83,7 @@ struct InfoCommand: ReportingCommand {
       }
       printText(archived.snapshot)
       try printPrivateData(of: archived)
+      try printContext(of: archived)
     }
   }
 
@@ -132,6 +133,21 @@ struct InfoCommand: ReportingCommand {
       }
     } catch {
       print([("private", "damaged: \(try error.flaw())")])
+    }
+  }
+
+  /// How much of others there is.
+  private func printContext(of archived: ArchivedSnapshot) throws {
+    do {
+      guard let context = try archived.context() else { return }
+      print([
+        (
+          "context",
+          "\(Quantity.count(context.itemCount, "item")) of others, \(Quantity.bytes(context.pieceBytes)) of thumbnails and proofs; \"carpack ls --context\" lists them"
+        )
+      ])
+    } catch {
+      print([("context", "damaged: \(try error.flaw())")])
     }
   }
 

@@ -27,6 +27,9 @@ struct ListCommand: ReportingCommand, ConfigurableOptions {
   @Flag(help: "List the snapshots only.")
   var snapshots = false
 
+  @Flag(help: "List other people and their posts, as an app view showed them.")
+  var context = false
+
   @Flag(
     help: "List what is missing or damaged only; all that is stored of the blobs is read for it.")
   var missing = false
@@ -54,6 +57,9 @@ struct ListCommand: ReportingCommand, ConfigurableOptions {
     if snapshots, choice.at != nil {
       throw ValidationError("--snapshots lists all of them: leave out --at")
     }
+    if context, records || blobs || snapshots || missing || !selectors.isEmpty {
+      throw ValidationError("--context lists what is others', and nothing else beside it")
+    }
   }
 
   func run() throws { try archive.read(show) }
@@ -62,6 +68,7 @@ struct ListCommand: ReportingCommand, ConfigurableOptions {
     if snapshots {
       return try opened.showSnapshots(of: choice.accountOption.account, json: json).finish()
     }
+    if context { return try showContext(opened) }
     let filter = try ItemFilter(selectors, recordFilters, blobFilters)
     var listing = Listing(command: self)
     let snapshots = try self.snapshots(opened)
@@ -82,6 +89,15 @@ struct ListCommand: ReportingCommand, ConfigurableOptions {
       if !missing, !wanted.isEmpty { throw BackupError.notFound(wanted) }
     }
     try ExitStatus.worst(listing.worst, opened.status).finish()
+  }
+
+  private func showContext(_ opened: OpenedArchive) throws {
+    for snapshot in try opened.snapshots(choice) {
+      try snapshot.forEachContextItem { item in
+        ContextListing.show((opened.name, snapshot.snapshot.did, item, nil), json: json)
+      }
+    }
+    try opened.status.finish()
   }
 
   /// The snapshots to list; selectors that say whose they are choose the account.

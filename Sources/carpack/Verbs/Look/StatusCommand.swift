@@ -1,3 +1,4 @@
+internal import ATProtocol
 internal import Archive
 internal import ArgumentParser
 internal import Files
@@ -71,7 +72,24 @@ struct StatusCommand: ReportingCommand, ConfigurableOptions {
       let text = DownloadedFile.memory([Array(report.metrics.utf8)])
       try text.write(to: prometheus, replacing: true)
     }
-    try outcomes.worst.finish()
+    let absent = folders.isEmpty ? try sayPlans(report) : 0
+    try ExitStatus.end(with: outcomes.worst, absent > 0 ? .incomplete : .success)
+  }
+
+  /// Says which accounts of the configuration have no archive here, and when the next backup is.
+  ///
+  /// - Returns: How many accounts have none.
+  private func sayPlans(_ report: StatusReport) throws -> Int {
+    let configured = try Configuration.ofUser()?.allAccounts()
+    configured?.failures.forEach { $0.say() }
+    let absent = (configured?.accounts ?? []).filter { !report.has($0) }
+    for account in absent {
+      common.say(.warning, "\(account.text) is configured and has no archive here")
+    }
+    if !json, let time = try Schedule()?.time {
+      common.say("the next backup begins at \(time.text)\(Schedule.leeway)")
+    }
+    return absent.count
   }
 
   /// How the command ends for what an archive comes to, where that is not for what is missing.

@@ -23,6 +23,16 @@ struct StatusReport {
     }
   }
 
+  /// Whether an archive has an account.
+  func has(_ account: ATIdentifier) -> Bool {
+    accounts.contains { _, _, found in
+      switch account {
+      case .did(let did): found.snapshot.did == did
+      case .handle(let handle): found.snapshot.handle == handle
+      }
+    }
+  }
+
   // MARK: Text
 
   func printText(_ common: CommonOptions) {

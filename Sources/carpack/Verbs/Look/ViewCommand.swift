@@ -89,9 +89,9 @@ struct ViewCommand: ReportingCommand {
   /// Writes the page with an archive in it; one with private data is for its owner alone.
   private func writePage(with archive: String, to page: String) throws {
     let file = try InputFile(archive)
-    guard file.count <= ViewerPage.maximumArchive else {
+    guard file.count <= ArchivePage.maximumArchive else {
       throw Failure(
-        "\(archive) is too large for a page: over \(Quantity.bytes(ViewerPage.maximumArchive))",
+        "\(archive) is too large for a page: over \(Quantity.bytes(ArchivePage.maximumArchive))",
         hint: "\"carpack view \(archive)\" shows it without", status: .refused)
     }
     let isPrivate = AtomicFile.isPrivate(try ArchiveReader(path: FilePath(archive)))

@@ -1,0 +1,7 @@
+/// Results of concurrent work, in the order of their arrival.
+actor Collected<Item: Sendable> {
+  /// What has come so far.
+  private(set) var items: [Item] = []
+  /// Adds one.
+  func add(_ item: Item) { items.append(item) }
+}

@@ -1,0 +1,40 @@
+internal import Archive
+internal import ArgumentParser
+internal import Reports
+internal import Snapshots
+internal import SystemPackage
+internal import Terminal
+
+/// `carpack forget-context`: takes what was kept of other people out of archives.
+struct ForgetContextCommand: ReportingCommand {
+  static let page = ManualPage("forget-context", PackageResources.forget_context_txt)
+
+  @OptionGroup var archives: ChangedArchives
+
+  @OptionGroup var accountOption: AccountOption
+
+  @OptionGroup var reporting: ReportOptions
+
+  func run() throws {
+    try archives.each(common) { file in
+      let result = try ContextRemoval.apply(
+        to: FileStorage.openArchive(FilePath(file)), name: file
+      ) { try $0.account(accountOption.account) }
+      guard !json else { return Self.report.print((file, result)) }
+      common.say(
+        result.snapshotCount == 0
+          ? "\(file): there is no context in it"
+          : "\(file): context forgotten in \(Quantity.count(result.snapshotCount, "snapshot")), \(Quantity.bytes(result.bytesAdded)) added; \"carpack compact\" takes it out of the file"
+      )
+    }
+  }
+
+  static let report = Report<(file: String, all: ContextRemoval.Report)>(
+    "forget-context", "`carpack forget-context`."
+  ) {
+    ArchiveFields.file { $0.file }
+    Field("snapshots", "snapshots whose context is forgotten") { $0.all.snapshotCount }
+    Field("bytesAdded", "by how many bytes the file grew") { $0.all.bytesAdded }
+    ArchiveFields.head { $0.all.generation.head?.cid }
+  }
+}
