@@ -30,7 +30,7 @@ extension ArchiveCopier {
   package struct SalvageReport: Sendable {
     /// How many sections could not be saved, as far as that is known.
     package internal(set) var lostSectionCount: UInt64 = 0
-    /// The CIDs of those of them that are known, the first thousand.
+    /// The known CIDs of these, up to a thousand.
     package internal(set) var lostSections: [CID] = []
     /// Why snapshots are lost altogether.
     package internal(set) var lostSnapshots: [String] = []

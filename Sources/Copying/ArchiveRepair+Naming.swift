@@ -14,7 +14,7 @@ package import Verification
 /// the archive head stays what a footer vouches for. Snapshots that were lost with their manifests
 /// are taken over from other archives. What is there in the end is verified.
 extension ArchiveRepair {
-  /// What was done, and what came of it.
+  /// What was done, and the result.
   package struct Outcome: Sendable {
     /// What was done to indexes and footers.
     package let archive: Report
@@ -37,7 +37,7 @@ extension ArchiveRepair {
   ///   - storage: The archive; it is locked.
   ///   - sources: Other archives, from which lost sections are taken that they have.
   ///   - limits: How much it may hold.
-  ///   - verifier: Verifies what came of it.
+  ///   - verifier: Verifies the result.
   ///   - observer: Is told how far it is.
   /// - Throws: `ArchiveError` if it is no archive, needs a later version, or cannot be written;
   ///   what was written by then is right, and repairing again goes on.

@@ -43,4 +43,57 @@ extension ArchiveRepair {
       }
     }
   }
+
+  /// Writes a sealed archive anew of which pieces are lost, or do not lie where they belong.
+  ///
+  /// The new file lies beside the old one, and then replaces it.
+  ///
+  /// - Parameters:
+  ///   - path: The archive; of a link, the file it leads to.
+  ///   - willWrite: Receives the name of a temporary file once it is there.
+  /// - Returns: Whether that had to be done.
+  /// - Throws: As ``align(_:limits:willWrite:)`` does.
+  package static func putInOrder(
+    _ path: FilePath, willWrite: (FilePath) -> Void = { _ in }
+  ) throws -> Bool {
+    let old = try FileStorage.openArchive(path)
+    return try withExtendedLifetime(old) {
+      guard try old.isDisplaced else { return false }
+      let file = try old.map()
+      let target = try AtomicFile(AtomicFile.resolved(path), replacing: true)
+      return try target.orDiscard {
+        let new = try target.storage()
+        willWrite(target.temporaryPath)
+        try rewrite(file, to: new)
+        guard try old.size == UInt64(file.count), try old.isInPlace else {
+          throw ArchiveError(.changedMeanwhile)
+        }
+        try target.takeMode(of: path)
+        try target.publish()
+        return true
+      }
+    }
+  }
+
+  /// Writes an archive byte for byte as it reads, sealed as it is; what is lost of it are zeros.
+  ///
+  /// - Parameters:
+  ///   - file: The archive.
+  ///   - new: An empty file.
+  /// - Throws: What the storage throws.
+  package static func rewrite(_ file: MappedFile, to new: any ArchiveStorage) throws {
+    let target = try StorageLayers.begin(in: new, of: [file])
+    for start in stride(from: 0, to: file.count, by: copiedAtOnce) {
+      let range = start..<min(start + copiedAtOnce, file.count)
+      try file.withBytes(reading: [range]) { bytes in
+        try target.write(bytes.extracting(range), at: UInt64(start))
+      }
+      file.releasePages()
+    }
+    try file.checkFetched()
+    try target.synchronize()
+    try target.commit()
+  }
+
+  private static let copiedAtOnce = 1 << 20
 }

@@ -111,6 +111,7 @@ struct SnapshotCopier: ~Copyable {
       new.loss.documents.append(document)
     }
     try copyPrivateData(of: &new)
+    try copyContext(of: &new)
     try follow(new.snapshot.furtherLinks, from: source)
     if isSalvage {
       try describe(&new)
@@ -280,6 +281,40 @@ struct SnapshotCopier: ~Copyable {
       data.entries[index].fault = PrivateData.Fault(.lost, "the archive was damaged")
     }
     new.snapshot.privateData = try append([data.block()])[0]
+  }
+
+  /// Copies what app views have shown of others; in salvage as far as it can be read.
+  private mutating func copyContext(of new: inout SnapshotCopy) throws {
+    guard let link = new.snapshot.context else { return }
+    let (archived, source) = (new.archived, new.source)
+    guard try require(link, from: source),
+      var context = try sources[source].archive.reading(
+        toleratesDamage: isSalvage, archived.context) ?? nil
+    else {
+      new.snapshot.context = nil
+      return new.loss.documents.append(link)
+    }
+    let pages = context.pages
+    context.pages = []
+    for page in pages {
+      guard try require(page.cid, from: source),
+        let items = try sources[source].archive.reading(
+          toleratesDamage: isSalvage, { try archived.contextItems(page) })
+      else {
+        new.loss.documents.append(page.cid)
+        continue
+      }
+      let kept = try items.map { item in
+        try item.keeping { piece in
+          if try require(piece, from: source) { return true }
+          new.loss.documents.append(piece)
+          return false
+        }
+      }
+      let cid = kept == items ? page.cid : try append([Context.page(kept)])[0]
+      context.pages.append(Context.Page(cid, itemCount: kept.count))
+    }
+    new.snapshot.context = try append([context.block()])[0]
   }
 }
 

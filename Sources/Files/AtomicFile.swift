@@ -104,9 +104,8 @@ package final class AtomicFile: Sendable {
       .continued)
     var replaced: String?
     do {
-      let archive = try file.archive()
-      if let reader = try Self.archive(in: archive.map(), at: file.path) {
-        if try isContinued(reader) { return (archive, reader, nil) }
+      if let reader = try Self.archive(in: file.map(), at: file.path) {
+        if try isContinued(reader) { return (try file.archive(), reader, nil) }
       } else if try file.size > 0 {
         replaced =
           "\(file.path) held \(try file.size) bytes of an interrupted run, of which nothing is whole; it is begun anew"
@@ -145,7 +144,7 @@ package final class AtomicFile: Sendable {
     let path = Self.leftoverPath(of: path)
     guard Self.isTaken(path) else { return }
     let storage = try FileStorage.openOrCreate(path)
-    guard let reader = try Self.archive(in: storage.archive().map(), at: path) else { return }
+    guard let reader = try Self.archive(in: storage.map(), at: path) else { return }
     throw BackupError.leftover(path.string, reader.owner?.text)
   }
 
@@ -157,9 +156,10 @@ package final class AtomicFile: Sendable {
   private static func archive(in file: MappedFile, at path: FilePath) throws -> ArchiveReader? {
     guard file.count > 0 else { return nil }
     do {
-      let reader = try ArchiveReader(file)
+      let reader = try ArchiveReader(file.archive())
       return reader.hasContent ? reader : nil
     } catch let error as ArchiveError {
+      if error.reason == .unbegunSeal { return nil }
       if error.reason == .notAnArchive, !ArchiveReader.hasTraces(in: file) { return nil }
       throw BackupError.leftover(path.string, nil)
     }
@@ -172,7 +172,7 @@ package final class AtomicFile: Sendable {
   ///   the system refuses.
   package func leftover() throws -> ArchiveReader? {
     let path = Self.leftoverPath(of: path)
-    return Self.isTaken(path) ? try Self.archive(in: MappedFile(path).archive(), at: path) : nil
+    return Self.isTaken(path) ? try Self.archive(in: MappedFile(path), at: path) : nil
   }
 
   // MARK: The name

@@ -63,7 +63,7 @@ public enum BackupError: Error, Equatable, Sendable, CustomStringConvertible {
   /// A server does not give an account's repository out: the account, and what the server says of
   /// it, as a value and in words.
   case accountUnavailable(String, Unavailability, String)
-  /// A server's list of accounts, or of blobs that it misses, goes on without an end: the server.
+  /// A server's list of accounts, or of blobs that it misses, does not end: the server.
   case endlessList(String)
   /// A DID document names a server that is not asked: the account, and why.
   case unusableServer(String, String)
@@ -71,7 +71,7 @@ public enum BackupError: Error, Equatable, Sendable, CustomStringConvertible {
   case unclaimedHandle(String, String)
   /// No snapshot of this account would be left.
   case lastSnapshot(String)
-  /// Nobody knows on which server an account is.
+  /// It is unknown on which server an account is.
   case noServer(String)
   /// A blob whose loss cannot be accepted or reconsidered, for it is not missing or not accepted:
   /// why.

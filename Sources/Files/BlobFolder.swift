@@ -21,7 +21,7 @@ package struct BlobFolder: Sendable {
   ///
   /// Symbolic links to files are followed, those to folders are not.
   ///
-  /// - Parameter unreadable: is told of a folder that cannot be read, and decides about it; by
+  /// - Parameter unreadable: called for a folder that cannot be read, and decides about it; by
   ///   default that ends the search.
   /// - Throws: ``BackupError`` for a folder that cannot be read; what `unreadable` throws.
   package func files(unreadable: (BackupError) throws -> Void = { throw $0 }) throws -> [String] {

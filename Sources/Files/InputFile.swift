@@ -6,7 +6,7 @@ package import SystemPackage
 /// A file that is read: by its name, or from standard input.
 ///
 /// It is mapped, so that its size does not matter. What cannot be mapped (a pipe, standard input)
-/// goes into a temporary file first.
+/// goes into a temporary file first. Of a page with an archive inside, the archive is read.
 package final class InputFile {
   /// What a message calls standard input.
   package static let standardInputName = "standard input"
@@ -15,9 +15,11 @@ package final class InputFile {
   package let name: String
   /// Its bytes, for several threads.
   package let mapped: MappedFile
+  /// Whether they are those of the archive in a page.
+  fileprivate let isInPage: Bool
   private let spool: TemporaryFile?
   private let given: FilePath
-  /// What the file was when it was opened; nil for one that nobody else can change.
+  /// What the file was when it was opened; nil for one that no other program can change.
   private let stamp: Stamp?
 
   /// By what it shows that another process has written to a file, or put another in its place.
@@ -39,6 +41,7 @@ package final class InputFile {
   ///   - name: what a message calls it.
   package init(_ mapped: MappedFile, named name: String) {
     (self.mapped, self.name, given, spool, stamp) = (mapped, name, FilePath(name), nil, nil)
+    isInPage = false
   }
 
   /// Whether it lies elsewhere.
@@ -55,6 +58,7 @@ package final class InputFile {
     let path = FilePath(argument)
     let name = argument == "-" ? Self.standardInputName : argument
     var (spool, stamp): (TemporaryFile?, Stamp?)
+    var isInPage = false
     mapped = try BackupError.attempting("read \(name)") {
       if argument == "-" { return try Self.spool(.standardInput, name, &spool) }
       let descriptor = try FileDescriptor.open(path, .readOnly, options: [.closeOnExec])
@@ -66,13 +70,16 @@ package final class InputFile {
         do {
           let file = try MappedFile(descriptor, closing: false, isReadAtOnce: isReadAtOnce)
           stamp = Self.stamp(status)
-          return file
+          guard let archive = ArchivePage.archive(in: file) else { return file }
+          isInPage = true
+          return archive
         } catch Errno.illegalSeek {
           return try Self.spool(descriptor, name, &spool)
         }
       }
     }
     (given, self.name, self.spool, self.stamp) = (path, name, spool, stamp)
+    self.isInPage = isInPage
   }
 
   /// The content of a compressed file, in a temporary file.
@@ -87,12 +94,12 @@ package final class InputFile {
     try file.withBytes { bytes in
       try form.decompress(bytes, limit: limit) { try spool.write($0) }
     }
-    (name, given, stamp) = (file.name, file.given, nil)
+    (name, given, stamp, isInPage) = (file.name, file.given, nil, false)
     mapped = try spool.map()
     self.spool = spool
   }
 
-  /// Makes sure that nobody has written to the file since it was opened.
+  /// Makes sure that the file was not written to since it was opened.
   ///
   /// - Throws: ``BackupError`` if it was, so that what was found out about it counts no
   ///   longer.
@@ -149,7 +156,7 @@ extension ArchiveReader {
   /// - Throws: `ArchiveError` as `ArchiveReader.init(path:limits:)` does.
   package convenience init(_ input: InputFile, limits: ArchiveLimits = ArchiveLimits()) throws {
     // A file that lies here may have a writer, which is asked when it is opened by its path.
-    if input.isFar {
+    if input.isFar || input.isInPage {
       try self.init(input.mapped.archive(), limits: limits)
     } else {
       try self.init(path: input.path, limits: limits)

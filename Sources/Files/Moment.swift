@@ -1,7 +1,7 @@
 package import ATProtocol
 internal import LibC
 
-/// A point in time, to the nanosecond, and how exactly it was told.
+/// A point in time, to the nanosecond, and its precision.
 ///
 /// Read from RFC 3339, or from the beginning of it: `2026-11-21`, `2026-11-21T10:00`,
 /// `2026-11-21T10:00:05.5+01:00`. What is left out makes it as long as the day, minute or second

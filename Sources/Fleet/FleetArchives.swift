@@ -18,7 +18,7 @@ package struct FleetArchives: Sendable {
 
   /// The archives of a fleet in its store.
   ///
-  /// - Throws: ``DatabaseError``; `StoreError` if the store's address cannot be used.
+  /// - Throws: `DatabaseError`; `StoreError` if the store's address cannot be used.
   package init(
     _ fleet: FleetDatabase, _ store: StoreOptions, _ network: NetworkOptions, cache: FilePath
   ) async throws {
@@ -32,7 +32,7 @@ package struct FleetArchives: Sendable {
   /// - Parameters:
   ///   - selection: which accounts.
   ///   - fault: called with each account whose archive is not as recorded, and what is wrong.
-  /// - Throws: ``DatabaseError``; `FetchFailure`; `TransportError`; `CancellationError`.
+  /// - Throws: `DatabaseError`; `FetchFailure`; `TransportError`; `CancellationError`.
   /// - Returns: How many were looked at, and how many are not as recorded.
   package func check(
     _ selection: FleetSelection, fault: @escaping @Sendable (String, String) -> Void
@@ -59,7 +59,7 @@ package struct FleetArchives: Sendable {
 
   /// Puts archives aside; the accounts are backed up no more.
   ///
-  /// - Throws: ``DatabaseError``; `StoreError`; `FetchFailure`; `TransportError`;
+  /// - Throws: `DatabaseError`; `StoreError`; `FetchFailure`; `TransportError`;
   ///   `CancellationError`.
   /// - Returns: How many.
   package func putAside(_ selection: FleetSelection) async throws -> Int {

@@ -19,6 +19,8 @@ extension FleetDatabase {
     package var isIdentified = false
     /// Where its archive was put aside.
     package var trash: String?
+    /// The age recipients to which a new archive is sealed besides the worker's.
+    var recipients: [String] = []
   }
 
   /// Claims accounts that are due, of each host no more than it has room for, those first that have
@@ -34,7 +36,7 @@ extension FleetDatabase {
   ///   - count: how many at most.
   ///   - holder: the worker's lease.
   ///   - known: the accounts that the worker knows to hold.
-  /// - Throws: ``DatabaseError``; `CancellationError`.
+  /// - Throws: `DatabaseError`; `CancellationError`.
   func claim(_ count: Int, _ holder: String, knowing known: Set<DID> = []) async throws -> [Lease] {
     let isHeld = """
       (a.holder IS NOT NULL AND \(Self.isAlive("a.holder"))
@@ -63,7 +65,7 @@ extension FleetDatabase {
         FROM chosen WHERE a.did = chosen.did AND \(Self.isAlive("$2"))
         RETURNING a.did, a.host, a.state, extract(epoch FROM now() - a.state_since),
           CASE WHEN a.outcome = 'complete' THEN a.rev END, a.head,
-          coalesce(a.identified > now() - interval '7 days', false), a.trash
+          coalesce(a.identified > now() - interval '7 days', false), a.trash, a.recipients
       """, ["\(count)", holder, known.map(\.text).asArray]
     ).compactMap { row in
       guard let text = row[0], let host = row[1] else { return nil }
@@ -71,13 +73,14 @@ extension FleetDatabase {
         did: try DID(text), holder: holder, host: host,
         state: row[2].flatMap { FleetOutcome.State(rawValue: $0) } ?? .active,
         stateAge: row[3].flatMap { Double($0) } ?? 0, rev: row[4], head: row[5],
-        isIdentified: row[6] == "t", trash: row[7])
+        isIdentified: row[6] == "t", trash: row[7],
+        recipients: row[8]?.split(separator: " ").map(String.init) ?? [])
     }
   }
 
   /// Puts a held account into the queue of its server.
   ///
-  /// - Throws: ``DatabaseError``; `CancellationError`.
+  /// - Throws: `DatabaseError`; `CancellationError`.
   /// - Returns: Whether it is still held; if not, the server has no room now.
   func locate(_ lease: Lease, at server: String) async throws -> Bool {
     try await database.persistently(
@@ -92,7 +95,7 @@ extension FleetDatabase {
   ///   - lease: the account.
   ///   - seconds: how long.
   ///   - origin: the server.
-  /// - Throws: ``DatabaseError``; `CancellationError`.
+  /// - Throws: `DatabaseError`; `CancellationError`.
   func putOff(_ lease: Lease, for seconds: Double, _ origin: String) async throws {
     try await database.persistently(
       """
@@ -119,7 +122,7 @@ extension FleetDatabase {
   ///   - rate: how many requests a second a host gets that has no number of its own: more places are
   ///     of no use.
   ///   - grace: in how many seconds an archive that was put aside is looked at again.
-  /// - Throws: ``DatabaseError``; `CancellationError`.
+  /// - Throws: `DatabaseError`; `CancellationError`.
   func end(_ lease: Lease, _ outcome: FleetOutcome, rate: Double = 10, grace: Int? = nil)
     async throws
   {
@@ -187,7 +190,7 @@ extension FleetDatabase {
 
   /// In how many seconds the next account may be asked for; nil if none is.
   ///
-  /// - Throws: ``DatabaseError``; `CancellationError`.
+  /// - Throws: `DatabaseError`; `CancellationError`.
   func secondsToNext() async throws -> Double? {
     try await database.persistently(
       """
@@ -206,7 +209,7 @@ extension FleetDatabase {
   /// Raises the alarm for the host of an account if more of its accounts have gone within a day than
   /// go by themselves: 20, or 1 % where it has more than 500.
   ///
-  /// - Throws: ``DatabaseError``; `CancellationError`.
+  /// - Throws: `DatabaseError`; `CancellationError`.
   /// - Returns: The host and how many have gone, if the alarm was not raised before.
   func raiseAlarm(about did: DID) async throws -> (host: String, count: Int)? {
     let row = try await database.persistently(
@@ -230,7 +233,7 @@ extension FleetDatabase {
 
   /// Records where the archive of an account is being put aside, before it goes.
   ///
-  /// - Throws: ``DatabaseError``; `CancellationError`.
+  /// - Throws: `DatabaseError`; `CancellationError`.
   func plan(_ lease: Lease, aside key: String) async throws {
     try await database.persistently(
       "UPDATE carpack.account SET trash = $3 WHERE did = $1 AND holder = $2",
@@ -239,7 +242,7 @@ extension FleetDatabase {
 
   /// Whether archives of the host of an account may be put aside and deleted: there is no alarm.
   ///
-  /// - Throws: ``DatabaseError``; `CancellationError`.
+  /// - Throws: `DatabaseError`; `CancellationError`.
   func mayRemove(_ did: DID) async throws -> Bool {
     try await database.persistently(
       """

@@ -15,7 +15,7 @@ extension FleetDatabase {
   ///
   /// A worker follows one at a time: another that it holds is of a claim whose answer was lost.
   ///
-  /// - Throws: ``DatabaseError``; `CancellationError`.
+  /// - Throws: `DatabaseError`; `CancellationError`.
   func claimFirehose(_ holder: String) async throws -> FirehoseLease? {
     let row = try await database.persistently(
       """
@@ -37,7 +37,7 @@ extension FleetDatabase {
   ///   - lease: which.
   ///   - fault: why it broke off; nil if it did not, and an earlier reason stays.
   ///   - forgetsCursor: whether the next worker begins where the server is: it cannot use the cursor.
-  /// - Throws: ``DatabaseError``; `CancellationError`.
+  /// - Throws: `DatabaseError`; `CancellationError`.
   func release(_ lease: FirehoseLease, fault: String?, forgetsCursor: Bool = false) async throws {
     try await database.persistently(
       """
@@ -54,7 +54,7 @@ extension FleetDatabase {
   ///   - marks: what events have told.
   ///   - lease: of which firehose.
   ///   - gap: which events were lost before these; nil for none.
-  /// - Throws: ``DatabaseError``; `CancellationError`.
+  /// - Throws: `DatabaseError`; `CancellationError`.
   /// - Returns: Whether the firehose is still held.
   func note(_ marks: FirehoseMarks, of lease: FirehoseLease, gap: String? = nil) async throws
     -> Bool

@@ -5,7 +5,7 @@ internal import Postgres
 extension FleetDatabase {
   /// The hosts that were added, which the user has named.
   ///
-  /// - Throws: ``DatabaseError``.
+  /// - Throws: `DatabaseError`.
   func hosts() async throws -> [String] {
     try await database.persistently(
       "SELECT host FROM carpack.host WHERE due IS NOT NULL", for: Self.shortPatience
@@ -18,7 +18,7 @@ extension FleetDatabase {
   ///
   /// A worker lists one at a time: another that it holds is of a claim whose answer was lost.
   ///
-  /// - Throws: ``DatabaseError``; `CancellationError`.
+  /// - Throws: `DatabaseError`; `CancellationError`.
   func claimHost(_ holder: String) async throws -> String? {
     try await database.persistently(
       """
@@ -37,7 +37,7 @@ extension FleetDatabase {
   ///
   /// Where a known account is, no list says: only its identity does.
   ///
-  /// - Throws: ``DatabaseError``; `CancellationError`.
+  /// - Throws: `DatabaseError`; `CancellationError`.
   /// - Returns: Whether the host is still held.
   func note(_ repos: [FleetListed], of host: String, _ holder: String) async throws -> Bool {
     let settings = try await settings()
@@ -74,7 +74,7 @@ extension FleetDatabase {
   ///   - holder: the worker's lease.
   ///   - count: how many accounts it has.
   ///   - fault: why it broke off; nil if it did not.
-  /// - Throws: ``DatabaseError``; `CancellationError`.
+  /// - Throws: `DatabaseError`; `CancellationError`.
   func endListing(of host: String, _ holder: String, count: Int, fault: String?) async throws {
     try await database.persistently(
       """
@@ -93,7 +93,7 @@ extension FleetDatabase {
   ///   - count: how many are wanted.
   ///   - origin: the server.
   ///   - rate: how many a second it gets, if it has no number of its own.
-  /// - Throws: ``DatabaseError``; `CancellationError`.
+  /// - Throws: `DatabaseError`; `CancellationError`.
   /// - Returns: How many it gets now, and how many a second.
   func takeRequests(_ count: Int, of origin: String, rate: Double) async throws
     -> (granted: Int, rate: Double)

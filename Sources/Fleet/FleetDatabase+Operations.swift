@@ -63,7 +63,7 @@ extension FleetDatabase {
   /// - Parameters:
   ///   - selection: which.
   ///   - last: the last one of the page before; empty for the first page.
-  /// - Throws: ``DatabaseError``; `CancellationError`.
+  /// - Throws: `DatabaseError`; `CancellationError`.
   package func accounts(_ selection: FleetSelection, after last: String) async throws
     -> [FleetAccount]
   {
@@ -93,7 +93,7 @@ extension FleetDatabase {
 
   /// The hosts that have accounts to be backed up, or wait, those with the longest queues first.
   ///
-  /// - Throws: ``DatabaseError``; `CancellationError`.
+  /// - Throws: `DatabaseError`; `CancellationError`.
   package func queues() async throws -> [FleetHost] {
     try await database.ask(
       """
@@ -119,7 +119,7 @@ extension FleetDatabase {
   /// Has accounts backed up now, whatever they wait for; a host that is meant as a whole is asked
   /// again.
   ///
-  /// - Throws: ``DatabaseError``; `CancellationError`.
+  /// - Throws: `DatabaseError`; `CancellationError`.
   /// - Returns: How many.
   package func retry(_ selection: FleetSelection) async throws -> Int {
     if selection.isHost {
@@ -131,7 +131,7 @@ extension FleetDatabase {
 
   /// Leaves accounts, or a host with all of them, alone, or goes on with them.
   ///
-  /// - Throws: ``DatabaseError``; `CancellationError`.
+  /// - Throws: `DatabaseError`; `CancellationError`.
   /// - Returns: How many accounts; 1 for a host.
   package func pause(_ selection: FleetSelection, _ isPaused: Bool) async throws -> Int {
     guard selection.isHost else {
@@ -151,7 +151,7 @@ extension FleetDatabase {
 
   /// Takes accounts out of the fleet, and forgets them; their archives stay.
   ///
-  /// - Throws: ``DatabaseError``; `CancellationError`.
+  /// - Throws: `DatabaseError`; `CancellationError`.
   /// - Returns: How many.
   package func remove(_ selection: FleetSelection) async throws -> Int {
     let count = try await count(
@@ -162,7 +162,7 @@ extension FleetDatabase {
 
   /// Records that the archive of an account is put aside, until an operator brings it back.
   ///
-  /// - Throws: ``DatabaseError``; `CancellationError`.
+  /// - Throws: `DatabaseError`; `CancellationError`.
   package func putAside(_ did: String, at key: String) async throws {
     try await database.ask(
       """
@@ -173,7 +173,7 @@ extension FleetDatabase {
 
   /// Records that the archive of an account is in its place again.
   ///
-  /// - Throws: ``DatabaseError``; `CancellationError`.
+  /// - Throws: `DatabaseError`; `CancellationError`.
   package func bringBack(_ did: String) async throws {
     try await database.ask(
       """
@@ -184,7 +184,7 @@ extension FleetDatabase {
 
   /// Records that the archive of an account is not what it was, and has it made again.
   ///
-  /// - Throws: ``DatabaseError``; `CancellationError`.
+  /// - Throws: `DatabaseError`; `CancellationError`.
   package func markAbsent(_ did: String, _ reason: String) async throws {
     try await database.ask(
       """

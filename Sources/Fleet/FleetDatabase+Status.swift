@@ -82,7 +82,7 @@ extension FleetDatabase {
 
   /// How the fleet stands.
   ///
-  /// - Throws: ``DatabaseError``; `CancellationError`.
+  /// - Throws: `DatabaseError`; `CancellationError`.
   package func status() async throws -> FleetStatus {
     var status = FleetStatus()
     let isHeld =

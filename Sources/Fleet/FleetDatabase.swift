@@ -19,7 +19,7 @@ package struct FleetDatabase: Sendable {
 
   /// Makes the tables, or brings them up to date, and keeps the settings.
   ///
-  /// - Throws: ``DatabaseError``.
+  /// - Throws: `DatabaseError`.
   package func initialize(_ settings: FleetSettings) async throws {
     try await database.ask(FleetTables.creation, within: Self.longLimit)
     let values = settings.values
@@ -41,7 +41,7 @@ package struct FleetDatabase: Sendable {
   /// The settings.
   ///
   /// - Parameter patience: how long a database that is away is waited for.
-  /// - Throws: ``DatabaseError``.
+  /// - Throws: `DatabaseError`.
   package func settings(waiting patience: Duration = shortPatience) async throws -> FleetSettings {
     let rows = try await database.persistently(
       "SELECT name, value FROM carpack.setting", for: patience)
@@ -67,7 +67,7 @@ package struct FleetDatabase: Sendable {
   ///   - id: what no other lease is called.
   ///   - name: what the worker is called.
   ///   - seconds: how long it runs.
-  /// - Throws: ``DatabaseError``; `CancellationError`.
+  /// - Throws: `DatabaseError`; `CancellationError`.
   func begin(_ id: String, _ name: String, seconds: Int) async throws {
     try await database.persistently(
       """
@@ -80,7 +80,7 @@ package struct FleetDatabase: Sendable {
 
   /// Renews a worker's lease, and says what it has done.
   ///
-  /// - Throws: ``DatabaseError``; `CancellationError`.
+  /// - Throws: `DatabaseError`; `CancellationError`.
   /// - Returns: Whether it had not run out.
   func renew(_ id: String, _ done: FleetCounters.Values, seconds: Int, within limit: Duration)
     async throws -> Bool
@@ -102,7 +102,7 @@ package struct FleetDatabase: Sendable {
   /// - Parameters:
   ///   - id: the worker's lease.
   ///   - limit: how long that may take.
-  /// - Throws: ``DatabaseError``, but for a database that cannot be reached.
+  /// - Throws: `DatabaseError`, but for a database that cannot be reached.
   func leave(_ id: String, within limit: Duration) async throws {
     do {
       _ = try await Task.detached {
@@ -114,7 +114,7 @@ package struct FleetDatabase: Sendable {
 
   // MARK: Accounts, hosts and firehoses come in
 
-  /// Adds accounts; those that are there stay as they are.
+  /// Adds accounts; those that are there stay as they are, but for their recipients.
   ///
   /// They come in no order: those of one host, which a list has in a row, may all be slow.
   ///
@@ -122,9 +122,12 @@ package struct FleetDatabase: Sendable {
   ///   - dids: which.
   ///   - every: how many seconds lie between two backups; nil for the setting.
   ///   - onChange: whether a new revision makes them due; nil for the setting.
-  /// - Throws: ``DatabaseError``.
+  ///   - recipients: the age recipients to whom new archives of these accounts are sealed, too.
+  /// - Throws: `DatabaseError`.
   /// - Returns: How many are new.
-  package func add(_ dids: [DID], every: Int? = nil, onChange: Bool? = nil) async throws -> Int {
+  package func add(
+    _ dids: [DID], every: Int? = nil, onChange: Bool? = nil, recipients: [String] = []
+  ) async throws -> Int {
     let settings = try await settings()
     var count = 0
     var rest = dids[...]
@@ -140,6 +143,11 @@ package struct FleetDatabase: Sendable {
           "\(onChange ?? settings.onChange)",
         ]
       ).count
+      if !recipients.isEmpty {
+        try await database.persistently(
+          "UPDATE carpack.account SET recipients = $2 WHERE did = ANY($1::text[])",
+          [rest.prefix(Self.batch).map(\.text).asArray, recipients.joined(separator: " ")])
+      }
       rest = rest.dropFirst(Self.batch)
     }
     // A minute may pass before the server does so by itself, and until then each claim would read
@@ -150,7 +158,7 @@ package struct FleetDatabase: Sendable {
 
   /// Adds a host whose accounts are listed, all of them, and listed again after a while.
   ///
-  /// - Throws: ``DatabaseError``.
+  /// - Throws: `DatabaseError`.
   package func add(host: String, every: Int?) async throws {
     try await database.persistently(
       """
@@ -161,7 +169,7 @@ package struct FleetDatabase: Sendable {
 
   /// Adds a stream of events that marks accounts as due.
   ///
-  /// - Throws: ``DatabaseError``.
+  /// - Throws: `DatabaseError`.
   package func add(firehose url: String) async throws {
     try await database.persistently(
       "INSERT INTO carpack.firehose (url) VALUES ($1) ON CONFLICT (url) DO NOTHING", [url])

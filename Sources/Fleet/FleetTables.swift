@@ -5,9 +5,9 @@
 /// 2. Revisions are compared as texts, byte by byte, which is their order.
 enum FleetTables {
   /// What this program works with.
-  static let version = "2"
+  static let version = "3"
 
-  /// The statement that makes them, or brings those of version 1 up to date.
+  /// The statement that makes them, or brings those of an older version up to date.
   ///
   /// The lock keeps two that do so out of each other's way; the second may be what an interrupted
   /// command had sent.
@@ -72,8 +72,11 @@ enum FleetTables {
       added bigint,                     -- by the newest backup
       tried timestamptz,
       backed_up timestamptz,            -- when the last complete backup ended
-      trash text                        -- the key of the archive that was put aside
+      trash text,                       -- the key of the archive that was put aside
+      recipients text                   -- age recipients of its owner, a blank between them
     ) WITH (fillfactor = 80);
+    -- Version 2 had no recipients.
+    ALTER TABLE carpack.account ADD COLUMN IF NOT EXISTS recipients text;
     CREATE INDEX IF NOT EXISTS account_queue ON carpack.account (host, due)
       WITH (fillfactor = 80) WHERE NOT paused;
     CREATE INDEX IF NOT EXISTS account_held ON carpack.account (host) WHERE holder IS NOT NULL;

@@ -18,6 +18,7 @@ package enum ArchiveKeys {
   private struct Given {
     var files: [String] = []
     var recipients: [SealedRecipient] = []
+    var remembersKeys = false
   }
 
   private static let given = Mutex(Given())
@@ -35,6 +36,9 @@ package enum ArchiveKeys {
     install()
   }
 
+  /// Has the identities of archives that are opened or made be kept on this machine.
+  package static func rememberKeys() { given.withLock { $0.remembersKeys = true } }
+
   /// Has sealed archives be opened with the keys that were given, wherever an archive is opened.
   package static func install() {
     StorageLayers.install(SealedLayer(ring, recipients: given.withLock { $0.recipients }))
@@ -42,11 +46,14 @@ package enum ArchiveKeys {
 
   /// The keys.
   package static let ring = KeyRing(
-    { try identities() }, ask: { try passphrase("passphrase of the archive: ") })
+    { try identities() }, ask: { try passphrase("passphrase of the archive: ") },
+    keep: { identity in
+      if given.withLock({ $0.remembersKeys }) { try RememberedKeys.keep(identity) }
+    })
 
   private static func identities() throws -> [AgeIdentity] {
     keepSecret()
-    return try files.flatMap(identities)
+    return try (files + RememberedKeys.files()).flatMap(identities)
   }
 
   /// The files that hold identities: those that were named, or else those of the environment.
@@ -96,7 +103,7 @@ package enum ArchiveKeys {
     }
   }
 
-  /// A passphrase that the environment holds, or that somebody types.
+  /// A passphrase that the environment holds, or that is typed.
   private static func passphrase(_ prompt: String) throws -> AgePassphrase? {
     try typed(prompt).map { try AgePassphrase(SecretBytes(copying: Array($0.utf8).span)) }
   }

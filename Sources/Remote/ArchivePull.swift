@@ -261,7 +261,7 @@ package struct ArchivePull: Sendable {
     init(_ object: RemoteObject, _ footerLength: Int) throws {
       (count, self.footerLength) = (object.count, footerLength)
       let scratch = try TemporaryFile().duplicate()
-      file = try MappedFile(FetchedFile(object, count: Int(count), scratch: scratch))
+      file = try MappedFile(FetchedFile(object, count: Int(count), scratch: FileScratch(scratch)))
     }
 
     func read(_ offset: UInt64, _ count: Int) throws -> [UInt8] {

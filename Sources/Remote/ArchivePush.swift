@@ -48,7 +48,7 @@ package struct ArchivePush: Sendable {
     }
     defer { mark.release() }
     try await destination.object(place.key, mark).giveUpLeftovers()
-    // What another writer has put there may be gone on with, or not.
+    // An append to another writer's object may or may not be possible.
     return try await BucketDestination.retryingLostRaces { try await push(mark) }
   }
 

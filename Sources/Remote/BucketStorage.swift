@@ -58,7 +58,8 @@ package final class BucketStorage: ArchiveStorage {
       let end = Int(try descriptor.seek(offset: 0, from: .end))
       let goesOn = mark.note == note && end > count
       if !goesOn { try descriptor.resize(to: 0) }
-      file = try FetchedFile(object ?? RemoteObject(server), count: Int(count), scratch: descriptor)
+      file = try FetchedFile(
+        object ?? RemoteObject(server), count: Int(count), scratch: FileScratch(descriptor))
       if goesOn {
         try file.adopt(upTo: end)
       } else {

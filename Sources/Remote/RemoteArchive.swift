@@ -134,10 +134,10 @@ final class BlockingBridge: TaskExecutor {
     queue.async { unsafe job.runSynchronously(on: self.asUnownedTaskExecutor()) }
   }
 
-  /// How soon it is seen that nobody waits any more, in milliseconds.
+  /// The interval of checks for cancelled callers, in milliseconds.
   private static let attention = 50
 
-  /// Does something there, and waits for it, or until this work is told to stop (`Stopping`): then
+  /// Does something there, and waits for it until this work is stopped (`Stopping`): then
   /// it is given up, and not waited for.
   ///
   /// - Throws: what `work` throws; `CancellationError`.

@@ -10,7 +10,7 @@ internal import Synchronization
 /// 1. Every part is of the same content: of the one that was there when it was opened, or of one
 ///    that goes on where that ended (``regain()``).
 /// 2. What the server says of a part is checked before its bytes are taken; an answer that breaks off
-///    is gone on with from where it broke.
+///    is resumed from where it broke.
 final class RemoteObject: ByteSource {
   private let server: any RangeReader
   /// How many bytes it has.
@@ -30,8 +30,8 @@ final class RemoteObject: ByteSource {
   private static let parallelParts = 8
   /// How long a part is at the most.
   private static let longestPart: UInt64 = 16 << 20
-  /// How much has to have come of an answer that breaks off, so that it is gone on with: else it
-  /// counts as a failure, of which there may not be many.
+  /// The least progress of a broken transfer that is resumed; less counts as a failure, of which
+  /// only a few are allowed.
   private static let leastProgress: UInt64 = 64 << 10
 
   /// An object of which this is known; with nothing known, one that is not there.
@@ -69,7 +69,8 @@ final class RemoteObject: ByteSource {
   static func open(_ server: any RangeReader) async throws -> MappedFile {
     let spool = try TemporaryFile()
     let object = try await find(server, length: firstPart, spool: spool)
-    let file = try FetchedFile(object, count: Int(object.count), scratch: spool.duplicate())
+    let file = try FetchedFile(
+      object, count: Int(object.count), scratch: FileScratch(spool.duplicate()))
     if object.isWhole {
       file.keepAll()
     } else {
@@ -226,7 +227,7 @@ final class RemoteObject: ByteSource {
           if place >= range.upperBound { break }
         }
       } catch let error as TransportError where error.isTransient && hasProgress() {
-        // It is gone on with.
+        // It is resumed.
       }
       guard place >= range.upperBound || hasProgress() else {
         throw server.cutOff(Int(place - start), range.count)

@@ -6,6 +6,7 @@ internal import Synchronization
 package final class KeyRing: Sendable {
   private let load: @Sendable () throws -> [AgeIdentity]
   private let ask: @Sendable () throws -> AgePassphrase?
+  private let keep: @Sendable (AgeIdentity) throws -> Void
   private let state = Mutex(State())
 
   private struct State {
@@ -19,13 +20,15 @@ package final class KeyRing: Sendable {
   ///
   /// - Parameters:
   ///   - load: Reads the identities that were given.
-  ///   - ask: Asks for a passphrase, where an archive is sealed to one; nil if there is nobody to
-  ///     ask.
+  ///   - ask: Asks for a passphrase, where an archive is sealed to one; nil if that
+  ///     is not possible.
+  ///   - keep: Told the identity of each archive that is opened with another key, or made.
   package init(
     _ load: @escaping @Sendable () throws -> [AgeIdentity],
-    ask: @escaping @Sendable () throws -> AgePassphrase? = { nil }
+    ask: @escaping @Sendable () throws -> AgePassphrase? = { nil },
+    keep: @escaping @Sendable (AgeIdentity) throws -> Void = { _ in }
   ) {
-    (self.load, self.ask) = (load, ask)
+    (self.load, self.ask, self.keep) = (load, ask, keep)
   }
 
   /// The identity of a sealed archive.
@@ -49,7 +52,10 @@ package final class KeyRing: Sendable {
           passphraseEntry = entry
         } else if let (identity, secret) = try Self.open(entry, with: known) {
           // What opens the list is the archive's own.
-          return number == 0 ? identity : try Self.identity(in: secret)
+          if number == 0 { return identity }
+          let found = try Self.identity(in: secret)
+          try keep(found)
+          return found
         }
       } catch let error as AgeError where error.isAboutTheFile {
         malformed = malformed ?? error
@@ -62,7 +68,7 @@ package final class KeyRing: Sendable {
     do {
       let secret = try AgeFile.openSecret(passphraseEntry.span, with: passphrase)
       let identity = try Self.identity(in: secret)
-      remember(identity, of: slots)
+      try remember(identity, of: slots)
       return identity
     } catch AgeError.wrongPassphrase {
       throw SealedError.wrongKey
@@ -72,7 +78,10 @@ package final class KeyRing: Sendable {
   }
 
   /// Opens an archive that was made here, or opened by a passphrase, without asking again.
-  func remember(_ identity: AgeIdentity, of slots: KeySlots) {
+  ///
+  /// - Throws: what keeping its identity throws.
+  func remember(_ identity: AgeIdentity, of slots: KeySlots) throws {
+    try keep(identity)
     state.withLock { state in
       if state.opened.count >= Self.capacity { state.opened.removeFirst() }
       state.opened.append((slots.entries[0], identity))

@@ -129,7 +129,7 @@ struct KeySlots {
     return names
   }
 
-  /// Lets somebody else open the archive; a passphrase takes the place of the one that there was.
+  /// Lets another recipient open the archive; a passphrase takes the place of the one that there was.
   ///
   /// - Throws: ``SealedError``; `AgeError`.
   mutating func add(_ recipient: SealedRecipient, _ identity: AgeIdentity) throws {
@@ -145,7 +145,7 @@ struct KeySlots {
     try setList(names, identity)
   }
 
-  /// Takes somebody away.
+  /// Takes a recipient away.
   ///
   /// - Throws: ``SealedError``; `AgeError`.
   mutating func remove(_ name: String, _ identity: AgeIdentity) throws {
@@ -196,14 +196,14 @@ struct KeySlots {
   }
 }
 
-/// Somebody who may open a sealed archive.
+/// Who may open a sealed archive.
 package enum SealedRecipient: Sendable {
   /// Who has the identity of this recipient.
   case key(AgeRecipient)
   /// Who knows this passphrase.
   case passphrase(AgePassphrase)
 
-  /// What a list calls those who know the passphrase.
+  /// The entry for the passphrase in a list.
   package static let passphraseName = "passphrase"
 
   /// What a list calls it.

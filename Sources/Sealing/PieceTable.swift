@@ -22,6 +22,8 @@ struct Piece: Sendable {
   /// The key of its age file, and the nonce of the payload.
   let fileKey: SecretBytes
   let nonce: [UInt8]
+  /// How many bytes were taken out of the frame, which therefore reaches over what follows.
+  var takenOut = 0
 
   static let fileKeyLength = 16
 

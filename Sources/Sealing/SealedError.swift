@@ -16,6 +16,8 @@ package enum SealedError: Error, Equatable, Sendable, CustomStringConvertible {
   case unknownRecipient(String)
   /// The last one that can open the archive was to be taken away.
   case lastRecipient
+  /// The archive is to be sealed to others, and its writer is no recipient.
+  case noOwnRecipient
   /// There is nowhere to keep secret bytes.
   case noMemory(String)
   /// The file is no sealed archive.
@@ -34,7 +36,9 @@ package enum SealedError: Error, Equatable, Sendable, CustomStringConvertible {
     case .tooManyRecipients: "no more recipients have room in the archive's key frames"
     case .knownRecipient(let text): "the archive is sealed to \(text) already"
     case .unknownRecipient(let text): "the archive is not sealed to \(text)"
-    case .lastRecipient: "nobody else could open the archive"
+    case .lastRecipient: "no one else could open the archive"
+    case .noOwnRecipient:
+      "the archive is to be sealed to its owner, and the program that writes it has no recipient"
     case .noMemory(let why): "could not keep what is secret in memory: \(why)"
     case .notSealed: "the archive is not sealed"
     case .isSealed: "the archive is sealed already"

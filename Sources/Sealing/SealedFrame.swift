@@ -57,7 +57,6 @@ struct SealedFrame {
   let range: Range<Int>
   /// How many pieces, and how many bytes of the archive, come before it.
   let number, plainOffset: UInt64
-  private let checksum: UInt64
 
   /// Reads the frame that begins at `offset`, without testing its checksum; nil if none begins there
   /// or the file ends inside it.
@@ -73,7 +72,6 @@ struct SealedFrame {
     range = offset..<offset + length
     number = file.u64(offset + Self.headerLength)
     plainOffset = file.u64(offset + Self.headerLength + 8)
-    checksum = file.u64(offset + length - Self.checksumLength)
   }
 
   /// What the kind defines.
@@ -82,10 +80,10 @@ struct SealedFrame {
     return range.lowerBound + Self.contentOffset..<end
   }
 
-  /// Whether its checksum holds.
+  /// Whether its checksum holds, in a file of which all of the frame is here.
   func holds(in file: Span<UInt8>) -> Bool {
-    XXH64.hash(file.extracting(range.lowerBound..<range.upperBound - Self.checksumLength))
-      == checksum
+    let end = range.upperBound - Self.checksumLength
+    return XXH64.hash(file.extracting(range.lowerBound..<end)) == file.u64(end)
   }
 
   /// A frame.

@@ -9,17 +9,26 @@ struct SealedFrameWalk {
     let holds: Bool
     /// Bytes between the frame before and this one that are no frame.
     let gap: Range<Int>
+    /// The last frame in the gap, if one begins there that reaches over this one.
+    var torn: SealedFrame?
   }
 
   private let file: MappedFile
+  /// The frames whose checksums were compared before: where each ends, and whether it holds.
+  private let compared: [Int: (end: Int, holds: Bool)]
   /// Where the next frame should begin.
   private(set) var place: Int
 
-  init(_ file: MappedFile, from place: Int) { (self.file, self.place) = (file, place) }
+  init(
+    _ file: MappedFile, from place: Int, compared: [Int: (end: Int, holds: Bool)] = [:]
+  ) {
+    (self.file, self.place, self.compared) = (file, place, compared)
+  }
 
   /// The next frame; nil if no more follows.
   mutating func next() -> Step? {
     let start = place
+    var torn: SealedFrame?
     while place < file.count {
       if let (frame, holds) = frame(at: place) {
         // A damaged length may reach over the frames that follow.
@@ -28,8 +37,9 @@ struct SealedFrameWalk {
           ? nil : SealedFrame.next(in: file, from: place + 1, before: frame.range.upperBound)
         guard let inner else {
           defer { place = frame.range.upperBound }
-          return Step(frame: frame, holds: holds, gap: start..<place)
+          return Step(frame: frame, holds: holds, gap: start..<place, torn: torn)
         }
+        torn = frame
         place = inner.range.lowerBound
       } else if let found = SealedFrame.next(in: file, from: place + 1, before: file.count) {
         place = found.range.lowerBound
@@ -45,7 +55,10 @@ struct SealedFrameWalk {
     let head = place..<min(file.count, place + SealedFrame.emptyLength)
     let frame = file.withBytes(reading: [head]) { SealedFrame($0, at: place) }
     return frame.map { frame in
-      (frame, file.withBytes(reading: [frame.range]) { frame.holds(in: $0) })
+      if let known = compared[place], known.end == frame.range.upperBound {
+        return (frame, known.holds)
+      }
+      return (frame, file.withBytes(reading: [frame.range]) { frame.holds(in: $0) })
     }
   }
 }

@@ -1,6 +1,5 @@
 internal import Age
 package import Archive
-internal import CGlibc
 internal import SystemPackage
 
 /// What opens sealed archives wherever an archive is opened.
@@ -31,24 +30,36 @@ package final class SealedLayer: StorageLayer {
   }
 
   package func map(_ file: MappedFile) throws -> MappedFile {
-    let slots = try KeySlots(file)
+    let slots = try Self.slots(file)
     let identity = try keys.identity(of: slots)
     let layout = try SealedLayout(file, identity, ignoresTail: file.isBeingWritten)
     return try Self.map(file, layout, identity)
   }
 
+  /// The key frames of a file.
+  ///
+  /// - Throws: ``SealedError``; ``ArchiveError`` if nothing was written behind them and neither is
+  ///   whole, so that nothing is lost with the file.
+  private static func slots(_ file: MappedFile) throws -> KeySlots {
+    do {
+      return try KeySlots(file)
+    } catch SealedError.noKeySlot where file.count <= KeySlots.length {
+      throw ArchiveError(.unbegunSeal)
+    }
+  }
+
   static func map(_ file: MappedFile, _ layout: SealedLayout, _ identity: AgeIdentity) throws
     -> MappedFile
   {
-    let scratch = carpack_memory_file()
-    guard scratch >= 0 else {
-      throw SealedError.noMemory("\(Errno(rawValue: -scratch))")
+    let scratch: MemoryScratch
+    do {
+      scratch = try MemoryScratch(length: layout.plainCount)
+    } catch let error as Errno {
+      throw SealedError.noMemory("\(error)")
     }
-    let source = SealedSource(file, layout, identity)
     return try MappedFile(
       FetchedFile(
-        source, count: layout.plainCount, scratch: FileDescriptor(rawValue: scratch),
-        isSecret: true),
+        SealedSource(file, layout, identity), count: layout.plainCount, scratch: scratch),
       isBeingWritten: file.isBeingWritten)
   }
 
@@ -61,16 +72,21 @@ package final class SealedLayer: StorageLayer {
   package func flaws(of file: MappedFile) throws -> [ArchiveError] { try SealedCheck(file).flaws }
 
   package func storage(in file: any ArchiveStorage) throws -> any ArchiveStorage {
-    let slots = try KeySlots(file.map())
+    let slots = try Self.slots(file.map())
     return try SealedStorage(file, keys.identity(of: slots), slots)
   }
 
-  package func storage(beginning file: any ArchiveStorage, of archives: [MappedFile]) throws
-    -> any ArchiveStorage
-  {
+  package func storage(
+    beginning file: any ArchiveStorage, of archives: [MappedFile], for others: [String]
+  ) throws -> any ArchiveStorage {
     let sealed = archives.lazy.compactMap { $0.source as? SealedSource }.first
     if let sealed { return try SealedStorage(creating: file, like: sealed) }
-    return recipients.isEmpty ? file : try create(in: file, for: recipients)
+    // An append reads what is there, so its program has to be a recipient.
+    guard others.isEmpty || !recipients.isEmpty else { throw SealedError.noOwnRecipient }
+    guard !recipients.isEmpty else { return file }
+    let own = Set(recipients.map(\.name))
+    let given = try others.map { SealedRecipient.key(try AgeRecipient(parsing: $0)) }
+    return try create(in: file, for: recipients + given.filter { !own.contains($0.name) })
   }
 
   /// Begins a sealed archive in a storage that is empty.
@@ -114,7 +130,7 @@ package struct SealedKeys {
   /// - Throws: ``SealedError``; `AgeError`.
   package var names: [String] { get throws { try slots.names(identity) } }
 
-  /// Lets somebody open the archive, too.
+  /// Lets another recipient open the archive, too.
   ///
   /// - Throws: ``SealedError``; `AgeError`; what the storage throws: then it is sealed as it was, or
   ///   to the new one, too.
@@ -123,7 +139,7 @@ package struct SealedKeys {
     try slots.write(to: file)
   }
 
-  /// Takes somebody away.
+  /// Takes a recipient away.
   ///
   /// - Throws: as ``add(_:)`` does.
   package mutating func remove(_ name: String) throws {

@@ -20,6 +20,13 @@ struct SealedLayout: Sendable {
   /// frame lies, which is read instead.
   private(set) var replacement: (target: Range<Int>, frame: Range<Int>)?
 
+  /// Pieces of which bytes were taken out, so that their frames reach over what follows.
+  ///
+  /// Some of their chunks can be read. What they hold is in none of ``pieces``.
+  private(set) var torn: [Piece] = []
+  /// Whether a table holds, and what it describes does not lie where it says.
+  private(set) var isMoved = false
+
   /// How many bytes the archive has.
   var plainCount: Int { pieces.last?.plain.upperBound ?? 0 }
 
@@ -53,8 +60,10 @@ struct SealedLayout: Sendable {
     }
     try file.checkFetched()
     guard !(ignoresTail && !tables.isEmpty) else { return }
+    isMoved = !said.isEmpty
     // Behind the last table, or everywhere.
     try scan(file, identity, said)
+    torn = torn.filter { pieces(holding: $0.plain).isEmpty }
   }
 
   /// Whether only tables lie between the last piece that a table knows of and the table: otherwise
@@ -126,14 +135,16 @@ struct SealedLayout: Sendable {
     // A piece that is there again is a copy.
     var nonces: Set<[UInt8]>?
     while let step = walk.next() {
+      if let torn = step.torn { try take(torn: torn, before: step.frame, in: file, identity, said) }
       switch step.frame.kind {
       case .piece:
         guard let piece = try Self.piece(step.frame, in: file, identity) else { continue }
         if nonces == nil { nonces = Set(pieces.map(\.nonce)) }
         guard nonces?.contains(piece.nonce) == false else { continue }
         if let place = said[piece.nonce] {
-          // The archive is no longer than the file.
-          guard place >= plainCount, place <= file.count else { continue }
+          // The archive is no longer than the file, and what was taken out of it.
+          let takenOut = torn.reduce(0) { $0 + $1.takenOut }
+          guard place >= plainCount, place <= file.count + takenOut else { continue }
           append(piece.moved(to: place))
         } else {
           guard isNext(piece) else { continue }
@@ -148,12 +159,28 @@ struct SealedLayout: Sendable {
     }
   }
 
+  /// Takes a piece whose frame reaches over the next one.
+  private mutating func take(
+    torn frame: SealedFrame, before next: SealedFrame, in file: MappedFile,
+    _ identity: AgeIdentity, _ said: [[UInt8]: Int]
+  ) throws {
+    guard frame.kind == .piece, let piece = try Self.piece(frame, in: file, identity) else {
+      return
+    }
+    var found = piece.moved(to: said[piece.nonce] ?? piece.plain.lowerBound)
+    guard found.plain.lowerBound >= plainCount else { return }
+    found.takenOut = frame.range.upperBound - next.range.lowerBound
+    torn.append(found)
+  }
+
   /// Whether a piece that was found behind all others belongs there.
   private func isNext(_ piece: Piece) -> Bool {
     let between = piece.frame.lowerBound - (pieces.last?.frame.upperBound ?? KeySlots.length)
     // Of lost pieces between, some bytes were lost as well.
+    let end = pieces.last?.frame.upperBound ?? 0
+    let takenOut = torn.reduce(0) { $0 + ($1.frame.lowerBound >= end ? $1.takenOut : 0) }
     return between >= 0 && piece.plain.lowerBound >= plainCount
-      && piece.plain.lowerBound - plainCount <= between
+      && piece.plain.lowerBound - plainCount <= between + takenOut
   }
 
   /// Takes a piece that was going to be written over another, if it is that with other bytes; where

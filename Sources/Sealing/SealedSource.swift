@@ -33,14 +33,35 @@ final class SealedSource: ByteSource {
   func fetch(
     _ ranges: [Range<UInt64>], _ take: @escaping @Sendable (UInt64, [UInt8]) throws -> Void
   ) throws {
+    try fetch(ranges) { piece, range in
+      var bytes = [UInt8](repeating: 0, count: range.count)
+      try unsafe bytes.withUnsafeMutableBytes { _ = try unsafe open(piece, range, into: $0) }
+      try take(UInt64(range.lowerBound), bytes)
+    }
+  }
+
+  func fetch(_ ranges: [Range<UInt64>], into memory: UnsafeMutableRawBufferPointer) throws {
+    // Each part is written by one thread.
+    nonisolated(unsafe) let memory = unsafe memory
+    try fetch(ranges) { piece, range in
+      let target = unsafe UnsafeMutableRawBufferPointer(rebasing: memory[range])
+      _ = try unsafe open(piece, range, into: target)
+    }
+  }
+
+  /// Has the parts of ranges be opened, one beside the other.
+  private func fetch(
+    _ ranges: [Range<UInt64>], _ open: @Sendable (Piece, Range<Int>) throws -> Void
+  ) throws {
     let wanted = ranges.flatMap { range in
       let range = Int(range.lowerBound)..<Int(range.upperBound)
-      return layout.pieces(holding: range).map { ($0, range.clamped(to: $0.plain)) }
+      return (layout.pieces(holding: range) + layout.torn.filter { $0.plain.overlaps(range) })
+        .map { ($0, range.clamped(to: $0.plain)) }
     }
     if file.isFetched { file.willRead(wanted.map { piece, range in piece.stored(range) }) }
     let parts = wanted.flatMap { piece, range in piece.parts(of: range).map { (piece, $0) } }
     _ = try Parallel.map(parts.count, workers: Parallel.processorCount) { number in
-      try open(parts[number].0, parts[number].1, take)
+      try open(parts[number].0, parts[number].1)
     }
     hasRead(parts.reduce(0) { $0 + $1.1.count })
     try file.checkFetched()
@@ -60,60 +81,117 @@ final class SealedSource: ByteSource {
   ///
   /// - Throws: `AgeError` if the system lacks what age needs.
   func content(of piece: Piece) throws -> [UInt8]? {
-    var bytes: [UInt8] = []
-    try open(piece, piece.plain) { bytes += $1 }
-    return bytes.count == piece.plain.count ? bytes : nil
+    var bytes = [UInt8](repeating: 0, count: piece.plain.count)
+    let isWhole = try unsafe bytes.withUnsafeMutableBytes {
+      try unsafe open(piece, piece.plain, into: $0)
+    }
+    return isWhole ? bytes : nil
   }
 
-  /// Opens the chunks of a piece that hold some bytes.
+  /// Opens the chunks of a piece that hold some bytes of the archive.
+  ///
+  /// - Parameter target: As long as the range; what does not open becomes zeros.
+  /// - Returns: Whether all of them opened.
   private func open(
-    _ piece: Piece, _ range: Range<Int>, _ take: (UInt64, [UInt8]) throws -> Void
-  ) throws {
+    _ piece: Piece, _ range: Range<Int>, into target: UnsafeMutableRawBufferPointer
+  ) throws -> Bool {
     let base = piece.plain.lowerBound
     let wanted = range.lowerBound - base..<range.upperBound - base
-    let chunks = piece.chunks
-    // By the table; a piece that was written again has another nonce, which lies before it.
-    var payload: AgePayload? = nil
-    var isByTable = true
-    for number in chunks.covering(wanted) {
-      let plain = chunks.range(of: number)
-      var bytes = recent.withLock { $0.chunk(at: base + plain.lowerBound) }
-      if bytes == nil {
-        if payload == nil, isByTable { payload = try piece.payload() }
-        bytes = try open(piece, number, &payload)
-        if bytes == nil, isByTable {
-          isByTable = false
-          payload = try headerPayload(piece)
-          bytes = try open(piece, number, &payload)
+    var opening = PieceOpening(piece)
+    var isWhole = true
+    for number in piece.chunks.covering(wanted) {
+      let chunk = piece.chunks.range(of: number)
+      let part = chunk.clamped(to: wanted)
+      let place = part.lowerBound - wanted.lowerBound..<part.upperBound - wanted.lowerBound
+      let target = unsafe UnsafeMutableRawBufferPointer(rebasing: target[place])
+      if let known = recent.withLock({ $0.chunk(at: base + chunk.lowerBound) }) {
+        unsafe target.copy(known, from: part.lowerBound - chunk.lowerBound)
+      } else if part == chunk {
+        let opens = try unsafe open(number, &opening, into: target)
+        isWhole = isWhole && opens
+      } else {
+        // The next bytes that are wanted often lie in it, too.
+        var bytes = [UInt8](repeating: 0, count: chunk.count)
+        let opens = try unsafe bytes.withUnsafeMutableBytes {
+          try unsafe open(number, &opening, into: $0)
         }
-        if let bytes { recent.withLock { $0.add(bytes, at: base + plain.lowerBound) } }
+        isWhole = isWhole && opens
+        guard opens else { continue }
+        recent.withLock { $0.add(bytes, at: base + chunk.lowerBound) }
+        unsafe target.copy(bytes, from: part.lowerBound - chunk.lowerBound)
       }
-      guard let bytes else { continue }
-      let part = plain.clamped(to: wanted)
-      let start = part.lowerBound - plain.lowerBound
-      try take(
-        UInt64(base + part.lowerBound),
-        part.count == bytes.count ? bytes : Array(bytes[start..<start + part.count]))
     }
+    return isWhole
   }
 
-  /// Opens a chunk; nil if it does not open.
-  private func open(_ piece: Piece, _ number: Int, _ payload: inout AgePayload?) throws -> [UInt8]?
-  {
-    guard payload != nil else { return nil }
-    let chunks = piece.chunks
+  /// What opens a piece: what the table says, or else its own header, for a piece that was written
+  /// again has another nonce.
+  private struct PieceOpening: ~Copyable {
+    let piece: Piece
+    var payload: AgePayload?
+    var isByTable = true
+    /// By how many bytes its end lies behind its place, once that was asked for.
+    var shift: Int?
+
+    init(_ piece: Piece) { self.piece = piece }
+  }
+
+  /// Opens a chunk of a piece; where it does not open, the target becomes zeros.
+  private func open(
+    _ number: Int, _ opening: inout PieceOpening, into target: UnsafeMutableRawBufferPointer
+  ) throws -> Bool {
+    if opening.isByTable {
+      if opening.payload == nil { opening.payload = try opening.piece.payload() }
+      if try unsafe openNow(number, &opening, into: target) { return true }
+      opening.isByTable = false
+      opening.payload = try headerPayload(opening.piece)
+    }
+    return try unsafe openNow(number, &opening, into: target)
+  }
+
+  private func openNow(
+    _ number: Int, _ opening: inout PieceOpening, into target: UnsafeMutableRawBufferPointer
+  ) throws -> Bool {
+    guard opening.payload != nil else { return false }
+    if try unsafe openNow(number, &opening, shift: 0, into: target) { return true }
+    let shift = shift(of: &opening)
+    return try unsafe shift != 0 && openNow(number, &opening, shift: shift, into: target)
+  }
+
+  /// By how many bytes the end of a piece lies behind its place, because bytes were put in; before it,
+  /// if some were taken out.
+  private func shift(of opening: inout PieceOpening) -> Int {
+    if let known = opening.shift { return known }
+    let piece = opening.piece
+    var shift = -piece.takenOut
+    if shift == 0 {
+      let end = piece.frame.upperBound
+      let next = SealedFrame.next(in: file, from: end, before: file.count)
+      shift = next.map { $0.range.lowerBound - end } ?? 0
+    }
+    opening.shift = shift
+    return shift
+  }
+
+  /// Opens a chunk that lies so many bytes behind its place.
+  private func openNow(
+    _ number: Int, _ opening: inout PieceOpening, shift: Int,
+    into target: UnsafeMutableRawBufferPointer
+  ) throws -> Bool {
+    let (piece, chunks) = (opening.piece, opening.piece.chunks)
     let stored = chunks.sealedRange(of: number)
-    let place = piece.payloadOffset + stored.lowerBound..<piece.payloadOffset + stored.upperBound
+    let start = piece.payloadOffset + shift
+    let place = start + stored.lowerBound..<start + stored.upperBound
+    guard place.lowerBound >= 0, place.upperBound <= file.count else { return false }
     return try file.withBytes(reading: [place]) { file in
       do {
-        var bytes = [UInt8](repeating: 0, count: chunks.range(of: number).count)
-        var target = bytes.mutableSpan
-        try payload?.open(
-          file.extracting(place), index: UInt64(number), isLast: chunks.isLast(number),
-          into: &target)
-        return bytes
+        _ = try unsafe file.extracting(place).withUnsafeBytes { sealed in
+          try unsafe opening.payload?.open(
+            sealed, index: UInt64(number), isLast: chunks.isLast(number), into: target)
+        }
+        return true
       } catch let error as AgeError where error.isAboutTheFile {
-        return nil
+        return false
       }
     }
   }
@@ -174,5 +252,14 @@ extension Piece {
     }
     return payloadOffset + chunks.sealedRange(of: first).lowerBound..<payloadOffset
       + chunks.sealedRange(of: last).upperBound
+  }
+}
+
+extension UnsafeMutableRawBufferPointer {
+  /// Fills the buffer with bytes of an array, from a place on.
+  fileprivate func copy(_ bytes: [UInt8], from start: Int) {
+    unsafe bytes.withUnsafeBytes {
+      unsafe copyMemory(from: UnsafeRawBufferPointer(rebasing: $0[start..<start + count]))
+    }
   }
 }

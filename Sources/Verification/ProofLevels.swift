@@ -2,7 +2,7 @@ package import ATProtocol
 
 /// What is proven of a snapshot, one level upon the other, each with its evidence.
 ///
-/// None implies another: bytes may be whole and signed by a stranger, or genuine and incomplete.
+/// None implies another: bytes may be whole and signed by an unknown key, or genuine and partial.
 package struct ProofLevels: Sendable {
   /// A level.
   package enum Level: String, CaseIterable, Sendable {

@@ -35,8 +35,11 @@ struct SnapshotChecks {
   /// Whether CARs are what their manifests say, as far as that was found out while the file was
   /// read; by the manifests.
   private let isExact: [CID: Bool]
-  /// What is wrong with pages of extras and lists of private data, which snapshots share.
+  /// What is wrong with pages of extras and lists of private data and context, which snapshots
+  /// share.
   private var checkedLists: [CID: [String]] = [:]
+  /// What is wrong with the proofs of contexts, by the lists.
+  private var checkedProofs: [CID: [String]] = [:]
   /// What the pages say that were read last.
   private var reasons = Reasons()
   /// The blobs without numbers that have been reported for a newer snapshot.
@@ -48,7 +51,7 @@ struct SnapshotChecks {
   private let byteCount: UInt64
   private var doneCount: UInt64 = 0
 
-  /// How much is told of the same kind about one snapshot.
+  /// How many findings of one kind are reported about one snapshot.
   private static let maximumListed = 100
 
   init(
@@ -295,6 +298,14 @@ struct SnapshotChecks {
         try archived.privateData()?.pieces ?? []
       }
     }
+    if let link = snapshot.context {
+      report.damage += try check(
+        link, { "the block \($0) of context" }, or: "context: ", limit: Self.maximumListed
+      ) {
+        try archived.contextBlocks()
+      }
+      report.damage += try faultsOfProofs(archived, link)
+    }
     for document in [snapshot.didDocument, snapshot.plcLog] {
       guard let document else { continue }
       if let loss = loss(of: document, "the document \(document)") { report.damage.append(loss) }
@@ -307,7 +318,7 @@ struct SnapshotChecks {
   ///   - link: the list.
   ///   - kind: what is on it, as a message calls it.
   ///   - unreadable: what comes before the reason why the list cannot be read.
-  ///   - limit: how much is told.
+  ///   - limit: how many are reported.
   private mutating func check(
     _ link: CID, _ kind: (CID) -> String, or unreadable: String = "", limit: Int = .max,
     of list: () throws -> [CID]
@@ -324,6 +335,17 @@ struct SnapshotChecks {
     }
     checkedLists[link] = damage
     return damage
+  }
+
+  /// What is wrong with the proofs of a context, which is looked at once.
+  private mutating func faultsOfProofs(_ archived: ArchivedSnapshot, _ link: CID) throws -> [String]
+  {
+    if let known = checkedProofs[link] { return known }
+    // What is damaged has been named.
+    let faults =
+      try unlessDamaged { try archived.faultsOfContextProofs(limit: Self.maximumListed) } ?? []
+    checkedProofs[link] = faults
+    return faults
   }
 
   /// Finds out how the blobs stand that no snapshot before referred to.

@@ -51,7 +51,7 @@ public struct SnapshotVerifier {
   ///   - digestsAllCARs: whether the digest of every snapshot's CAR is computed, not only of those
   ///     that decide.
   ///   - terms: by what the levels of proof are judged; nil to leave them out.
-  ///   - observer: is told how far it is.
+  ///   - observer: called with the progress.
   package init(
     digestsAllCARs: Bool = false, judging terms: ProofTerms? = nil,
     observer: @escaping Progress.Observer = { _ in }

@@ -1,7 +1,7 @@
 internal import Files
 package import SystemPackage
 
-/// When an archive was last verified, and what came of it.
+/// When an archive was last verified, and the verdict.
 ///
 /// It is kept beside the content of the file, in the extended attribute `user.carpack.verified`:
 /// the time, the verdict, and how many bytes were committed then, with a space between. It says
@@ -10,7 +10,7 @@ package import SystemPackage
 package struct VerificationMark: Equatable, Sendable {
   /// When it was verified, in RFC 3339 and UTC.
   package let time: String
-  /// What came of it.
+  /// The verdict.
   package let verdict: SnapshotVerifier.Verdict
   /// How many bytes were committed then.
   package let committedLength: UInt64

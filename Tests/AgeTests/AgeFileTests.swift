@@ -73,6 +73,12 @@ private let content = Array("a backup of a backup".utf8)
       changed[index] ^= 1
       return changed
     }
+    // In Base64 a flipped bit could leave a byte that is no letter of it.
+    func withAnotherLetter(_ index: Int) -> [UInt8] {
+      var changed = file
+      changed[index] = UInt8(ascii: file[index] == UInt8(ascii: "A") ? "B" : "A")
+      return changed
+    }
     let header = AgeHeader.length(recipients: 1)
     #expect(reason([]) == .notAnAgeFile)
     #expect(reason(Array("carpack".utf8)) == .notAnAgeFile)
@@ -80,8 +86,8 @@ private let content = Array("a backup of a backup".utf8)
     #expect(reason(Array(file[..<100])) == .truncatedHeader)
     #expect(reason(Array(file[..<(header + 15)])) == .truncatedHeader)
     #expect(reason(Array(file[..<(header + 16)])) == .truncatedPayload)
-    #expect(reason(changed(80)) == .noIdentityMatches)
-    #expect(reason(changed(header - 10)) == .forgedHeader)
+    #expect(reason(withAnotherLetter(80)) == .noIdentityMatches)
+    #expect(reason(withAnotherLetter(header - 10)) == .forgedHeader)
     #expect(reason(changed(header)) == .damagedChunk(0))
     #expect(reason(changed(file.count - 1)) == .damagedChunk(0))
     let stranger = try AgeIdentity.generate()

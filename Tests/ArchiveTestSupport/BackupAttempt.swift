@@ -39,15 +39,18 @@ package struct BackupAttempt {
   private let header: [UInt8]
   private let options: ArchiveOptions
   private let temper: Temper
+  private let seal: TestSeal?
 
-  /// Performs a step on a storage.
+  /// Performs a step on a storage, whose archive is sealed if there is a seal.
   package init(
     _ step: BackupStep, on storage: MemoryStorage, header: [UInt8],
-    options: ArchiveOptions = ArchiveOptions(workers: 1), temper: Temper = .meek
+    options: ArchiveOptions = ArchiveOptions(workers: 1), temper: Temper = .meek,
+    seal: TestSeal? = nil
   ) {
     self.header = header
     self.options = options
     self.temper = temper
+    self.seal = seal
     do {
       try perform(step, storage)
     } catch {
@@ -56,7 +59,8 @@ package struct BackupAttempt {
   }
 
   private mutating func perform(_ step: BackupStep, _ storage: MemoryStorage) throws {
-    var writer = try ArchiveWriter.open(storage, carHeader: header, options: options)
+    let archive = try seal?.archive(in: storage) ?? storage
+    var writer = try ArchiveWriter.open(archive, carHeader: header, options: options)
     isOpened = true
     opened = writer.generation
     adoptedCount = writer.adoptedSectionCount

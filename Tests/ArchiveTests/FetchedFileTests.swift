@@ -49,7 +49,8 @@ struct `A file that is fetched` {
     let scratch = try FileDescriptor.open(
       FilePath(folder.file("scratch-\(UUID().uuidString)")), .readWrite, options: [.create],
       permissions: .ownerReadWrite)
-    return try MappedFile(FetchedFile(source, count: count, scratch: scratch, capacity: capacity))
+    return try MappedFile(
+      FetchedFile(source, count: count, scratch: FileScratch(scratch), capacity: capacity))
   }
 
   private func noise(_ count: Int) -> [UInt8] {

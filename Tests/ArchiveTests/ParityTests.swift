@@ -120,9 +120,10 @@ import Testing
     }
   }
 
-  @Test func `heals bytes that were inserted or lost`() throws {
+  @Test(arguments: [1, 2])
+  func `heals bytes that were inserted or lost`(_ generations: Int) throws {
     var random = SeededGenerator(printing: 0x9a7)
-    let archive = try sample(&random, generations: 2, lengths: 100_000...200_000)
+    let archive = try sample(&random, generations: generations, lengths: 100_000...200_000)
     let bytes = archive.storage.bytes
     for round in 0..<40 {
       var damaged = bytes

@@ -33,20 +33,23 @@ struct `The commands of a fleet` {
       self.database = database
     }
 
-    func start(_ line: String, through url: String? = nil) throws -> RunningCommand {
+    func start(
+      _ line: String, through url: String? = nil, of program: String = "carpack fleet"
+    ) throws -> RunningCommand {
       var variables = store.environment
       variables["CARPACK_DATABASE"] = url ?? database.url
       variables["XDG_CACHE_HOME"] = command.folder.file("cache")
       variables["CARPACK_PLC_URL"] = server.url
       variables["CARPACK_HANDLE_RESOLVER"] = server.url
-      return try command.start("carpack fleet \(line)", environment: variables)
+      return try command.start("\(program) \(line)", environment: variables)
     }
 
     @discardableResult
-    func expect(_ line: String, _ status: Int32 = 0, location: SourceLocation = #_sourceLocation)
-      throws -> Command.Result
-    {
-      let result = try start(line).wait()
+    func expect(
+      _ line: String, _ status: Int32 = 0, of program: String = "carpack fleet",
+      location: SourceLocation = #_sourceLocation
+    ) throws -> Command.Result {
+      let result = try start(line, of: program).wait()
       #expect(
         result.status == status, "\(line): \(result.text)\(result.errors)", sourceLocation: location
       )
@@ -112,6 +115,42 @@ struct `The commands of a fleet` {
       #expect(OutputSchema.faults(in: status.text).isEmpty)
       #expect(status.text.contains("\"accounts\":6"))
       #expect(try scene.expect("status").text.contains("6 accounts: 6 complete"))
+    }
+  }
+
+  @Test func `seal each archive to the worker and to the owner of the account`() async throws {
+    try await TestDatabase.with { database in
+      let scene = try Scene(2, database)
+      func recipient(_ name: String) throws -> String {
+        try scene.expect("key new -o \(name).age", of: "carpack")
+        let lines = try scene.command.folder.read("\(name).age").split(separator: 10)
+        let line = try #require(
+          lines.map { String(decoding: $0, as: UTF8.self) }.first { $0.contains("age1") })
+        return String(try #require(line.split(separator: " ").last))
+      }
+      let (worker, owner) = (try recipient("worker"), try recipient("owner"))
+      let (owned, other) = (scene.accounts[0].did, scene.accounts[1].did)
+      try scene.expect("init --store s3://\(StandInStore.bucket)/")
+      try scene.expect("add \(owned) --recipient age1nothing", 64)
+      try scene.expect("add --host \(scene.server.url) --recipient \(owner)", 64)
+      try scene.expect("add \(owned) --recipient \(owner)")
+      // A worker without a recipient could not append to it.
+      let refused = try scene.expect("work --until-idle")
+      #expect(refused.errors.contains("has no recipient"), "\(refused.errors)")
+      #expect(scene.store.keys.isEmpty)
+      try scene.expect("add \(other)")
+      try scene.expect("retry --failed")
+      try scene.expect("work --until-idle --recipient \(worker)")
+      #expect(scene.store.keys.count == 2)
+      func verify(_ did: String, _ key: String, _ status: Int32) throws {
+        try scene.expect(
+          "verify s3://\(StandInStore.bucket)/\(did).car.zst --age-identity \(key).age", status,
+          of: "carpack")
+      }
+      try verify(owned, "owner", 0)
+      try verify(owned, "worker", 0)
+      try verify(other, "worker", 0)
+      try verify(other, "owner", 77)
     }
   }
 

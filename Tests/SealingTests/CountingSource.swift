@@ -29,6 +29,6 @@ final class CountingSource: ByteSource {
     let scratch = try FileDescriptor.open(
       path, .readWrite, options: [.create, .exclusiveCreate], permissions: .ownerReadWrite)
     try FileManager.default.removeItem(atPath: path.string)
-    return try MappedFile(FetchedFile(self, count: bytes.count, scratch: scratch))
+    return try MappedFile(FetchedFile(self, count: bytes.count, scratch: FileScratch(scratch)))
   }
 }

@@ -100,7 +100,7 @@ private struct Sample {
       guard length >= KeySlots.length - 20 || length % 97 == 0 else { continue }
       let bytes = Array(sample.sealed[..<length])
       guard length >= KeySlots.slotLength else {
-        #expect(throws: SealedError.noKeySlot, "\(length) bytes") { try owner.plain(bytes) }
+        #expect(throws: ArchiveError(.unbegunSeal), "\(length) bytes") { try owner.plain(bytes) }
         continue
       }
       let plain = try owner.plain(bytes)

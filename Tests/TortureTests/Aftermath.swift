@@ -42,7 +42,7 @@ struct Aftermath {
     _ step: BackupStep, on storage: MemoryStorage, after promised: CommittedState?,
     _ temper: BackupAttempt.Temper = .meek, losses: Int = 2, using random: inout SeededGenerator
   ) throws -> (promised: CommittedState?, isCommitted: Bool) {
-    let (before, failuresBefore) = (storage.bytes, storage.failureCount)
+    let (before, failuresBefore) = (try scenario.plain(storage.bytes), storage.failureCount)
     let attempt = scenario.run(step, on: storage, temper, startsOver: promised == nil)
     if let manifest = attempt.manifest { offered[manifest.cid] = manifest }
     adoptedCount += attempt.adoptedCount
@@ -64,7 +64,7 @@ struct Aftermath {
       states.append(try state(opened, accepted: 0))
       promises = states.count
     } else if !attempt.isOpened, !attempt.isUncertain,
-      let completed = try image.generation(of: storage.bytes), completed != shown
+      let completed = try image.generation(of: scenario.plain(storage.bytes)), completed != shown
     {
       states.append(try state(completed, accepted: 0))
     }
@@ -73,18 +73,24 @@ struct Aftermath {
       promises = states.count
     }
     if attempt.isUncertain {
-      // As long as the power stays, the file shows what nobody can promise.
-      states.append(try state(nil, accepted: attempt.accepted.count))
+      // As long as the power stays, the file shows what cannot be promised. Of a sealed one the
+      // last piece, which was being sealed, may not have come so far.
+      let visible = try image.generation(of: scenario.plain(storage.bytes))
+      if !scenario.isSealed || visible != nil && visible != states.last?.generation {
+        states.append(try state(nil, accepted: attempt.accepted.count))
+      }
     }
     let known = promises == 0 ? Array(offered.values) : nil
     try image.check(
-      storage.bytes, isOneOf: states.suffix(1), orUncommittedOf: states.isEmpty ? known : nil,
+      scenario.plain(storage.bytes), isOneOf: states.suffix(1),
+      orUncommittedOf: states.isEmpty ? known : nil,
       mayTearFooter: storage.hasLostPower)
     for loss in [.ofNothing, .ofEverything] + (0..<losses).map({ _ in PowerLoss(using: &random) }) {
       do {
         lossCount += 1
         try image.check(
-          storage.bytes(after: loss), isOneOf: states.dropFirst(max(0, promises - 1)),
+          scenario.plain(storage.bytes(after: loss)),
+          isOneOf: states.dropFirst(max(0, promises - 1)),
           orUncommittedOf: known, mayTearFooter: true)
       } catch {
         throw Unexpected("then \(loss): \(error)")
@@ -128,7 +134,7 @@ struct Aftermath {
   private func leftover(
     of storage: MemoryStorage, _ promised: CommittedState?, using random: inout SeededGenerator
   ) -> MemoryStorage {
-    let conditions = MemoryStorage.Conditions(floor: promised?.generation.committedLength ?? 0)
+    let conditions = MemoryStorage.Conditions(floor: scenario.floor(after: promised))
     if random.next() % 2 == 0 {
       // What is not durable yet is as little durable when the next process opens the file.
       return storage.reopened(conditions)
@@ -145,7 +151,7 @@ struct Aftermath {
     using random: inout SeededGenerator
   ) throws -> CommittedState {
     recoveryCount += 1
-    storage.conditions = .init(floor: promised?.generation.committedLength ?? 0)
+    storage.conditions = .init(floor: scenario.floor(after: promised))
     let again = step.again(using: &random)
     let (state, isCommitted) = try perform(
       again, on: storage, after: promised, losses: 0, using: &random)
@@ -154,7 +160,8 @@ struct Aftermath {
     guard again.sections.allSatisfy({ held.contains($0.cid) }) else {
       throw Unexpected("not all of it is there at last")
     }
-    guard state.bytes.count == storage.bytes.count else { throw Unexpected("something follows") }
+    let plain = try scenario.plain(storage.bytes)
+    guard state.bytes.count == plain.count else { throw Unexpected("something follows") }
     recovered = state
     return state
   }
@@ -172,7 +179,7 @@ struct Aftermath {
     _ generation: Generation?, in storage: MemoryStorage, after before: CommittedState?,
     _ accepted: ArraySlice<Block>
   ) throws -> CommittedState {
-    let state = try CommittedState(generation, in: storage.bytes, using: image)
+    let state = try CommittedState(generation, in: scenario.plain(storage.bytes), using: image)
     let number = state.generation.number
     let old = before?.contents.sections ?? []
     guard state.contents.header == Scenario.header, state.contents.sections.starts(with: old)

@@ -1,3 +1,4 @@
+import Age
 import ArchiveTestSupport
 import Foundation
 import IPLD
@@ -10,12 +11,30 @@ struct `The command, killed at any moment` {
   private struct Account {
     let folder: TemporaryFolder
     let command: Command
+    /// To whom new archives are sealed; nil if they are not.
+    private let recipient: String?
+    /// The command with the key that it needs.
+    var program: String {
+      recipient == nil ? "carpack" : "env CARPACK_AGE_IDENTITY=key.age carpack"
+    }
     /// The CARs in order of time.
     private(set) var cars: [[UInt8]] = []
 
-    init(using random: inout SeededGenerator, times: Int, largest: Int = 5_000_000) throws {
+    init(
+      using random: inout SeededGenerator, times: Int, largest: Int = 5_000_000,
+      isSealed: Bool = false
+    ) throws {
       folder = try TemporaryFolder()
       command = try Command(in: folder)
+      if isSealed {
+        let identity = try AgeIdentity.generate()
+        try folder.write("key.age", identity.text.withBytes { $0.array })
+        try FileManager.default.setAttributes(
+          [.posixPermissions: 0o600], ofItemAtPath: folder.file("key.age"))
+        recipient = identity.recipient.text
+      } else {
+        recipient = nil
+      }
       var repository = try TestRepository(posts: 1500)
       for time in 0..<times {
         for number in 0..<60 {
@@ -38,7 +57,8 @@ struct `The command, killed at any moment` {
     /// The line that packs the account as it was at a time.
     func line(_ time: Int) -> String {
       let folders = (0...time).map { "--blobs blobs\($0)" }.joined(separator: " ")
-      return "carpack pack -q \(time).car \(folders) -o a.car.zst"
+      let seal = recipient.map { " --recipient \($0)" } ?? ""
+      return "\(program) pack -q \(time).car \(folders) -o a.car.zst\(seal)"
     }
 
     /// How long packing takes, when nothing else keeps the machine busy.
@@ -86,11 +106,20 @@ struct `The command, killed at any moment` {
     /// Whether there is an archive.
     var isThere: Bool { FileManager.default.fileExists(atPath: folder.file("a.car.zst")) }
 
+    /// Checks that the archive begins as it did.
+    ///
+    /// In a sealed one a piece may have been written again in its place.
+    func requireUntouched(_ before: [UInt8]) throws {
+      guard try recipient != nil || folder.read("a.car.zst").starts(with: before) else {
+        throw Unexpected("what was committed has changed")
+      }
+    }
+
     /// Checks that the archive is whole, and gives the CAR back.
     func checkWhole(_ time: Int) throws {
-      try expect("carpack verify -q a.car.zst", [0])
+      try expect("\(program) verify -q a.car.zst", [0])
       for (number, car) in cars[...time].enumerated() {
-        let line = "carpack extract -q --car -d - a.car.zst --at \(number - time - 1)"
+        let line = "\(program) extract -q --car -d - a.car.zst --at \(number - time - 1)"
         guard try expect(line, [0]) == car else {
           throw Unexpected("the CAR of time \(number) comes back otherwise")
         }
@@ -100,9 +129,9 @@ struct `The command, killed at any moment` {
     /// Checks that the archive is as it was before a time or as it is after it, whatever follows
     /// it.
     func checkEither(_ time: Int) throws {
-      try expect("carpack verify -q a.car.zst", [0, 10])
+      try expect("\(program) verify -q a.car.zst", [0, 10])
       // 10 where something follows what is committed.
-      let car = try expect("carpack extract -q --car -d - a.car.zst", [0, 10])
+      let car = try expect("\(program) extract -q --car -d - a.car.zst", [0, 10])
       guard car == cars[time] || car == cars[time - 1] else {
         throw Unexpected("the CAR is that of no time")
       }
@@ -112,17 +141,18 @@ struct `The command, killed at any moment` {
     func checkIndependently() throws {
       let path = folder.file("a.car.zst")
       guard try ZstdProgram.accepts(path) else { throw Unexpected("zstd does not accept it") }
-      guard IndependentReader.isPresent else { return }
+      guard recipient == nil, IndependentReader.isPresent else { return }
       guard try IndependentReader.run(["verify", path]).status == 0 else {
         throw Unexpected("the reader that knows the document alone does not accept it")
       }
     }
   }
 
-  @Test func `makes a new archive in full or not at all`() throws {
+  @Test(arguments: [false, true])
+  func `makes a new archive in full or not at all`(isSealed: Bool) throws {
     var (kills, finished) = (0, 0)
     for var round in Torture.rounds(1, from: 0x0911_0000) {
-      let account = try Account(using: &round.random, times: 1)
+      let account = try Account(using: &round.random, times: 1, isSealed: isSealed)
       let duration = try account.duration(0, before: account.remove)
       try account.checkWhole(0)
       for number in 0..<25 {
@@ -146,10 +176,11 @@ struct `The command, killed at any moment` {
     #expect(kills > 8)
   }
 
-  @Test func `appends in full or not at all, and goes on the next time`() throws {
+  @Test(arguments: [false, true])
+  func `appends in full or not at all, and goes on the next time`(isSealed: Bool) throws {
     var (kills, finished) = (0, 0)
     for var round in Torture.rounds(1, from: 0x0912_0000) {
-      let account = try Account(using: &round.random, times: 3)
+      let account = try Account(using: &round.random, times: 3, isSealed: isSealed)
       try account.expect(account.line(0), [0])
       for time in 1..<3 {
         let before = try account.folder.read("a.car.zst")
@@ -167,16 +198,12 @@ struct `The command, killed at any moment` {
               let isKilled = try account.kill(time, after: delay)
               kills += isKilled ? 1 : 0
               finished += isKilled ? 0 : 1
-              guard try account.folder.read("a.car.zst").starts(with: before) else {
-                throw Unexpected("what was committed has changed")
-              }
+              try account.requireUntouched(before)
               try account.checkEither(time)
             }
             try account.finish(time)
             try account.checkWhole(time)
-            guard try account.folder.read("a.car.zst").starts(with: before) else {
-              throw Unexpected("what was committed has changed")
-            }
+            try account.requireUntouched(before)
           } catch {
             Issue.record("\(round), time \(time), kill \(number) after \(delays) s: \(error)")
           }
@@ -190,10 +217,11 @@ struct `The command, killed at any moment` {
     #expect(kills > 15)
   }
 
-  @Test func `says that the disk is full, and leaves the archive as it was`() throws {
+  @Test(arguments: [false, true])
+  func `says that the disk is full, and leaves the archive as it was`(isSealed: Bool) throws {
     var failures = 0
     for var round in Torture.rounds(1, from: 0x0913_0000) {
-      let account = try Account(using: &round.random, times: 2)
+      let account = try Account(using: &round.random, times: 2, isSealed: isSealed)
       try account.expect(account.line(0), [0])
       let before = try account.folder.read("a.car.zst")
       try account.expect(account.line(1), [0])
@@ -207,9 +235,7 @@ struct `The command, killed at any moment` {
         do {
           try account.expect(line, [74])
           failures += 1
-          guard try account.folder.read("a.car.zst").starts(with: before) else {
-            throw Unexpected("what was committed has changed")
-          }
+          try account.requireUntouched(before)
           try account.checkEither(1)
           try account.finish(1)
           try account.checkWhole(1)
@@ -270,7 +296,7 @@ struct `The command, killed at any moment` {
           guard statuses.contains(0) else { throw Unexpected("no writer is let in") }
           // Which of two revisions gets in first is chance; the older one behind the newer is a
           // rollback.
-          try account.expect("carpack verify -q a.car.zst", [0, 12])
+          try account.expect("\(account.program) verify -q a.car.zst", [0, 12])
           guard account.folder.names().filter({ $0.hasSuffix(".partial") }).isEmpty else {
             throw Unexpected("something is left beside the archive")
           }

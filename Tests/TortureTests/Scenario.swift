@@ -10,6 +10,10 @@ struct Scenario {
 
   let steps: [BackupStep]
   let options: ArchiveOptions
+  /// What the archive is sealed with; nil if it is not.
+  private let seal: TestSeal?
+  /// The file after each step, as it lies on the disk.
+  private var files: [[UInt8]] = []
   /// The states that the steps leave.
   private(set) var states: [CommittedState] = []
   /// Every state that was ever committed, those of checkpoints included.
@@ -22,10 +26,11 @@ struct Scenario {
   /// Runs the steps without any disturbance.
   ///
   /// - Throws: if that does not go well, or does not give back what was put in.
-  init(_ steps: [BackupStep], checkpointLength: UInt64 = 64 << 20, using image: ArchiveImage)
-    throws
-  {
-    self.steps = steps
+  init(
+    _ steps: [BackupStep], checkpointLength: UInt64 = 64 << 20, using image: ArchiveImage,
+    seal: TestSeal? = nil
+  ) throws {
+    (self.steps, self.seal) = (steps, seal)
     // One worker, for there is little to compress.
     var options = ArchiveOptions(workers: 1)
     options.checkpointLength = checkpointLength
@@ -37,7 +42,8 @@ struct Scenario {
       guard attempt.isCommitted, let last = attempt.acknowledged.last?.generation else {
         throw Unexpected("step \(index): \(attempt.errors)")
       }
-      let file = storage.bytes
+      files.append(storage.bytes)
+      let file = try plain(storage.bytes)
       guard file.starts(with: state(before: index)?.bytes ?? []) else {
         throw Unexpected("step \(index) changed what was committed")
       }
@@ -72,16 +78,39 @@ struct Scenario {
   ) -> BackupAttempt {
     var options = options
     options.startsOver = startsOver
-    return BackupAttempt(step, on: storage, header: Self.header, options: options, temper: temper)
+    return BackupAttempt(
+      step, on: storage, header: Self.header, options: options, temper: temper, seal: seal)
   }
 
   /// A storage as it is before a step.
   func storage(before index: Int, _ faults: [StorageFault] = [], capacity: UInt64 = .max)
     -> MemoryStorage
   {
-    let file = state(before: index)?.bytes ?? []
+    let file = file(before: index)
     return MemoryStorage(
-      file, .init(faults, capacity: capacity, floor: UInt64(file.count)))
+      file, .init(faults, capacity: capacity, floor: floor(after: state(before: index))))
+  }
+
+  /// The file before a step, as it lies on the disk.
+  func file(before index: Int) -> [UInt8] { index > 0 ? files[index - 1] : [] }
+
+  /// The file after a step.
+  func file(after index: Int) -> [UInt8] { files[index] }
+
+  /// The archive that a file holds.
+  func plain(_ file: [UInt8]) throws -> [UInt8] {
+    seal == nil ? file : try TestSeal.plain(file)
+  }
+
+  /// Whether the archives are sealed.
+  var isSealed: Bool { seal != nil }
+
+  /// How many bytes no writer may touch after a state.
+  ///
+  /// A sealed archive may have pieces at its end that were not on the medium when their table was
+  /// written, and are written again.
+  func floor(after state: CommittedState?) -> UInt64 {
+    seal == nil ? state?.generation.committedLength ?? 0 : 0
   }
 
   /// The state before a step; nil before the first.

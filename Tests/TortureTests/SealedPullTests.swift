@@ -20,11 +20,9 @@ import Testing
 
     init() throws {
       var random = SeededGenerator(printing: 0x7011_0002)
-      let owner = try AgeIdentity.generate()
-      let ring = KeyRing({ [owner] })
-      StorageLayers.install(SealedLayer(ring))
+      let seal = try TestSeal()
       let file = MemoryStorage()
-      let sealed = try SealedLayer(ring).create(in: file, for: [.key(owner.recipient)])
+      let sealed = try seal.archive(in: file)
       for _ in 0..<3 {
         var writer = try ArchiveWriter.open(sealed, carHeader: CARHeader(roots: []).bytes)
         for _ in 0..<3 {
@@ -34,7 +32,7 @@ import Testing
         try writer.checkpoint()
         states.append(file.bytes)
       }
-      var keys = try SealedKeys(file, ring)
+      var keys = try SealedKeys(file, seal.ring)
       try keys.add(.key(AgeIdentity.generate().recipient))
       readmitted = file.bytes
     }

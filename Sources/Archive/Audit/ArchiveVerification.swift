@@ -7,7 +7,7 @@ package struct ArchiveVerification: Equatable, Sendable {
     /// Bytes follow the last footer: an unfinished write, or foreign bytes. Nothing that is
     /// committed is touched.
     case interruptedTail
-    /// A section under a hash function that is unknown here, so that nobody can tell.
+    /// A section under a hash function that is unknown here.
     case unverifiable
     /// Something is not what was written, or not what the format allows.
     case damaged
@@ -40,9 +40,9 @@ package struct ArchiveVerification: Equatable, Sendable {
   /// The numbers of sections that are lost in damaged frames; some of them may be among
   /// `damagedSections`.
   package internal(set) var damagedOrdinals: [Range<UInt64>] = []
-  /// The sections that nobody can verify.
+  /// The sections that cannot be verified.
   package internal(set) var unverifiableSections: [CID] = []
-  /// How many sections nobody can verify.
+  /// How many sections cannot be verified.
   package internal(set) var unverifiableCount: UInt64 = 0
   /// How many sections are in order.
   package internal(set) var sectionCount: UInt64 = 0
@@ -56,8 +56,8 @@ package struct ArchiveVerification: Equatable, Sendable {
   /// The worst thing that was found; nil if nothing was.
   package internal(set) var worst: Severity?
 
-  /// Whether nothing is damaged and nothing follows the last footer; sections that nobody can
-  /// verify may be there.
+  /// Whether nothing is damaged and nothing follows the last footer; sections that cannot
+  /// be verified may be there.
   package var isIntact: Bool { worst == nil || worst == .unverifiable }
 }
 

@@ -53,7 +53,7 @@ package final class FrameDecoder: Sendable {
       place: UInt64(frame.offset))
   }
 
-  /// What can be had of the content of a damaged frame; see ``ZstdDecompressor/salvage(_:size:)``.
+  /// The readable content of a damaged frame; see ``ZstdDecompressor/salvage(_:size:)``.
   package func salvage(_ frame: DataFrame, in file: Span<UInt8>) -> [UInt8] {
     if frame.isRaw { return frame.rawContent(in: file) }
     let stored = file.extracting(frame.range)

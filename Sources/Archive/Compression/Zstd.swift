@@ -18,7 +18,7 @@ package final class ZstdCompressor: @unchecked Sendable {
   /// Replaces `bytes` by one zstd frame of `content`, with content size and checksum, and as a
   /// single segment.
   ///
-  /// The C function is `ZSTD_compress2`. Answers false, with `bytes` empty, when the frame would
+  /// The C function is `ZSTD_compress2`. Returns false, with `bytes` empty, when the frame would
   /// take more than `limit` bytes.
   package func compress(
     _ content: Span<UInt8>, level: Int, limit: Int, into bytes: inout [UInt8]
@@ -81,7 +81,7 @@ package final class ZstdDecompressor: @unchecked Sendable {
     return content.count == size ? content : nil
   }
 
-  /// What can be had of the content of a damaged frame.
+  /// The readable content of a damaged frame.
   ///
   /// Of the `size` bytes a beginning may be right, and the rest is zero or wrong. The caller tells
   /// by the hashes of what is in it.

@@ -38,6 +38,8 @@ public struct ArchiveError: Error, Equatable, Sendable, CustomStringConvertible 
     case furtherArchive
     /// Bytes of a sealed archive that are not what was sealed: what they are.
     case damagedSeal(String)
+    /// A sealed archive ends before its key is whole, so that nothing can be in it.
+    case unbegunSeal
     /// Bytes that are no frame: how many.
     case foreignBytes(UInt64)
     /// The file has more frames than a file of its size can honestly have.
@@ -150,6 +152,7 @@ public struct ArchiveError: Error, Equatable, Sendable, CustomStringConvertible 
     case .noErasureLibrary(let reason): "parity needs the library ISA-L: \(reason)"
     case .furtherArchive: "another archive begins here, behind the first"
     case .damagedSeal(let what): "the sealed archive is damaged: \(what)"
+    case .unbegunSeal: "the sealed archive ends before its key: nothing can be in it"
     case .foreignBytes(let count): "\(count) bytes are no part of the archive"
     case .tooManyFrames(let limit):
       "the archive has more than \(limit) frames, which its size does not suggest (--allow-large reads it)"
@@ -208,7 +211,8 @@ extension ArchiveError.Reason {
   /// Whether it says that bytes read from an archive are not what they must be.
   package var isDamage: Bool {
     switch self {
-    case .truncated, .noFooter, .damagedFooter, .damagedSeal, .notAnArchive, .furtherArchive,
+    case .truncated, .noFooter, .damagedFooter, .damagedSeal, .unbegunSeal, .notAnArchive,
+      .furtherArchive,
       .malformedFooter,
       .damagedIndex, .malformedFrame, .damagedFrame, .malformedSection, .damagedSection,
       .repeatedSection, .unknownOrdinal, .lostSection, .bodyTooLarge, .malformedParity:

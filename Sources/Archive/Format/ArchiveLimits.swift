@@ -19,7 +19,7 @@ package struct ArchiveLimits: Sendable {
   package static let frameContent = bodyPerFrame + sectionPrefix
   /// The longest CAR header, its varint not counted.
   package static let carHeader = 1 << 20
-  /// How many sections may share one key, which is to say one hash: nobody needs more than a few
+  /// How many sections may share one key, which is to say one hash: an archive needs only a few
   /// codecs for the same bytes, and each costs every lookup of the others a comparison.
   package static let aliases = 256
   /// How many live index segments a footer may name.

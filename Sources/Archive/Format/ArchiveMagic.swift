@@ -56,8 +56,11 @@ package enum ArchiveMagic {
 
   /// The same in a file that is too large to stay in memory as it is read.
   ///
-  /// - Parameter release: Lets go of the pages that have been read: called where the search passes a
-  ///   multiple of 16 MiB.
+  /// - Parameters:
+  ///   - file: The file.
+  ///   - start: Where the search begins.
+  ///   - release: Lets go of the pages that have been read: called where the search passes a multiple
+  ///     of 16 MiB.
   package static func next(in file: Span<UInt8>, from start: Int, release: () -> Void) -> Int? {
     var place = max(start, 0)
     while place < file.count {

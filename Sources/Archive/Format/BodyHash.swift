@@ -3,7 +3,7 @@ package import IPLD
 /// The check of a body against its CID as it streams by.
 ///
 /// SHA-256 and identity can be checked; a body under another function passes, marked as one that
-/// nobody can verify.
+/// cannot be verified.
 package struct BodyHash: ~Copyable {
   private let cid: CID
   private let identity: [UInt8]?

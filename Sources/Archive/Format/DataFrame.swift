@@ -1,7 +1,11 @@
-// offset size field 0 4 28 B5 2F FD 4 1 descriptor: 24, 64 or A4: single segment, content checksum,
-// no dictionary; how long the next field is 5 1|2|4 content size: up to 255; 256 … 65,791, less
-// 256; beyond that … … blocks, each with three bytes in front: bit 0 last, bits 1–2 kind (0 raw, 1
-// RLE, 2 compressed), the rest size last 4 4 the lower half of the XXH64 of the content
+// offset  size     field
+//      0     4     28 B5 2F FD
+//      4     1     descriptor: 24, 64 or A4: single segment, content checksum, no dictionary;
+//                  how long the next field is
+//      5     1|2|4 content size: up to 255; 256 … 65,791, less 256; beyond that
+//      …     …     blocks, each with three bytes in front: bit 0 last, bits 1–2 kind (0 raw,
+//                  1 RLE, 2 compressed), the rest size
+//  last 4    4     the lower half of the XXH64 of the content
 
 /// Where a data frame lies and how long it is, read from its header and the headers of its blocks
 /// (FORMAT 3.1).

@@ -1,7 +1,10 @@
 internal import IPLD
 
-// offset size field 0 8 u64 offset of the frame 8 8 u64 XXH64 of its stored bytes 16 4 u32 ordinal,
-// less the segment's base, of the first section that has bytes in the frame 20 4 u32 stored length
+// offset  size  field
+//      0     8  u64 offset of the frame
+//      8     8  u64 XXH64 of its stored bytes
+//     16     4  u32 ordinal, less the segment's base, of the first section that has bytes in it
+//     20     4  u32 stored length
 
 /// One data frame, as the frame table of an index segment describes it (FORMAT 4.1).
 package struct FrameEntry: Equatable, Sendable {

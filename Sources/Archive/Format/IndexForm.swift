@@ -6,7 +6,7 @@
 package enum IndexForm: UInt8, Sendable {
   /// Eight bytes an entry: 32 bits of the key, and the ordinal.
   case wide = 0
-  /// About four bytes: the leading bits of the key are told by where an entry stands.
+  /// About four bytes: the leading bits of the key follow from the entry's place.
   case packed = 1
 
   /// The ordinals below this one have the fewest key bits in the packed form.

@@ -1,10 +1,18 @@
-// offset size field 0 28 skippable frame, kind 1 28 1 fan-out bits a 29 1 form: 0 wide, 1 packed 30
-// 2 zero 32 8 u64 base: the first ordinal covered 40 4 u32 n: how many ordinals are covered 44 4
-// u32 m: how many frames 48 4·2^a fan-out: u32 number i is how many entries have leading key bits ≤
-// i … … packed: for each bucket a one for each of its entries and a zero, in bit blocks … …
-// entries, sorted by key. Wide: u32 first 32 bits of the key, u32 ordinal less base. Packed, in bit
-// blocks: the ordinal less base, and the bits of the key behind those that tell the bucket … 24·m
-// frame table last 8 8 XXH64
+// offset  size   field
+//      0    28   skippable frame, kind 1
+//     28     1   fan-out bits a
+//     29     1   form: 0 wide, 1 packed
+//     30     2   zero
+//     32     8   u64 base: the first ordinal covered
+//     40     4   u32 n: how many ordinals are covered
+//     44     4   u32 m: how many frames
+//     48   4·2^a fan-out: u32 number i is how many entries have leading key bits ≤ i
+//      …   …     packed: for each bucket a one for each of its entries and a zero, in bit blocks
+//      …   …     entries, sorted by key. Wide: u32 first 32 bits of the key, u32 ordinal less base.
+//                Packed, in bit blocks: the ordinal less base, and the bits of the key behind
+//                those that tell the bucket
+//      …  24·m   frame table
+// last 8     8   XXH64
 
 /// An index segment, read where it lies in the file (FORMAT 4.1).
 ///

@@ -157,7 +157,7 @@ package struct ParityAlignment {
   }
 
   private mutating func locate(_ found: FoundParity) throws {
-    let group = found.group
+    let (group, before) = (found.group, pieces.count)
     for (number, place) in found.pages {
       add(Int(group.place(ofPage: number)), place, group.pageLength)
     }
@@ -181,6 +181,10 @@ package struct ParityAlignment {
       missing.removeAll { find($0, group.blockSize, at: &shifts) }
     }
     report.note(missing.map(\.column), each: group.parityRows)
+    // What follows lies as the end of the group does, whichever block was found last.
+    if let last = pieces.dropFirst(before).max(by: { $0.target < $1.target }) {
+      shift = last.source - last.target
+    }
   }
 
   /// Looks for a block at these distances from its place, and moves the right one to the front.

@@ -28,7 +28,7 @@
 /// so that a lost sector of a disk is a lost block. The footer behind the parity makes further
 /// blocks. The blocks, in order, fill `k` data rows of `columns` blocks each; what is missing of the
 /// first, the last and the footer's last block, and of the last row, counts as zeros. Each column of
-/// all rows is one code word of a ``ErasureCode``, with blocks for symbols: neighbouring blocks
+/// all rows is one code word of an `ErasureCode`, with blocks for symbols: neighbouring blocks
 /// belong to different code words.
 package struct ParityGroup: Hashable, Sendable {
   /// The most bytes that a group protects.
@@ -95,6 +95,15 @@ package struct ParityGroup: Hashable, Sendable {
     number < pageCount
       ? offset + UInt64(number * pageLength)
       : end - UInt64((2 * pageCount - number) * pageLength)
+  }
+
+  /// Where the blocks of some columns lie.
+  func places(of columns: Range<Int>) -> [Range<Int>] {
+    (0..<rows).flatMap { row in
+      columns.compactMap { column in
+        place(row: row, column: column).map { Int($0.range.lowerBound)..<Int($0.range.upperBound) }
+      }
+    }
   }
 
   /// Where a block lies in the file, and how many zeros come before it; nil for one that is all

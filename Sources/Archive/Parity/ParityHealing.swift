@@ -146,7 +146,9 @@ package struct ParityHealing {
     report.groupCount += 1
     let group = found.group
     guard
-      let table = try file.withBytes(reading: [], { (bytes) throws in try found.table(in: bytes) })
+      let table = try file.withBytes(
+        reading: found.pages.values.map { $0..<$0 + group.pageLength },
+        { (bytes) throws in try found.table(in: bytes) })
     else { return report.damagedCount += 1 }
     var code = try ErasureCode(dataRows: group.dataRows, parityRows: group.parityRows)
     var isWhole = true
@@ -161,11 +163,14 @@ package struct ParityHealing {
       }
     }
     for start in stride(from: 0, to: group.columns, by: Self.columnsAtOnce) {
-      for column in start..<min(group.columns, start + Self.columnsAtOnce) {
-        let healed = try file.withBytes(reading: []) { (bytes) throws in
-          try heal(column, of: group, table, &code, in: bytes)
+      let columns = start..<min(group.columns, start + Self.columnsAtOnce)
+      let blocks = file.isFetched ? group.places(of: columns) : []
+      try file.withBytes(reading: blocks.map { $0.clamped(to: 0..<file.count) }) {
+        (bytes) throws in
+        for column in columns {
+          let healed = try heal(column, of: group, table, &code, in: bytes)
+          isWhole = isWhole && healed
         }
-        isWhole = isWhole && healed
       }
       file.releasePagesIfLarge()
     }
@@ -254,9 +259,10 @@ package struct ParityHealing {
     // The checksum is that of what would have been written.
     guard !isTrying else { return }
     let rest = Int(group.parityOffset) + group.parityLength - SkippableFrame.checksumLength
-    let checksum = try storage.map().withBytes(reading: []) { bytes in
-      XXH64.hash(bytes.extracting(Int(group.parityOffset)..<rest))
-    }
+    let frame = Int(group.parityOffset)..<rest
+    let map = try storage.map()
+    let checksum = map.withBytes(reading: [frame]) { XXH64.hash($0.extracting(frame)) }
+    try map.checkFetched()
     var trailer: [UInt8] = []
     trailer.append(littleEndian: checksum)
     try write(trailer, at: UInt64(rest))

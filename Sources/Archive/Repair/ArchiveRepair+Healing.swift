@@ -1,13 +1,13 @@
 internal import IPLD
 
-/// Writes damaged sections of an archive again, as far as they can be had, and makes voids of the
+/// Writes damaged sections of an archive again, as far as they can be read, and makes voids of the
 /// frames that nothing needs any more (FORMAT 5.2).
 ///
-/// A section can be had from what is left of its frame, or from another archive. Without another
+/// A section can be read from what is left of its frame, or from another archive. Without another
 /// archive only frames that have lost nothing are written again: of any other the rest can be read
 /// where it is.
 extension ArchiveRepair {
-  /// Writes damaged sections again, as far as they can be had, and ends a generation.
+  /// Writes damaged sections again, as far as they can be read, and ends a generation.
   ///
   /// A manifest that a footer names as the newest and that was lost becomes it again.
   ///

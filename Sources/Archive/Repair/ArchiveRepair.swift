@@ -168,7 +168,7 @@ package struct ArchiveRepair {
     }
   }
 
-  /// Writes again what can be had of what is lost, and says what cannot.
+  /// Writes lost sections again as far as they can be read, and reports the others.
   private mutating func heal(_ survey: Survey) throws {
     report.sectionsHealed += try writeAgain(survey)
     report.bytesVoided += try voidNeedless()

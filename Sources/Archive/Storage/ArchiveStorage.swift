@@ -35,11 +35,18 @@ package protocol ArchiveStorage: AnyObject, Sendable {
   /// Lets other writers in.
   func unlock()
 
-  /// Whether the file still goes by its name: nobody has moved it or put another in its place.
+  /// Whether the file still has its name: it was neither moved nor replaced.
   var isInPlace: Bool { get throws }
 
-  /// Takes the file from everybody but its owner.
+  /// Lets the file's owner alone read it.
   func restrictToOwner() throws
+
+  /// Whether what is written can be read with a key alone.
+  var isSealed: Bool { get }
+
+  /// Whether parts of the file are lost or do not lie where they belong, so that it has to be written
+  /// anew before what is in it can be repaired.
+  var isDisplaced: Bool { get throws }
 
   /// The bytes as they are now, for reading.
   func map() throws -> MappedFile
@@ -55,8 +62,14 @@ extension ArchiveStorage {
   /// Does nothing: no other process can open bytes in memory.
   package func unlock() {}
 
-  /// Does nothing: nobody else has bytes in memory.
+  /// Does nothing: no other user reads bytes in memory.
   package func restrictToOwner() throws {}
+
+  /// False: bytes are written as they are.
+  package var isSealed: Bool { false }
+
+  /// False: bytes lie where they lie.
+  package var isDisplaced: Bool { get throws { false } }
 
   /// True: bytes in memory have no file name that could change.
   package var isInPlace: Bool { get throws { true } }

@@ -10,6 +10,14 @@ package protocol ByteSource: Sendable {
   func fetch(
     _ ranges: [Range<UInt64>], _ take: @escaping @Sendable (UInt64, [UInt8]) throws -> Void) throws
 
+  /// Fetches ranges into the memory that holds the file.
+  ///
+  /// - Parameters:
+  ///   - ranges: As above.
+  ///   - memory: The whole file, the only thing written to; missing bytes stay zeros.
+  /// - Throws: ``FetchFailure`` if not all of them came.
+  func fetch(_ ranges: [Range<UInt64>], into memory: UnsafeMutableRawBufferPointer) throws
+
   /// Whether each fetch takes a while, so that no more is fetched than is asked for.
   var isFar: Bool { get }
 
@@ -20,6 +28,16 @@ package protocol ByteSource: Sendable {
 }
 
 extension ByteSource {
+  /// By ``fetch(_:_:)``, with a copy.
+  package func fetch(_ ranges: [Range<UInt64>], into memory: UnsafeMutableRawBufferPointer) throws {
+    // The ranges do not overlap, and the memory is there until the call returns.
+    nonisolated(unsafe) let memory = unsafe memory
+    try fetch(ranges) { offset, bytes in
+      let range = Int(offset)..<Int(offset) + bytes.count
+      unsafe UnsafeMutableRawBufferPointer(rebasing: memory[range]).copyBytes(from: bytes)
+    }
+  }
+
   /// True.
   package var isFar: Bool { true }
 

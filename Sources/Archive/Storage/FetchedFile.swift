@@ -1,11 +1,11 @@
 internal import LibC
 internal import Synchronization
-package import SystemPackage
+internal import SystemPackage
 
 /// A file that lies elsewhere, of which what is going to be read is fetched before.
 ///
-/// What was fetched lies in a scratch file, at the place that it has in the real one, and the
-/// scratch file is mapped. Who reads says first what (`need(_:)`), so that it comes in few requests.
+/// What was fetched lies in a ``FetchScratch``, at the place that it has in the real file, and that
+/// is mapped. A reader says first what it needs (`need(_:)`), so that it comes in few requests.
 ///
 /// 1. What was needed and is here holds the bytes of the source, or nothing can be concluded from
 ///    it: then ``failure`` says why it could not be fetched, and all of the file reads as zeros.
@@ -26,9 +26,7 @@ package final class FetchedFile: Sendable {
   fileprivate static let pagesPerGroup = 64
 
   let source: any ByteSource
-  /// Whether what is kept may not get into core files.
-  private let isSecret: Bool
-  private let scratch: FileDescriptor
+  private let scratch: any FetchScratch
   private let pageSize: Int
   private let table: Mutex<Table>
   /// One thread fetches at a time; the others find the pages there.
@@ -76,7 +74,7 @@ package final class FetchedFile: Sendable {
   /// A one for each page that is there; and when one was needed last, `Int.max` if it is kept.
   fileprivate typealias Group = (present: UInt64, lastUse: Int)
 
-  /// A mapping of the scratch file.
+  /// A mapping of what was fetched.
   fileprivate typealias Window = (start: UInt, length: Int)
 
   /// A file of which nothing is here yet.
@@ -84,27 +82,19 @@ package final class FetchedFile: Sendable {
   /// - Parameters:
   ///   - source: Where the bytes come from.
   ///   - count: How many there are.
-  ///   - scratch: An empty file without a name, which is closed with this one.
+  ///   - scratch: Where they lie; nothing is in it yet.
   ///   - capacity: How many bytes are kept.
-  ///   - isSecret: Whether what is kept may not get into core files.
-  /// - Throws: ``FetchFailure`` if the scratch file cannot be made as long.
+  /// - Throws: ``FetchFailure`` if the scratch cannot be made as long.
   package init(
-    _ source: any ByteSource, count: Int, scratch: FileDescriptor,
-    capacity: Int = FetchedFile.usualCapacity, isSecret: Bool = false
+    _ source: any ByteSource, count: Int, scratch: any FetchScratch,
+    capacity: Int = FetchedFile.usualCapacity
   ) throws {
     (self.source, sourceCount, self.scratch) = (source, count, scratch)
-    (self.capacity, self.isSecret) = (capacity, isSecret)
+    self.capacity = capacity
     table = Mutex(Table(count: count))
     pageSize = max(16 << 10, Int(sysconf(CInt(_SC_PAGESIZE))))
-    try lengthen(to: count, "make a temporary file of \(count) bytes")
-  }
-
-  /// Makes the scratch file as long as it has to be.
-  private func lengthen(to count: Int, _ purpose: String) throws {
-    try Self.attempt(purpose) {
-      if try scratch.seek(offset: 0, from: .end) < Int64(count) {
-        try scratch.resize(to: Int64(count))
-      }
+    try Self.attempt("make a temporary file of \(count) bytes") {
+      try scratch.lengthen(to: count)
     }
   }
 
@@ -115,11 +105,6 @@ package final class FetchedFile: Sendable {
     } catch let error as Errno {
       throw FetchFailure(.noRoom, "could not \(purpose): \(error)")
     }
-  }
-
-  deinit {
-    // It has no name, and is not wanted any more.
-    do { try scratch.close() } catch {}
   }
 
   /// What is wrong with how the source keeps its bytes.
@@ -137,14 +122,14 @@ package final class FetchedFile: Sendable {
   ///
   /// - Throws: ``FetchFailure`` if there is no room for them.
   package func keep(_ bytes: [UInt8], at offset: Int) throws {
-    try write(bytes, at: UInt64(offset))
+    try write(bytes.span, at: UInt64(offset))
     let end = offset + bytes.count
     // A page that begins before, or ends behind, is not all there.
     let first = (offset + pageSize - 1) / pageSize
     markPresent(first..<max(first, end == sourceCount ? pageCount : end / pageSize))
   }
 
-  /// Says that all of the scratch file is there.
+  /// Says that all of it is in the scratch already.
   package func keepAll() {
     table.withLock { $0.keepsAll = true }
     markPresent(0..<pageCount)
@@ -162,8 +147,11 @@ package final class FetchedFile: Sendable {
       let missing = missing(in: ranges, isKept: isKept)
       guard !missing.isEmpty else { return }
       do {
-        try source.fetch(missing.map { bytes(of: $0) }) { [self] offset, bytes in
-          try write(bytes, at: offset)
+        let ranges = missing.map { bytes(of: $0) }
+        if let memory = unsafe scratch.memory(for: ranges) {
+          try unsafe source.fetch(ranges, into: memory)
+        } else {
+          try source.fetch(ranges) { [self] offset, bytes in try write(bytes.span, at: offset) }
         }
         for run in missing { markPresent(run) }
       } catch let error where error is FetchFailure || error is CancellationError {
@@ -174,7 +162,7 @@ package final class FetchedFile: Sendable {
     }
   }
 
-  /// Says that somebody begins to read; answers what to say at the end.
+  /// Begins a read; returns its start, for `endReading`.
   func beginReading() -> Int {
     table.withLock { table in
       table.readers.append(table.clock)
@@ -182,7 +170,7 @@ package final class FetchedFile: Sendable {
     }
   }
 
-  /// Says that somebody who began then has ended: what it had needed may be let go of.
+  /// Ends the read that began at `start`: what it needed may be released.
   func endReading(_ start: Int) {
     table.withLock { table in
       if let place = table.readers.firstIndex(of: start) { table.readers.remove(at: place) }
@@ -232,11 +220,9 @@ package final class FetchedFile: Sendable {
     return runs
   }
 
-  private func write(_ bytes: [UInt8], at offset: UInt64) throws {
+  private func write(_ bytes: Span<UInt8>, at offset: UInt64) throws {
     try Self.attempt("keep what was fetched in a temporary file") {
-      _ = try unsafe bytes.withUnsafeBytes {
-        try unsafe scratch.writeAll(toAbsoluteOffset: Int64(offset), $0)
-      }
+      try scratch.write(bytes, at: Int(offset))
     }
   }
 
@@ -267,13 +253,13 @@ package final class FetchedFile: Sendable {
       guard end <= table.firstOwnPage else { continue }
       let pages = number * Self.pagesPerGroup..<end
       let range = bytes(of: pages)
-      SystemCalls.punchHole(scratch, range)
+      scratch.drop(Int(range.lowerBound)..<Int(range.upperBound))
       table.held -= group.present.nonzeroBitCount
       table.groups[number] = nil
     }
   }
 
-  /// Gives up: what is mapped reads as zeros, also where the scratch file has holes and there is no
+  /// Gives up: what is mapped reads as zeros, also where a scratch file has holes and there is no
   /// room for them, and none of it counts.
   private func fail(_ failure: any Error) {
     table.withLock { table in
@@ -297,11 +283,9 @@ package final class FetchedFile: Sendable {
   package func append(_ bytes: Span<UInt8>, at offset: Int) throws {
     try cut(to: offset)
     let end = offset + bytes.count
-    try lengthen(to: end, "write to a temporary file")
     try Self.attempt("write to a temporary file") {
-      _ = try unsafe bytes.withUnsafeBytes {
-        try unsafe scratch.writeAll(toAbsoluteOffset: Int64(offset), $0)
-      }
+      try scratch.lengthen(to: end)
+      try scratch.write(bytes, at: offset)
     }
     table.withLock { $0.count = end }
     markPresent(offset / pageSize..<(end + pageSize - 1) / pageSize)
@@ -324,7 +308,7 @@ package final class FetchedFile: Sendable {
     }
   }
 
-  /// Takes what the scratch file has behind the source for the file's own: another process has
+  /// Takes what the scratch has behind the source for the file's own: another process has
   /// written it.
   ///
   /// - Throws: as ``append(_:at:)`` does.
@@ -336,9 +320,7 @@ package final class FetchedFile: Sendable {
 
   /// Returns when everything written so far would survive a loss of power.
   package func synchronize() throws {
-    try Self.attempt("write to a temporary file") {
-      guard fsync(scratch.rawValue) == 0 else { throw Errno(rawValue: errno) }
-    }
+    try Self.attempt("write to a temporary file") { try scratch.synchronize() }
   }
 
   // MARK: Mapping
@@ -351,11 +333,10 @@ package final class FetchedFile: Sendable {
       guard table.count > 0 else { return (nil, 0) }
       let address: UnsafeRawPointer
       do {
-        unsafe address = try SystemCalls.map(scratch, length: table.count, isShared: true)
+        unsafe address = try scratch.map(length: table.count)
       } catch let error as Errno {
         throw FetchFailure(.noRoom, "could not map \(table.count) bytes: \(error)")
       }
-      if isSecret { unsafe SystemCalls.keepOutOfCores(address, length: table.count) }
       let window: Window = (UInt(bitPattern: address), table.count)
       if table.failure != nil { SystemCalls.mapZeros(over: window.start, length: window.length) }
       table.windows.append(window)
@@ -363,9 +344,12 @@ package final class FetchedFile: Sendable {
     }
   }
 
+  /// Whether pages of a mapping that are released come back with the same bytes.
+  var reloadsPages: Bool { scratch.reloadsPages }
+
   /// Takes a mapping away.
   func unmap(_ address: UnsafeRawPointer, length: Int) {
     table.withLock { $0.windows.removeAll { $0.start == UInt(bitPattern: address) } }
-    unsafe SystemCalls.unmap(address, length: length)
+    unsafe scratch.unmap(address, length: length)
   }
 }

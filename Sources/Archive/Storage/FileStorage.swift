@@ -14,7 +14,7 @@ package final class FileStorage: ArchiveStorage {
   private let descriptor: FileDescriptor
   /// Up to where the system has been told to bring what was written to the medium.
   private let begun = Atomic<UInt64>(0)
-  /// How many bytes are written before it is told again.
+  /// How many bytes are written between two such calls.
   private static let stride: UInt64 = 8 << 20
 
   private init(path: FilePath, descriptor: FileDescriptor, isNameless: Bool = false) {

@@ -81,7 +81,7 @@ package final class MappedFile: @unchecked Sendable {
     fetched = file
     whole = nil
     count = length
-    isMapping = true
+    isMapping = file.reloadsPages
     self.isBeingWritten = isBeingWritten
     fileSize = UInt64(length)
   }

@@ -4,8 +4,8 @@ package import SystemPackage
 /// What lies between a file and the archive in it: it knows files that hold an archive otherwise
 /// than as it is, such as sealed ones.
 ///
-/// Nobody above asks whether there is one. An archive is opened, read and written in the same way
-/// with it and without.
+/// The code above it does not ask whether there is one. An archive is opened, read and written in the
+/// same way with it and without.
 package protocol StorageLayer: Sendable {
   /// Whether these are the first bytes of such a file.
   func knows(beginning: Span<UInt8>) -> Bool
@@ -41,9 +41,11 @@ package protocol StorageLayer: Sendable {
   /// - Parameters:
   ///   - file: An empty file.
   ///   - archives: Those that it is made of: it is kept in the way that they are.
-  /// - Throws: as ``storage(in:)`` does.
-  func storage(beginning file: any ArchiveStorage, of archives: [MappedFile]) throws
-    -> any ArchiveStorage
+  ///   - recipients: Who may open it besides those that the layer knows.
+  /// - Throws: as ``storage(in:)`` does; if the layer knows no recipient, and some are given.
+  func storage(
+    beginning file: any ArchiveStorage, of archives: [MappedFile], for recipients: [String]
+  ) throws -> any ArchiveStorage
 }
 
 /// The layer of this process.
@@ -61,11 +63,16 @@ package enum StorageLayers {
   /// - Parameters:
   ///   - file: An empty file.
   ///   - archives: Those that it is made of.
-  /// - Throws: as ``StorageLayer/storage(beginning:of:)`` does.
-  package static func begin(in file: any ArchiveStorage, of archives: [MappedFile] = []) throws
-    -> any ArchiveStorage
-  {
-    try installed.withLock({ $0 })?.storage(beginning: file, of: archives) ?? file
+  ///   - recipients: Who may open it besides those that the layer knows.
+  /// - Throws: as ``StorageLayer/storage(beginning:of:for:)`` does.
+  package static func begin(
+    in file: any ArchiveStorage, of archives: [MappedFile] = [], for recipients: [String] = []
+  ) throws -> any ArchiveStorage {
+    guard let layer = installed.withLock({ $0 }) else {
+      precondition(recipients.isEmpty, "nothing is installed that seals archives")
+      return file
+    }
+    return try layer.storage(beginning: file, of: archives, for: recipients)
   }
 
   /// The layer that knows a file by its first bytes; nil if none does.
@@ -91,7 +98,7 @@ extension MappedFile {
   ///
   /// The first bytes tell it. The last ones do where those are damaged, or are not here: of a file
   /// that lies elsewhere, the end comes with the first answer. In an archive as it is the last bytes
-  /// may be somebody else's, so they are not asked where it begins as one.
+  /// may have been chosen by others, so they are not asked where it begins as one.
   package var layer: (any StorageLayer)? {
     let length = min(count, StorageLayers.tellingLength)
     if !lacks(0..<length) {

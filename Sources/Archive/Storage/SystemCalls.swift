@@ -132,6 +132,30 @@ enum SystemCalls {
     return UnsafeRawPointer(address)
   }
 
+  /// Takes memory that is in no file and no core file, and takes room only where it is written to:
+  /// `mmap`.
+  static func reserveMemory(length: Int) throws -> UnsafeMutableRawPointer {
+    let kind = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE
+    let address = unsafe mmap(nil, length, PROT_READ | PROT_WRITE, kind, -1, 0)
+    guard let address = unsafe address, unsafe address != MAP_FAILED else {
+      throw Errno(rawValue: errno)
+    }
+    unsafe keepOutOfCores(address, length: length)
+    return unsafe address
+  }
+
+  /// Asks for large pages where much memory is going to be written to at once: `madvise` with
+  /// `MADV_HUGEPAGE`.
+  static func useLargePages(_ address: UnsafeMutableRawPointer, length: Int) {
+    #if os(Linux)
+      let page = Int(sysconf(CInt(_SC_PAGESIZE)))
+      let start = unsafe address.alignedUp(toMultipleOf: page)
+      let count = unsafe length - (start - address)
+      // Advice that is not taken costs time, and nothing else.
+      if count > 0 { _ = unsafe madvise(start, count, 14) }
+    #endif
+  }
+
   /// Maps zeros in the place of a mapping.
   ///
   /// - Returns: Whether they are there; for want of room for the mapping itself, what was there

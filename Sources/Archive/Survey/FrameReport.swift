@@ -8,7 +8,7 @@ package struct FrameReport: Sendable {
   package var flaw: ArchiveError?
   /// The XXH64 of its stored bytes.
   package var checksum: UInt64 = 0
-  /// Whether it goes on with a section that began in an earlier frame.
+  /// Whether it continues a section that began in an earlier frame.
   package var isContinuation = false
   /// The keys of the sections that begin in it, if it holds.
   package var keys: [UInt64] = []
@@ -20,7 +20,7 @@ package struct FrameReport: Sendable {
   package var likelyCount = 0
   /// The CIDs of sections that can be told apart and do not hash to them.
   package var damaged: [CID] = []
-  /// The CIDs of sections that nobody can verify.
+  /// The CIDs of sections that cannot be verified.
   package var unverifiable: [CID] = []
   /// The section of the frame, if it is its only one and has the shape of a manifest.
   package var manifest: ManifestShape?

@@ -3,7 +3,7 @@ internal import IPLD
 /// Passes over every frame of a file once, examines them on all cores, and tells a survey what it
 /// met in file order.
 ///
-/// 1. The survey is told in file order, whatever order the work was done in.
+/// 1. The survey is called in file order, whatever order the work was done in.
 /// 2. In memory is one batch: the reports of some 16 MiB of frames, and one frame's content for
 ///    each worker. With an intake, two batches, each of some 8 MiB of content in packs.
 /// 3. All content together is bounded by ``ArchiveLimits``.
@@ -39,7 +39,7 @@ struct FrameScan {
   /// How much content may still be decompressed.
   private var contentBudget: UInt64
   private let contentLimit: UInt64
-  /// What came of the last batch and is to be delivered while the next is examined.
+  /// The result of the last batch, delivered while the next is examined.
   private var deliveries: [@Sendable () throws -> Void] = []
 
   /// A scan of a file from `start` on.

@@ -102,13 +102,13 @@ struct FrameWalk {
   ) -> Int {
     willSearchAll()
     if tables == nil { tables = FrameTables(in: file, release: release) }
-    let end = tables?.end(ofFrameAt: start, in: file) { Self.isBoundary($0, in: file) }
-    if let end {
-      // Where bytes were lost, it may be that a frame in between ends there.
-      return knownFrame(from: start + 1, to: end.place, anyFrom: end.asStored, in: file)
-        ?? end.place
+    let byTable = tables?.end(ofFrameAt: start, in: file) { Self.isBoundary($0, in: file) }
+    let byItself = seemingEnd.flatMap { Self.isBoundary($0, in: file) ? ($0, $0) : nil }
+    if let (end, asStored) = byTable ?? byItself {
+      // Where bytes were lost, it may be that a frame in between ends there; where bytes were laid
+      // over it, these may be frames.
+      return knownFrame(from: start + 1, to: end, anyFrom: asStored, in: file) ?? end
     }
-    if let seemingEnd, Self.isBoundary(seemingEnd, in: file) { return seemingEnd }
     var searched = start + 1
     while let magic = magic(from: searched + 8, in: file) {
       if let frame = nextFrame(from: searched, to: magic - 8, in: file) { return frame }

@@ -50,12 +50,18 @@ extension Survey {
     return beginnings
   }
 
+  /// Where the first archive ends: where a further one begins, or where the file ends.
+  func firstEnd(in file: Span<UInt8>) -> Int {
+    let beginnings = beginnings(in: file)
+    return beginnings.count > 1 ? beginnings[1] : limit
+  }
+
   /// Refuses a file in which another archive begins.
   ///
   /// - Throws: ``ArchiveError`` with the reason `furtherArchive`.
   func refuseFurtherArchives(in file: Span<UInt8>) throws(ArchiveError) {
-    guard let further = beginnings(in: file).dropFirst().first else { return }
-    throw ArchiveError(.furtherArchive, at: further)
+    let end = firstEnd(in: file)
+    if end < limit { throw ArchiveError(.furtherArchive, at: end) }
   }
 
   /// The roots of the CAR header that a frame holds; nil if it holds none.

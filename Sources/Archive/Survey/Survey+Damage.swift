@@ -12,9 +12,9 @@ extension Survey {
     return gap.lowerBound
   }
 
-  /// Where the last thing ends that holds.
+  /// Where the last thing ends that holds, or of which something is left.
   var end: Int {
-    var end = header.map { $0.failure == nil ? $0.frame.end : 0 } ?? start
+    var end = max(header.map { $0.failure == nil ? $0.frame.end : 0 } ?? start, salvagedEnd)
     if let last = frames.last { end = max(end, Int(last.end)) }
     for (_, landmark) in landmarks.suffix(2) {
       if case .gap = landmark { continue }

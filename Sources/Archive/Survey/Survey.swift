@@ -40,7 +40,7 @@ package struct Survey: Sendable {
     package let contentSize: UInt32
     /// Whether it holds.
     package internal(set) var isIntact: Bool
-    /// Whether it goes on with a large section that began before.
+    /// Whether it continues a large section that began before.
     package internal(set) var isContinuation: Bool
     /// Whether what tells its ordinal says that it was written elsewhere.
     var isMoved = false
@@ -146,6 +146,8 @@ package struct Survey: Sendable {
   package internal(set) var keys = KeyList()
   /// What is left of damaged frames.
   package internal(set) var salvaged: [Salvaged] = []
+  /// Up to where such a frame reaches by its own block headers, without which it cannot be read.
+  var salvagedEnd = 0
   /// What may be manifests, in file order, those in frames that do not hold included.
   package internal(set) var allManifests: [Manifest] = []
   /// One more than the highest ordinal.
@@ -379,6 +381,7 @@ extension Survey {
     }
     if let shape = report.manifest { allManifests.append((frames.count, shape)) }
     salvaged += report.salvaged.map { (frames.count, $0.index, $0.key) }
+    if !report.salvaged.isEmpty { salvagedEnd = max(salvagedEnd, frame.end) }
     let frame = Frame(
       offset: place, checksum: report.checksum, firstKey: keys.count,
       sectionCount: report.isContinuation

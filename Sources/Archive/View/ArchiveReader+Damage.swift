@@ -107,7 +107,7 @@ extension ArchiveReader {
     return location
   }
 
-  /// Where a section is; nil if it cannot be had, or only one that supersedes it.
+  /// Where a section is; nil if it cannot be read, or only one that supersedes it.
   private func located(_ ordinal: UInt64) throws -> SectionLocation? {
     do {
       let location = try locate(ordinal)

@@ -79,7 +79,7 @@ extension ArchiveReader {
   ///
   /// - Parameters:
   ///   - limit: How many bytes are asked for at a time.
-  ///   - body: Hands over the frames, until it is told that they are enough.
+  ///   - body: Hands over the frames, until they are enough.
   func willRead(upTo limit: Int, _ body: (Span<UInt8>, (FrameEntry) -> Bool) -> Void) {
     guard file.isFetched else { return }
     var (ranges, length) = ([Range<Int>](), 0)

@@ -66,7 +66,11 @@ extension ArchiveReader {
   }
 
   private func movedHeads(_ survey: Survey) throws -> [(cid: CID, offset: UInt64)] {
-    try survey.movedFooters(after: generation.number, besides: knownManifests)
+    let moved = try survey.movedFooters(after: generation.number, besides: knownManifests)
+    if moved.isEmpty { return [] }
+    // Those of a further archive say nothing of this one.
+    let end = file.withBytes(reading: [0..<file.count]) { bytes in survey.firstEnd(in: bytes) }
+    return moved.filter { $0.frame.offset < end }
       .sorted { $1.isOlder(than: $0) }
       .compactMap { footer in footer.head.map { ($0, UInt64(footer.frame.offset)) } }
   }

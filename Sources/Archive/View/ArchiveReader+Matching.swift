@@ -88,8 +88,8 @@ extension ArchiveReader {
     cid: @Sendable (Int) -> CID, length: @Sendable (Int) -> UInt64?, isChecking: Bool
   )
 
-  /// What was found of many CIDs: the number of each, `UInt64.max` if it cannot be had, and the
-  /// length of its body; and why some cannot be had that were there.
+  /// What was found of many CIDs: the number of each, `UInt64.max` if it cannot be read, and the
+  /// length of its body; and why some that were there cannot be read.
   private typealias Found = (ordinals: [UInt64], lengths: [UInt64], damaged: [Int: ArchiveError])
 
   /// Finds many sections.
@@ -255,7 +255,7 @@ extension ArchiveReader {
         }
         return lengths
       } catch {
-        // Looked for one by one, what is in it may still be had; if not, that says why.
+        // Looked up one by one, its content may still be readable; if not, that says why.
         return group.map { _ in Self.unreadable }
       }
     }
@@ -311,7 +311,7 @@ package enum SectionState: Sendable {
   /// It is there, as far as was looked at.
   case held(ordinal: UInt64, bodyLength: UInt64)
 
-  /// How many bytes its body has; nil if it cannot be had.
+  /// How many bytes its body has; nil if it cannot be read.
   package var bodyLength: UInt64? {
     if case .held(_, let length) = self { length } else { nil }
   }

@@ -7,10 +7,10 @@ package struct ArchiveOptions: Sendable {
   /// How many packs are compressed at a time.
   package var workers: Int
 
-  /// Whether a file that does not begin with the CAR header at hand, or cannot be gone on with, is
+  /// Whether a file that does not begin with the CAR header at hand, or cannot be continued, is
   /// emptied and begun again.
   ///
-  /// For a file that nobody has been told of yet; the default is to leave such a file alone and
+  /// For a file that has not been announced yet; the default is to leave such a file alone and
   /// fail.
   package var startsOver = false
   /// How many bytes are written before they are made to count, so that no more can be lost.

@@ -38,7 +38,7 @@ extension ArchiveWriter {
     }
   }
 
-  /// Writes damaged sections again, as far as they can be had.
+  /// Writes damaged sections again, as far as they can be read.
   ///
   /// Of a damaged section that hashes to its CID no more, the bits of the key are known that the
   /// index keeps, 28 at least. What another archive has under the same bits is taken, so that once

@@ -1,6 +1,6 @@
 /// Opening an archive that has begun.
 extension ArchiveWriter {
-  /// Writes frame 0 and the note of a new archive, or goes on with one that has begun.
+  /// Writes frame 0 and the note of a new archive, or continues one that has begun.
   ///
   /// What an interrupted write has left is adopted first (see ``TailAdoption``), so that the file
   /// ends with a footer, or with frame 0.
@@ -27,6 +27,8 @@ extension ArchiveWriter {
     if reader?.generation.features.isProtected == true { _ = try ErasureLibrary.opened() }
     let adopted = try TailAdoption(storage: storage, file: file, committed: reader)
       .run(carHeader: carHeader)
+    // Or between the footer and what has it count.
+    try storage.commit()
     if reader.map({ $0.generation.committedLength < UInt64(file.count) }) ?? true {
       file = try storage.map()
       reader = try committed(of: file)

@@ -12,7 +12,7 @@ struct FrameLog {
   private(set) var end: UInt64
   private(set) var frames: [FrameEntry] = []
   private(set) var streamLength: UInt64
-  /// Whether the last wait for a footer failed, so that nobody knows whether it counts.
+  /// Whether the last wait for a footer failed, so that it is unknown whether it counts.
   private(set) var isUncertain = false
   /// What parity is asked for, instead of what follows from the file.
   var parity: ParityPlan.Request?

@@ -14,8 +14,8 @@ struct PendingSections {
   private var slots = [UInt32](repeating: 0, count: 64)
   /// What scatters keys over the slots.
   ///
-  /// Keys are digests, so nobody can choose one; but many can be tried until enough of them begin
-  /// alike. A factor that nobody knows beforehand makes that pointless.
+  /// Keys are digests and cannot be chosen, but many can be tried until enough of them begin
+  /// alike. A secret factor makes that pointless.
   private let factor = UInt64.random(in: 0...UInt64.max) | 1
 
   init(base: UInt64) {

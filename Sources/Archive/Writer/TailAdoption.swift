@@ -11,7 +11,8 @@ internal import IPLD
 /// All that a footer needs is on the medium before its first byte is, and data follows an index only
 /// behind a footer. So where a footer was and something before it does not hold, or where data lies
 /// behind an index or what is left of a footer, that was damaged later: nothing is changed, and
-/// repairing decides.
+/// repairing decides. Likewise where no footer is left and the file has several snapshots: only
+/// copying writes these, and a copy gets its name when all of it is on the medium.
 struct TailAdoption {
   let storage: any ArchiveStorage
   let file: MappedFile
@@ -54,7 +55,8 @@ struct TailAdoption {
         try committed?.knownManifests() ?? []
       }
       guard moved.isEmpty, footers.isEmpty || !hasLost, last ?? -1 < first,
-        last.map({ !survey.hasSegment(before: $0) }) ?? true, !keepsOrdinals || !isTorn
+        last.map({ !survey.hasSegment(before: $0) }) ?? true, !keepsOrdinals || !isTorn,
+        !isTorn || generation != nil || survey.unlinkedManifests(.empty, in: bytes).count < 2
       else {
         throw ArchiveError(.damagedFooter, offset: footers.first.map { UInt64($0) } ?? start)
       }

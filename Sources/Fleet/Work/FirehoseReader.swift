@@ -28,7 +28,7 @@ struct FirehoseReader: Sendable {
   /// Follows whatever is there to follow, until it is cancelled.
   ///
   /// - Parameter holder: the worker's lease.
-  /// - Throws: `CancellationError`; ``DatabaseError`` if the database is gone for long.
+  /// - Throws: `CancellationError`; `DatabaseError` if the database is gone for long.
   func run(_ holder: String) async throws {
     while true {
       if let lease = try await fleet.claimFirehose(holder) {
@@ -46,7 +46,7 @@ struct FirehoseReader: Sendable {
 
   /// Follows a firehose until it breaks off.
   ///
-  /// - Throws: ``TransportError`` if it could not be opened; ``DatabaseError``;
+  /// - Throws: ``TransportError`` if it could not be opened; `DatabaseError`;
   ///   `CancellationError`.
   /// - Returns: Why it broke off, nil if another worker has it; whether the server cannot use the
   ///   cursor.

@@ -48,7 +48,7 @@ package enum FleetWork {
   ///   - cache: the folder for what is kept between runs.
   ///   - counters: what is counted.
   ///   - observer: called with what happens.
-  /// - Throws: ``DatabaseError``; `StoreError` if the store's address cannot be used;
+  /// - Throws: `DatabaseError`; `StoreError` if the store's address cannot be used;
   ///   `TransportError`; `CancellationError`.
   package static func run(
     _ url: String, options: FleetWorker.Options, network: NetworkOptions, store: StoreOptions,

@@ -22,7 +22,7 @@ package struct FleetWorker: Sendable {
     package var endsWhenIdle = false
     /// What it is called in the database.
     package var name: String
-    /// How long it may take to give up its lease when it was told to end.
+    /// How long it may take to give up its lease when it ends.
     var farewell: Duration = .seconds(1)
 
     /// Options.
@@ -106,7 +106,7 @@ package struct FleetWorker: Sendable {
 
   /// Works until it is cancelled, or nothing is due any more.
   ///
-  /// - Throws: ``DatabaseError`` if the database refuses, or cannot be reached for long;
+  /// - Throws: `DatabaseError` if the database refuses, or cannot be reached for long;
   ///   `CancellationError`.
   package func run() async throws {
     var isDone = false
@@ -227,7 +227,7 @@ package struct FleetWorker: Sendable {
     }
   }
 
-  /// What the worker knows to hold, and what is told when one of that has ended.
+  /// The accounts that the worker holds, and the waiter for the next end.
   private final class Known: Sendable {
     let dids = Mutex<Set<DID>>([])
     let ended = Mutex<Awaited<Void>?>(nil)
@@ -259,7 +259,7 @@ package struct FleetWorker: Sendable {
 
   /// Backs an account up, or removes its archive if it was deleted long enough ago.
   ///
-  /// - Throws: ``Moved``; a `TransportError` that says when to ask again; ``DatabaseError``;
+  /// - Throws: ``Moved``; a `TransportError` that says when to ask again; `DatabaseError`;
   ///   `CancellationError`.
   private func outcome(
     of lease: FleetDatabase.Lease, _ note: @escaping @Sendable (BackupEvent) -> Void

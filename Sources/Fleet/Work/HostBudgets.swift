@@ -32,7 +32,7 @@ actor HostBudgets {
 
   /// Returns when one more request may be sent to a server.
   ///
-  /// - Throws: ``DatabaseError``; `CancellationError`.
+  /// - Throws: `DatabaseError`; `CancellationError`.
   func admit(_ origin: String) async throws {
     let known = hosts[origin] ?? Host()
     hosts[origin] = known

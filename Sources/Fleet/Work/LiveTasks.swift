@@ -67,6 +67,8 @@ extension FleetWorker.Tasks {
     _ lease: FleetDatabase.Lease, _ options: AccountBackup.Options, _ network: Network,
     _ destination: BucketDestination, _ observer: @escaping @Sendable (BackupEvent) -> Void
   ) async throws -> FleetOutcome {
+    var options = options
+    options.recipients = lease.recipients
     let backup = AccountBackup(network: network, options: options, observer: observer)
     var outcome = FleetOutcome(try await backup.run(.did(lease.did), into: .bucket(destination)))
     outcome.isIdentified = !options.trustsKeptIdentity

@@ -176,8 +176,11 @@ struct ForwardWalk {
       let shift = place - 8 - (last.offset + last.length)
       for row in rows where row.offset >= 0 {
         ends[row.offset, default: []].append(row.offset + row.length)
-        if shift != 0 {
-          ends[row.offset + shift, default: []].append(row.offset + row.length + shift)
+        guard shift != 0 else { continue }
+        ends[row.offset + shift, default: []].append(row.offset + row.length + shift)
+        // Bytes were inserted into this frame, or removed from it.
+        if abs(shift) <= max(row.length, 4096) {
+          ends[row.offset, default: []].append(row.offset + row.length + shift)
         }
       }
     }

@@ -36,11 +36,23 @@ struct SequenceArchive {
   private var minutes = 0
   /// How much parity protects what is packed, in percent; nil for none.
   private let parity: Int?
+  /// What the archives are sealed with; nil if they are not.
+  let seal: TestSeal?
+
+  /// Whether the archives are sealed: every fourth, all with `CARPACK_SEALED=1`, none with 0.
+  private static func isSealed(_ seed: UInt64) -> Bool {
+    switch ProcessInfo.processInfo.environment["CARPACK_SEALED"] {
+    case "1": true
+    case "0": false
+    default: seed % 4 == 3
+    }
+  }
 
   /// An archive of one generation to eight, every third of them protected.
   init(_ random: SeededGenerator) throws {
     self.random = random
     parity = random.seed % 3 == 0 ? 5 : nil
+    seal = Self.isSealed(random.seed) ? try TestSeal() : nil
     folder = try TemporaryFolder()
     account = try SequenceAccount("a", &self.random)
     others = [try SequenceAccount("b", &self.random), try SequenceAccount("c", &self.random)]
@@ -51,7 +63,7 @@ struct SequenceArchive {
     older = states[place]
     copy = self.random.next() % 3 == 0 ? older : file
     steps.append(
-      "an archive of \(count) generations, \(file.count) bytes; the copy has \(copy.count), the older piece \(older.count)"
+      "\(seal == nil ? "an archive" : "a sealed archive") of \(count) generations, \(file.count) bytes; the copy has \(copy.count), the older piece \(older.count)"
     )
   }
 
@@ -67,7 +79,8 @@ struct SequenceArchive {
       let isFill = number > 0 && account.hasLate && random.next() % 4 == 0
       let state = try isFill ? account.filled() : account.next(&random)
       try prepare(state)
-      try pack(state, into: storage, options(startsOver: number == 0))
+      try pack(
+        state, into: seal?.archive(in: storage) ?? storage, options(startsOver: number == 0))
       note(storage.bytes)
     }
     return (storage.bytes, account)
@@ -80,6 +93,17 @@ struct SequenceArchive {
     let (bytes, other) = try build(others[place], generations: count)
     others[place] = other
     return bytes
+  }
+
+  /// Whether the file is sealed and has lost its keys, so that nothing in it can be read.
+  var isUnopenable: Bool {
+    guard seal != nil else { return false }
+    do {
+      _ = try TestSeal.plain(file)
+      return false
+    } catch {
+      return true
+    }
   }
 
   // MARK: Packing

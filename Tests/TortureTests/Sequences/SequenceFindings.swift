@@ -29,8 +29,8 @@ struct SequenceFindings {
   ///   - states: What was ever packed.
   ///   - seams: Where archives begin that were glued behind the first: nothing of one is needed by
   ///     the snapshots of another.
-  init(_ bytes: [UInt8], _ states: PackedStates, seams: [Int] = []) {
-    walk = ForwardWalk(bytes, seams: seams)
+  init(_ bytes: [UInt8], _ states: PackedStates, seams: [Int] = []) throws {
+    walk = try ForwardWalk(TestSeal.plain(bytes), seams: seams)
     self.states = states
     for (cid, body) in walk.bodies where cid.codec == .dagCBOR {
       // Whether it is a manifest is the question.
@@ -78,7 +78,7 @@ struct SequenceFindings {
   /// Requires of an archive that was repaired from a copy, and of which nothing is said to be
   /// damaged, that it has all that the manifests here need and the copy has.
   func requireHealed(of bytes: [UInt8], from copy: Self) throws {
-    let history = try SnapshotHistory(of: ArchiveReader(MappedFile(copying: bytes)))
+    let history = try SnapshotHistory(of: ArchiveReader(MappedFile(copying: bytes).archive()))
     for cid in walk.alone where walk.beforeLastFooter.contains(cid) {
       if let snapshot = whole(cid, [], with: copy) { try requireListed(snapshot, in: history) }
     }
@@ -102,7 +102,7 @@ struct SequenceFindings {
       proven?.whole.contains { $0.did == snapshot.did && $0.digest == snapshot.digest } != true
     }
     guard !wanted.isEmpty || !snapshots.isEmpty else { return }
-    let reader = try ArchiveReader(MappedFile(copying: bytes))
+    let reader = try ArchiveReader(MappedFile(copying: bytes).archive())
     for (cid, body) in wanted {
       let read: [UInt8]?
       do {
@@ -148,7 +148,7 @@ struct SequenceFindings {
   static func requireTruth(of bytes: [UInt8], _ states: PackedStates, seams: [Int] = []) throws
     -> (verdict: SnapshotVerifier.Verdict, proven: Self?)
   {
-    let reader = try ArchiveReader(MappedFile(copying: bytes))
+    let reader = try ArchiveReader(MappedFile(copying: bytes).archive())
     let report = try SnapshotVerifier().verify(reader, .full)
     let history = try SnapshotHistory(of: reader)
     try requireOrder(of: history)
@@ -156,7 +156,7 @@ struct SequenceFindings {
     guard report.verdict != .damaged, report.archive.worst != .interruptedTail else {
       return (report.verdict, nil)
     }
-    let found = SequenceFindings(bytes, states, seams: seams)
+    let found = try SequenceFindings(bytes, states, seams: seams)
     do {
       if let place = found.walk.damagedVoids.first {
         throw Unexpected("the checksum of the void at \(place) does not hold")

@@ -62,7 +62,7 @@ extension SequenceArchive {
       case .appended: try requirePulled(file.count == remote.count, words)
       case .created, .replaced, .healed:
         try requirePulled(file == remote, words)
-        let found = SequenceFindings(left, states)
+        let found = try SequenceFindings(left, states)
         try found.require(of: file)
       }
     } catch let error as Unexpected {
@@ -133,7 +133,7 @@ extension SequenceArchive {
 
   private func isDamaged(_ bytes: [UInt8]) throws -> Bool {
     do {
-      let reader = try ArchiveReader(MappedFile(copying: bytes))
+      let reader = try ArchiveReader(MappedFile(copying: bytes).archive())
       let report = try SnapshotVerifier().verify(reader, .full)
       return report.verdict == .damaged || report.archive.worst == .interruptedTail
     } catch is ArchiveError {

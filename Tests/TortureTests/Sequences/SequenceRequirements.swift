@@ -10,7 +10,7 @@ import Verification
 extension SequenceArchive {
   func verdict(of bytes: [UInt8]) throws -> SnapshotVerifier.Verdict? {
     do {
-      let reader = try ArchiveReader(MappedFile(copying: bytes))
+      let reader = try ArchiveReader(MappedFile(copying: bytes).archive())
       return try SnapshotVerifier().verify(reader, .full).verdict
     } catch is ArchiveError {
       return nil
@@ -19,7 +19,7 @@ extension SequenceArchive {
 
   /// Whatever an interrupted or refused verb did, nothing that was intact is lost by it.
   func requireNothingLost(_ found: SequenceFindings, _ words: String) throws {
-    let after = ForwardWalk(file, seams: seams)
+    let after = try ForwardWalk(TestSeal.plain(file), seams: seams)
     for cid in found.walk.bodies.keys {
       guard after.bodies[cid] != nil else {
         throw Unexpected("(P) \(words): the section \(cid) was intact, and is not any more")
@@ -45,7 +45,12 @@ extension SequenceArchive {
           "(Q) it ends with \(damage.map { "\"\($0)\"" } ?? "nothing damaged"), and verify says \(verdict)"
         )
       }
-      if verdict != .damaged { try noteGivenUp() }
+      if verdict != .damaged {
+        try noteGivenUp()
+      } else if words.hasPrefix("pack") {
+        // What an unfinished write has left is replaced, whatever else is damaged.
+        try noteGivenUp(besides: found.walk.beforeLastFooter)
+      }
     } catch let error as Unexpected {
       throw Unexpected("after \(words): \(error)")
     }
@@ -53,10 +58,13 @@ extension SequenceArchive {
 
   /// Notes the snapshots of a file in which nothing is damaged that are not listed: a verb gave them
   /// up, for a torn write has left them without some blocks, which may come with others later.
-  private mutating func noteGivenUp() throws {
-    let history = try SnapshotHistory(of: ArchiveReader(MappedFile(copying: file)))
+  ///
+  /// - Parameter committed: the sections that were committed before, which no verb gives up.
+  private mutating func noteGivenUp(besides committed: Set<CID> = []) throws {
+    let history = try SnapshotHistory(of: ArchiveReader(MappedFile(copying: file).archive()))
     let listed = Set(history.entries.compactMap(\.carSHA256))
-    for (cid, snapshot) in SequenceFindings(file, states, seams: seams).manifests {
+    for (cid, snapshot) in try SequenceFindings(file, states, seams: seams).manifests
+    where !committed.contains(cid) {
       if let digest = snapshot.car.sha256, !listed.contains(digest) { states.givenUp.insert(cid) }
     }
   }
@@ -85,7 +93,7 @@ extension SequenceArchive {
   /// Requires of the file, whatever it has become, that its verdict is true, and that it can be
   /// repaired in either way and be gone on with.
   mutating func requireEnd() throws {
-    let found = SequenceFindings(file, states, seams: seams)
+    let found = try SequenceFindings(file, states, seams: seams)
     if try verdict(of: file) != nil {
       do {
         try SequenceFindings.requireTruth(of: file, states, seams: seams)
@@ -98,10 +106,11 @@ extension SequenceArchive {
     try repairIntoNew()
     (file, seams) = last
     steps.removeLast()
+    try putInOrder()
     try change("repair at the end") { storage in try ArchiveRepair.repair(storage).damage }
     let repaired = MemoryStorage(file)
     if !isGlued {
-      _ = try ArchiveRepair.repair(repaired)
+      _ = try ArchiveRepair.repair(repaired.archive())
       guard repaired.bytes == file else {
         throw Unexpected("to repair what was repaired changes it again")
       }

@@ -5,6 +5,7 @@ import Files
 import IPLD
 import Snapshots
 import SystemPackage
+import Terminal
 import TestSupport
 
 /// A kind of thing that is done to an archive.
@@ -20,6 +21,15 @@ enum SequenceStep: String, CaseIterable {
     case .repairFromCopy: 3
     case .pull: 2
     case .repairIntoNew, .fill, .compact, .merge, .mergeCopy, .glue, .gluePiece, .firstPack: 1
+    }
+  }
+
+  /// Whether it is done to sealed archives, too: these are not glued, and how they are pulled and
+  /// begun is another test's.
+  var isForSealed: Bool {
+    switch self {
+    case .pull, .glue, .gluePiece, .firstPack: false
+    default: true
     }
   }
 
@@ -39,17 +49,24 @@ extension SequenceArchive {
     counts[step.rawValue, default: 0] += 1
     switch step {
     case .damage:
+      let before = file
       let (words, place, growth) = SequenceDamage.befall(&file, &random)
+      if isUnopenable {
+        file = before
+        return
+      }
       for index in seams.indices where seams[index] > place {
         seams[index] = max(place, seams[index] + growth)
       }
       steps.append(words)
     case .repair:
+      try putInOrder()
       try change("repair") { storage in try Self.repair(storage, from: []) }
     case .repairFromCopy:
       let copy = copy
+      try putInOrder()
       try change("repair --from the copy", from: copy) { storage in
-        try Self.repair(storage, from: [ArchiveReader(MappedFile(copying: copy))])
+        try Self.repair(storage, from: [ArchiveReader(MappedFile(copying: copy).archive())])
       }
     case .repairIntoNew: try repairIntoNew()
     case .append, .fill:
@@ -90,6 +107,22 @@ extension SequenceArchive {
       seams.append(file.count)
       file += older
       steps.append("an older piece of itself, \(older.count) bytes, is glued behind it")
+    }
+  }
+
+  /// Writes a sealed archive anew of which pieces are lost or moved, as the command does before it
+  /// repairs in place.
+  mutating func putInOrder() throws {
+    let storage = MemoryStorage(file)
+    do {
+      let archive = try storage.archive()
+      guard try archive.isDisplaced else { return }
+      let new = MemoryStorage()
+      try ArchiveRepair.rewrite(archive.map(), to: new)
+      file = new.bytes
+      steps.append("written anew, for pieces were lost or moved: \(file.count) bytes")
+    } catch is any Explained {
+      // What cannot be opened is refused by what comes next.
     }
   }
 

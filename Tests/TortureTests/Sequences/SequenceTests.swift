@@ -29,7 +29,9 @@ import Testing
       var archive = try SequenceArchive(round.random)
       do {
         for _ in 0..<length {
-          let step = SequenceStep.any(of: steps, &archive.random)
+          let isSealed = archive.seal != nil
+          let possible = steps.filter { !isSealed || $0.isForSealed }
+          let step = SequenceStep.any(of: possible, &archive.random)
           try Torture.keep(archive.file, "step-\(archive.steps.count).car.zst")
           try archive.perform(step)
         }

@@ -28,9 +28,9 @@ extension SequenceArchive {
   mutating func change(
     _ words: String, from copy: [UInt8]? = nil, _ verb: Change
   ) throws {
-    let copy = copy.map { SequenceFindings($0, states) }
+    let copy = try copy.map { try SequenceFindings($0, states) }
     let before = file
-    let found = SequenceFindings(before, states, seams: seams)
+    let found = try SequenceFindings(before, states, seams: seams)
     if random.next() % 2 == 0 {
       let interruption = SequenceInterruption(&random)
       let storage = MemoryStorage(before, interruption.conditions(before.count))
@@ -73,7 +73,7 @@ extension SequenceArchive {
 
   private func run(_ verb: Change, on storage: MemoryStorage) throws -> Ending {
     do {
-      let damage = try verb(storage)
+      let damage = try verb(storage.archive())
       return storage.failureCount > 0
         ? .interrupted(Unexpected("it ended well all the same")) : .done(damage: damage)
     } catch let error as MemoryStorage.Misuse {
@@ -120,10 +120,10 @@ extension SequenceArchive {
     if isIntoNew {
       // What is left is in the new file, which has manifests of its own.
       try repairIntoNew()
-      found = SequenceFindings(file, states)
+      found = try SequenceFindings(file, states)
     } else {
       let storage = MemoryStorage(file)
-      _ = try ArchiveRepair.repair(storage)
+      _ = try ArchiveRepair.repair(storage.archive())
       file = storage.bytes
     }
     steps.append("what the hint says")

@@ -1,0 +1,146 @@
+internal import LibC
+package import SystemPackage
+
+/// Where what was fetched of a file lies, at the place that it has in the file.
+package protocol FetchScratch: Sendable {
+  /// Makes it as long as the file.
+  ///
+  /// - Throws: `Errno` if there is no room.
+  func lengthen(to count: Int) throws
+
+  /// Writes bytes.
+  ///
+  /// - Throws: `Errno`.
+  func write(_ bytes: Span<UInt8>, at offset: Int) throws
+
+  /// Gives back the room that some bytes take; they are zeros then.
+  func drop(_ range: Range<Int>)
+
+  /// The memory that it lies in, for a source that can write to it; nil if it lies in a file.
+  ///
+  /// - Parameter ranges: What is going to be written.
+  func memory(for ranges: [Range<UInt64>]) -> UnsafeMutableRawBufferPointer?
+
+  /// Maps the first bytes for reading.
+  ///
+  /// - Throws: `Errno` if there is no room in the address space.
+  func map(length: Int) throws -> UnsafeRawPointer
+
+  /// Whether pages of a mapping that are released come back with the same bytes.
+  var reloadsPages: Bool { get }
+
+  /// Takes a mapping away.
+  func unmap(_ address: UnsafeRawPointer, length: Int)
+
+  /// Returns when everything written so far would survive a loss of power.
+  ///
+  /// - Throws: `Errno`.
+  func synchronize() throws
+}
+
+/// A file without a name, which is closed with this value.
+package final class FileScratch: FetchScratch {
+  private let file: FileDescriptor
+
+  /// An empty file.
+  package init(_ file: FileDescriptor) { self.file = file }
+
+  deinit {
+    // It has no name, and is not wanted any more.
+    do { try file.close() } catch {}
+  }
+
+  package func lengthen(to count: Int) throws {
+    if try file.seek(offset: 0, from: .end) < Int64(count) { try file.resize(to: Int64(count)) }
+  }
+
+  package func write(_ bytes: Span<UInt8>, at offset: Int) throws {
+    _ = try unsafe bytes.withUnsafeBytes {
+      try unsafe file.writeAll(toAbsoluteOffset: Int64(offset), $0)
+    }
+  }
+
+  package func drop(_ range: Range<Int>) {
+    SystemCalls.punchHole(file, UInt64(range.lowerBound)..<UInt64(range.upperBound))
+  }
+
+  package func memory(for ranges: [Range<UInt64>]) -> UnsafeMutableRawBufferPointer? { nil }
+
+  package func map(length: Int) throws -> UnsafeRawPointer {
+    try unsafe SystemCalls.map(file, length: length, isShared: true)
+  }
+
+  package var reloadsPages: Bool { true }
+
+  package func unmap(_ address: UnsafeRawPointer, length: Int) {
+    unsafe SystemCalls.unmap(address, length: length)
+  }
+
+  package func synchronize() throws {
+    guard fsync(file.rawValue) == 0 else { throw Errno(rawValue: errno) }
+  }
+}
+
+/// Memory, for what must not lie on a disk.
+///
+/// Core files leave it out.
+@safe
+package final class MemoryScratch: FetchScratch, @unchecked Sendable {
+  // The pointer never changes. FetchedFile orders what is done with the bytes: ranges that are fetched
+  // at once do not overlap, and a range is read when all of it is there.
+  private let address: UnsafeMutableRawPointer?
+  private let length: Int
+
+  /// Memory for a file of so many bytes, which takes room as it is written to.
+  ///
+  /// - Throws: `Errno` if there is no room in the address space.
+  package init(length: Int) throws {
+    unsafe address = length > 0 ? try SystemCalls.reserveMemory(length: length) : nil
+    self.length = length
+  }
+
+  deinit {
+    if let address = unsafe address { unsafe SystemCalls.unmap(address, length: length) }
+  }
+
+  package func lengthen(to count: Int) throws {
+    guard count <= length else { throw Errno.noMemory }
+  }
+
+  package func write(_ bytes: Span<UInt8>, at offset: Int) throws {
+    try lengthen(to: offset + bytes.count)
+    guard let address = unsafe address else { return }
+    let target = unsafe UnsafeMutableRawBufferPointer(
+      start: address + offset, count: bytes.count)
+    unsafe bytes.withUnsafeBytes { unsafe target.copyMemory(from: $0) }
+  }
+
+  package func drop(_ range: Range<Int>) {
+    guard let address = unsafe address else { return }
+    unsafe SystemCalls.release(address + range.lowerBound, length: range.count)
+  }
+
+  package func memory(for ranges: [Range<UInt64>]) -> UnsafeMutableRawBufferPointer? {
+    guard let address = unsafe address else { return nil }
+    for range in ranges where range.count >= Self.muchAtOnce {
+      unsafe SystemCalls.useLargePages(address + Int(range.lowerBound), length: range.count)
+    }
+    return unsafe UnsafeMutableRawBufferPointer(start: address, count: length)
+  }
+
+  /// From how many bytes on large pages are asked for: they cost less than many small ones, and more
+  /// than a few.
+  private static let muchAtOnce = 4 << 20
+
+  package func map(length: Int) throws -> UnsafeRawPointer {
+    try lengthen(to: length)
+    guard let address = unsafe address else { throw Errno.noMemory }
+    return UnsafeRawPointer(address)
+  }
+
+  package var reloadsPages: Bool { false }
+
+  package func unmap(_ address: UnsafeRawPointer, length: Int) {}
+
+  package func synchronize() throws {}
+}

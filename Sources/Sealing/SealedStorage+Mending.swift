@@ -1,0 +1,182 @@
+internal import Age
+internal import Archive
+internal import IPLD
+
+/// Writing over what is there: what an interrupted write or damage has left of pieces, and pieces
+/// with other bytes.
+extension SealedStorage {
+  /// Writes pieces again that an interrupted write has left in part: those that were not on the
+  /// medium when the last table was written, or have none.
+  ///
+  /// One of which chunks are lost is left as it is, for parity may bring them back.
+  func mendEnd(_ file: MappedFile, _ state: inout State) throws {
+    let table = state.layout.tables.last?.frame.lowerBound ?? 0
+    let pieces = state.layout.pieces
+    let first = pieces.partitioningIndex { $0.frame.upperBound > table - Self.mostUnsynced }
+    var hasReplaced = false
+    for piece in pieces[first...] {
+      let holds = file.withBytes(reading: [piece.frame]) { bytes in
+        SealedFrame(bytes, at: piece.frame.lowerBound).map {
+          $0.range == piece.frame && $0.holds(in: bytes)
+        } ?? false
+      }
+      guard !holds,
+        let plain = try SealedSource(file, state.layout, identity).content(of: piece)
+      else { continue }
+      try replace(piece, by: plain, &state)
+      hasReplaced = true
+    }
+    try file.checkFetched()
+    // That the replacements were cut off.
+    if hasReplaced { try synchronize(&state) }
+  }
+
+  /// The layout of a file in which a piece was written again.
+  static func layout(_ file: MappedFile, _ identity: AgeIdentity, replaced: Range<Int>)
+    throws -> SealedLayout
+  {
+    var layout = try SealedLayout(file, identity)
+    let number = layout.pieces.partitioningIndex { $0.frame.lowerBound >= replaced.lowerBound }
+    let frame = file.withBytes(reading: [replaced]) { SealedFrame($0, at: replaced.lowerBound) }
+    guard number < layout.pieces.count, layout.pieces[number].frame == replaced, let frame,
+      let piece = try SealedLayout.piece(frame, in: file, identity)
+    else { return layout }
+    // The table has the nonce that it had before.
+    layout.replace(
+      number,
+      Piece(
+        frame: replaced, plain: layout.pieces[number].plain, fileKey: piece.fileKey,
+        nonce: piece.nonce))
+    return layout
+  }
+
+  /// Makes pieces of what is missing among some bytes of the archive, which is going to be changed.
+  func fillGaps(_ range: Range<Int>, _ state: inout State) throws {
+    while let gap = state.layout.gaps.first(where: { $0.plain.overlaps(range) }) {
+      try fill(gap, &state)
+    }
+  }
+
+  /// Whether pieces are lost, or do not lie where they belong, and nothing else lies in the file that
+  /// would be lost if the archive were written anew.
+  func isDisplaced(_ state: State) throws -> Bool {
+    let layout = state.layout
+    let known = Set(layout.pieces.map(\.frame))
+    var isDisplaced = layout.isMoved || !layout.gaps.isEmpty
+    var walk = SealedFrameWalk(try file.map(), from: KeySlots.length)
+    while let step = walk.next() {
+      isDisplaced = isDisplaced || !step.gap.isEmpty
+      switch step.frame.kind {
+      case .piece where step.holds:
+        guard known.contains(step.frame.range) else { return false }
+      case .keySlot: return false
+      case .piece, .table, .void, .replacement, nil: continue
+      }
+    }
+    return isDisplaced
+  }
+
+  /// Writes pieces of zeros into a place where pieces were lost, which read as zeros already.
+  private func fill(
+    _ gap: (number: Int, plain: Range<Int>, file: Range<Int>), _ state: inout State
+  ) throws {
+    var (bytes, pieces) = ([UInt8](), [Piece]())
+    for start in stride(from: gap.plain.lowerBound, to: gap.plain.upperBound, by: Self.pieceLength)
+    {
+      let plain = start..<min(start + Self.pieceLength, gap.plain.upperBound)
+      let zeros = [UInt8](repeating: 0, count: plain.count)
+      let sealing = try FrameSealing(for: identity)
+      let frame = try sealing.frame(
+        .piece, zeros.span, number: gap.number + pieces.count, plainOffset: plain.lowerBound)
+      let place = gap.file.lowerBound + bytes.count
+      bytes += frame
+      pieces.append(Piece(frame: place..<place + frame.count, plain: plain, sealing))
+    }
+    let rest = gap.file.count - bytes.count
+    guard rest >= 0 else {
+      throw ArchiveError(
+        .damagedSeal("pieces are lost that do not fit into their place"),
+        offset: UInt64(gap.file.lowerBound))
+    }
+    if rest >= SealedFrame.emptyLength {
+      let count = rest - SealedFrame.emptyLength
+      bytes += SealedFrame.bytes(.void, number: 0, plainOffset: 0, reserving: count) {
+        $0.append(contentsOf: repeatElement(0, count: count))
+      }
+    }
+    try file.write(bytes.span, at: UInt64(gap.file.lowerBound))
+    try synchronize(&state)
+    state.layout.insert(pieces, at: gap.number)
+    state.map = nil
+  }
+
+  // MARK: Writing over pieces
+
+  /// Writes over bytes that lie in pieces.
+  func replace(_ bytes: Span<UInt8>, at offset: Int, _ state: inout State) throws {
+    try fillGaps(offset..<offset + bytes.count, &state)
+    for piece in state.layout.pieces(holding: offset..<offset + bytes.count) {
+      let map = try map(&state)
+      var plain = map.withBytes(reading: [piece.plain]) { $0.array(piece.plain) }
+      try map.checkFetched()
+      let part = piece.plain.clamped(to: offset..<offset + bytes.count)
+      for place in part {
+        plain[place - piece.plain.lowerBound] = bytes[place - offset]
+      }
+      try replace(piece, by: plain, &state)
+    }
+  }
+
+  /// Writes other bytes of the same length into the place of a piece.
+  private func replace(_ piece: Piece, by plain: [UInt8], _ state: inout State) throws {
+    let number = state.layout.pieces.partitioningIndex {
+      $0.frame.lowerBound >= piece.frame.lowerBound
+    }
+    let sealing = try FrameSealing(header(of: piece))
+    let frame = try sealing.frame(
+      .piece, plain.span, number: number, plainOffset: piece.plain.lowerBound)
+    guard frame.count == piece.frame.count else {
+      throw ArchiveError(
+        .damagedSeal("a piece cannot be written again"), offset: UInt64(piece.frame.lowerBound))
+    }
+    let copy = SealedFrame.bytes(
+      .replacement, number: 0, plainOffset: UInt64(piece.frame.lowerBound), reserving: frame.count
+    ) { $0 += frame }
+    _ = try append(copy, &state)
+    state.isClean = false
+    try synchronize(&state)
+    let new = Piece(frame: piece.frame, plain: piece.plain, sealing)
+    state.unfinished = (number, new, frame)
+    try finishReplacing(&state)
+  }
+
+  /// Writes a piece of which there is a copy into its place, and cuts the copy off.
+  func finishReplacing(_ state: inout State) throws {
+    guard let (number, piece, bytes) = state.unfinished else { return }
+    try file.write(bytes.span, at: UInt64(piece.frame.lowerBound))
+    try synchronize(&state)
+    state.layout.replace(number, piece)
+    (state.unfinished, state.map) = (nil, nil)
+    try file.truncate(to: UInt64(state.layout.end))
+    state.isClean = true
+  }
+
+  /// The header of a piece, or another with its file key if it is damaged.
+  ///
+  /// The file key stays as it is: a table knows the piece by it.
+  private func header(of piece: Piece) throws -> (bytes: [UInt8], fileKey: SecretBytes) {
+    let bytes = try file.map().withBytes(reading: [piece.frame]) { bytes -> [UInt8]? in
+      guard let frame = SealedFrame(bytes, at: piece.frame.lowerBound) else { return nil }
+      do {
+        let header = try AgeHeader(parsing: bytes.extracting(frame.content))
+        let start = frame.content.lowerBound
+        guard try header.unwrap(with: [identity]) == piece.fileKey else { return nil }
+        return bytes.array(start..<start + header.length)
+      } catch let error as AgeError where error.isAboutTheFile {
+        return nil
+      }
+    }
+    if let bytes { return (bytes, piece.fileKey) }
+    return try AgeHeader.make(for: [identity.recipient], fileKey: piece.fileKey)
+  }
+}
