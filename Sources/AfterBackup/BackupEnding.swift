@@ -2,10 +2,10 @@ package import HTTP
 internal import Reports
 internal import Terminal
 
-/// Does a backup, and then what follows: the health check is told the exit status, and a program is
+/// Does a backup, and then what follows: the health check gets the exit status, and a program is
 /// run.
 ///
-/// Neither changes the status of the backup; a signal that comes while the health check is told ends
+/// Neither changes the status of the backup; a signal that comes during the health check ends
 /// the command with its own.
 ///
 /// - Parameters:
@@ -28,7 +28,7 @@ package func endingBackup(
   } catch let ended as ExitStatus {
     status = ended
   } catch let error where Failure.isOurs(error) {
-    // Options that do not go together are told to the person who gave them, and to no one else.
+    // Options that do not go together concern only the person who typed them.
     let failure = Failure(error)
     failure.say()
     EventRecord.record(Failure.report, failure)

@@ -8,8 +8,8 @@ internal import Terminal
 /// It has a process group of its own, standard input from a file, and what it prints goes to
 /// standard error, where it does not mix with results. No other open file is passed on, and no
 /// variable of carpack's, which may be secrets.
-struct HookProcess {
-  /// How long a program has to end after it was told to.
+package struct HookProcess {
+  /// How long a program has to end after SIGTERM.
   private static let grace: Duration = .seconds(5)
   private static let shortestPause: Duration = .milliseconds(5)
   private static let longestPause: Duration = .milliseconds(200)
@@ -18,12 +18,25 @@ struct HookProcess {
 
   private let number: pid_t
 
+  /// Runs a program that reads nothing.
+  ///
+  /// - Parameters:
+  ///   - words: its name and its arguments.
+  ///   - seconds: how long it may take.
+  /// - Returns: What is said of its end; nil of one with status 0.
+  /// - Throws: ``Failure`` if it cannot be started.
+  package static func run(_ words: [String], within seconds: Int64) throws -> String? {
+    try runBlocking {
+      try await HookProcess(words, input: -1, status: .success).end(within: seconds)
+    }
+  }
+
   /// Starts a program; one without a folder in its name is looked for where `PATH` says.
   ///
   /// - Parameters:
   ///   - words: its name and its arguments.
   ///   - input: what it reads on standard input.
-  ///   - status: what it is told about the backup.
+  ///   - status: the exit status of the backup.
   /// - Throws: ``Failure`` if it cannot be started.
   init(_ words: [String], input: CInt, status: ExitStatus) throws {
     // Where the caller ignores the ends of its children, there would be none to wait for.

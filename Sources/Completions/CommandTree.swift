@@ -5,17 +5,17 @@
 #endif
 
 /// The verbs and what each takes, as the command describes itself.
-struct CommandTree: Decodable {
+package struct CommandTree: Decodable {
   /// What every description of a command has.
-  let command: Command
+  package let command: Command
 
   /// A verb, or the command itself.
-  struct Command: Decodable {
+  package struct Command: Decodable {
     let commandName: String
     let abstract: String?
     let shouldDisplay: Bool?
     let subcommands: [Command]?
-    let arguments: [Argument]?
+    package let arguments: [Argument]?
 
     /// The verb with this name.
     func subcommand(_ name: String) -> Command? {
@@ -31,22 +31,25 @@ struct CommandTree: Decodable {
     var positionals: [Argument] { (arguments ?? []).filter { $0.kind == .positional } }
   }
 
-  /// An option, a flag, or something that is told by its place.
-  struct Argument: Decodable {
-    enum Kind: String, Decodable { case positional, option, flag }
+  /// An option, a flag, or a positional argument.
+  package struct Argument: Decodable {
+    package enum Kind: String, Decodable { case positional, option, flag }
 
-    let kind: Kind
+    package let kind: Kind
+    /// Whether help shows it.
+    package let shouldDisplay: Bool?
     let names: [[String: String]]?
-    let valueName: String?
-    let abstract: String?
-    let isRepeating: Bool?
+    package let valueName: String?
+    package let abstract: String?
+    package let isRepeating: Bool?
+    package let isOptional: Bool?
     /// What completes its value: `file`, `directory` or `list`, and which.
     let completionKind: [String: [String: [String]]]?
     let allValues: [String]?
     let allValueDescriptions: [String: String]?
 
     /// Its names as they are typed.
-    var words: [String] {
+    package var words: [String] {
       (names ?? []).map { ($0["kind"] == "long" ? "--" : "-") + ($0["name"] ?? "") }
     }
 
@@ -57,7 +60,7 @@ struct CommandTree: Decodable {
   }
 
   /// The verbs of a command that describes itself; nil if they cannot be read.
-  init?(_ description: String) {
+  package init?(_ description: String) {
     do {
       self = try JSONDecoder().decode(CommandTree.self, from: Data(description.utf8))
     } catch {

@@ -20,7 +20,7 @@ package enum Completion {
   /// How many seconds it may take altogether, on a machine that is busy or waits for a disk.
   private static let altogether: CUnsignedInt = 10
 
-  /// Answers the call with these arguments, and ends the process.
+  /// Prints the completions for these arguments, and ends the process.
   ///
   /// - Parameter describe: How the command describes itself.
   package static func answer(_ arguments: [String], in describe: () -> String) -> Never {

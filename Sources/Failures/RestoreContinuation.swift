@@ -2,7 +2,7 @@ internal import ATProtocol
 package import Restore
 internal import XRPC
 
-/// Which options the command goes on with after a restore has stopped.
+/// The options that continue a stopped restore.
 ///
 /// Each is a way of its own. Words in capitals stand for what the user has to say.
 package struct RestoreContinuation: Sendable {

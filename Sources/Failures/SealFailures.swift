@@ -14,6 +14,7 @@ extension SealedError: Explained {
     case .noKeySlot, .malformedSlot: (.damaged, nil)
     case .tooManyRecipients, .knownRecipient, .unknownRecipient, .lastRecipient:
       (.usage, "\"carpack key list\" says who can open it")
+    case .noOwnRecipient: (.usage, "give the worker --recipient, and the identity that opens it")
     case .noMemory: (.failure, nil)
     case .notSealed: (.usage, "\"carpack seal\" seals it")
     case .isSealed: (.usage, "\"carpack key\" says who can open it, and changes that")

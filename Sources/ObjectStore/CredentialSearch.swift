@@ -9,7 +9,7 @@ internal import SystemPackage
 /// are refused with the reason.
 struct CredentialSearch: Sendable {
   let options: StoreOptions
-  /// Who asks the container's or the instance's service.
+  /// The user agent of requests to the container's or the instance's service.
   let userAgent: String
 
   /// How much of a file is read.

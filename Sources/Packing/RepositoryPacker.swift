@@ -22,7 +22,7 @@ package struct RepositoryPacker {
     package var parity: Int?
     /// Whether files that no record refers to are kept as well.
     package var keepsExtras = false
-    /// Whether nobody has been told of the file yet, so that one that nothing can be appended to is
+    /// Whether the file has not been announced yet, so that one that cannot be appended to is
     /// emptied first; see `ArchiveOptions`.
     package var startsOver = false
     /// Whether an archive that has other accounts only is appended to.
@@ -96,9 +96,9 @@ package struct RepositoryPacker {
   ///   - folders: where blobs may be.
   ///   - target: the new archive. Its file is made when the CAR has proved to be one to pack, and
   ///     removed if packing fails; what an earlier run has left there is continued, and stays.
-  ///   - willWrite: is told the name of the temporary file once it is there, unless an earlier run
-  ///     has left something in it.
-  ///   - willReplace: is told, in a sentence, that what an earlier run has left does not hold and is
+  ///   - willWrite: called with the name of the temporary file once it is there, unless an earlier
+  ///     run has left something in it.
+  ///   - willReplace: called with a sentence if what an earlier run has left is damaged and is
   ///     replaced.
   /// - Throws: as ``pack(_:folders:into:)`` does, and if the archive cannot be given its name;
   ///   ``BackupError/leftover(_:_:)`` if another run may still need what is there.
@@ -121,7 +121,7 @@ package struct RepositoryPacker {
   }
 
   /// Packs the CAR and what is found in the folders into an archive that is there, or, with
-  /// ``Options/startsOver``, into a file that nobody has been told of.
+  /// ``Options/startsOver``, into a file that has not been announced.
   ///
   /// - Parameters:
   ///   - car: the CAR.

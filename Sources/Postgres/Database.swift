@@ -5,8 +5,8 @@ internal import Synchronization
 /// A connection to PostgreSQL, opened when it is first needed and again after it broke.
 ///
 /// 1. Statements go one after the other, in a queue of its own.
-/// 2. Nobody waits for that queue: the caller gets the answer, or an error when its time is over or
-///    its task is cancelled, whatever libpq, the resolver of names and the server do meanwhile.
+/// 2. Callers do not wait for that queue: they get the answer, or an error when the time is over or
+///    the task is cancelled, whatever libpq, the resolver of names and the server do meanwhile.
 /// 3. A connection whose answer did not come in time is closed: what comes next on it is unknown.
 package final class Database: Sendable {
   /// A row of an answer: a text for each column, nil for NULL.
@@ -66,7 +66,7 @@ package final class Database: Sendable {
 
   /// Asks once.
   ///
-  /// A statement that nobody waits for any more may still be carried out.
+  /// An abandoned statement may still be carried out.
   ///
   /// - Parameters:
   ///   - statement: one statement of SQL.
@@ -95,7 +95,7 @@ package final class Database: Sendable {
       defer { if connection?.isUsable == false { connection = nil } }
       let opened = try connection ?? opened()
       connection = opened
-      // What nobody waits for is not begun: it would take what nobody gives back.
+      // An abandoned statement is not begun: it could take leases that are never released.
       guard answer.given == nil else { throw DatabaseError.noAnswer }
       return try opened.ask(statement, values) {
         answer.given.map { .now < $0 + grace } ?? true

@@ -75,7 +75,7 @@ package struct BlockIntake {
   ///   - sections: which.
   ///   - reader: the archive.
   ///   - total: how many bytes there are to be read; 0 if that is not known.
-  ///   - observer: is told how many have been, those of a large section before it is read.
+  ///   - observer: called with the number read, those of a large section before it is read.
   /// - Throws: ``BackupError`` if there is no room for it; what `observer` throws.
   package mutating func read(
     _ sections: Range<UInt64>, _ reader: ArchiveReader, total: UInt64 = 0,

@@ -23,7 +23,7 @@ package final class CARFile: BlockSource {
   ///   - file: the file, of version 1 or 2.
   ///   - verifying: false leaves out hashing the blocks, for bytes that were hashed already.
   ///   - workers: on how many cores; nil for all.
-  ///   - progress: is told now and then how many bytes have been read.
+  ///   - progress: called now and then with the number of bytes read.
   /// - Throws: `CARError` when the bytes do not even begin as a CAR.
   package init(
     _ file: MappedFile, verifying: Bool = true, workers: Int? = nil,

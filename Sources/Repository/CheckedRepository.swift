@@ -34,7 +34,7 @@ package struct CheckedRepository: Sendable {
   ///   - car: the file.
   ///   - archive: where it is going to be packed, if that is there.
   ///   - isHashed: whether its blocks were found to hash to their CIDs already.
-  ///   - observer: is told how far it is.
+  ///   - observer: called with the progress.
   /// - Throws: `CARError`, `RepositoryError` or ``BackupError`` if it is not one to pack.
   package init(
     _ car: MappedFile, archive: ArchiveReader?, isHashed: Bool = false,

@@ -15,10 +15,10 @@ extension LaidOutBlocks {
   /// Lays sections of an archive out.
   ///
   /// - Parameters:
-  ///   - wanted: which, in any order and as often as one likes.
+  ///   - wanted: which, in any order, repetitions included.
   ///   - reader: the archive.
   ///   - keepsAll: whether each is kept whole.
-  ///   - observer: is told how many bytes have been read, those of a large section before.
+  ///   - observer: called with the number of bytes read, those of a large section before.
   /// - Throws: `ArchiveError` if one of them is damaged, ``BackupError`` if there is no room for
   ///   them; what `observer` throws.
   package convenience init(
@@ -39,7 +39,7 @@ extension ArchiveReader {
   ///
   /// - Parameters:
   ///   - runs: which.
-  ///   - observer: is told how many bytes have been read, if they are read in the order of the
+  ///   - observer: called with the number of bytes read, if they are read in the order of the
   ///     archive first.
   ///   - sink: receives the bytes.
   /// - Throws: as laying them out does; what `sink` throws.

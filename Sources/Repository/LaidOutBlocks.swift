@@ -45,7 +45,7 @@ package final class LaidOutBlocks: BlockSource {
   ///   - damaged: the sections that do not hash to their CIDs: they count as not there.
   ///   - isHashing: whether all that is read is hashed.
   ///   - keepsRecords: whether the bytes of every record are wanted.
-  ///   - observer: is told how many bytes have been read.
+  ///   - observer: called with the number of bytes read.
   /// - Throws: ``BackupError`` if there is no room for it. What cannot be read is not in it.
   package convenience init(
     _ reader: ArchiveReader, except damaged: Set<CID> = [], isHashing: Bool = false,

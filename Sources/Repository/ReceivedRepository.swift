@@ -27,8 +27,8 @@ package actor ReceivedRepository {
   /// - Parameters:
   ///   - folder: where its file goes; nil if it is not kept.
   ///   - limit: how long its CAR may be, in bytes, decompressed.
-  ///   - arrived: is told how many bytes there are.
-  ///   - found: is told the CID of each block that is whole and checked.
+  ///   - arrived: called with the number of bytes.
+  ///   - found: called with the CID of each block that is whole and checked.
   package init(
     in folder: FilePath?, limit: Int, arrived: @escaping @Sendable (Int) -> Void,
     found: @escaping @Sendable (CID) -> Void = { _ in }

@@ -22,7 +22,7 @@ package struct TreeFold<Source: BlockSource>: Sendable {
   package enum Step: Sendable {
     /// A node, which has been entered.
     case node(Int)
-    /// A node that is not there; each is told once.
+    /// A node that is not there; each is reported once.
     case missingNode(CID)
     /// A record, with the number of its block, or nil if that is not there. Its key is ``key``.
     case record(CID, Int?)

@@ -24,7 +24,7 @@ package struct PLCUpdate: Sendable {
   private let network: Network
   private var directory: PLCDirectory { PLCDirectory(network: network) }
 
-  /// How often the directory is asked for what it was told, and how long it is waited between, in
+  /// How often the directory is asked for the operation that it got, and the time between, in
   /// seconds.
   private static let (patience, interval) = (5, 2.0)
 

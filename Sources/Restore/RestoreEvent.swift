@@ -122,7 +122,7 @@ package enum RestoreError: Error {
   case missingBlobs(Int)
   /// A code was sent by mail, and has to be given.
   case codeSent(String)
-  /// The directory does not say what it was told.
+  /// The directory did not apply the operation.
   case identityUnchanged(String)
   /// The signing key given is not the one that the DID names.
   case strangeKey

@@ -17,7 +17,7 @@ internal import XRPC
 /// 4. A rehearsal takes the same steps up to the comparison, with a directory of its own, which is
 ///    given the accounts' histories from the archives.
 package struct ServerRestore: Sendable {
-  /// What came of an account.
+  /// The result for an account.
   package enum Outcome: Sendable {
     /// It is active on the new server, or, in a rehearsal, came back equal; whether it was active
     /// before, and what is missing there.

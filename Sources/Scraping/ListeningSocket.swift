@@ -1,7 +1,7 @@
 internal import Files
 internal import LibC
 
-/// A TCP socket that listens, neither blocks nor is inherited, and is closed by whoever made it.
+/// A TCP socket that listens, neither blocks nor is inherited, and is closed by its owner.
 struct ListeningSocket {
   let descriptor: CInt
   /// The port it listens on.

@@ -2,7 +2,7 @@ internal import LibC
 
 /// A client of a ``MetricsServer``, and how far its request or its answer is.
 struct MetricsClient {
-  /// Its socket, which does not block; whoever has the client closes it.
+  /// Its socket, which does not block; the owner of the client closes it.
   let descriptor: CInt
   /// Until when all has to be done.
   let end = ContinuousClock.now + Self.patience

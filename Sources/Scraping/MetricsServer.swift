@@ -4,8 +4,9 @@ internal import HTTP
 internal import LibC
 internal import Synchronization
 
-/// Answers a scraper's `GET` with a text, or with 404 where there is none, each client as soon as it
-/// has asked, however many others are connected.
+/// Responds to a scraper's `GET` with a text, or with 404 where there is none.
+///
+/// Each client is served as soon as it has asked, however many others are connected.
 ///
 /// It is for a scraper in the same network, and reads no more of a request than its first line.
 ///

@@ -296,7 +296,7 @@ package enum Console {
     do {
       try deliver(bytes.span, to: .standardOutput)
     } catch is ExitStatus {
-      // Nobody reads it, and the signal's status is what the command ends with.
+      // Nothing reads it, and the signal's status is what the command ends with.
     } catch {
       put("carpack: error: could not write to standard output: \(error)\n")
       ExitStatus.ioError.leave()

@@ -1,4 +1,4 @@
-/// An error that the command knows: what it means to the one who asked.
+/// An error that the command knows: what it means to the user.
 ///
 /// Each type of error says so in one place. An error of a type that does not is a defect of carpack,
 /// and ends with status 1.

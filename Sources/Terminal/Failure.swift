@@ -23,7 +23,7 @@ package struct Failure: Error {
     return Failure(text, hint: hint, status: status, at: subject)
   }
 
-  /// Does something with a file, whose name is in every error that comes of it.
+  /// Does something with a file, and adds its name to every error.
   ///
   /// Errors about accounts, servers and words that select something already say what they are
   /// about; those of a format know bytes only.

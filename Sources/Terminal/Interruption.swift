@@ -10,8 +10,8 @@ package enum Interruption {
   /// neither allocate nor lock.
   private static let temporary = Atomic<UInt>(0)
 
-  /// The descriptor to write to when a signal comes, or -1 if nobody is to be notified, or has been
-  /// already.
+  /// The descriptor to write to when a signal comes, or -1 if there is none to notify, or it has
+  /// been notified.
   private static let notified = Atomic<CInt>(-1)
   /// The exit status of the signal that a task was notified of, or 0.
   private static let status = Atomic<CInt>(0)

@@ -46,7 +46,8 @@ package final class ProgressLine {
     }
     guard now - begin >= Self.delay, now - last >= Self.interval else { return }
     last = now
-    Console.showProgress(Self.text(progress, elapsed: now - stageBegin))
+    let words = Self.text(progress, elapsed: now - stageBegin)
+    Console.showProgress(ProgressBar.before(words, progress.done, of: progress.total))
   }
 
   /// The line's words.

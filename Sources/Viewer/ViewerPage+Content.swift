@@ -1,5 +1,6 @@
 internal import ATProtocol
 internal import Archive
+internal import Files
 internal import IPLD
 
 extension ViewerPage {
@@ -18,22 +19,12 @@ extension ViewerPage {
     return page
   }
 
-  /// The largest archive that is put into a page, in bytes: browsers hold all of the page in memory.
-  package static let maximumArchive = 64 << 20
-
   /// The page with an archive in it, which it shows by itself.
-  ///
-  /// The archive is in an element that browsers do not run, in base64.
   ///
   /// - Throws: as ``html()`` does.
   package static func html(with archive: [UInt8], named name: String) throws -> [UInt8] {
     let page = String(decoding: try html(), as: UTF8.self)
-    let shown = name.unicodeScalars.map {
-      "&<>\"'".unicodeScalars.contains($0) || $0.value < 32 ? "&#\($0.value);" : "\($0)"
-    }.joined()
-    let element =
-      "<script type=\"application/octet-stream;base64\" id=\"archive\" data-name=\"\(shown)\">"
-      + Base64.encode(archive) + "</script>\n"
+    let element = ArchivePage.element(archive, named: name)
     return Array(page.replacing("</body>", with: element + "</body>", maxReplacements: 1).utf8)
   }
 }

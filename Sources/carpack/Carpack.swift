@@ -23,7 +23,8 @@ struct Carpack: ParsableCommand {
   private static let groups: KeyValuePairs<String, [any Verb.Type]> = [
     "Keep": [
       BackupCommand.self, MissingCommand.self, FillCommand.self, FetchCommand.self,
-      PackCommand.self, SealCommand.self, UnsealCommand.self, KeyCommand.self,
+      PackCommand.self, ScheduleCommand.self, SealCommand.self, UnsealCommand.self,
+      KeyCommand.self,
     ],
     "Look": [
       StatusCommand.self, InfoCommand.self, LogCommand.self, ListCommand.self, CatCommand.self,
@@ -40,7 +41,7 @@ struct Carpack: ParsableCommand {
     "Elsewhere": [PushCommand.self, PullCommand.self, FleetCommand.self],
     "Maintain": [
       PruneCommand.self, CompactCommand.self, MergeCommand.self, RepairCommand.self,
-      ProtectCommand.self,
+      ProtectCommand.self, ForgetContextCommand.self,
     ],
   ]
 
@@ -60,12 +61,19 @@ struct Carpack: ParsableCommand {
       }
       if arguments.first == "---schemas", arguments.count == 2 {
         try ReportDescription.write(ReportDescription.all, into: FilePath(arguments[1]))
+      } else if arguments.first == "---parse" {
+        // What documents tell people to type is tested with this.
+        _ = try command(
+          ContextArguments.completed(OldSpelling.replaced(in: Array(arguments.dropFirst()))))
       } else if let script = CompletionScript(asked: arguments) {
         Console.print(text: script.text)
       } else if arguments == ["--version"] {
         Console.print(text: Program.version)
+      } else if let help = shortHelp(arguments) {
+        Console.print(text: help)
       } else {
-        var command = try configuredCommand(OldSpelling.replaced(in: arguments))
+        var command = try configuredCommand(
+          ContextArguments.completed(OldSpelling.replaced(in: arguments)))
         try command.run()
       }
     } catch let status as ExitStatus {
@@ -127,6 +135,17 @@ extension Carpack {
     }
   }
 
+  /// What help on one screen says; nil if it is not asked for, or not of a verb.
+  private static func shortHelp(_ arguments: [String]) -> String? {
+    guard ShortHelp.isAsked(in: arguments) else { return nil }
+    if words.isEmpty { return ShortHelp.text(groups: groups, page) }
+    if let (name, verb) = Verbs.named(by: words) { return ShortHelp.text(on: verb, named: name) }
+    guard words.count == 1, let verb = Verbs.all.first(where: { $0.page.name == words[0] }) else {
+      return nil
+    }
+    return ShortHelp.text(on: verb, named: words)
+  }
+
   /// That help has more options than it shows, at its end; nothing where it has not.
   private static var moreHelp: String {
     guard Host.arguments.contains(where: asksForHelp), let (name, verb) = Verbs.named(by: words),
@@ -150,6 +169,10 @@ extension Carpack {
     }
     if let spelling {
       return Failure(text, hint: "\(spelling.hint)", status: status)
+    }
+    if text.contains("'--port'") {
+      return Failure(
+        text, hint: "\"--bind 127.0.0.1:8080\" says where it listens", status: status)
     }
     let help = ([Program.name] + [verb?.page.name].compactMap { $0 } + ["--help"])
       .joined(separator: " ")

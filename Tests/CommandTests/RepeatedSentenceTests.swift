@@ -4,7 +4,8 @@ import IPLD
 import TestSupport
 import Testing
 
-@Suite struct `What is wrong many times` {
+@Suite(.enabled(if: Command.path != nil, Comment(rawValue: Command.absence)))
+struct `What is wrong many times` {
   @Test func `is said three times, and then how often; JSON has all of it`() throws {
     let folder = try TemporaryFolder()
     try folder.write("many.car", try TestRepository(posts: 1500).car())

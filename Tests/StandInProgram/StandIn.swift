@@ -33,6 +33,11 @@ struct Serve: ParsableCommand {
   var posts = 10
   @Option(help: "How many blobs each of them has.")
   var blobs = 0
+  @Option(
+    help: "How many posts of others each of them likes; an app view that shows them is there, too.")
+  var likes = 0
+  @Option(help: "How many others each of them follows.")
+  var follows = 0
   @Option(help: "How many bytes each of these blobs has.")
   var blobSize = 10_000
   @Option(
@@ -132,17 +137,19 @@ struct Serve: ParsableCommand {
       }
       server.randomFaults = faults
     }
+    let appView = likes + follows > 0 ? try StandInAppView() : nil
     let (directory, second) = try secondServer ? startSecond(beside: server) : (nil, nil)
     if let readyFile {
       try Data((server.url + "\n").utf8).write(to: URL(filePath: readyFile), options: .atomic)
     }
     var lines = server.url + "\n"
     for account in server.accounts { lines += "\(account.handle) \(account.did)\n" }
+    if let appView { lines += "app-view \(appView.url)\n" }
     if let directory, let second {
       lines += "directory \(directory.url)\nsecond \(second.url)\n"
     }
     try FileHandle.standardOutput.write(contentsOf: Data(lines.utf8))
-    while true { Thread.sleep(forTimeInterval: 3600) }
+    withExtendedLifetime(appView) { while true { Thread.sleep(forTimeInterval: 3600) } }
   }
 
   /// Starts a directory that knows the accounts, and a second server.
@@ -195,9 +202,14 @@ struct Serve: ParsableCommand {
       return [Int](repeating: size, count: count)
     }
     return try (0..<accounts).map {
-      try StandInAccount(
+      let account = try StandInAccount(
         "account-\($0)", posts: posts, blobs: blobs, blobSize: blobSize,
         large: $0 < largeAccounts ?? accounts ? sizes : [], style: style)
+      if likes + follows > 0 {
+        try account.commit(
+          StandInAccount.pointing(likes: 0..<likes, follows: likes..<likes + follows))
+      }
+      return account
     }
   }
 }

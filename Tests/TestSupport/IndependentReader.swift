@@ -26,6 +26,14 @@ package enum IndependentReader {
     try run("parity_reader", ["check", path])
   }
 
+  /// Has the short reader of the documents write a snapshot into a new folder.
+  package static func write(_ path: String, into folder: String, snapshot number: Int) throws
+    -> (status: Int32, output: [UInt8])
+  {
+    try OtherProgram.run(
+      ["python3", "\(Command.packageRoot)/Docs/reader.py", path, folder, "\(number)"])
+  }
+
   private static func run(_ program: String, _ arguments: [String]) throws
     -> (status: Int32, output: [UInt8])
   {

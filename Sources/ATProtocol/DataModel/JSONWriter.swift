@@ -44,7 +44,7 @@ package struct JSONWriter: Sendable {
     (isPretty, self.sink) = (pretty, sink)
   }
 
-  /// Answers what has been written since the last time, and forgets it.
+  /// Returns what has been written since the last call, and clears it.
   package mutating func takeBytes() -> [UInt8] {
     var taken: [UInt8] = []
     swap(&taken, &bytes)

@@ -4,8 +4,8 @@ package import IPLD
 /// to the next.
 ///
 /// Proven are the operations, their order and who signed them: the DID is the hash of the first
-/// one, and each names the one before it and is signed with one of that one's rotation keys. Nobody
-/// signs when the directory received an operation, or that a log is not cut short. Times, and that
+/// one, and each names the one before it and is signed with one of that one's rotation keys. No
+/// signature covers when the directory received an operation, or where a log ends. Times, and that
 /// nothing follows the last operation, are the directory's word; times are only checked against one
 /// another, and a log that leaves them out proves the rest. Source: [did:plc](https://web.plc.directory/spec/v0.1/did-plc).
 package struct PLCHistory: Hashable, Sendable {

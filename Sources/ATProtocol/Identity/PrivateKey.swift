@@ -45,7 +45,7 @@ package final class PrivateKey: @unchecked Sendable {
   ///
   /// - Parameters:
   ///   - pem: the text of the file.
-  ///   - passphrase: what it is encrypted with; nil if nobody gave one.
+  ///   - passphrase: what it is encrypted with; nil if none was given.
   /// - Throws: ``Fault``.
   package convenience init(pem: [UInt8], passphrase: [UInt8]? = nil) throws(Fault) {
     var library = Self.library

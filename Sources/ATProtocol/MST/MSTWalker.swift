@@ -29,7 +29,7 @@ package import IPLD
 package struct MSTWalker: Sendable {
   /// What comes next.
   package enum Step: Equatable, Sendable {
-    /// This node is needed: call `enter(_:)`, or ``skip()`` if it is not to be had.
+    /// This node is needed: call `enter(_:)`, or ``skip()`` if it is not available.
     case node(CID)
     /// A record; its key is ``key``.
     case record(CID)
@@ -68,7 +68,7 @@ package struct MSTWalker: Sendable {
 
   /// The key of the record that was given out last, `collection/rkey`.
   package private(set) var key: [UInt8] = []
-  /// What `enter(_:locate:)` was told of the link that was given out last.
+  /// What `enter(_:locate:)` was given for the link that was returned last.
   package private(set) var place: Int?
   /// What is wrong with the tree, the first ``maximumProblems`` of it.
   package private(set) var problems: [MSTProblem] = []

@@ -40,8 +40,8 @@ package struct BlobRefScanner: Sendable {
 
   /// Checks a record and hands out its blob references in the order in which their maps end.
   ///
-  /// `malformed` is told of references that are not what they should be. Those that name something
-  /// all the same are handed out too.
+  /// `malformed` is called for references that are not what they should be. Those that name
+  /// something all the same are handed out too.
   ///
   /// - Returns: whether the record is a map, as every record has to be.
   /// - Throws: `DAGCBORError` for a record that breaks the profile's rules; no reference has been

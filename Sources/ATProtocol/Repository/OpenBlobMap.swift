@@ -62,7 +62,7 @@ struct OpenBlobMap {
 
   /// The blob reference that the map is; nil if it is none.
   ///
-  /// `malformed` is told why it is not what it should be.
+  /// `malformed` is called with the reason if it is not what it should be.
   func reference(in record: Span<UInt8>, malformed: (String) -> Void = { _ in }) -> BlobRef? {
     if isTyped, let ref {
       do throws(CIDError) {

@@ -25,7 +25,7 @@ final class CurlTransfer: @unchecked Sendable {
   private(set) var easy: CurlEasy?
   /// What of the body has come and is not in the pipe yet.
   private var piece: [UInt8] = []
-  /// Why libcurl was told to stop.
+  /// Why libcurl was stopped.
   private var failure: (any Error)?
   /// How much of what is sent along has been handed to libcurl.
   private var bodyOffset: UInt64 = 0

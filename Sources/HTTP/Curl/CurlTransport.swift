@@ -37,7 +37,7 @@ package final class CurlTransport: HTTPTransport {
     var request = request
     var url = try request.target()
     var redirects = 0
-    var isRedirected = false
+    var isRedirected = request.isPointedTo
     while true {
       var target = try rules.target(url, isRedirected: isRedirected)
       target.settings = target.settings.adapted(to: request)

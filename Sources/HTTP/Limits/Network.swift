@@ -30,7 +30,7 @@ public final class Network: Sendable {
       maximumTransfers: DescriptorLimit.raise())
   }
 
-  /// With a transport, a time and luck of one's own.
+  /// Injects transport, clock and jitter (tests).
   package init(
     _ options: NetworkOptions, transport: any HTTPTransport, clock: any NetworkClock,
     maximumTransfers: Int = 1024,

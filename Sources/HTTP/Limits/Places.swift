@@ -1,6 +1,6 @@
 internal import Synchronization
 
-/// So many places for those who want to do something at a time.
+/// A semaphore with `count` places.
 ///
 /// 1. No more than `count` are taken, or as many as were when that was lowered.
 /// 2. A request that waits gets one in the order of asking.
@@ -44,7 +44,7 @@ package final class Places: Sendable {
     var waiting: [(id: Int, continuation: CheckedContinuation<Void, any Error>)] = []
     var lastID = 0
 
-    /// Those who have a place now.
+    /// Gives free places to waiting tasks, and returns their continuations.
     mutating func seated() -> [CheckedContinuation<Void, any Error>] {
       let free = min(max(0, count - taken), waiting.count)
       guard free > 0 else { return [] }

@@ -26,7 +26,7 @@ struct ServerWindow {
 
   /// Takes in what a later answer says of the same limit.
   ///
-  /// Answers may overtake each other; in one window the fewest count.
+  /// Responses may overtake each other; in one window the fewest count.
   mutating func update(_ other: ServerWindow) {
     let isSame = !isAssumed && abs(other.resetAt - resetAt) <= Self.tolerance
     let fewest = min(remaining, other.remaining)

@@ -5,7 +5,7 @@ internal import Synchronization
 /// 1. What is put in comes out in the same order, all of it before the end or the error.
 /// 2. It is full from ``capacity`` pieces on; the transfer waits then, and goes on as soon as one
 ///    is taken.
-/// 3. Nobody waits on a pipe that has ended.
+/// 3. No task waits on a pipe that has ended.
 final class BodyPipe: Sendable {
   /// How many pieces may wait to be read.
   static let capacity = 2
@@ -105,7 +105,7 @@ final class BodyPipe: Sendable {
     return answer
   }
 
-  /// Ends the transfer: nobody reads any more.
+  /// Ends the transfer: the reader is gone.
   func abandon() {
     let transfer = state.withLock { $0.transfer }
     if let transfer { transfer.cancel() } else { finish(throwing: CancellationError()) }

@@ -1,7 +1,7 @@
 /// The body of an answer, in the pieces it arrives in.
 ///
-/// It is read once, by one task. The transfer waits while nobody reads; it ends when the body is
-/// let go of.
+/// It is read once, by one task. The transfer waits for the reader; it ends when the body is
+/// released.
 package struct HTTPBody: AsyncSequence, AsyncIteratorProtocol, Sendable {
   /// Some bytes, at least one.
   package typealias Element = [UInt8]

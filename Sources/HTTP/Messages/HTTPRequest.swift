@@ -55,6 +55,9 @@ package struct HTTPRequest: Sendable {
   /// Whether a redirection is followed; a request that carries a secret is not sent to where a
   /// server points.
   package var followsRedirects: Bool
+  /// Whether a server named the URL, so that only addresses that any server may point to are asked:
+  /// not those that the user named.
+  package var isPointedTo = false
   /// Whether it has to have a connection that no other request has had.
   ///
   /// On one that was used before, libcurl asks again by itself, up to five times, if the server

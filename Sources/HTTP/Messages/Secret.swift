@@ -1,4 +1,4 @@
-/// Text that nobody may read who is not meant to: a password, a token.
+/// Secret text that no message shows: a password, a token.
 ///
 /// It does not show in messages, logs or dumps; ``text`` has to be asked for by name.
 package struct Secret: Hashable, Sendable, CustomStringConvertible, CustomReflectable {

@@ -70,7 +70,7 @@ package struct CARLimits: Sendable {
   /// The longest section, CID and body, in bytes.
   package var section: Int
 
-  /// Limits of one's own.
+  /// Limits for headers and sections.
   package init(header: Int, section: Int) {
     self.header = header
     self.section = section

@@ -31,7 +31,7 @@ package struct CARStreamChecker: Sendable {
   ///
   /// - Parameters:
   ///   - bytes: what has arrived.
-  ///   - found: is told the CID of each section that is whole and checked.
+  ///   - found: called with the CID of each section that is whole and checked.
   /// - Throws: ``CARError`` for a malformed header or section, or a block that is not the one its
   ///   CID names, with its place in the CAR.
   package mutating func take(

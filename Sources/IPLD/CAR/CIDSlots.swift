@@ -119,7 +119,7 @@ package struct CIDSlots: Sendable {
   /// - Parameters:
   ///   - cids: which.
   ///   - isSame: whether the CID with a number is this one.
-  ///   - each: is told the slot of each, in order; nil of one that is not there.
+  ///   - each: called with the slot of each, in order; nil for one that is not there.
   @inline(__always)
   package func findAll(
     _ cids: [CommonCID], isSame: (CommonCID, Int) -> Bool, each: (Int?) -> Void

@@ -4,7 +4,7 @@ internal import Synchronization
 /// A result that is waited for and given once: by the work, by the clock, or because the task that
 /// waits is cancelled.
 ///
-/// What blocks on another thread is left behind by this: nobody waits for that thread.
+/// Work that blocks on another thread is left behind: this does not wait for that thread.
 package final class Awaited<Value: Sendable>: Sendable {
   private typealias Continuation = CheckedContinuation<Value, any Error>
 

@@ -1,24 +1,24 @@
 internal import LibC
 
-/// Tells work that blocks, on whatever thread, that nobody waits for it any more.
+/// Tells work that blocks, on whatever thread, that its result is no longer wanted.
 ///
 /// A task knows whether it was cancelled, but what it has done in a queue, and on several cores
 /// there, is no task. So ``onOwnQueue(_:)``, ``Parallel`` and ``Meanwhile`` pass on how to ask.
 package final class Stopping: Sendable {
-  /// Whether the work was told to stop.
+  /// Whether the work was stopped.
   private let isAsked: @Sendable () -> Bool
 
   /// A way to ask.
   package init(_ isAsked: @escaping @Sendable () -> Bool) { self.isAsked = isAsked }
 
-  /// Ends work that nobody waits for.
+  /// Ends work whose result is no longer wanted.
   ///
-  /// - Throws: `CancellationError` if it was told to stop, or the task that does it is cancelled.
+  /// - Throws: `CancellationError` if it was stopped, or the task that does it is cancelled.
   package static func check() throws {
     if Task.isCancelled || current?.isAsked() ?? false { throw CancellationError() }
   }
 
-  /// How work on this thread asks; nil where nobody said how.
+  /// How work on this thread asks; nil if that was not set.
   static var current: Stopping? {
     unsafe pthread_getspecific(key).map {
       unsafe Unmanaged<Stopping>.fromOpaque($0).takeUnretainedValue()

@@ -52,15 +52,6 @@ enum ServeProgram {
 
   /// The folder that this program lies in; nil if the system does not say.
   private static var ownFolder: String? {
-    #if canImport(Darwin)
-      guard let path = unsafe _dyld_get_image_name(0).map({ unsafe String(cString: $0) }),
-        let real = unsafe realpath(path, nil)
-      else { return nil }
-    #else
-      guard let real = unsafe realpath("/proc/self/exe", nil) else { return nil }
-    #endif
-    defer { unsafe free(real) }
-    let path = unsafe String(cString: real)
-    return path.lastIndex(of: "/").map { String(path[..<$0]) }
+    Program.path.flatMap { path in path.lastIndex(of: "/").map { String(path[..<$0]) } }
   }
 }

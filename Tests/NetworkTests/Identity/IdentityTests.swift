@@ -15,7 +15,7 @@ struct `An identity on the network` {
     options.plcDirectory = server.url
     options.dnsOverHTTPS = server.url
     options.hostPins = ["\(Self.handle):\(server.server.port):127.0.0.1"]
-    options.attempts = 1
+    options.attempts = 3
     change(&options)
     return try await IdentityResolver(network: try Network(options))
       .resolve(ATIdentifier(account))

@@ -7,6 +7,8 @@ import Testing
 struct StoreScene {
   let store: StandInStore
   let scene: NetworkScene
+  /// Variables that commands get beside those of the store.
+  var environment: [String: String] = [:]
   /// The committed bytes of the archive after each generation.
   let generations: [[UInt8]]
 
@@ -52,7 +54,8 @@ struct StoreScene {
 
   /// Starts one.
   func start(_ line: String, environment: [String: String] = [:]) throws -> RunningCommand {
-    var variables = store.environment.merging(environment) { $1 }
+    var variables = store.environment.merging(self.environment) { $1 }
+      .merging(environment) { $1 }
     variables["XDG_CACHE_HOME"] = folder.file("cache")
     return try scene.command.start(line, environment: variables)
   }

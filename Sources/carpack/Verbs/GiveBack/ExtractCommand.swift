@@ -41,6 +41,12 @@ struct ExtractCommand: ReportingCommand, ConfigurableOptions {
   )
   var privateData = false
 
+  @Flag(
+    help:
+      "What an app view showed of other people and their posts (\"carpack backup --context\"), as context/people.json, context/posts.json and thumbnails."
+  )
+  var context = false
+
   @Option(
     name: [.customShort("o"), .customLong("output")],
     help: ArgumentHelp(
@@ -96,7 +102,8 @@ struct ExtractCommand: ReportingCommand, ConfigurableOptions {
 
   func validate() throws {
     if carOutput != nil,
-      !car || all || records || blobs || metadata || privateData || !selectors.isEmpty || json
+      !car || all || records || blobs || metadata || privateData || context || !selectors.isEmpty
+        || json
     {
       throw ValidationError("-o and -d - give the CAR alone: use them with --car and nothing else")
     }
@@ -107,7 +114,7 @@ struct ExtractCommand: ReportingCommand, ConfigurableOptions {
     if delete, !selectors.isEmpty || isFiltered {
       throw ValidationError("--delete is for whole kinds of things: leave out the choice of some")
     }
-    if isFiltered, all || car || metadata || privateData {
+    if isFiltered, all || car || metadata || privateData || context {
       throw ValidationError(
         "--collection, --since, --until, --type and --larger choose records and blobs")
     }
@@ -179,11 +186,11 @@ struct ExtractCommand: ReportingCommand, ConfigurableOptions {
     in snapshot: ArchivedSnapshot, of opened: OpenedArchive, _ observer: @escaping Progress.Observer
   ) throws -> Selection {
     let filter = try filter
-    let isChosen = car || records || blobs || metadata || privateData
+    let isChosen = car || records || blobs || metadata || privateData || context
     let isAll = all || !isChosen && selectors.isEmpty && filter.hasNoOptions
     var selection = Selection(
       car: car || isAll, records: records || isAll, blobs: blobs || isAll,
-      metadata: metadata || isAll, privateData: privateData)
+      metadata: metadata || isAll, privateData: privateData, context: context)
     if !filter.hasNoOptions {
       try selection.choose(filter, in: snapshot, observer: observer)
     } else if !selectors.isEmpty {
@@ -233,6 +240,10 @@ struct ExtractCommand: ReportingCommand, ConfigurableOptions {
     common.say(
       "\(directory): \(Quantity.count(tally.written, "file")) written, \(Quantity.bytes(tally.bytes))"
         + further.joined())
+    if report.lacksContext {
+      common.say(
+        .note, "there is no context: \"carpack backup --context\" keeps what records point to")
+    }
     if report.lacksPrivateData {
       common.say(
         .note,

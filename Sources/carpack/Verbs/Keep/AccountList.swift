@@ -33,4 +33,24 @@ extension ATIdentifier {
     }
     return (accounts, failures)
   }
+  /// These accounts, each once, in their order.
+  static func unique(_ accounts: [ATIdentifier]) -> [ATIdentifier] {
+    var seen: Set<String> = []
+    return accounts.filter { seen.insert($0.text).inserted }
+  }
+}
+
+extension Configuration {
+  /// The accounts that the file lists, and those of its list of accounts, each once, and what is
+  /// wrong with lines of that list; nil if it names none.
+  ///
+  /// - Throws: as `ATIdentifier.list(in:)` does.
+  func allAccounts() throws -> (accounts: [ATIdentifier], failures: [Failure])? {
+    guard !accounts.isEmpty || accountList != nil else { return nil }
+    let listed = try accountList.map { try ATIdentifier.list(in: $0) }
+    return (
+      ATIdentifier.unique(accounts.map(\.account) + (listed?.accounts ?? [])),
+      listed?.failures ?? []
+    )
+  }
 }

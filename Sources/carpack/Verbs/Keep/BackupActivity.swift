@@ -27,6 +27,7 @@ struct BackupActivity {
     switch progress.stage {
     case .resolving: return "finding the account"
     case .privateData: return "private data"
+    case .context: return "people and posts of others, \(Quantity.bytes(progress.bytes))"
     case .repository: return "repository \(Quantity.bytes(progress.bytes))\(speed)"
     case .checking: return "checking the repository"
     case .listing: return "listing blobs, \(Quantity.grouped(progress.blobsTotal)) so far"
@@ -40,7 +41,7 @@ struct BackupActivity {
         let rest = Double(progress.blobsTotal - settled) * seconds / Double(settled)
         text += ", \(Quantity.duration(seconds: rest)) left"
       }
-      return text
+      return ProgressBar.before(text, UInt64(settled), of: UInt64(progress.blobsTotal))
     }
   }
 }

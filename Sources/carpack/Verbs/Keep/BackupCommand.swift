@@ -82,6 +82,8 @@ struct BackupCommand: Verb, ConfigurableOptions {
 
   @OptionGroup var size: RepositorySize
 
+  @OptionGroup var context: ContextArguments
+
   @Argument(
     help: ArgumentHelp("The accounts: handles, DIDs or at:// URIs.", valueName: "account"))
   var accounts: [String] = []
@@ -132,6 +134,10 @@ struct BackupCommand: Verb, ConfigurableOptions {
       networkOptions.longestWait = MultiAccountBackup.longestWait
     }
     let backupOptions = try backupOptions()
+    // What the user named may be anywhere.
+    if let appView = backupOptions.context?.appView, appView != ContextOptions.publicAppView {
+      networkOptions.namedServers.append(appView)
+    }
     failures.forEach(display.failed)
     let groups = try BackupGroup.groups(
       of: named, backupOptions, destination: { try self.destination(isSingle: isSingle) },
@@ -164,6 +170,7 @@ struct BackupCommand: Verb, ConfigurableOptions {
     options.isDryRun = dryRun
     options.keepsPrivateData = keepsPrivateData
     options.maxRepository = size.maxRepo.bytes
+    options.context = try context.options()
     return options
   }
 
@@ -183,17 +190,15 @@ struct BackupCommand: Verb, ConfigurableOptions {
       if let failure = Self.mistakenFile(word) { throw failure }
       return try ATIdentifier(account: word)
     }
-    var list = list
     if found.isEmpty, list == nil, !all {
-      let configuration = try Configuration.ofUser()
-      found = configuration?.accounts.map(\.account) ?? []
-      list = configuration?.accountList
-      guard !found.isEmpty || list != nil else { throw Configuration.nothingToBackUp }
+      guard let configured = try Configuration.ofUser()?.allAccounts() else {
+        throw Configuration.nothingToBackUp
+      }
+      return configured
     }
     let listed = try list.map { try ATIdentifier.list(in: $0) }
     found += listed?.accounts ?? []
-    var seen: Set<String> = []
-    return (found.filter { seen.insert($0.text).inserted }, listed?.failures ?? [])
+    return (ATIdentifier.unique(found), listed?.failures ?? [])
   }
 
   /// That a file was named where an account is wanted; nil for what may be an account.

@@ -6,7 +6,7 @@ internal import Synchronization
 internal import SystemPackage
 internal import Terminal
 
-/// What came of the accounts of a run, said of each as it ends and of all at the end.
+/// Shows the result of each account as it ends, and of all accounts at the end.
 extension BackupDisplay {
   /// What observes the run.
   var observer: MultiAccountBackup.Observer {

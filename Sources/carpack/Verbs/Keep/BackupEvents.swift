@@ -145,6 +145,7 @@ enum BackupEvents {
     Field("heldRev", "the revision in the archive") { $0.heldRevision?.text }
     Field("newestRev", "the server's revision") { $0.newestRevision?.text }
     Field("blobs", "the blobs", { $0.blobs }, as: blobsToFetch)
+    Field("appView", "the app view that would be asked for context") { $0.appView }
     Field("warnings", "what is odd") { $0.warnings }
   }
 
@@ -167,6 +168,9 @@ enum BackupEvents {
     Field("lacksPrivateData", "whether private data was asked for and did not all come") {
       $0.lacksPrivateData
     }
+    Field(
+      optional: "context", "with --context: what came of asking the app view", { $0.context },
+      as: context)
     Field("milliseconds", "how long it took") { $0.milliseconds }
     ArchiveFields.head { $0.generation.head?.cid }
     SnapshotFields.manifest.of { $0.snapshot }
@@ -176,6 +180,19 @@ enum BackupEvents {
       $0.identityChanges
     }
     Field("warnings", "what is odd") { $0.warnings }
+  }
+
+  private static let context = Fields<ContextOutcome> {
+    Field("people", "people that came") { $0.people }
+    Field("posts", "posts that came") { $0.posts }
+    Field("thumbnails", "thumbnails that came") { $0.thumbnails }
+    Field("thumbnailsMissing", "thumbnails that did not come") { $0.thumbnailsMissing }
+    Field("thumbnailsLeftOut", "thumbnails for which there was no room") { $0.thumbnailsLeftOut }
+    Field("proofs", "proofs that came and hold") { $0.proofs }
+    Field("unproven", "posts for which there is no proof that holds") { $0.unproven }
+    Field("proofsLeftOut", "posts whose servers had been asked for enough") { $0.proofsLeftOut }
+    Field("leftOut", "people and posts for which there was no room") { $0.leftOut }
+    Field("failures", "what did not come") { $0.failures }
   }
 
   static let failed: OfAccount<Failure> = ofAccount("failed", "An account was not backed up.") {

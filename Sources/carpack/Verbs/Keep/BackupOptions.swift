@@ -80,7 +80,7 @@ struct BackupOptions: ConfigurableOptions {
     do {
       try runBlocking(body)
     } catch {
-      // What came of the accounts before it is said all the same.
+      // The results of earlier accounts are shown all the same.
       display.finish()
       if error is ExitStatus {
         Console.say(.interrupted, "nothing is lost; the same command goes on from here")

@@ -6,7 +6,7 @@ internal import Reports
 internal import Snapshots
 internal import Terminal
 
-/// What came of a backup, as a person reads it.
+/// The result of a backup, for people.
 extension BackupReport {
   /// Prints it: one line, or all that there is to say.
   func printSummary(isShort: Bool) {
@@ -80,6 +80,11 @@ extension BackupReport {
         "\(Quantity.bytes(bytesAdded)) added in \(Quantity.duration(seconds: Double(milliseconds) / 1000)), \(repository)\(newBlobs)"
       )
     }
+    if let context, context.people + context.posts + context.thumbnails > 0 {
+      lines.append(
+        "context: \(Quantity.count(context.people, "person", "people")), \(Quantity.count(context.posts, "post")) and \(Quantity.count(context.thumbnails, "thumbnail")) of others are new"
+      )
+    }
     return lines
   }
 
@@ -103,11 +108,17 @@ extension BackupReport {
     if lacksPrivateData {
       lines.append("private data is not whole; the next backup with --private asks again")
     }
+    if let context, !context.failures.isEmpty {
+      lines.append("the context is not whole; the next backup with --context asks again")
+    }
     for (reason, count) in missingByReason {
       lines.append("missing: \(Quantity.grouped(count)), \(reason.sentence)")
     }
     if blobs.unaccepted > 0 {
       lines.append("\"carpack missing \(name)\" names them, \"carpack fill\" tries again")
+      lines.append(
+        "\"carpack missing --accept all \(name)\" notes that they are lost for good, so that backups are complete again"
+      )
     }
     if let head = generation.head { lines.append("archive head \(head.cid)") }
     if snapshot.isSettled, standing.grave.isEmpty, !lacksPrivateData, blobs.accepted == 0,
@@ -181,6 +192,7 @@ extension BackupPlan {
     Console.print("  \(account)\(server.map { ", from \($0)" } ?? "")")
     Console.print("  repository: \(repositoryInWords)")
     if let rest { Console.print("  \(rest)") }
+    if let appView { Console.print("  context: what is new is asked of \(appView)") }
   }
 
   private var repositoryInWords: String {

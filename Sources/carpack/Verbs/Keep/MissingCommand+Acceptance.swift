@@ -28,7 +28,7 @@ extension MissingCommand {
     }
   }
 
-  /// Makes the change in the archive, and says what came of it.
+  /// Makes the change in the archive, and reports the result.
   func apply(_ acceptance: LossAcceptance) throws {
     let file = argument.paths[0]
     try Elsewhere.refuse(file, "acceptances are noted in a file")

@@ -57,6 +57,7 @@ struct MissingCommand: ReportingCommand {
     let mark = opened.path.flatMap { VerificationMark(of: $0) }
     let place = argument.archives.isOne ? "" : "\(opened.name): "
     var (status, acceptedCount, isByIndex) = (ExitStatus.success, 0, false)
+    var isOpen = false
     for archived in try opened.snapshots(snapshot) {
       let snapshot = archived.snapshot
       if let fault = snapshot.blobs.listFault { show(fault, of: snapshot, in: opened.name) }
@@ -73,6 +74,7 @@ struct MissingCommand: ReportingCommand {
           acceptedCount += 1
         } else {
           status = .worst(status, .incomplete)
+          isOpen = true
         }
         show(entry, of: snapshot, in: opened.name, mark)
       }
@@ -92,6 +94,11 @@ struct MissingCommand: ReportingCommand {
       )
     }
     if isByIndex { common.say(place + OpenedArchive.byIndex) }
+    if isOpen {
+      common.say(
+        "hint: \"carpack missing --accept CID \(opened.name)\" notes that a blob is lost for good, so that backups are complete again"
+      )
+    }
     common.say(place + Self.sentence(mark, opened.reader.generation))
     return .worst(opened.status, status)
   }

@@ -36,7 +36,7 @@ extension RepairCommand {
   /// Prints what was saved, and the first of what was not.
   ///
   /// - Parameters:
-  ///   - report: what came of it.
+  ///   - report: the result.
   ///   - output: the new archive.
   ///   - verb: the command that lists all that is lost.
   private func printText(

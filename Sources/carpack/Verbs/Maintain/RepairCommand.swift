@@ -63,6 +63,11 @@ struct RepairCommand: ReportingCommand {
       return (RemoteArchive.shown(name), try ArchiveReader.opening(name, limits.limits, store))
     }
     let sources = copies.map(\.reader)
+    if try ArchiveRepair.putInOrder(
+      FilePath(file), willWrite: { Interruption.removeIfInterrupted($0.string) })
+    {
+      common.say("\(file): written anew, for pieces of it were lost or moved")
+    }
     let moved = try ArchiveRepair.align(FilePath(file), limits: limits.limits) {
       Interruption.removeIfInterrupted($0.string)
     }

@@ -3,6 +3,7 @@ internal import ArgumentParser
 internal import Fleet
 internal import HTTP
 internal import Reports
+internal import Sealing
 internal import Terminal
 internal import XRPC
 
@@ -41,6 +42,13 @@ struct FleetAddCommand: ReportingCommand {
     help: "Back these accounts up as soon as a new revision is shown, too.")
   var onChange: Bool?
 
+  @Option(
+    name: .customLong("recipient"),
+    help: ArgumentHelp(
+      "Seal new archives of these accounts so that this age recipient can read them, too; may be given more than once.",
+      valueName: "age1…"))
+  var recipients: [String] = []
+
   @Argument(
     help: ArgumentHelp("The accounts: handles, DIDs or at:// URIs.", valueName: "account"))
   var accounts: [String] = []
@@ -57,6 +65,10 @@ struct FleetAddCommand: ReportingCommand {
       !accounts.isEmpty || list != nil || host != nil || firehose != nil,
       "say what to add: accounts, --accounts, --host or --firehose")
     try require(relist == nil || host != nil, "--relist goes with --host")
+    try require(
+      recipients.isEmpty || !accounts.isEmpty || list != nil,
+      "--recipient goes with accounts, or --accounts")
+    for text in recipients { _ = try SealedRecipient(named: text) }
   }
 
   func run() throws {
@@ -65,7 +77,7 @@ struct FleetAddCommand: ReportingCommand {
     let given = try accounts.map { try ATIdentifier(account: $0) } + (named?.accounts ?? [])
     let host = try host.map { try ServerOrigin($0).text }
     let firehose = try firehose.map { try FirehoseAddress($0).text }
-    let (every, onChange, relist) = (every, onChange, relist)
+    let (every, onChange, relist, recipients) = (every, onChange, relist, recipients)
     let database = try fleet.fleet()
     let options = try network.options()
     let added = try runBlocking {
@@ -77,7 +89,7 @@ struct FleetAddCommand: ReportingCommand {
       var dids: [DID] = []
       for account in given { dids.append(try await resolver.did(of: account)) }
       return try await database.add(
-        dids, every: every.map { Int($0.seconds) }, onChange: onChange)
+        dids, every: every.map { Int($0.seconds) }, onChange: onChange, recipients: recipients)
     }
     Self.report.printIfWanted((given.count, added, host, firehose))
     if !given.isEmpty {

@@ -40,6 +40,8 @@ struct FleetWorkCommand: ReportingCommand {
 
   @OptionGroup var parity: ParityOptions
 
+  @OptionGroup var recipients: RecipientOptions
+
   @OptionGroup(title: "Network options", visibility: .hidden)
   var network: NetworkCommandOptions
 

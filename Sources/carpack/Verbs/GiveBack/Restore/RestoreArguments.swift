@@ -25,7 +25,7 @@ struct OwnerLogin: ParsableArguments {
 
   var code: Secret? { given.code }
 
-  /// What a server is told; without --login there is nothing to tell.
+  /// What is sent to a server; without --login there is nothing to send.
   func asOwner() throws -> OwnLogin { (try password() ?? Secret(""), code) }
 
   /// Asks on the terminal for a code that came by mail.

@@ -233,7 +233,7 @@ extension ServerRestoreOptions {
   }
 }
 
-/// The journal of all: a line of JSON for each account, once it is known what came of it.
+/// The journal of all: a line of JSON for each account, once its result is known.
 private final class OpenJournal: Sendable {
   private let state: Mutex<(file: FileStorage, end: UInt64)>
 
@@ -268,7 +268,7 @@ private final class OpenJournal: Sendable {
   }
 }
 
-/// What came of all accounts.
+/// The results of all accounts.
 private struct AllOutcomes {
   private var counts: [String: Int] = [:]
   private var upload: (count: Int, bytes: UInt64) = (0, 0)

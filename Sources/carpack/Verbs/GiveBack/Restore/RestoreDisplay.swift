@@ -155,7 +155,7 @@ final class RestoreDisplay: Sendable {
     }
   }
 
-  /// Says what came of it, whether it came to its end or not.
+  /// Reports the result, whether it finished or not.
   ///
   /// - Parameters:
   ///   - failure: what ended it; nil if nothing did.
