@@ -22,6 +22,19 @@ package struct HandleResolver: Sendable {
     package var isAuthoritative = true
   }
 
+  /// How long answers are waited for, beside the transport's own patience.
+  package struct Patience: Sendable {
+    /// For DNS, and for the website where DNS knows nothing.
+    package var answer: Duration
+    /// For the website where DNS has answered: long enough to see a conflict, short enough not to
+    /// be noticed.
+    package var conflict: Duration
+
+    package init(answer: Duration = .seconds(15), conflict: Duration = .seconds(3)) {
+      (self.answer, self.conflict) = (answer, conflict)
+    }
+  }
+
   /// The longest file that is read on a website; a DID has no more.
   private static let maximumFile = 2048
   private static let maximumAnswer = 16 << 10
@@ -29,8 +42,7 @@ package struct HandleResolver: Sendable {
   private let options: NetworkOptions
   private let fetcher: any DocumentFetcher
   private let dns: any TXTResolver
-  private let websiteLimit: Duration
-  private let conflictLimit: Duration
+  private let patience: Patience
 
   /// A resolver under the options that the user set.
   ///
@@ -38,20 +50,16 @@ package struct HandleResolver: Sendable {
   ///   - options: what the user set.
   ///   - fetcher: what asks websites and servers.
   ///   - dns: what asks DNS; nil for what the options say.
-  ///   - websiteLimit: how long a website is waited for when DNS knows nothing, beside the
-  ///     transport's own patience.
-  ///   - conflictLimit: how long the website is waited for when DNS has answered: long enough to see
-  ///     a conflict, short enough not to be noticed.
+  ///   - patience: how long answers are waited for.
   package init(
     _ options: NetworkOptions, fetcher: any DocumentFetcher, dns: (any TXTResolver)? = nil,
-    websiteLimit: Duration = .seconds(15), conflictLimit: Duration = .seconds(3)
+    patience: Patience = Patience()
   ) {
     self.options = options
     self.fetcher = fetcher
     self.dns =
       dns ?? options.dnsOverHTTPS.map { DNSOverHTTPS($0, fetcher: fetcher) } ?? SystemDNS()
-    self.websiteLimit = websiteLimit
-    self.conflictLimit = conflictLimit
+    self.patience = patience
   }
 
   /// The account that a handle leads to.
@@ -182,9 +190,9 @@ package struct HandleResolver: Sendable {
       file.cancel()
     }
     let inDNS = try await attempt {
-      try await record.value(within: websiteLimit, else: DNSError.noAnswer)
+      try await record.value(within: patience.answer, else: DNSError.noAnswer)
     }
-    let limit = if case .success = inDNS { conflictLimit } else { websiteLimit }
+    let limit = if case .success = inDNS { patience.conflict } else { patience.answer }
     let onWebsite = try await attempt {
       try await file.value(
         within: limit, else: Miss(.failed, "\(website) did not answer in time"))

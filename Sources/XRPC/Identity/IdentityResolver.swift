@@ -12,12 +12,15 @@ package struct IdentityResolver: Sendable {
   private let pds: String?
 
   /// A resolver on the network.
-  package init(network: Network) { self.init(network.options, fetcher: network) }
+  package init(network: Network, patience: HandleResolver.Patience = HandleResolver.Patience()) {
+    self.init(network.options, fetcher: network, patience: patience)
+  }
 
   package init(
-    _ options: NetworkOptions, fetcher: any DocumentFetcher, dns: (any TXTResolver)? = nil
+    _ options: NetworkOptions, fetcher: any DocumentFetcher, dns: (any TXTResolver)? = nil,
+    patience: HandleResolver.Patience = HandleResolver.Patience()
   ) {
-    handles = HandleResolver(options, fetcher: fetcher, dns: dns)
+    handles = HandleResolver(options, fetcher: fetcher, dns: dns, patience: patience)
     dids = DIDResolver(options, fetcher: fetcher)
     pds = options.pds
   }

@@ -17,7 +17,9 @@ struct `An identity on the network` {
     options.hostPins = ["\(Self.handle):\(server.server.port):127.0.0.1"]
     options.attempts = 3
     change(&options)
-    return try await IdentityResolver(network: try Network(options))
+    // On a machine that runs all tests, an answer may come late.
+    let patience = HandleResolver.Patience(answer: .seconds(600), conflict: .seconds(600))
+    return try await IdentityResolver(network: try Network(options), patience: patience)
       .resolve(ATIdentifier(account))
   }
 

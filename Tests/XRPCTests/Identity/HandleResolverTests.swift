@@ -14,7 +14,8 @@ import XRPC
     conflict: Duration = .seconds(3), website: Duration = .seconds(15)
   ) async throws -> HandleResolver.Answer {
     try await HandleResolver(
-      options, fetcher: fetcher, dns: dns, websiteLimit: website, conflictLimit: conflict
+      options, fetcher: fetcher, dns: dns,
+      patience: HandleResolver.Patience(answer: website, conflict: conflict)
     ).resolve(Handle(handle))
   }
 
