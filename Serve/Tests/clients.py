@@ -5,6 +5,8 @@ Usage: clients.py CARPACK CARPACK_SERVE
 """
 import concurrent.futures
 import contextlib
+import gzip
+import html
 import http.client
 import http.server
 import json
@@ -441,6 +443,34 @@ def view_serves_the_page_and_the_archive_and_nothing_else():
         for path in ("/xrpc/_health", "/did/" + ALICE, "/metrics", "/.well-known/atproto-did", "/"):
             assert server.ask(path)[0] == 404, path
         assert server.start["pds"] is None
+
+
+@test
+def view_gives_the_page_repositories_as_cars_and_several_files_together():
+    car = FIXTURES / "alice/alice.car"
+    with tempfile.TemporaryDirectory() as folder:
+        packed = pathlib.Path(folder) / "export.car.gz"
+        packed.write_bytes(gzip.compress(car.read_bytes()))
+        with Server(car, verb="view") as server:
+            assert server.ask(server.page.path)[1]["location"].endswith("/alice.car")
+            path = server.archive_path("alice.car")
+            status, headers, body = server.ask(path)
+            assert (status, body) == (200, car.read_bytes())
+            assert server.ask(path, Range="bytes=0-9")[2] == car.read_bytes()[:10]
+            assert server.ask(path, If_None_Match=headers["etag"])[0] == 304
+        with Server(archive(folder), packed, verb="view") as server:
+            listed = server.ask(server.page.path)[2].decode()
+            together = re.search(r'href="(view#url=[^"]+)">All of them together', listed)[1]
+            assert [name.rsplit("/", 1)[1] for name in html.unescape(together).split("&url=")] == ["alice.example.com.car.zst", "export.car.gz"]
+            assert server.ask(server.archive_path("export.car.gz"))[2] == packed.read_bytes()
+            packed.write_bytes(gzip.compress(b"other"))
+            assert server.ask(server.archive_path("export.car.gz"))[2] == packed.read_bytes()
+            packed.unlink()
+            assert server.ask(server.page.path + "archives/none")[0] == 404
+        result = subprocess.run([COMMAND, "view", FIXTURES / "alice/did-document.json", "--no-browser"], capture_output=True, text=True)
+        assert result.returncode not in (0, 130), result
+    refused = subprocess.run([COMMAND, "serve", car], capture_output=True, text=True)
+    assert refused.returncode == 64 and "is a CAR" in refused.stderr, refused
 
 
 @test

@@ -4,6 +4,17 @@ package import SystemPackage
 
 /// Putting the bytes of a protected archive back into their places.
 extension ArchiveRepair {
+  /// Heals what parity around the bytes of a file can heal, which takes no key: of a sealed archive.
+  ///
+  /// - Parameter path: The archive.
+  /// - Returns: How many bytes were written.
+  /// - Throws: `ArchiveError` if the library for parity is not there, another process writes to the
+  ///   archive, or it cannot be written.
+  package static func healStored(_ path: FilePath) throws -> UInt64 {
+    let file = try FileStorage.open(path)
+    return try file.map().layer?.heal(file) ?? 0
+  }
+
   /// Writes an archive anew of which bytes were inserted or lost, if parity can heal all of it.
   ///
   /// The new file lies beside the old one, and replaces that when it has been healed and verified.

@@ -62,7 +62,7 @@ package struct SealedCheck {
         if try SealedLayout.table(frame, in: file, identity) == nil {
           note("a table does not open", at: place)
         }
-      case .void: break
+      case .void, .parity: break
       case .replacement, .keySlot, nil: note("a frame is here that has no place here", at: place)
       }
       if !step.holds { known[place] = nil }

@@ -32,6 +32,8 @@ struct SealedFrame {
     case replacement = 4
     /// Nothing: bytes of pieces that were lost.
     case void = 5
+    /// Parity of the frames before it (FORMAT 9.6).
+    case parity = 6
 
     /// How many bytes lie between its content and the checksum.
     fileprivate var trailerLength: Int { self == .table ? 4 + SealedFrame.magic.count : 0 }
@@ -116,6 +118,9 @@ struct SealedFrame {
     bytes.append(littleEndian: XXH64.hash(bytes.span))
     return bytes
   }
+
+  /// Parity of the frames: a group of it is all that a frame holds.
+  static let parity = LayerParity(before: contentOffset, behind: checksumLength)
 
   // MARK: Finding
 

@@ -66,14 +66,14 @@ struct SealedLayout: Sendable {
     torn = torn.filter { pieces(holding: $0.plain).isEmpty }
   }
 
-  /// Whether only tables lie between the last piece that a table knows of and the table: otherwise
-  /// it was moved, or bytes were put in or taken out before it.
+  /// Whether only tables and parity lie between the last piece that a table knows of and the table:
+  /// otherwise it was moved, or bytes were put in or taken out before it.
   private static func follows(_ table: SealedFrame, _ last: Piece?, in file: MappedFile) -> Bool {
     var walk = SealedFrameWalk(file, from: last?.frame.upperBound ?? KeySlots.length)
     while walk.place < table.range.lowerBound {
-      guard let step = walk.next(), step.holds, step.gap.isEmpty, step.frame.kind == .table else {
-        return false
-      }
+      guard let step = walk.next(), step.holds, step.gap.isEmpty,
+        step.frame.kind == .table || step.frame.kind == .parity
+      else { return false }
     }
     return walk.place == table.range.lowerBound
   }
@@ -154,7 +154,8 @@ struct SealedLayout: Sendable {
       case .table, .void: if step.holds, step.gap.isEmpty { end = step.frame.range.upperBound }
       case .replacement:
         if step.holds, walk.place == file.count { try take(step.frame, in: file, identity) }
-      case .keySlot, nil: continue
+      // Of a write that was not finished: a table comes behind parity.
+      case .parity, .keySlot, nil: continue
       }
     }
   }
@@ -274,6 +275,9 @@ struct SealedLayout: Sendable {
     tables.append(.init(frame: frame, pieces: first..<pieces.count))
     end = frame.upperBound
   }
+
+  /// Notes a frame that was written at ``end`` and is no piece.
+  mutating func pass(_ frame: Range<Int>) { end = frame.upperBound }
 
   /// How many pieces no table describes yet.
   var untabledCount: Int { pieces.count - (tables.last?.pieces.upperBound ?? 0) }

@@ -70,7 +70,7 @@ extension SealedStorage {
       case .piece where step.holds:
         guard known.contains(step.frame.range) else { return false }
       case .keySlot: return false
-      case .piece, .table, .void, .replacement, nil: continue
+      case .piece, .table, .void, .replacement, .parity, nil: continue
       }
     }
     return isDisplaced
@@ -104,6 +104,7 @@ extension SealedStorage {
         $0.append(contentsOf: repeatElement(0, count: count))
       }
     }
+    state.parity?.isStale = true
     try file.write(bytes.span, at: UInt64(gap.file.lowerBound))
     try synchronize(&state)
     state.layout.insert(pieces, at: gap.number)
@@ -147,6 +148,7 @@ extension SealedStorage {
     try synchronize(&state)
     let new = Piece(frame: piece.frame, plain: piece.plain, sealing)
     state.unfinished = (number, new, frame)
+    state.parity?.isStale = true
     try finishReplacing(&state)
   }
 

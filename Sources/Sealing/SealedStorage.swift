@@ -15,7 +15,10 @@ internal import SystemPackage
 /// 4. When a table is written, the pieces that it describes are on the medium, up to some that lie
 ///    right before it: the next writer looks at these.
 /// 5. No plaintext is written anywhere but into memory.
-/// 6. A piece may be on its way into the file on another thread while the next one is filled; what
+/// 6. Where parity is kept, it stands between the pieces of a generation and their table, and all
+///    before it is on the medium when the table is written. Parity of what was written over since is
+///    made anew with the next table.
+/// 7. A piece may be on its way into the file on another thread while the next one is filled; what
 ///    asks the file for anything waits for it, and learns whether it arrived.
 final class SealedStorage: ArchiveStorage {
   /// How many bytes of the archive a piece holds at most.
@@ -41,10 +44,22 @@ final class SealedStorage: ArchiveStorage {
     /// A piece whose copy is in the file, and which has to be written into its place before anything
     /// else is.
     var unfinished: (number: Int, piece: Piece, bytes: [UInt8])?
+    /// The parity of the frames; nil if none is kept.
+    var parity: Parity?
     /// What reads the pieces, as long as they are those; what is read of them is kept in it.
     var map: MappedFile?
 
     var count: Int { layout.plainCount + rest.count }
+  }
+
+  /// Parity of the frames of a file.
+  struct Parity {
+    /// How much there is of it.
+    var percent: Int
+    /// Where what it does not protect begins.
+    var end = KeySlots.length
+    /// Whether what it protects was written over.
+    var isStale = false
   }
 
   /// Opens a sealed archive that is there.
@@ -63,7 +78,7 @@ final class SealedStorage: ArchiveStorage {
       map = try file.map()
       layout = try Self.layout(map, identity, replaced: replacement.target)
     }
-    state = Mutex(State(layout: layout))
+    state = Mutex(State(layout: layout, parity: Self.parity(layout, in: map)))
     // An interrupted change of the keys has not reached both.
     if !slots.areBothWhole { try slots.write(to: file) }
     try state.withLock { try mendEnd(map, &$0) }
@@ -91,7 +106,8 @@ final class SealedStorage: ArchiveStorage {
   /// - Throws: as the other does.
   init(creating file: any ArchiveStorage, like archive: SealedSource) throws {
     (self.file, identity) = (file, archive.identity)
-    state = Mutex(State(layout: SealedLayout()))
+    let parity = archive.parityPercent.map { Parity(percent: $0) }
+    state = Mutex(State(layout: SealedLayout(), parity: parity))
     var slots = try KeySlots(archive.file)
     try slots.write(to: file)
   }
@@ -249,6 +265,7 @@ final class SealedStorage: ArchiveStorage {
       try map.checkFetched()
       try file.truncate(to: UInt64(state.layout.pieces[cut].frame.lowerBound))
       state.layout.truncate(to: cut)
+      if let parity = state.parity, state.layout.end <= parity.end { state.parity?.isStale = true }
       (state.rest, state.map, state.isClean) = (rest, nil, true)
     }
   }
@@ -273,17 +290,25 @@ final class SealedStorage: ArchiveStorage {
     try state.withLock { state in
       try finishReplacing(&state)
       try writeRest(&state)
-      guard state.layout.untabledCount > 0 else { return try synchronize(&state) }
-      if state.unsyncedCount > Self.mostUnsynced { try synchronize(&state) }
+      let added = state.layout.untabledCount
+      guard added > 0 || state.parity?.isStale == true && !state.layout.pieces.isEmpty else {
+        return try synchronize(&state)
+      }
+      try protect(&state)
+      if state.unsyncedCount > Self.mostUnsynced || state.parity != nil { try synchronize(&state) }
       let tables = state.layout.tables
-      let kept = PieceTable.keptCount(tables, adding: state.layout.untabledCount)
+      // Behind new parity of what was there, the last table is written again.
+      let kept =
+        added > 0 ? PieceTable.keptCount(tables, adding: added) : max(0, tables.count - 1)
       let first = kept > 0 ? tables[kept - 1].pieces.upperBound : 0
       let plain = PieceTable.plaintext(tables.prefix(kept), state.layout.pieces[first...])
       let frame = try plain.withBytes { plain in
         try FrameSealing(for: identity).frame(
           .table, plain, number: state.layout.pieces.count, plainOffset: state.layout.plainCount)
       }
-      state.layout.append(table: try append(frame, &state), keeping: kept)
+      let place = try append(frame, &state)
+      state.layout.append(table: place, keeping: kept)
+      state.parity?.end = place.lowerBound
       try synchronize(&state)
     }
   }

@@ -38,7 +38,7 @@ package struct ArchiveServer {
     func isFolder(_ path: String) -> Bool {
       BlobFolder.isFolder(path) || RemoteArchive.isFolder(path)
     }
-    guard !shelf.archives.isEmpty || options.paths.contains(where: isFolder) else {
+    guard !shelf.archives.isEmpty || !options.cars.isEmpty || options.paths.contains(where: isFolder) else {
       throw Nothing()
     }
   }
@@ -56,7 +56,8 @@ package struct ArchiveServer {
     let threads = WorkThreads()
     let budget = SendBudget(threads)
     let pages = Pages(
-      shelf: shelf, budget: budget, page: try ViewerPage.html(), token: token)
+      shelf: shelf, cars: options.cars.map { OfferedCAR($0) }, budget: budget,
+      page: try ViewerPage.html(), token: token)
     let endpoints = Endpoints(
       shelf: shelf, threads: threads, repositories: Repositories(on: threads), budget: budget,
       directory: Directory(shelf: shelf, impersonates: options.impersonates), options: options)

@@ -24,6 +24,8 @@ package struct ServerOptions: Decodable, Sendable {
   package var offer: Offer
   /// Archives, and folders to look for archives in.
   package var paths: [String]
+  /// Repositories as CARs, which the page shows beside the archives.
+  package var cars: [String]
   /// The address to bind to.
   package var host: String
   /// The port; 0 for any that is free.
@@ -79,7 +81,7 @@ extension ServerOptions {
   }
 
   private enum CodingKeys: String, CodingKey {
-    case offer, paths, host, port, hostnames, snapshot, impersonates, log, hasMetrics, allowsLarge
+    case offer, paths, cars, host, port, hostnames, snapshot, impersonates, log, hasMetrics, allowsLarge
     case opensBrowser, isQuiet, isJSON, tool, store, certificates
   }
 
@@ -91,6 +93,7 @@ extension ServerOptions {
     }
     offer = try values.decode(Offer.self, forKey: .offer)
     paths = try values.decode([String].self, forKey: .paths)
+    cars = try values.decodeIfPresent([String].self, forKey: .cars) ?? []
     host = try values.decode(String.self, forKey: .host)
     port = try values.decode(Int.self, forKey: .port)
     hostnames = try values.decodeIfPresent([String].self, forKey: .hostnames) ?? []

@@ -29,7 +29,7 @@ struct ParityPlan {
   }
 
   /// How much is fetched before a footer in any case, in which an honest page lies.
-  private static let usuallyRead = 48 << 10
+  static let usuallyRead = 48 << 10
 
   /// What is asked for, instead of what follows from the file.
   enum Request {
@@ -77,7 +77,7 @@ extension ParityPlan {
   /// behind it, too.
   func groups(at place: UInt64, footerLength: Int) -> [ParityGroup] {
     var (groups, place) = ([ParityGroup](), place)
-    let pieces = ranges.flatMap(pieces)
+    let pieces = ranges.flatMap { Self.pieces(of: $0, percent: percent) }
     for (number, piece) in pieces.enumerated() {
       let group = ParityGroup(
         protecting: piece, footerLength: number == pieces.count - 1 ? footerLength : 0,
@@ -89,7 +89,7 @@ extension ParityPlan {
   }
 
   /// A range in as few pieces as can be, of about equal length.
-  private func pieces(of range: Range<UInt64>) -> [Range<UInt64>] {
+  static func pieces(of range: Range<UInt64>, percent: Int) -> [Range<UInt64>] {
     let count = Int(range.upperBound - range.lowerBound).divided(
       by: Int(ParityGroup.longestRange(percent)))
     let step = UInt64(range.count.divided(by: count).divided(by: 4096) * 4096)
@@ -103,23 +103,28 @@ extension ParityPlan {
 
 /// What was protected before a place of the file, group by group and generation by generation, from
 /// the newest back.
-private struct ParityHistory {
+struct ParityHistory {
   let file: MappedFile
+  /// How many bytes lie around the frames of each group, before and behind them; nil in an archive,
+  /// where a footer follows on those of a generation.
+  var around: (before: Int, behind: Int)?
 
   /// What ends with the footer that ends at a place: where it begins, and the groups that protect
   /// it, none if it is not protected; nil if that cannot be told.
   private func step(endingAt end: UInt64) -> (start: UInt64, groups: [ParityGroup])? {
     file.withBytes(reading: []) { bytes in
-      guard let footer = Footer.frame(bytes, endingAt: Int(end)) else { return nil }
+      let footer = around == nil ? Footer.frame(bytes, endingAt: Int(end)) : nil
+      guard around != nil || footer != nil else { return nil }
       var groups: [ParityGroup] = []
-      var place = footer.offset
+      var place = (footer?.offset ?? Int(end)) - (around?.behind ?? 0)
       while let group = ParityGroup.page(endingAt: place, in: bytes),
         groups.last.map({ $0.range.lowerBound == group.range.upperBound }) ?? true
       {
         groups.append(group)
-        place = Int(group.offset)
+        place = Int(group.offset) - (around.map { $0.before + $0.behind } ?? 0)
       }
       if let first = groups.last { return (first.range.lowerBound, groups) }
+      guard let footer else { return nil }
       // A footer that says what cannot be tells nothing of what came before it.
       guard let generation = try? Footer.read(bytes, footer) else { return nil }
       guard let before = generation.previousFooterOffset else { return (0, []) }

@@ -24,6 +24,7 @@ extension ArchiveWriter {
     // Parity of damaged bytes would keep the damage.
     let findings = try reader.verify(.quick).findings
     if let damage = findings.first(where: { $0.severity == .damaged }) { throw damage.error }
+    if let bytesAdded = try storage.protect(percent: percent) { return (generation, bytesAdded) }
     let end = generation.committedLength
     let groups = try FoundParity.all(in: storage.map()).map(\.group)
     var ranges = [0..<end]
@@ -56,6 +57,7 @@ extension [Range<UInt64>] {
 extension ArchiveReader {
   /// How much parity protects what is appended, in percent; nil if none does.
   package var parityPercent: Int? {
+    if let percent = file.source?.parityPercent { return percent }
     guard generation.features.isProtected else { return nil }
     return ParityPlan.percent(of: generation, in: file)
   }
@@ -63,10 +65,13 @@ extension ArchiveReader {
   /// What of the damaged file its parity can make again; nil if it has no parity, or lies elsewhere:
   /// a copy of it is healed.
   ///
+  /// Parity that is sealed with the archive is of no use before the file is unsealed.
+  ///
   /// It takes as long as to read the file once, and longer where bytes were inserted or lost.
   ///
   /// - Throws: ``ArchiveError`` if the library for parity is not there.
   package func assessParity() throws -> ParityHealing.Report? {
+    if let report = try file.source?.assessParity() { return report }
     guard !file.isFetched else { return nil }
     let groups = FoundParity.all(in: file)
     guard !groups.isEmpty else { return nil }

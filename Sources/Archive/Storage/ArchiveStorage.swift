@@ -48,6 +48,18 @@ package protocol ArchiveStorage: AnyObject, Sendable {
   /// anew before what is in it can be repaired.
   var isDisplaced: Bool { get throws }
 
+  /// Has what is written from now on be protected by parity around the bytes as they are stored.
+  ///
+  /// - Parameter percent: How much parity there is to be.
+  /// - Returns: Whether there is such parity: otherwise the archive has its own.
+  func keepParity(percent: Int) -> Bool
+
+  /// Protects all that is committed by such parity, and what is written from now on.
+  ///
+  /// - Returns: By how many bytes the file grew; nil if there is no such parity.
+  /// - Throws: ``ArchiveError`` if the library for parity is not there.
+  func protect(percent: Int) throws -> UInt64?
+
   /// The bytes as they are now, for reading.
   func map() throws -> MappedFile
 }
@@ -70,6 +82,12 @@ extension ArchiveStorage {
 
   /// False: bytes lie where they lie.
   package var isDisplaced: Bool { get throws { false } }
+
+  /// False: bytes are stored as they are.
+  package func keepParity(percent: Int) -> Bool { false }
+
+  /// Nil.
+  package func protect(percent: Int) throws -> UInt64? { nil }
 
   /// True: bytes in memory have no file name that could change.
   package var isInPlace: Bool { get throws { true } }

@@ -25,6 +25,14 @@ package protocol ByteSource: Sendable {
   ///
   /// - Throws: ``FetchFailure``.
   func flaws() throws -> [ArchiveError]
+
+  /// How much parity there is for the bytes as they are kept, in percent; nil if there is none.
+  var parityPercent: Int? { get }
+
+  /// What that parity can heal; nil if there is none.
+  ///
+  /// - Throws: ``ArchiveError`` if the library for it is not there; ``FetchFailure``.
+  func assessParity() throws -> ParityHealing.Report?
 }
 
 extension ByteSource {
@@ -43,6 +51,12 @@ extension ByteSource {
 
   /// Nothing: they are kept as they are.
   package func flaws() throws -> [ArchiveError] { [] }
+
+  /// Nil: what protects the archive is in it.
+  package var parityPercent: Int? { nil }
+
+  /// Nil.
+  package func assessParity() throws -> ParityHealing.Report? { nil }
 }
 
 /// Why bytes that lie elsewhere could not be fetched.

@@ -36,6 +36,13 @@ package protocol StorageLayer: Sendable {
   /// - Throws: ``FetchFailure``.
   func flaws(of file: MappedFile) throws -> [ArchiveError]
 
+  /// Heals what parity around the bytes of such a file can heal, without a key.
+  ///
+  /// - Parameter file: The file; it is locked.
+  /// - Returns: How many bytes were written.
+  /// - Throws: ``ArchiveError`` if the library for parity is not there; what the storage throws.
+  func heal(_ file: any ArchiveStorage) throws -> UInt64
+
   /// What a new archive is written to.
   ///
   /// - Parameters:

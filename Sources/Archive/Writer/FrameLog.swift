@@ -84,7 +84,9 @@ struct FrameLog {
     segments: [Generation.Segment], required: UInt64, optional: UInt64 = 0
   ) throws -> Generation {
     let map = { [storage] in try storage.map() }
-    let plan = try ParityPlan(parity, after: previous, to: end, in: map())
+    var asked = parity
+    if case .percent(let percent) = parity, storage.keepParity(percent: percent) { asked = nil }
+    let plan = try ParityPlan(asked, after: previous, to: end, in: map())
     let groups = plan?.groups(at: end, footerLength: Footer.length(segments: segments.count)) ?? []
     let generation = try Generation(
       after: previous, footerAt: groups.last?.end ?? end, sectionCount: sectionCount,

@@ -64,9 +64,23 @@ enum CARInput {
   ///
   /// - Throws: ``Failure`` for a CAR.
   static func refuse(_ input: InputFile) throws {
+    guard holds(input, isCompressed: false) else { return }
+    throw Failure(
+      "\(input.name) is a CAR, not a carpack archive",
+      hint: "\"carpack inspect \(input.name)\" checks it, \"carpack pack\" makes an archive of it",
+      status: .usage, at: input.name)
+  }
+
+  /// Whether a file is a CAR, and no archive.
+  ///
+  /// - Parameters:
+  ///   - input: the file.
+  ///   - isCompressed: whether it also may be what gzip or zstd compressed.
+  static func holds(_ input: InputFile, isCompressed: Bool) -> Bool {
     // Of what lies elsewhere the beginning is asked for only if the end is not an archive's.
-    guard !ArchiveReader.hasFooter(atEndOf: input.mapped) else { return }
+    guard !ArchiveReader.hasFooter(atEndOf: input.mapped) else { return false }
     let isCAR = input.withBeginning { bytes in
+      if isCompressed, CompressedStream(bytes) != nil { return true }
       do throws(CARError) {
         let payload = try CARVersion2.payload(of: bytes)
         _ = try CARHeader(bytes, at: payload.lowerBound)
@@ -75,11 +89,7 @@ enum CARInput {
         return false
       }
     }
-    guard isCAR, !ArchiveReader.hasTraces(in: input.mapped) else { return }
-    throw Failure(
-      "\(input.name) is a CAR, not a carpack archive",
-      hint: "\"carpack inspect \(input.name)\" checks it, \"carpack pack\" makes an archive of it",
-      status: .usage, at: input.name)
+    return isCAR && !ArchiveReader.hasTraces(in: input.mapped)
   }
 
   /// Refuses a CAR where the name of an archive is wanted.

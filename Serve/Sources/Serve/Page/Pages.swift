@@ -7,9 +7,10 @@ import Snapshots
 import SystemPackage
 import Viewer
 
-/// The page that shows archives, and the archives for it, under a secret path.
+/// The page that shows archives and repositories, and these for it, under a secret path.
 struct Pages: Sendable {
   let shelf: Shelf
+  let cars: [OfferedCAR]
   let budget: SendBudget
   /// The page.
   let page: [UInt8]
@@ -18,22 +19,20 @@ struct Pages: Sendable {
 
   /// Responds to a path below the token.
   func answer(_ path: Substring, _ request: Request) throws -> Response {
-    let archives = shelf.archives
-    if path.isEmpty, archives.count == 1, let only = archives.first {
-      var headers = HTTPFields()
-      headers[.location] = "view#url=archives/\(Self.escaped(only.address))"
-      headers[.referrerPolicy] = "no-referrer"
-      return Response(status: .seeOther, headers: headers)
-    }
     if path.isEmpty {
-      let list = Array(list(archives).utf8)
-      return keptPrivate(.bytes(list, type: "text/html; charset=utf-8"))
+      let items = items
+      if items.count == 1 {
+        var headers = HTTPFields()
+        headers[.location] = Self.view(items)
+        headers[.referrerPolicy] = "no-referrer"
+        return Response(status: .seeOther, headers: headers)
+      }
+      return keptPrivate(.bytes(Array(Self.list(items).utf8), type: "text/html; charset=utf-8"))
     }
     if path == "view" { return keptPrivate(.bytes(page, type: "text/html; charset=utf-8")) }
-    if path.hasPrefix("archives/"), let name = PercentEncoding.decode(path.dropFirst(9)),
-      let archive = shelf.archive(at: name)
-    {
-      return try file(archive, request)
+    if path.hasPrefix("archives/"), let address = PercentEncoding.decode(path.dropFirst(9)) {
+      if let archive = shelf.archive(at: address) { return try file(archive, request) }
+      if let car = cars.first(where: { $0.address == address }) { return try file(car, request) }
     }
     return .text("There is nothing here.\n", status: .notFound)
   }
@@ -72,8 +71,25 @@ struct Pages: Sendable {
     guard let found = ShelvedArchive.Identity(path: archive.path),
       archive.identity.isContinued(by: found), !archive.reader.isCutOff
     else { throw XRPCFault.busy }
+    return file(descriptor, archive.length, request, headers)
+  }
+
+  private func file(_ car: OfferedCAR, _ request: Request) throws -> Response {
+    let descriptor = try OpenFile(car.path)
+    guard let (length, tag) = car.current else { throw XRPCFault.busy }
+    var headers = HTTPFields()
+    headers[.contentType] = "application/octet-stream"
+    headers[.xContentTypeOptions] = "nosniff"
+    headers[.eTag] = tag
+    return file(descriptor, length, request, headers)
+  }
+
+  private func file(
+    _ descriptor: OpenFile, _ length: UInt64, _ request: Request, _ headers: HTTPFields
+  ) -> Response {
+    let budget = budget
     return keptPrivate(
-      .ranged(archive.length, request, headers) { range, writer in
+      .ranged(length, request, headers) { range, writer in
         try await budget.send(Int(range.lowerBound)..<Int(range.upperBound), to: &writer) {
           part, buffer in
           try descriptor.append(part, to: &buffer)
@@ -81,20 +97,40 @@ struct Pages: Sendable {
       })
   }
 
-  /// A page without script that names the archives.
-  private func list(_ archives: [ShelvedArchive]) -> String {
-    let items = archives.map { archive in
+  /// A file that the page shows.
+  private typealias Item = (address: String, name: String, about: String)
+
+  private var items: [Item] {
+    let archives = shelf.archives.map { archive -> Item in
       let names = archive.history.newestOfAccounts.map { archive.history.name(of: $0.did) }
       let about = names.prefix(3).joined(separator: ", ") + (names.count > 3 ? " …" : "")
-      return "<li><a href=\"view#url=archives/\(Self.escaped(archive.address))\">"
-        + "\(Self.html(archive.name))</a> <small>\(Self.html(about))</small></li>"
+      return (archive.address, archive.name, about)
     }
+    return archives + cars.map { ($0.address, $0.name, "") }
+  }
+
+  /// How many files the page opens at once.
+  private static let mostTogether = 20
+
+  /// The address of the page that shows some files.
+  private static func view(_ items: [Item]) -> String {
+    "view#" + items.map { "url=archives/\(escaped($0.address))" }.joined(separator: "&")
+  }
+
+  /// A page without script that names the files.
+  private static func list(_ all: [Item]) -> String {
+    let items = all.map { item in
+      "<li><a href=\"\(html(view([item])))\">\(html(item.name))</a> <small>\(html(item.about))</small></li>"
+    }
+    let together =
+      (2...mostTogether).contains(all.count)
+      ? "<p><a href=\"\(html(view(all)))\">All of them together</a></p>" : ""
     return """
       <!doctype html><html lang="en"><meta charset="utf-8"><title>carpack</title>
       <meta name="viewport" content="width=device-width">
       <meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">
       <style>:root{color-scheme:light dark}body{font:1rem/1.6 system-ui,sans-serif;max-width:42rem;margin:3rem auto;padding:0 1rem}small{opacity:.7}li{margin:.4rem 0}</style>
-      <h1>Archives</h1><ul>\(items.joined())</ul></html>
+      <h1>Archives</h1><ul>\(items.joined())</ul>\(together)</html>
       """
   }
 

@@ -87,10 +87,7 @@ final class ShelvedArchive: Sendable {
     // Of a sealed one, what is in it is given out.
     let file = try (far ?? MappedFile(FilePath(path))).archive()
     self.far = file.isFetched ? file : nil
-    let mark = "\(CID(codec: .raw, hashing: Array(path.utf8).span))".suffix(8)
-    let shown = RemoteArchive.shown(path)
-    name = FilePath(shown).lastComponent?.string ?? shown
-    address = "\(mark)/\(name)"
+    (name, address) = Self.nameAndAddress(path)
     let opened = try ArchiveReader(file, limits: limits)
     try opened.refuseTooMuchContent()
     history = try SnapshotHistory(of: opened)
@@ -99,6 +96,14 @@ final class ShelvedArchive: Sendable {
     let isSame = earlier?.identity.isContinued(by: identity) ?? false
     hashed = isSame ? earlier?.hashed ?? HashedBlobs() : HashedBlobs()
     try reader.checkFetched()
+  }
+
+  /// The name of the file at a path, and its address on the page.
+  static func nameAndAddress(_ path: String) -> (name: String, address: String) {
+    let mark = "\(CID(codec: .raw, hashing: Array(path.utf8).span))".suffix(8)
+    let shown = RemoteArchive.shown(path)
+    let name = FilePath(shown).lastComponent?.string ?? shown
+    return (name, "\(mark)/\(name)")
   }
 
   /// How much of the file is given out: what is committed, or all, if nothing is.

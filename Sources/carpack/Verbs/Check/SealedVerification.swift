@@ -1,7 +1,9 @@
 internal import Archive
+internal import Copying
 internal import Files
 internal import Reports
 internal import Sealing
+internal import SystemPackage
 internal import Terminal
 
 /// What can be said of a sealed archive without a key: whether its stored bytes are those that were
@@ -9,12 +11,19 @@ internal import Terminal
 enum SealedVerification {
   /// Looks at the frames of a sealed archive, and says what was found.
   ///
+  /// - Parameter heals: whether damage is healed from parity first.
   /// - Returns: 11 if something is damaged, 10 if a write was not finished, 0 otherwise.
-  static func verify(_ name: String, _ store: StoreArguments, _ verb: some ReportingCommand) throws
-    -> ExitStatus
-  {
+  static func verify(
+    _ name: String, _ store: StoreArguments, _ verb: some ReportingCommand, heals: Bool
+  ) throws -> ExitStatus {
     let file = try OpenedArchive.input(name, store).mapped
     let check = try SealedCheck(file)
+    let parity = check.flaws.isEmpty ? nil : try LayerParity.assess(file)
+    if heals, parity?.isHealable == true {
+      let healed = try ArchiveRepair.healStored(FilePath(name))
+      verb.common.say("\(name): \(Quantity.bytes(healed)) healed from parity")
+      return try verify(name, store, verb, heals: false)
+    }
     let isTailed = check.tailCount > 0
     let status: ExitStatus =
       !check.flaws.isEmpty ? .damaged : isTailed ? .incomplete : .success
@@ -35,6 +44,7 @@ enum SealedVerification {
     Console.print(
       "  \(Quantity.count(check.pieceCount, "piece")), \(Quantity.bytes(UInt64(file.count))); what is in them was not looked at, for no key was given"
     )
+    VerifyReport.say(parity, of: name)
     return status
   }
 

@@ -76,7 +76,7 @@ struct VerifyCommand: ReportingCommand, ConfigurableOptions {
       do {
         opened = try OpenedArchive(file, limits, store)
       } catch SealedError.noKey {
-        return try SealedVerification.verify(file, store, self)
+        return try SealedVerification.verify(file, store, self, heals: heal)
       }
       return try opened.checkingFetched { try verify(opened, isOne: isOne) }
     }).finish(common)
@@ -95,13 +95,14 @@ struct VerifyCommand: ReportingCommand, ConfigurableOptions {
   /// Heals an archive, and opens it again.
   private func healed(_ path: FilePath, _ opened: OpenedArchive) throws -> OpenedArchive {
     let limits = argument.limits.limits
+    let stored = try ArchiveRepair.healStored(path)
     _ = try ArchiveRepair.putInOrder(path) { Interruption.removeIfInterrupted($0.string) }
     let moved = try ArchiveRepair.align(path, limits: limits) {
       Interruption.removeIfInterrupted($0.string)
     }
     Interruption.removeIfInterrupted(nil)
     let healed = try ParityHealing.heal(FileStorage.openArchive(path), limits: limits)
-    common.say("\(opened.name): \(Quantity.bytes(moved + healed)) healed from parity")
+    common.say("\(opened.name): \(Quantity.bytes(stored + moved + healed)) healed from parity")
     return try OpenedArchive(path.string, limits)
   }
 

@@ -49,15 +49,8 @@ struct VerifyReport {
       Console.print("  \(Quantity.allSafe(records: safe.records, blobs: safe.blobs))")
     }
     if report.verdict == .damaged {
-      guard parity?.isHealable != true else {
-        return Console.say("hint: parity can heal all of it: \"carpack repair \(opened.name)\"")
-      }
-      if let parity {
-        Console.say(
-          .note,
-          "parity can heal \(Quantity.grouped(parity.healableCount)) of \(Quantity.count(parity.damagedCount, "damaged block")): \"carpack repair\" does"
-        )
-      }
+      Self.say(parity, of: opened.name)
+      guard parity?.isHealable != true else { return }
       Console.say(
         "hint: \"carpack repair --from COPY\" or \"carpack backup\" write again what is damaged; \"carpack repair -o NEW\" makes a new archive of what is left"
       )
@@ -68,6 +61,18 @@ struct VerifyReport {
   static func headline(_ report: SnapshotVerifier.Report) -> String {
     let isDoubtful = report.verdict != .damaged && !report.doubts.isEmpty
     return isDoubtful ? Console.red("not genuine") : coloured(report.verdict)
+  }
+
+  /// Says what parity can heal.
+  static func say(_ parity: ParityHealing.Report?, of name: String) {
+    guard let parity else { return }
+    guard !parity.isHealable else {
+      return Console.say("hint: parity can heal all of it: \"carpack repair \(name)\"")
+    }
+    Console.say(
+      .note,
+      "parity can heal \(Quantity.grouped(parity.healableCount)) of \(Quantity.count(parity.damagedCount, "damaged block")): \"carpack repair\" does"
+    )
   }
 
   /// Prints what is proven of the snapshots that decide.

@@ -4,12 +4,13 @@ internal import ArgumentParser
 internal import Files
 internal import IPLD
 internal import Live
+internal import Remote
 internal import Snapshots
 internal import SystemPackage
 internal import Terminal
 internal import Viewer
 
-/// `carpack view`: the page that shows archives.
+/// `carpack view`: the page that shows archives and repositories.
 struct ViewCommand: ReportingCommand {
   static let page = ManualPage("view", PackageResources.view_txt)
 
@@ -43,8 +44,9 @@ struct ViewCommand: ReportingCommand {
 
   @Argument(
     help: ArgumentHelp(
-      "Archives, and folders and buckets' prefixes to look for archives in.", valueName: "archive"),
-    completion: .file(extensions: ["zst"]))
+      "Archives and CARs, and folders and buckets' prefixes to look for archives in.",
+      valueName: "archive"),
+    completion: .file(extensions: ["zst", "car"]))
   var archives: [String] = []
 
   @OptionGroup var limits: LimitOptions
@@ -72,7 +74,11 @@ struct ViewCommand: ReportingCommand {
             "\"carpack view NAME.car.zst\" shows one; \"carpack view --page viewer.html\" writes the page",
           status: .usage)
       }
-      return try ServeProgram.serve("page", archives, bind, limits, store, reporting) { json in
+      let cars = try archives.filter(Self.isCAR)
+      return try ServeProgram.serve(
+        "page", archives.filter { !cars.contains($0) }, bind, limits, store, reporting
+      ) { json in
+        json.field("cars", cars)
         json.field("opensBrowser", !noBrowser)
       }
     }
@@ -84,6 +90,12 @@ struct ViewCommand: ReportingCommand {
       return
     }
     try writePage(with: with, to: page)
+  }
+
+  /// Whether a CAR lies here, which the page reads by itself.
+  private static func isCAR(_ path: String) throws -> Bool {
+    guard !RemoteArchive.isAddress(path), !BlobFolder.isFolder(path) else { return false }
+    return CARInput.holds(try InputFile(path), isCompressed: true)
   }
 
   /// Writes the page with an archive in it; one with private data is for its owner alone.

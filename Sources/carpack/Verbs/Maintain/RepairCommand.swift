@@ -63,14 +63,17 @@ struct RepairCommand: ReportingCommand {
       return (RemoteArchive.shown(name), try ArchiveReader.opening(name, limits.limits, store))
     }
     let sources = copies.map(\.reader)
+    let healed = try ArchiveRepair.healStored(FilePath(file))
     if try ArchiveRepair.putInOrder(
       FilePath(file), willWrite: { Interruption.removeIfInterrupted($0.string) })
     {
       common.say("\(file): written anew, for pieces of it were lost or moved")
     }
-    let moved = try ArchiveRepair.align(FilePath(file), limits: limits.limits) {
-      Interruption.removeIfInterrupted($0.string)
-    }
+    let moved =
+      try healed
+      + ArchiveRepair.align(FilePath(file), limits: limits.limits) {
+        Interruption.removeIfInterrupted($0.string)
+      }
     Interruption.removeIfInterrupted(nil)
     let storage = try FileStorage.openArchive(FilePath(file))
     try ArchiveReader.checkingFetched(sources) {

@@ -1,0 +1,83 @@
+internal import IPLD
+
+/// Parity for the bytes of a file that holds an archive otherwise than as it is, such as a sealed
+/// one (FORMAT 9.6).
+///
+/// Whoever writes such a file puts the frames of each group, with no footer, into a frame of its own
+/// kind, and a group protects all from where the frames of the group before it end.
+package struct LayerParity: Sendable {
+  /// How many bytes of that frame come before those of the group, and behind them.
+  private let before, behind: Int
+
+  /// - Parameters:
+  ///   - before: How many bytes of the frame around a group come before those of the group.
+  ///   - behind: How many come behind them.
+  package init(before: Int, behind: Int) { (self.before, self.behind) = (before, behind) }
+
+  /// How much parity a group has whose frame ends at a place, in percent; nil if none ends there.
+  package func percent(endingAt place: Int, in file: MappedFile) -> Int? {
+    let end = place - behind
+    guard end > 0 else { return nil }
+    return file.withBytes(reading: [max(0, end - ParityPlan.usuallyRead)..<end]) {
+      ParityGroup.page(endingAt: end, in: $0)?.percent
+    }
+  }
+
+  /// The groups that protect a range, with the bytes of each one's frames.
+  ///
+  /// - Parameters:
+  ///   - range: What is protected beside what is protected already before it. Small groups that end
+  ///     where it begins are merged into the new ones.
+  ///   - percent: How much parity there is for it.
+  ///   - file: The file, which ends where the range does.
+  ///   - write: Called with the place of the frame around a group, the number of bytes of the group,
+  ///     and what gives them piece by piece.
+  /// - Throws: ``ArchiveError`` if the library for parity is not there; what `write` throws.
+  package func protect(
+    _ range: Range<Int>, percent: Int, in file: MappedFile,
+    _ write: (Int, Int, (_ take: (Span<UInt8>) throws -> Void) throws -> Void) throws -> Void
+  ) throws {
+    var range = UInt64(range.lowerBound)..<UInt64(range.upperBound)
+    if !file.isFetched {
+      let history = ParityHistory(file: file, around: (before, behind))
+      range =
+        try history.start(mergingBefore: range.lowerBound, to: range.upperBound)..<range.upperBound
+    }
+    var place = Int(range.upperBound)
+    for piece in ParityPlan.pieces(of: range, percent: percent) {
+      let group = ParityGroup(
+        protecting: piece, footerLength: 0, percent: percent, at: UInt64(place + before))
+      var encoder = try ParityEncoder(group, of: file, footer: [])
+      try write(place, group.region.count) { try encoder.write($0) }
+      place = Int(group.end) + behind
+    }
+  }
+
+  /// Where the frames of the groups lie that still count.
+  package static func regions(in file: MappedFile) -> [Range<Int>] {
+    FoundParity.all(in: file).map { Int($0.group.offset)..<Int($0.group.end) }
+  }
+
+  /// What parity can heal of a file; nil if it has none.
+  ///
+  /// - Throws: ``ArchiveError`` if the library for parity is not there.
+  package static func assess(_ file: MappedFile) throws -> ParityHealing.Report? {
+    guard !file.isFetched else { return nil }
+    let found = FoundParity.all(in: file)
+    return found.isEmpty ? nil : try ParityHealing.assess(file, found)
+  }
+
+  /// Heals what parity can heal of a file.
+  ///
+  /// - Parameters:
+  ///   - storage: The file; it is locked.
+  ///   - intact: Frames that hold, ascending. Where one of them would become another, the group was
+  ///     made before that was written, and is left as it is.
+  /// - Returns: How many bytes were written.
+  /// - Throws: ``ArchiveError`` if the library for parity is not there; what the storage throws.
+  package static func heal(_ storage: any ArchiveStorage, sparing intact: [Range<Int>]) throws
+    -> ParityHealing.Report
+  {
+    try ParityHealing.heal(storage, FoundParity.all(in: storage.map()), sparing: intact)
+  }
+}

@@ -1,0 +1,98 @@
+internal import Archive
+internal import IPLD
+
+/// Parity of the frames, from which a sealed archive is healed without a key (FORMAT 9.6).
+extension SealedStorage {
+  /// The parity of a file, as the frame before its last table tells.
+  static func parity(_ layout: SealedLayout, in file: MappedFile) -> Parity? {
+    guard let table = layout.tables.last?.frame.lowerBound else { return nil }
+    return SealedFrame.parity.percent(endingAt: table, in: file).map {
+      Parity(percent: $0, end: table)
+    }
+  }
+
+  func keepParity(percent: Int) -> Bool {
+    state.withLock { state in
+      if state.parity == nil { state.parity = Parity(percent: percent) }
+      state.parity?.percent = percent
+      return true
+    }
+  }
+
+  func protect(percent: Int) throws -> UInt64? {
+    let before = try file.size
+    let parity = state.withLock { $0.parity }
+    if let parity, parity.percent == percent, !parity.isStale, parity.end > KeySlots.length {
+      let damaged = try LayerParity.assess(file.map())?.damagedCount
+      if damaged == 0 { return 0 }
+    }
+    state.withLock { $0.parity = Parity(percent: percent, isStale: true) }
+    try commit()
+    return try file.size - before
+  }
+
+  /// Protects the pieces and tables that are not protected yet.
+  func protect(_ state: inout State) throws {
+    guard let parity = state.parity else { return }
+    try settle(&state)
+    let start = parity.isStale ? KeySlots.length : parity.end
+    try SealedFrame.parity.protect(
+      start..<state.layout.end, percent: parity.percent, in: file.map()
+    ) { place, length, group in
+      let frame = try SealedFrame.bytes(.parity, number: 0, plainOffset: 0, reserving: length) {
+        bytes in
+        try group { bytes.append($0) }
+      }
+      precondition(place == state.layout.end, "parity knows where it lies")
+      state.layout.pass(try append(frame, &state))
+    }
+    state.parity?.isStale = false
+  }
+}
+
+extension SealedSource {
+  var parityPercent: Int? {
+    SealedFrame.lastTable(in: file, before: file.count).flatMap {
+      SealedFrame.parity.percent(endingAt: $0.range.lowerBound, in: file)
+    }
+  }
+
+  func assessParity() throws -> ParityHealing.Report? { try LayerParity.assess(file) }
+}
+
+extension SealedLayer {
+  package func heal(_ file: any ArchiveStorage) throws -> UInt64 {
+    var intact: [Range<Int>] = []
+    var walk = SealedFrameWalk(try file.map(), from: KeySlots.length)
+    while let step = walk.next() {
+      if step.holds, step.frame.kind != .parity { intact.append(step.frame.range) }
+    }
+    let report = try LayerParity.heal(file, sparing: intact)
+    guard report.groupCount > 0, report.isHealable else { return report.bytesHealed }
+    return report.bytesHealed + (try Self.mendFrames(file))
+  }
+
+  /// Makes the frames around undamaged parity again, which protects what is in them alone.
+  private static func mendFrames(_ file: any ArchiveStorage) throws -> UInt64 {
+    var count: UInt64 = 0
+    let map = try file.map()
+    guard try LayerParity.assess(map)?.damagedCount == 0 else { return 0 }
+    for region in LayerParity.regions(in: map) {
+      let place = region.lowerBound - SealedFrame.contentOffset
+      let frame = map.withBytes(reading: [region]) { bytes in
+        SealedFrame.bytes(.parity, number: 0, plainOffset: 0, reserving: region.count) {
+          $0.append(bytes.extracting(region))
+        }
+      }
+      let isThere = map.withBytes(reading: []) { bytes in
+        place + frame.count <= bytes.count
+          && bytes.extracting(place..<place + frame.count).equals(frame.span)
+      }
+      guard !isThere else { continue }
+      try file.write(frame.span, at: UInt64(place))
+      count += UInt64(SealedFrame.emptyLength)
+    }
+    if count > 0 { try file.synchronize() }
+    return count
+  }
+}
