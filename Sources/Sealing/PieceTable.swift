@@ -1,11 +1,12 @@
 // The plaintext of a table, sealed to the archive's identity:
 //
 // offset  size  field
-//      0     8  u64: how many pieces the archive has up to here
-//      8     8  u64: how many bytes they hold
-//     16     4  u32: how many older tables still count, n
-//     20     4  u32: how many pieces this one describes, m
-//     24   16n  the older ones: u64 where the frame begins, u32 its length, u32 how many pieces
+//      0    32  the mark: HKDF of the archive's identity, with the info "carpack table"
+//     32     8  u64: how many pieces the archive has up to here
+//     40     8  u64: how many bytes they hold
+//     48     4  u32: how many older tables still count, n
+//     52     4  u32: how many pieces this one describes, m
+//     56   16n  the older ones: u64 where the frame begins, u32 its length, u32 how many pieces
 //      …   48m  the pieces: u64 where the frame begins, u32 its length, u32 how many bytes of the
 //               archive it holds, 16 bytes file key, 16 bytes payload nonce
 
@@ -60,9 +61,17 @@ struct PieceTable: Sendable {
     let pieces: Range<Int>
   }
 
-  static let headerLength = 24
+  private static let markLength = 32
+  private static let headerLength = markLength + 24
   private static let liveLength = 16
   private static let entryLength = 16 + Piece.fileKeyLength + AgePayload.nonceLength
+
+  /// What tables begin with, so that no piece whose content another has chosen passes for one.
+  ///
+  /// - Throws: `AgeError` if the system lacks what age needs.
+  private static func mark(_ identity: AgeIdentity) throws -> SecretBytes {
+    try identity.secret(for: "carpack table")
+  }
 
   /// The older tables that count, the oldest first.
   let older: [Live]
@@ -71,17 +80,27 @@ struct PieceTable: Sendable {
 
   /// Reads the plaintext of a table.
   ///
-  /// - Parameter secret: The plaintext.
+  /// - Parameters:
+  ///   - secret: The plaintext.
+  ///   - identity: The archive's own.
+  /// - Throws: `AgeError` if the system lacks what age needs.
   /// - Returns: nil if it does not say what it should: frames lie one behind the other, and a piece
   ///   is no longer than its frame.
-  init?(_ secret: SecretBytes) {
+  init?(_ secret: SecretBytes, _ identity: AgeIdentity) throws {
+    let mark = try Self.mark(identity)
+    let begins = mark.withBytes { mark in
+      secret.withBytes {
+        $0.count >= Self.markLength && $0.extracting(0..<Self.markLength).equals(mark)
+      }
+    }
+    guard begins else { return nil }
     typealias Row = (frame: Range<Int>, count: Int, fileKey: SecretBytes, nonce: [UInt8])
     let read = secret.withBytes { bytes -> (older: [Live], rows: [Row], plainEnd: Int)? in
       guard bytes.count >= Self.headerLength else { return nil }
-      let (olderCount, count) = (Int(bytes.u32(16)), Int(bytes.u32(20)))
+      let (olderCount, count) = (Int(bytes.u32(48)), Int(bytes.u32(52)))
       let start = Self.headerLength + olderCount * Self.liveLength
       guard bytes.count == start + count * Self.entryLength,
-        let pieceCount = Int(exactly: bytes.u64(0)), let plainEnd = Int(exactly: bytes.u64(8))
+        let pieceCount = Int(exactly: bytes.u64(32)), let plainEnd = Int(exactly: bytes.u64(40))
       else { return nil }
       func frame(_ place: Int, behind start: Int) -> Range<Int>? {
         guard let offset = Int(exactly: bytes.u64(place)), offset >= start,
@@ -135,7 +154,12 @@ struct PieceTable: Sendable {
   /// - Parameters:
   ///   - older: The older tables that count.
   ///   - pieces: The pieces from there on.
-  static func plaintext(_ older: ArraySlice<Live>, _ pieces: ArraySlice<Piece>) -> SecretBytes {
+  ///   - identity: The archive's own.
+  /// - Throws: `AgeError` if the system lacks what age needs.
+  static func plaintext(
+    _ older: ArraySlice<Live>, _ pieces: ArraySlice<Piece>, _ identity: AgeIdentity
+  ) throws -> SecretBytes {
+    let mark = try mark(identity)
     let count = headerLength + older.count * liveLength + pieces.count * entryLength
     return unsafe SecretBytes(count: count) { target in
       var place = 0
@@ -150,6 +174,7 @@ struct PieceTable: Sendable {
         append(UInt32(frame.count))
         append(UInt32(count))
       }
+      mark.withBytes { mark in for index in mark.indices { append(mark[index]) } }
       append(UInt64((older.last?.pieces.upperBound ?? 0) + pieces.count))
       append(UInt64(pieces.last?.plain.upperBound ?? 0))
       append(UInt32(older.count))

@@ -87,7 +87,7 @@ struct SealedLayout: Sendable {
       do {
         let content = bytes.extracting(frame.content)
         let secret = try AgeFile.openSecret(content, with: [identity])
-        return PieceTable(secret)
+        return try PieceTable(secret, identity)
       } catch let error as AgeError where error.isAboutTheFile {
         return nil
       }

@@ -1,5 +1,6 @@
-internal import Archive
+package import Archive
 internal import IPLD
+internal import Synchronization
 
 /// Parity of the frames, from which a sealed archive is healed without a key (FORMAT 9.6).
 extension SealedStorage {

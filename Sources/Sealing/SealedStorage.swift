@@ -301,7 +301,8 @@ final class SealedStorage: ArchiveStorage {
       let kept =
         added > 0 ? PieceTable.keptCount(tables, adding: added) : max(0, tables.count - 1)
       let first = kept > 0 ? tables[kept - 1].pieces.upperBound : 0
-      let plain = PieceTable.plaintext(tables.prefix(kept), state.layout.pieces[first...])
+      let plain = try PieceTable.plaintext(
+        tables.prefix(kept), state.layout.pieces[first...], identity)
       let frame = try plain.withBytes { plain in
         try FrameSealing(for: identity).frame(
           .table, plain, number: state.layout.pieces.count, plainOffset: state.layout.plainCount)

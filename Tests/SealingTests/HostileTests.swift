@@ -30,7 +30,7 @@ private struct ForgedTable {
 
   /// The frame of it, sealed to the archive.
   func frame(_ identity: AgeIdentity) throws -> [UInt8] {
-    var bytes: [UInt8] = []
+    var bytes = try identity.secret(for: "carpack table").withBytes { $0.array(0..<$0.count) }
     bytes.append(littleEndian: pieceCount)
     bytes.append(littleEndian: plainCount)
     bytes.append(littleEndian: olderCount)
@@ -100,6 +100,28 @@ private struct ForgedTable {
       var bare = SealedFile(bytes).withoutTables
       bare.frames.append(try table.frame(identity))
       #expect(try owner.plain(bare.bytes) == plain, "table \(number) alone")
+    }
+  }
+
+  @Test func `is not shortened by a piece that is passed off as a table`() throws {
+    let pieces = try SealedLayout(MappedFile(copying: bytes), identity).pieces
+    let table = try PieceTable.plaintext([], pieces[..<2], identity)
+    for isMarked in [true, false] {
+      // Who may have a whole piece of their choice sealed may know all that is in a table but the mark.
+      var content = table.withBytes { $0.array(0..<$0.count) }
+      if !isMarked { for place in 0..<32 { content[place] = UInt8(place) } }
+      let sealed = try AgeFile.seal(content.span, for: [identity.recipient])
+      let forged = SealedFrame.bytes(
+        .table, number: 5, plainOffset: 5000, reserving: sealed.count
+      ) { $0 += sealed }
+      var file = SealedFile(bytes)
+      file.frames.insert(forged, at: 2)
+      file.frames.removeLast(file.frames.count - 3)
+      let whole = SealedFile(bytes)
+      file.frames += whole.frames[2...].filter { SealedFrame($0.span, at: 0)?.kind == .piece }
+      let layout = try SealedLayout(MappedFile(copying: file.bytes), identity)
+      #expect(layout.tables.count == (isMarked ? 1 : 0))
+      #expect(try owner.plain(file.bytes) == plain)
     }
   }
 

@@ -53,6 +53,14 @@ package struct AgeIdentity: Sendable, Equatable, CustomStringConvertible, Custom
     }
   }
 
+  /// 32 bytes that only one who has the identity knows: HKDF of its scalar, without salt.
+  ///
+  /// - Parameter purpose: The info: what they are for.
+  /// - Throws: ``AgeError/noCryptoLibrary(_:)``, ``AgeError/cryptoFailed(_:)``.
+  package func secret(for purpose: String) throws(AgeError) -> SecretBytes {
+    try KeyDerivation.hkdf(scalar, salt: [], info: Array(purpose.utf8))
+  }
+
   /// The recipient's text.
   package var description: String { recipient.text }
   /// The recipient.
