@@ -65,7 +65,7 @@ extension ArchiveReader {
   /// What of the damaged file its parity can make again; nil if it has no parity, or lies elsewhere:
   /// a copy of it is healed.
   ///
-  /// Parity that is sealed with the archive is of no use before the file is unsealed.
+  /// Of a sealed archive, it is the parity around its pieces, and not what is sealed with it.
   ///
   /// It takes as long as to read the file once, and longer where bytes were inserted or lost.
   ///

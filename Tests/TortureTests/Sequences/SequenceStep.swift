@@ -110,11 +110,16 @@ extension SequenceArchive {
     }
   }
 
-  /// Writes a sealed archive anew of which pieces are lost or moved, as the command does before it
-  /// repairs in place.
+  /// Heals a sealed archive from the parity around its pieces, and writes one anew of which pieces are
+  /// lost or moved, as the command does before it repairs in place.
   mutating func putInOrder() throws {
     let storage = MemoryStorage(file)
     do {
+      let healed = try storage.map().layer?.heal(storage) ?? 0
+      if healed > 0 {
+        file = storage.bytes
+        steps.append("\(healed) bytes healed from the parity around it")
+      }
       let archive = try storage.archive()
       guard try archive.isDisplaced else { return }
       let new = MemoryStorage()

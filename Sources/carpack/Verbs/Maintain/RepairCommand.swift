@@ -4,6 +4,7 @@ internal import Copying
 internal import Files
 internal import Remote
 internal import Reports
+internal import Sealing
 internal import Snapshots
 internal import SystemPackage
 internal import Terminal
@@ -55,7 +56,18 @@ struct RepairCommand: ReportingCommand {
   /// Another archive, and what it is called.
   private typealias Copy = (name: String, reader: ArchiveReader)
 
+  /// Heals what parity around the file can heal, which takes no key, and repairs what is in it.
   private func repair(_ file: String) throws {
+    let healed = try ArchiveRepair.healStored(FilePath(file))
+    do {
+      try repair(file, healed: healed)
+    } catch SealedError.noKey where healed > 0 {
+      common.say("\(file): \(Quantity.bytes(healed)) healed from parity")
+      try SealedVerification.verify(file, store, self, heals: false).finish()
+    }
+  }
+
+  private func repair(_ file: String, healed: UInt64) throws {
     let copies: [Copy] = try from.map { name in
       guard !AtomicFile.areSame(FilePath(name), FilePath(file)) else {
         throw Failure("--from: \(name) is the archive itself", status: .usage)
@@ -63,7 +75,6 @@ struct RepairCommand: ReportingCommand {
       return (RemoteArchive.shown(name), try ArchiveReader.opening(name, limits.limits, store))
     }
     let sources = copies.map(\.reader)
-    let healed = try ArchiveRepair.healStored(FilePath(file))
     if try ArchiveRepair.putInOrder(
       FilePath(file), willWrite: { Interruption.removeIfInterrupted($0.string) })
     {
