@@ -48,7 +48,7 @@ struct StatusCommand: ReportingCommand, ConfigurableOptions {
       paths: folders.isEmpty ? ["."] : folders, limits: ArchiveLimits(), store: store)
     let now = Moment(Host.now)
     var report = StatusReport()
-    let outcomes = try archives.each(opening: { file in
+    func look(_ file: String) throws -> ExitStatus {
       do {
         let opened = try OpenedArchive(file, ArchiveLimits(), store)
         let status = try opened.checkingFetched {
@@ -62,7 +62,15 @@ struct StatusCommand: ReportingCommand, ConfigurableOptions {
         report.rows.append((RemoteArchive.shown(file), nil, Failure(error)))
         throw error
       }
-    })
+    }
+    let outcomes: NamedArchives.Outcomes
+    do {
+      outcomes = try archives.each(opening: look)
+    } catch let failure as Failure where folders.isEmpty && failure.status == .noInput {
+      // Where nothing is yet, what is configured says what is to come.
+      _ = try sayPlans(report)
+      throw failure
+    }
     if json {
       for row in report.rows { StatusReport.report.print(row) }
     } else if prometheus != "-" {
