@@ -291,9 +291,10 @@ final class SealedStorage: ArchiveStorage {
       try finishReplacing(&state)
       try writeRest(&state)
       let added = state.layout.untabledCount
-      guard added > 0 || state.parity?.isStale == true && !state.layout.pieces.isEmpty else {
-        return try synchronize(&state)
-      }
+      let isDue = added > 0 || state.parity?.isStale == true && !state.layout.pieces.isEmpty
+      // A table says only how long pieces are. Where one is lost between them, the others would be
+      // taken for those before it; until the archive is put in order, they are found one by one.
+      guard isDue, state.layout.gaps.isEmpty else { return try synchronize(&state) }
       try protect(&state)
       if state.unsyncedCount > Self.mostUnsynced || state.parity != nil { try synchronize(&state) }
       let tables = state.layout.tables

@@ -27,6 +27,26 @@ private struct Sample {
 }
 
 @Suite struct `A sealed archive that is damaged` {
+  @Test func `keeps all pieces in their places when a writer goes on behind a lost one`() throws {
+    var random = SeededGenerator(printing: 0x5ea7_1000)
+    let owner = try Owner()
+    let plain = random.bytes(5000)
+    let whole = SealedFile(try owner.sealed(plain, piece: 1000)).withoutTables
+    let torn = SealedFile.places(whole.bytes)[1]
+    // Some bytes are gone, or the whole of it.
+    for lost in [torn.lowerBound + 500..<torn.lowerBound + 700, torn] {
+      var bytes = whole.bytes
+      bytes.removeSubrange(lost)
+      let before = try owner.plain(bytes)
+      let file = SimpleStorage(bytes)
+      let storage = try owner.open(file)
+      let more = random.bytes(700)
+      try storage.write(more.span, at: UInt64(before.count))
+      try storage.commit()
+      #expect(try owner.plain(file.bytes) == before + more)
+    }
+  }
+
   @Test(arguments: [true, false])
   func `is never intact, whichever byte is flipped, and gives back all that is undamaged`(
     _ hasTables: Bool
