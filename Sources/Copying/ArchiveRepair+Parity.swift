@@ -6,13 +6,37 @@ package import SystemPackage
 extension ArchiveRepair {
   /// Heals what parity around the bytes of a file can heal, which takes no key: of a sealed archive.
   ///
-  /// - Parameter path: The archive.
-  /// - Returns: How many bytes were written.
-  /// - Throws: `ArchiveError` if the library for parity is not there, another process writes to the
-  ///   archive, or it cannot be written.
-  package static func healStored(_ path: FilePath) throws -> UInt64 {
+  /// - Parameters:
+  ///   - path: The archive; of a link, the file it leads to.
+  ///   - willWrite: Receives the name of a temporary file once it is there.
+  /// - Returns: How many bytes were written, or put back into their places.
+  /// - Throws: As ``align(_:limits:willWrite:)`` does.
+  package static func healStored(
+    _ path: FilePath, willWrite: (FilePath) -> Void = { _ in }
+  ) throws -> UInt64 {
     let file = try FileStorage.open(path)
-    return try file.map().layer?.heal(file) ?? 0
+    let map = try file.map()
+    guard let layer = map.layer else { return 0 }
+    let healed = try layer.heal(file)
+    guard healed == 0, let alignment = try ParityAlignment(map), alignment.report.isHealable else {
+      return healed
+    }
+    let target = try AtomicFile(AtomicFile.resolved(path), replacing: true)
+    return try target.orDiscard {
+      let new = try target.storage()
+      willWrite(target.temporaryPath)
+      try alignment.write(to: new)
+      _ = try layer.heal(new)
+      guard try layer.keepsAll(of: map, in: new.map()), try file.size == UInt64(map.count),
+        try file.isInPlace
+      else {
+        target.discard()
+        return 0
+      }
+      try target.takeMode(of: path)
+      try target.publish()
+      return alignment.bytesMoved
+    }
   }
 
   /// Writes an archive anew of which bytes were inserted or lost, if parity can heal all of it.

@@ -62,13 +62,31 @@ extension SealedSource {
 }
 
 extension SealedLayer {
-  package func heal(_ file: any ArchiveStorage) throws -> UInt64 {
+  /// The frames of a file that hold, but for parity.
+  private static func intact(_ file: MappedFile) -> [Range<Int>] {
     var intact: [Range<Int>] = []
-    var walk = SealedFrameWalk(try file.map(), from: KeySlots.length)
+    var walk = SealedFrameWalk(file, from: KeySlots.length)
     while let step = walk.next() {
       if step.holds, step.frame.kind != .parity { intact.append(step.frame.range) }
     }
-    let report = try LayerParity.heal(file, sparing: intact)
+    return intact
+  }
+
+  package func keepsAll(of old: MappedFile, in new: MappedFile) throws -> Bool {
+    func checksums(_ file: MappedFile) -> Set<UInt64> {
+      Set(
+        Self.intact(file).map { frame in
+          let place = frame.upperBound - SealedFrame.checksumLength
+          return file.withBytes(reading: [place..<frame.upperBound]) { $0.u64(place) }
+        })
+    }
+    let (before, after) = (checksums(old), checksums(new))
+    try old.checkFetched()
+    return before.isSubset(of: after)
+  }
+
+  package func heal(_ file: any ArchiveStorage) throws -> UInt64 {
+    let report = try LayerParity.heal(file, sparing: Self.intact(file.map()))
     guard report.groupCount > 0, report.isHealable else { return report.bytesHealed }
     return report.bytesHealed + (try Self.mendFrames(file))
   }

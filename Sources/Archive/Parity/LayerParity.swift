@@ -64,7 +64,8 @@ package struct LayerParity: Sendable {
   package static func assess(_ file: MappedFile) throws -> ParityHealing.Report? {
     guard !file.isFetched else { return nil }
     let found = FoundParity.all(in: file)
-    return found.isEmpty ? nil : try ParityHealing.assess(file, found)
+    guard !found.isEmpty else { return nil }
+    return try ParityAlignment(file)?.report ?? ParityHealing.assess(file, found)
   }
 
   /// Heals what parity can heal of a file.

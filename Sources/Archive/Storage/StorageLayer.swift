@@ -43,6 +43,11 @@ package protocol StorageLayer: Sendable {
   /// - Throws: ``ArchiveError`` if the library for parity is not there; what the storage throws.
   func heal(_ file: any ArchiveStorage) throws -> UInt64
 
+  /// Whether what holds in one such file is in another, too, as far as can be told without a key.
+  ///
+  /// - Throws: ``FetchFailure``.
+  func keepsAll(of old: MappedFile, in new: MappedFile) throws -> Bool
+
   /// What a new archive is written to.
   ///
   /// - Parameters:

@@ -20,7 +20,10 @@ enum SealedVerification {
     let check = try SealedCheck(file)
     let parity = check.flaws.isEmpty ? nil : try LayerParity.assess(file)
     if heals, parity?.isHealable == true {
-      let healed = try ArchiveRepair.healStored(FilePath(name))
+      let healed = try ArchiveRepair.healStored(FilePath(name)) {
+        Interruption.removeIfInterrupted($0.string)
+      }
+      Interruption.removeIfInterrupted(nil)
       verb.common.say("\(name): \(Quantity.bytes(healed)) healed from parity")
       return try verify(name, store, verb, heals: false)
     }

@@ -95,7 +95,7 @@ struct VerifyCommand: ReportingCommand, ConfigurableOptions {
   /// Heals an archive, and opens it again.
   private func healed(_ path: FilePath, _ opened: OpenedArchive) throws -> OpenedArchive {
     let limits = argument.limits.limits
-    let stored = try ArchiveRepair.healStored(path)
+    let stored = try ArchiveRepair.healStored(path) { Interruption.removeIfInterrupted($0.string) }
     _ = try ArchiveRepair.putInOrder(path) { Interruption.removeIfInterrupted($0.string) }
     let moved = try ArchiveRepair.align(path, limits: limits) {
       Interruption.removeIfInterrupted($0.string)

@@ -58,7 +58,10 @@ struct RepairCommand: ReportingCommand {
 
   /// Heals what parity around the file can heal, which takes no key, and repairs what is in it.
   private func repair(_ file: String) throws {
-    let healed = try ArchiveRepair.healStored(FilePath(file))
+    let healed = try ArchiveRepair.healStored(FilePath(file)) {
+      Interruption.removeIfInterrupted($0.string)
+    }
+    Interruption.removeIfInterrupted(nil)
     do {
       try repair(file, healed: healed)
     } catch SealedError.noKey where healed > 0 {
