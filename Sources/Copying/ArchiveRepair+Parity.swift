@@ -17,10 +17,16 @@ extension ArchiveRepair {
     let file = try FileStorage.open(path)
     let map = try file.map()
     guard let layer = map.layer else { return 0 }
-    let healed = try layer.heal(file)
-    guard healed == 0, let alignment = try ParityAlignment(map), alignment.report.isHealable else {
-      return healed
-    }
+    let moved = try alignStored(path, file, map, layer, willWrite: willWrite)
+    return try moved > 0 ? moved : layer.heal(file)
+  }
+
+  /// Writes a file anew of whose stored bytes some were inserted or lost, if parity can heal all of it.
+  private static func alignStored(
+    _ path: FilePath, _ file: FileStorage, _ map: MappedFile, _ layer: any StorageLayer,
+    willWrite: (FilePath) -> Void
+  ) throws -> UInt64 {
+    guard let alignment = try ParityAlignment(map), alignment.report.isHealable else { return 0 }
     let target = try AtomicFile(AtomicFile.resolved(path), replacing: true)
     return try target.orDiscard {
       let new = try target.storage()
