@@ -81,19 +81,18 @@ export class Account {
     this.times = new Float64Array(paths.length);
     this.texts = new Strings(paths.length);
     this.replies = new Map();
-    /** Each blob by its CID: the first record that refers to it, its type, its size. */
-    this.blobs = new Map();
+    /** The CIDs of all blobs that records refer to, as text. */
+    this.blobs = new Set();
     this.unreadable = 0;
     this.handles = new Map();
     this.langs = new Map();
     this.langsOf = new Array(paths.length).fill(null);
     for (let i = 0; i < paths.length; i++) {
       if (i % AT_ONCE === AT_ONCE - 1) await new Promise((resolve) => setTimeout(resolve));
-      const path = paths.at(i);
-      const [collection, rkey] = split(path);
+      const [collection, rkey] = split(paths.at(i));
       const value = this.repository.value(i);
       if (value === null && this.repository.cid(i)) this.unreadable++;
-      eachBlob(value, (blob) => { if (!this.blobs.has(blob.cid)) this.blobs.set(blob.cid, { ...blob, path }); });
+      eachBlob(value, ({ cid }) => this.blobs.add(cid));
       this.times[i] = timeOf(value, rkey);
       this.texts.push(value ? fold(textOf(value)) : "");
       if (collection !== POST || !value) continue;

@@ -136,6 +136,9 @@ export class Archive {
       for (let next = frame + 1; this.firsts[next] === this.firsts[frame] && this.firsts[frame] === ordinal; next++) frames.add(next);
     }
     const total = [...frames].reduce((sum, frame) => sum + this.lengths[frame], 0);
+    const sections = [...frames].reduce((sum, frame) => sum + (this.firsts[frame + 1] ?? this.footer.sections) - this.firsts[frame], 0);
+    // However many the frames say they have, the index has no more.
+    table.reserve(table.count + Math.min(sections, this.footer.sections));
     const large = new Map();
     let done = 0;
     await this.readRanges([...frames].map((frame) => this.range(frame)), async (stored, { frame }) => {

@@ -153,7 +153,7 @@ export class BlockTable {
 
   /** Makes room for so many blocks, so that the table need not grow step by step. */
   reserve(count) {
-    if (count > this.isChecked.length) this.grow(count);
+    if (count > this.isChecked.length) this.grow(Math.max(count, 2 * this.isChecked.length));
   }
 
   grow(capacity = this.isChecked.length * 2) {

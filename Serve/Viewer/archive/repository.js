@@ -39,7 +39,6 @@ export class Repository {
     Object.assign(repository, {
       archive, manifest, table, paths: new Strings(order.length), places: [], owners: [], levels: new Map(), problems: [], faults: [], gaps: [], nodes: 0, depth: 0, commit: null,
     });
-    table.reserve(Math.min(order.length, archive.footer.sections) + 1024);
     await archive.load(order, table, progress);
     await repository.walk();
     repository.paths.finish();
