@@ -3,14 +3,17 @@
 import { CID } from "../archive/cid.js";
 import { Strings } from "../archive/strings.js";
 import { fold, parseQuery } from "./fold.js";
-import { blobOf, eachBlob, embedsOf, mentionsOf, textOf } from "./shape.js";
+import { blobOf, eachBlob, embedsOf, mentionsOf, textOf, TEXTS } from "./shape.js";
 
 export const POST = "app.bsky.feed.post";
 export const REPOST = "app.bsky.feed.repost";
-const REPLY = [...new TextEncoder().encode("reply")];
+const UTF8 = new TextEncoder();
+const REPLY = [...UTF8.encode("reply")];
 const DIGITS = "234567abcdefghijklmnopqrstuvwxyz";
 /** How many posts of a thread are shown at most. */
 const MAXIMUM_THREAD = 1000;
+/** The fields of records that a search, a list or a count looks at. */
+const INDEXED = new Set([...TEXTS, "createdAt", "embed", "facets", "langs", "pages", "reply", "tags"]);
 /** How many records are indexed before others may ask. */
 const AT_ONCE = 4000;
 /** What a post is, as bits. */
@@ -87,28 +90,36 @@ export class Account {
     this.handles = new Map();
     this.langs = new Map();
     this.langsOf = new Array(paths.length).fill(null);
+    let [collection, beginning] = ["", UTF8.encode("/")];
     for (let i = 0; i < paths.length; i++) {
       if (i % AT_ONCE === AT_ONCE - 1) await new Promise((resolve) => setTimeout(resolve));
-      const [collection, rkey] = split(paths.at(i));
-      const value = this.repository.value(i);
-      if (value === null && this.repository.cid(i)) this.unreadable++;
-      eachBlob(value, ({ cid }) => this.blobs.add(cid));
-      this.times[i] = timeOf(value, rkey);
-      this.texts.push(value ? fold(textOf(value)) : "");
-      if (collection !== POST || !value) continue;
-      const { images, video, quote, link } = embedsOf(value);
-      this.flags[i] = (value.reply ? IS.reply : 0) | (images.length ? IS.image : 0) | (video ? IS.video : 0)
-        | (quote ? IS.quote : 0) | (link ? IS.link : 0);
-      if (Array.isArray(value.langs)) this.langsOf[i] = this.countLanguages(value.langs);
-      for (const [did, handle] of mentionsOf(value)) this.handles.set(did, handle);
-      const parent = this.ownPath(value.reply?.parent?.uri);
-      if (!parent) continue;
-      if (!this.replies.has(parent)) this.replies.set(parent, []);
-      this.replies.get(parent).push(i);
+      if (!paths.begins(i, beginning)) {
+        [collection] = split(paths.at(i));
+        beginning = UTF8.encode(`${collection}/`);
+      }
+      this.indexOne(i, collection);
     }
     this.texts.finish();
     // Sorted once, and not for each search.
-    this.newestFirst = new Uint32Array(paths.length).map((_, i) => i).sort((left, right) => (this.times[right] || 0) - (this.times[left] || 0) || right - left);
+    this.newestFirst = descending(this.times);
+  }
+
+  indexOne(i, collection) {
+    const value = this.repository.some(i, INDEXED);
+    if (value === null && this.repository.cid(i)) this.unreadable++;
+    eachBlob(value, ({ cid }) => this.blobs.add(cid));
+    this.times[i] = timeOf(value, "") || tidTime(split(this.repository.paths.at(i))[1]);
+    this.texts.push(value ? fold(textOf(value)) : "");
+    if (collection !== POST || !value) return;
+    const { images, video, quote, link } = embedsOf(value);
+    this.flags[i] = (value.reply ? IS.reply : 0) | (images.length ? IS.image : 0) | (video ? IS.video : 0)
+      | (quote ? IS.quote : 0) | (link ? IS.link : 0);
+    if (Array.isArray(value.langs)) this.langsOf[i] = this.countLanguages(value.langs);
+    for (const [did, handle] of mentionsOf(value)) this.handles.set(did, handle);
+    const parent = this.ownPath(value.reply?.parent?.uri);
+    if (!parent) return;
+    if (!this.replies.has(parent)) this.replies.set(parent, []);
+    this.replies.get(parent).push(i);
   }
 
   /** Each picture and video of posts, the newest first: {post, part}, where `part` counts the pictures of a post from 0. */
@@ -337,6 +348,35 @@ export class Account {
     }
     return years;
   }
+}
+
+/** The places of numbers, those of the largest first, of the same the last first; what is no number counts as 0. */
+function descending(numbers) {
+  const { length } = numbers;
+  const isBefore = (left, right) => {
+    const difference = (numbers[left] || 0) - (numbers[right] || 0);
+    return difference > 0 || difference === 0 && left > right;
+  };
+  // Merged by hand: a typed array that is sorted by a function becomes a list of other numbers meanwhile.
+  let from = new Uint32Array(length);
+  let to = new Uint32Array(length);
+  for (let i = 0; i < length; i++) from[i] = length - 1 - i;
+  for (let width = 1; width < length; width *= 2) {
+    for (let start = 0; start < length; start += 2 * width) {
+      const middle = Math.min(start + width, length);
+      const end = Math.min(middle + width, length);
+      let left = start;
+      let right = middle;
+      for (let at = start; at < end; at++) {
+        const isLeft = right === end || left < middle && isBefore(from[left], from[right]);
+        to[at] = from[isLeft ? left++ : right++];
+      }
+    }
+    const other = from;
+    from = to;
+    to = other;
+  }
+  return from;
 }
 
 /** A record {path, cid, value} of an account as a page shows it. */

@@ -78,7 +78,9 @@ export class Archive {
   ordinals(cid) {
     const { hash, digest, end } = cidAt(cid, 0);
     const key = hash === 0x12 && end - digest === 32 ? cid.subarray(digest) : sha256(cid);
-    return this.segments.flatMap((segment) => segment.ordinals(key)).sort((left, right) => right - left);
+    const found = [];
+    for (const segment of this.segments) found.push(...segment.ordinals(key));
+    return found.sort((left, right) => right - left);
   }
 
   // Bytes

@@ -1,5 +1,6 @@
 // The browser's own decoder of zstd, where it has one.
 
+import { release } from "./memory.js";
 import { frameHeader } from "./zstd.js";
 
 /** Whether the browser decompresses zstd for scripts. */
@@ -27,6 +28,7 @@ export async function decompressNatively(frame) {
       }
       content.set(part.value, length);
       length += part.value.length;
+      release(part.value);
     }
   } catch {
     return null;

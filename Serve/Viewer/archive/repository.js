@@ -1,7 +1,7 @@
 // The repository of a snapshot: from the commit down the tree to its records, each block compared with its CID.
 
 import { BlockTable } from "./blocks.js";
-import { decode, hasKey, without } from "./cbor.js";
+import { decode, decodeSome, hasKey, without } from "./cbor.js";
 import { CID, Malformed } from "./cid.js";
 import { leadingZeros } from "./sha256.js";
 import { Strings } from "./strings.js";
@@ -16,8 +16,8 @@ const IS_ASCII = /^[\x00-\x7f]*$/;
 const IS_PATH = /^(?!\.{1,2}\/)[\w.:~-]+\/(?!\.{1,2}$)[\w.:~-]+$/;
 /** No key lies higher: a digest has 256 bits. */
 const MAXIMUM_LAYER = 128;
-const UTF8 = new TextEncoder();
-const KEY = new Uint8Array(2 * MAXIMUM_KEY);
+/** Texts that a reference to a blob has in it, in its newer or its older form. */
+const MARKS_OF_BLOBS = ["blob", "mimeType"].map((word) => new TextEncoder().encode(word));
 
 /** How many records are compared with their CIDs before others may ask. */
 const SETTLED_AT_ONCE = 4000;
@@ -43,6 +43,11 @@ export class Repository {
     await repository.walk();
     repository.paths.finish();
     return repository;
+  }
+
+  /** Gives back the memory of all blocks that are no records of it. Nothing else may be read from its table afterwards. */
+  keepRecords() {
+    this.table.keep(this.places.filter((number) => number >= 0));
   }
 
   /** The number of a block that is there and hashes to its CID; -1 without. */
@@ -172,7 +177,7 @@ export class Repository {
     const lost = [];
     const isNew = !this.areLayersChecked;
     this.areLayersChecked = true;
-    const layer = (i) => leadingZeros(keyBytes(this.paths.at(i))) >> 1;
+    const layer = (i) => leadingZeros(this.paths.bytes, this.paths.start(i), this.paths.ends[i]) >> 1;
     const first = this.owners.findIndex((owner) => this.levels.get(owner) === 0);
     const top = first < 0 ? Infinity : layer(first);
     for (let i = 0; i < this.places.length; i++) {
@@ -219,9 +224,18 @@ export class Repository {
 
   /** What a record says; null for one that is damaged, or cannot be read. */
   value(i) {
+    return this.read(i, decode);
+  }
+
+  /** What a record says in the fields with these names, which takes less; all of it if the others may refer to blobs. */
+  some(i, names) {
+    return this.read(i, (bytes) => decodeSome(bytes, names, MARKS_OF_BLOBS));
+  }
+
+  read(i, decoded) {
     if (!this.isIntact(this.places[i])) return null;
     try {
-      return decode(this.table.bytes(this.places[i]));
+      return decoded(this.table.bytes(this.places[i]));
     } catch {
       return null;
     }
@@ -336,13 +350,6 @@ class NodeReader {
 
 /** A key as messages show it: in ASCII. */
 const shown = (key) => key.slice(0, 1025).replace(/[^\x21-\x5b\x5d-\x7e]/g, (char) => `\\x${char.charCodeAt(0).toString(16).padStart(2, "0")}`);
-
-/** The bytes of a path, until the next call: the layers of all paths are asked for in a row. */
-function keyBytes(path) {
-  let i = 0;
-  for (; i < path.length && path.charCodeAt(i) < 128; i++) KEY[i] = path.charCodeAt(i);
-  return i === path.length ? KEY.subarray(0, i) : UTF8.encode(path);
-}
 
 /** A key that is not all ASCII as text: each character of it stands for a byte. */
 function textOf(key) {
