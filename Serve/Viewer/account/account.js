@@ -1,6 +1,7 @@
 // What an account's records are to a reader: posts, replies, media, and the rest, in the order of their times.
 
 import { CID } from "../archive/cid.js";
+import { resized } from "../archive/memory.js";
 import { Strings } from "../archive/strings.js";
 import { fold, parseQuery } from "./fold.js";
 import { blobOf, eachBlob, embedsOf, mentionsOf, textOf, TEXTS } from "./shape.js";
@@ -88,8 +89,10 @@ export class Account {
     this.blobs = new Set();
     this.unreadable = 0;
     this.handles = new Map();
-    this.langs = new Map();
-    this.langsOf = new Array(paths.length).fill(null);
+    /** The languages that posts are in, {langs, count} each, and for each post one more than the place of its own in them; 0 without. */
+    this.langs = [];
+    this.langsOf = new Uint32Array(paths.length);
+    this.places = new Map();
     let [collection, beginning] = ["", UTF8.encode("/")];
     for (let i = 0; i < paths.length; i++) {
       if (i % AT_ONCE === AT_ONCE - 1) await new Promise((resolve) => setTimeout(resolve));
@@ -140,17 +143,18 @@ export class Account {
     if (this.lists.has(kind)) return this.lists.get(kind);
     const name = ["posts", "replies"].includes(kind) ? POST : kind;
     const [start, end] = this.collections.get(name) ?? [0, 0];
-    const found = [];
     const reposts = kind === "posts" ? this.newestFirstOf(REPOST) : [];
-    let repost = 0;
+    const found = new Uint32Array(end - start + reposts.length);
+    let [count, repost] = [0, 0];
     const key = (i) => split(this.repository.paths.at(i))[1];
     for (let i = end - 1; i >= start; i--) {
       if (kind === "posts" && this.repository.hasKey(i, REPLY)) continue;
       if (kind === "replies" && !this.repository.hasKey(i, REPLY)) continue;
-      for (const own = repost < reposts.length ? key(i) : ""; repost < reposts.length && key(reposts[repost]) > own;) found.push(reposts[repost++]);
-      found.push(i);
+      for (const own = repost < reposts.length ? key(i) : ""; repost < reposts.length && key(reposts[repost]) > own;) found[count++] = reposts[repost++];
+      found[count++] = i;
     }
-    const list = Uint32Array.from([...found, ...reposts.slice(repost)]);
+    while (repost < reposts.length) found[count++] = reposts[repost++];
+    const list = resized(found, count);
     this.lists.set(kind, list);
     return list;
   }
@@ -158,7 +162,7 @@ export class Account {
   /** The places of a collection, the last key first. */
   newestFirstOf(collection) {
     const [start, end] = this.collections.get(collection) ?? [0, 0];
-    return Array.from({ length: end - start }, (_, i) => end - 1 - i);
+    return Uint32Array.from({ length: end - start }, (_, i) => end - 1 - i);
   }
 
   /** Records of a list as a page shows them; `month` is set on the first of each month. */
@@ -257,9 +261,10 @@ export class Account {
     const { words, filters } = parseQuery(query);
     const tests = filters.map(({ name, value }) => this.filter(name, value)).filter(Boolean);
     const hits = words.length ? this.texts.having(words) : null;
-    const found = [];
-    for (const i of this.newestFirst) if ((hits === null || hits[i]) && tests.every((test) => test(i))) found.push(i);
-    return Uint32Array.from(found);
+    const found = new Uint32Array(this.newestFirst.length);
+    let count = 0;
+    for (const i of this.newestFirst) if ((hits === null || hits[i]) && tests.every((test) => test(i))) found[count++] = i;
+    return resized(found, count);
   }
 
   /** What a filter asks of a record; null for one that says nothing. */
@@ -280,7 +285,7 @@ export class Account {
         const ranges = [...this.collections].filter(([collection]) => collection.toLowerCase().includes(low)).map(([, range]) => range);
         return (i) => ranges.some(([from, to]) => i >= from && i < to);
       }
-      case "lang": return (i) => this.langsOf[i]?.includes(value);
+      case "lang": return (i) => this.langs[this.langsOf[i] - 1]?.langs.includes(value);
       case "from": return () => low === this.did || low.replace("@", "") === String(repository.manifest.handle).toLowerCase();
       case "to": {
         const handle = low.replace("@", "");
@@ -293,20 +298,21 @@ export class Account {
     }
   }
 
-  /** Counts the languages of a post; the same ones are one list, however many posts have them. */
+  /** Counts the languages of a post; answers one more than their place. The same ones are one list, however many posts have them. */
   countLanguages(langs) {
     const some = langs.slice(0, 3).map(String);
-    const known = this.langs.get(some.join()) ?? { langs: some, count: 0 };
-    known.count++;
-    this.langs.set(some.join(), known);
-    return known.langs;
+    const key = some.join();
+    if (!this.places.has(key)) this.places.set(key, this.langs.push({ langs: some, count: 0 }));
+    const place = this.places.get(key);
+    this.langs[place - 1].count++;
+    return place;
   }
 
   /** The languages of posts, the most used first. */
   async languages() {
     await this.index();
     const counts = new Map();
-    for (const { langs, count } of this.langs.values()) for (const lang of langs) counts.set(lang, (counts.get(lang) ?? 0) + count);
+    for (const { langs, count } of this.langs) for (const lang of langs) counts.set(lang, (counts.get(lang) ?? 0) + count);
     return [...counts].sort(([, left], [, right]) => right - left).map(([lang]) => lang).slice(0, 40);
   }
 

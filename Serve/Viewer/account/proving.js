@@ -3,6 +3,7 @@
 import { BlockTable } from "../archive/blocks.js";
 import { CID } from "../archive/cid.js";
 import { isLarge, largeBlob } from "../archive/media.js";
+import { release } from "../archive/memory.js";
 import { judgeContent, judgeContinuity, judgeSignature, readLedger, verdictOf } from "../archive/proof.js";
 import { split, tidTime } from "./account.js";
 
@@ -84,6 +85,7 @@ export async function prove(archive, account, history, tell) {
           const number = table.find(bytes);
           if ((number < 0 || table.matches(number) === false) && !await archive.body(bytes)) broken.push(text);
         }
+        table.pages.forEach(release);
         state.blobs.compared += batch.length;
         await new Promise((resolve) => setTimeout(resolve));
       }

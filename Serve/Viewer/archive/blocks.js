@@ -141,11 +141,11 @@ export class BlockTable {
     return matches;
   }
 
-  /** Keeps the bodies of these blocks, by their numbers, and of the others their CIDs and what was found out about them. */
+  /** Keeps the bodies of these blocks, by their numbers or -1, and of the others their CIDs and what was found out about them. */
   keep(numbers) {
     const { places } = this;
     const isKept = new Uint8Array(this.count);
-    for (const number of numbers) isKept[number] = 1;
+    for (const number of numbers) if (number >= 0) isKept[number] = 1;
     for (let first = 0, next; first < this.count; first = next) {
       const number = places[4 * first];
       let [isInOrder, end] = [true, 0];

@@ -3,6 +3,7 @@
 import { BlockTable } from "./blocks.js";
 import { decode, decodeSome, hasKey, without } from "./cbor.js";
 import { CID, Malformed } from "./cid.js";
+import { resized } from "./memory.js";
 import { leadingZeros } from "./sha256.js";
 import { Strings } from "./strings.js";
 
@@ -25,8 +26,9 @@ const SETTLED_AT_ONCE = 4000;
 /**
  * The records of a snapshot.
  *
- * 1. `paths` ascends; record i is block `places[i]` of the table, or missing (-1), and stands in node `owners[i]`, which has
- *    `levels.get(owners[i])` nodes above it.
+ * 1. `paths` ascends; record i is block `places[i]` of the table, or missing (-1), and stands in node `owners[i]`. For each
+ *    block that is a node, `levels` has one more than there are nodes above it, and 0 for the others; `leftmost` has the first
+ *    node below so many others.
  * 2. Every tree node was compared with its CID before it was read. A record is compared before it is given out, and
  *    all of them by `settle`, which comes after the first ones are on the page.
  * 3. `problems` says what is lost, and `gaps` behind which records; `faults` which rules the tree breaks.
@@ -37,17 +39,19 @@ export class Repository {
     const order = await archive.order(manifest);
     const repository = new Repository();
     Object.assign(repository, {
-      archive, manifest, table, paths: new Strings(order.length), places: [], owners: [], levels: new Map(), problems: [], faults: [], gaps: [], nodes: 0, depth: 0, commit: null,
+      archive, manifest, table, paths: new Strings(order.length), places: new Int32Array(order.length), owners: new Int32Array(order.length), levels: new Uint8Array(1024),
+      leftmost: [], problems: [], faults: [], gaps: [], commit: null,
     });
     await archive.load(order, table, progress);
     await repository.walk();
     repository.paths.finish();
+    repository.resize(repository.paths.length);
     return repository;
   }
 
   /** Gives back the memory of all blocks that are no records of it. Nothing else may be read from its table afterwards. */
   keepRecords() {
-    this.table.keep(this.places.filter((number) => number >= 0));
+    this.table.keep(this.places);
   }
 
   /** The number of a block that is there and hashes to its CID; -1 without. */
@@ -90,9 +94,11 @@ export class Repository {
   /** Enters a node, if it may stand here. */
   enter({ open }, number) {
     if (number < 0) return this.lose("tree nodes are damaged or lost, and all records below them");
-    if (this.levels.has(number)) return this.fault("the node occurs twice in the tree", number);
+    if (this.levels[number]) return this.fault("the node occurs twice in the tree", number);
     if (open.length > MAXIMUM_LAYER + 1) return this.fault("the tree is deeper than it can be", number);
-    this.levels.set(number, open.length);
+    if (number >= this.levels.length) this.levels = resized(this.levels, Math.max(this.table.count, number + 1));
+    this.levels[number] = open.length + 1;
+    this.leftmost[open.length] ??= number;
     try {
       const node = new NodeReader(number, ...this.table.place(number));
       if (node.left === 0 && open.length > 0 && node.below < 0) this.fault("the node is empty", number);
@@ -124,10 +130,18 @@ export class Repository {
 
   take(key, number, owner) {
     const path = IS_ASCII.test(key) ? key : textOf(key);
+    const i = this.paths.length;
+    if (i === this.places.length) this.resize(Math.max(1024, Math.ceil(i * 1.4)));
     this.paths.push(path);
-    this.places.push(number);
-    this.owners.push(owner);
+    this.places[i] = number;
+    this.owners[i] = owner;
     if (!IS_PATH.test(path)) this.fault("the key is not a legal record path", owner, key);
+  }
+
+  /** Makes room for so many records. */
+  resize(count) {
+    this.places = resized(this.places, count);
+    this.owners = resized(this.owners, count);
   }
 
   /** Goes on through the tree until its end, or until something is not at hand, which it answers: only that takes a wait. */
@@ -178,20 +192,20 @@ export class Repository {
     const isNew = !this.areLayersChecked;
     this.areLayersChecked = true;
     const layer = (i) => leadingZeros(this.paths.bytes, this.paths.start(i), this.paths.ends[i]) >> 1;
-    const first = this.owners.findIndex((owner) => this.levels.get(owner) === 0);
+    const first = this.owners.findIndex((owner) => this.levels[owner] === 1);
     const top = first < 0 ? Infinity : layer(first);
     for (let i = 0; i < this.places.length; i++) {
       const number = this.places[i];
       if (number >= 0 && !this.isIntact(number)) this.places[i] = await this.intact(new CID(this.table.cid(number)));
       if (this.places[i] < 0) lost.push(i);
-      if (isNew && first >= 0 && layer(i) + this.levels.get(this.owners[i]) !== top) {
+      if (isNew && first >= 0 && layer(i) + this.levels[this.owners[i]] - 1 !== top) {
         this.fault("the key or node is in the wrong layer", this.owners[i], this.paths.at(i));
       }
       if (i % SETTLED_AT_ONCE === 0) await pause();
     }
     if (isNew) {
-      const low = [...this.levels].find(([, level]) => level > top);
-      if (low) this.fault("the key or node is in the wrong layer", low[0]);
+      const low = this.leftmost[top + 1];
+      if (low !== undefined) this.fault("the key or node is in the wrong layer", low);
     }
     return lost;
   }
