@@ -46,6 +46,8 @@ export function timeOf(value, rkey) {
 
 /** An account at one snapshot. */
 export class Account {
+  indexed;
+
   constructor(repository) {
     this.repository = repository;
     this.did = repository.manifest.did;

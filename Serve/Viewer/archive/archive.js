@@ -24,6 +24,8 @@ const MANIFEST = { carpack: "number", did: "string", createdAt: "string", tool: 
 
 /** An archive that is open. Invariant: `firsts` ascends; frame i begins with, or continues, the section `firsts[i]`. */
 export class Archive {
+  source; notice; segments; manifests; flaws; footer; firsts; offsets; lengths; whole;
+
   /** Opens an archive by its footer; `notice` is told what a person should know. */
   static async open(source, notice = () => {}) {
     const archive = new Archive();
@@ -43,7 +45,7 @@ export class Archive {
       const at = { base, n, m };
       const a = isPacked ? 0 : (await readExactly(this.source, offset, offset + 48))[28];
       if (n < 1 || a > 24) throw new Malformed("the archive's index is damaged");
-      ranges.push({ start: offset, end: offset + Segment.length(at, isPacked, a), at });
+      ranges.push({ start: offset, end: offset + Segment.lengthOf(at, isPacked, a), at });
       base += n;
     }
     if (base !== sections) throw new Malformed("the archive's index does not cover all of it");
@@ -128,7 +130,7 @@ export class Archive {
   }
 
   /** Reads the sections with these ordinals into a table, and whatever else is in their frames; of frames that are there, nothing. */
-  async load(ordinals, table, progress = () => {}) {
+  async load(ordinals, table, progress = (..._) => {}) {
     const frames = new Set();
     for (const ordinal of ordinals) {
       const frame = this.frameOf(ordinal);

@@ -89,7 +89,11 @@ export function without(bytes, name) {
 
 class Reader {
   constructor(bytes, at, end) {
-    [this.bytes, this.at, this.end, this.marks, this.isMarked] = [bytes, at, end, [], false];
+    this.bytes = bytes;
+    this.at = at;
+    this.end = end;
+    this.marks = [];
+    this.isMarked = false;
   }
 
   value(depth) {

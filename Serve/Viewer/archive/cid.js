@@ -40,6 +40,8 @@ export function cidAt(bytes, at) {
 
 /** A CID. */
 export class CID {
+  known;
+
   constructor(bytes) {
     this.bytes = bytes;
   }

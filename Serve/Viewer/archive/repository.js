@@ -34,8 +34,11 @@ const SETTLED_AT_ONCE = 4000;
  * 3. `problems` says what is lost, and `gaps` behind which records; `faults` which rules the tree breaks.
  */
 export class Repository {
+  archive; manifest; table; paths; places; owners; levels; leftmost; problems; faults; gaps; commit;
+  areLayersChecked = false;
+
   /** Reads a snapshot's repository, all of it but the blobs; `table` may have blocks of other snapshots. */
-  static async read(archive, manifest, progress = () => {}, table = new BlockTable()) {
+  static async read(archive, manifest, progress = (..._) => {}, table = new BlockTable()) {
     const order = await archive.order(manifest);
     const repository = new Repository();
     Object.assign(repository, {
@@ -292,7 +295,12 @@ class NodeReader {
   /** The node in block `id`, which lies in `bytes` from `start` up to `end`. */
   constructor(id, bytes, start, end) {
     this.id = id;
-    [this.bytes, this.at, this.stop, this.key, this.link, this.below] = [bytes, start, end, "", 0, -1];
+    this.bytes = bytes;
+    this.at = start;
+    this.stop = end;
+    this.key = "";
+    this.link = 0;
+    this.below = -1;
     this.sharesMore = false;
     const tail = bytes[end - 1] === 0xf6 && bytes[end - 3] === 0x61 && bytes[end - 2] === 0x6c ? 1 : LINK.length + CID_LENGTH;
     this.end = end - tail - 2;
@@ -365,7 +373,10 @@ class NodeReader {
 /** A key as messages show it: in ASCII. */
 const shown = (key) => key.slice(0, 1025).replace(/[^\x21-\x5b\x5d-\x7e]/g, (char) => `\\x${char.charCodeAt(0).toString(16).padStart(2, "0")}`);
 
-/** A key that is not all ASCII as text: each character of it stands for a byte. */
+/**
+ * A key that is not all ASCII as text: each character of it stands for a byte.
+ * @param {string} key
+ */
 function textOf(key) {
   return new TextDecoder().decode(Uint8Array.from(key, (char) => char.charCodeAt(0)));
 }

@@ -42,8 +42,10 @@ function shape(base, n, isPacked, a) {
 
 /** One live segment, all of it read. */
 export class Segment {
+  a; w; b; k; marks; entries; table; bytes; view; base; n; m; isPacked;
+
   /** The length of the frame, to be read; of a wide one its fan-out bits have to be known. */
-  static length({ base, n, m }, isPacked, a) {
+  static lengthOf({ base, n, m }, isPacked, a) {
     return shape(base, n, isPacked, a).table + 24 * m + 8;
   }
 

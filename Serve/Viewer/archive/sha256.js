@@ -82,7 +82,10 @@ export function sha256(bytes, start = 0, end = bytes.length) {
 /** The digest of bytes that come in pieces, between which others may be hashed. */
 export class Digest {
   constructor() {
-    [this.sum, this.rest, this.left, this.length] = [BEGINNING.slice(), new Uint8Array(64), 0, 0];
+    this.sum = BEGINNING.slice();
+    this.rest = new Uint8Array(64);
+    this.left = 0;
+    this.length = 0;
   }
 
   update(bytes, start, end) {

@@ -5,7 +5,10 @@ import { resized } from "./memory.js";
 /** A file that the reader of the page chose. */
 export class FileSource {
   constructor(file) {
-    [this.file, this.size, this.name, this.longest] = [file, file.size, file.name, 1 << 20];
+    this.file = file;
+    this.size = file.size;
+    this.name = file.name;
+    this.longest = 1 << 20;
   }
 
   async read(start, end) {
@@ -94,12 +97,17 @@ const isOwn = (url) => !globalThis.location || new URL(url).origin === globalThi
  */
 export class URLSource {
   constructor(url, version) {
-    [this.url, this.version, this.size] = [url, version, version.size];
+    this.url = url;
+    this.version = version;
+    this.size = version.size;
     this.name = decoded(new URL(url).pathname.split("/").pop() || url);
     // A weak tag never matches (RFC 9110, section 13.1.1).
     this.condition = version.tag?.startsWith('"') && isOwn(url) ? { "If-Match": version.tag } : {};
-    [this.requests, this.bytes, this.longest] = [0, 0, 8 << 20];
-    [this.kept, this.allowance] = [[], ALTOGETHER];
+    this.requests = 0;
+    this.bytes = 0;
+    this.longest = 8 << 20;
+    this.kept = [];
+    this.allowance = ALTOGETHER;
   }
 
   /** Asks how long it is, and whether ranges are answered; of a server that answers with all of a small file, that file. */

@@ -12,7 +12,9 @@ const SCRATCH = new Uint8Array(4096);
 /** A list of strings that grows. Invariant: string i ends at `ends[i]` of `bytes`, and begins where the one before it ends. */
 export class Strings {
   constructor(capacity = 1024) {
-    [this.bytes, this.ends, this.length] = [new Uint8Array(1 << 14), new Uint32Array(Math.max(capacity, 1)), 0];
+    this.bytes = new Uint8Array(1 << 14);
+    this.ends = new Uint32Array(Math.max(capacity, 1));
+    this.length = 0;
   }
 
   /** Where a string begins. */
