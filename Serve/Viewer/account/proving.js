@@ -8,7 +8,7 @@ import { judgeContent, judgeContinuity, judgeSignature, readLedger, verdictOf } 
 import { split, tidTime } from "./account.js";
 
 /** How much is read at once to compare blobs with their CIDs, in bytes, and how much a file of its own is counted as. */
-const [AT_ONCE, OWN_FILE] = [4 << 20, 1 << 17];
+const [AT_ONCE, OWN_FILE] = [2 << 20, 1 << 17];
 /** Blobs of a file on this device are compared without being asked for up to so many bytes. */
 const COMPARED_UNASKED = 64 << 20;
 

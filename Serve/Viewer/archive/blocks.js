@@ -1,8 +1,11 @@
 // Blocks by their CIDs, in a table of numbers: a hundred thousand of them are no objects.
 
 import { cidAt, Malformed, varint } from "./cid.js";
-import { resized } from "./memory.js";
-import { hasDigest } from "./sha256.js";
+import { release, resized } from "./memory.js";
+import { hasDigest, sha256 } from "./sha256.js";
+
+/** The codec of records, in their CIDs: dag-cbor. */
+const RECORD = 0x71;
 
 /** The blocks of the frames that were read, found by CID. */
 export class BlockTable {
@@ -113,7 +116,8 @@ export class BlockTable {
 
   /** The bytes of a block's CID. */
   cid(number) {
-    const [page, start, body] = this.places.subarray(4 * number);
+    const [page, start, body, end] = this.places.subarray(4 * number);
+    if (start === body) return Uint8Array.of(1, RECORD, 0x12, 0x20, ...sha256(this.pages[page], body, end));
     return this.pages[page].slice(start, body);
   }
 
@@ -143,9 +147,28 @@ export class BlockTable {
 
   /** Keeps the bodies of these blocks, by their numbers or -1, and of the others their CIDs and what was found out about them. */
   keep(numbers) {
-    const { places } = this;
     const isKept = new Uint8Array(this.count);
     for (const number of numbers) if (number >= 0) isKept[number] = 1;
+    for (let number = 0; number < this.count; number++) if (!isKept[number]) this.places[4 * number + 3] = this.places[4 * number + 2];
+    this.pack();
+  }
+
+  /** Forgets the CIDs that can be made again of the bodies, which hash to them. Afterwards no block is found by its CID. */
+  forgetCIDs() {
+    const { places } = this;
+    for (let number = 0; number < this.count; number++) {
+      const [at, page] = [4 * number, this.pages[places[4 * number]]];
+      const isRecord = isCommon(page, places[at + 1]) && page[places[at + 1] + 1] === RECORD;
+      if (isRecord && this.isChecked[number] === 1 && places[at + 3] > places[at + 2]) places[at + 1] = places[at + 2];
+    }
+    release(this.slots);
+    this.slots = null;
+    this.pack();
+  }
+
+  /** Moves what is left of blocks together, page by page. */
+  pack() {
+    const { places } = this;
     for (let first = 0, next; first < this.count; first = next) {
       const number = places[4 * first];
       let [isInOrder, end] = [true, 0];
@@ -154,24 +177,22 @@ export class BlockTable {
         isInOrder &&= places[4 * next + 1] >= end;
         end = places[4 * next + 3];
       }
-      if (isInOrder && isKept.subarray(first, next).includes(0)) this.pages[number] = this.packed(first, next, isKept);
+      if (isInOrder) this.packPage(number, first, next);
     }
   }
 
-  /** The page of the blocks from one number up to another, without what is not kept. */
-  packed(first, next, isKept) {
+  /** Moves the blocks of a page together, which are those from one number up to another. */
+  packPage(number, first, next) {
     const { places } = this;
-    const page = this.pages[places[4 * first]];
+    const page = this.pages[number];
     let length = 0;
-    for (let number = first; number < next; number++) {
-      const at = 4 * number;
+    for (let at = 4 * first; at < 4 * next; at += 4) {
       const start = places[at + 1];
-      if (!isKept[number]) places[at + 3] = places[at + 2];
       page.copyWithin(length, start, places[at + 3]);
       for (let i = 1; i < 4; i++) places[at + i] -= start - length;
       length = places[at + 3];
     }
-    return resized(page, length);
+    this.pages[number] = resized(page, length);
   }
 
   put(number) {

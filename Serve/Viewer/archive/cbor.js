@@ -10,6 +10,7 @@ const MAXIMUM_DEPTH = 256;
 /** Texts up to so many bytes are read by hand if they are ASCII, by way of `LETTERS`. */
 const SHORT = 300;
 const LETTERS = [];
+const SCRATCH = new Uint8Array(4096);
 /** Keys that were read before, at places that their bytes decide. */
 const KEYS = new Array(256).fill("");
 const utf8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
@@ -265,8 +266,12 @@ class Reader {
 
   /** The text that begins at `at` and has been stepped over. */
   decoded(at) {
+    const bytes = this.bytes.subarray(at, this.at);
     try {
-      return utf8.decode(this.bytes.subarray(at, this.at));
+      // A buffer that the decoder has seen is kept by the browser until its collector comes by.
+      if (bytes.length > SCRATCH.length) return utf8.decode(bytes);
+      SCRATCH.set(bytes);
+      return utf8.decode(SCRATCH.subarray(0, bytes.length));
     } catch {
       throw new Malformed("a text is not UTF-8");
     }

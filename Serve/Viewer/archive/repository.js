@@ -35,7 +35,7 @@ const SETTLED_AT_ONCE = 4000;
  */
 export class Repository {
   archive; manifest; table; paths; places; owners; levels; leftmost; problems; faults; gaps; commit;
-  areLayersChecked = false;
+  areLayersChecked = false; isAlone = false;
 
   /** Reads a snapshot's repository, all of it but the blobs; `table` may have blocks of other snapshots. */
   static async read(archive, manifest, progress = (..._) => {}, table = new BlockTable()) {
@@ -52,9 +52,13 @@ export class Repository {
     return repository;
   }
 
-  /** Gives back the memory of all blocks that are no records of it. Nothing else may be read from its table afterwards. */
+  /**
+   * Gives back the memory of all blocks that are no records of it, and of the records' CIDs once they were compared. Nothing else
+   * may be read into its table or from it afterwards.
+   */
   keepRecords() {
     this.table.keep(this.places);
+    this.isAlone = true;
   }
 
   /** The number of a block that is there and hashes to its CID; -1 without. */
@@ -210,6 +214,7 @@ export class Repository {
       const low = this.leftmost[top + 1];
       if (low !== undefined) this.fault("the key or node is in the wrong layer", low);
     }
+    if (isNew && this.isAlone) this.table.forgetCIDs();
     return lost;
   }
 

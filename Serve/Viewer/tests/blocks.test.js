@@ -38,6 +38,16 @@ test("of blocks that are not kept only the CIDs stay, and the others keep every 
   table.addPack(page(bodies(70, 90)));
   table.reserve(10_000);
   for (const [number, cid] of cids.entries()) if (number < 60) assert.equal(table.find(cid), number);
+  // CIDs are made again of the bodies, but only of those that were compared.
+  const packed = table.pages[1].length;
+  table.forgetCIDs();
+  assert.equal(table.pages[1].length, packed - 36 * 13);
+  for (const [number, cid] of cids.entries()) {
+    assert.deepEqual(table.cid(number), cid);
+    assert.equal(table.matches(number), true);
+    if (number < 60) assert.deepEqual([...table.bytes(number)], isKept(number) ? all[number] : []);
+  }
+  for (let number = cids.length; number < table.count; number++) assert.deepEqual(sha256(table.bytes(number)), table.cid(number).slice(4));
 });
 
 const bytes = (hex) => Uint8Array.from(Buffer.from(hex, "hex"));
