@@ -42,7 +42,8 @@ export class Repository {
     const order = await archive.order(manifest);
     const repository = new Repository();
     Object.assign(repository, {
-      archive, manifest, table, paths: new Strings(order.length), places: new Int32Array(order.length), owners: new Int32Array(order.length), levels: new Uint8Array(1024),
+      archive, manifest, table, paths: new Strings(order.length), places: new Int32Array(order.length),
+      owners: new Int32Array(order.length), levels: new Uint8Array(1024),
       leftmost: [], problems: [], faults: [], gaps: [], commit: null,
     });
     await archive.load(order, table, progress);
