@@ -48,6 +48,19 @@ async function body(answer, most) {
   }
 }
 
+/** The beginning of an answer, of so many bytes and a little more, as text. */
+export async function beginning(answer, most) {
+  const [parts, reader] = [[], answer.body.getReader()];
+  for (let left = most; left > 0;) {
+    const { value, done } = await reader.read();
+    if (done) break;
+    parts.push(value);
+    left -= value.length;
+  }
+  await reader.cancel();
+  return new Blob(parts).text();
+}
+
 /** The bytes of an answer to a request for so many. Of a server that sends more no more is read. */
 async function part(answer, length) {
   let bytes = new Uint8Array(Math.min(length, EXPECTED));

@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { createServer } from "node:http";
 import test from "node:test";
 import { gzipSync } from "node:zlib";
+import { listFolder } from "../archive/opening.js";
 import { URLSource } from "../archive/source.js";
 
 const LENGTH = 1 << 20;
@@ -118,3 +119,22 @@ for (const [length, opens] of [[LENGTH, true], [(128 << 20) + 1, false]]) {
     }
   });
 }
+
+test("of a folder's listing that does not end only the beginning is read", async () => {
+  const server = createServer((_, answer) => {
+    answer.write('<a href="one.car.zst">');
+    const more = () => {
+      while (!answer.destroyed && answer.write(`<a href="README">${" ".repeat(1 << 16)}`));
+    };
+    answer.on("drain", more);
+    more();
+  });
+  await new Promise((resolve) => server.listen(0, "127.0.0.1", resolve));
+  try {
+    const url = `http://127.0.0.1:${server.address().port}/`;
+    assert.deepEqual(await listFolder(url), [`${url}one.car.zst`]);
+  } finally {
+    server.closeAllConnections();
+    server.close();
+  }
+});
