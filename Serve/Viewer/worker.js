@@ -220,7 +220,10 @@ async function readAccount(shown, table) {
   const { archive, manifest } = shown;
   const { accounts } = state;
   const known = accounts.get(manifest.cid.text);
-  const account = known ?? new Account(await Repository.read(archive, manifest, progressOf("reading records"), table));
+  const repository = known ? null : await Repository.read(archive, manifest, progressOf("reading records"), table);
+  // The table of CARs is that of all their snapshots.
+  if (table !== archive.table) repository?.keepRecords();
+  const account = known ?? new Account(repository);
   const sizeOf = (some) => some.reduce((sum, { repository }) => sum + repository.paths.length, 0);
   while (!known && accounts.size && (accounts.size >= KEPT || sizeOf([...accounts.values(), account]) > KEPT_RECORDS)) accounts.delete(accounts.keys().next().value);
   accounts.set(manifest.cid.text, account);

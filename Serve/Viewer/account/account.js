@@ -1,16 +1,20 @@
 // What an account's records are to a reader: posts, replies, media, and the rest, in the order of their times.
 
 import { CID } from "../archive/cid.js";
+import { resized } from "../archive/memory.js";
 import { Strings } from "../archive/strings.js";
 import { fold, parseQuery } from "./fold.js";
-import { blobOf, eachBlob, embedsOf, mentionsOf, textOf } from "./shape.js";
+import { blobOf, eachBlob, embedsOf, mentionsOf, textOf, TEXTS } from "./shape.js";
 
 export const POST = "app.bsky.feed.post";
 export const REPOST = "app.bsky.feed.repost";
-const REPLY = [...new TextEncoder().encode("reply")];
+const UTF8 = new TextEncoder();
+const REPLY = [...UTF8.encode("reply")];
 const DIGITS = "234567abcdefghijklmnopqrstuvwxyz";
 /** How many posts of a thread are shown at most. */
 const MAXIMUM_THREAD = 1000;
+/** The fields of records that a search, a list or a count looks at. */
+const INDEXED = new Set([...TEXTS, "createdAt", "embed", "facets", "langs", "pages", "reply", "tags"]);
 /** How many records are indexed before others may ask. */
 const AT_ONCE = 4000;
 /** What a post is, as bits. */
@@ -42,6 +46,8 @@ export function timeOf(value, rkey) {
 
 /** An account at one snapshot. */
 export class Account {
+  indexed;
+
   constructor(repository) {
     this.repository = repository;
     this.did = repository.manifest.did;
@@ -81,35 +87,44 @@ export class Account {
     this.times = new Float64Array(paths.length);
     this.texts = new Strings(paths.length);
     this.replies = new Map();
-    /** Each blob by its CID: the first record that refers to it, its type, its size. */
-    this.blobs = new Map();
+    /** The CIDs of all blobs that records refer to, as text. */
+    this.blobs = new Set();
     this.unreadable = 0;
     this.handles = new Map();
-    this.langs = new Map();
-    this.langsOf = new Array(paths.length).fill(null);
+    /** The languages that posts are in, {langs, count} each, and for each post one more than the place of its own in them; 0 without. */
+    this.langs = [];
+    this.langsOf = new Uint32Array(paths.length);
+    this.places = new Map();
+    let [collection, beginning] = ["", UTF8.encode("/")];
     for (let i = 0; i < paths.length; i++) {
       if (i % AT_ONCE === AT_ONCE - 1) await new Promise((resolve) => setTimeout(resolve));
-      const path = paths.at(i);
-      const [collection, rkey] = split(path);
-      const value = this.repository.value(i);
-      if (value === null && this.repository.cid(i)) this.unreadable++;
-      eachBlob(value, (blob) => { if (!this.blobs.has(blob.cid)) this.blobs.set(blob.cid, { ...blob, path }); });
-      this.times[i] = timeOf(value, rkey);
-      this.texts.push(value ? fold(textOf(value)) : "");
-      if (collection !== POST || !value) continue;
-      const { images, video, quote, link } = embedsOf(value);
-      this.flags[i] = (value.reply ? IS.reply : 0) | (images.length ? IS.image : 0) | (video ? IS.video : 0)
-        | (quote ? IS.quote : 0) | (link ? IS.link : 0);
-      if (Array.isArray(value.langs)) this.langsOf[i] = this.countLanguages(value.langs);
-      for (const [did, handle] of mentionsOf(value)) this.handles.set(did, handle);
-      const parent = this.ownPath(value.reply?.parent?.uri);
-      if (!parent) continue;
-      if (!this.replies.has(parent)) this.replies.set(parent, []);
-      this.replies.get(parent).push(i);
+      if (!paths.begins(i, beginning)) {
+        [collection] = split(paths.at(i));
+        beginning = UTF8.encode(`${collection}/`);
+      }
+      this.indexOne(i, collection);
     }
     this.texts.finish();
     // Sorted once, and not for each search.
-    this.newestFirst = new Uint32Array(paths.length).map((_, i) => i).sort((left, right) => (this.times[right] || 0) - (this.times[left] || 0) || right - left);
+    this.newestFirst = descending(this.times);
+  }
+
+  indexOne(i, collection) {
+    const value = this.repository.some(i, INDEXED);
+    if (value === null && this.repository.cid(i)) this.unreadable++;
+    eachBlob(value, ({ cid }) => this.blobs.add(cid));
+    this.times[i] = timeOf(value, "") || tidTime(split(this.repository.paths.at(i))[1]);
+    this.texts.push(value ? fold(textOf(value)) : "");
+    if (collection !== POST || !value) return;
+    const { images, video, quote, link } = embedsOf(value);
+    this.flags[i] = (value.reply ? IS.reply : 0) | (images.length ? IS.image : 0) | (video ? IS.video : 0)
+      | (quote ? IS.quote : 0) | (link ? IS.link : 0);
+    if (Array.isArray(value.langs)) this.langsOf[i] = this.countLanguages(value.langs);
+    for (const [did, handle] of mentionsOf(value)) this.handles.set(did, handle);
+    const parent = this.ownPath(value.reply?.parent?.uri);
+    if (!parent) return;
+    if (!this.replies.has(parent)) this.replies.set(parent, []);
+    this.replies.get(parent).push(i);
   }
 
   /** Each picture and video of posts, the newest first: {post, part}, where `part` counts the pictures of a post from 0. */
@@ -130,17 +145,18 @@ export class Account {
     if (this.lists.has(kind)) return this.lists.get(kind);
     const name = ["posts", "replies"].includes(kind) ? POST : kind;
     const [start, end] = this.collections.get(name) ?? [0, 0];
-    const found = [];
     const reposts = kind === "posts" ? this.newestFirstOf(REPOST) : [];
-    let repost = 0;
+    const found = new Uint32Array(end - start + reposts.length);
+    let [count, repost] = [0, 0];
     const key = (i) => split(this.repository.paths.at(i))[1];
     for (let i = end - 1; i >= start; i--) {
       if (kind === "posts" && this.repository.hasKey(i, REPLY)) continue;
       if (kind === "replies" && !this.repository.hasKey(i, REPLY)) continue;
-      for (const own = repost < reposts.length ? key(i) : ""; repost < reposts.length && key(reposts[repost]) > own;) found.push(reposts[repost++]);
-      found.push(i);
+      for (const own = repost < reposts.length ? key(i) : ""; repost < reposts.length && key(reposts[repost]) > own;) found[count++] = reposts[repost++];
+      found[count++] = i;
     }
-    const list = Uint32Array.from([...found, ...reposts.slice(repost)]);
+    while (repost < reposts.length) found[count++] = reposts[repost++];
+    const list = resized(found, count);
     this.lists.set(kind, list);
     return list;
   }
@@ -148,7 +164,7 @@ export class Account {
   /** The places of a collection, the last key first. */
   newestFirstOf(collection) {
     const [start, end] = this.collections.get(collection) ?? [0, 0];
-    return Array.from({ length: end - start }, (_, i) => end - 1 - i);
+    return Uint32Array.from({ length: end - start }, (_, i) => end - 1 - i);
   }
 
   /** Records of a list as a page shows them; `month` is set on the first of each month. */
@@ -247,9 +263,10 @@ export class Account {
     const { words, filters } = parseQuery(query);
     const tests = filters.map(({ name, value }) => this.filter(name, value)).filter(Boolean);
     const hits = words.length ? this.texts.having(words) : null;
-    const found = [];
-    for (const i of this.newestFirst) if ((hits === null || hits[i]) && tests.every((test) => test(i))) found.push(i);
-    return Uint32Array.from(found);
+    const found = new Uint32Array(this.newestFirst.length);
+    let count = 0;
+    for (const i of this.newestFirst) if ((hits === null || hits[i]) && tests.every((test) => test(i))) found[count++] = i;
+    return resized(found, count);
   }
 
   /** What a filter asks of a record; null for one that says nothing. */
@@ -270,7 +287,7 @@ export class Account {
         const ranges = [...this.collections].filter(([collection]) => collection.toLowerCase().includes(low)).map(([, range]) => range);
         return (i) => ranges.some(([from, to]) => i >= from && i < to);
       }
-      case "lang": return (i) => this.langsOf[i]?.includes(value);
+      case "lang": return (i) => this.langs[this.langsOf[i] - 1]?.langs.includes(value);
       case "from": return () => low === this.did || low.replace("@", "") === String(repository.manifest.handle).toLowerCase();
       case "to": {
         const handle = low.replace("@", "");
@@ -283,20 +300,21 @@ export class Account {
     }
   }
 
-  /** Counts the languages of a post; the same ones are one list, however many posts have them. */
+  /** Counts the languages of a post; answers one more than their place. The same ones are one list, however many posts have them. */
   countLanguages(langs) {
     const some = langs.slice(0, 3).map(String);
-    const known = this.langs.get(some.join()) ?? { langs: some, count: 0 };
-    known.count++;
-    this.langs.set(some.join(), known);
-    return known.langs;
+    const key = some.join();
+    if (!this.places.has(key)) this.places.set(key, this.langs.push({ langs: some, count: 0 }));
+    const place = this.places.get(key);
+    this.langs[place - 1].count++;
+    return place;
   }
 
   /** The languages of posts, the most used first. */
   async languages() {
     await this.index();
     const counts = new Map();
-    for (const { langs, count } of this.langs.values()) for (const lang of langs) counts.set(lang, (counts.get(lang) ?? 0) + count);
+    for (const { langs, count } of this.langs) for (const lang of langs) counts.set(lang, (counts.get(lang) ?? 0) + count);
     return [...counts].sort(([, left], [, right]) => right - left).map(([lang]) => lang).slice(0, 40);
   }
 
@@ -338,6 +356,35 @@ export class Account {
     }
     return years;
   }
+}
+
+/** The places of numbers, those of the largest first, of the same the last first; what is no number counts as 0. */
+function descending(numbers) {
+  const { length } = numbers;
+  const isBefore = (left, right) => {
+    const difference = (numbers[left] || 0) - (numbers[right] || 0);
+    return difference > 0 || difference === 0 && left > right;
+  };
+  // Merged by hand: a typed array that is sorted by a function becomes a list of other numbers meanwhile.
+  let from = new Uint32Array(length);
+  let to = new Uint32Array(length);
+  for (let i = 0; i < length; i++) from[i] = length - 1 - i;
+  for (let width = 1; width < length; width *= 2) {
+    for (let start = 0; start < length; start += 2 * width) {
+      const middle = Math.min(start + width, length);
+      const end = Math.min(middle + width, length);
+      let left = start;
+      let right = middle;
+      for (let at = start; at < end; at++) {
+        const isLeft = right === end || left < middle && isBefore(from[left], from[right]);
+        to[at] = from[isLeft ? left++ : right++];
+      }
+    }
+    const other = from;
+    from = to;
+    to = other;
+  }
+  return from;
 }
 
 /** A record {path, cid, value} of an account as a page shows it. */

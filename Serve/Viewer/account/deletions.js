@@ -8,7 +8,7 @@ import { plain, timeOf } from "./account.js";
  * Everything that older snapshots have and `newest` has not, the last deleted first: the record as it was, the last
  * snapshot that has it, and the first that does not.
  */
-export async function deletions(newest, snapshots, progress = () => {}) {
+export async function deletions(newest, snapshots, progress = (..._) => {}) {
   const { archive } = newest.repository;
   const table = new BlockTable();
   const seen = new Set();
@@ -34,7 +34,7 @@ export async function deletions(newest, snapshots, progress = () => {}) {
 }
 
 /** A record that the shown snapshot has not, as the last older snapshot had it; null if none did. */
-export async function lastSeen(archive, snapshots, path, progress = () => {}) {
+export async function lastSeen(archive, snapshots, path, progress = (..._) => {}) {
   const table = new BlockTable();
   let missingSince = null;
   for (const [number, manifest] of snapshots.entries()) {

@@ -3,11 +3,12 @@
 import { BlockTable } from "../archive/blocks.js";
 import { CID } from "../archive/cid.js";
 import { isLarge, largeBlob } from "../archive/media.js";
+import { release } from "../archive/memory.js";
 import { judgeContent, judgeContinuity, judgeSignature, readLedger, verdictOf } from "../archive/proof.js";
 import { split, tidTime } from "./account.js";
 
-/** How many blobs are read at once to be compared. */
-const AT_ONCE = 32;
+/** How much is read at once to compare blobs with their CIDs, in bytes, and how much a file of its own is counted as. */
+const [AT_ONCE, OWN_FILE] = [2 << 20, 1 << 17];
 /** Blobs of a file on this device are compared without being asked for up to so many bytes. */
 const COMPARED_UNASKED = 64 << 20;
 
@@ -45,8 +46,13 @@ export async function prove(archive, account, history, tell) {
   say();
   await account.index();
   const ledger = await readLedger(archive, manifest);
-  const blobs = [...account.blobs.keys()].map(parsed).filter(Boolean);
-  const missing = blobs.filter(({ bytes }) => archive.ordinals(bytes).length === 0).map(({ text }) => text);
+  const [blobs, missing] = [[], []];
+  for (const text of account.blobs) {
+    const cid = parsed(text);
+    if (!cid) continue;
+    blobs.push(text);
+    if (archive.ordinals(cid.bytes).length === 0) missing.push(text);
+  }
   Object.assign(found, {
     blobs: blobs.length, missing: missing.length, unreadable: account.unreadable, damage: ledger.damage, damagedBlobs: 0,
     accepted: [...missing, ...ledger.listed].filter((cid) => ledger.accepted.has(cid)).length,
@@ -58,14 +64,19 @@ export async function prove(archive, account, history, tell) {
   say();
   return {
     /** Compares every blob with its CID; `progress` is called with how many are done. */
-    async compareBlobs(progress = () => {}) {
-      const held = blobs.filter(({ bytes }) => archive.ordinals(bytes).length > 0)
-        .sort((left, right) => archive.ordinals(left.bytes)[0] - archive.ordinals(right.bytes)[0]);
+    async compareBlobs(progress = (..._) => {}) {
+      state.blobs.compared = 0;
+      const held = [];
+      for (const text of blobs) {
+        const [ordinal] = archive.ordinals(CID.parse(text).bytes);
+        if (ordinal !== undefined) held.push({ text, ordinal });
+      }
+      held.sort((left, right) => left.ordinal - right.ordinal);
       const broken = [];
-      for (let i = 0; i < held.length; i += AT_ONCE) {
-        progress(i, held.length);
+      for (const batch of batches(archive, held)) {
+        progress(state.blobs.compared, held.length);
         const table = new BlockTable();
-        const some = held.slice(i, i + AT_ONCE);
+        const some = batch.map(({ text }) => CID.parse(text));
         const large = some.filter(({ bytes }) => archive.firsts && archive.ordinals(bytes).some((ordinal) => isLarge(archive, ordinal)));
         for (const { bytes, text } of large) if (!await largeBlob(archive, bytes, undefined, false)) broken.push(text);
         const small = some.filter((one) => !large.includes(one));
@@ -74,7 +85,8 @@ export async function prove(archive, account, history, tell) {
           const number = table.find(bytes);
           if ((number < 0 || table.matches(number) === false) && !await archive.body(bytes)) broken.push(text);
         }
-        state.blobs.compared = Math.min(held.length, i + AT_ONCE);
+        table.pages.forEach(release);
+        state.blobs.compared += batch.length;
         await new Promise((resolve) => setTimeout(resolve));
       }
       found.damagedBlobs = broken.length;
@@ -84,6 +96,23 @@ export async function prove(archive, account, history, tell) {
     },
     isSmall: (manifest.blobs.heldBytes ?? Infinity) <= COMPARED_UNASKED,
   };
+}
+
+/** Blobs in their order, as many together as are read at once: a frame of many small ones is read once. */
+function* batches(archive, blobs) {
+  let [batch, bytes, last] = [[], 0, null];
+  for (const blob of blobs) {
+    const frame = archive.firsts ? archive.frameOf(blob.ordinal) : null;
+    const length = frame === null ? OWN_FILE : frame === last ? 0 : archive.lengths[frame];
+    if (batch.length && bytes + length > AT_ONCE) {
+      yield batch;
+      [batch, bytes] = [[], 0];
+    }
+    batch.push(blob);
+    bytes += length;
+    last = frame;
+  }
+  if (batch.length) yield batch;
 }
 
 function parsed(text) {

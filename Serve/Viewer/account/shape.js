@@ -76,17 +76,22 @@ export function blocksOf(value) {
   return found;
 }
 
+/** The fields that are texts which a person wrote. */
+export const TEXTS = ["text", "displayName", "description", "name", "title", "content", "textContent"];
+
 /** All texts that a person wrote in a record, in one. */
 export function textOf(value) {
   const parts = [];
   const take = (text) => { if (typeof text === "string" && text) parts.push(text); };
-  for (const name of ["text", "displayName", "description", "name", "title", "content", "textContent"]) take(value?.[name]);
+  for (const name of TEXTS) take(value?.[name]);
   if (Array.isArray(value?.pages)) for (const { text } of blocksOf(value)) take(text);
-  const { images, video, link } = embedsOf(value);
-  for (const image of images) take(image?.alt);
-  take(video?.alt);
-  take(link?.title);
-  take(link?.description);
+  if (value?.embed) {
+    const { images, video, link } = embedsOf(value);
+    for (const image of images) take(image?.alt);
+    take(video?.alt);
+    take(link?.title);
+    take(link?.description);
+  }
   if (Array.isArray(value?.tags)) value.tags.forEach(take);
   return parts.join("\n");
 }

@@ -24,6 +24,8 @@ const MANIFEST = { carpack: "number", did: "string", createdAt: "string", tool: 
 
 /** An archive that is open. Invariant: `firsts` ascends; frame i begins with, or continues, the section `firsts[i]`. */
 export class Archive {
+  source; notice; segments; manifests; flaws; footer; firsts; offsets; lengths; whole;
+
   /** Opens an archive by its footer; `notice` is told what a person should know. */
   static async open(source, notice = () => {}) {
     const archive = new Archive();
@@ -43,7 +45,7 @@ export class Archive {
       const at = { base, n, m };
       const a = isPacked ? 0 : (await readExactly(this.source, offset, offset + 48))[28];
       if (n < 1 || a > 24) throw new Malformed("the archive's index is damaged");
-      ranges.push({ start: offset, end: offset + Segment.length(at, isPacked, a), at });
+      ranges.push({ start: offset, end: offset + Segment.lengthOf(at, isPacked, a), at });
       base += n;
     }
     if (base !== sections) throw new Malformed("the archive's index does not cover all of it");
@@ -78,7 +80,9 @@ export class Archive {
   ordinals(cid) {
     const { hash, digest, end } = cidAt(cid, 0);
     const key = hash === 0x12 && end - digest === 32 ? cid.subarray(digest) : sha256(cid);
-    return this.segments.flatMap((segment) => segment.ordinals(key)).sort((left, right) => right - left);
+    const found = [];
+    for (const segment of this.segments) found.push(...segment.ordinals(key));
+    return found.sort((left, right) => right - left);
   }
 
   // Bytes
@@ -126,7 +130,7 @@ export class Archive {
   }
 
   /** Reads the sections with these ordinals into a table, and whatever else is in their frames; of frames that are there, nothing. */
-  async load(ordinals, table, progress = () => {}) {
+  async load(ordinals, table, progress = (..._) => {}) {
     const frames = new Set();
     for (const ordinal of ordinals) {
       const frame = this.frameOf(ordinal);
@@ -136,6 +140,9 @@ export class Archive {
       for (let next = frame + 1; this.firsts[next] === this.firsts[frame] && this.firsts[frame] === ordinal; next++) frames.add(next);
     }
     const total = [...frames].reduce((sum, frame) => sum + this.lengths[frame], 0);
+    const sections = [...frames].reduce((sum, frame) => sum + (this.firsts[frame + 1] ?? this.footer.sections) - this.firsts[frame], 0);
+    // However many the frames say they have, the index has no more.
+    table.reserve(table.count + Math.min(sections, this.footer.sections));
     const large = new Map();
     let done = 0;
     await this.readRanges([...frames].map((frame) => this.range(frame)), async (stored, { frame }) => {

@@ -1,7 +1,11 @@
 // Blocks by their CIDs, in a table of numbers: a hundred thousand of them are no objects.
 
 import { cidAt, Malformed, varint } from "./cid.js";
-import { hasDigest } from "./sha256.js";
+import { release, resized } from "./memory.js";
+import { hasDigest, sha256 } from "./sha256.js";
+
+/** The codec of records, in their CIDs: dag-cbor. */
+const RECORD = 0x71;
 
 /** The blocks of the frames that were read, found by CID. */
 export class BlockTable {
@@ -52,8 +56,7 @@ export class BlockTable {
       else [length, start] = this.lengthAt(content, at);
     }
     const end = start + length;
-    const isCommon = content[start] === 1 && content[start + 1] < 128 && content[start + 2] === 0x12 && content[start + 3] === 0x20;
-    const body = isCommon ? start + 36 : this.cidEnd(content, start);
+    const body = isCommon(content, start) ? start + 36 : this.cidEnd(content, start);
     if (!(end <= content.length && body <= end)) return -1;
     this.add(content, start, body, end);
     return end;
@@ -113,7 +116,8 @@ export class BlockTable {
 
   /** The bytes of a block's CID. */
   cid(number) {
-    const [page, start, body] = this.places.subarray(4 * number);
+    const [page, start, body, end] = this.places.subarray(4 * number);
+    if (start === body) return Uint8Array.of(1, RECORD, 0x12, 0x20, ...sha256(this.pages[page], body, end));
     return this.pages[page].slice(start, body);
   }
 
@@ -134,10 +138,61 @@ export class BlockTable {
     if (this.isChecked[number]) return this.isChecked[number] === 1 ? true : this.isChecked[number] === 2 ? false : null;
     const at = 4 * number;
     const page = this.pages[this.places[at]];
-    const { hash, digest } = cidAt(page, this.places[at + 1]);
-    const matches = hash === 0x12 ? hasDigest(page, this.places[at + 2], this.places[at + 3], page, digest) : null;
+    const start = this.places[at + 1];
+    const digest = isCommon(page, start) ? start + 4 : sha256At(page, start);
+    const matches = digest < 0 ? null : hasDigest(page, this.places[at + 2], this.places[at + 3], page, digest);
     this.isChecked[number] = matches === null ? 3 : matches ? 1 : 2;
     return matches;
+  }
+
+  /** Keeps the bodies of these blocks, by their numbers or -1, and of the others their CIDs and what was found out about them. */
+  keep(numbers) {
+    const isKept = new Uint8Array(this.count);
+    for (const number of numbers) if (number >= 0) isKept[number] = 1;
+    for (let number = 0; number < this.count; number++) if (!isKept[number]) this.places[4 * number + 3] = this.places[4 * number + 2];
+    this.pack();
+  }
+
+  /** Forgets the CIDs that can be made again of the bodies, which hash to them. Afterwards no block is found by its CID. */
+  forgetCIDs() {
+    const { places } = this;
+    for (let number = 0; number < this.count; number++) {
+      const [at, page] = [4 * number, this.pages[places[4 * number]]];
+      const isRecord = isCommon(page, places[at + 1]) && page[places[at + 1] + 1] === RECORD;
+      if (isRecord && this.isChecked[number] === 1 && places[at + 3] > places[at + 2]) places[at + 1] = places[at + 2];
+    }
+    release(this.slots);
+    this.slots = null;
+    this.pack();
+  }
+
+  /** Moves what is left of blocks together, page by page. */
+  pack() {
+    const { places } = this;
+    for (let first = 0, next; first < this.count; first = next) {
+      const number = places[4 * first];
+      let [isInOrder, end] = [true, 0];
+      for (next = first; next < this.count && places[4 * next] === number; next++) {
+        // The blocks of a damaged page may be there twice.
+        isInOrder &&= places[4 * next + 1] >= end;
+        end = places[4 * next + 3];
+      }
+      if (isInOrder) this.packPage(number, first, next);
+    }
+  }
+
+  /** Moves the blocks of a page together, which are those from one number up to another. */
+  packPage(number, first, next) {
+    const { places } = this;
+    const page = this.pages[number];
+    let length = 0;
+    for (let at = 4 * first; at < 4 * next; at += 4) {
+      const start = places[at + 1];
+      page.copyWithin(length, start, places[at + 3]);
+      for (let i = 1; i < 4; i++) places[at + i] -= start - length;
+      length = places[at + 3];
+    }
+    this.pages[number] = resized(page, length);
   }
 
   put(number) {
@@ -153,15 +208,12 @@ export class BlockTable {
 
   /** Makes room for so many blocks, so that the table need not grow step by step. */
   reserve(count) {
-    if (count > this.isChecked.length) this.grow(count);
+    if (count > this.isChecked.length) this.grow(Math.max(count, Math.ceil(1.2 * this.isChecked.length)));
   }
 
   grow(capacity = this.isChecked.length * 2) {
-    for (const [name, each] of [["places", 4], ["isChecked", 1]]) {
-      const grown = new this[name].constructor(each * capacity);
-      grown.set(this[name]);
-      this[name] = grown;
-    }
+    this.places = resized(this.places, 4 * capacity);
+    this.isChecked = resized(this.isChecked, capacity);
     // At most half of the slots are taken; their number is a power of two.
     this.slots = new Int32Array(2 ** Math.ceil(Math.log2(capacity * 2))).fill(-1);
     for (let number = 0; number < this.count; number++) this.put(number);
@@ -170,6 +222,15 @@ export class BlockTable {
 
 /** How many slots are looked at for one CID: digests spread evenly, so that many more are made to lie together. */
 const MAXIMUM_PROBES = 512;
+
+/** Whether a CID is of the form that nearly all have: version 1, with a SHA-256 of 32 bytes. */
+const isCommon = (bytes, at) => bytes[at] === 1 && bytes[at + 1] < 128 && bytes[at + 2] === 0x12 && bytes[at + 3] === 0x20;
+
+/** Where the SHA-256 of a CID begins; -1 if it has another digest. */
+function sha256At(bytes, at) {
+  const { hash, digest } = cidAt(bytes, at);
+  return hash === 0x12 ? digest : -1;
+}
 
 /** A number for the last bytes of a CID, which are those of a digest. */
 function hashOf(bytes, end) {

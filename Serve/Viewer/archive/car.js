@@ -19,7 +19,7 @@ const DIGITS = "234567abcdefghijklmnopqrstuvwxyz";
 /** The bytes of a CAR from a file's, which may be compressed by gzip or zstd; null if there is no CAR in them. */
 export async function readCAR(bytes) {
   if (bytes[0] === 0x1f && bytes[1] === 0x8b) {
-    const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
+    const stream = new Blob([bytes]).stream().pipeThrough(new globalThis.DecompressionStream("gzip"));
     bytes = await collect(stream.getReader());
   } else if (isZstd(bytes)) {
     bytes = decompressFile(bytes, MAXIMUM_CAR);
@@ -64,8 +64,10 @@ function timeOf(rev) {
 
 /** CARs that were opened together. The sections of CAR number i have the ordinals from `cars[i].base` on. */
 export class CARArchive {
+  table; flaws; cars; blobs; blobBytes; footer; source;
+
   /** `cars` are {bytes, name, modified}, from `readCAR`; `blobs` files, of which some may be blobs. Throws `Malformed`. */
-  static async open(cars, blobs, progress = () => {}) {
+  static async open(cars, blobs, progress = (..._) => {}) {
     const archive = new CARArchive();
     Object.assign(archive, { table: new BlockTable(), flaws: new Set(), cars: [], blobs: new Map(), blobBytes: 0, footer: { sections: 0 } });
     for (const car of cars) archive.add(car);

@@ -10,6 +10,9 @@ const MAXIMUM_DEPTH = 256;
 /** Texts up to so many bytes are read by hand if they are ASCII, by way of `LETTERS`. */
 const SHORT = 300;
 const LETTERS = [];
+const SCRATCH = new Uint8Array(4096);
+/** Keys that were read before, at places that their bytes decide. */
+const KEYS = new Array(256).fill("");
 const utf8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 
 /** The value that takes up `bytes` from `start` up to `end`. */
@@ -18,6 +21,24 @@ export function decode(bytes, start = 0, end = bytes.length) {
   const value = reader.value(0);
   if (reader.at !== end) throw new Malformed("there is something behind a value");
   return value;
+}
+
+/**
+ * The same, but of a map only the entries with these names: the others are read, and refused where `decode` refuses them. All
+ * entries, if one of the texts or keys in the others is one of `marks`.
+ */
+export function decodeSome(bytes, names, marks) {
+  const reader = new Reader(bytes, 0, bytes.length);
+  if (bytes[0] >> 5 !== 5) return decode(bytes);
+  reader.marks = marks;
+  const value = Object.create(null);
+  for (let left = reader.count(bytes[reader.at++] & 31, 0); left > 0; left--) {
+    const name = reader.key();
+    if (names.has(name)) value[name] = reader.value(1);
+    else reader.check(1);
+  }
+  if (reader.at !== bytes.length) throw new Malformed("there is something behind a value");
+  return reader.isMarked ? decode(bytes) : value;
 }
 
 /** Whether a map has a key, found without making values of the others; false for what is no map. */
@@ -69,7 +90,11 @@ export function without(bytes, name) {
 
 class Reader {
   constructor(bytes, at, end) {
-    [this.bytes, this.at, this.end] = [bytes, at, end];
+    this.bytes = bytes;
+    this.at = at;
+    this.end = end;
+    this.marks = [];
+    this.isMarked = false;
   }
 
   value(depth) {
@@ -97,22 +122,85 @@ class Reader {
         const count = this.count(info, depth);
         const map = Object.create(null);
         for (let i = 0; i < count; i++) {
-          const key = this.at < this.end ? this.bytes[this.at++] : 0;
-          if (key >> 5 !== 3) throw new Malformed("a key is no text");
-          map[this.text(key & 31)] = this.value(depth + 1);
+          const key = this.key();
+          map[key] = this.value(depth + 1);
         }
         return map;
       }
-      case 6: {
-        if (this.number(info) !== 42) throw new Malformed("a tag is no link");
-        const head = this.bytes[this.at++];
-        const at = head >> 5 === 2 && this.at <= this.end ? this.skip(this.number(head & 31)) : this.at;
-        if (this.at === at || this.bytes[at] !== 0 || cidAt(this.bytes, at + 1).end !== this.at) throw new Malformed("a link does not hold");
-        // A copy, and no part of one: engines keep the parts of short arrays elsewhere, at a price for each.
-        return new CID(this.bytes.slice(at + 1, this.at));
-      }
+      // A copy, and no part of one: engines keep the parts of short arrays elsewhere, at a price for each.
+      case 6: return new CID(this.bytes.slice(this.link(info), this.at));
       default: return this.simple(info);
     }
+  }
+
+  /** Reads a value without making it, and refuses what `value` refuses. */
+  check(depth) {
+    if (this.at >= this.end) throw new Malformed("a value is cut short");
+    const head = this.bytes[this.at++];
+    const info = head & 31;
+    switch (head >> 5) {
+      case 0: case 1: this.number(info); break;
+      case 2: this.skip(this.number(info)); break;
+      case 3: this.checkText(info); break;
+      case 4:
+        for (let left = this.count(info, depth); left > 0; left--) this.check(depth + 1);
+        break;
+      case 5:
+        for (let left = this.count(info, depth); left > 0; left--) {
+          this.checkText(this.keyHead());
+          this.check(depth + 1);
+        }
+        break;
+      case 6: this.link(info); break;
+      default: this.simple(info);
+    }
+  }
+
+  checkText(info) {
+    const at = this.skip(this.number(info));
+    const { bytes, at: end } = this;
+    for (const mark of this.marks) if (mark.length === end - at) this.isMarked ||= mark.every((byte, i) => bytes[at + i] === byte);
+    for (let i = at; i < end; i++) {
+      if (bytes[i] < 128) continue;
+      this.decoded(at);
+      return;
+    }
+  }
+
+  /** The head of a key, which has to be a text. */
+  keyHead() {
+    const head = this.at < this.end ? this.bytes[this.at++] : 0;
+    if (head >> 5 !== 3) throw new Malformed("a key is no text");
+    return head & 31;
+  }
+
+  /** A key; most are those of other records, too. */
+  key() {
+    const head = this.keyHead();
+    const { bytes, at } = this;
+    if (head < 1 || head > 23 || at + head > this.end) return this.text(head);
+    const place = (bytes[at] * 5 + bytes[at + head - 1] * 3 + head) & KEYS.length - 1;
+    const known = KEYS[place];
+    if (known?.length === head) {
+      let same = 0;
+      while (same < head && known.charCodeAt(same) === bytes[at + same]) same++;
+      if (same === head) {
+        this.at += head;
+        return known;
+      }
+    }
+    const text = this.text(head);
+    if (text.length === head) KEYS[place] = text;
+    return text;
+  }
+
+  /** Steps over a link; answers where its CID begins. */
+  link(info) {
+    if (this.number(info) !== 42) throw new Malformed("a tag is no link");
+    const head = this.bytes[this.at++];
+    const at = head >> 5 === 2 && this.at <= this.end ? this.skip(this.number(head & 31)) : this.at;
+    if (this.at === at || this.bytes[at] !== 0 || cidAt(this.bytes, at + 1).end !== this.at) throw new Malformed("a link does not hold");
+    return at + 1;
   }
 
   /** Steps over a value, whatever it is. */
@@ -173,8 +261,17 @@ class Reader {
         if (i === end) return text;
       }
     }
+    return this.decoded(at);
+  }
+
+  /** The text that begins at `at` and has been stepped over. */
+  decoded(at) {
+    const bytes = this.bytes.subarray(at, this.at);
     try {
-      return utf8.decode(bytes.subarray(at, end));
+      // A buffer that the decoder has seen is kept by the browser until its collector comes by.
+      if (bytes.length > SCRATCH.length) return utf8.decode(bytes);
+      SCRATCH.set(bytes);
+      return utf8.decode(SCRATCH.subarray(0, bytes.length));
     } catch {
       throw new Malformed("a text is not UTF-8");
     }

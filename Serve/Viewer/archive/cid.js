@@ -40,6 +40,8 @@ export function cidAt(bytes, at) {
 
 /** A CID. */
 export class CID {
+  known;
+
   constructor(bytes) {
     this.bytes = bytes;
   }
@@ -79,18 +81,20 @@ export class CID {
   }
 }
 
-/** Base 32 without padding. */
+/** Base 32 without padding. Made at once: of a text that grows letter by letter, engines keep an object for each letter. */
 export function base32(bytes) {
-  let [text, bits, value] = ["", 0, 0];
+  const letters = [];
+  let [bits, value] = [0, 0];
   for (const byte of bytes) {
     value = value << 8 | byte;
     bits += 8;
     for (; bits >= 5; value &= (1 << bits) - 1) {
       bits -= 5;
-      text += ALPHABET[value >> bits];
+      letters.push(ALPHABET.charCodeAt(value >> bits));
     }
   }
-  return bits ? text + ALPHABET[value << 5 - bits] : text;
+  if (bits) letters.push(ALPHABET.charCodeAt(value << 5 - bits));
+  return String.fromCharCode.apply(null, letters);
 }
 
 function base58(bytes) {

@@ -15,7 +15,10 @@ const AT_ONCE = 8;
 export class Descent {
   /** The tree of a snapshot; `table` receives what is read. */
   constructor(archive, manifest, table) {
-    Object.assign(this, { archive, manifest, table, nodes: 0 });
+    this.archive = archive;
+    this.manifest = manifest;
+    this.table = table;
+    this.nodes = 0;
   }
 
   /** Reads the frames in which blocks lie, together. */

@@ -25,6 +25,7 @@ const P256 = {
     number("4fe342e2fe1a7f9b8ee7eb4a7c0f9e162bce33576b315ececbb6406837bf51f5")],
 };
 
+/** @type {(x: bigint, m: bigint) => bigint} */
 const modulo = (x, m) => { const rest = x % m; return rest < 0n ? rest + m : rest; };
 
 function power(base, exponent, m) {
@@ -43,6 +44,7 @@ const integer = (bytes) => number([...bytes].map((byte) => byte.toString(16).pad
 
 // Points as [X, Y, Z] with x = X / Z² and y = Y / Z³; Z = 0 is the point at infinity.
 
+/** @type {(point: bigint[], curve: any) => bigint[]} */
 function double([x, y, z], { a, p }) {
   if (z === 0n || y === 0n) return [1n, 1n, 0n];
   const yy = y * y % p;
@@ -53,6 +55,7 @@ function double([x, y, z], { a, p }) {
   return [x2, modulo(m * (s - x2) - 8n * yy * yy, p), 2n * y * z % p];
 }
 
+/** @type {(left: bigint[], right: bigint[], curve: any) => bigint[]} */
 function add(left, right, curve) {
   const { p } = curve;
   const [x1, y1, z1] = left;
@@ -86,6 +89,8 @@ function combine(u, v, q, curve) {
 
 /** A public key: a point of one of the two curves. `id` is the same for the same key only. */
 export class PublicKey {
+  curve; point; id;
+
   /** A point of 33 bytes (compressed) or 65; null for what is none, or lies beside the curve. */
   static fromPoint(bytes, curve) {
     const { a, b, p } = curve;

@@ -19,7 +19,7 @@ export class TooLarge extends Error {}
  * intact. Throws `TooLarge`. `progress` is called with how much has been compared, and of how much. Without `isHeld` the Blob is
  * empty: it says only that all of the content is what its CID says.
  */
-export async function largeBlob(archive, cid, progress = () => {}, isHeld = true) {
+export async function largeBlob(archive, cid, progress = (..._) => {}, isHeld = true) {
   for (const ordinal of archive.ordinals(cid)) {
     const frame = archive.frameOf(ordinal);
     if (!isLarge(archive, ordinal)) continue;
@@ -95,7 +95,7 @@ function behind(ranges, skipped) {
 }
 
 /** A file as it is, once it was compared with a CID; null if it is another. */
-export async function comparedFile(file, cid, progress = () => {}) {
+export async function comparedFile(file, cid, progress = (..._) => {}) {
   const digest = new Digest();
   for (let at = 0; at < file.size; at += PIECE) {
     const bytes = new Uint8Array(await file.slice(at, Math.min(file.size, at + PIECE)).arrayBuffer());

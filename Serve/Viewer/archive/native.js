@@ -1,11 +1,15 @@
 // The browser's own decoder of zstd, where it has one.
 
+import { release } from "./memory.js";
 import { frameHeader } from "./zstd.js";
+
+/** What TypeScript knows of formats has no zstd. */
+const decompression = () => new (/** @type {any} */ (globalThis).DecompressionStream)("zstd");
 
 /** Whether the browser decompresses zstd for scripts. */
 const isThere = (() => {
   try {
-    return Boolean(new DecompressionStream("zstd"));
+    return Boolean(decompression());
   } catch {
     return false;
   }
@@ -16,7 +20,7 @@ export async function decompressNatively(frame) {
   if (!isThere) return null;
   const { size } = frameHeader(frame);
   const content = new Uint8Array(size);
-  const reader = new Blob([frame]).stream().pipeThrough(new DecompressionStream("zstd")).getReader();
+  const reader = new Blob([frame]).stream().pipeThrough(decompression()).getReader();
   let length = 0;
   try {
     for (let part = await reader.read(); !part.done; part = await reader.read()) {
@@ -27,6 +31,7 @@ export async function decompressNatively(frame) {
       }
       content.set(part.value, length);
       length += part.value.length;
+      release(part.value);
     }
   } catch {
     return null;

@@ -3,7 +3,7 @@
 import { Archive } from "./archive.js";
 import { CARArchive, MAXIMUM_CAR, readCAR } from "./car.js";
 import { Malformed } from "./cid.js";
-import { FileSource, URLSource } from "./source.js";
+import { beginning, FileSource, URLSource } from "./source.js";
 import { FrameError, isZstd } from "./zstd.js";
 
 /** What stands in every archive near its beginning: M of Docs/FORMAT.md, section 3.3. */
@@ -53,7 +53,7 @@ async function openSources(sources, notice, progress) {
 export async function listFolder(url) {
   const answer = await fetch(url);
   if (!answer.ok) throw new Error(`the server answered ${answer.status}`);
-  const text = (await answer.text()).slice(0, MAXIMUM_LISTING);
+  const text = await beginning(answer, MAXIMUM_LISTING);
   const found = new Set();
   for (const [, one, other] of text.matchAll(/href\s*=\s*(?:"([^"]*)"|'([^']*)')/gi)) {
     try {

@@ -80,10 +80,10 @@ function encode(value) {
       head(4, item.length);
       item.forEach(put);
     } else {
-      const keys = Object.keys(item).map((key) => [utf8.encode(key), key])
-        .sort(([left], [right]) => left.length - right.length || compare(left, right));
+      const keys = Object.keys(item).map((key) => ({ key, bytes: utf8.encode(key) }))
+        .sort(({ bytes: left }, { bytes: right }) => left.length - right.length || compare(left, right));
       head(5, keys.length);
-      for (const [, key] of keys) {
+      for (const { key } of keys) {
         put(key);
         put(item[key]);
       }

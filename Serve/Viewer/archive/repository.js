@@ -1,8 +1,9 @@
 // The repository of a snapshot: from the commit down the tree to its records, each block compared with its CID.
 
 import { BlockTable } from "./blocks.js";
-import { decode, hasKey, without } from "./cbor.js";
+import { decode, decodeSome, hasKey, without } from "./cbor.js";
 import { CID, Malformed } from "./cid.js";
+import { resized } from "./memory.js";
 import { leadingZeros } from "./sha256.js";
 import { Strings } from "./strings.js";
 
@@ -16,8 +17,8 @@ const IS_ASCII = /^[\x00-\x7f]*$/;
 const IS_PATH = /^(?!\.{1,2}\/)[\w.:~-]+\/(?!\.{1,2}$)[\w.:~-]+$/;
 /** No key lies higher: a digest has 256 bits. */
 const MAXIMUM_LAYER = 128;
-const UTF8 = new TextEncoder();
-const KEY = new Uint8Array(2 * MAXIMUM_KEY);
+/** Texts that a reference to a blob has in it, in its newer or its older form. */
+const MARKS_OF_BLOBS = ["blob", "mimeType"].map((word) => new TextEncoder().encode(word));
 
 /** How many records are compared with their CIDs before others may ask. */
 const SETTLED_AT_ONCE = 4000;
@@ -25,25 +26,40 @@ const SETTLED_AT_ONCE = 4000;
 /**
  * The records of a snapshot.
  *
- * 1. `paths` ascends; record i is block `places[i]` of the table, or missing (-1), and stands in node `owners[i]`, which has
- *    `levels.get(owners[i])` nodes above it.
+ * 1. `paths` ascends; record i is block `places[i]` of the table, or missing (-1), and stands in node `owners[i]`. For each
+ *    block that is a node, `levels` has one more than there are nodes above it, and 0 for the others; `leftmost` has the first
+ *    node below so many others.
  * 2. Every tree node was compared with its CID before it was read. A record is compared before it is given out, and
  *    all of them by `settle`, which comes after the first ones are on the page.
  * 3. `problems` says what is lost, and `gaps` behind which records; `faults` which rules the tree breaks.
  */
 export class Repository {
+  archive; manifest; table; paths; places; owners; levels; leftmost; problems; faults; gaps; commit;
+  areLayersChecked = false; isAlone = false;
+
   /** Reads a snapshot's repository, all of it but the blobs; `table` may have blocks of other snapshots. */
-  static async read(archive, manifest, progress = () => {}, table = new BlockTable()) {
+  static async read(archive, manifest, progress = (..._) => {}, table = new BlockTable()) {
     const order = await archive.order(manifest);
     const repository = new Repository();
     Object.assign(repository, {
-      archive, manifest, table, paths: new Strings(order.length), places: [], owners: [], levels: new Map(), problems: [], faults: [], gaps: [], nodes: 0, depth: 0, commit: null,
+      archive, manifest, table, paths: new Strings(order.length), places: new Int32Array(order.length),
+      owners: new Int32Array(order.length), levels: new Uint8Array(1024),
+      leftmost: [], problems: [], faults: [], gaps: [], commit: null,
     });
-    table.reserve(Math.min(order.length, archive.footer.sections) + 1024);
     await archive.load(order, table, progress);
     await repository.walk();
     repository.paths.finish();
+    repository.resize(repository.paths.length);
     return repository;
+  }
+
+  /**
+   * Gives back the memory of all blocks that are no records of it, and of the records' CIDs once they were compared. Nothing else
+   * may be read into its table or from it afterwards.
+   */
+  keepRecords() {
+    this.table.keep(this.places);
+    this.isAlone = true;
   }
 
   /** The number of a block that is there and hashes to its CID; -1 without. */
@@ -86,9 +102,11 @@ export class Repository {
   /** Enters a node, if it may stand here. */
   enter({ open }, number) {
     if (number < 0) return this.lose("tree nodes are damaged or lost, and all records below them");
-    if (this.levels.has(number)) return this.fault("the node occurs twice in the tree", number);
+    if (this.levels[number]) return this.fault("the node occurs twice in the tree", number);
     if (open.length > MAXIMUM_LAYER + 1) return this.fault("the tree is deeper than it can be", number);
-    this.levels.set(number, open.length);
+    if (number >= this.levels.length) this.levels = resized(this.levels, Math.max(this.table.count, number + 1));
+    this.levels[number] = open.length + 1;
+    this.leftmost[open.length] ??= number;
     try {
       const node = new NodeReader(number, ...this.table.place(number));
       if (node.left === 0 && open.length > 0 && node.below < 0) this.fault("the node is empty", number);
@@ -120,10 +138,18 @@ export class Repository {
 
   take(key, number, owner) {
     const path = IS_ASCII.test(key) ? key : textOf(key);
+    const i = this.paths.length;
+    if (i === this.places.length) this.resize(Math.max(1024, Math.ceil(i * 1.4)));
     this.paths.push(path);
-    this.places.push(number);
-    this.owners.push(owner);
+    this.places[i] = number;
+    this.owners[i] = owner;
     if (!IS_PATH.test(path)) this.fault("the key is not a legal record path", owner, key);
+  }
+
+  /** Makes room for so many records. */
+  resize(count) {
+    this.places = resized(this.places, count);
+    this.owners = resized(this.owners, count);
   }
 
   /** Goes on through the tree until its end, or until something is not at hand, which it answers: only that takes a wait. */
@@ -173,22 +199,23 @@ export class Repository {
     const lost = [];
     const isNew = !this.areLayersChecked;
     this.areLayersChecked = true;
-    const layer = (i) => leadingZeros(keyBytes(this.paths.at(i))) >> 1;
-    const first = this.owners.findIndex((owner) => this.levels.get(owner) === 0);
+    const layer = (i) => leadingZeros(this.paths.bytes, this.paths.start(i), this.paths.ends[i]) >> 1;
+    const first = this.owners.findIndex((owner) => this.levels[owner] === 1);
     const top = first < 0 ? Infinity : layer(first);
     for (let i = 0; i < this.places.length; i++) {
       const number = this.places[i];
       if (number >= 0 && !this.isIntact(number)) this.places[i] = await this.intact(new CID(this.table.cid(number)));
       if (this.places[i] < 0) lost.push(i);
-      if (isNew && first >= 0 && layer(i) + this.levels.get(this.owners[i]) !== top) {
+      if (isNew && first >= 0 && layer(i) + this.levels[this.owners[i]] - 1 !== top) {
         this.fault("the key or node is in the wrong layer", this.owners[i], this.paths.at(i));
       }
       if (i % SETTLED_AT_ONCE === 0) await pause();
     }
     if (isNew) {
-      const low = [...this.levels].find(([, level]) => level > top);
-      if (low) this.fault("the key or node is in the wrong layer", low[0]);
+      const low = this.leftmost[top + 1];
+      if (low !== undefined) this.fault("the key or node is in the wrong layer", low);
     }
+    if (isNew && this.isAlone) this.table.forgetCIDs();
     return lost;
   }
 
@@ -220,9 +247,18 @@ export class Repository {
 
   /** What a record says; null for one that is damaged, or cannot be read. */
   value(i) {
+    return this.read(i, decode);
+  }
+
+  /** What a record says in the fields with these names, which takes less; all of it if the others may refer to blobs. */
+  some(i, names) {
+    return this.read(i, (bytes) => decodeSome(bytes, names, MARKS_OF_BLOBS));
+  }
+
+  read(i, decoded) {
     if (!this.isIntact(this.places[i])) return null;
     try {
-      return decode(this.table.bytes(this.places[i]));
+      return decoded(this.table.bytes(this.places[i]));
     } catch {
       return null;
     }
@@ -265,7 +301,12 @@ class NodeReader {
   /** The node in block `id`, which lies in `bytes` from `start` up to `end`. */
   constructor(id, bytes, start, end) {
     this.id = id;
-    [this.bytes, this.at, this.stop, this.key, this.link, this.below] = [bytes, start, end, "", 0, -1];
+    this.bytes = bytes;
+    this.at = start;
+    this.stop = end;
+    this.key = "";
+    this.link = 0;
+    this.below = -1;
     this.sharesMore = false;
     const tail = bytes[end - 1] === 0xf6 && bytes[end - 3] === 0x61 && bytes[end - 2] === 0x6c ? 1 : LINK.length + CID_LENGTH;
     this.end = end - tail - 2;
@@ -338,14 +379,10 @@ class NodeReader {
 /** A key as messages show it: in ASCII. */
 const shown = (key) => key.slice(0, 1025).replace(/[^\x21-\x5b\x5d-\x7e]/g, (char) => `\\x${char.charCodeAt(0).toString(16).padStart(2, "0")}`);
 
-/** The bytes of a path, until the next call: the layers of all paths are asked for in a row. */
-function keyBytes(path) {
-  let i = 0;
-  for (; i < path.length && path.charCodeAt(i) < 128; i++) KEY[i] = path.charCodeAt(i);
-  return i === path.length ? KEY.subarray(0, i) : UTF8.encode(path);
-}
-
-/** A key that is not all ASCII as text: each character of it stands for a byte. */
+/**
+ * A key that is not all ASCII as text: each character of it stands for a byte.
+ * @param {string} key
+ */
 function textOf(key) {
   return new TextDecoder().decode(Uint8Array.from(key, (char) => char.charCodeAt(0)));
 }

@@ -12,6 +12,7 @@ const K = Int32Array.of(
   0xc67178f2);
 const words = new Int32Array(64);
 const block = new Uint8Array(128);
+const BLOCK = new DataView(block.buffer);
 const sum = new Int32Array(8);
 
 function mix(bytes, at) {
@@ -63,9 +64,8 @@ function finish(bytes, at, end, length) {
   for (let i = 0; i < rest; i++) block[i] = bytes[at + i];
   block[rest] = 0x80;
   const size = rest < 56 ? 64 : 128;
-  const view = new DataView(block.buffer);
-  view.setUint32(size - 8, Math.floor(length / 0x20000000));
-  view.setUint32(size - 4, length << 3 >>> 0);
+  BLOCK.setUint32(size - 8, Math.floor(length / 0x20000000));
+  BLOCK.setUint32(size - 4, length << 3 >>> 0);
   mix(block, 0);
   if (size === 128) mix(block, 64);
 }
@@ -82,7 +82,10 @@ export function sha256(bytes, start = 0, end = bytes.length) {
 /** The digest of bytes that come in pieces, between which others may be hashed. */
 export class Digest {
   constructor() {
-    [this.sum, this.rest, this.left, this.length] = [BEGINNING.slice(), new Uint8Array(64), 0, 0];
+    this.sum = BEGINNING.slice();
+    this.rest = new Uint8Array(64);
+    this.left = 0;
+    this.length = 0;
   }
 
   update(bytes, start, end) {
@@ -115,9 +118,9 @@ export class Digest {
   }
 }
 
-/** How many zero bits a digest begins with. */
-export function leadingZeros(bytes) {
-  hash(bytes, 0, bytes.length);
+/** How many zero bits the digest of `bytes` from `start` up to `end` begins with. */
+export function leadingZeros(bytes, start, end) {
+  hash(bytes, start, end);
   let zeros = 0;
   for (const word of sum) {
     zeros += Math.clz32(word);

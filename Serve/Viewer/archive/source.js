@@ -1,9 +1,14 @@
 // Where an archive's bytes come from: one seam, bytes from offset to offset. Ranges that are read together are no longer than `longest`.
 
+import { resized } from "./memory.js";
+
 /** A file that the reader of the page chose. */
 export class FileSource {
   constructor(file) {
-    [this.file, this.size, this.name, this.longest] = [file, file.size, file.name, 1 << 20];
+    this.file = file;
+    this.size = file.size;
+    this.name = file.name;
+    this.longest = 1 << 20;
   }
 
   async read(start, end) {
@@ -24,6 +29,9 @@ const [WITH_END, WITH_SMALL, ALTOGETHER] = [64 << 10, 32 << 10, 96 << 10];
 /** Files up to so many bytes are taken whole from a server that answers no requests for parts. */
 const MAXIMUM_WHOLE = 128 << 20;
 
+/** So much room is made for an answer before it comes, in bytes. */
+const EXPECTED = 8 << 20;
+
 /** All of an answer: compressed on its way, it may be much longer than its Content-Length says. */
 async function body(answer, most) {
   const [parts, reader] = [[], answer.body.getReader()];
@@ -37,6 +45,37 @@ async function body(answer, most) {
       throw new Error("the server does not answer requests for a part of the file");
     }
     parts.push(value);
+  }
+}
+
+/** The beginning of an answer, of so many bytes and a little more, as text. */
+export async function beginning(answer, most) {
+  const [parts, reader] = [[], answer.body.getReader()];
+  for (let left = most; left > 0;) {
+    const { value, done } = await reader.read();
+    if (done) break;
+    parts.push(value);
+    left -= value.length;
+  }
+  await reader.cancel();
+  return new Blob(parts).text();
+}
+
+/** The bytes of an answer to a request for so many. Of a server that sends more no more is read. */
+async function part(answer, length) {
+  let bytes = new Uint8Array(Math.min(length, EXPECTED));
+  const reader = answer.body.getReader();
+  for (let at = 0; ;) {
+    const { value, done } = await reader.read();
+    if (done) return bytes.subarray(0, at);
+    const end = at + value.length;
+    if (end > length) {
+      await reader.cancel();
+      throw new Error("the server sent more than it was asked for");
+    }
+    if (end > bytes.length) bytes = resized(bytes, Math.min(length, Math.max(end, 2 * bytes.length)));
+    bytes.set(value, at);
+    at = end;
   }
 }
 
@@ -71,12 +110,17 @@ const isOwn = (url) => !globalThis.location || new URL(url).origin === globalThi
  */
 export class URLSource {
   constructor(url, version) {
-    [this.url, this.version, this.size] = [url, version, version.size];
+    this.url = url;
+    this.version = version;
+    this.size = version.size;
     this.name = decoded(new URL(url).pathname.split("/").pop() || url);
     // A weak tag never matches (RFC 9110, section 13.1.1).
     this.condition = version.tag?.startsWith('"') && isOwn(url) ? { "If-Match": version.tag } : {};
-    [this.requests, this.bytes, this.longest] = [0, 0, 8 << 20];
-    [this.kept, this.allowance] = [[], ALTOGETHER];
+    this.requests = 0;
+    this.bytes = 0;
+    this.longest = 8 << 20;
+    this.kept = [];
+    this.allowance = ALTOGETHER;
   }
 
   /** Asks how long it is, and whether ranges are answered; of a server that answers with all of a small file, that file. */
@@ -84,7 +128,7 @@ export class URLSource {
     const answer = await fetch(url, { headers: { Range: "bytes=0-0" } });
     const found = version(answer);
     if (answer.status === 206 && Number.isSafeInteger(found.size)) {
-      await answer.arrayBuffer();
+      await part(answer, 1);
       return new URLSource(url, found);
     }
     if (!answer.ok) throw new Error(`the server answered ${answer.status}`);
@@ -120,7 +164,7 @@ export class URLSource {
     const differs = (name) => this.version[name] !== null && found[name] !== null && this.version[name] !== found[name];
     // A tag says all, where both answers have one; without, the time and the length have to do.
     if (differs("tag") || differs("size") || ((this.version.tag ?? found.tag) === null && differs("modified"))) throw new Replaced();
-    return new Uint8Array(await answer.arrayBuffer());
+    return part(answer, end - start);
   }
 }
 

@@ -1,15 +1,20 @@
 // Many strings one behind the other as UTF-8: as strings they take more memory, and the engine moves them about.
 
+import { resized } from "./memory.js";
+
 const ENCODER = new TextEncoder();
 const DECODER = new TextDecoder("utf-8", { ignoreBOM: true });
 /** Longer strings are made by the decoder, shorter ones by way of `LETTERS`. */
 const SHORT = 300;
 const LETTERS = [];
+const SCRATCH = new Uint8Array(4096);
 
 /** A list of strings that grows. Invariant: string i ends at `ends[i]` of `bytes`, and begins where the one before it ends. */
 export class Strings {
   constructor(capacity = 1024) {
-    [this.bytes, this.ends, this.length] = [new Uint8Array(1 << 14), new Uint32Array(Math.max(capacity, 1)), 0];
+    this.bytes = new Uint8Array(1 << 14);
+    this.ends = new Uint32Array(Math.max(capacity, 1));
+    this.length = 0;
   }
 
   /** Where a string begins. */
@@ -18,15 +23,20 @@ export class Strings {
   }
 
   push(text) {
-    let at = this.start(this.length);
+    const at = this.start(this.length);
     // A unit of UTF-16 takes up to three bytes.
-    if (this.bytes.length - at < 3 * text.length) this.bytes = grown(this.bytes, Math.max(at + 3 * text.length, Math.ceil(this.bytes.length * 1.4)));
-    if (this.length === this.ends.length) this.ends = grown(this.ends, this.ends.length * 2);
+    if (this.bytes.length - at < 3 * text.length) this.bytes = resized(this.bytes, Math.max(at + 3 * text.length, Math.ceil(this.bytes.length * 1.4)));
+    if (this.length === this.ends.length) this.ends = resized(this.ends, this.ends.length * 2);
     const { bytes } = this;
     let i = 0;
     for (; i < text.length && text.charCodeAt(i) < 128; i++) bytes[at + i] = text.charCodeAt(i);
-    at += i < text.length ? ENCODER.encodeInto(text, bytes.subarray(at)).written : i;
-    this.ends[this.length++] = at;
+    if (i < text.length) {
+      // A buffer that the encoder has seen is kept by the browser until its collector comes by.
+      const encoded = 3 * text.length > SCRATCH.length ? ENCODER.encode(text) : SCRATCH.subarray(0, ENCODER.encodeInto(text, SCRATCH).written);
+      bytes.set(encoded, at);
+      i = encoded.length;
+    }
+    this.ends[this.length++] = at + i;
   }
 
   /** A string; undefined beyond the list. */
@@ -42,6 +52,12 @@ export class Strings {
     return String.fromCharCode.apply(null, LETTERS);
   }
 
+  /** Whether a string begins with these bytes. */
+  begins(i, bytes) {
+    const start = this.start(i);
+    return this.ends[i] - start >= bytes.length && bytes.every((byte, k) => this.bytes[start + k] === byte);
+  }
+
   *entries() {
     for (let i = 0; i < this.length; i++) yield [i, this.at(i)];
   }
@@ -52,8 +68,8 @@ export class Strings {
 
   /** Gives back the memory that no more strings need. */
   finish() {
-    this.bytes = this.bytes.slice(0, this.start(this.length));
-    this.ends = this.ends.slice(0, Math.max(this.length, 1));
+    this.bytes = resized(this.bytes, this.start(this.length));
+    this.ends = resized(this.ends, Math.max(this.length, 1));
   }
 
   /** Which strings have all of these words in them: 1 or 0 for each; empty ones have none. */
@@ -81,10 +97,4 @@ export class Strings {
       if (!isThere) found[i] = 0;
     }
   }
-}
-
-function grown(numbers, length) {
-  const more = new numbers.constructor(length);
-  more.set(numbers);
-  return more;
 }

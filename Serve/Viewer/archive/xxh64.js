@@ -4,6 +4,7 @@
 const MASK = (1n << 64n) - 1n;
 const [P1, P2, P3, P4, P5] = [
   0x9e3779b185ebca87n, 0xc2b2ae3d27d4eb4fn, 0x165667b19e3779f9n, 0x85ebca77c2b2ae63n, 0x27d4eb2f165667c5n];
+/** @type {(x: bigint, by: bigint) => bigint} */
 const turn = (x, by) => (x << by | x >> 64n - by) & MASK;
 const round = (sum, lane) => turn(sum + lane * P2 & MASK, 31n) * P1 & MASK;
 

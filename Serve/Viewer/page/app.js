@@ -54,7 +54,7 @@ function start() {
     } else if (data.proof) {
       if (view?.summary.cid !== data.proof.cid) return;
       view.summary.proof = data.proof;
-      for (const element of document.querySelectorAll("[data-proof]")) element.replaceWith(PROOF[element.dataset.proof](view));
+      for (const element of /** @type {NodeListOf<HTMLElement>} */ (document.querySelectorAll("[data-proof]"))) element.replaceWith(PROOF[element.dataset.proof](view));
     } else if (data.progress) {
       const { what, done, total } = data.progress;
       busy.hidden = false;

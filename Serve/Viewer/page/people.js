@@ -49,7 +49,10 @@ export function parts(uri) {
   return did ? { did, collection, rkey, path: `${collection}/${rkey}` } : null;
 }
 
-/** Where the network shows a record; null for what it shows nowhere. */
+/**
+ * Where the network shows a record; null for what it shows nowhere.
+ * @param {{did?: any, collection?: any, rkey?: any}} record
+ */
 export function networkAddress({ did, collection, rkey }) {
   const [name, key] = [networkProfile(did), encodeURIComponent(rkey)];
   switch (collection) {

@@ -26,6 +26,7 @@ function say(list, rows, advice) {
 
 // The browser's own command prints what is there, in its order.
 addEventListener("beforeprint", () => {
+  /** @type {any} */
   const list = document.querySelector("main .list");
   if (list && !list.isGathered) say(list, list.sort(), "“Print this view”, at the side, prints more.");
 });

@@ -41,8 +41,9 @@ export function plainText(value) {
 /** Marks folded words in the texts of an element; answers how many places were marked. */
 export function highlight(element, words) {
   const walker = document.createTreeWalker(element, NodeFilter.SHOW_TEXT);
+  /** @type {Text[]} */
   const nodes = [];
-  while (walker.nextNode()) nodes.push(walker.currentNode);
+  while (walker.nextNode()) nodes.push(/** @type {Text} */ (walker.currentNode));
   let count = 0;
   for (const node of nodes) {
     const data = node.data.normalize("NFC");

@@ -103,7 +103,7 @@ export function virtualList(count, load, draw, { estimate = 180, label }) {
       if (row === undefined || !target.isConnected) continue;
       const before = heights[row];
       const place = top(row);
-      if (measure(row, target.offsetHeight)) {
+      if (measure(row, /** @type {HTMLElement} */ (target).offsetHeight)) {
         isChanged = true;
         // What is above keeps what is being read where it is.
         if (place + before <= seen) shift += heights[row] - before;

@@ -35,10 +35,11 @@ test("each module begins with a line that says what it is for", () => {
   }
 });
 
-test("every name is known, and every import is exported", { skip: spawnSync("tsc", ["--version"]).error !== undefined }, () => {
-  const { stdout } = spawnSync("tsc", ["--noEmit", "--allowJs", "--checkJs", "--target", "es2022", "--lib", "es2022,dom,dom.iterable", "--moduleResolution", "node", "--skipLibCheck",
-    `${root}Serve/Viewer/archive/carpack-reader.js`, `${root}Serve/Viewer/worker.js`, `${root}Serve/Viewer/page/app.js`], { encoding: "utf8" });
-  // Other complaints are about fields that `Object.assign` sets.
-  const unknown = stdout.split("\n").filter((line) => /error TS(1\d{3}|2304|2305|2307|2451|2552|2614):/.test(line) && !line.includes("DecompressionStream"));
-  assert.deepEqual(unknown, []);
+const tsc = spawnSync("tsc", ["--version"], { encoding: "utf8" });
+
+test("names, types and imports are right, by TypeScript", { skip: tsc.error !== undefined }, () => {
+  const found = spawnSync("tsc", ["-p", `${root}Serve/Viewer`, "--pretty", "false"], { encoding: "utf8" }).stdout.split("\n").filter(Boolean);
+  // Of types other versions may say more than 4.8, which Debian has; of names and imports all say the same.
+  const isOfNames = (line) => /error TS(1\d{3}|2304|2305|2307|2451|2552|2614):/.test(line);
+  assert.deepEqual(tsc.stdout.startsWith("Version 4.") ? found : found.filter(isOfNames), []);
 });

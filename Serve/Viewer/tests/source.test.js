@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { createServer } from "node:http";
 import test from "node:test";
 import { gzipSync } from "node:zlib";
+import { listFolder } from "../archive/opening.js";
 import { URLSource } from "../archive/source.js";
 
 const LENGTH = 1 << 20;
@@ -73,6 +74,36 @@ test("a name with a stray % opens, and others are decoded", async () => {
   });
 });
 
+test("of a server that sends more than the range it was asked for no more is read", async () => {
+  let [sent, asked] = [0, 0];
+  const server = createServer((request, answer) => {
+    const [, start, end] = /bytes=(\d+)-(\d+)/.exec(request.headers.range).map(Number);
+    const size = 1 << 30;
+    answer.writeHead(206, { "Content-Range": `bytes ${start}-${end}/${size}` });
+    // As the first request, or the second, is answered without an end.
+    if (asked++ !== served) return answer.end(Buffer.alloc(end - start + 1));
+    const more = () => {
+      while (!answer.destroyed && answer.write(Buffer.alloc(1 << 16))) sent += 1 << 16;
+    };
+    answer.on("drain", more);
+    more();
+  });
+  let served = 0;
+  await new Promise((resolve) => server.listen(0, "127.0.0.1", resolve));
+  try {
+    const url = `http://127.0.0.1:${server.address().port}/a.car.zst`;
+    await assert.rejects(URLSource.open(url), /sent more than it was asked for/);
+    [served, asked] = [1, 0];
+    const source = await URLSource.open(url);
+    await assert.rejects(source.read(100_000, 200_000), /sent more than it was asked for/);
+    // What was on its way fills the buffers of the network, and no more.
+    assert.ok(sent < 64 << 20, `${sent}`);
+  } finally {
+    server.closeAllConnections();
+    server.close();
+  }
+});
+
 for (const [length, opens] of [[LENGTH, true], [(128 << 20) + 1, false]]) {
   test(`a server without ranges is believed no length: ${length} bytes, compressed on their way`, async () => {
     const sent = gzipSync(Buffer.alloc(length, 7));
@@ -88,3 +119,22 @@ for (const [length, opens] of [[LENGTH, true], [(128 << 20) + 1, false]]) {
     }
   });
 }
+
+test("of a folder's listing that does not end only the beginning is read", async () => {
+  const server = createServer((_, answer) => {
+    answer.write('<a href="one.car.zst">');
+    const more = () => {
+      while (!answer.destroyed && answer.write(`<a href="README">${" ".repeat(1 << 16)}`));
+    };
+    answer.on("drain", more);
+    more();
+  });
+  await new Promise((resolve) => server.listen(0, "127.0.0.1", resolve));
+  try {
+    const url = `http://127.0.0.1:${server.address().port}/`;
+    assert.deepEqual(await listFolder(url), [`${url}one.car.zst`]);
+  } finally {
+    server.closeAllConnections();
+    server.close();
+  }
+});
