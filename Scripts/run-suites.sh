@@ -21,7 +21,7 @@ program=.build/tests/release/carpackPackageTests.xctest
 
 # All tests of a process would begin at once, and each then wait minutes for its turn while servers and
 # deadlines of its own run: so many at a time.
-export SWT_EXPERIMENTAL_MAXIMUM_PARALLELIZATION_WIDTH=${WIDTH:-8}
+export SWT_EXPERIMENTAL_MAXIMUM_PARALLELIZATION_WIDTH=8
 
 # swift test would have all but one of them wait for its lock of the folder; the bundles of macOS are run by it alone.
 run() {
