@@ -38,7 +38,9 @@ package struct ArchiveServer {
     func isFolder(_ path: String) -> Bool {
       BlobFolder.isFolder(path) || RemoteArchive.isFolder(path)
     }
-    guard !shelf.archives.isEmpty || !options.cars.isEmpty || options.paths.contains(where: isFolder) else {
+    guard
+      !shelf.archives.isEmpty || !options.cars.isEmpty || options.paths.contains(where: isFolder)
+    else {
       throw Nothing()
     }
   }

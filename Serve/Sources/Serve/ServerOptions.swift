@@ -81,7 +81,8 @@ extension ServerOptions {
   }
 
   private enum CodingKeys: String, CodingKey {
-    case offer, paths, cars, host, port, hostnames, snapshot, impersonates, log, hasMetrics, allowsLarge
+    case offer, paths, cars, host, port, hostnames, snapshot, impersonates, log, hasMetrics,
+      allowsLarge
     case opensBrowser, isQuiet, isJSON, tool, store, certificates
   }
 
