@@ -18,7 +18,9 @@ enum SealedVerification {
   ) throws -> ExitStatus {
     let file = try OpenedArchive.input(name, store).mapped
     let check = try SealedCheck(file)
-    let parity = check.flaws.isEmpty ? nil : try LayerParity.assess(file)
+    let parity =
+      check.flaws.isEmpty
+      ? nil : try VerifyCommand.parity(of: name) { try LayerParity.assess(file) }
     if heals, parity?.isHealable == true {
       let healed = try ArchiveRepair.healStored(FilePath(name)) {
         Interruption.removeIfInterrupted($0.string)

@@ -83,11 +83,13 @@ struct VerifyCommand: ReportingCommand, ConfigurableOptions {
   }
 
   /// What parity can heal of a damaged archive; nil if it has none, or that cannot be told.
-  private func assessParity(of opened: OpenedArchive) throws -> ParityHealing.Report? {
+  static func parity(
+    of name: String, _ assess: () throws -> ParityHealing.Report?
+  ) throws -> ParityHealing.Report? {
     do {
-      return try opened.reader.assessParity()
+      return try assess()
     } catch let error as ArchiveError {
-      Console.say(.note, "\(opened.name): \(error)")
+      Console.say(.note, "\(name): \(error)")
       return nil
     }
   }
@@ -117,7 +119,9 @@ struct VerifyCommand: ReportingCommand, ConfigurableOptions {
       choice.selector, of: choice.accountOption.account, in: opened.history)
     let report = try verifier.verify(opened.reader, quick ? .quick : .full, wanted)
     Console.endProgress()
-    let parity = report.verdict == .damaged ? try assessParity(of: opened) : nil
+    let parity =
+      report.verdict == .damaged
+      ? try Self.parity(of: opened.name, opened.reader.assessParity) : nil
     if heal, !isHealed, let parity, parity.isHealable, let path = opened.path {
       return try verify(healed(path, opened), isOne: isOne, isHealed: true)
     }
