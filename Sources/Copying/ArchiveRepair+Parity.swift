@@ -32,6 +32,7 @@ extension ArchiveRepair {
       let new = try target.storage()
       willWrite(target.temporaryPath)
       try alignment.write(to: new)
+      try layer.restoreUnprotected(of: map, in: new)
       _ = try layer.heal(new)
       guard try layer.keepsAll(of: map, in: new.map()), try file.size == UInt64(map.count),
         try file.isInPlace
@@ -85,21 +86,25 @@ extension ArchiveRepair {
     }
   }
 
-  /// Writes a sealed archive anew of which pieces are lost, or do not lie where they belong.
+  /// Writes a sealed archive anew of which pieces are lost, or do not lie where they belong; of one
+  /// that has lost its last table alone, writes that.
   ///
   /// The new file lies beside the old one, and then replaces it.
   ///
   /// - Parameters:
   ///   - path: The archive; of a link, the file it leads to.
   ///   - willWrite: Receives the name of a temporary file once it is there.
-  /// - Returns: Whether that had to be done.
+  /// - Returns: Whether the file had to be written anew.
   /// - Throws: As ``align(_:limits:willWrite:)`` does.
   package static func putInOrder(
     _ path: FilePath, willWrite: (FilePath) -> Void = { _ in }
   ) throws -> Bool {
     let old = try FileStorage.openArchive(path)
     return try withExtendedLifetime(old) {
-      guard try old.isDisplaced else { return false }
+      guard try old.isDisplaced else {
+        try old.commit()
+        return false
+      }
       let file = try old.map()
       let target = try AtomicFile(AtomicFile.resolved(path), replacing: true)
       return try target.orDiscard {

@@ -26,6 +26,8 @@ struct KeySlots {
   /// How many bytes each frame has, and both.
   static let slotLength = 8192
   static let length = 2 * slotLength
+  /// Where in a frame it says how often they were written.
+  static let sequenceOffset = 32
   private static let version: UInt32 = 1
   private static let entriesOffset = SealedFrame.headerLength + 16
 
@@ -93,8 +95,10 @@ struct KeySlots {
       throw SealedError.malformedSlot("its entries are not as many as it says")
     }
     // Each change counts on.
-    guard slot.u64(32) < .max else { throw SealedError.malformedSlot("it counts no further") }
-    return (slot.u64(32), entries)
+    guard slot.u64(sequenceOffset) < .max else {
+      throw SealedError.malformedSlot("it counts no further")
+    }
+    return (slot.u64(sequenceOffset), entries)
   }
 
   // MARK: Writing

@@ -20,6 +20,9 @@ struct SealedLayout: Sendable {
   /// frame lies, which is read instead.
   private(set) var replacement: (target: Range<Int>, frame: Range<Int>)?
 
+  /// The last parity behind the last table that holds: of a write that was not finished, or whose
+  /// table is lost.
+  private(set) var lastParity: Range<Int>?
   /// Pieces of which bytes were taken out, so that their frames reach over what follows.
   ///
   /// Some of their chunks can be read. What they hold is in none of ``pieces``.
@@ -154,8 +157,8 @@ struct SealedLayout: Sendable {
       case .table, .void: if step.holds, step.gap.isEmpty { end = step.frame.range.upperBound }
       case .replacement:
         if step.holds, walk.place == file.count { try take(step.frame, in: file, identity) }
-      // Of a write that was not finished: a table comes behind parity.
-      case .parity, .keySlot, nil: continue
+      case .parity: if step.holds { lastParity = step.frame.range }
+      case .keySlot, nil: continue
       }
     }
   }

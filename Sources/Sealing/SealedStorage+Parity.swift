@@ -4,12 +4,17 @@ internal import Synchronization
 
 /// Parity of the frames, from which a sealed archive is healed without a key (FORMAT 9.6).
 extension SealedStorage {
-  /// The parity of a file, as the frame before its last table tells.
+  /// The parity of a file, as the frame before its last table tells, or one whose table is lost.
   static func parity(_ layout: SealedLayout, in file: MappedFile) -> Parity? {
-    guard let table = layout.tables.last?.frame.lowerBound else { return nil }
-    return SealedFrame.parity.percent(endingAt: table, in: file).map {
-      Parity(percent: $0, end: table)
+    let last = layout.lastParity.flatMap {
+      SealedFrame.parity.percent(endingAt: $0.upperBound, in: file)
     }
+    if let table = layout.tables.last?.frame.lowerBound,
+      let percent = SealedFrame.parity.percent(endingAt: table, in: file)
+    {
+      return Parity(percent: last ?? percent, end: table)
+    }
+    return last.map { Parity(percent: $0, isStale: true) }
   }
 
   func keepParity(percent: Int) -> Bool {
@@ -65,12 +70,37 @@ extension SealedLayer {
   /// The frames of a file that hold, but for parity.
   private static func intact(_ file: MappedFile) -> [Range<Int>] {
     var intact: [Range<Int>] = []
-    var walk = SealedFrameWalk(file, from: KeySlots.length)
+    var walk = SealedFrameWalk(file, from: 0)
     while let step = walk.next() {
       if step.holds, step.frame.kind != .parity { intact.append(step.frame.range) }
     }
     return intact
   }
+
+  /// The key frames, from the one that was written last, wherever that lies.
+  package func restoreUnprotected(of old: MappedFile, in new: any ArchiveStorage) throws {
+    var best: (sequence: UInt64, bytes: [UInt8])?
+    for file in [old, try new.map()] {
+      var place = 0
+      let end = min(file.count, Self.searchedForKeys)
+      while let frame = SealedFrame.next(in: file, from: place, before: end) {
+        place = frame.range.lowerBound + 1
+        guard frame.kind == .keySlot, frame.range.count == KeySlots.slotLength else { continue }
+        file.withBytes(reading: [frame.range]) { bytes in
+          guard frame.holds(in: bytes) else { return }
+          let sequence = bytes.u64(frame.range.lowerBound + KeySlots.sequenceOffset)
+          guard best.map({ $0.sequence < sequence }) ?? true else { return }
+          best = (sequence, bytes.array(frame.range))
+        }
+      }
+    }
+    guard let bytes = best?.bytes, try new.size >= UInt64(KeySlots.length) else { return }
+    for place in [0, KeySlots.slotLength] { try new.write(bytes.span, at: UInt64(place)) }
+    try new.synchronize()
+  }
+
+  /// How far from the beginning key frames are looked for.
+  private static let searchedForKeys = 1 << 20
 
   package func keepsAll(of old: MappedFile, in new: MappedFile) throws -> Bool {
     func checksums(_ file: MappedFile) -> Set<UInt64> {

@@ -146,6 +146,54 @@ private struct Protected {
     #expect(try owner.map(file.bytes).source?.parityPercent == 20)
   }
 
+  @Test(arguments: [1, 5]) func `is kept where the last table is lost`(_ count: Int) throws {
+    var random = SeededGenerator(printing: 0x5ea1_9008)
+    let archive = try Protected(Array(Self.steps(&random).prefix(count)))
+    var bytes = archive.bytes
+    bytes[bytes.count - 100] ^= 1
+    #expect(try !Protected.flaws(bytes).isEmpty)
+    for damaged in [bytes, Array(bytes.dropLast(50))] {
+      let file = SimpleStorage(damaged)
+      try archive.owner.open(file).commit()
+      #expect(try Protected.flaws(file.bytes) == [])
+      #expect(try archive.owner.plain(file.bytes) == archive.plain)
+      #expect(try archive.owner.map(file.bytes).source?.parityPercent == 10)
+      #expect(try LayerParity.assess(MappedFile(copying: file.bytes))?.damagedCount == 0)
+      #expect(try archive.owner.verification(file.bytes)?.isIntact == true)
+    }
+  }
+
+  @Test func `does not harm the keys when bytes are put back into their places`() throws {
+    var random = SeededGenerator(printing: 0x5ea1_9009)
+    let archive = try Protected(Self.steps(&random))
+    let whole = archive.bytes
+    for place in [0, 100, 8000, 9000, 16_384, 17_000, 30_000, whole.count / 2, whole.count * 3 / 4]
+    {
+      for count in [-900, -1, 1, 700] {
+        var bytes = whole
+        if count < 0 {
+          bytes.removeSubrange(place..<place - count)
+        } else {
+          bytes.insert(contentsOf: random.bytes(count), at: place)
+        }
+        let old = MappedFile(copying: bytes)
+        let alignment = try #require(try ParityAlignment(old))
+        let new = SimpleStorage()
+        try alignment.write(to: new)
+        try archive.owner.layer.restoreUnprotected(of: old, in: new)
+        _ = try archive.owner.layer.heal(new)
+        #expect(new.bytes == whole, "\(count) at \(place)")
+        #expect(try archive.owner.layer.keepsAll(of: old, in: new.map()), "\(count) at \(place)")
+      }
+    }
+    // What has lost a key frame keeps less than what has it.
+    var lost = whole
+    for place in 0..<KeySlots.length { lost[place] = 0 }
+    #expect(
+      try !archive.owner.layer.keepsAll(
+        of: MappedFile(copying: whole), in: MappedFile(copying: lost)))
+  }
+
   @Test func `stays small over many generations`() throws {
     var random = SeededGenerator(printing: 0x5ea1_9005)
     let steps = (0..<60).map { _ in BackupStep.one(1500, using: &random) }

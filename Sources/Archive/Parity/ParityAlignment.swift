@@ -38,7 +38,8 @@ package struct ParityAlignment {
       let shiftBefore = shift
       try locate(found)
       // What no group protects lies as the blocks around it do.
-      let first = pieces.dropFirst(before).first.map { $0.source - $0.target }
+      let first = pieces.dropFirst(before).min { $0.target < $1.target }
+        .map { $0.source - $0.target }
       if start > end { add(end, end + (before > 0 ? shiftBefore : first ?? 0), start - end) }
       end = max(end, Int(found.group.footer.upperBound))
     }

@@ -43,6 +43,12 @@ package protocol StorageLayer: Sendable {
   /// - Throws: ``ArchiveError`` if the library for parity is not there; what the storage throws.
   func heal(_ file: any ArchiveStorage) throws -> UInt64
 
+  /// Writes what parity does not protect of such a file, and is whole somewhere in it, into another
+  /// one, into which all else was put back.
+  ///
+  /// - Throws: what the storage throws.
+  func restoreUnprotected(of old: MappedFile, in new: any ArchiveStorage) throws
+
   /// Whether what holds in one such file is in another, too, as far as can be told without a key.
   ///
   /// - Throws: ``FetchFailure``.
