@@ -31,6 +31,9 @@ private struct Protected {
     return file.bytes
   }
 
+  /// Whether one without the key makes the archive of it again, byte for byte.
+  func heals(_ damaged: [UInt8]) throws -> Bool { try healed(damaged) == bytes }
+
   static func flaws(_ bytes: [UInt8]) throws -> [ArchiveError] {
     try SealedCheck(MappedFile(copying: bytes)).flaws
   }
@@ -68,14 +71,14 @@ private struct Protected {
       var bytes = archive.bytes
       bytes[place] ^= UInt8.random(in: 1...255, using: &random)
       #expect(try !Protected.flaws(bytes).isEmpty, "byte \(place)")
-      #expect(try archive.healed(bytes) == archive.bytes, "byte \(place)")
+      #expect(try archive.heals(bytes), "byte \(place)")
     }
     // Around the frames, too, where each byte says something.
     for frame in SealedFile.places(archive.bytes).dropLast() {
       for place in [0, 5, 9, 25, 30, 40].map({ frame.lowerBound + $0 }) + [frame.upperBound - 1] {
         var bytes = archive.bytes
         bytes[place] ^= 1
-        #expect(try archive.healed(bytes) == archive.bytes, "byte \(place) of \(frame)")
+        #expect(try archive.heals(bytes), "byte \(place) of \(frame)")
       }
     }
   }
@@ -89,7 +92,7 @@ private struct Protected {
     for start in stride(from: KeySlots.length, to: end, by: 4096) {
       var bytes = archive.bytes
       for place in start..<min(start + 4096, end) { bytes[place] = 0 }
-      #expect(try archive.healed(bytes) == archive.bytes, "sector at \(start)")
+      #expect(try archive.heals(bytes), "sector at \(start)")
     }
   }
 
@@ -167,7 +170,7 @@ private struct Protected {
     var random = SeededGenerator(printing: 0x5ea1_9009)
     let archive = try Protected(Self.steps(&random))
     let whole = archive.bytes
-    for place in [0, 100, 8000, 9000, 16_384, 17_000, 30_000, whole.count / 2, whole.count * 3 / 4]
+    for place in [0, 100, 7000, 9000, 16_384, 17_000, 30_000, whole.count / 2, whole.count * 3 / 4]
     {
       for count in [-900, -1, 1, 700] {
         var bytes = whole
@@ -182,7 +185,8 @@ private struct Protected {
         try alignment.write(to: new)
         try archive.owner.layer.restoreUnprotected(of: old, in: new)
         _ = try archive.owner.layer.heal(new)
-        #expect(new.bytes == whole, "\(count) at \(place)")
+        let isSame = new.bytes == whole
+        #expect(isSame, "\(count) at \(place)")
         #expect(try archive.owner.layer.keepsAll(of: old, in: new.map()), "\(count) at \(place)")
       }
     }
@@ -204,7 +208,7 @@ private struct Protected {
     for place in stride(from: KeySlots.length, to: archive.bytes.count - 4000, by: 7919) {
       var bytes = archive.bytes
       bytes[place] ^= 0x55
-      #expect(try archive.healed(bytes) == archive.bytes, "byte \(place)")
+      #expect(try archive.heals(bytes), "byte \(place)")
     }
   }
 
