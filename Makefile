@@ -241,7 +241,7 @@ install: release serve man completions ## install under PREFIX=/usr/local (packa
 	install -d $(EXAMPLES)
 	install -m 644 Packaging/config.toml $(EXAMPLES)/config.toml
 	$(if $(LINUX),install -m 644 Packaging/systemd/system/* $(UNITS)/system)
-	$(if $(LINUX),install -m 644 Packaging/systemd/user/* $(UNITS)/user)
+	$(if $(LINUX),install -m 644 Sources/carpack/Units/* $(UNITS)/user)
 
 uninstall: ## take away what `make install` with the same PREFIX put there
 	rm -f $(BIN)/carpack $(BIN)/carpack-serve $(MAN1)/carpack.1 $(MAN1)/carpack-*.1 $(MAN5)/carpack-archive.5 $(BASH_COMPLETIONS)/carpack \

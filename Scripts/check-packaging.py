@@ -30,8 +30,12 @@ def read(path):
         return file.read()
 
 
-def packaged(pattern):
-    found = sorted(os.path.relpath(path, TOP) for path in glob.glob(os.path.join(TOP, "Packaging", pattern)))
+# What "carpack schedule" writes, which has it in itself, is what is installed for users.
+USER_UNITS = "Sources/carpack/Units"
+
+
+def packaged(pattern, folder="Packaging"):
+    found = sorted(os.path.relpath(path, TOP) for path in glob.glob(os.path.join(TOP, folder, pattern)))
     assert found, pattern
     return found
 
@@ -47,14 +51,14 @@ def takes(place, words):
 
 
 def units_have_options_that_there_are():
-    for path in packaged("systemd/*/*.service"):
+    for path in packaged("systemd/system/*.service") + packaged("*.service", USER_UNITS):
         lines = re.findall(r"^ExecStart=carpack (.*)$", read(path), re.MULTILINE)
         assert len(lines) == 1, path
         takes(path, shlex.split(lines[0].replace("%i", "1")))
     if not shutil.which("systemd-analyze"):
         return "systemd-analyze"
-    for folder, scope in [("system", "--system"), ("user", "--user")]:
-        paths = [os.path.join(TOP, path) for path in packaged(f"systemd/{folder}/*")]
+    for found, scope in [(packaged("systemd/system/*"), "--system"), (packaged("*", USER_UNITS), "--user")]:
+        paths = [os.path.join(TOP, path) for path in found]
         lines = run("systemd-analyze", scope, "--man=no", "verify", *paths).stdout.splitlines()
         # The command may not be installed.
         lines = [line for line in lines if "carpack" in line and "Command carpack is not executable" not in line]
