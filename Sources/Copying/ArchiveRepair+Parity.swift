@@ -27,23 +27,16 @@ extension ArchiveRepair {
     willWrite: (FilePath) -> Void
   ) throws -> UInt64 {
     guard let alignment = try ParityAlignment(map), alignment.report.isHealable else { return 0 }
-    let target = try AtomicFile(AtomicFile.resolved(path), replacing: true)
-    return try target.orDiscard {
+    let isReplaced = try replace(path) { target in
       let new = try target.storage()
       willWrite(target.temporaryPath)
       try alignment.write(to: new)
       try layer.restoreUnprotected(of: map, in: new)
       _ = try layer.heal(new)
-      guard try layer.keepsAll(of: map, in: new.map()), try file.size == UInt64(map.count),
-        try file.isInPlace
-      else {
-        target.discard()
-        return 0
-      }
-      try target.takeMode(of: path)
-      try target.publish()
-      return alignment.bytesMoved
+      return try layer.keepsAll(of: map, in: new.map()) && file.size == UInt64(map.count)
+        && file.isInPlace
     }
+    return isReplaced ? alignment.bytesMoved : 0
   }
 
   /// Writes an archive anew of which bytes were inserted or lost, if parity can heal all of it.
@@ -66,23 +59,16 @@ extension ArchiveRepair {
       let file = try old.map()
       // What cannot be healed may still be of use where it is.
       guard let alignment = try ParityAlignment(file), alignment.report.isHealable else { return 0 }
-      let target = try AtomicFile(AtomicFile.resolved(path), replacing: true)
-      return try target.orDiscard {
+      let isReplaced = try replace(path) { target in
         let new = try target.archiveStorage(of: [ArchiveReader(file, ignoresTail: true)])
         willWrite(target.temporaryPath)
         try alignment.write(to: new)
         _ = try ParityHealing.heal(new, limits: limits)
         let reader = try ArchiveReader(new.map(), limits: limits)
-        guard try reader.verify(.full).isIntact, try alignment.losesNothing(to: reader),
-          try old.size == UInt64(file.count), try old.isInPlace
-        else {
-          target.discard()
-          return 0
-        }
-        try target.takeMode(of: path)
-        try target.publish()
-        return alignment.bytesMoved
+        return try reader.verify(.full).isIntact && alignment.losesNothing(to: reader)
+          && old.size == UInt64(file.count) && old.isInPlace
       }
+      return isReplaced ? alignment.bytesMoved : 0
     }
   }
 
@@ -106,18 +92,35 @@ extension ArchiveRepair {
         return false
       }
       let file = try old.map()
-      let target = try AtomicFile(AtomicFile.resolved(path), replacing: true)
-      return try target.orDiscard {
+      return try replace(path) { target in
         let new = try target.storage()
         willWrite(target.temporaryPath)
         try rewrite(file, to: new)
         guard try old.size == UInt64(file.count), try old.isInPlace else {
           throw ArchiveError(.changedMeanwhile)
         }
-        try target.takeMode(of: path)
-        try target.publish()
         return true
       }
+    }
+  }
+
+  /// Puts a new file into the place of an archive.
+  ///
+  /// - Parameters:
+  ///   - path: The archive; of a link, the file it leads to.
+  ///   - write: Writes the new file, and says whether it may take the place.
+  /// - Returns: Whether it did.
+  private static func replace(_ path: FilePath, _ write: (AtomicFile) throws -> Bool) throws -> Bool
+  {
+    let target = try AtomicFile(AtomicFile.resolved(path), replacing: true)
+    return try target.orDiscard {
+      guard try write(target) else {
+        target.discard()
+        return false
+      }
+      try target.takeMode(of: path)
+      try target.publish()
+      return true
     }
   }
 
