@@ -3,8 +3,8 @@ internal import IPLD
 /// Parity for the bytes of a file that holds an archive otherwise than as it is, such as a sealed
 /// one (FORMAT 9.6).
 ///
-/// Whoever writes such a file puts the frames of each group, with no footer, into a frame of its own
-/// kind, and a group protects all from where the frames of the group before it end.
+/// The writer of such a file puts the frames of each group into a frame of the file's own kind. A group
+/// protects everything from where the frame around the group before it ends, and no footer.
 package struct LayerParity: Sendable {
   /// How many bytes of that frame come before those of the group, and behind them.
   private let before, behind: Int
