@@ -45,6 +45,16 @@ static inline void carpack_punch_hole(int descriptor, int64_t offset, int64_t le
 #endif
 }
 
+/* Moves pages of memory to another place, over what is there, and leaves empty ones: mremap with MREMAP_MAYMOVE, MREMAP_FIXED
+   and MREMAP_DONTUNMAP. Where there is no such call, and on other systems, nothing is moved, and it fails. */
+static inline int carpack_move_pages(void *from, void *to, size_t length) {
+#if defined(__GLIBC__) && defined(SYS_mremap)
+  return syscall(SYS_mremap, from, length, length, 7, to) == -1 ? -1 : 0;
+#else
+  return -1;
+#endif
+}
+
 /* Brings everything that was written to a file system to its medium: syncfs, given an open file or folder on it. */
 static inline int carpack_synchronize_file_system(int descriptor) {
 #if defined(__GLIBC__) && defined(SYS_syncfs)

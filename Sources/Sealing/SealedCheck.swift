@@ -21,8 +21,12 @@ package struct SealedCheck {
 
   /// Looks at the frames, and opens the header of each piece.
   ///
+  /// - Parameter compared: The frames whose checksums are known already.
   /// - Throws: `AgeError` if the system lacks what age needs; `FetchFailure`.
-  init(_ file: MappedFile, _ layout: SealedLayout?, _ identity: AgeIdentity?) throws {
+  init(
+    _ file: MappedFile, _ layout: SealedLayout?, _ identity: AgeIdentity?,
+    compared: SealedFrameWalk.Compared = [:]
+  ) throws {
     do {
       if try !KeySlots(file).areBothWhole { note("one of the two key frames is damaged", at: 0) }
     } catch let error as SealedError {
@@ -38,7 +42,7 @@ package struct SealedCheck {
     for (number, piece) in (layout?.pieces ?? []).enumerated() where piece.frame.upperBound <= end {
       known[piece.frame.lowerBound] = (number, piece)
     }
-    let compared = try Self.compare(layout?.pieces ?? [], in: file)
+    let compared = try Self.compare(layout?.pieces ?? [], in: file, known: compared)
     var walk = SealedFrameWalk(file, from: KeySlots.length, compared: compared)
     while let step = walk.next() {
       let (frame, place) = (step.frame, step.frame.range.lowerBound)
@@ -76,13 +80,14 @@ package struct SealedCheck {
     }
   }
 
-  /// Compares the checksums of frames, one beside the other.
-  private static func compare(_ pieces: [Piece], in file: MappedFile) throws
-    -> [Int: (end: Int, holds: Bool)]
-  {
-    var compared: [Int: (end: Int, holds: Bool)] = [:]
+  /// Compares the checksums of the other frames, one beside the other.
+  private static func compare(
+    _ pieces: [Piece], in file: MappedFile, known: SealedFrameWalk.Compared
+  ) throws -> SealedFrameWalk.Compared {
+    var compared = known
     // What lies elsewhere comes in its order.
     guard !file.isFetched else { return compared }
+    let pieces = pieces.filter { known[$0.frame.lowerBound] == nil }
     for start in stride(from: 0, to: pieces.count, by: comparedAtOnce) {
       let some = pieces[start..<min(start + comparedAtOnce, pieces.count)]
       let holds = try Parallel.map(some.count, workers: Parallel.processorCount) { index in

@@ -13,15 +13,16 @@ struct SealedFrameWalk {
     var torn: SealedFrame?
   }
 
+  /// Frames whose checksums were compared before, by where they begin: where each ends, and whether it
+  /// holds.
+  typealias Compared = [Int: (end: Int, holds: Bool)]
+
   private let file: MappedFile
-  /// The frames whose checksums were compared before: where each ends, and whether it holds.
-  private let compared: [Int: (end: Int, holds: Bool)]
+  private let compared: Compared
   /// Where the next frame should begin.
   private(set) var place: Int
 
-  init(
-    _ file: MappedFile, from place: Int, compared: [Int: (end: Int, holds: Bool)] = [:]
-  ) {
+  init(_ file: MappedFile, from place: Int, compared: Compared = [:]) {
     (self.file, self.place, self.compared) = (file, place, compared)
   }
 

@@ -12,6 +12,8 @@ final class SealedSource: ByteSource {
   private let layout: SealedLayout
   let identity: AgeIdentity
   private let recent = Mutex(RecentChunks())
+  /// The frames that were read whole.
+  private let compared = Mutex<SealedFrameWalk.Compared>([:])
 
   /// The chunks that were opened last: the next ones that are wanted often lie in them.
   private struct RecentChunks {
@@ -43,6 +45,9 @@ final class SealedSource: ByteSource {
   func fetch(_ ranges: [Range<UInt64>], into memory: UnsafeMutableRawBufferPointer) throws {
     // Each part is written by one thread.
     nonisolated(unsafe) let memory = unsafe memory
+    for lost in ranges.flatMap({ layout.lost(in: Int($0.lowerBound)..<Int($0.upperBound)) }) {
+      unsafe UnsafeMutableRawBufferPointer(rebasing: memory[lost]).clear()
+    }
     try fetch(ranges) { piece, range in
       let target = unsafe UnsafeMutableRawBufferPointer(rebasing: memory[range])
       _ = try unsafe open(piece, range, into: target)
@@ -59,7 +64,9 @@ final class SealedSource: ByteSource {
         .map { ($0, range.clamped(to: $0.plain)) }
     }
     if file.isFetched { file.willRead(wanted.map { piece, range in piece.stored(range) }) }
-    let parts = wanted.flatMap { piece, range in piece.parts(of: range).map { (piece, $0) } }
+    let parts = wanted.flatMap { piece, range in
+      range == piece.plain ? [(piece, range)] : piece.parts(of: range).map { (piece, $0) }
+    }
     _ = try Parallel.map(parts.count, workers: Parallel.processorCount) { number in
       try open(parts[number].0, parts[number].1)
     }
@@ -99,7 +106,9 @@ final class SealedSource: ByteSource {
     let wanted = range.lowerBound - base..<range.upperBound - base
     var opening = PieceOpening(piece)
     var isWhole = true
+    var checksum = FrameChecksum(range == piece.plain ? piece : nil, in: file)
     for number in piece.chunks.covering(wanted) {
+      checksum.read(chunk: number)
       let chunk = piece.chunks.range(of: number)
       let part = chunk.clamped(to: wanted)
       let place = part.lowerBound - wanted.lowerBound..<part.upperBound - wanted.lowerBound
@@ -121,7 +130,45 @@ final class SealedSource: ByteSource {
         unsafe target.copy(bytes, from: part.lowerBound - chunk.lowerBound)
       }
     }
+    if let holds = checksum.holds {
+      compared.withLock { $0[piece.frame.lowerBound] = (piece.frame.upperBound, holds) }
+    }
     return isWhole
+  }
+
+  /// The checksum of a frame whose chunks are opened one after the other: what is in the processor's
+  /// cache for the one is there for the other.
+  private struct FrameChecksum: ~Copyable {
+    private let piece: Piece?
+    private let file: MappedFile
+    private var hash = XXH64.Stream()
+
+    /// Of no frame where there is no piece, or the file ends inside it.
+    init(_ piece: Piece?, in file: MappedFile) {
+      (self.piece, self.file) = (piece.flatMap { $0.frame.upperBound <= file.count ? $0 : nil }, file)
+      if let piece = self.piece { read(piece.frame.lowerBound..<piece.payloadOffset) }
+    }
+
+    mutating func read(chunk number: Int) {
+      guard let piece else { return }
+      let chunk = piece.chunks.sealedRange(of: number)
+      read(piece.payloadOffset + chunk.lowerBound..<piece.payloadOffset + chunk.upperBound)
+    }
+
+    private mutating func read(_ range: Range<Int>) {
+      file.withBytes(reading: [range]) { hash.update($0.extracting(range)) }
+    }
+
+    /// Whether the frame is the piece's, and holds; nil without one.
+    var holds: Bool? {
+      piece.map { piece in
+        let (start, end) = (piece.frame.lowerBound, piece.frame.upperBound)
+        let checksum = end - SealedFrame.checksumLength
+        return file.withBytes(reading: [start..<start + SealedFrame.emptyLength, checksum..<end]) {
+          SealedFrame($0, at: start)?.range == piece.frame && $0.u64(checksum) == hash.finish()
+        }
+      }
+    }
   }
 
   /// What opens a piece: what the table says, or else its own header, for a piece that was written
@@ -146,7 +193,9 @@ final class SealedSource: ByteSource {
       opening.isByTable = false
       opening.payload = try headerPayload(opening.piece)
     }
-    return try unsafe openNow(number, &opening, into: target)
+    let opens = try unsafe openNow(number, &opening, into: target)
+    if !opens { unsafe target.clear() }
+    return opens
   }
 
   private func openNow(
@@ -211,7 +260,7 @@ final class SealedSource: ByteSource {
   var isFar: Bool { file.isFetched }
 
   func flaws() throws -> [ArchiveError] {
-    let check = try SealedCheck(file, layout, identity)
+    let check = try SealedCheck(file, layout, identity, compared: compared.withLock { $0 })
     guard check.tailCount > 0 else { return check.flaws }
     let tail = ArchiveError(
       .interruptedTail(bytes: UInt64(check.tailCount)),
@@ -243,8 +292,9 @@ extension Piece {
       && fileKey == other.fileKey
   }
 
-  /// Which bytes of the file hold some of the archive.
+  /// Which bytes of the file are read for some of the archive: the frame for all that it holds.
   func stored(_ range: Range<Int>) -> Range<Int> {
+    if range == plain { return frame }
     let base = plain.lowerBound
     let numbers = chunks.covering(range.lowerBound - base..<range.upperBound - base)
     guard let first = numbers.first, let last = numbers.last else {
@@ -256,6 +306,11 @@ extension Piece {
 }
 
 extension UnsafeMutableRawBufferPointer {
+  /// Fills the buffer with zeros.
+  fileprivate func clear() {
+    unsafe initializeMemory(as: UInt8.self, repeating: 0)
+  }
+
   /// Fills the buffer with bytes of an array, from a place on.
   fileprivate func copy(_ bytes: [UInt8], from start: Int) {
     unsafe bytes.withUnsafeBytes {

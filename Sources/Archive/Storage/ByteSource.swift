@@ -14,7 +14,7 @@ package protocol ByteSource: Sendable {
   ///
   /// - Parameters:
   ///   - ranges: As above.
-  ///   - memory: The whole file, the only thing written to; missing bytes stay zeros.
+  ///   - memory: The whole file, the only thing written to; bytes that are missing become zeros.
   /// - Throws: ``FetchFailure`` if not all of them came.
   func fetch(_ ranges: [Range<UInt64>], into memory: UnsafeMutableRawBufferPointer) throws
 

@@ -1,4 +1,5 @@
 internal import LibC
+internal import Synchronization
 package import SystemPackage
 
 /// Where what was fetched of a file lies, at the place that it has in the file.
@@ -13,12 +14,12 @@ package protocol FetchScratch: Sendable {
   /// - Throws: `Errno`.
   func write(_ bytes: Span<UInt8>, at offset: Int) throws
 
-  /// Gives back the room that some bytes take; they are zeros then.
+  /// Gives back the room that some bytes take, which are not wanted any more.
   func drop(_ range: Range<Int>)
 
   /// The memory that it lies in, for a source that can write to it; nil if it lies in a file.
   ///
-  /// - Parameter ranges: What is going to be written.
+  /// - Parameter ranges: What is going to be written, all of it: it may hold anything before.
   func memory(for ranges: [Range<UInt64>]) -> UnsafeMutableRawBufferPointer?
 
   /// Maps the first bytes for reading.
@@ -90,6 +91,9 @@ package final class MemoryScratch: FetchScratch, @unchecked Sendable {
   // at once do not overlap, and a range is read when all of it is there.
   private let address: UnsafeMutableRawPointer?
   private let length: Int
+  private let pageSize = Int(sysconf(CInt(_SC_PAGESIZE)))
+  /// Whole pages that are not wanted any more, and were not given back.
+  private let spare = Mutex<[Range<Int>]>([])
 
   /// Memory for a file of so many bytes, which takes room as it is written to.
   ///
@@ -116,21 +120,53 @@ package final class MemoryScratch: FetchScratch, @unchecked Sendable {
   }
 
   package func drop(_ range: Range<Int>) {
-    guard let address = unsafe address else { return }
-    unsafe SystemCalls.release(address + range.lowerBound, length: range.count)
+    spare.withLock { spare in
+      if spare.count == Self.mostSpare { release(spare.removeFirst()) }
+      spare.append(range.lowerBound..<alignedUp(range.upperBound))
+    }
   }
 
   package func memory(for ranges: [Range<UInt64>]) -> UnsafeMutableRawBufferPointer? {
     guard let address = unsafe address else { return nil }
-    for range in ranges where range.count >= Self.muchAtOnce {
-      unsafe SystemCalls.useLargePages(address + Int(range.lowerBound), length: range.count)
+    spare.withLock { spare in
+      let ranges = ranges.map { Int($0.lowerBound)..<alignedUp(Int($0.upperBound)) }
+      // What is wanted again stays where it is.
+      let wanted = spare.filter { spare in ranges.contains { $0.overlaps(spare) } }
+      spare.removeAll { wanted.contains($0) }
+      wanted.forEach(release)
+      for range in ranges where range.count >= Self.muchAtOnce { reuse(&spare, in: range) }
     }
     return unsafe UnsafeMutableRawBufferPointer(start: address, count: length)
   }
 
-  /// From how many bytes on large pages are asked for: they cost less than many small ones, and more
-  /// than a few.
-  private static let muchAtOnce = 4 << 20
+  /// Moves pages that are not wanted any more to where others are going to be: the system clears
+  /// each page that it hands out, which takes as long as to decrypt it.
+  private func reuse(_ spare: inout [Range<Int>], in range: Range<Int>) {
+    guard let address = unsafe address else { return }
+    var place = range.lowerBound
+    while place < range.upperBound, let pages = spare.popLast() {
+      let count = min(pages.count, range.upperBound - place)
+      let (from, to) = unsafe (address + pages.lowerBound, address + place)
+      guard unsafe SystemCalls.movePages(from: from, to: to, length: count) else {
+        release(pages)
+        continue
+      }
+      place += count
+      if count < pages.count { spare.append(pages.lowerBound + count..<pages.upperBound) }
+    }
+  }
+
+  private func release(_ range: Range<Int>) {
+    guard let address = unsafe address else { return }
+    unsafe SystemCalls.release(address + range.lowerBound, length: range.count)
+  }
+
+  private func alignedUp(_ offset: Int) -> Int { (offset + pageSize - 1) / pageSize * pageSize }
+
+  /// From how many bytes on pages are moved: a few cost less anew.
+  private static let muchAtOnce = 1 << 20
+  /// How many ranges are kept for that.
+  private static let mostSpare = 32
 
   package func map(length: Int) throws -> UnsafeRawPointer {
     try lengthen(to: length)

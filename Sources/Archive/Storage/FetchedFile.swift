@@ -20,14 +20,14 @@ package final class FetchedFile: Sendable {
   private let capacity: Int
   /// How many bytes are kept if nothing else is said.
   package static let usualCapacity = 64 << 20
-  /// Gaps up to this length are fetched with what lies on both sides of them.
-  private static let widestGap = 64 << 10
   /// Pages in a group; groups come and go, so that few numbers tell what is there.
   fileprivate static let pagesPerGroup = 64
 
   let source: any ByteSource
   private let scratch: any FetchScratch
   private let pageSize: Int
+  /// Gaps up to this length are fetched with what lies on both sides of them.
+  private let widestGap: Int
   private let table: Mutex<Table>
   /// One thread fetches at a time; the others find the pages there.
   private let turn = Mutex(())
@@ -92,6 +92,8 @@ package final class FetchedFile: Sendable {
     (self.source, sourceCount, self.scratch) = (source, count, scratch)
     self.capacity = capacity
     table = Mutex(Table(count: count))
+    // What lies in memory may be read while more is fetched, and holds anything until it is there.
+    widestGap = scratch.reloadsPages ? 64 << 10 : 0
     pageSize = max(16 << 10, Int(sysconf(CInt(_SC_PAGESIZE))))
     try Self.attempt("make a temporary file of \(count) bytes") {
       try scratch.lengthen(to: count)
@@ -212,7 +214,7 @@ package final class FetchedFile: Sendable {
         var page = max(range.lowerBound / pageSize, runs.last?.upperBound ?? 0)
         while page * pageSize < range.upperBound {
           table.use(page / Self.pagesPerGroup, isKept: isKept)
-          if !table.isPresent(page) { runs.extend(by: page, across: Self.widestGap / pageSize) }
+          if !table.isPresent(page) { runs.extend(by: page, across: widestGap / pageSize) }
           page += 1
         }
       }

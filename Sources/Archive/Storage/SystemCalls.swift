@@ -135,8 +135,7 @@ enum SystemCalls {
   /// Takes memory that is in no file and no core file, and takes room only where it is written to:
   /// `mmap`.
   static func reserveMemory(length: Int) throws -> UnsafeMutableRawPointer {
-    let kind = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE
-    let address = unsafe mmap(nil, length, PROT_READ | PROT_WRITE, kind, -1, 0)
+    let address = unsafe mmap(nil, length, PROT_READ | PROT_WRITE, emptyMemory, -1, 0)
     guard let address = unsafe address, unsafe address != MAP_FAILED else {
       throw Errno(rawValue: errno)
     }
@@ -144,16 +143,23 @@ enum SystemCalls {
     return unsafe address
   }
 
-  /// Asks for large pages where much memory is going to be written to at once: `madvise` with
-  /// `MADV_HUGEPAGE`.
-  static func useLargePages(_ address: UnsafeMutableRawPointer, length: Int) {
-    #if os(Linux)
-      let page = Int(sysconf(CInt(_SC_PAGESIZE)))
-      let start = unsafe address.alignedUp(toMultipleOf: page)
-      let count = unsafe length - (start - address)
-      // Advice that is not taken costs time, and nothing else.
-      if count > 0 { _ = unsafe madvise(start, count, 14) }
-    #endif
+  private static let emptyMemory = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE
+
+  /// Moves pages of such memory to another place in it, over what is there: `mremap` with
+  /// `MREMAP_DONTUNMAP`, known to Linux since 5.7.
+  ///
+  /// - Returns: Whether they were moved; then they have left zeros.
+  static func movePages(
+    from: UnsafeMutableRawPointer, to: UnsafeMutableRawPointer, length: Int
+  ) -> Bool {
+    guard unsafe carpack_move_pages(from, to, length) == 0 else { return false }
+    // What they left is a mapping of its own, and a process may not have many: new memory joins the
+    // mappings beside it. Where there is none to be had, the zeros stay as they are.
+    let kind = emptyMemory | MAP_FIXED
+    if unsafe mmap(from, length, PROT_READ | PROT_WRITE, kind, -1, 0) != MAP_FAILED {
+      unsafe keepOutOfCores(from, length: length)
+    }
+    return true
   }
 
   /// Maps zeros in the place of a mapping.
@@ -163,7 +169,7 @@ enum SystemCalls {
   @discardableResult
   static func mapZeros(over address: UInt, length: Int) -> Bool {
     let place = unsafe UnsafeMutableRawPointer(bitPattern: address)
-    let kind = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED
+    let kind = emptyMemory | MAP_FIXED
     return unsafe mmap(place, length, PROT_READ, kind, -1, 0) != MAP_FAILED
   }
 
