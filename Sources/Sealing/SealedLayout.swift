@@ -301,13 +301,7 @@ struct SealedLayout: Sendable {
 
   /// Which of these bytes of the archive no piece holds.
   func lost(in range: Range<Int>) -> [Range<Int>] {
-    var (lost, place) = ([Range<Int>](), range.lowerBound)
-    for held in (pieces(holding: range).map(\.plain) + torn.map(\.plain)).merged() {
-      let held = held.clamped(to: range)
-      if place < held.lowerBound { lost.append(place..<held.lowerBound) }
-      place = max(place, held.upperBound)
-    }
-    return place < range.upperBound ? lost + [place..<range.upperBound] : lost
+    (pieces(holding: range).map(\.plain) + torn.map(\.plain)).merged().gaps(in: range)
   }
 
   /// The pieces that hold some of these bytes of the archive.

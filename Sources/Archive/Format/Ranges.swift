@@ -41,4 +41,15 @@ extension Array {
     }
     return merged
   }
+
+  /// What of a range none of these has, which ascend and do not overlap.
+  package func gaps<Bound: Comparable>(in whole: Range<Bound>) -> [Range<Bound>]
+  where Element == Range<Bound> {
+    var (gaps, next) = ([Range<Bound>](), whole.lowerBound)
+    for range in self where range.upperBound > next && range.lowerBound < whole.upperBound {
+      if range.lowerBound > next { gaps.append(next..<range.lowerBound) }
+      next = range.upperBound
+    }
+    return next < whole.upperBound ? gaps + [next..<whole.upperBound] : gaps
+  }
 }

@@ -42,18 +42,6 @@ extension ArchiveWriter {
   }
 }
 
-extension [Range<UInt64>] {
-  /// What of a range none of these has, which ascend and do not touch.
-  fileprivate func gaps(in whole: Range<UInt64>) -> [Range<UInt64>] {
-    var (gaps, next) = ([Range<UInt64>](), whole.lowerBound)
-    for range in self where range.upperBound > next {
-      if range.lowerBound > next { gaps.append(next..<range.lowerBound) }
-      next = range.upperBound
-    }
-    return next < whole.upperBound ? gaps + [next..<whole.upperBound] : gaps
-  }
-}
-
 extension ArchiveReader {
   /// How much parity protects what is appended, in percent; nil if none does.
   package var parityPercent: Int? {
