@@ -56,9 +56,7 @@ package final class FileScratch: FetchScratch {
   }
 
   package func write(_ bytes: Span<UInt8>, at offset: Int) throws {
-    _ = try unsafe bytes.withUnsafeBytes {
-      try unsafe file.writeAll(toAbsoluteOffset: Int64(offset), $0)
-    }
+    try SystemCalls.write(bytes, at: Int64(offset), to: file)
   }
 
   package func drop(_ range: Range<Int>) {

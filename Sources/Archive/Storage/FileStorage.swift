@@ -159,9 +159,7 @@ package final class FileStorage: ArchiveStorage {
   /// - Throws: ``ArchiveError`` if the system refuses; some of the bytes may have been written.
   package func write(_ bytes: Span<UInt8>, at offset: UInt64) throws {
     try Self.attempt("write to \(path)") {
-      _ = try unsafe bytes.withUnsafeBytes {
-        try unsafe descriptor.writeAll(toAbsoluteOffset: Int64(offset), $0)
-      }
+      try SystemCalls.write(bytes, at: Int64(offset), to: descriptor)
     }
     beginSynchronizing(offset..<offset + UInt64(bytes.count))
   }

@@ -6,6 +6,22 @@ package import SystemPackage
 ///
 /// Those that can fail in a way that matters throw `Errno`.
 enum SystemCalls {
+  /// Writes all of some bytes: `pwrite`.
+  ///
+  /// Linux keeps what comes at once in one large page of its cache where it can, and to get such
+  /// pages takes several times as long as to get small ones.
+  static func write(_ bytes: Span<UInt8>, at offset: Int64, to descriptor: FileDescriptor) throws {
+    var written = 0
+    while written < bytes.count {
+      let part = bytes.extracting(written..<min(bytes.count, written + writtenAtOnce))
+      written += try unsafe part.withUnsafeBytes {
+        try unsafe descriptor.writeAll(toAbsoluteOffset: offset + Int64(written), $0)
+      }
+    }
+  }
+
+  private static let writtenAtOnce = 256 << 10
+
   /// Waits until the file's bytes are on the medium: `fdatasync`, and `fcntl` with `F_FULLFSYNC` on
   /// Darwin, where `fsync` stops at the drive's cache.
   static func synchronizeData(_ descriptor: FileDescriptor) throws {
