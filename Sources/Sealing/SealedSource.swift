@@ -145,7 +145,8 @@ final class SealedSource: ByteSource {
 
     /// Of no frame where there is no piece, or the file ends inside it.
     init(_ piece: Piece?, in file: MappedFile) {
-      (self.piece, self.file) = (piece.flatMap { $0.frame.upperBound <= file.count ? $0 : nil }, file)
+      self.file = file
+      self.piece = piece.flatMap { $0.frame.upperBound <= file.count ? $0 : nil }
       if let piece = self.piece { read(piece.frame.lowerBound..<piece.payloadOffset) }
     }
 

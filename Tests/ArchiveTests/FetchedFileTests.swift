@@ -43,14 +43,20 @@ struct `A file that is fetched` {
 
   init() throws { folder = try TemporaryFolder() }
 
-  private func file(_ source: MemorySource, _ count: Int, capacity: Int = 1 << 30) throws
-    -> MappedFile
-  {
-    let scratch = try FileDescriptor.open(
+  private func file(
+    _ source: MemorySource, _ count: Int, capacity: Int = 1 << 30, inMemory isInMemory: Bool = false
+  ) throws -> MappedFile {
+    try MappedFile(
+      FetchedFile(
+        source, count: count,
+        scratch: isInMemory ? MemoryScratch(length: count) : FileScratch(scratchFile()),
+        capacity: capacity))
+  }
+
+  private func scratchFile() throws -> FileDescriptor {
+    try FileDescriptor.open(
       FilePath(folder.file("scratch-\(UUID().uuidString)")), .readWrite, options: [.create],
       permissions: .ownerReadWrite)
-    return try MappedFile(
-      FetchedFile(source, count: count, scratch: FileScratch(scratch), capacity: capacity))
   }
 
   private func noise(_ count: Int) -> [UInt8] {
@@ -98,10 +104,13 @@ struct `A file that is fetched` {
     #expect(file.lacks(0..<1_000_000))
   }
 
-  @Test(arguments: [1 << 30, 1 << 20])
-  func `is read by several threads at a time, also where little is kept`(_ capacity: Int) throws {
+  @Test(arguments: [1 << 30, 1 << 20], [false, true])
+  func `is read by several threads at a time, also where little is kept`(
+    _ capacity: Int, _ isInMemory: Bool
+  ) throws {
     let bytes = noise(8 << 20)
-    let file = try file(MemorySource(bytes), bytes.count, capacity: capacity)
+    let source = MemorySource(bytes)
+    let file = try file(source, bytes.count, capacity: capacity, inMemory: isInMemory)
     let wrong = Mutex(0)
     Parallel.perform(64, workers: 8) { number in
       for step in 0..<64 {
@@ -118,10 +127,13 @@ struct `A file that is fetched` {
     #expect(wrong.withLock { $0 } == 0)
   }
 
-  @Test func `keeps no more than it may, and fetches again what it has let go of`() throws {
+  @Test(arguments: [false, true])
+  func `keeps no more than it may, and fetches again what it has let go of`(_ isInMemory: Bool)
+    throws
+  {
     let bytes = noise(32 << 20)
     let source = MemorySource(bytes)
-    let file = try file(source, bytes.count, capacity: 4 << 20)
+    let file = try file(source, bytes.count, capacity: 4 << 20, inMemory: isInMemory)
     for _ in 0..<2 {
       for start in stride(from: 0, to: bytes.count, by: 1 << 20) {
         file.willRead([start..<start + 1 << 20])
@@ -133,6 +145,24 @@ struct `A file that is fetched` {
     }
     #expect(source.fetched.count == 64)
     #expect(file.lacks(0..<bytes.count))
+  }
+
+  @Test func `has its source's bytes also where its memory held others before`() throws {
+    var random = SeededGenerator(printing: 0xfa7)
+    let bytes = noise(24 << 20 + 12_345)
+    let file = try file(MemorySource(bytes), bytes.count, capacity: 6 << 20, inMemory: true)
+    let longest = [100, 50_000, 1 << 20, 3 << 20, 7 << 20]
+    for _ in 0..<400 {
+      let count = 1 + Int(random.next() % UInt64(longest[Int(random.next() % 5)]))
+      // Often the end, which is no whole page.
+      let start = Int(random.next() % UInt64(bytes.count + 4 << 20))
+      let range = min(start, bytes.count - count)..<min(start, bytes.count - count) + count
+      let isRight = file.withBytes(reading: [range]) {
+        $0.extracting(range).equals(bytes.span.extracting(range))
+      }
+      #expect(isRight, "\(range)")
+    }
+    try file.checkFetched()
   }
 
   @Test func `says that it could not be fetched, whatever was read`() throws {

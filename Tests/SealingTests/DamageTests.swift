@@ -48,6 +48,37 @@ private struct Sample {
   }
 
   @Test(arguments: [true, false])
+  func `reads as zeros where a piece is lost, also in memory that held others before`(
+    _ hasTables: Bool
+  ) throws {
+    var random = SeededGenerator(printing: 0x5ea7_2000)
+    let owner = try Owner()
+    let (piece, step) = (4 << 20, 16 << 20)
+    let plain = random.bytes(7 * step)
+    var sealed = SealedFile(try owner.sealed(plain, piece: piece))
+    let lost = sealed.numbers(.piece)[25]
+    sealed.frames[lost][100_000] ^= 1
+    sealed.frames[lost + 1] = sealed.frames[lost + 1].map { _ in 0 }
+    let map = try owner.map(hasTables ? sealed.bytes : sealed.withoutTables.bytes)
+    // Of the damaged one, only the chunk that does not open.
+    let chunk = 25 * piece + 65536..<25 * piece + 131_072
+    for start in stride(from: 0, to: plain.count, by: step) {
+      map.withBytes(reading: [start..<start + step]) { bytes in
+        for place in stride(from: start, to: start + step, by: 65536) {
+          let isLost = chunk.contains(place) || place / piece == 26
+          let part = bytes.extracting(place..<place + 65536)
+          let isRight =
+            isLost
+            ? part.equals([UInt8](repeating: 0, count: 65536).span)
+            : part.equals(plain.span.extracting(place..<place + 65536))
+          #expect(isRight, "byte \(place)")
+        }
+      }
+    }
+    try map.checkFetched()
+  }
+
+  @Test(arguments: [true, false])
   func `is never intact, whichever byte is flipped, and gives back all that is undamaged`(
     _ hasTables: Bool
   ) throws {
