@@ -1,9 +1,10 @@
 # The verbs of this project. `make` alone lists them.
 #
-# There are two optimised builds. What is tested lies in .build/tests: one compilation of the command, the server, the stand-in
-# and all suites, linked dynamically (there is no static Testing library), in which a warning is an error. What is released lies in
-# .build/release: the command and the server, with Swift's standard library and Foundation linked statically.
-# For daily work there is `swift build`, without make: the debug build, in which a warning is an error, too.
+# There are two optimised builds. What is tested lies in .build/tests: one compilation of the
+# command, the server, the stand-in and all suites, linked dynamically (there is no static Testing
+# library), in which a warning is an error. What is released lies in .build/release: the command and
+# the server, with Swift's standard library and Foundation linked statically. For daily work there
+# is `swift build`, without make: the debug build, in which a warning is an error, too.
 
 SWIFT ?= swift
 # More options for each release build.
@@ -19,14 +20,16 @@ MANUAL := .build/manual
 COMPLETIONS := .build/completions
 DIST := .build/dist
 
-# The command is stripped as it is linked; `make release STRIP=` leaves its symbols in.
-# It does not depend on the folder it is built in: no path of it is inside, and the build ID comes from the content.
+# The command is stripped as it is linked; `make release STRIP=` leaves its symbols in. It does not
+# depend on the folder it is built in: no path of it is inside, and the build ID comes from the
+# content.
 ifeq ($(shell uname -s),Darwin)
   STRIP ?= -Xlinker -S -Xlinker -x
   LINK :=
 else
   STRIP ?= -Xlinker --strip-all
-  # lld comes with the toolchain. Of what it writes, 1.1 MB of relocations can be packed, where the C library reads that (glibc 2.36).
+  # lld comes with the toolchain. Of what it writes, 1.1 MB of relocations can be packed, where the
+  # C library reads that (glibc 2.36).
   PACK := $(shell getconf GNU_LIBC_VERSION 2>/dev/null | awk -F '[ .]' '$$2 > 2 || $$3 >= 36 { print "-Xlinker -z -Xlinker pack-relative-relocs" }')
   # All of its symbols are bound as it is started, and their table is read-only from then on.
   LINK := --static-swift-stdlib --disable-local-rpath -Xswiftc -use-ld=lld -Xlinker -z -Xlinker relro -Xlinker -z -Xlinker now \
@@ -36,11 +39,13 @@ endif
 PATH_FREE := -Xswiftc -file-prefix-map -Xswiftc '$(CURDIR)=.' -Xcc '-ffile-prefix-map=$(CURDIR)=.'
 BUILD_RELEASE = $(SWIFT) build -c release $(SWIFT_FLAGS) $(LINK) $(PATH_FREE) $(STRIP)
 
-# The server. Its dependencies are fetched where it is built; without the variable they stay, and nothing is compiled again.
+# The server. Its dependencies are fetched where it is built; without the variable they stay, and
+# nothing is compiled again.
 SERVE := $(RELEASE)/carpack-serve
 BUILD_SERVE = CARPACK_BUILD_SERVE=1 $(BUILD_RELEASE) --product carpack-serve
 
-# The settings are the same each time, so that nothing is compiled again. Debug information would take a tenth of the time.
+# The settings are the same each time, so that nothing is compiled again. Debug information would
+# take a tenth of the time.
 BUILD_TESTED = CARPACK_TESTED=1 $(SWIFT) build -c release --scratch-path .build/tests \
   -debug-info-format none --explicit-target-dependency-import-check error
 
@@ -64,8 +69,8 @@ SEQUENCES ?= 20000
 MINUTES ?= 10
 ACCOUNTS ?= 600
 
-# The suites in which tasks and threads meet.
-# The runtime looks for the sanitizer among the symbols that the program exports, to tell it of tasks.
+# The suites in which tasks and threads meet. The runtime looks for the sanitizer among the symbols
+# that the program exports, to tell it of tasks.
 THREADS := --sanitize=thread --scratch-path .build/sanitized -Xlinker --export-dynamic
 SANITIZING := TSAN_OPTIONS='exitcode=66:suppressions=$(CURDIR)/Scripts/thread-sanitizer.txt'
 BRIEF_THREADS := $(subst .build/sanitized,.build/sanitized-briefly,$(THREADS))
@@ -88,7 +93,8 @@ help: ## list these verbs
 dependencies: ## say which system packages are missing, and install them if you agree (YES=1 does not ask)
 	@Scripts/dependencies.sh install
 
-# Whatever builds has this first. It installs nothing, except for `make demo` and `make test`, which say what they install.
+# Whatever builds has this first. It installs nothing, except for `make demo` and `make test`, which
+# say what they install.
 requirements:
 	@Scripts/dependencies.sh $(or $(REQUIREMENTS),check)
 
@@ -133,7 +139,8 @@ restore-all: release ## restore 500 accounts of 2 GB onto the stand-in, killed t
 sequences: build ## do one thing after the other to archives, in SEQUENCES=20000 random sequences (SEED=… has one again)
 	CARPACK_SEQUENCES=$(if $(SEED),1,$(SEQUENCES)) $(if $(SEED),CARPACK_SEED=$(SEED)) $(RUN_SUITES) 'one thing after the other'
 
-# Command, server and stand-in in one pass, with the settings of `make build`, so that `view` and `export --sqlite` work afterwards.
+# Command, server and stand-in in one pass, with the settings of `make build`, so that `view` and
+# `export --sqlite` work afterwards.
 demo: requirements ## back up from a server on loopback, be killed, go on; pack, verify and extract an account in Fixtures/
 	CARPACK_BUILD_SERVE=1 $(BUILD_TESTED)
 	@Scripts/demo.sh "$(TESTED_COMMAND)" "$(CURDIR)/$(TESTED)/stand-in"

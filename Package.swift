@@ -170,8 +170,8 @@ let package = Package(
     .room("Live", snapshots + ["CGlibc", "HTTP", "ObjectStore", "Remote", "Verification", "XRPC"]),
     // An archive back onto a server.
     .room("Restore", snapshots + ["HTTP", "XRPC"]),
-    // Statements and their answers, by PostgreSQL's client library, which is opened when it is first
-    // used.
+    // Statements and their answers, by PostgreSQL's client library, which is opened when it is
+    // first used.
     .room("Postgres", ["IPLD", "LibC"]),
     // What a running program tells a scraper.
     .room("Scraping", ["Files", "HTTP", "LibC"]),

@@ -1,4 +1,5 @@
-/* Counts what a program allocates, and writes it to the file that COUNT_ALLOCATIONS names when the program ends: for LD_PRELOAD. */
+/* Counts what a program allocates, and writes it to the file that COUNT_ALLOCATIONS names when the
+   program ends: for LD_PRELOAD. */
 #define _GNU_SOURCE
 #include <stdatomic.h>
 #include <stdio.h>

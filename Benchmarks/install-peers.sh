@@ -1,5 +1,6 @@
 #!/bin/sh
-# Installs what `make bench` compares carpack with and what is not there yet: zip, restic, borg and strace by apt-get, libipld by pip. Asks before it does.
+# Installs what `make bench` compares carpack with and what is not there yet: zip, restic, borg and
+# strace by apt-get, libipld by pip. Asks before it does.
 set -eu
 packages=
 for program in zip:zip restic:restic borg:borgbackup strace:strace; do

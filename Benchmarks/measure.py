@@ -215,8 +215,8 @@ def small():
     pair(name + "`extract --blobs`", carpack("extract", archive, "--blobs", "-q", "-d", out),
          ["cp", "-r", folder, copy], "cp -r", FEW, cpu=1.5, wall=1.5, setup=clean)
     if available("strace"):
-        # A file is opened, written, renamed and closed; its time takes one call more. The list of files has a line for
-        # each, and is written forty lines at a time.
+        # A file is opened, written, renamed and closed; its time takes one call more. The list of
+        # files has a line for each, and is written forty lines at a time.
         for times, limit in (("", 5.1), (" --no-times", 4.1)):
             clean()
             calls = data.system_calls(carpack("extract", archive, "--blobs", "-q", "-d", out, *times.split()))

@@ -1,7 +1,9 @@
 #!/usr/bin/env bash
-# Backups from a server on loopback, against curl and against themselves, in the same run: network.sh COMMAND STAND-IN
+# Backups from a server on loopback, against curl and against themselves, in the same run:
+# network.sh COMMAND STAND-IN
 #
-# BLOBS=2000, ROUNDS=5 (the median counts), SERIAL=100 (how many blobs come one at a time) and FOLDER=Benchmarks/data may be set: there
+# BLOBS=2000, ROUNDS=5 (the median counts), SERIAL=100 (how many blobs come one at a time) and
+# FOLDER=Benchmarks/data may be set: there
 # is what is made, two gigabytes at the most, and it is deleted.
 set -euo pipefail
 command=$(cd "$(dirname "$1")" && pwd)/$(basename "$1")
@@ -94,7 +96,8 @@ fi
 awk -v n="$blobs" -v ours="$(median <"$out/ours")" -v theirs="$(median <"$out/theirs")" 'BEGIN {
   printf "%d blobs of 300 kB, no latency: %.3f s; curl into files: %.3f s; %.2f ×   at most 1.5\n", n, ours, theirs, ours / theirs }'
 
-# All of them one at a time would take minutes: it is some of them, without what a backup of none takes, and counted up.
+# All of them one at a time would take minutes: it is some of them, without what a backup of none
+# takes, and counted up.
 serve --latency 50 --blobs "$blobs" --blob-size "$size"
 many=$(seconds backup 16)
 serve --latency 50 --blobs "$serial" --blob-size "$size"
@@ -105,7 +108,8 @@ awk -v n="$blobs" -v m="$serial" -v many="$many" -v some="$some" -v none="$none"
   one = none + (some - none) * n / m
   printf "%d blobs of 300 kB, 50 ms latency: %.3f s; with one connection: %.1f s; %.1f ×   at least 12\n", n, many, one, one / many }'
 
-# What the kernel has counted for a backup: the most memory, in KiB, and what was written to the disk, in blocks of 512 bytes.
+# What the kernel has counted for a backup: the most memory, in KiB, and what was written to the
+# disk, in blocks of 512 bytes.
 count() {
   "$time" -f '%M %O' -o "$out/counted" "$command" backup -q account-0.example.com -o "$out/live.car.zst"
   read -r memory blocks <"$out/counted"

@@ -1,9 +1,11 @@
 #!/bin/sh
-# Builds the fuzzers, seeds them and runs each for some seconds, 600 by default, as many at a time as there are cores.
+# Builds the fuzzers, seeds them and runs each for some seconds, 600 by default, as many at a time
+# as there are cores.
 #
 #   Fuzz/run.sh [SECONDS [FUZZER...]]
 #
-# A log of each is in Fuzz/logs/, and the input that ended one in Fuzz/finds/; the status is 1 if there is any.
+# A log of each is in Fuzz/logs/, and the input that ended one in Fuzz/finds/; the status is 1 if
+# there is any.
 set -eu
 cd "$(dirname "$0")"
 seconds=${1:-600}
@@ -11,8 +13,8 @@ seconds=${1:-600}
 # shellcheck disable=SC2046
 [ $# -gt 0 ] || set -- $(ls Sources | grep -v FuzzSupport)
 
-# The flag has to come from SwiftPM. Optimised code traps as debug code does and runs many times as often; testing is
-# enabled so that the fuzzers reach what the package keeps to itself.
+# The flag has to come from SwiftPM. Optimised code traps as debug code does and runs many times as
+# often; testing is enabled so that the fuzzers reach what the package keeps to itself.
 for fuzzer in "$@"; do
   CARPACK_BUILD_FUZZ=1 swift build -c release --sanitize=fuzzer -Xswiftc -enable-testing \
     --package-path .. --scratch-path ../.build/fuzz --product "$fuzzer"

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Writes the inputs that the fuzzers begin with into Fuzz/corpus/, from the folder that CARPACK_CORPUS names. Without it
-# there are only the few that are made out of nothing.
+# Writes the inputs that the fuzzers begin with into Fuzz/corpus/, from the folder that
+# CARPACK_CORPUS names. Without it there are only the few that are made out of nothing.
 #
 #   Fuzz/seed.sh [FUZZER...]
 set -eu

@@ -1,8 +1,8 @@
 #!/bin/sh
 # Installs a release of carpack, which needs no compiler:
 #   CARPACK_TARBALL=https://…/carpack-0.2.0-linux-x86_64.tar.gz CARPACK_SHA256=… sh install.sh
-# Without CARPACK_SHA256 the digest is taken from SHA256SUMS beside the tarball, which guards against a broken download only.
-# PREFIX is where it goes (default: ~/.local).
+# Without CARPACK_SHA256 the digest is taken from SHA256SUMS beside the tarball, which guards
+# against a broken download only. PREFIX is where it goes (default: ~/.local).
 set -eu
 address=${CARPACK_TARBALL:?is to be the address of a tarball}
 prefix=${PREFIX:-$HOME/.local}

@@ -1,5 +1,6 @@
 #!/bin/sh
-# Makes a Debian package of what `make install` has put into a folder: build-deb.sh FOLDER OUTPUT-FOLDER
+# Makes a Debian package of what `make install` has put into a folder:
+# build-deb.sh FOLDER OUTPUT-FOLDER
 # With SOURCE_DATE_EPOCH set, the same input gives the same bytes.
 # DEB_MAINTAINER="NAME <ADDRESS>" says who makes it; else it is the author of the last commit.
 set -eu
@@ -33,7 +34,8 @@ cp Docs/*.md Docs/*.svg Docs/*.png Docs/*.py "$documents/Docs"
   sed -n '/^Permission/,$p' LICENSE | sed 's/^$/./; s/^/ /'
 } >"$documents/copyright"
 
-# What the command is linked to, with the versions that it needs. dpkg-shlibdeps wants a source package around it.
+# What the command is linked to, with the versions that it needs. dpkg-shlibdeps wants a source
+# package around it.
 source=$(mktemp -d)
 trap 'rm -rf "$source"' EXIT
 mkdir "$source/debian"

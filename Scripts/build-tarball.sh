@@ -1,5 +1,6 @@
 #!/bin/sh
-# Makes a compressed tar file of what `make install` has put into a folder: build-tarball.sh FOLDER OUTPUT-FOLDER
+# Makes a compressed tar file of what `make install` has put into a folder:
+# build-tarball.sh FOLDER OUTPUT-FOLDER
 # With SOURCE_DATE_EPOCH set, the same input gives the same bytes. It takes GNU tar.
 set -eu
 stage=$1

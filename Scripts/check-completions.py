@@ -19,7 +19,8 @@ import time
 HERE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 ARCHIVE = os.path.join(HERE, "Fixtures/archives/several.car.zst")
 
-# What is typed before Tab (pressed twice at most), and what the line is then, or which words are on the screen.
+# What is typed before Tab (pressed twice at most), and what the line is then, or which words are on
+# the screen.
 CASES = [
     ("verbs", "carpack ", ["backup", "verify", "extract"]),
     ("one verb", "carpack repai", "carpack repair "),
@@ -142,7 +143,8 @@ class Shell:
         for _ in range(2):
             self.send("\t")
             text += self.read(quiet=1.0)
-            # A list is shown by the second Tab in a row; to ask for the line in between would make it the first again.
+            # A list is shown by the second Tab in a row; to ask for the line in between would make
+            # it the first again.
             end = time.monotonic() + 4
             if isinstance(expected, str):
                 typed = self.line(report)

@@ -1,7 +1,7 @@
 #!/bin/sh
 # Checks how programs for Linux are linked: check-hardening.sh PROGRAM …
-# Position-independent; all symbols bound at the start, and their table read-only from then on; no stack that can be executed;
-# no code that is relocated; no folder of libraries of their own.
+# Position-independent; all symbols bound at the start, and their table read-only from then on; no
+# stack that can be executed; no code that is relocated; no folder of libraries of their own.
 set -eu
 failed=0
 for program; do

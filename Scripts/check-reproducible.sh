@@ -1,7 +1,8 @@
 #!/bin/sh
-# Builds what is committed twice, in two folders of different names and depths, and compares byte for byte: the command and the
-# server; then, made in both of the same programs, the tarball, the list of what is inside, and the Debian package where what makes
-# it is installed. Looks into the two programs for paths of this machine, at how they are linked, and at their sizes.
+# Builds what is committed twice, in two folders of different names and depths, and compares byte
+# for byte: the command and the server; then, made in both of the same programs, the tarball, the
+# list of what is inside, and the Debian package where what makes it is installed. Looks into the
+# two programs for paths of this machine, at how they are linked, and at their sizes.
 #
 #   check-reproducible.sh               builds both
 #   check-reproducible.sh ONE ANOTHER   compares two folders that were built; the programs of ONE are copied to ANOTHER

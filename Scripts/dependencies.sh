@@ -24,7 +24,8 @@ fail() {
 has_program() { command -v "$1" >/dev/null 2>&1; }
 has_library() { has_program pkg-config && pkg-config --exists "$1"; }
 
-# Reads lines "KIND NAME PACKAGE PURPOSE…" and writes "PACKAGE PURPOSE…" for each thing that is not there.
+# Reads lines "KIND NAME PACKAGE PURPOSE…" and writes "PACKAGE PURPOSE…" for each thing that is not
+# there.
 missing() {
   while read -r kind name package purpose; do
     case $kind in
@@ -86,8 +87,8 @@ quietly() {
   fi
 }
 
-# How root's commands are run by this user: nothing, "sudo", or "sudo -n" where nobody can type a password.
-# Empty-handed, it says who could.
+# How root's commands are run by this user: nothing, "sudo", or "sudo -n" where nobody can type a
+# password. Empty-handed, it says who could.
 privilege() {
   if [ "$(id -u)" -eq 0 ]; then
     echo env
@@ -105,7 +106,8 @@ privilege() {
 install_on_debian() {
   as_root=$(privilege "apt-get install $*") || exit 1
   apt="$as_root env DEBIAN_FRONTEND=noninteractive apt-get"
-  # The package lists of a fresh system are absent, and old ones name files that are gone: fetch them only when the first try fails.
+  # The package lists of a fresh system are absent, and old ones name files that are gone: fetch
+  # them only when the first try fails.
   # shellcheck disable=SC2086
   $apt install -y --no-install-recommends "$@" >/dev/null 2>&1 && return
   # shellcheck disable=SC2086

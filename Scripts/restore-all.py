@@ -109,8 +109,8 @@ with tempfile.TemporaryDirectory() as folder:
         print(f"{active} active, {blobs} of {wanted} blobs there", flush=True)
         again = run(line)
         print("again:", again.stdout.strip().split("\n")[-1], flush=True)
-        # What the server answered with success must not be sent twice. A blob may be, whose answer nobody read: the server was
-        # still at it when the next run asked what is missing.
+        # What the server answered with success must not be sent twice. A blob may be, whose answer
+        # nobody read: the server was still at it when the next run asked what is missing.
         print(f"{unread} answers to uploads were read by nobody", flush=True)
         once = active == calls["createAccount"] == calls["importRepo"] == accounts
         once = once and blobs == wanted and calls["uploadBlob"] - unread <= wanted

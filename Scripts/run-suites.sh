@@ -1,29 +1,34 @@
 #!/usr/bin/env bash
-# Runs the suites of .build/tests, in several processes at a time, since many tests wait for servers and programs:
+# Runs the suites of .build/tests, in several processes at a time, since many tests wait for servers
+# and programs:
 #
 #   run-suites.sh [REGULAR EXPRESSION]    all suites, or the tests that match
 #   BESIDE="VERB …" run-suites.sh         all suites, and verbs of the Makefile at the same time
 #
-# Each process runs the suites of some targets, and the last one all that the others leave out. What each said follows when it
-# has ended; the last line has the number of tests of all together. Logs are in .build/tests/logs.
+# Each process runs the suites of some targets, and the last one all that the others leave out. What
+# each said follows when it has ended; the last line has the number of tests of all together. Logs
+# are in .build/tests/logs.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
-# What takes long, each by the beginning of its tests' names; what fits two belongs to the first. Those that wait for servers and
-# programs come first, and a process has no more threads for them than there are cores. The others compute: they give way.
+# What takes long, each by the beginning of its tests' names; what fits two belongs to the first.
+# Those that wait for servers and programs come first, and a process has no more threads for them
+# than there are cores. The others compute: they give way.
 waiting=('^NetworkTests\.`(A|Backing) ' '^NetworkTests\.' '^FleetTests\.' '^CommandTests\.')
 computing=('^TortureTests\.' '^BackupTests\.`A ' '^BackupTests\.')
 parts=("${waiting[@]}" "${computing[@]}")
 logs=.build/tests/logs
 program=.build/tests/release/carpackPackageTests.xctest
-# A build that runs beside makes the link .build/tests/release again, and for a moment nothing is there.
+# A build that runs beside makes the link .build/tests/release again, and for a moment nothing is
+# there.
 [ -z "${CARPACK_BIN:-}" ] || CARPACK_BIN=$(readlink -f "$CARPACK_BIN")
 
-# All tests of a process would begin at once, and each then wait minutes for its turn while servers and
-# deadlines of its own run: so many at a time.
+# All tests of a process would begin at once, and each then wait minutes for its turn while servers
+# and deadlines of its own run: so many at a time.
 export SWT_EXPERIMENTAL_MAXIMUM_PARALLELIZATION_WIDTH=8
 
-# swift test would have all but one of them wait for its lock of the folder; the bundles of macOS are run by it alone.
+# swift test would have all but one of them wait for its lock of the folder; the bundles of macOS
+# are run by it alone.
 run() {
   if [ -f "$program" ]; then
     nice -n "${niceness:-0}" "$program" --testing-library swift-testing "$@"

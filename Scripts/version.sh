@@ -1,6 +1,6 @@
 #!/bin/sh
-# The version of the command: version.sh. Of a Debian package of it: version.sh debian, which says also which commit, unless that
-# has the version's tag.
+# The version of the command: version.sh. Of a Debian package of it: version.sh debian, which says
+# also which commit, unless that has the version's tag.
 set -eu
 cd "$(dirname "$0")/.."
 version=$(sed -n 's/^ *static let version = "\(.*\)"$/\1/p' Sources/carpack/CommandLine/Program.swift)

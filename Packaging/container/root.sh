@@ -1,6 +1,8 @@
 #!/bin/sh
-# Puts into a folder all that carpack needs to run with nothing else around it: root.sh COMMAND SERVER FOLDER
-# The command and carpack-serve, the libraries that they are linked to, those that they open (libcurl, libcrypto, libpq, ISA-L) with theirs, and certificates.
+# Puts into a folder all that carpack needs to run with nothing else around it:
+# root.sh COMMAND SERVER FOLDER
+# The command and carpack-serve, the libraries that they are linked to, those that they open
+# (libcurl, libcrypto, libpq, ISA-L) with theirs, and certificates.
 set -eu
 command=$1
 server=$2

@@ -13,8 +13,8 @@ internal import Terminal
 ///   - hooks: the programs to run, if there are any.
 ///   - network: how servers are reached.
 ///   - body: the backup.
-/// - Throws: ``Failure`` for a URL that cannot be used, before anything is done; what `body` throws,
-///   or the status that is left of it once it is said.
+/// - Throws: ``Failure`` for a URL that cannot be used, before anything is done; what `body`
+///   throws, or the status that is left of it once it is said.
 package func endingBackup(
   healthcheck url: String?, hooks: Hooks?, network: NetworkOptions,
   _ body: () throws -> Void

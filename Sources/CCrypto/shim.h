@@ -1,8 +1,10 @@
-/* libcrypto, opened when it is first needed: it takes a quarter of the start of a process, and where the processor has instructions for SHA-256
-   it is needed for signatures only. Each structure below has some of its functions, with the types that OpenSSL declares them with. */
+/* libcrypto, opened when it is first needed: it takes a quarter of the start of a process, and
+   where the processor has instructions for SHA-256 it is needed for signatures only. Each structure
+   below has some of its functions, with the types that OpenSSL declares them with. */
 
-/* The low-level SHA-256 functions are declared deprecated since OpenSSL 3.0 and are still what hashes a
-   250-byte block fastest: no provider to load at start-up, no indirection for each message. */
+/* The low-level SHA-256 functions are declared deprecated since OpenSSL 3.0 and are still what
+   hashes a 250-byte block fastest: no provider to load at start-up, no indirection for each
+   message. */
 #define OPENSSL_SUPPRESS_DEPRECATED
 #include <openssl/opensslv.h>
 #include <openssl/sha.h>
@@ -14,7 +16,8 @@
 
 #include <dlfcn.h>
 
-/* The library that these headers belong to; NULL if there is none, and dlerror() says why. It stays open until the process ends. */
+/* The library that these headers belong to; NULL if there is none, and dlerror() says why. It stays
+   open until the process ends. */
 static inline void *carpack_crypto_open(void) {
 #ifdef __APPLE__
   return RTLD_DEFAULT; /* linked */
@@ -77,8 +80,9 @@ static inline int carpack_find_signature_functions(void *library, carpack_signat
          CARPACK_FIND(found, OSSL_PARAM_construct_utf8_string);
 }
 
-/* A public key of an elliptic curve from its point, or NULL if the point does not lie on it; free with EVP_PKEY_free. Parameters point
-   into one another, and EVP_PKEY_PUBLIC_KEY is a macro of a kind that Swift does not import. */
+/* A public key of an elliptic curve from its point, or NULL if the point does not lie on it; free
+   with EVP_PKEY_free. Parameters point into one another, and EVP_PKEY_PUBLIC_KEY is a macro of a
+   kind that Swift does not import. */
 static inline EVP_PKEY *carpack_ec_public_key(const carpack_signature_functions *library, const char *group,
                                               const unsigned char *point, size_t length) {
   EVP_PKEY *key = NULL;
@@ -221,8 +225,8 @@ static inline int carpack_key_scalar(const carpack_key_making_functions *library
   return length == 32;
 }
 
-/* A key as PKCS #8 in PEM, encrypted with a passphrase (PBES2, scrypt with N 16384, r 8 and p 1, AES-256-CBC) unless length is
-   negative; how many bytes it has, or a negative number. */
+/* A key as PKCS #8 in PEM, encrypted with a passphrase (PBES2, scrypt with N 16384, r 8 and p 1,
+   AES-256-CBC) unless length is negative; how many bytes it has, or a negative number. */
 static inline int carpack_write_key(const carpack_key_making_functions *library, const EVP_PKEY *key,
                                     const char *passphrase, int length, unsigned char *buffer, int capacity) {
   int written = -1;
@@ -256,7 +260,8 @@ static inline int carpack_write_key(const carpack_key_making_functions *library,
 #include <openssl/kdf.h>
 #include <openssl/rand.h>
 
-/* What age files are made of: X25519, HKDF and HMAC with SHA-256, scrypt, ChaCha20-Poly1305, random bytes. */
+/* What age files are made of: X25519, HKDF and HMAC with SHA-256, scrypt, ChaCha20-Poly1305, random
+   bytes. */
 typedef struct {
   __typeof__(&ERR_clear_error) ERR_clear_error;
   __typeof__(&EVP_CIPHER_CTX_ctrl) EVP_CIPHER_CTX_ctrl;
@@ -321,8 +326,9 @@ static inline int carpack_x25519_public(const carpack_age_functions *library, co
   return is_done;
 }
 
-/* What X25519 makes of a scalar, whose own point is given so that it is not computed again, and the point of another: 1, and 32 bytes in
-   `shared`; 0 if the result is the all-zero value that RFC 7748, section 6.1, has refused; -1 if libcrypto fails. */
+/* What X25519 makes of a scalar, whose own point is given so that it is not computed again, and the
+   point of another: 1, and 32 bytes in `shared`; 0 if the result is the all-zero value that RFC
+   7748, section 6.1, has refused; -1 if libcrypto fails. */
 static inline int carpack_x25519(const carpack_age_functions *library, const unsigned char *scalar,
                                  const unsigned char *point, const unsigned char *peer, unsigned char *shared) {
   int result = -1;

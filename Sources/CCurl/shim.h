@@ -1,5 +1,5 @@
-/* Types and constants; libcurl itself is opened when the network is first used (CurlLibrary.swift), for loading it and what it
-   brings along costs every start of a program some 8 ms. */
+/* Types and constants; libcurl itself is opened when the network is first used (CurlLibrary.swift),
+   for loading it and what it brings along costs every start of a program some 8 ms. */
 #define CURL_DISABLE_TYPECHECK
 #include <curl/curl.h>
 #include <dlfcn.h>
@@ -79,7 +79,8 @@ static inline void carpack_easy_set_transfer(
   curl.curl_easy_setopt(handle, CURLOPT_SEEKDATA, context);
 }
 
-/* The functions that are asked about addresses, and what they are called with; an error if libcurl is too old to ask. */
+/* The functions that are asked about addresses, and what they are called with; an error if libcurl
+   is too old to ask. */
 static inline CURLcode carpack_easy_set_address_check(
     struct carpack_curl curl, CURL *handle, curl_opensocket_callback open, curl_prereq_callback before, void *context) {
   curl.curl_easy_setopt(handle, CURLOPT_OPENSOCKETDATA, context);

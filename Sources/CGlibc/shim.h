@@ -1,4 +1,5 @@
-/* What glibc and Linux offer, and Swift's own module of them leaves out. On other systems these do nothing. */
+/* What glibc and Linux offer, and Swift's own module of them leaves out. On other systems these do
+   nothing. */
 #include <errno.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -29,24 +30,27 @@ static inline void carpack_return_freed_memory(void) {
 #endif
 }
 
-/* Begins to bring a part of a file to the medium, without waiting: sync_file_range with SYNC_FILE_RANGE_WRITE.
-   Where an argument of 64 bits takes two registers, the call is another; nothing is lost by leaving it out there. */
+/* Begins to bring a part of a file to the medium, without waiting: sync_file_range with
+   SYNC_FILE_RANGE_WRITE. Where an argument of 64 bits takes two registers, the call is another;
+   nothing is lost by leaving it out there. */
 static inline void carpack_begin_synchronizing(int descriptor, int64_t offset, int64_t length) {
 #if defined(__GLIBC__) && defined(SYS_sync_file_range) && __SIZEOF_LONG__ == 8
   (void)syscall(SYS_sync_file_range, descriptor, offset, length, 2);
 #endif
 }
 
-/* Gives back the room that a part of a file takes, which is read as zeros then: fallocate with FALLOC_FL_PUNCH_HOLE and
-   FALLOC_FL_KEEP_SIZE. Where an argument of 64 bits takes two registers, the call is another; the room is kept there. */
+/* Gives back the room that a part of a file takes, which is read as zeros then: fallocate with
+   FALLOC_FL_PUNCH_HOLE and FALLOC_FL_KEEP_SIZE. Where an argument of 64 bits takes two registers,
+   the call is another; the room is kept there. */
 static inline void carpack_punch_hole(int descriptor, int64_t offset, int64_t length) {
 #if defined(__GLIBC__) && defined(SYS_fallocate) && __SIZEOF_LONG__ == 8
   (void)syscall(SYS_fallocate, descriptor, 3, offset, length);
 #endif
 }
 
-/* Moves pages of memory to another place, over what is there, and leaves empty ones: mremap with MREMAP_MAYMOVE, MREMAP_FIXED
-   and MREMAP_DONTUNMAP. Where there is no such call, and on other systems, nothing is moved, and it fails. */
+/* Moves pages of memory to another place, over what is there, and leaves empty ones: mremap with
+   MREMAP_MAYMOVE, MREMAP_FIXED and MREMAP_DONTUNMAP. Where there is no such call, and on other
+   systems, nothing is moved, and it fails. */
 static inline int carpack_move_pages(void *from, void *to, size_t length) {
 #if defined(__GLIBC__) && defined(SYS_mremap)
   return syscall(SYS_mremap, from, length, length, 7, to) == -1 ? -1 : 0;
@@ -55,7 +59,8 @@ static inline int carpack_move_pages(void *from, void *to, size_t length) {
 #endif
 }
 
-/* Brings everything that was written to a file system to its medium: syncfs, given an open file or folder on it. */
+/* Brings everything that was written to a file system to its medium: syncfs, given an open file or
+   folder on it. */
 static inline int carpack_synchronize_file_system(int descriptor) {
 #if defined(__GLIBC__) && defined(SYS_syncfs)
   return (int)syscall(SYS_syncfs, descriptor);
@@ -64,7 +69,8 @@ static inline int carpack_synchronize_file_system(int descriptor) {
 #endif
 }
 
-/* Sets an extended attribute of a file: setxattr. Where there is no such call, and on other systems, it fails without touching errno. */
+/* Sets an extended attribute of a file: setxattr. Where there is no such call, and on other
+   systems, it fails without touching errno. */
 static inline int carpack_set_attribute(const char *path, const char *name, const void *value, size_t size) {
 #if defined(__GLIBC__) && defined(SYS_setxattr)
   return (int)syscall(SYS_setxattr, path, name, value, size, 0);
@@ -73,7 +79,8 @@ static inline int carpack_set_attribute(const char *path, const char *name, cons
 #endif
 }
 
-/* Reads an extended attribute of a file: getxattr. It answers its length, or fails as the other does. */
+/* Reads an extended attribute of a file: getxattr. It answers its length, or fails as the other
+   does. */
 static inline int64_t carpack_attribute(const char *path, const char *name, void *value, size_t size) {
 #if defined(__GLIBC__) && defined(SYS_getxattr)
   return syscall(SYS_getxattr, path, name, value, size);
@@ -91,9 +98,10 @@ static inline int carpack_rename_exclusively_in(int folder, const char *from, in
 #endif
 }
 
-/* Renames a file unless something has the new name: renameat2 with RENAME_NOREPLACE. Fails with EINVAL where the file system
-   cannot. Where there is no such call, and on other systems, it fails without touching errno. Both paths are relative to the
-   current folder, AT_FDCWD, whose header would make this module the owner of half the C library. */
+/* Renames a file unless something has the new name: renameat2 with RENAME_NOREPLACE. Fails with
+   EINVAL where the file system cannot. Where there is no such call, and on other systems, it fails
+   without touching errno. Both paths are relative to the current folder, AT_FDCWD, whose header
+   would make this module the owner of half the C library. */
 static inline int carpack_rename_exclusively(const char *from, const char *to) {
 #if defined(__GLIBC__) && defined(SYS_renameat2)
   return (int)syscall(SYS_renameat2, -100, from, -100, to, 1);
@@ -102,8 +110,8 @@ static inline int carpack_rename_exclusively(const char *from, const char *to) {
 #endif
 }
 
-/* A file that lies in memory and has no name, or the negative of what errno would be: memfd_create with MFD_CLOEXEC. On other
-   systems an object of shared memory that loses its name at once. */
+/* A file that lies in memory and has no name, or the negative of what errno would be: memfd_create
+   with MFD_CLOEXEC. On other systems an object of shared memory that loses its name at once. */
 static inline int carpack_memory_file(void) {
 #if defined(__GLIBC__) && defined(SYS_memfd_create)
   int file = (int)syscall(SYS_memfd_create, "carpack", 1U);

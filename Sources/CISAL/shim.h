@@ -1,4 +1,5 @@
-/* Types only; ISA-L itself is opened when parity is first made or used (ErasureLibrary.swift), so that reading an archive does not need it. */
+/* Types only; ISA-L itself is opened when parity is first made or used (ErasureLibrary.swift), so
+   that reading an archive does not need it. */
 #include <dlfcn.h>
 #include <isa-l/erasure_code.h>
 #include <stddef.h>

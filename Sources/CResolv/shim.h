@@ -6,9 +6,10 @@
 #include <netdb.h>
 #include <string.h>
 
-/* Asks for the TXT records of a name, as it stands, and leaves the answer as it came. Returns how long it is, which may be more than
-   there was room for, or -1 with one of netdb.h's HOST_NOT_FOUND, NO_DATA, TRY_AGAIN and NO_RECOVERY in *error. Each server of resolv.conf is
-   asked twice and given this many seconds. The resolver's functions are macros. */
+/* Asks for the TXT records of a name, as it stands, and leaves the answer as it came. Returns how
+   long it is, which may be more than there was room for, or -1 with one of netdb.h's
+   HOST_NOT_FOUND, NO_DATA, TRY_AGAIN and NO_RECOVERY in *error. Each server of resolv.conf is asked
+   twice and given this many seconds. The resolver's functions are macros. */
 static inline int carpack_txt_query(const char *name, unsigned char *answer, int capacity, int seconds, int *error) {
 #if defined(__GLIBC__) || defined(__APPLE__)
   struct __res_state state;

@@ -43,7 +43,8 @@ struct lane {
   uint8_t *digest;
 };
 
-/* One step of the message schedule and four rounds, of each of `n` lanes. `i` counts from 0 to 15. */
+/* One step of the message schedule and four rounds, of each of `n` lanes. `i` counts from 0 to 15.
+   */
 #define ROUNDS(i, n)                                                                              \
   for (int l = 0; l < (n); l++) {                                                                 \
     if ((i) < 4) {                                                                                \
@@ -84,7 +85,8 @@ LANES static inline __attribute__((always_inline)) void compress(struct lane *la
 #define INITIAL_ABEF _mm_set_epi32(0x6a09e667, (int)0xbb67ae85, 0x510e527f, (int)0x9b05688c)
 #define INITIAL_CDGH _mm_set_epi32(0x3c6ef372, (int)0xa54ff53a, 0x1f83d9ab, 0x5be0cd19)
 
-/* The end of a message (section 5.1.1): what is left of it after whole blocks, a bit, zeros, and the length in bits. */
+/* The end of a message (section 5.1.1): what is left of it after whole blocks, a bit, zeros, and
+   the length in bits. */
 static void pad(struct lane *lane, const uint8_t *left, uint64_t length) {
   size_t rest = length % 64;
   lane->tail_blocks = rest < 56 ? 1 : 2;

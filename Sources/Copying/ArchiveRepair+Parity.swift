@@ -4,7 +4,8 @@ package import SystemPackage
 
 /// Putting the bytes of a protected archive back into their places.
 extension ArchiveRepair {
-  /// Heals what parity around the bytes of a file can heal, which takes no key: of a sealed archive.
+  /// Heals what parity around the bytes of a file can heal, which takes no key: of a sealed
+  /// archive.
   ///
   /// - Parameters:
   ///   - path: The archive; of a link, the file it leads to.
@@ -21,7 +22,8 @@ extension ArchiveRepair {
     return try moved > 0 ? moved : layer.heal(file)
   }
 
-  /// Writes a file anew of whose stored bytes some were inserted or lost, if parity can heal all of it.
+  /// Writes a file anew of whose stored bytes some were inserted or lost, if parity can heal all of
+  /// it.
   private static func alignStored(
     _ path: FilePath, _ file: FileStorage, _ map: MappedFile, _ layer: any StorageLayer,
     willWrite: (FilePath) -> Void

@@ -9,7 +9,8 @@ internal import IPLD
 /// <!doctype html> … <script type="application/octet-stream;base64" id="archive" data-name="…">…</script> … </html>
 /// ```
 package enum ArchivePage {
-  /// The largest archive that is put into a page, in bytes: browsers hold all of the page in memory.
+  /// The largest archive that is put into a page, in bytes: browsers hold all of the page in
+  /// memory.
   package static let maximumArchive = 64 << 20
   /// How many bytes a page may have beside its archive.
   private static let maximumRest = 1 << 20

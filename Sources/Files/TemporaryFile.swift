@@ -126,8 +126,8 @@ package final class TemporaryFile: @unchecked Sendable {
     }
   }
 
-  /// The storage for an archive that is made in it, to be copied somewhere that cannot be written to
-  /// twice.
+  /// The storage for an archive that is made in it, to be copied somewhere that cannot be written
+  /// to twice.
   package func storage() throws -> FileStorage { try FileStorage.open(path) }
 
   /// Another descriptor of the file, which keeps it when this one is gone.

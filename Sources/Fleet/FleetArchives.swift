@@ -27,7 +27,8 @@ package struct FleetArchives: Sendable {
       try await fleet.settings(), store, network, cache: cache)
   }
 
-  /// Looks whether each complete account has its archive, and has those backed up again that do not.
+  /// Looks whether each complete account has its archive, and has those backed up again that do
+  /// not.
   ///
   /// - Parameters:
   ///   - selection: which accounts.

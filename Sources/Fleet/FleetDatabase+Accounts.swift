@@ -29,8 +29,8 @@ extension FleetDatabase {
   /// The hosts that have something due are found first, each by one look at the index: however many
   /// accounts of one host wait, they are not gone through.
   ///
-  /// Of a claim whose answer was lost nothing is known here: what the worker holds and does not know
-  /// of is claimed again.
+  /// Of a claim whose answer was lost nothing is known here: what the worker holds and does not
+  /// know of is claimed again.
   ///
   /// - Parameters:
   ///   - count: how many at most.
@@ -113,14 +113,14 @@ extension FleetDatabase {
   ///
   /// A newer revision than was backed up makes it due soon, if it follows changes, and once: a
   /// server may claim revisions that it does not have. A host that failed has fewer places and is
-  /// left alone for a while, longer with each failure; each success gives it one place more, and each
-  /// failure of an account one less.
+  /// left alone for a while, longer with each failure; each success gives it one place more, and
+  /// each failure of an account one less.
   ///
   /// - Parameters:
   ///   - lease: the account.
   ///   - outcome: the result.
-  ///   - rate: how many requests a second a host gets that has no number of its own: more places are
-  ///     of no use.
+  ///   - rate: how many requests a second a host gets that has no number of its own: more places
+  ///     are of no use.
   ///   - grace: in how many seconds an archive that was put aside is looked at again.
   /// - Throws: `DatabaseError`; `CancellationError`.
   func end(_ lease: Lease, _ outcome: FleetOutcome, rate: Double = 10, grace: Int? = nil)
@@ -206,8 +206,8 @@ extension FleetDatabase {
 
   // MARK: Deletions
 
-  /// Raises the alarm for the host of an account if more of its accounts have gone within a day than
-  /// go by themselves: 20, or 1 % where it has more than 500.
+  /// Raises the alarm for the host of an account if more of its accounts have gone within a day
+  /// than go by themselves: 20, or 1 % where it has more than 500.
   ///
   /// - Throws: `DatabaseError`; `CancellationError`.
   /// - Returns: The host and how many have gone, if the alarm was not raised before.

@@ -36,7 +36,8 @@ extension FleetDatabase {
   /// - Parameters:
   ///   - lease: which.
   ///   - fault: why it broke off; nil if it did not, and an earlier reason stays.
-  ///   - forgetsCursor: whether the next worker begins where the server is: it cannot use the cursor.
+  ///   - forgetsCursor: whether the next worker begins where the server is: it cannot use the
+  ///     cursor.
   /// - Throws: `DatabaseError`; `CancellationError`.
   func release(_ lease: FirehoseLease, fault: String?, forgetsCursor: Bool = false) async throws {
     try await database.persistently(

@@ -32,8 +32,8 @@ extension FleetDatabase {
     ).first?.first ?? nil
   }
 
-  /// Records accounts as a host lists them: new ones are added, and those that have become something
-  /// else, or have a new revision and follow changes, are due.
+  /// Records accounts as a host lists them: new ones are added, and those that have become
+  /// something else, or have a new revision and follow changes, are due.
   ///
   /// Where a known account is, no list says: only its identity does.
   ///

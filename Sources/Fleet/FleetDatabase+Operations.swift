@@ -21,8 +21,8 @@ package struct FleetAccount: Equatable, Sendable {
 package struct FleetHost: Equatable, Sendable {
   /// Its origin.
   package var host = ""
-  /// How many of its accounts are due, at most 10,001 of them; how many are being backed up, and how
-  /// many may be.
+  /// How many of its accounts are due, at most 10,001 of them; how many are being backed up, and
+  /// how many may be.
   package var due = 0.0, running = 0.0, places = 0.0
   /// In how many seconds it may be asked again, and why not now; 0 for now.
   package var waitSeconds = 0.0, waitReason: String?

@@ -34,8 +34,8 @@ package struct FleetStatus: Equatable, Sendable {
     package let nextTry: String?
   }
 
-  /// A host whose list broke off, that is not asked for a while, or that has lost too many accounts;
-  /// a firehose that broke off or has lost events.
+  /// A host whose list broke off, that is not asked for a while, or that has lost too many
+  /// accounts; a firehose that broke off or has lost events.
   package struct Source: Equatable, Sendable {
     /// Its address.
     package let url: String

@@ -38,8 +38,8 @@ enum RememberedKeys {
 
   /// Keeps the identity of an archive.
   ///
-  /// - Throws: `BackupError` and `ArchiveError` if it cannot be written; ``Failure`` if the user has
-  ///   no folder.
+  /// - Throws: `BackupError` and `ArchiveError` if it cannot be written; ``Failure`` if the user
+  ///   has no folder.
   static func keep(_ identity: AgeIdentity) throws {
     guard let folder else {
       throw Failure(

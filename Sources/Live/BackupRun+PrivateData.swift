@@ -6,9 +6,10 @@ internal import XRPC
 
 /// What the server keeps for the account's owner alone, asked for as the owner.
 ///
-/// 1. What does not come, for whatever reason, costs that part alone: it is noted as a fault, and the
-///    next backup asks again.
-/// 2. What is not given is no error: servers differ, and an app password may not read conversations.
+/// 1. What does not come, for whatever reason, costs that part alone: it is noted as a fault, and
+///    the next backup asks again.
+/// 2. What is not given is no error: servers differ, and an app password may not read
+///    conversations.
 /// 3. What came earlier stays until something whole takes its place.
 extension BackupRun {
   /// What part of the time for everything one kind may take that is not long.

@@ -19,8 +19,8 @@ extension BackupRun {
   /// How often a repository is fetched that is not what it should be.
   private static let repositoryAttempts = 3
 
-  /// The repository from the nearest place that has it: the snapshot, what an interrupted backup has
-  /// left, the server.
+  /// The repository from the nearest place that has it: the snapshot, what an interrupted backup
+  /// has left, the server.
   ///
   /// - Parameters:
   ///   - kept: the snapshot, if it has the account's newest commit.
@@ -68,8 +68,8 @@ extension BackupRun {
 
   /// Fetches the repository.
   ///
-  /// - Throws: `XRPCError` and `TransportError` if no answer came; `CARError`, `RepositoryError` and
-  ///   ``BackupError`` if what came was wrong each time.
+  /// - Throws: `XRPCError` and `TransportError` if no answer came; `CARError`, `RepositoryError`
+  ///   and ``BackupError`` if what came was wrong each time.
   private func fetchRepository(_ verifier: CommitVerifier) async throws -> FoundRepository {
     var since = base.flatMap { $0.snapshot.isComplete ? $0.snapshot.rev : nil }
     var attempt = 1

@@ -72,8 +72,8 @@ final class BlobDownload {
 
   /// Receives an answer: all of the blob, or the rest of it.
   ///
-  /// - Throws: ``BackupError/blobTooLarge(limit:)``, or another ``BackupError`` if there is no room;
-  ///   `TransportError` if the answer breaks off.
+  /// - Throws: ``BackupError/blobTooLarge(limit:)``, or another ``BackupError`` if there is no
+  ///   room; `TransportError` if the answer breaks off.
   func receive(_ response: HTTPResponse) async throws {
     if response.offset == 0 { startOver() }
     canResume = response.status == 206 || response["accept-ranges"]?.lowercased() == "bytes"

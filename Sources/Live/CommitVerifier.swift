@@ -27,8 +27,8 @@ struct CommitVerifier: Sendable {
   ///   - key: the key in its DID document.
   ///   - log: its log in the PLC directory, if it has one.
   ///   - now: the moment, in RFC 3339 and UTC.
-  /// - Throws: ``BackupError/notGenuine(_:)`` for a log that does not hold; ``BackupError`` if `now`
-  ///   is no such moment: without one nothing could be checked.
+  /// - Throws: ``BackupError/notGenuine(_:)`` for a log that does not hold; ``BackupError`` if
+  ///   `now` is no such moment: without one nothing could be checked.
   init(did: DID, key: VerificationKey?, log: [UInt8]?, now: String) throws {
     guard let time = UnixTime(now) else {
       throw BackupError.system("read the clock: \(now)", EINVAL)

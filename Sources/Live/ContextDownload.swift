@@ -9,8 +9,8 @@ internal import XRPC
 ///
 /// 1. Only what was asked for is taken: an answer about anything else is dropped.
 /// 2. What does not come costs the context alone, and is asked for again by the next backup.
-/// 3. Everything is bounded: an answer by `XRPCQuery`, an item by `Context.maximumItem`, a thumbnail
-///    by ``maximumThumbnail``, all of it by ``ContextOptions``.
+/// 3. Everything is bounded: an answer by `XRPCQuery`, an item by `Context.maximumItem`, a
+///    thumbnail by ``maximumThumbnail``, all of it by ``ContextOptions``.
 struct ContextDownload: Sendable {
   let network: Network
   let options: ContextOptions

@@ -108,7 +108,8 @@ final class HostShares: Sendable {
 
 /// What an error says of the host that was asked, rather than of the account.
 package enum HostFault {
-  /// Whether it may be about all accounts of the host: no answer, or one that it has too much to do.
+  /// Whether it may be about all accounts of the host: no answer, or one that it has too much to
+  /// do.
   package static func isHosts(_ error: any Error) -> Bool {
     switch error {
     case let error as TransportError:

@@ -9,8 +9,8 @@ package import XRPC
 ///
 /// One that fails does not keep the others from being backed up, and one whose servers are slow
 /// leaves its place to another. Where the network does not wait for a host that allows no request
-/// (`NetworkOptions.longestWait`), its accounts come again when it does, and while others want to be
-/// backed up no host has more places than its accounts' successes have shown to be of use.
+/// (`NetworkOptions.longestWait`), its accounts come again when it does, and while others want to
+/// be backed up no host has more places than its accounts' successes have shown to be of use.
 package struct MultiAccountBackup: Sendable {
   /// An account to be backed up: what it is called, and its newest commit, if a server has said so
   /// already; an archive that has it is up to date without another question.
@@ -221,8 +221,8 @@ package final class StallDetector: Sendable {
   /// The pace of an account that begins now.
   package init(patience: Duration = .seconds(5)) { self.patience = patience }
 
-  /// Has an account leave its place once it is slow; the task is to be cancelled when the account is
-  /// done.
+  /// Has an account leave its place once it is slow; the task is to be cancelled when the account
+  /// is done.
   package func leaving(_ seat: Places.Seat) -> Task<Void, any Error> {
     Task {
       try await isSlow()
@@ -363,7 +363,8 @@ package struct ServerAccounts: AsyncSequence, AsyncIteratorProtocol, Sendable {
   ///   - client: what asks the server.
   ///   - inactive: called with accounts that the server lists as ones that it does not give out,
   ///     with what it calls that.
-  ///   - malformed: called with entries without a valid DID, page by page: what stands in its place.
+  ///   - malformed: called with entries without a valid DID, page by page: what stands in its
+  ///     place.
   package init(
     _ client: XRPCClient, inactive: @escaping @Sendable (DID, String) -> Void = { _, _ in },
     malformed: @escaping @Sendable ([String]) -> Void = { _ in }

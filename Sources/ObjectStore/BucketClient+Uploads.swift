@@ -105,8 +105,8 @@ extension BucketClient {
   ///   - upload: The upload.
   ///   - parts: Its parts.
   ///   - condition: On what that depends.
-  /// - Throws: ``StoreError``; `TransportError`. After an error that says nothing of a condition the
-  ///   object may be there all the same.
+  /// - Throws: ``StoreError``; `TransportError`. After an error that says nothing of a condition
+  ///   the object may be there all the same.
   /// - Returns: The tag of the object; nil if the store did not say.
   @discardableResult
   package func complete(_ upload: Upload, _ parts: [Part], if condition: Condition = .none)

@@ -27,7 +27,8 @@ package final class Database: Sendable {
   /// A connection that is not open yet.
   ///
   /// - Parameters:
-  ///   - url: where, `postgres://…`, or what libpq takes instead; what it does not say comes from the variables that libpq knows (`PGPASSWORD`, `PGPASSFILE`, …).
+  ///   - url: where, `postgres://…`, or what libpq takes instead; what it does not say comes from
+  ///     the variables that libpq knows (`PGPASSWORD`, `PGPASSFILE`, …).
   ///   - grace: how long a statement may take on after it is not waited for any more, so that what
   ///   is asked next comes after it.
   package init(_ url: String, grace: Duration = .milliseconds(300)) {

@@ -24,9 +24,9 @@ final class PostgresConnection: @unchecked Sendable {
 
   /// Connects.
   ///
-  /// The C function is `PQconnectdbParams`. It tries one host, and one address, after the other, and
-  /// keeps the limit with each of them, which the functions that do not block leave to the caller.
-  /// The resolver of names knows its own limits.
+  /// The C function is `PQconnectdbParams`. It tries one host, and one address, after the other,
+  /// and keeps the limit with each of them, which the functions that do not block leave to the
+  /// caller. The resolver of names knows its own limits.
   ///
   /// - Parameters:
   ///   - url: where; what it says counts before ``defaults`` and the limit.

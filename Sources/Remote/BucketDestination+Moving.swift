@@ -8,8 +8,8 @@ extension BucketDestination {
   /// The longest part that a store copies at once, in bytes.
   private static let longestCopy: UInt64 = 5 << 30
 
-  /// The key under which the archive of an account is put aside: all of a day begin alike, so that a
-  /// rule of the bucket can delete them after a while.
+  /// The key under which the archive of an account is put aside: all of a day begin alike, so that
+  /// a rule of the bucket can delete them after a while.
   ///
   /// - Parameters:
   ///   - did: the account.

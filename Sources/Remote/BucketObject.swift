@@ -11,8 +11,8 @@ internal import Synchronization
 /// once, if that is still the one that was meant.
 ///
 /// 1. A reader of the key sees the old object or the new one, whenever this is interrupted.
-/// 2. Nothing is replaced that another writer has put there meanwhile, unless the user has said that
-///    there is none (``isExclusive``).
+/// 2. Nothing is replaced that another writer has put there meanwhile, unless the user has said
+///    that there is none (``isExclusive``).
 /// 3. What an interrupted writer on this machine has begun is given up by the next one
 ///    (``UploadLock``).
 struct BucketObject: RangeReader {
@@ -45,8 +45,8 @@ struct BucketObject: RangeReader {
       return (body, hash.finish())
     }
 
-    /// Has what is kept sent, too; it is fetched first, for reading must not wait for what itself is
-    /// transferred.
+    /// Has what is kept sent, too; it is fetched first, for reading must not wait for what itself
+    /// is transferred.
     fileprivate mutating func sendAll() async throws {
       try await onOwnQueue { [file] in
         file.willReadAll()
@@ -90,8 +90,8 @@ struct BucketObject: RangeReader {
   /// - Parameters:
   ///   - tag: what names the object that is there; nil for none.
   ///   - content: what the new one holds.
-  /// - Throws: ``StoreError`` of the kind `conditionFailed` if another writer was faster, of the kind
-  ///   `noSuchUpload` if its uploads were given up by something else again and again;
+  /// - Throws: ``StoreError`` of the kind `conditionFailed` if another writer was faster, of the
+  ///   kind `noSuchUpload` if its uploads were given up by something else again and again;
   ///   `TransportError`; what reading the content throws.
   func replace(_ tag: String?, by content: Content) async throws -> Written {
     let condition: BucketClient.Condition =

@@ -30,8 +30,8 @@ package enum RemoteArchive {
 
   /// What it is read from.
   ///
-  /// - Parameter address: `s3://bucket/key`, or a URL of `https`, or of `http` on this machine or in
-  ///   a private network.
+  /// - Parameter address: `s3://bucket/key`, or a URL of `https`, or of `http` on this machine or
+  ///   in a private network.
   /// - Throws: `StoreError` or `TransportError` if the address cannot be used.
   static func reader(
     _ address: String, _ store: StoreOptions, _ network: NetworkOptions
@@ -73,8 +73,8 @@ package enum RemoteArchive {
     try versions(in: address, store, network: network).map(\.address)
   }
 
-  /// The same, each with what tells one content of it from another; of an address that is no folder's
-  /// the one archive, if it is there.
+  /// The same, each with what tells one content of it from another; of an address that is no
+  /// folder's the one archive, if it is there.
   ///
   /// A web server is not asked: its archives are taken to be there, and to stay what they are.
   ///

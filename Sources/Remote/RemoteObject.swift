@@ -9,8 +9,8 @@ internal import Synchronization
 ///
 /// 1. Every part is of the same content: of the one that was there when it was opened, or of one
 ///    that goes on where that ended (``regain()``).
-/// 2. What the server says of a part is checked before its bytes are taken; an answer that breaks off
-///    is resumed from where it broke.
+/// 2. What the server says of a part is checked before its bytes are taken; an answer that breaks
+///    off is resumed from where it broke.
 final class RemoteObject: ByteSource {
   private let server: any RangeReader
   /// How many bytes it has.
@@ -192,8 +192,8 @@ final class RemoteObject: ByteSource {
   ///   - range: which.
   ///   - known: of which content it has to be; nil for any.
   ///   - take: called with an offset and the bytes from there on.
-  /// - Returns: Of which content it is; and up to where it came before the answer broke off, which is
-  ///   beyond the beginning.
+  /// - Returns: Of which content it is; and up to where it came before the answer broke off, which
+  ///   is beyond the beginning.
   private func read(
     _ range: Range<UInt64>, of known: ContentVersion?, _ take: (UInt64, [UInt8]) throws -> Void
   ) async throws -> (version: ContentVersion, end: UInt64) {

@@ -1,6 +1,7 @@
 package import ATProtocol
 
-/// What a report says of an object, without the object: from it schemas and `Docs/JSON.md` are made.
+/// What a report says of an object, without the object: from it schemas and `Docs/JSON.md` are
+/// made.
 package struct ReportTable: Sendable {
   package struct Row: Sendable {
     package let name: String

@@ -8,8 +8,8 @@ extension CARFile {
   /// How many manifests are looked at.
   private static let maximumManifests = 1 << 17
 
-  /// The commits of the snapshots of the archive whose content this is, the oldest first; none if it
-  /// is no archive's.
+  /// The commits of the snapshots of the archive whose content this is, the oldest first; none if
+  /// it is no archive's.
   ///
   /// Manifests that were made again are in it, too: of several chains it is the one that ends last.
   ///

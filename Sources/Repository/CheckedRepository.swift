@@ -91,7 +91,8 @@ package struct CheckedRepository: Sendable {
   ///   - selection: the blocks that are taken from it, in their order.
   ///   - archive: where it is going to be packed.
   ///   - stored: the sections of the archive that follow.
-  ///   - header: the header of its CAR, with its length in front; nil for one that names the commit.
+  ///   - header: the header of its CAR, with its length in front; nil for one that names the
+  ///     commit.
   package init(
     _ inspection: RepositoryInspection, of source: some BlockSource, _ blocks: BlockSet,
     file: CARFile?, selection: [Int], archive: ArchiveReader?, stored: [Range<UInt64>] = [],
@@ -133,8 +134,8 @@ package struct CheckedRepository: Sendable {
   /// Where in the file a section begins that is taken from it.
   package func start(_ index: Int) -> Int { selection?[index] ?? file?.start(at: index) ?? 0 }
 
-  /// The blobs to which those of its records refer that the archive does not have; nil if that is not
-  /// known.
+  /// The blobs to which those of its records refer that the archive does not have; nil if that is
+  /// not known.
   package func blobsOfNewRecords() -> Set<CID>? {
     guard let file, case .success(let ordinals) = ordinals, ordinals.count == newCount else {
       return nil

@@ -54,7 +54,8 @@ extension AccountRestore {
   }
 
   /// Changes the account by one operation, which is shown, asked about, and sent once: the one that
-  /// was signed in an earlier run if it says what is wanted and follows the log still, else another.
+  /// was signed in an earlier run if it says what is wanted and follows the log still, else
+  /// another.
   ///
   /// - Parameter server: the server that hands it to the directory; nil to do that here.
   /// - Throws: ``RestoreQuestion/identity`` if it is not agreed to.

@@ -185,8 +185,8 @@ package struct InPlaceRestore: Sendable {
   /// How many bytes of JSON a write takes beside its record and its path.
   private static let overhead = 100
 
-  /// Writes a batch; where the server refuses all of it, its records one by one, so that one that it
-  /// does not take keeps no other away.
+  /// Writes a batch; where the server refuses all of it, its records one by one, so that one that
+  /// it does not take keeps no other away.
   private func send(_ writes: [XRPCCall.Write]) async throws {
     guard !writes.isEmpty else { return }
     let head = try await server.call(.getLatestCommit(source.did)).cid

@@ -8,8 +8,8 @@ internal import XRPC
 /// An account as the PLC directory has it now, and changes of that, each sent once.
 ///
 /// 1. An operation is in the journal, on the medium, before it is sent.
-/// 2. Before anything is sent the directory is asked for the account's history: what is in it is not
-///    sent again, and an operation that does not follow its last one is not sent at all.
+/// 2. Before anything is sent the directory is asked for the account's history: what is in it is
+///    not sent again, and an operation that does not follow its last one is not sent at all.
 package struct PLCUpdate: Sendable {
   /// The account.
   package let did: DID

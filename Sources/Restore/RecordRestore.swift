@@ -52,8 +52,8 @@ package struct RecordRestore {
 
   /// Puts one back.
   ///
-  /// - Throws: ``BackupError/notFound(_:)`` for one that the snapshot does not have; what the server
-  ///   throws that is not about this record.
+  /// - Throws: ``BackupError/notFound(_:)`` for one that the snapshot does not have; what the
+  ///   server throws that is not about this record.
   package func restore(_ path: RecordPath) async throws -> Outcome {
     guard let block = try repository.record("\(path)") else {
       throw BackupError.notFound("\(path)")

@@ -15,7 +15,8 @@ package enum RestoreEvent: Sendable {
   case progress(Progress)
   /// Something is waited for, so many seconds.
   case waiting(seconds: Double, why: String)
-  /// This operation is going to be sent to the directory: what the account is, and what it is to be.
+  /// This operation is going to be sent to the directory: what the account is, and what it is to
+  /// be.
   case operation(PLCSuccessor, from: PLCState, to: PLCState)
   /// An operation is going to be signed: what the account is, and what it is to be.
   case changes(from: PLCState, to: PLCState)

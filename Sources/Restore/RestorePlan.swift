@@ -11,8 +11,8 @@ internal import XRPC
 /// the archive, both servers and the directory before anything is changed.
 ///
 /// A restore asks for the same and does not begin where there is an obstacle: with a recovery key
-/// its first step changes the DID, and what is found out later leaves the account of a living server
-/// in between.
+/// its first step changes the DID, and what is found out later leaves the account of a living
+/// server in between.
 package struct RestorePlan: Sendable {
   /// What is to be restored.
   package let source: RestoreSource

@@ -11,8 +11,8 @@ internal import Synchronization
 /// It is for a scraper in the same network, and reads no more of a request than its first line.
 ///
 /// 1. All descriptors but one belong to its one thread, which closes them when it ends.
-/// 2. That one is an end of a pipe, which ``stop()`` closes, once; the thread has the other end, and
-///    ends by it.
+/// 2. That one is an end of a pipe, which ``stop()`` closes, once; the thread has the other end,
+///    and ends by it.
 package final class MetricsServer: Sendable {
   /// The status and the text for a path; nil if there is none.
   package typealias Answer = @Sendable (_ path: String) -> (status: String, text: String)?

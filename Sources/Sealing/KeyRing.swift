@@ -33,8 +33,8 @@ package final class KeyRing: Sendable {
 
   /// The identity of a sealed archive.
   ///
-  /// - Throws: ``SealedError`` if none of the keys opens it; `AgeError` if the system lacks what age
-  ///   needs; what reading the keys throws.
+  /// - Throws: ``SealedError`` if none of the keys opens it; `AgeError` if the system lacks what
+  ///   age needs; what reading the keys throws.
   func identity(of slots: KeySlots) throws -> AgeIdentity {
     let list = slots.entries[0]
     let known = try state.withLock { state in

@@ -8,9 +8,9 @@
 //      …     …  zeros
 //   8184     8  XXH64
 //
-// The plaintext of the first entry, sealed to the archive's identity: a line for each of the others,
-// in their order, that says to whom it is sealed. That of each other entry: the archive's identity,
-// as an identity file of age.
+// The plaintext of the first entry, sealed to the archive's identity: a line for each of the
+// others, in their order, that says to whom it is sealed. That of each other entry: the archive's
+// identity, as an identity file of age.
 
 package import Age
 internal import Archive
@@ -20,7 +20,8 @@ internal import IPLD
 ///
 /// 1. Both frames say the same, or one of them is damaged, or a write of them was interrupted: then
 ///    the one that was written later counts.
-/// 2. Each entry is an age file with one recipient: what is taken away leaves the others as they are.
+/// 2. Each entry is an age file with one recipient: what is taken away leaves the others as they
+///    are.
 /// 3. At most one is sealed to a passphrase, so that opening costs one scrypt.
 struct KeySlots {
   /// How many bytes each frame has, and both.
@@ -133,7 +134,8 @@ struct KeySlots {
     return names
   }
 
-  /// Lets another recipient open the archive; a passphrase takes the place of the one that there was.
+  /// Lets another recipient open the archive; a passphrase takes the place of the one that there
+  /// was.
   ///
   /// - Throws: ``SealedError``; `AgeError`.
   mutating func add(_ recipient: SealedRecipient, _ identity: AgeIdentity) throws {

@@ -60,8 +60,8 @@ struct SealedFrame {
   /// How many pieces, and how many bytes of the archive, come before it.
   let number, plainOffset: UInt64
 
-  /// Reads the frame that begins at `offset`, without testing its checksum; nil if none begins there
-  /// or the file ends inside it.
+  /// Reads the frame that begins at `offset`, without testing its checksum; nil if none begins
+  /// there or the file ends inside it.
   init?(_ file: Span<UInt8>, at offset: Int) {
     guard offset >= 0, offset <= file.count - Self.emptyLength,
       file.u32(offset) == Self.zstdMagic, Self.hasMagic(at: offset + 8, in: file)

@@ -13,8 +13,8 @@ struct SealedFrameWalk {
     var torn: SealedFrame?
   }
 
-  /// Frames whose checksums were compared before, by where they begin: where each ends, and whether it
-  /// holds.
+  /// Frames whose checksums were compared before, by where they begin: where each ends, and whether
+  /// it holds.
   typealias Compared = [Int: (end: Int, holds: Bool)]
 
   private let file: MappedFile

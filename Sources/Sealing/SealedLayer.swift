@@ -132,8 +132,8 @@ package struct SealedKeys {
 
   /// Lets another recipient open the archive, too.
   ///
-  /// - Throws: ``SealedError``; `AgeError`; what the storage throws: then it is sealed as it was, or
-  ///   to the new one, too.
+  /// - Throws: ``SealedError``; `AgeError`; what the storage throws: then it is sealed as it was,
+  ///   or to the new one, too.
   package mutating func add(_ recipient: SealedRecipient) throws {
     try slots.add(recipient, identity)
     try slots.write(to: file)

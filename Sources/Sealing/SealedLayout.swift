@@ -5,7 +5,8 @@ internal import IPLD
 /// Where the pieces of a sealed archive lie, as its tables say, or, where these do not hold, as the
 /// pieces themselves do.
 ///
-/// 1. ``pieces`` are in the order of the archive and of the file, and none covers what another does.
+/// 1. ``pieces`` are in the order of the archive and of the file, and none covers what another
+///    does.
 /// 2. What no whole piece holds reads as zeros; it is no longer than the bytes that lie there.
 /// 3. What a table says of a piece outweighs what the piece says of itself, which anybody can
 ///    change: its place in the archive.
@@ -16,8 +17,8 @@ struct SealedLayout: Sendable {
   private(set) var tables: [PieceTable.Live]
   /// Where the next frame goes: behind the last one that is whole.
   private(set) var end: Int
-  /// A piece that a writer was about to put in the place of another: where it belongs, and where its
-  /// frame lies, which is read instead.
+  /// A piece that a writer was about to put in the place of another: where it belongs, and where
+  /// its frame lies, which is read instead.
   private(set) var replacement: (target: Range<Int>, frame: Range<Int>)?
 
   /// The last parity behind the last table that holds: of a write that was not finished, or whose

@@ -136,8 +136,8 @@ final class SealedSource: ByteSource {
     return isWhole
   }
 
-  /// The checksum of a frame whose chunks are opened one after the other: what is in the processor's
-  /// cache for the one is there for the other.
+  /// The checksum of a frame whose chunks are opened one after the other: what is in the
+  /// processor's cache for the one is there for the other.
   private struct FrameChecksum: ~Copyable {
     private let piece: Piece?
     private let file: MappedFile
@@ -208,8 +208,8 @@ final class SealedSource: ByteSource {
     return try unsafe shift != 0 && openNow(number, &opening, shift: shift, into: target)
   }
 
-  /// By how many bytes the end of a piece lies behind its place, because bytes were put in; before it,
-  /// if some were taken out.
+  /// By how many bytes the end of a piece lies behind its place, because bytes were put in; before
+  /// it, if some were taken out.
   private func shift(of opening: inout PieceOpening) -> Int {
     if let known = opening.shift { return known }
     let piece = opening.piece
@@ -246,8 +246,8 @@ final class SealedSource: ByteSource {
     }
   }
 
-  /// What opens a piece by its own header; nil if that does not hold, or is another piece's: a piece
-  /// that is written again keeps its file key.
+  /// What opens a piece by its own header; nil if that does not hold, or is another piece's: a
+  /// piece that is written again keeps its file key.
   private func headerPayload(_ piece: Piece) throws -> AgePayload? {
     let start = piece.frame.lowerBound
     let frame = file.withBytes(reading: [piece.frame]) { SealedFrame($0, at: start) }

@@ -6,18 +6,18 @@ internal import SystemPackage
 
 /// The storage of an archive that is sealed on its way into another storage.
 ///
-/// 1. What was written is in the file as soon as ``synchronize()`` has returned, in pieces that hold
-///    up to ``pieceLength`` bytes each.
+/// 1. What was written is in the file as soon as ``synchronize()`` has returned, in pieces that
+///    hold up to ``pieceLength`` bytes each.
 /// 2. A piece is encrypted under a key and a nonce that were never used: also where it takes the
 ///    place of another.
-/// 3. A piece that is written over another was written behind all of them before, so that one of the
-///    two is whole at every moment.
+/// 3. A piece that is written over another was written behind all of them before, so that one of
+///    the two is whole at every moment.
 /// 4. When a table is written, the pieces that it describes are on the medium, up to some that lie
 ///    right before it: the next writer looks at these.
 /// 5. No plaintext is written anywhere but into memory.
 /// 6. Where parity is kept, it stands between the pieces of a generation and their table, and all
-///    before it is on the medium when the table is written. Parity of what was written over since is
-///    made anew with the next table.
+///    before it is on the medium when the table is written. Parity of what was written over since
+///    is made anew with the next table.
 /// 7. A piece may be on its way into the file on another thread while the next one is filled; what
 ///    asks the file for anything waits for it, and learns whether it arrived.
 final class SealedStorage: ArchiveStorage {
@@ -41,8 +41,8 @@ final class SealedStorage: ArchiveStorage {
     var unsyncedCount = 0
     /// Whether nothing lies behind the last whole frame.
     var isClean = false
-    /// A piece whose copy is in the file, and which has to be written into its place before anything
-    /// else is.
+    /// A piece whose copy is in the file, and which has to be written into its place before
+    /// anything else is.
     var unfinished: (number: Int, piece: Piece, bytes: [UInt8])?
     /// The parity of the frames; nil if none is kept.
     var parity: Parity?
@@ -284,8 +284,8 @@ final class SealedStorage: ArchiveStorage {
     state.unsyncedCount = 0
   }
 
-  /// Writes what waits and a table of what no table describes, and returns when that would survive a
-  /// loss of power.
+  /// Writes what waits and a table of what no table describes, and returns when that would survive
+  /// a loss of power.
   func commit() throws {
     try state.withLock { state in
       try finishReplacing(&state)

@@ -43,8 +43,8 @@ package struct TestSeal: Sendable {
     return try layer.create(in: storage, for: [.key(identity.recipient)])
   }
 
-  /// The archive that these bytes hold: they themselves if it is not sealed, and none if nothing can
-  /// be in it.
+  /// The archive that these bytes hold: they themselves if it is not sealed, and none if nothing
+  /// can be in it.
   ///
   /// - Throws: `ArchiveError`; `SealedError`.
   package static func plain(_ bytes: [UInt8]) throws -> [UInt8] {

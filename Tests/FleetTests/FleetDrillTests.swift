@@ -9,8 +9,8 @@ import Testing
 
 /// Four workers and twelve hosts, three of them bad, each in a way of its own.
 ///
-/// Meanwhile workers are killed and stopped, the database and the store fall silent, and the database's connections are
-/// lost without a word.
+/// Meanwhile workers are killed and stopped, the database and the store fall silent, and the
+/// database's connections are lost without a word.
 ///
 /// `CARPACK_DRILL` says about how many minutes it takes, half of them without any trouble, and
 /// `CARPACK_DRILL_ACCOUNTS` how many accounts there are: `make fleet-drill`.

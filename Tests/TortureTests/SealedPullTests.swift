@@ -9,7 +9,8 @@ import Testing
 
 @testable import Remote
 
-/// A sealed archive that lies elsewhere, and a copy of it here: to bring one up to date takes no key.
+/// A sealed archive that lies elsewhere, and a copy of it here: to bring one up to date takes no
+/// key.
 @Suite struct `A sealed archive that lies elsewhere` {
 
   /// A sealed archive of three generations, what was there after each, and the same with another

@@ -7,8 +7,8 @@ import Testing
 
 @testable import Remote
 
-/// A local copy of some generations, of which footers on the way do not hold: the power failed while
-/// they were written, or they were damaged since.
+/// A local copy of some generations, of which footers on the way do not hold: the power failed
+/// while they were written, or they were damaged since.
 @Suite struct `A copy whose footers on the way are torn` {
   @Test func `is fetched again from the last footer to which none is missing`() throws {
     let folder = try TemporaryFolder()

@@ -11,8 +11,8 @@ import Verification
 /// private lists, orders, trees.
 ///
 /// The input is ``LinkedBlocks``; the last of them in DAG-CBOR is the archive's newest manifest.
-/// Whatever they say, what `log`, `info`, `status`, `missing` and `verify` do with them ends, in a report or an
-/// error that has a sentence.
+/// Whatever they say, what `log`, `info`, `status`, `missing` and `verify` do with them ends, in a
+/// report or an error that has a sentence.
 enum FuzzManifest: Fuzzer {
   private static let path = File.scratch("manifest")
   /// How many snapshots of an archive are looked at one by one.

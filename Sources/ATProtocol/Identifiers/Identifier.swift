@@ -30,8 +30,8 @@ extension Identifier {
   ///
   /// - Parameter text: The whole identifier, with nothing before or after it.
   /// - Throws: ``IdentifierError`` with the first rule that is broken. In a text that is made of
-  ///   several identifiers its kind is that of the part in which it is broken, and its offset counts
-  ///   from the start of the text.
+  ///   several identifiers its kind is that of the part in which it is broken, and its offset
+  ///   counts from the start of the text.
   package init(_ text: String) throws(IdentifierError) {
     if let fault = Self.fault(in: text.utf8.span) { throw fault }
     self.init(checked: text)

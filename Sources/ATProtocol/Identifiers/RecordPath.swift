@@ -1,13 +1,14 @@
 /// The place of a record in its repository: `COLLECTION/RKEY`, the key of an entry in the tree.
 ///
 /// Its rules are those of the tree's keys (<https://atproto.com/specs/repository>, "Repo Data
-/// Structure"): two segments separated by one slash, neither of them empty, `.` or `..`, of letters,
-/// digits and `.`, `-`, `_`, `:`, `~`. (The page leaves out the colon, which the page on record keys
-/// allows.) Servers write an ``NSID`` and a ``RecordKey``; repositories of real accounts have other
-/// paths as well, whose records are records like any other: ``oddity``.
+/// Structure"): two segments separated by one slash, neither of them empty, `.` or `..`, of
+/// letters, digits and `.`, `-`, `_`, `:`, `~`. (The page leaves out the colon, which the page on
+/// record keys allows.) Servers write an ``NSID`` and a ``RecordKey``; repositories of real
+/// accounts have other paths as well, whose records are records like any other: ``oddity``.
 ///
-/// In the tree, paths are byte strings and are ordered as such, which is the order of this type too.
-/// It is not the order of the pairs of collection and record key: `-` and `.` sort before the slash.
+/// In the tree, paths are byte strings and are ordered as such, which is the order of this type
+/// too. It is not the order of the pairs of collection and record key: `-` and `.` sort before the
+/// slash.
 package struct RecordPath: Identifier {
   /// The most bytes in a key of the tree.
   ///

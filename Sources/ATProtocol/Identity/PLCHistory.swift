@@ -7,7 +7,8 @@ package import IPLD
 /// one, and each names the one before it and is signed with one of that one's rotation keys. No
 /// signature covers when the directory received an operation, or where a log ends. Times, and that
 /// nothing follows the last operation, are the directory's word; times are only checked against one
-/// another, and a log that leaves them out proves the rest. Source: [did:plc](https://web.plc.directory/spec/v0.1/did-plc).
+/// another, and a log that leaves them out proves the rest. Source:
+/// [did:plc](https://web.plc.directory/spec/v0.1/did-plc).
 package struct PLCHistory: Hashable, Sendable {
   /// What an operation does.
   package enum Kind: String, CaseIterable, Sendable {

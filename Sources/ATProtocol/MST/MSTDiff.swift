@@ -164,8 +164,8 @@ package struct MSTDiff {
     return true
   }
 
-  /// Passes over a subtree that both trees have, and returns it, and the layers it has to be in, nil
-  /// for a root.
+  /// Passes over a subtree that both trees have, and returns it, and the layers it has to be in,
+  /// nil for a root.
   private mutating func passOver(_ each: (Change) throws -> Void) throws -> (
     node: CID, oldLayer: Int?, newLayer: Int?
   )? {

@@ -59,8 +59,8 @@ package enum ArchiveMagic {
   /// - Parameters:
   ///   - file: The file.
   ///   - start: Where the search begins.
-  ///   - release: Lets go of the pages that have been read: called where the search passes a multiple
-  ///     of 16 MiB.
+  ///   - release: Lets go of the pages that have been read: called where the search passes a
+  ///     multiple of 16 MiB.
   package static func next(in file: Span<UInt8>, from start: Int, release: () -> Void) -> Int? {
     var place = max(start, 0)
     while place < file.count {

@@ -69,8 +69,8 @@ package struct ArchiveIndex: Sendable {
   /// - Parameters:
   ///   - generation: What the footer says.
   ///   - file: Where the segments lie.
-  ///   - mapped: The file, if it lies elsewhere: a segment of the packed form is then fetched when it
-  ///     is first searched, and believed to be the one that the footer names until it is found
+  ///   - mapped: The file, if it lies elsewhere: a segment of the packed form is then fetched when
+  ///     it is first searched, and believed to be the one that the footer names until it is found
   ///     damaged.
   /// - Throws: ``ArchiveError`` if one is not there, or not the one the footer means.
   package init(
@@ -97,8 +97,8 @@ package struct ArchiveIndex: Sendable {
     self.init(parts)
   }
 
-  /// What is read of the segments that a footer names when they are opened, where they lie elsewhere
-  /// and are not only fetched later: their headers and checksums.
+  /// What is read of the segments that a footer names when they are opened, where they lie
+  /// elsewhere and are not only fetched later: their headers and checksums.
   static func openedRanges(_ generation: Generation) -> [Range<Int>] {
     generation.segments.flatMap { named -> [Range<Int>] in
       let start = Int(clamping: named.offset)
@@ -134,9 +134,9 @@ package struct ArchiveIndex: Sendable {
     return ArchiveIndex(parts + [Part(segment: segment, memory: memory)])
   }
 
-  /// The numbers of the parts in the order in which a key is looked for in one after the other: that
-  /// of ordinals, or where some have to be fetched first those that are here, and then the largest,
-  /// or the newest.
+  /// The numbers of the parts in the order in which a key is looked for in one after the other:
+  /// that of ordinals, or where some have to be fetched first those that are here, and then the
+  /// largest, or the newest.
   func searchOrder(newestFirst: Bool) -> [Int] {
     let isHere = parts.map { part in part.elsewhere?.has(part.segment) ?? true }
     guard isHere.contains(false) else { return Array(parts.indices) }

@@ -94,8 +94,8 @@ package struct IndexSegment: Equatable, Sendable {
   /// Segments up to this length are fetched whole when they are searched, where they are not here.
   private static let maximumFetched = 16 << 20
 
-  /// What is read of it to find sections, whichever they are: all of it, or of a long one what leads
-  /// to the entries and the frames.
+  /// What is read of it to find sections, whichever they are: all of it, or of a long one what
+  /// leads to the entries and the frames.
   var searchedRanges: [Range<Int>] {
     guard frame.length > Self.maximumFetched else { return [frame.range] }
     return [

@@ -97,8 +97,8 @@ package struct IndexSegmentBuilder {
     return merged
   }
 
-  /// Entry number `index` of the sections whose keys are here, in the order of these; nil behind the
-  /// last.
+  /// Entry number `index` of the sections whose keys are here, in the order of these; nil behind
+  /// the last.
   ///
   /// - Parameter group: That of the entry before; 0 for the first.
   @inline(__always)

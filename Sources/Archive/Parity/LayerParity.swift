@@ -3,8 +3,8 @@ internal import IPLD
 /// Parity for the bytes of a file that holds an archive otherwise than as it is, such as a sealed
 /// one (FORMAT 9.6).
 ///
-/// The writer of such a file puts the frames of each group into a frame of the file's own kind. A group
-/// protects everything from where the frame around the group before it ends, and no footer.
+/// The writer of such a file puts the frames of each group into a frame of the file's own kind. A
+/// group protects everything from where the frame around the group before it ends, and no footer.
 package struct LayerParity: Sendable {
   /// How many bytes of that frame come before those of the group, and behind them.
   private let before, behind: Int
@@ -30,8 +30,8 @@ package struct LayerParity: Sendable {
   ///     where it begins are merged into the new ones.
   ///   - percent: How much parity there is for it.
   ///   - file: The file, which ends where the range does.
-  ///   - write: Called with the place of the frame around a group, the number of bytes of the group,
-  ///     and what gives them piece by piece.
+  ///   - write: Called with the place of the frame around a group, the number of bytes of the
+  ///     group, and what gives them piece by piece.
   /// - Throws: ``ArchiveError`` if the library for parity is not there; what `write` throws.
   package func protect(
     _ range: Range<Int>, percent: Int, in file: MappedFile,

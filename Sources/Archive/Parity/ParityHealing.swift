@@ -2,8 +2,10 @@ internal import IPLD
 
 /// Heals damaged bytes of a file from parity, in place (FORMAT 7.2).
 ///
-/// 1. A byte is written only where its block does not have its checksum, and what is written has it.
-/// 2. Bytes that were made to count no more, after they were healed by other means, stay as they are.
+/// 1. A byte is written only where its block does not have its checksum, and what is written has
+///    it.
+/// 2. Bytes that were made to count no more, after they were healed by other means, stay as they
+///    are.
 /// 3. A footer is written last, when everything before it is on the medium.
 package struct ParityHealing {
   /// What was found, and what became of it.
@@ -127,8 +129,8 @@ package struct ParityHealing {
   /// Columns that are looked at before the pages of the file are let go of.
   private static let columnsAtOnce = 16
 
-  /// How many bytes of an intact frame may be others when it is healed, for it to be the same frame:
-  /// zstd has bits that say nothing, and a frame in which one of them flipped is intact.
+  /// How many bytes of an intact frame may be others when it is healed, for it to be the same
+  /// frame: zstd has bits that say nothing, and a frame in which one of them flipped is intact.
   private static let maximumNoise = 8
 
   /// Whether an intact frame would be gone: one of which only a part lies in the range of the group

@@ -50,8 +50,8 @@ extension ArchiveReader {
     return ParityPlan.percent(of: generation, in: file)
   }
 
-  /// What of the damaged file its parity can make again; nil if it has no parity, or lies elsewhere:
-  /// a copy of it is healed.
+  /// What of the damaged file its parity can make again; nil if it has no parity, or lies
+  /// elsewhere: a copy of it is healed.
   ///
   /// Of a sealed archive, it is the parity around its pieces, and not what is sealed with it.
   ///

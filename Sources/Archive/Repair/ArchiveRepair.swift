@@ -4,10 +4,10 @@ internal import IPLD
 ///
 /// Index segments and footers say nothing that the data frames and their neighbours do not. Where
 /// every byte of a damaged one is determined by them, it is made again where it lay, and so is the
-/// note. Otherwise a new index and a new footer are appended over everything that is there, and what
-/// they do not name counts no more: the file says so by the feature ``FeatureFlags/repaired``. Data
-/// that is lost cannot be made again; its ordinals stay, and the index has no frame for them (FORMAT
-/// 7).
+/// note. Otherwise a new index and a new footer are appended over everything that is there, and
+/// what they do not name counts no more: the file says so by the feature ``FeatureFlags/repaired``.
+/// Data that is lost cannot be made again; its ordinals stay, and the index has no frame for them
+/// (FORMAT 7).
 ///
 /// 1. Bytes of a frame that holds are never written to, and never cut off.
 /// 2. Bytes that are no frame are written to only where it is certain that no section is lost with

@@ -44,8 +44,8 @@ package protocol ArchiveStorage: AnyObject, Sendable {
   /// Whether what is written can be read with a key alone.
   var isSealed: Bool { get }
 
-  /// Whether parts of the file are lost or do not lie where they belong, so that it has to be written
-  /// anew before what is in it can be repaired.
+  /// Whether parts of the file are lost or do not lie where they belong, so that it has to be
+  /// written anew before what is in it can be repaired.
   var isDisplaced: Bool { get throws }
 
   /// Has what is written from now on be protected by parity around the bytes as they are stored.

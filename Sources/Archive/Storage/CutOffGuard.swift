@@ -3,8 +3,8 @@ internal import Synchronization
 
 /// Keeps a process alive that reads a mapped file which another program cuts off.
 ///
-/// The system sends SIGBUS to a thread that touches a page which the file does not have any more, or
-/// which its disk does not give. Where the guard is installed, the rest of that mapping reads as
+/// The system sends SIGBUS to a thread that touches a page which the file does not have any more,
+/// or which its disk does not give. Where the guard is installed, the rest of that mapping reads as
 /// zeros from then on, and ``MappedFile/checkFetched()`` throws.
 ///
 /// 1. The handler takes no lock and allocates nothing.
@@ -104,8 +104,8 @@ package enum CutOffGuard {
 
   /// Whether a mapping has been cut off.
   ///
-  /// What is cut off of the page in which a file ends reads as zeros, without a signal. So the end is
-  /// looked at.
+  /// What is cut off of the page in which a file ends reads as zeros, without a signal. So the end
+  /// is looked at.
   static func isCutOff(_ entry: Pointer) -> Bool {
     let place = unsafe entry.pointee.lastPlace.load(ordering: .acquiring)
     if let end = unsafe UnsafeRawPointer(bitPattern: place),

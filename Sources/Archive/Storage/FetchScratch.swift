@@ -85,8 +85,8 @@ package final class FileScratch: FetchScratch {
 /// Core files leave it out.
 @safe
 package final class MemoryScratch: FetchScratch, @unchecked Sendable {
-  // The pointer never changes. FetchedFile orders what is done with the bytes: ranges that are fetched
-  // at once do not overlap, and a range is read when all of it is there.
+  // The pointer never changes. FetchedFile orders what is done with the bytes: ranges that are
+  // fetched at once do not overlap, and a range is read when all of it is there.
   private let address: UnsafeMutableRawPointer?
   private let length: Int
   private let pageSize = Int(sysconf(CInt(_SC_PAGESIZE)))

@@ -4,8 +4,8 @@ package import SystemPackage
 /// What lies between a file and the archive in it: it knows files that hold an archive otherwise
 /// than as it is, such as sealed ones.
 ///
-/// The code above it does not ask whether there is one. An archive is opened, read and written in the
-/// same way with it and without.
+/// The code above it does not ask whether there is one. An archive is opened, read and written in
+/// the same way with it and without.
 package protocol StorageLayer: Sendable {
   /// Whether these are the first bytes of such a file.
   func knows(beginning: Span<UInt8>) -> Bool
@@ -15,8 +15,8 @@ package protocol StorageLayer: Sendable {
 
   /// The archive that such a file holds, for reading.
   ///
-  /// - Throws: ``ArchiveError`` if the file is damaged so that nothing can be read; what asking for a
-  ///   key throws.
+  /// - Throws: ``ArchiveError`` if the file is damaged so that nothing can be read; what asking for
+  ///   a key throws.
   func map(_ file: MappedFile) throws -> MappedFile
 
   /// The archive that such a file holds, for reading and writing.
@@ -115,8 +115,8 @@ extension MappedFile {
   /// The layer that knows the file; nil if it is an archive as it is.
   ///
   /// The first bytes tell it. The last ones do where those are damaged, or are not here: of a file
-  /// that lies elsewhere, the end comes with the first answer. In an archive as it is the last bytes
-  /// may have been chosen by others, so they are not asked where it begins as one.
+  /// that lies elsewhere, the end comes with the first answer. In an archive as it is the last
+  /// bytes may have been chosen by others, so they are not asked where it begins as one.
   package var layer: (any StorageLayer)? {
     let length = min(count, StorageLayers.tellingLength)
     if !lacks(0..<length) {

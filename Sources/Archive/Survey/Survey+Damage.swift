@@ -2,8 +2,8 @@ internal import IPLD
 
 /// What of a file does not hold, and may be made again.
 extension Survey {
-  /// Where a damaged note lies: what follows frame 0 is no frame and exactly as long, and no section
-  /// can have been there.
+  /// Where a damaged note lies: what follows frame 0 is no frame and exactly as long, and no
+  /// section can have been there.
   var damagedNote: Int? {
     guard let header, header.failure == nil, case (0, .gap(let gap, _))? = landmarks.first,
       gap == header.frame.end..<header.frame.end + ArchiveNote.frame.count,

@@ -96,8 +96,8 @@ extension ArchiveReader {
   /// A frame that is no shorter and has one section holds a blob, most likely.
   private static let shortestBlob = 16 << 10
 
-  /// Says that the packs of runs of sections are going to be read, from the first on, if that is not
-  /// here; frames of blobs are passed over.
+  /// Says that the packs of runs of sections are going to be read, from the first on, if that is
+  /// not here; frames of blobs are passed over.
   package func willReadPacks(of runs: some Sequence<Range<UInt64>>) {
     willRead(upTo: 16 << 20) { bytes, add in
       var last: FrameEntry?

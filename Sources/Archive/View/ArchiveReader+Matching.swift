@@ -146,8 +146,8 @@ extension ArchiveReader {
   private static var unreadable: UInt64 { .max - 1 }
 
   /// What the index says of many CIDs, places to look at: for each the number of a section that may
-  /// be it, `UInt64.max` if the index has none; behind these the numbers of others, for keys of which
-  /// several are alike; and the CIDs that these are for.
+  /// be it, `UInt64.max` if the index has none; behind these the numbers of others, for keys of
+  /// which several are alike; and the CIDs that these are for.
   private typealias Hints = (ordinals: [UInt64], others: [Int])
 
   /// How many hints are kept for one CID.

@@ -49,8 +49,8 @@ public final class ArchiveReader: Sendable {
   /// What was found out about the index; nothing that is read depends on when.
   ///
   /// Whether its checksums hold, nil if they have not been compared; what it keeps of the key of
-  /// every ordinal, to find what supersedes a damaged section, read when first needed; and where the
-  /// newest manifests lie of the footers that were read.
+  /// every ordinal, to find what supersedes a damaged section, read when first needed; and where
+  /// the newest manifests lie of the footers that were read.
   let findings = Mutex<(isIntact: Bool?, keptKeys: [UInt64]?, heads: [CID: UInt64])>(
     (nil, nil, [:]))
 
@@ -237,7 +237,8 @@ public final class ArchiveReader: Sendable {
     }
   }
 
-  /// What the last footer that holds says, of those that begin before a place; nil if there is none.
+  /// What the last footer that holds says, of those that begin before a place; nil if there is
+  /// none.
   package static func lastGeneration(of file: MappedFile, before end: Int = .max) throws
     -> Generation?
   {

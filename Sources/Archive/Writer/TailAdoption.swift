@@ -8,10 +8,10 @@ internal import IPLD
 /// sections, the others are written again behind the rest. What is torn counts no more; at the end
 /// it is cut off. If a whole snapshot is among it that follows the head, it is the head then.
 ///
-/// All that a footer needs is on the medium before its first byte is, and data follows an index only
-/// behind a footer. So where a footer was and something before it does not hold, or where data lies
-/// behind an index or what is left of a footer, that was damaged later: nothing is changed, and
-/// repairing decides. Likewise where no footer is left and the file has several snapshots: only
+/// All that a footer needs is on the medium before its first byte is, and data follows an index
+/// only behind a footer. So where a footer was and something before it does not hold, or where data
+/// lies behind an index or what is left of a footer, that was damaged later: nothing is changed,
+/// and repairing decides. Likewise where no footer is left and the file has several snapshots: only
 /// copying writes these, and a copy gets its name when all of it is on the medium.
 struct TailAdoption {
   let storage: any ArchiveStorage
@@ -111,8 +111,8 @@ struct TailAdoption {
   }
 
   /// The numbers of the frames that are not adopted: those that do not hold, and those of sections
-  /// that are not all there or are in the archive already; and whether something that is adopted was
-  /// written because what is committed of it is damaged.
+  /// that are not all there or are in the archive already; and whether something that is adopted
+  /// was written because what is committed of it is damaged.
   private func dropped(of survey: Survey) throws -> (numbers: Set<Int>, supersedesDamage: Bool) {
     var dropped: Set<Int> = []
     var isDropping = false

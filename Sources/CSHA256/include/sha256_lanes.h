@@ -27,7 +27,8 @@ typedef struct {
   uint64_t unused;
 } carpack_sha256_message;
 
-/* Begins a message, adds to it, and gives its digest of 32 bytes. The rules of carpack_sha256_lanes() hold. */
+/* Begins a message, adds to it, and gives its digest of 32 bytes. The rules of
+   carpack_sha256_lanes() hold. */
 void carpack_sha256_begin(carpack_sha256_message *message);
 void carpack_sha256_add(carpack_sha256_message *message, const uint8_t *bytes, size_t count);
 void carpack_sha256_end(carpack_sha256_message *message, uint8_t *digest);

@@ -3,8 +3,8 @@ internal import Files
 internal import IPLD
 internal import Snapshots
 
-/// Writing what app views have shown of others: `context/people.json`, `context/posts.json`, and the
-/// thumbnails.
+/// Writing what app views have shown of others: `context/people.json`, `context/posts.json`, and
+/// the thumbnails.
 extension SnapshotExtractor {
   private static let folder = "context"
 
@@ -46,7 +46,8 @@ extension SnapshotExtractor {
     }
   }
 
-  /// The name of a thumbnail's file: thumbnails have no CID of their own, so it is that of the block.
+  /// The name of a thumbnail's file: thumbnails have no CID of their own, so it is that of the
+  /// block.
   private static func thumbnail(_ piece: CID) -> String { "thumbnail-\(piece)" }
 }
 

@@ -8,8 +8,8 @@
 /// A text as it is compared: canonically composed and without case, so that ß and SS, Σ and ς, é in
 /// one scalar or two are the same.
 ///
-/// Scalars are compared, and not characters: the beginning of a word in any script, or a sign without
-/// its marks, is found. The page does the same (`fold.js`).
+/// Scalars are compared, and not characters: the beginning of a word in any script, or a sign
+/// without its marks, is found. The page does the same (`fold.js`).
 struct FoldedText {
   /// The text, composed (NFC).
   let composed: [Unicode.Scalar]

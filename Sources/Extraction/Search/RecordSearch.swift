@@ -60,7 +60,8 @@ package struct RecordSearch {
   ///   - history: the snapshots.
   ///   - account: whose; nil for all.
   ///   - filter: which records are looked for; it is not asked for their sizes.
-  ///   - each: receives the matches of each account, as ``run(_:each:)`` has them, and whose they are.
+  ///   - each: receives the matches of each account, as ``run(_:each:)`` has them, and whose they
+  ///     are.
   /// - Throws: as that does; ``SnapshotError`` and `ArchiveError` for a newest snapshot that is
   ///   damaged.
   package mutating func run(

@@ -42,8 +42,8 @@ package struct TextPattern: Sendable {
     return (start > 0 ? "…" : "") + words + (end < folded.composed.count ? "…" : "")
   }
 
-  /// Whether bytes may have letters somewhere, in any case: they do, or they have a sign that folds to
-  /// such letters.
+  /// Whether bytes may have letters somewhere, in any case: they do, or they have a sign that folds
+  /// to such letters.
   static func mayHold(_ bytes: Span<UInt8>, _ pattern: [UInt8]) -> Bool {
     let first = pattern[0]
     for start in bytes.indices {

@@ -9,8 +9,8 @@ internal import Synchronization
 ///
 /// 1. A worker keeps nothing: it may be ended at any moment, and others take what it held when its
 ///    lease has run out.
-/// 2. A worker that cannot renew its lease ends all that it does before the lease runs out, and goes
-///    on with another one.
+/// 2. A worker that cannot renew its lease ends all that it does before the lease runs out, and
+///    goes on with another one.
 package struct FleetWorker: Sendable {
   /// How a worker works.
   package struct Options: Sendable {
@@ -85,7 +85,8 @@ package struct FleetWorker: Sendable {
   ///
   /// - Parameters:
   ///   - fleet: whose.
-  ///   - pulse: the same by a connection that nothing holds up for long; nil for the same connection.
+  ///   - pulse: the same by a connection that nothing holds up for long; nil for the same
+  ///     connection.
   ///   - settings: what all workers go by.
   ///   - options: how it works.
   ///   - tasks: what is done with accounts.

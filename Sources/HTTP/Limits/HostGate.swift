@@ -43,8 +43,8 @@ package final class HostGate: Sendable {
   ///   - request: the request.
   ///   - moment: when, at the earliest.
   /// - Throws: ``TransportError`` if the host has refused so much, or been silent for so long, that
-  ///   it is left alone, if it is to be waited for longer than the options allow, or if the request's
-  ///   deadline comes first; `CancellationError`.
+  ///   it is left alone, if it is to be waited for longer than the options allow, or if the
+  ///   request's deadline comes first; `CancellationError`.
   func enter(_ request: HTTPRequest, notBefore moment: Double) async throws -> Permission {
     try await wait(for: request) { _, now in
       now < moment ? HostState.Wait(seconds: moment - now) : nil

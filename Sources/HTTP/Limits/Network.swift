@@ -96,8 +96,8 @@ public final class Network: Sendable {
   ///   - receive: reads an answer of success. What fails on the way there, and may pass, is asked
   ///     for once more, and received by another call.
   /// - Returns: The last answer, whatever its status is, and what was received of one of success.
-  /// - Throws: ``TransportError`` of the last attempt, because the host has refused everything for a
-  ///   while, or because it could not be asked within the request's time; what `receive` throws
+  /// - Throws: ``TransportError`` of the last attempt, because the host has refused everything for
+  ///   a while, or because it could not be asked within the request's time; what `receive` throws
   ///   otherwise, which is not tried again; `CancellationError`.
   package func send<Value>(
     _ request: HTTPRequest, from offset: () -> UInt64 = { 0 },

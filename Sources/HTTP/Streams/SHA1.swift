@@ -1,8 +1,8 @@
 internal import CCrypto
 internal import IPLD
 
-/// SHA-1 of a few bytes (RFC 3174), as libcrypto has it, for the one place where a protocol wants it
-/// and nothing depends on it: the opening of a WebSocket.
+/// SHA-1 of a few bytes (RFC 3174), as libcrypto has it, for the one place where a protocol wants
+/// it and nothing depends on it: the opening of a WebSocket.
 enum SHA1 {
   private static let library: carpack_sha1_functions = unsafe CryptoLibrary.find {
     var functions = carpack_sha1_functions()

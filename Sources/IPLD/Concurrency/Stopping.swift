@@ -27,8 +27,8 @@ package final class Stopping: Sendable {
 
   /// Does work that asks in this way, on this thread.
   ///
-  /// A value of a task would not do: on the threads of `concurrentPerform` one of them is the task's,
-  /// and the others are not.
+  /// A value of a task would not do: on the threads of `concurrentPerform` one of them is the
+  /// task's, and the others are not.
   package static func passing<Value>(
     _ stopping: Stopping?, to work: () throws -> Value
   ) rethrows -> Value {

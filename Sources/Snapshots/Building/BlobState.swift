@@ -78,8 +78,8 @@ extension ArchivedSnapshot {
   ///   - isChecking: As in ``states(of:isChecking:sizes:)``.
   /// - Throws: As that does.
   /// - Returns: The state of each, and whether the index alone was asked: of an archive that lies
-  ///   elsewhere, if it has as many of them as the manifest says are held. Sizes are then those that
-  ///   records declare.
+  ///   elsewhere, if it has as many of them as the manifest says are held. Sizes are then those
+  ///   that records declare.
   package func states(of entries: BlobTable.Entries, isChecking: Bool = false) throws
     -> (states: [BlobState], isByIndex: Bool)
   {
@@ -159,8 +159,8 @@ extension ArchivedSnapshot {
   ///
   /// - Throws: ``BackupError``, ``SnapshotError`` and `ArchiveError` for a snapshot that is
   ///   damaged.
-  /// - Returns: The blobs; and whether the index alone was asked, so that nothing is known of what is
-  ///   stored.
+  /// - Returns: The blobs; and whether the index alone was asked, so that nothing is known of what
+  ///   is stored.
   package func missingNow() throws -> (blobs: [MissingBlob], isByIndex: Bool) {
     let contents = try SnapshotBlocks(self).contents()
     if let flaw = contents.flaw { throw BackupError.carNotExact(flaw) }

@@ -5,8 +5,8 @@ internal import IPLD
 
 /// Takes what app views have shown of others out of an archive.
 ///
-/// The manifests that link to it are made again without the link, by one more generation. The blocks
-/// stay in the file until it is compacted.
+/// The manifests that link to it are made again without the link, by one more generation. The
+/// blocks stay in the file until it is compacted.
 package enum ContextRemoval {
   /// The result: how many snapshots had a context, what is committed now, and by how many bytes the
   /// archive has grown.

@@ -85,7 +85,8 @@ package struct LossAcceptance: Sendable {
       plan.report.missingCount += ledger.counts.unaccepted
       plan.report.changedCount += changed.count
       guard !changed.isEmpty else { continue }
-      // The pages keep what they say of blobs that have come since, and the figure is of the others.
+      // The pages keep what they say of blobs that have come since, and the figure is of the
+      // others.
       var entries = try archived.missingBlobs().map { changed.removeValue(forKey: $0.cid) ?? $0 }
       entries += ledger.missing.compactMap { changed.removeValue(forKey: $0.cid) }
       let pages = try BlobLedger.pages(missing: entries)

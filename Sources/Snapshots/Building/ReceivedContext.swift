@@ -6,8 +6,8 @@ package import SystemPackage
 
 /// What app views have shown, on its way into the archive.
 ///
-/// It waits in a file without a name, so that the archive has nothing of it before all has come, and
-/// memory holds one page and the subjects.
+/// It waits in a file without a name, so that the archive has nothing of it before all has come,
+/// and memory holds one page and the subjects.
 package struct ReceivedContext: Sendable {
   /// What is known of a subject.
   package struct Known: Sendable {

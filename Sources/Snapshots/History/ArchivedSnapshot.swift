@@ -227,8 +227,8 @@ public struct ArchivedSnapshot: Sendable {
 
   /// A block of the repository.
   ///
-  /// - Throws: ``SnapshotError/notPacked(_:)`` if a snapshot that is not whole lacks it; otherwise as
-  ///   ``record(_:)`` does.
+  /// - Throws: ``SnapshotError/notPacked(_:)`` if a snapshot that is not whole lacks it; otherwise
+  ///   as ``record(_:)`` does.
   package func repositoryBlock(_ cid: CID) throws -> Block {
     do {
       return try block(cid, isRecent: false)

@@ -5,7 +5,8 @@ internal import IPLD
 /// document give it.
 ///
 /// It proves that the key in the document signed the record. That the document was the author's is
-/// not proven by the archive: the directory, or the host of a `did:web`, said so when it was fetched.
+/// not proven by the archive: the directory, or the host of a `did:web`, said so when it was
+/// fetched.
 package struct ContextProof: Sendable {
   /// What `com.atproto.sync.getRecord` answered.
   package let car: [UInt8]

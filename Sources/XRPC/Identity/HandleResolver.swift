@@ -178,8 +178,8 @@ package struct HandleResolver: Sendable {
   /// Asks DNS and the website, at the same time.
   private func askDomain(of handle: Handle) async throws -> [Attempt] {
     let website = try pinnedWebsite(of: handle) ?? "https://\(handle)"
-    // The names that Bluesky gives away have no records in DNS, and all lead to an address: where one
-    // does not, the question could not be asked.
+    // The names that Bluesky gives away have no records in DNS, and all lead to an address: where
+    // one does not, the question could not be asked.
     if handle.text.hasSuffix(".bsky.social") {
       return [try await attempt { try await self.file(on: website, isThere: true) }]
     }

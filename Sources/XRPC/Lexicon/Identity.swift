@@ -19,7 +19,8 @@ extension XRPCQuery<PLCCredentials> {
 }
 
 extension XRPCQuery<DID> {
-  /// `com.atproto.identity.resolveHandle`: the account that a handle leads to, as this server finds.
+  /// `com.atproto.identity.resolveHandle`: the account that a handle leads to, as this server
+  /// finds.
   package static func resolveHandle(_ handle: Handle) -> XRPCQuery {
     let call = XRPCCall(
       get: "com.atproto.identity.resolveHandle", [("handle", handle.text)])

@@ -5,11 +5,11 @@ package import IPLD
 // Methods of `com.atproto.repo`: what an account's owner has.
 
 extension XRPCCall {
-  /// `com.atproto.repo.importRepo`: puts the records of a CAR in the place of those that the account
-  /// has.
+  /// `com.atproto.repo.importRepo`: puts the records of a CAR in the place of those that the
+  /// account has.
   ///
-  /// The reference server takes 400 µs a record, and says nothing before it is done: half an hour is
-  /// waited.
+  /// The reference server takes 400 µs a record, and says nothing before it is done: half an hour
+  /// is waited.
   package static func importRepo(_ car: RequestBody) -> XRPCCall {
     XRPCCall(post: "com.atproto.repo.importRepo", isRepeatable: true)
       .with { $0.upload = (car, "application/vnd.ipld.car", 1800) }

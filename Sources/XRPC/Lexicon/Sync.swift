@@ -63,8 +63,8 @@ package struct BlobPage: Sendable, Equatable {
 extension XRPCQuery<BlobPage> {
   /// `com.atproto.sync.listBlobs`: the blobs that an account's records refer to, page by page.
   ///
-  /// The reference server gives a cursor with every page that is not empty: the end is an empty page
-  /// or one without a cursor, never a short one.
+  /// The reference server gives a cursor with every page that is not empty: the end is an empty
+  /// page or one without a cursor, never a short one.
   ///
   /// - Parameters:
   ///   - did: the account.

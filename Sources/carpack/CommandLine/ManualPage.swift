@@ -5,8 +5,8 @@ internal import Synchronization
 ///
 /// Its first paragraph is the abstract; one that begins with `USAGE: ` may follow, and one that
 /// begins with `COMMON: ` and names the options that people use most. A line below `EXAMPLES` is an
-/// example, however long. A line `ENVIRONMENT` is followed by names of groups of variables, which are
-/// in `Manual/environment.txt`.
+/// example, however long. A line `ENVIRONMENT` is followed by names of groups of variables, which
+/// are in `Manual/environment.txt`.
 final class ManualPage: Sendable {
   /// What the verb is called.
   let name: String

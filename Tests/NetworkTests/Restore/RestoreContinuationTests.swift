@@ -343,7 +343,8 @@ struct `A restore that stops` {
     scene.new.play(rule)
     for (signal, status) in [(SIGTERM, Int32(143)), (SIGINT, 130)] {
       let running = try scene.command.start(scene.line(Self.lone, login: false))
-      // What it says first, it says when it heeds signals; the journal may be that of the run before.
+      // What it says first, it says when it heeds signals; the journal may be that of the run
+      // before.
       while running.isRunning, try running.errorsSoFar().isEmpty || !hasAskedForAccount(scene) {
         pause(0.02)
       }

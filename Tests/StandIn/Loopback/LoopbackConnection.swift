@@ -18,8 +18,8 @@ struct LoopbackConnection {
 
   /// Waits for the next request; nil when there is none, or none that can be read.
   ///
-  /// - Parameter takesBody: is told of the head, and says whether the body is read, too; if not, the
-  ///   client is waited for until it goes.
+  /// - Parameter takesBody: is told of the head, and says whether the body is read, too; if not,
+  ///   the client is waited for until it goes.
   mutating func next(_ takesBody: (LoopbackRequest) -> Bool) -> LoopbackRequest? {
     var searched = 0
     while true {

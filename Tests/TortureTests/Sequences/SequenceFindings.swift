@@ -207,7 +207,8 @@ struct SequenceFindings {
 }
 
 extension ArchiveReader {
-  /// Whether sections may have other numbers than they had: damage took them, or a repair gave them.
+  /// Whether sections may have other numbers than they had: damage took them, or a repair gave
+  /// them.
   var mayHaveLostOrders: Bool {
     get throws { try surveyed().certainEnd != .max || generation.features.isRepaired }
   }

@@ -110,8 +110,8 @@ extension SequenceArchive {
     }
   }
 
-  /// Heals a sealed archive from the parity around its pieces, and writes one anew of which pieces are
-  /// lost or moved, as the command does before it repairs in place.
+  /// Heals a sealed archive from the parity around its pieces, and writes one anew of which pieces
+  /// are lost or moved, as the command does before it repairs in place.
   mutating func putInOrder() throws {
     let storage = MemoryStorage(file)
     do {

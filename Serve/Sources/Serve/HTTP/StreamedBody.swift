@@ -167,8 +167,8 @@ extension ByteBuffer {
 extension SendBudget {
   /// Sends bytes of a section's body.
   ///
-  /// - Throws: `ArchiveError` if it is damaged, `FetchFailure` if the file was cut off, and then the
-  ///   answer ends short.
+  /// - Throws: `ArchiveError` if it is damaged, `FetchFailure` if the file was cut off, and then
+  ///   the answer ends short.
   @concurrent func send(
     _ cid: CID, _ range: Range<UInt64>, of reader: ArchiveReader,
     to writer: inout any ResponseBodyWriter

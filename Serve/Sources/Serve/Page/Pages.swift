@@ -66,8 +66,8 @@ struct Pages: Sendable {
         })
     }
     let descriptor = try OpenFile(archive.path)
-    // Another file may have the name already, or this one other bytes: the server finds out within a
-    // second.
+    // Another file may have the name already, or this one other bytes: the server finds out within
+    // a second.
     guard let found = ShelvedArchive.Identity(path: archive.path),
       archive.identity.isContinued(by: found), !archive.reader.isCutOff
     else { throw XRPCFault.busy }

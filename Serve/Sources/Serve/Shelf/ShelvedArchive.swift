@@ -113,8 +113,8 @@ final class ShelvedArchive: Sendable {
 
   /// A strong ETag (RFC 9110, section 8.8.1) of what is given out of the file.
   ///
-  /// The newest manifest proves all content, and the checksums of the index how it lies in the file.
-  /// Without a manifest, the time of the last change counts.
+  /// The newest manifest proves all content, and the checksums of the index how it lies in the
+  /// file. Without a manifest, the time of the last change counts.
   var tag: String {
     let generation = reader.generation
     let content = generation.head.map { "\($0.cid)" } ?? "\(identity.file?.modified ?? 0)"

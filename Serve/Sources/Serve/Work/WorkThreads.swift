@@ -15,11 +15,12 @@ import Synchronization
 /// task here (`withTaskExecutorPreference`).
 ///
 /// 1. At most `limit` jobs run at a time, and as many threads again take steps meanwhile.
-/// 2. A key has one job at a time: all who ask for it meanwhile wait for that one, and get its result.
-/// 3. At most `queueLimit` jobs wait, and begin in the order in which they came. One more is refused
-///    with ``Busy``, after those have been dropped for which no client waits any more.
-/// 4. A job that had to wait and for which no client waits when its turn comes is not begun. One that
-///    was begun is done to its end.
+/// 2. A key has one job at a time: all who ask for it meanwhile wait for that one, and get its
+///    result.
+/// 3. At most `queueLimit` jobs wait, and begin in the order in which they came. One more is
+///    refused with ``Busy``, after those have been dropped for which no client waits any more.
+/// 4. A job that had to wait and for which no client waits when its turn comes is not begun. One
+///    that was begun is done to its end.
 final class WorkThreads: TaskExecutor {
   /// As many jobs wait as may, or no client waited for this one any more.
   struct Busy: Error {}

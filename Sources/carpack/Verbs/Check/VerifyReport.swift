@@ -94,8 +94,8 @@ struct VerifyReport {
     }
   }
 
-  /// Says what is damaged of the file and of the snapshots: what several of these have in common only
-  /// once, of the newest of them.
+  /// Says what is damaged of the file and of the snapshots: what several of these have in common
+  /// only once, of the newest of them.
   private func sayDamage() {
     let list = "carpack verify --json \(opened.name)"
     Console.say(report.archive.findings.map { (Self.mark($0.severity), "\($0)") }, all: list)

@@ -4,8 +4,8 @@ internal import IPLD
 internal import SystemPackage
 internal import Terminal
 
-/// The timer of the system that runs `carpack backup` for the user: systemd's on Linux, launchd's on
-/// macOS.
+/// The timer of the system that runs `carpack backup` for the user: systemd's on Linux, launchd's
+/// on macOS.
 ///
 /// It consists of files in a folder of the user's, and is there if ``timer`` is.
 struct Schedule {
@@ -70,8 +70,8 @@ struct Schedule {
 
   /// Writes the files, and has the system heed them.
   ///
-  /// - Throws: ``BackupError``; ``Failure`` if the system does not: the files stay, and it will when
-  ///   the user logs in.
+  /// - Throws: ``BackupError``; ``Failure`` if the system does not: the files stay, and it will
+  ///   when the user logs in.
   func turnOn(at time: ClockTime) throws {
     try BlobFolder.make(archives)
     try BlobFolder.make(timer.removingLastComponent().string)

@@ -12,8 +12,8 @@ internal import Synchronization
 internal import SystemPackage
 internal import Terminal
 
-/// `carpack restore --all`, `carpack rehearse --all`: the accounts of a server that is gone, for its
-/// operator.
+/// `carpack restore --all`, `carpack rehearse --all`: the accounts of a server that is gone, for
+/// its operator.
 struct ServerRestoreOptions: ParsableArguments {
   private static let input = SecretInput(
     name: "admin password of the new server", variable: "CARPACK_ADMIN_PASSWORD",
