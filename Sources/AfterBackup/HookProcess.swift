@@ -5,9 +5,7 @@ internal import Terminal
 /// A program that runs beside this one, without a shell; when its time is over it is ended with all
 /// that it started.
 ///
-/// It has a process group of its own, standard input from a file, and what it prints goes to
-/// standard error, where it does not mix with results. No other open file is passed on, and no
-/// variable of carpack's, which may be secrets.
+/// What it prints goes to standard error, where it does not mix with results.
 package struct HookProcess {
   /// How long a program has to end after SIGTERM.
   private static let grace: Duration = .seconds(5)
@@ -27,7 +25,7 @@ package struct HookProcess {
   /// - Throws: ``Failure`` if it cannot be started.
   package static func run(_ words: [String], within seconds: Int64) throws -> String? {
     try runBlocking {
-      try await HookProcess(words, input: -1, status: .success).end(within: seconds)
+      try await HookProcess(words, input: nil, status: .success).end(within: seconds)
     }
   }
 
@@ -35,55 +33,19 @@ package struct HookProcess {
   ///
   /// - Parameters:
   ///   - words: its name and its arguments.
-  ///   - input: what it reads on standard input.
+  ///   - input: what it reads on standard input; nil for nothing.
   ///   - status: the exit status of the backup.
   /// - Throws: ``Failure`` if it cannot be started.
-  init(_ words: [String], input: CInt, status: ExitStatus) throws {
+  init(_ words: [String], input: CInt?, status: ExitStatus) throws {
     // Where the caller ignores the ends of its children, there would be none to wait for.
     signal(SIGCHLD, SIG_DFL)
-    Self.keepFilesBack()
-    let arguments = unsafe CStrings(words)
-    let variables = unsafe CStrings(Self.environment(status))
-    defer {
-      unsafe arguments.free()
-      unsafe variables.free()
+    do {
+      number = try OtherProgram.start(
+        words, files: [input, 2, 2],
+        adding: ["\(Hooks.statusVariable)=\(status.number)"])
+    } catch let error as Errno {
+      throw Failure("could not be started: \(words[0]): \(error)", status: .failure)
     }
-    #if canImport(Darwin)
-      var actions: posix_spawn_file_actions_t? = nil
-      var attributes: posix_spawnattr_t? = nil
-    #else
-      var actions = unsafe posix_spawn_file_actions_t()
-      var attributes = posix_spawnattr_t()
-    #endif
-    unsafe posix_spawn_file_actions_init(&actions)
-    unsafe posix_spawnattr_init(&attributes)
-    defer {
-      unsafe posix_spawn_file_actions_destroy(&actions)
-      unsafe posix_spawnattr_destroy(&attributes)
-    }
-    if input >= 0 {
-      unsafe posix_spawn_file_actions_adddup2(&actions, input, 0)
-    } else {
-      unsafe posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0)
-    }
-    unsafe posix_spawn_file_actions_adddup2(&actions, 2, 1)
-    var (none, all) = (sigset_t(), sigset_t())
-    unsafe sigemptyset(&none)
-    unsafe sigfillset(&all)
-    unsafe posix_spawnattr_setsigmask(&attributes, &none)
-    unsafe posix_spawnattr_setsigdefault(&attributes, &all)
-    unsafe posix_spawnattr_setpgroup(&attributes, 0)
-    let flags = POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF
-    unsafe posix_spawnattr_setflags(&attributes, Int16(flags))
-    var number = pid_t()
-    let code = unsafe posix_spawnp(
-      &number, words[0], &actions, &attributes, arguments.pointers, variables.pointers)
-    guard code == 0 else {
-      throw Failure(
-        "could not be started: \(words[0]): \(Errno(rawValue: code))",
-        status: .failure)
-    }
-    self.number = number
   }
 
   /// Waits for its end, and ends it if that takes too long or the task is cancelled.
@@ -130,31 +92,5 @@ package struct HookProcess {
     if status == unknown { return "ended in an unknown way" }
     if signal != 0 { return "was ended by signal \(signal)" }
     return number == 0 ? nil : "ended with status \(number)"
-  }
-
-  /// The variables that it gets: those of this process but for carpack's own, and the status.
-  private static func environment(_ status: ExitStatus) -> [String] {
-    var variables: [String] = []
-    #if canImport(Darwin)
-      guard let all = unsafe _NSGetEnviron().pointee else { return [] }
-    #else
-      let all = unsafe environ
-    #endif
-    var index = 0
-    while let text = unsafe all[index] {
-      let variable = unsafe String(cString: text)
-      if !variable.hasPrefix("CARPACK_") { variables.append(variable) }
-      index += 1
-    }
-    return variables + ["\(Hooks.statusVariable)=\(status.number)"]
-  }
-
-  /// How many descriptors are looked at; those of archives and connections are closed for programs
-  /// anyway.
-  private static let maximumDescriptors = 4096
-
-  /// Has no file that is open here stay open in programs that are started.
-  private static func keepFilesBack() {
-    for descriptor in 3..<CInt(maximumDescriptors) { _ = fcntl(descriptor, F_SETFD, FD_CLOEXEC) }
   }
 }

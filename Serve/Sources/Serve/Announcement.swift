@@ -94,45 +94,12 @@ struct Announcement {
       let program = "xdg-open"
     #endif
     let wanted = unsafe getenv("BROWSER").map { unsafe String(cString: $0) }
-    let code = Self.start([wanted ?? program, page])
-    if code != 0 { Self.warn("the browser cannot be opened: \(Errno(rawValue: code))") }
-  }
-
-  /// Starts a program that says nothing, and does not wait for its end.
-  ///
-  /// - Returns: 0, or the error of the system.
-  private static func start(_ words: [String]) -> CInt {
     // The system forgets it when it ends.
     signal(SIGCHLD, SIG_IGN)
-    let arguments = unsafe CStrings(words)
-    defer { unsafe arguments.free() }
-    #if canImport(Darwin)
-      var actions: posix_spawn_file_actions_t? = nil
-      var attributes: posix_spawnattr_t? = nil
-    #else
-      var actions = unsafe posix_spawn_file_actions_t()
-      var attributes = posix_spawnattr_t()
-    #endif
-    unsafe posix_spawn_file_actions_init(&actions)
-    unsafe posix_spawnattr_init(&attributes)
-    defer {
-      unsafe posix_spawn_file_actions_destroy(&actions)
-      unsafe posix_spawnattr_destroy(&attributes)
+    do {
+      _ = try OtherProgram.start([wanted ?? program, page])
+    } catch {
+      Self.warn("the browser cannot be opened: \(error)")
     }
-    for descriptor in CInt(0)...2 {
-      unsafe posix_spawn_file_actions_addopen(&actions, descriptor, "/dev/null", O_RDWR, 0)
-    }
-    // Control-C ends the server and not the browser.
-    unsafe posix_spawnattr_setpgroup(&attributes, 0)
-    var (none, all) = (sigset_t(), sigset_t())
-    unsafe sigemptyset(&none)
-    unsafe sigfillset(&all)
-    unsafe posix_spawnattr_setsigmask(&attributes, &none)
-    unsafe posix_spawnattr_setsigdefault(&attributes, &all)
-    let flags = POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF
-    unsafe posix_spawnattr_setflags(&attributes, Int16(flags))
-    var number = pid_t()
-    return unsafe posix_spawnp(
-      &number, words[0], &actions, &attributes, arguments.pointers, environ)
   }
 }
