@@ -446,6 +446,27 @@ def view_serves_the_page_and_the_archive_and_nothing_else():
 
 
 @test
+def the_browser_that_view_opens_gets_the_address_and_nothing_of_carpacks():
+    with tempfile.TemporaryDirectory() as folder:
+        browser, said = pathlib.Path(folder) / "browser", pathlib.Path(folder) / "said"
+        browser.write_text(f"#!/bin/sh\n(echo $1; env; ls -l /proc/self/fd) > {said}.part; mv {said}.part {said}\n")
+        browser.chmod(0o700)
+        environment = ENVIRONMENT | {"BROWSER": str(browser), "CARPACK_PASSWORD": "secret"}
+        words = [COMMAND, "view", FIXTURES / "alice/alice.car", "--json", "--bind", "127.0.0.1:0"]
+        with subprocess.Popen(words, stdout=subprocess.PIPE, text=True, env=environment) as process:
+            page = json.loads(process.stdout.readline())["page"]
+            for _ in range(600):
+                if said.exists():
+                    break
+                time.sleep(0.1)
+            process.send_signal(signal.SIGTERM)
+        lines = said.read_text().splitlines()
+        assert lines[0] == page, lines
+        assert not any(line.startswith("CARPACK_") for line in lines), lines
+        assert not any("socket:" in line or ".car" in line for line in lines[1:]), lines
+
+
+@test
 def view_gives_the_page_repositories_as_cars_and_several_files_together():
     car = FIXTURES / "alice/alice.car"
     with tempfile.TemporaryDirectory() as folder:
