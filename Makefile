@@ -109,7 +109,7 @@ release: $(if $(BUILT),,requirements) ## the command as it is released, in one f
 test: build ## build and run all tests: page, server, suites (set CARPACK_CORPUS to have real repositories in them)
 	@BESIDE=run-server-tests $(RUN_SUITES)
 	@# A browser would take the cores from what waits for servers.
-	@$(MAKE) run-page-tests run-packaging-tests
+	@$(MAKE) -j 2 $(if $(filter output-sync,$(.FEATURES)),-O) run-page-tests run-packaging-tests
 
 test-suites: build run-suites ## the suites alone
 

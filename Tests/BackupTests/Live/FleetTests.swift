@@ -202,7 +202,7 @@ import XRPC
       Task { try await fleet.run(list, into: .folder(scene.archives)) }, ContinuousClock.now
     )
     while accounts.contains(where: { log.outcomes[$0.did] == nil }) {
-      guard start.duration(to: .now) < .seconds(60) else { break }
+      guard start.duration(to: .now) < .seconds(600) else { break }
       try await Task.sleep(for: .milliseconds(20))
     }
     for account in accounts { #expect(log.outcome(account) == .complete) }
