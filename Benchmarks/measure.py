@@ -141,6 +141,7 @@ def media():
              "zip", FEW, cpu=1, wall=1, setup=clean)
     else:
         table.leave_out("zip")
+    sealed(pack, archive, car, folder, clean)
     clean()
     store = data.file("peer")
     environment = dict(RESTIC_PASSWORD="x", BORG_UNKNOWN_UNENCRYPTED_REPO_ACCESS_IS_OK="yes",
@@ -167,6 +168,21 @@ def media():
     clean()
     data.remove(store)
     data.remove(data.file("peer-settings"))
+
+
+def sealed(pack, archive, car, folder, clean):
+    """The same, so that only its owner can read it."""
+    identity = data.file("identity.age")
+    data.remove(identity)
+    run(carpack("key", "new", "-q", "-o", identity))
+    with open(identity) as lines:
+        recipient = next(word for line in lines for word in line.split() if word.startswith("age1"))
+    path = packed(car, "sealed.car.zst", "--blobs", folder, "--recipient", recipient)
+    pair(f"`pack` of {MEDIA} MB of media, sealed", [*pack, "--recipient", recipient], pack,
+         "carpack, plain", RUNS, cpu=1.3, wall=1.3, setup=clean)
+    pair(f"`verify` of {MEDIA} MB of media, sealed",
+         carpack("verify", path, "--age-identity", identity), carpack("verify", archive),
+         "carpack, plain", RUNS, cpu=1.3, wall=1.3)
 
 
 def starts():
