@@ -97,7 +97,8 @@ import Testing
   @Test func `of a client are masked`() {
     let frame = WebSocketFrames.control(10, [1, 2, 3])
     #expect(frame.prefix(2) == [0x8a, 0x83] && frame.count == 9)
-    #expect((0..<3).map { frame[6 + $0] ^ frame[2 + $0] } == [1, 2, 3])
+    let content: [UInt8] = zip(frame[6...], frame[2...]).map { $0 ^ $1 }
+    #expect(content == [1, 2, 3])
   }
 }
 
