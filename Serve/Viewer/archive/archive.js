@@ -24,7 +24,7 @@ const MANIFEST = { carpack: "number", did: "string", createdAt: "string", tool: 
 
 /** An archive that is open. Invariant: `firsts` ascends; frame i begins with, or continues, the section `firsts[i]`. */
 export class Archive {
-  source; notice; segments; manifests; flaws; footer; firsts; offsets; lengths; whole;
+  source; notice; segments; manifests; flaws; footer; firsts; offsets; lengths; whole; last;
 
   /** Opens an archive by its footer; `notice` is told what a person should know. */
   static async open(source, notice = () => {}) {
@@ -177,9 +177,22 @@ export class Archive {
     return null;
   }
 
+  /** The content of a frame; the last one is kept, for what is shown together lies in one pack. */
+  contentOf(frame) {
+    if (this.last?.frame !== frame) {
+      const { start, end } = this.range(frame);
+      const content = readExactly(this.source, start, end).then((stored) => this.content(stored));
+      const last = { frame, content };
+      this.last = last;
+      content.catch(() => {
+        if (this.last === last) this.last = null;
+      });
+    }
+    return this.last.content;
+  }
+
   async bodyIn(frame, ordinal, cid, limit) {
-    const { start, end } = this.range(frame);
-    const content = await this.content(await readExactly(this.source, start, end));
+    const content = await this.contentOf(frame);
     try {
       return content && await this.section(content, frame, ordinal, cid, limit);
     } catch (error) {

@@ -91,6 +91,21 @@ test("blobs come out as they went in, and nothing for others", { skip: !existsSy
   assert.equal(await archive.body(CID.parse("bafkreiat7v5hiqxt4vtxukqrqqsar5ce2slonr37aeimgrha34ygxy6zua").bytes), null);
 });
 
+test("a pack is read once for all that is asked of it, and again if that failed", async () => {
+  const archive = await Archive.open(source(readFileSync(`${root}Fixtures/archives/one.car.zst`)));
+  const { cid } = await archive.newest();
+  const { read } = archive.source;
+  archive.last = null;
+  archive.source.read = () => Promise.reject(new Error("gone"));
+  await assert.rejects(archive.body(cid.bytes), /gone/);
+  let reads = 0;
+  archive.source.read = (...range) => read.apply(archive.source, range).finally(() => reads++);
+  const bodies = await Promise.all([1, 2, 3].map(() => archive.body(cid.bytes)));
+  assert.ok(bodies.every(Boolean));
+  assert.ok(await archive.body(cid.bytes));
+  assert.equal(reads, 1);
+});
+
 test("a record that does not hold is never given out, and is looked for elsewhere", async () => {
   const bytes = readFileSync(`${root}Fixtures/archives/one.car.zst`);
   const archive = await Archive.open(source(bytes));
