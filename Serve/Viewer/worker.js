@@ -14,6 +14,7 @@ import { readPrivate } from "./archive/private.js";
 import { Repository } from "./archive/repository.js";
 import { listFolder, openAddresses, openFiles } from "./archive/opening.js";
 import { FileSource, Replaced } from "./archive/source.js";
+import { typeOf } from "./archive/types.js";
 
 /** No larger blob is put into memory at once, in bytes: those of several frames stay outside of it. */
 const MAXIMUM_BLOB = MAXIMUM_HELD;
@@ -27,7 +28,7 @@ const state = { archives: [], accounts: new Map(), shown: null, reading: null, a
 /** What is answered before all records of the account are read. */
 const EARLY = new Set(["open", "folder", "select", "blob"]);
 
-const tell = (message, transfer = []) => postMessage(message, transfer);
+const tell = (message) => postMessage(message);
 
 /** Once the first posts are on the page, the snapshot is checked, and what a search needs is made. */
 function proveLater(account) {
@@ -179,7 +180,7 @@ const methods = {
     await proof?.compareBlobs(progressOf("checking pictures and videos"));
   },
 
-  /** A blob's bytes, or the blob itself where it is large, compared with its CID; or why it is not here. */
+  /** A blob with its media type, compared with its CID; or why it is not here. */
   async blob({ cid }) {
     let parsed;
     try {
@@ -191,14 +192,15 @@ const methods = {
     for (const one of archivesInOrder()) {
       try {
         const blob = await one.large(parsed.bytes, progressOf("reading a video"));
-        if (blob) return { blob, bytes: new Uint8Array(await blob.slice(0, 64).arrayBuffer()) };
+        const head = blob && new Uint8Array(await blob.slice(0, 64).arrayBuffer());
+        if (blob) return { blob: blob.slice(0, blob.size, typeOf(head)) };
       } catch (error) {
         if (!(error instanceof TooLarge)) throw error;
         return { reason: error.message, isHere: true };
       }
     }
     const bytes = (await context()).pieces.has(cid) ? await readPiece(archive, parsed) : await bodyOf(parsed);
-    return bytes ? { bytes: bytes.slice() } : { reason: await reason(cid) };
+    return bytes ? { blob: new Blob([bytes], { type: typeOf(bytes) }) } : { reason: await reason(cid) };
   },
 
   async deletions() {
@@ -316,7 +318,7 @@ onmessage = async ({ data: { id, method, args } }) => {
   try {
     if (!EARLY.has(method)) await state.reading;
     const result = await methods[method](args ?? {});
-    tell({ id, result }, result?.bytes ? [result.bytes.buffer] : []);
+    tell({ id, result });
   } catch (error) {
     tell({ id, error: error?.message ?? String(error), isReplaced: error instanceof Replaced });
   }

@@ -1,6 +1,6 @@
 // The page: how an archive gets here, what is at the side, which view an address means.
 
-import { forgetAddresses } from "./blobs.js";
+import { forgetBlobs } from "./blobs.js";
 import { fill, h, number, size } from "./dom.js";
 import { titleOf } from "./names.js";
 import { collection, everything, media } from "./lists.js";
@@ -126,7 +126,7 @@ async function open(from) {
   view = null;
   fill(chooser);
   try {
-    forgetAddresses();
+    forgetBlobs();
     remembered.urls = from.urls ?? [];
     if (!worker) {
       restrict(from.urls ?? []);
