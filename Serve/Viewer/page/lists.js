@@ -32,7 +32,7 @@ export async function jump(view, kind, list, perRow = 1) {
 export async function collection(view, name) {
   const draw = (record) => [record.month && name !== "app.bsky.feed.post" && h("h2", { class: "month" }, monthText(record.month)),
     name === "app.bsky.feed.post" ? postCard(view, record) : row(view, record)];
-  const list = await listOf(view, name, draw, { estimate: name === "app.bsky.feed.post" ? 180 : 60 });
+  const list = await listOf(view, name, draw, { estimate: name === "app.bsky.feed.post" ? 180 : 44 });
   return [h("h1", null, titleOf(name)), await jump(view, name, list), list];
 }
 
@@ -72,7 +72,7 @@ export async function media(view) {
   const list = virtualList(Math.ceil(count / columns), (start, amount) =>
     view.ask("media", { start: start * columns, count: amount * columns })
       .then((items) => Array.from({ length: amount }, (_, i) => items.slice(i * columns, (i + 1) * columns))),
-  (items) => h("div", { class: "grid" }, items.map((post) => tile(view, post))), { estimate: 150, label: "Pictures and videos" });
+  (items) => h("div", { class: "grid" }, items.map((post) => tile(view, post))), { estimate: 160, label: "Pictures and videos" });
   return [h("h1", null, "Media"), await jump(view, "media", list, columns), list];
 }
 
