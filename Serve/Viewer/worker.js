@@ -1,5 +1,6 @@
-// What works in the background: it reads the archive, and answers the page's questions. Each message is {id, method,
-// args}; each answer {id, result} or {id, error}. {progress} and {notice} come in between.
+// What works in the background: it reads the archive, and answers the page's questions. Each
+// message is {id, method, args}; each answer {id, result} or {id, error}. {progress} and {notice}
+// come in between.
 
 import { Account, timeOf } from "./account/account.js";
 import { changes, deletions, lastSeen } from "./account/deletions.js";
@@ -16,13 +17,18 @@ import { listFolder, openAddresses, openFiles } from "./archive/opening.js";
 import { FileSource, Replaced } from "./archive/source.js";
 import { typeOf } from "./archive/types.js";
 
-/** No larger blob is put into memory at once, in bytes: those of several frames stay outside of it. */
+/**
+ * No larger blob is put into memory at once, in bytes: those of several frames stay outside of it.
+ */
 const MAXIMUM_BLOB = MAXIMUM_HELD;
-/** How many snapshots are kept for going back and forth, and how many records they have together. */
+/**
+ * How many snapshots are kept for going back and forth, and how many records they have together.
+ */
 const [KEPT, KEPT_RECORDS] = [3, 200_000];
 /**
- * `archives` are all that were opened. `shown` is the snapshot that is shown, {archive, manifest}; `reading` gives its account, which is
- * `account` once all of it is read; `others` are accounts that were looked into.
+ * `archives` are all that were opened. `shown` is the snapshot that is shown, {archive, manifest};
+ * `reading` gives its account, which is `account` once all of it is read; `others` are accounts
+ * that were looked into.
  */
 const state = { archives: [], accounts: new Map(), shown: null, reading: null, account: null, reasons: null, others: new Map() };
 /** What is answered before all records of the account are read. */
@@ -30,7 +36,9 @@ const EARLY = new Set(["open", "folder", "select", "blob"]);
 
 const tell = (message) => postMessage(message);
 
-/** Once the first posts are on the page, the snapshot is checked, and what a search needs is made. */
+/**
+ * Once the first posts are on the page, the snapshot is checked, and what a search needs is made.
+ */
 function proveLater(account) {
   const { archive } = account.repository;
   const isShown = () => state.account === account;
@@ -57,7 +65,10 @@ function wholeHistory(archive = state.account.repository.archive) {
   return archive.whole;
 }
 
-/** The newest snapshot of each account, and the archive that has it, over all archives that were opened. */
+/**
+ * The newest snapshot of each account, and the archive that has it, over all archives that were
+ * opened.
+ */
 async function newestOfAccounts() {
   const newest = new Map();
   for (const archive of state.archives) {
@@ -102,7 +113,10 @@ const methods = {
     }));
   },
 
-  /** Shows the account as a snapshot has it. Of a large one the answer is what can be said soon, and {whole} tells the rest later. */
+  /**
+   * Shows the account as a snapshot has it. Of a large one the answer is what can be said soon, and
+   * {whole} tells the rest later.
+   */
   async select({ cid }) {
     const { archive, manifest } = await find(cid);
     const shown = { archive, manifest };
@@ -125,7 +139,9 @@ const methods = {
   months: async ({ kind }) => state.account.months(kind === "media" ? (await state.account.media()).map(({ post }) => post) : state.account.list(kind)),
   countMedia: async () => (await state.account.media()).length,
   media: async ({ start, count }) => (await state.account.media()).slice(start, start + count).map(({ post, part }) => ({ ...state.account.record(post), part })),
-  /** A record of the account that is shown, or of another one in the archive; null if there is none. */
+  /**
+   * A record of the account that is shown, or of another one in the archive; null if there is none.
+   */
   async record({ path, did }) {
     if (!did || did === state.account.did) return state.account.at(path);
     const found = (await newestOfAccounts()).get(did);
@@ -134,7 +150,10 @@ const methods = {
     state.others.set(did, known);
     return (await known).at(path);
   },
-  /** A record as another snapshot has it; without one, as the last snapshot had it before it was deleted. */
+  /**
+   * A record as another snapshot has it; without one, as the last snapshot had it before it was
+   * deleted.
+   */
   async recordIn({ path, cid }) {
     const { account } = state;
     const { archive } = account.repository;
@@ -254,7 +273,9 @@ function summaryOf(account) {
   };
 }
 
-/** What app views showed of others, of the snapshot that is shown; nothing of one that is damaged. */
+/**
+ * What app views showed of others, of the snapshot that is shown; nothing of one that is damaged.
+ */
 function context() {
   const { shown } = state;
   shown.context ??= readContext(shown.archive, shown.manifest).catch(() => ({ people: new Map(), posts: new Map(), pieces: new Set() }));

@@ -1,4 +1,5 @@
-// What an account's records are to a reader: posts, replies, media, and the rest, in the order of their times.
+// What an account's records are to a reader: posts, replies, media, and the rest, in the order of
+// their times.
 
 import { CID } from "../archive/cid.js";
 import { resized } from "../archive/memory.js";
@@ -76,7 +77,10 @@ export class Account {
     return this.at("app.bsky.actor.profile/self");
   }
 
-  /** What each record is, its text, and which blobs are referred to; made once, in steps between which others may ask. */
+  /**
+   * What each record is, its text, and which blobs are referred to; made once, in steps between
+   * which others may ask.
+   */
   index() {
     return this.indexed ??= this.makeIndex();
   }
@@ -91,7 +95,10 @@ export class Account {
     this.blobs = new Set();
     this.unreadable = 0;
     this.handles = new Map();
-    /** The languages that posts are in, {langs, count} each, and for each post one more than the place of its own in them; 0 without. */
+    /**
+     * The languages that posts are in, {langs, count} each, and for each post one more than the
+     * place of its own in them; 0 without.
+     */
     this.langs = [];
     this.langsOf = new Uint32Array(paths.length);
     this.places = new Map();
@@ -127,7 +134,10 @@ export class Account {
     this.replies.get(parent).push(i);
   }
 
-  /** Each picture and video of posts, the newest first: {post, part}, where `part` counts the pictures of a post from 0. */
+  /**
+   * Each picture and video of posts, the newest first: {post, part}, where `part` counts the
+   * pictures of a post from 0.
+   */
   async media() {
     if (this.pictures) return this.pictures;
     await this.index();
@@ -140,7 +150,10 @@ export class Account {
     return this.pictures;
   }
 
-  /** The records of a kind, the newest first, as places: posts with the reposts among them, replies, or a collection. */
+  /**
+   * The records of a kind, the newest first, as places: posts with the reposts among them, replies,
+   * or a collection.
+   */
   list(kind) {
     if (this.lists.has(kind)) return this.lists.get(kind);
     const name = ["posts", "replies"].includes(kind) ? POST : kind;
@@ -179,7 +192,10 @@ export class Account {
     });
   }
 
-  /** Where each month begins in a list, the newest first: {month, at}, by what the keys of the records say. */
+  /**
+   * Where each month begins in a list, the newest first: {month, at}, by what the keys of the
+   * records say.
+   */
   months(places) {
     const found = [];
     // From when to when the month lasts that was found last: most records are in it.
@@ -194,7 +210,10 @@ export class Account {
     return found;
   }
 
-  /** The posts above a post, and all own replies below it, each behind what it answers: {post, depth}. */
+  /**
+   * The posts above a post, and all own replies below it, each behind what it answers: {post,
+   * depth}.
+   */
   async thread(path) {
     await this.index();
     const above = [];
@@ -231,7 +250,10 @@ export class Account {
     return typeof uri === "string" && uri.startsWith(prefix) ? uri.slice(prefix.length) : null;
   }
 
-  /** The members of an own list, by the list's address: their DIDs, each with the record that names it. */
+  /**
+   * The members of an own list, by the list's address: their DIDs, each with the record that names
+   * it.
+   */
   members(uri) {
     const [start, end] = this.collections.get("app.bsky.graph.listitem") ?? [0, 0];
     const found = [];
@@ -242,7 +264,10 @@ export class Account {
     return found;
   }
 
-  /** What is known of an account by its DID: {did, handle}; the handle is the one that an own post mentioned it by. */
+  /**
+   * What is known of an account by its DID: {did, handle}; the handle is the one that an own post
+   * mentioned it by.
+   */
   person(did) {
     return { did, handle: did === this.did ? this.repository.manifest.handle ?? null : this.handles?.get(did) ?? null };
   }
@@ -257,7 +282,10 @@ export class Account {
     return null;
   }
 
-  /** Records in which all words are, the newest first; filters are has:, lang:, since:, until:, in:, from:, to:. */
+  /**
+   * Records in which all words are, the newest first; filters are has:, lang:, since:, until:, in:,
+   * from:, to:.
+   */
   async search(query) {
     await this.index();
     const { words, filters } = parseQuery(query);
@@ -300,7 +328,10 @@ export class Account {
     }
   }
 
-  /** Counts the languages of a post; answers one more than their place. The same ones are one list, however many posts have them. */
+  /**
+   * Counts the languages of a post; answers one more than their place. The same ones are one list,
+   * however many posts have them.
+   */
   countLanguages(langs) {
     const some = langs.slice(0, 3).map(String);
     const key = some.join();
@@ -358,14 +389,18 @@ export class Account {
   }
 }
 
-/** The places of numbers, those of the largest first, of the same the last first; what is no number counts as 0. */
+/**
+ * The places of numbers, those of the largest first, of the same the last first; what is no number
+ * counts as 0.
+ */
 function descending(numbers) {
   const { length } = numbers;
   const isBefore = (left, right) => {
     const difference = (numbers[left] || 0) - (numbers[right] || 0);
     return difference > 0 || difference === 0 && left > right;
   };
-  // Merged by hand: a typed array that is sorted by a function becomes a list of other numbers meanwhile.
+  // Merged by hand: a typed array that is sorted by a function becomes a list of other numbers
+  // meanwhile.
   let from = new Uint32Array(length);
   let to = new Uint32Array(length);
   for (let i = 0; i < length; i++) from[i] = length - 1 - i;
@@ -399,7 +434,10 @@ export function split(path) {
   return slash < 0 ? ["", path] : [path.slice(0, slash), path.slice(slash + 1)];
 }
 
-/** The same value as what can be handed to the page: links as {$link}, bytes as {$bytes}, large integers as text. */
+/**
+ * The same value as what can be handed to the page: links as {$link}, bytes as {$bytes}, large
+ * integers as text.
+ */
 export function plain(value) {
   if (value instanceof CID) return { $link: value.text };
   if (value instanceof Uint8Array) return { $bytes: value.length };

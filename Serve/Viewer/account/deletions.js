@@ -5,8 +5,8 @@ import { Repository } from "../archive/repository.js";
 import { plain, timeOf } from "./account.js";
 
 /**
- * Everything that older snapshots have and `newest` has not, the last deleted first: the record as it was, the last
- * snapshot that has it, and the first that does not.
+ * Everything that older snapshots have and `newest` has not, the last deleted first: the record as
+ * it was, the last snapshot that has it, and the first that does not.
  */
 export async function deletions(newest, snapshots, progress = (..._) => {}) {
   const { archive } = newest.repository;
@@ -33,7 +33,9 @@ export async function deletions(newest, snapshots, progress = (..._) => {}) {
   return found;
 }
 
-/** A record that the shown snapshot has not, as the last older snapshot had it; null if none did. */
+/**
+ * A record that the shown snapshot has not, as the last older snapshot had it; null if none did.
+ */
 export async function lastSeen(archive, snapshots, path, progress = (..._) => {}) {
   const table = new BlockTable();
   let missingSince = null;

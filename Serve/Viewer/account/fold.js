@@ -1,12 +1,17 @@
-// Text as it is compared: canonically composed and without case, so that people find what they mean.
+// Text as it is compared: canonically composed and without case, so that people find what they
+// mean.
 
 /**
- * The folded form of a text: ß and SS, Σ and ς, é in one character or two are the same. Forms are compared character by
- * character, not by what looks like one: the beginning of a word in any script, or a sign without its marks, is found.
+ * The folded form of a text: ß and SS, Σ and ς, é in one character or two are the same. Forms are
+ * compared character by character, not by what looks like one: the beginning of a word in any
+ * script, or a sign without its marks, is found.
  */
 export const fold = (text) => text.normalize("NFC").toUpperCase().toLowerCase().replaceAll("ς", "σ").normalize("NFC");
 
-/** The ranges of a composed text (NFC) that fold to one of some folded words: [from, to], in order, none within another. */
+/**
+ * The ranges of a composed text (NFC) that fold to one of some folded words: [from, to], in order,
+ * none within another.
+ */
 export function rangesOf(text, words) {
   let folded = "";
   const places = [];
@@ -32,7 +37,10 @@ export function rangesOf(text, words) {
   return found.filter(([from], i) => i === 0 || from >= found.slice(0, i).reduce((end, one) => Math.max(end, one[1]), 0));
 }
 
-/** The words of a query, folded, and its filters: name:value. A phrase in quotation marks is one word. */
+/**
+ * The words of a query, folded, and its filters: name:value. A phrase in quotation marks is one
+ * word.
+ */
 export function parseQuery(query) {
   const [words, filters] = [[], []];
   for (const word of query.match(/"[^"]*"?|\S+/g) ?? []) {

@@ -1,4 +1,5 @@
-// What is shown of a large account before all of it is read: the profile, the pinned post, the newest posts.
+// What is shown of a large account before all of it is read: the profile, the pinned post, the
+// newest posts.
 
 import { Malformed } from "../archive/cid.js";
 import { Descent } from "../archive/descent.js";
@@ -6,9 +7,15 @@ import { POST, recordOf, REPOST, split } from "./account.js";
 
 /** Repositories up to so many bytes are read whole at once. */
 const SMALL = 4 << 20;
-/** How many posts fill a large screen, and how many a small one; how many records are looked at for them. */
+/**
+ * How many posts fill a large screen, and how many a small one; how many records are looked at for
+ * them.
+ */
 const [POSTS, FEW_POSTS, RECORDS] = [12, 5, 600];
-/** After so many milliseconds a few posts are enough, and after so many none: where blocks lie in no order, most of them are read by then. */
+/**
+ * After so many milliseconds a few posts are enough, and after so many none: where blocks lie in no
+ * order, most of them are read by then.
+ */
 const [LONG, LONGEST] = [700, 3000];
 
 /** Two rows of records as one, the last key first. */
@@ -22,7 +29,10 @@ async function* merged(left, right) {
   }
 }
 
-/** The profile and newest posts {profile, pinned, posts}, read into `table`; null where that takes no less than all. */
+/**
+ * The profile and newest posts {profile, pinned, posts}, read into `table`; null where that takes
+ * no less than all.
+ */
 export async function preview(archive, manifest, table) {
   if (!((manifest.isCAR ? archive.length : manifest.car.bytes) > SMALL)) return null;
   const descent = new Descent(archive, manifest, table);

@@ -1,4 +1,5 @@
-// Checks a snapshot step by step while the page is used, the most telling first; what is known is told after each step.
+// Checks a snapshot step by step while the page is used, the most telling first; what is known is
+// told after each step.
 
 import { BlockTable } from "../archive/blocks.js";
 import { CID } from "../archive/cid.js";
@@ -7,14 +8,17 @@ import { release } from "../archive/memory.js";
 import { judgeContent, judgeContinuity, judgeSignature, readLedger, verdictOf } from "../archive/proof.js";
 import { split, tidTime } from "./account.js";
 
-/** How much is read at once to compare blobs with their CIDs, in bytes, and how much a file of its own is counted as. */
+/**
+ * How much is read at once to compare blobs with their CIDs, in bytes, and how much a file of its
+ * own is counted as.
+ */
 const [AT_ONCE, OWN_FILE] = [2 << 20, 1 << 17];
 /** Blobs of a file on this device are compared without being asked for up to so many bytes. */
 const COMPARED_UNASKED = 64 << 20;
 
 /**
- * Checks an account's snapshot. `tell` is called with the state after each step: {verdict, isDone, levels, damage, remains,
- * blobs}; `history` gives all snapshots, the newest first.
+ * Checks an account's snapshot. `tell` is called with the state after each step: {verdict, isDone,
+ * levels, damage, remains, blobs}; `history` gives all snapshots, the newest first.
  */
 export async function prove(archive, account, history, tell) {
   const { repository } = account;
@@ -98,7 +102,10 @@ export async function prove(archive, account, history, tell) {
   };
 }
 
-/** Blobs in their order, as many together as are read at once: a frame of many small ones is read once. */
+/**
+ * Blobs in their order, as many together as are read at once: a frame of many small ones is read
+ * once.
+ */
 function* batches(archive, blobs) {
   let [batch, bytes, last] = [[], 0, null];
   for (const blob of blobs) {
@@ -123,7 +130,10 @@ function parsed(text) {
   }
 }
 
-/** Of which months records are lost: {collection, from, to}, months or null where that is open; by the records beside the gaps. */
+/**
+ * Of which months records are lost: {collection, from, to}, months or null where that is open; by
+ * the records beside the gaps.
+ */
 function lostMonths(repository, lost) {
   const { paths, gaps } = repository;
   const month = (path) => {

@@ -22,7 +22,10 @@ const KNOWN_FEATURES = 7n;
 /** The mandatory fields of a manifest that are used here. */
 const MANIFEST = { carpack: "number", did: "string", createdAt: "string", tool: "string", complete: "boolean" };
 
-/** An archive that is open. Invariant: `firsts` ascends; frame i begins with, or continues, the section `firsts[i]`. */
+/**
+ * An archive that is open. Invariant: `firsts` ascends; frame i begins with, or continues, the
+ * section `firsts[i]`.
+ */
 export class Archive {
   source; notice; segments; manifests; flaws; footer; firsts; offsets; lengths; whole; last;
 
@@ -65,7 +68,10 @@ export class Archive {
     }
   }
 
-  /** The frame in which a section begins: the first that begins with it, or else the last that begins before it. */
+  /**
+   * The frame in which a section begins: the first that begins with it, or else the last that
+   * begins before it.
+   */
   frameOf(ordinal) {
     let [low, high] = [0, this.firsts.length];
     while (low < high) {
@@ -87,7 +93,10 @@ export class Archive {
 
   // Bytes
 
-  /** Reads ranges, neighbouring ones at once, and hands over the bytes of each in the order of their offsets. */
+  /**
+   * Reads ranges, neighbouring ones at once, and hands over the bytes of each in the order of their
+   * offsets.
+   */
   async readRanges(ranges, take) {
     const sorted = [...ranges].sort((left, right) => left.start - right.start);
     for (let first = 0; first < sorted.length;) {
@@ -106,7 +115,9 @@ export class Archive {
     }
   }
 
-  /** The content of a frame, of which a part is wrong if it is damaged; null for what is no frame. */
+  /**
+   * The content of a frame, of which a part is wrong if it is damaged; null for what is no frame.
+   */
   async content(stored) {
     try {
       const whole = await decompressNatively(stored);
@@ -120,7 +131,10 @@ export class Archive {
     }
   }
 
-  /** Notes what is damaged of the file. Around what is damaged, a repaired file has been written again. */
+  /**
+   * Notes what is damaged of the file. Around what is damaged, a repaired file has been written
+   * again.
+   */
   flaw(what) {
     if (!this.footer.isRepaired) this.flaws.add(what);
   }
@@ -129,7 +143,10 @@ export class Archive {
     return { start: this.offsets[frame], end: this.offsets[frame] + this.lengths[frame], frame };
   }
 
-  /** Reads the sections with these ordinals into a table, and whatever else is in their frames; of frames that are there, nothing. */
+  /**
+   * Reads the sections with these ordinals into a table, and whatever else is in their frames; of
+   * frames that are there, nothing.
+   */
   async load(ordinals, table, progress = (..._) => {}) {
     const frames = new Set();
     for (const ordinal of ordinals) {
@@ -201,7 +218,10 @@ export class Archive {
     }
   }
 
-  /** The body of the section with an ordinal in a frame's content; null if that is another one, or longer than `limit`. */
+  /**
+   * The body of the section with an ordinal in a frame's content; null if that is another one, or
+   * longer than `limit`.
+   */
   async section(content, frame, ordinal, cid, limit) {
     let at = 0;
     for (let i = this.firsts[frame]; i < ordinal; i++) {
@@ -232,7 +252,10 @@ export class Archive {
     return place === whole.length ? whole : null;
   }
 
-  /** The content of a blob that takes up several frames as a Blob, compared with its CID; null for others. Throws `TooLarge`. */
+  /**
+   * The content of a blob that takes up several frames as a Blob, compared with its CID; null for
+   * others. Throws `TooLarge`.
+   */
   large(cid, progress) {
     return largeBlob(this, cid, progress);
   }
@@ -268,7 +291,10 @@ export class Archive {
     return manifest;
   }
 
-  /** All snapshots that the newest leads to, the newest first; stops at one that is damaged, which is said. */
+  /**
+   * All snapshots that the newest leads to, the newest first; stops at one that is damaged, which
+   * is said.
+   */
   async history() {
     const found = [];
     try {
@@ -390,7 +416,10 @@ function resolve(runs, car, base, sections) {
   return ordinals;
 }
 
-/** The section whose first frame has this content, with the content of the frames behind it; null if one is missing. */
+/**
+ * The section whose first frame has this content, with the content of the frames behind it; null if
+ * one is missing.
+ */
 function joinLarge(content, frame) {
   const [length, start] = varint(content, 0);
   const parts = [content];

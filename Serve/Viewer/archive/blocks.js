@@ -14,13 +14,18 @@ export class BlockTable {
     /** The frames whose sections are in it, by their numbers. */
     this.frames = new Set();
     this.count = 0;
-    /** Of each block four numbers side by side: its page, and where its CID, its body and what follows it begin there. */
+    /**
+     * Of each block four numbers side by side: its page, and where its CID, its body and what
+     * follows it begin there.
+     */
     this.places = new Uint32Array(4 * 1024);
     this.isChecked = new Uint8Array(1024);
     this.slots = new Int32Array(4096).fill(-1);
   }
 
-  /** Adds a section: a CID that begins at `start` of `content`, and a body behind it up to `end`. */
+  /**
+   * Adds a section: a CID that begins at `start` of `content`, and a body behind it up to `end`.
+   */
   add(content, start, body, end) {
     if (this.pages.at(-1) !== content) this.pages.push(content);
     if (this.count === this.isChecked.length) this.grow();
@@ -36,7 +41,9 @@ export class BlockTable {
     return number;
   }
 
-  /** Adds the sections of a pack's content; false if they do not fill it, as those of a damaged one. */
+  /**
+   * Adds the sections of a pack's content; false if they do not fill it, as those of a damaged one.
+   */
   addPack(content) {
     let at = 0;
     while (at < content.length) {
@@ -93,7 +100,9 @@ export class BlockTable {
     }
   }
 
-  /** The number of the block with a CID, which may stand among other bytes; -1 if it is not there. */
+  /**
+   * The number of the block with a CID, which may stand among other bytes; -1 if it is not there.
+   */
   find(bytes, from = 0, to = bytes.length) {
     const mask = this.slots.length - 1;
     const { slots } = this;
@@ -133,7 +142,10 @@ export class BlockTable {
     return [this.pages[this.places[at]], this.places[at + 2], this.places[at + 3]];
   }
 
-  /** Whether a block hashes to its CID; null where its hash function is unknown. Each block is hashed once. */
+  /**
+   * Whether a block hashes to its CID; null where its hash function is unknown. Each block is
+   * hashed once.
+   */
   matches(number) {
     if (this.isChecked[number]) return this.isChecked[number] === 1 ? true : this.isChecked[number] === 2 ? false : null;
     const at = 4 * number;
@@ -145,7 +157,10 @@ export class BlockTable {
     return matches;
   }
 
-  /** Keeps the bodies of these blocks, by their numbers or -1, and of the others their CIDs and what was found out about them. */
+  /**
+   * Keeps the bodies of these blocks, by their numbers or -1, and of the others their CIDs and what
+   * was found out about them.
+   */
   keep(numbers) {
     const isKept = new Uint8Array(this.count);
     for (const number of numbers) if (number >= 0) isKept[number] = 1;
@@ -153,7 +168,10 @@ export class BlockTable {
     this.pack();
   }
 
-  /** Forgets the CIDs that can be made again of the bodies, which hash to them. Afterwards no block is found by its CID. */
+  /**
+   * Forgets the CIDs that can be made again of the bodies, which hash to them. Afterwards no block
+   * is found by its CID.
+   */
   forgetCIDs() {
     const { places } = this;
     for (let number = 0; number < this.count; number++) {
@@ -220,7 +238,10 @@ export class BlockTable {
   }
 }
 
-/** How many slots are looked at for one CID: digests spread evenly, so that many more are made to lie together. */
+/**
+ * How many slots are looked at for one CID: digests spread evenly, so that many more are made to
+ * lie together.
+ */
 const MAXIMUM_PROBES = 512;
 
 /** Whether a CID is of the form that nearly all have: version 1, with a SHA-256 of 32 bytes. */

@@ -1,5 +1,5 @@
-// CAR files (https://ipld.io/specs/transport/car/carv1/), plain or compressed, with the files of blobs beside them; to its
-// readers the same as an archive, each CAR a snapshot.
+// CAR files (https://ipld.io/specs/transport/car/carv1/), plain or compressed, with the files of
+// blobs beside them; to its readers the same as an archive, each CAR a snapshot.
 
 import { BlockTable } from "./blocks.js";
 import { decode } from "./cbor.js";
@@ -16,7 +16,10 @@ const LARGE = 4 << 20;
 const CHECKED_AT_ONCE = 4000;
 const DIGITS = "234567abcdefghijklmnopqrstuvwxyz";
 
-/** The bytes of a CAR from a file's, which may be compressed by gzip or zstd; null if there is no CAR in them. */
+/**
+ * The bytes of a CAR from a file's, which may be compressed by gzip or zstd; null if there is no
+ * CAR in them.
+ */
 export async function readCAR(bytes) {
   if (bytes[0] === 0x1f && bytes[1] === 0x8b) {
     const stream = new Blob([bytes]).stream().pipeThrough(new globalThis.DecompressionStream("gzip"));
@@ -27,7 +30,10 @@ export async function readCAR(bytes) {
   return bytes && headerOf(bytes) ? bytes : null;
 }
 
-/** All that a stream gives, of one that breaks off what came before; null for more than a CAR may have. */
+/**
+ * All that a stream gives, of one that breaks off what came before; null for more than a CAR may
+ * have.
+ */
 async function collect(reader) {
   const parts = [];
   let length = 0;
@@ -62,11 +68,17 @@ function timeOf(rev) {
   return Number([...rev].reduce((value, digit) => value << 5n | BigInt(DIGITS.indexOf(digit)), 0n) >> 10n) / 1000;
 }
 
-/** CARs that were opened together. The sections of CAR number i have the ordinals from `cars[i].base` on. */
+/**
+ * CARs that were opened together. The sections of CAR number i have the ordinals from
+ * `cars[i].base` on.
+ */
 export class CARArchive {
   table; flaws; cars; blobs; blobBytes; footer; source;
 
-  /** `cars` are {bytes, name, modified}, from `readCAR`; `blobs` files, of which some may be blobs. Throws `Malformed`. */
+  /**
+   * `cars` are {bytes, name, modified}, from `readCAR`; `blobs` files, of which some may be blobs.
+   * Throws `Malformed`.
+   */
   static async open(cars, blobs, progress = (..._) => {}) {
     const archive = new CARArchive();
     Object.assign(archive, { table: new BlockTable(), flaws: new Set(), cars: [], blobs: new Map(), blobBytes: 0, footer: { sections: 0 } });
@@ -169,7 +181,9 @@ export class CARArchive {
     return file?.size > LARGE ? comparedFile(file, bytes, progress) : null;
   }
 
-  /** Compares every block with its CID, those included that no tree names: a CAR has no checksums. */
+  /**
+   * Compares every block with its CID, those included that no tree names: a CAR has no checksums.
+   */
   async checkBlocks() {
     for (let number = 0; number < this.table.count; number++) {
       if (this.table.matches(number) === false) this.flaws.add(`the bytes stored for ${new CID(this.table.cid(number)).text} do not hash to it`);

@@ -1,5 +1,6 @@
 /**
- * Reads carpack archives and CARs: what other programs import. No module that it leads to knows a document.
+ * Reads carpack archives and CARs: what other programs import. No module that it leads to knows a
+ * document.
  *
  * ```js
  * import { CID, openArchive, prove, Repository } from "./carpack-reader.js";
@@ -12,8 +13,9 @@
  * await prove(archive, repository, (found) => console.log(found.verdict, found.levels));
  * ```
  *
- * A value is of DAG-CBOR: maps are objects without a prototype, links `CID`, bytes `Uint8Array`, integers beyond 2^53 `BigInt`.
- * Whatever is read was compared with its CID. `Malformed` is thrown for what is no archive, or damaged beyond reading.
+ * A value is of DAG-CBOR: maps are objects without a prototype, links `CID`, bytes `Uint8Array`,
+ * integers beyond 2^53 `BigInt`. Whatever is read was compared with its CID. `Malformed` is thrown
+ * for what is no archive, or damaged beyond reading.
  */
 
 import { Account } from "../account/account.js";
@@ -24,7 +26,8 @@ export { CID, Malformed } from "./cid.js";
 export { Repository } from "./repository.js";
 
 /**
- * Opens files, or the file at an address on a server that answers requests for ranges; answers archives.
+ * Opens files, or the file at an address on a server that answers requests for ranges; answers
+ * archives.
  * @param {File | File[] | string} source
  * @param {(sentence: string) => void} [notice] is called with what a person should know
  */
@@ -34,7 +37,8 @@ export async function openArchive(source, notice = () => {}) {
 }
 
 /**
- * Finds out what `carpack verify` says of a snapshot; `tell` is called after each step with {verdict, isDone, levels, damage}.
+ * Finds out what `carpack verify` says of a snapshot; `tell` is called after each step with
+ * {verdict, isDone, levels, damage}.
  * @param {(found: object) => void} tell
  */
 export async function prove(archive, repository, tell) {

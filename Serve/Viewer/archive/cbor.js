@@ -1,7 +1,7 @@
 // DAG-CBOR: https://ipld.io/specs/codecs/dag-cbor/spec/
 //
-// Values become: null, booleans, numbers (BigInt beyond 2^53), strings, Uint8Array, arrays, objects without a prototype,
-// and CIDs.
+// Values become: null, booleans, numbers (BigInt beyond 2^53), strings, Uint8Array, arrays, objects
+// without a prototype, and CIDs.
 
 import { CID, cidAt, Malformed } from "./cid.js";
 
@@ -24,8 +24,8 @@ export function decode(bytes, start = 0, end = bytes.length) {
 }
 
 /**
- * The same, but of a map only the entries with these names: the others are read, and refused where `decode` refuses them. All
- * entries, if one of the texts or keys in the others is one of `marks`.
+ * The same, but of a map only the entries with these names: the others are read, and refused where
+ * `decode` refuses them. All entries, if one of the texts or keys in the others is one of `marks`.
  */
 export function decodeSome(bytes, names, marks) {
   const reader = new Reader(bytes, 0, bytes.length);
@@ -56,8 +56,9 @@ export function hasKey(bytes, start, end, name) {
 }
 
 /**
- * The bytes of a map without one of its entries, the others as they stand: what a signature in that entry is over. Throws
- * `Malformed` for a map whose keys are not in DAG-CBOR's order, or not each once.
+ * The bytes of a map without one of its entries, the others as they stand: what a signature in that
+ * entry is over. Throws `Malformed` for a map whose keys are not in DAG-CBOR's order, or not each
+ * once.
  */
 export function without(bytes, name) {
   const reader = new Reader(bytes, 0, bytes.length);
@@ -127,7 +128,8 @@ class Reader {
         }
         return map;
       }
-      // A copy, and no part of one: engines keep the parts of short arrays elsewhere, at a price for each.
+      // A copy, and no part of one: engines keep the parts of short arrays elsewhere, at a price
+      // for each.
       case 6: return new CID(this.bytes.slice(this.link(info), this.at));
       default: return this.simple(info);
     }
@@ -248,7 +250,8 @@ class Reader {
     const at = this.skip(this.number(info));
     const { bytes, at: end } = this;
     if (end - at <= SHORT) {
-      // Most texts are short and ASCII; a browser makes objects of its own for each text that its decoder reads.
+      // Most texts are short and ASCII; a browser makes objects of its own for each text that its
+      // decoder reads.
       const letters = end - at < 24 ? null : LETTERS;
       let text = "";
       let i = at;

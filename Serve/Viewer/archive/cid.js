@@ -1,4 +1,5 @@
-// CIDs in binary form: 12 20 and 32 bytes (version 0), or the varints 1, codec, hash function, digest length and the digest.
+// CIDs in binary form: 12 20 and 32 bytes (version 0), or the varints 1, codec, hash function,
+// digest length and the digest.
 
 /** Bytes that are not what they must be. */
 export class Malformed extends Error {}
@@ -8,7 +9,9 @@ const BASE58 = "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz";
 /** No digest is longer (FORMAT 8). */
 const MAXIMUM_DIGEST = 2048;
 
-/** An unsigned varint; answers [value, end]. Values beyond 2^53 are refused, as no archive has any. */
+/**
+ * An unsigned varint; answers [value, end]. Values beyond 2^53 are refused, as no archive has any.
+ */
 export function varint(bytes, at) {
   let value = 0;
   for (let i = 0, scale = 1; i < 8; i++, scale *= 128) {
@@ -23,7 +26,10 @@ export function varint(bytes, at) {
   throw new Malformed("a varint does not hold");
 }
 
-/** Where the CID that begins at `at` ends, and what it says: {end, codec, hash, digest (where it begins)}. */
+/**
+ * Where the CID that begins at `at` ends, and what it says: {end, codec, hash, digest (where it
+ * begins)}.
+ */
 export function cidAt(bytes, at) {
   if (bytes[at] === 0x12 && bytes[at + 1] === 0x20) return { end: at + 34, codec: 0x70, hash: 0x12, digest: at + 2 };
   // Nearly all: version 1, raw or dag-cbor, sha2-256.
@@ -81,7 +87,10 @@ export class CID {
   }
 }
 
-/** Base 32 without padding. Made at once: of a text that grows letter by letter, engines keep an object for each letter. */
+/**
+ * Base 32 without padding. Made at once: of a text that grows letter by letter, engines keep an
+ * object for each letter.
+ */
 export function base32(bytes) {
   const letters = [];
   let [bits, value] = [0, 0];

@@ -5,7 +5,11 @@ import { CID, Malformed } from "./cid.js";
 
 const [MAXIMUM_LIST, MAXIMUM_PAGE, MAXIMUM_PIECE, MAXIMUM_PAGES] = [4 << 20, 1 << 20, (1 << 20) + 64, 64 << 20];
 
-/** What is known of others: people by their DIDs, {handle, name, avatar}; posts by their addresses, {value, cid, seenAt, seenFrom}; the CIDs of the pieces that avatars are in. What of it is damaged is left out. */
+/**
+ * What is known of others: people by their DIDs, {handle, name, avatar}; posts by their addresses,
+ * {value, cid, seenAt, seenFrom}; the CIDs of the pieces that avatars are in. What of it is damaged
+ * is left out.
+ */
 export async function readContext(archive, manifest) {
   const found = { people: new Map(), posts: new Map(), pieces: new Set() };
   if (!(manifest.context instanceof CID)) return found;

@@ -1,12 +1,17 @@
-// The way down the tree to a few records, before all of it is read: to one path, and to the last records of a collection.
+// The way down the tree to a few records, before all of it is read: to one path, and to the last
+// records of a collection.
 //
-// Only the frames on the way are read, into a table from which the whole repository is read afterwards. Each block is
-// compared with its CID; whether the tree keeps its rules is found out by `Repository` later.
+// Only the frames on the way are read, into a table from which the whole repository is read
+// afterwards. Each block is compared with its CID; whether the tree keeps its rules is found out by
+// `Repository` later.
 
 import { decode } from "./cbor.js";
 import { CID, Malformed } from "./cid.js";
 
-/** No tree of 128 layers needs more nodes on one way; and no more nodes are looked at before the whole is read. */
+/**
+ * No tree of 128 layers needs more nodes on one way; and no more nodes are looked at before the
+ * whole is read.
+ */
 const [DEEPEST, MAXIMUM_NODES] = [130, 4000];
 /** How many records of a node are read at once. */
 const AT_ONCE = 8;
@@ -27,7 +32,10 @@ export class Descent {
     await this.archive.load(absent.flatMap((cid) => this.archive.ordinals(cid.bytes).slice(0, 1)), this.table);
   }
 
-  /** What a block says, compared with its CID; throws `Malformed` for one that is not at hand or does not hold. */
+  /**
+   * What a block says, compared with its CID; throws `Malformed` for one that is not at hand or
+   * does not hold.
+   */
   value(cid) {
     const number = this.table.find(cid.bytes);
     if (number < 0 || !this.table.matches(number)) throw new Malformed(`the block ${cid.text} is not at hand`);
@@ -79,7 +87,8 @@ export class Descent {
   /** The records of a collection, the last key first: {path, cid, value}. */
   async *backwards(collection) {
     const [from, to] = [`${collection}/`, `${collection}0`];
-    // On the stack are nodes with the place that comes next: above 0 the entry before it, at 0 what is left of all.
+    // On the stack are nodes with the place that comes next: above 0 the entry before it, at 0 what
+    // is left of all.
     const stack = [];
     const enter = async (cid) => {
       if (stack.length > DEEPEST) throw new Malformed("the tree is deeper than it can be");

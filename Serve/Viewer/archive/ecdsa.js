@@ -1,14 +1,18 @@
-// Signatures of AT Protocol: ECDSA over SHA-256 on secp256k1 and P-256, and the public keys that check them.
+// Signatures of AT Protocol: ECDSA over SHA-256 on secp256k1 and P-256, and the public keys that
+// check them.
 //
-// `crypto.subtle` has no secp256k1, and is absent on pages that came over plain http: one verifier serves both curves.
-// Only public numbers are handled, so no operation needs to take the same time for all of them.
-// Sources: SEC 1, section 4.1.4; https://atproto.com/specs/cryptography
+// `crypto.subtle` has no secp256k1, and is absent on pages that came over plain http: one verifier
+// serves both curves. Only public numbers are handled, so no operation needs to take the same time
+// for all of them. Sources: SEC 1, section 4.1.4; https://atproto.com/specs/cryptography
 
 import { sha256 } from "./sha256.js";
 
 const number = (hex) => BigInt(`0x${hex}`);
 
-/** y² = x³ + ax + b modulo p, and a generator of order n. `prefix` is the curve's multicodec as a varint. */
+/**
+ * y² = x³ + ax + b modulo p, and a generator of order n. `prefix` is the curve's multicodec as a
+ * varint.
+ */
 const K256 = {
   name: "k256", prefix: [0xe7, 0x01], a: 0n, b: 7n,
   p: number("fffffffffffffffffffffffffffffffffffffffffffffffffffffffefffffc2f"),
@@ -106,7 +110,10 @@ export class PublicKey {
     return Object.assign(new PublicKey(), { curve, point: [x, y], id: `${curve.name} ${x.toString(16)} ${y & 1n}` });
   }
 
-  /** A Multikey: `z`, and in base 58 the curve's multicodec and a compressed point; null for what is none. */
+  /**
+   * A Multikey: `z`, and in base 58 the curve's multicodec and a compressed point; null for what is
+   * none.
+   */
   static fromMultikey(text) {
     const bytes = fromBase58(text);
     const curve = bytes && [K256, P256].find(({ prefix }) => prefix.every((byte, i) => bytes[i] === byte));
@@ -124,7 +131,10 @@ export class PublicKey {
     return bytes && PublicKey.fromPoint(bytes, curveName === "k256" ? K256 : P256);
   }
 
-  /** Whether the key signed a message. Of the two values of s that would do, only the lower is taken. */
+  /**
+   * Whether the key signed a message. Of the two values of s that would do, only the lower is
+   * taken.
+   */
   verifies(signature, message) {
     const { n, p } = this.curve;
     if (signature.length !== 64) return false;

@@ -1,5 +1,6 @@
-// Large blobs, above all videos, without all of their bytes in memory: read piece by piece and compared with the CID, and handed
-// over as a Blob. What lies uncompressed in a file stays there: a browser reads from it what it plays.
+// Large blobs, above all videos, without all of their bytes in memory: read piece by piece and
+// compared with the CID, and handed over as a Blob. What lies uncompressed in a file stays there: a
+// browser reads from it what it plays.
 
 import { cidAt, varint } from "./cid.js";
 import { Digest } from "./sha256.js";
@@ -15,9 +16,10 @@ const PIECE = 4 << 20;
 export class TooLarge extends Error {}
 
 /**
- * The content of a section of several frames as a Blob; null for a section of one frame, or where the archive does not hold it
- * intact. Throws `TooLarge`. `progress` is called with how much has been compared, and of how much. Without `isHeld` the Blob is
- * empty: it says only that all of the content is what its CID says.
+ * The content of a section of several frames as a Blob; null for a section of one frame, or where
+ * the archive does not hold it intact. Throws `TooLarge`. `progress` is called with how much has
+ * been compared, and of how much. Without `isHeld` the Blob is empty: it says only that all of the
+ * content is what its CID says.
  */
 export async function largeBlob(archive, cid, progress = (..._) => {}, isHeld = true) {
   for (const ordinal of archive.ordinals(cid)) {
@@ -73,7 +75,10 @@ const tooLarge = ({ source }) => source instanceof FileSource
   ? "it is compressed in the archive, and too large for this page to hold: \"carpack extract\" writes it to a file"
   : "this page plays up to 64 MB from a web server: with the archive as a file on this device it plays more";
 
-/** Where the body begins in the first bytes of a section, and its length; [-1, 0] if it is another's. */
+/**
+ * Where the body begins in the first bytes of a section, and its length; [-1, 0] if it is
+ * another's.
+ */
 function bodyOf(content, cid) {
   try {
     const [length, section] = varint(content, 0);

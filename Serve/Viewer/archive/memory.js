@@ -1,4 +1,5 @@
-// Memory that is given back at once: a browser counts on its collector for the rest, which comes late for large buffers.
+// Memory that is given back at once: a browser counts on its collector for the rest, which comes
+// late for large buffers.
 
 /** Numbers in an array of another length; the old one must not be used any more. */
 export function resized(numbers, length) {

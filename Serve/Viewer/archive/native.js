@@ -15,7 +15,10 @@ const isThere = (() => {
   }
 })();
 
-/** The content of a frame by the browser's decoder; null where there is none, or it does not take the frame. */
+/**
+ * The content of a frame by the browser's decoder; null where there is none, or it does not take
+ * the frame.
+ */
 export async function decompressNatively(frame) {
   if (!isThere) return null;
   const { size } = frameHeader(frame);

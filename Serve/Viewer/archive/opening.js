@@ -1,4 +1,5 @@
-// What people open: archives, CARs as Bluesky's "Export my data" gives them, folders of blobs; and a sentence for the rest.
+// What people open: archives, CARs as Bluesky's "Export my data" gives them, folders of blobs; and
+// a sentence for the rest.
 
 import { Archive } from "./archive.js";
 import { CARArchive, MAXIMUM_CAR, readCAR } from "./car.js";
@@ -14,7 +15,10 @@ const [MAXIMUM_LISTING, MAXIMUM_LISTED] = [4 << 20, 2000];
 
 const NOTHING = "There is no account in it. This page opens archives (.car.zst) and repositories (.car), as Bluesky's \"Export my data\" gives them.";
 
-/** Files that were chosen together as archives: each carpack archive is one, and all CARs are one, with the other files as their blobs. */
+/**
+ * Files that were chosen together as archives: each carpack archive is one, and all CARs are one,
+ * with the other files as their blobs.
+ */
 export const openFiles = (files, notice, progress) => openSources(files.map((file) => new FileSource(file)), notice, progress);
 
 /** What lies at addresses as archives, like files that were chosen together. */
@@ -49,7 +53,10 @@ async function openSources(sources, notice, progress) {
   return archives;
 }
 
-/** The addresses of archives and CARs that the listing of a folder names, as web servers write one; none outside of the folder. */
+/**
+ * The addresses of archives and CARs that the listing of a folder names, as web servers write one;
+ * none outside of the folder.
+ */
 export async function listFolder(url) {
   const answer = await fetch(url);
   if (!answer.ok) throw new Error(`the server answered ${answer.status}`);
@@ -65,7 +72,10 @@ export async function listFolder(url) {
   return [...found].sort().slice(0, MAXIMUM_LISTED);
 }
 
-/** "archive", "car" for what may be one, or a sentence that says what else it is; null for what is unknown. */
+/**
+ * "archive", "car" for what may be one, or a sentence that says what else it is; null for what is
+ * unknown.
+ */
 async function kindOf(file) {
   const head = await file.read(0, Math.min(4096, file.size));
   const text = String.fromCharCode(...head.subarray(0, 64));

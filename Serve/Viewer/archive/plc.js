@@ -1,5 +1,5 @@
-// The log of the PLC directory, checked from the DID to its first operation and from each operation to the next, as
-// `carpack verify` does. Source: https://web.plc.directory/spec/v0.1/did-plc
+// The log of the PLC directory, checked from the DID to its first operation and from each operation
+// to the next, as `carpack verify` does. Source: https://web.plc.directory/spec/v0.1/did-plc
 
 import { base32, CID, Malformed } from "./cid.js";
 import { PublicKey } from "./ecdsa.js";
@@ -172,8 +172,9 @@ export function readLog(bytes, did) {
 }
 
 /**
- * The proven history of a `did:plc`: its operations, and the periods in which each signing key held. Throws `Malformed`
- * with the first rule that is broken. Times, and that nothing follows the last operation, are the directory's word.
+ * The proven history of a `did:plc`: its operations, and the periods in which each signing key
+ * held. Throws `Malformed` with the first rule that is broken. Times, and that nothing follows the
+ * last operation, are the directory's word.
  */
 export function checkLog(entries, did) {
   if (!did.startsWith("did:plc:")) throw new Malformed("the PLC log belongs to no did:plc");

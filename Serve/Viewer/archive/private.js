@@ -5,7 +5,10 @@ import { CID, Malformed } from "./cid.js";
 
 const [MAXIMUM_LIST, MAXIMUM_PIECE, MAXIMUM_ANSWERS] = [4 << 20, (1 << 20) + 64, 64 << 20];
 
-/** What each method gave: {endpoint, fetchedAt, answers, fault}; the answers are values of JSON, or texts of what is none. */
+/**
+ * What each method gave: {endpoint, fetchedAt, answers, fault}; the answers are values of JSON, or
+ * texts of what is none.
+ */
 export async function readPrivate(archive, manifest) {
   if (!(manifest.private instanceof CID)) return [];
   const bytes = await archive.body(manifest.private.bytes, MAXIMUM_LIST);

@@ -1,6 +1,8 @@
-// What is proven of a snapshot, one level upon the other: the levels and sentences of `carpack verify`.
+// What is proven of a snapshot, one level upon the other: the levels and sentences of `carpack
+// verify`.
 //
-// A finding is {isHeld, why}: true, false, or null where nothing tells. What has not been looked at yet has none.
+// A finding is {isHeld, why}: true, false, or null where nothing tells. What has not been looked at
+// yet has none.
 
 import { decode } from "./cbor.js";
 import { CID, Malformed } from "./cid.js";
@@ -15,7 +17,10 @@ const MAXIMUM_DOCUMENT = 4 << 20;
 
 const finding = (isHeld, why) => ({ isHeld, why });
 
-/** What the archive holds about an account: its PLC history, what speaks against it, and its documents, the oldest first. */
+/**
+ * What the archive holds about an account: its PLC history, what speaks against it, and its
+ * documents, the oldest first.
+ */
 async function evidenceOf(archive, did, history) {
   const documents = [];
   const logs = [];
@@ -142,7 +147,10 @@ export function judgeContinuity(manifest, history) {
   return finding(true, (isFirst ? "it is the account's first" : "it follows from the one before it") + odd.join(""));
 }
 
-/** What the ledger says of missing blobs: {reasons: CID → text, accepted: CIDs, listed: CIDs that only the server named}, and what is damaged. */
+/**
+ * What the ledger says of missing blobs: {reasons: CID → text, accepted: CIDs, listed: CIDs that
+ * only the server named}, and what is damaged.
+ */
 export async function readLedger(archive, manifest) {
   const found = { reasons: new Map(), accepted: new Set(), listed: new Set(), damage: [] };
   const pages = async (links, take) => {
@@ -173,7 +181,10 @@ export async function readLedger(archive, manifest) {
   return found;
 }
 
-/** What is damaged of a snapshot: what the archive, its tree and its figures say. `found` is what was counted. */
+/**
+ * What is damaged of a snapshot: what the archive, its tree and its figures say. `found` is what
+ * was counted.
+ */
 function damageOf(archive, repository, found) {
   const { manifest, faults, problems } = repository;
   const told = (sentences, further) => sentences.length > MAXIMUM_TOLD
@@ -218,7 +229,10 @@ export function judgeContent(archive, repository, found) {
   return { damage, levels: { intact, "well-formed": wellFormed, complete } };
 }
 
-/** What levels come to, in the words of `carpack verify`, the worst first; "checking" while something is not known yet. */
+/**
+ * What levels come to, in the words of `carpack verify`, the worst first; "checking" while
+ * something is not known yet.
+ */
 export function verdictOf(levels, isDone) {
   const fails = (...names) => names.some((name) => levels[name]?.isHeld === false);
   if (fails("intact")) return "damaged";

@@ -1,4 +1,5 @@
-// The repository of a snapshot: from the commit down the tree to its records, each block compared with its CID.
+// The repository of a snapshot: from the commit down the tree to its records, each block compared
+// with its CID.
 
 import { BlockTable } from "./blocks.js";
 import { decode, decodeSome, hasKey, without } from "./cbor.js";
@@ -26,18 +27,24 @@ const SETTLED_AT_ONCE = 4000;
 /**
  * The records of a snapshot.
  *
- * 1. `paths` ascends; record i is block `places[i]` of the table, or missing (-1), and stands in node `owners[i]`. For each
+ * 1. `paths` ascends; record i is block `places[i]` of the table, or missing (-1), and stands in
+ * node `owners[i]`. For each
  *    block that is a node, `levels` has one more than there are nodes above it, and 0 for the others; `leftmost` has the first
  *    node below so many others.
- * 2. Every tree node was compared with its CID before it was read. A record is compared before it is given out, and
+ * 2. Every tree node was compared with its CID before it was read. A record is compared before it
+ * is given out, and
  *    all of them by `settle`, which comes after the first ones are on the page.
- * 3. `problems` says what is lost, and `gaps` behind which records; `faults` which rules the tree breaks.
+ * 3. `problems` says what is lost, and `gaps` behind which records; `faults` which rules the tree
+ * breaks.
  */
 export class Repository {
   archive; manifest; table; paths; places; owners; levels; leftmost; problems; faults; gaps; commit;
   areLayersChecked = false; isAlone = false;
 
-  /** Reads a snapshot's repository, all of it but the blobs; `table` may have blocks of other snapshots. */
+  /**
+   * Reads a snapshot's repository, all of it but the blobs; `table` may have blocks of other
+   * snapshots.
+   */
   static async read(archive, manifest, progress = (..._) => {}, table = new BlockTable()) {
     const order = await archive.order(manifest);
     const repository = new Repository();
@@ -54,8 +61,8 @@ export class Repository {
   }
 
   /**
-   * Gives back the memory of all blocks that are no records of it, and of the records' CIDs once they were compared. Nothing else
-   * may be read into its table or from it afterwards.
+   * Gives back the memory of all blocks that are no records of it, and of the records' CIDs once
+   * they were compared. Nothing else may be read into its table or from it afterwards.
    */
   keepRecords() {
     this.table.keep(this.places);
@@ -152,7 +159,10 @@ export class Repository {
     this.owners = resized(this.owners, count);
   }
 
-  /** Goes on through the tree until its end, or until something is not at hand, which it answers: only that takes a wait. */
+  /**
+   * Goes on through the tree until its end, or until something is not at hand, which it answers:
+   * only that takes a wait.
+   */
   follow(way) {
     const { open } = way;
     const { table } = this;
@@ -192,8 +202,9 @@ export class Repository {
   }
 
   /**
-   * Compares all records with their CIDs, looks elsewhere for those that do not hold, and compares the layer of each key
-   * with its place in the tree; answers the places of the records that are lost.
+   * Compares all records with their CIDs, looks elsewhere for those that do not hold, and compares
+   * the layer of each key with its place in the tree; answers the places of the records that are
+   * lost.
    */
   async settle(pause = () => new Promise((resolve) => setTimeout(resolve))) {
     const lost = [];
@@ -250,7 +261,10 @@ export class Repository {
     return this.read(i, decode);
   }
 
-  /** What a record says in the fields with these names, which takes less; all of it if the others may refer to blobs. */
+  /**
+   * What a record says in the fields with these names, which takes less; all of it if the others
+   * may refer to blobs.
+   */
   some(i, names) {
     return this.read(i, (bytes) => decodeSome(bytes, names, MARKS_OF_BLOBS));
   }
@@ -290,12 +304,15 @@ function readCommit(bytes) {
   return { did, data, sig, version, rev, unsigned: without(bytes, "sig") };
 }
 
-/** What comes next in a node: no more; a subtree, whose link is at `link`; or a record with a key. */
+/**
+ * What comes next in a node: no more; a subtree, whose link is at `link`; or a record with a key.
+ */
 const [END, SUBTREE, RECORD] = [0, 1, 2];
 
 /**
- * Reads a tree node, step by step, without making values of it: {"e": [{"k": bytes, "p": number, "t": link or null,
- * "v": link}], "l": link or null}, which DAG-CBOR writes in one way only. What `l` leads to comes first.
+ * Reads a tree node, step by step, without making values of it: {"e": [{"k": bytes, "p": number,
+ * "t": link or null, "v": link}], "l": link or null}, which DAG-CBOR writes in one way only. What
+ * `l` leads to comes first.
  */
 class NodeReader {
   /** The node in block `id`, which lies in `bytes` from `start` up to `end`. */

@@ -1,4 +1,5 @@
-// Index segments (Docs/FORMAT.md, section 4.1): which ordinal a CID has, and in which frame a section lies.
+// Index segments (Docs/FORMAT.md, section 4.1): which ordinal a CID has, and in which frame a
+// section lies.
 //
 //   28 a, form, 2 zeros │ 32 base │ 40 n │ 44 m │ 48 fan-out, 4 · 2^a │ marks (packed) │ entries │ 24 · m frames │ XXH64
 
@@ -31,7 +32,10 @@ export function isSound(frame) {
     && xxh64(frame.subarray(0, -8)) === view.getBigUint64(frame.length - 8, true);
 }
 
-/** The length of a packed segment's frame, by how many ordinals and frames it covers and where it begins. */
+/**
+ * The length of a packed segment's frame, by how many ordinals and frames it covers and where it
+ * begins.
+ */
 function shape(base, n, isPacked, a) {
   if (!isPacked) return { a, marks: 48 + 4 * 2 ** a, entries: 48 + 4 * 2 ** a, table: 48 + 4 * 2 ** a + 8 * n };
   const w = widthOf(n - 1);
@@ -125,7 +129,10 @@ export class Segment {
     return value;
   }
 
-  /** Hands over the frames, in the order of their ordinals: the ordinal of the first section, offset and stored length. */
+  /**
+   * Hands over the frames, in the order of their ordinals: the ordinal of the first section, offset
+   * and stored length.
+   */
   eachFrame(take) {
     for (let i = 0, at = this.table; i < this.m; i++, at += 24) {
       take(this.base + this.view.getUint32(at + 16, true), Number(this.view.getBigUint64(at, true)), this.view.getUint32(at + 20, true));

@@ -1,5 +1,5 @@
-// SHA-256 (FIPS 180-4), for blocks: `crypto.subtle` takes longer to be asked than a small block takes to hash, and is
-// absent on pages that came over plain http.
+// SHA-256 (FIPS 180-4), for blocks: `crypto.subtle` takes longer to be asked than a small block
+// takes to hash, and is absent on pages that came over plain http.
 
 const K = Int32Array.of(
   0x428a2f98, 0x71374491, 0xb5c0fbcf, 0xe9b5dba5, 0x3956c25b, 0x59f111f1, 0x923f82a4, 0xab1c5ed5, 0xd807aa98,

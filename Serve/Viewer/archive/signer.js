@@ -1,9 +1,13 @@
-// Who signed a commit: by a PLC log's history, or by a DID document. The sentences are those of `carpack verify`.
+// Who signed a commit: by a PLC log's history, or by a DID document. The sentences are those of
+// `carpack verify`.
 
 import { PublicKey } from "./ecdsa.js";
 import { HOUR, timeText } from "./plc.js";
 
-/** A revision may be so much later than the end of its key's time; or than now, and earlier than its key's time. */
+/**
+ * A revision may be so much later than the end of its key's time; or than now, and earlier than its
+ * key's time.
+ */
 const [FORMER_KEY_TOLERANCE, CLOCK_TOLERANCE] = [HOUR, HOUR / 6];
 /** How many keys are tried on a commit. */
 const MAXIMUM_KEYS = 256;
@@ -22,7 +26,10 @@ function revisionTime(rev) {
 const from = (period) => period.from === null ? UNKNOWN : timeText(period.from);
 const until = (period) => period.until === null ? period.isCurrent ? "now" : UNKNOWN : timeText(period.until);
 
-/** What stands behind the verdict about a revision of an odd time, and the time by which a key had to hold. */
+/**
+ * What stands behind the verdict about a revision of an odd time, and the time by which a key had
+ * to hold.
+ */
 function judgeTime(commit, now, notBefore) {
   const time = revisionTime(commit.rev);
   if (time === null) return { time: null, odd: "; it has no revision, so the time is unknown" };
@@ -81,7 +88,10 @@ export function judgeByHistory(history, commit, now = Date.now() * 1000) {
 
 const noKey = (count) => count === 1 ? "not signed with the account's key" : `signed with none of the ${count} keys that the account has had`;
 
-/** Whether the key of a DID document signed a commit; weaker than a history, and the verdict says so. */
+/**
+ * Whether the key of a DID document signed a commit; weaker than a history, and the verdict says
+ * so.
+ */
 export function judgeByDocument(document, commit, now = Date.now() * 1000) {
   const { odd } = judgeTime(commit, now, EARLIEST);
   if (commit.did !== document.id) return { isHeld: false, why: `the commit belongs to another account, ${commit.did}${odd}` };
@@ -89,7 +99,10 @@ export function judgeByDocument(document, commit, now = Date.now() * 1000) {
   return { isHeld: isSigned, why: (isSigned ? "signed with the key in the DID document, which does not prove the key's history" : noKey(1)) + odd };
 }
 
-/** What a DID document says: {id, signingKey}, the key null if it names none; null for what is no document. */
+/**
+ * What a DID document says: {id, signingKey}, the key null if it names none; null for what is no
+ * document.
+ */
 export function readDocument(bytes) {
   let value;
   try {

@@ -1,4 +1,5 @@
-// Where an archive's bytes come from: one seam, bytes from offset to offset. Ranges that are read together are no longer than `longest`.
+// Where an archive's bytes come from: one seam, bytes from offset to offset. Ranges that are read
+// together are no longer than `longest`.
 
 import { resized } from "./memory.js";
 
@@ -21,9 +22,15 @@ export class FileSource {
   }
 }
 
-/** A read up to so many bytes brings what lies before it, too: manifests and index segments lie side by side. */
+/**
+ * A read up to so many bytes brings what lies before it, too: manifests and index segments lie side
+ * by side.
+ */
 const SMALL = 4096;
-/** How much is brought with the end of the file, and with other small reads; and how much so altogether. */
+/**
+ * How much is brought with the end of the file, and with other small reads; and how much so
+ * altogether.
+ */
 const [WITH_END, WITH_SMALL, ALTOGETHER] = [64 << 10, 32 << 10, 96 << 10];
 
 /** Files up to so many bytes are taken whole from a server that answers no requests for parts. */
@@ -95,18 +102,24 @@ function decoded(text) {
   }
 }
 
-/** What tells which state of the file an answer is of: its ETag, when it was changed, its length. Each is null if the server does not say. */
+/**
+ * What tells which state of the file an answer is of: its ETag, when it was changed, its length.
+ * Each is null if the server does not say.
+ */
 function version(answer) {
   const size = /\/(\d+)$/.exec(answer.headers.get("Content-Range") ?? "")?.[1];
   return { tag: answer.headers.get("ETag"), modified: answer.headers.get("Last-Modified"), size: size === undefined ? null : Number(size) };
 }
 
-/** Whether a request may have headers of its own: to another origin they need its leave, which buckets seldom give. */
+/**
+ * Whether a request may have headers of its own: to another origin they need its leave, which
+ * buckets seldom give.
+ */
 const isOwn = (url) => !globalThis.location || new URL(url).origin === globalThis.location.origin;
 
 /**
- * A file on a web server that answers requests for ranges. Invariants: what is kept is at most `ALTOGETHER` and small reads; all that is
- * read is of the version that was opened.
+ * A file on a web server that answers requests for ranges. Invariants: what is kept is at most
+ * `ALTOGETHER` and small reads; all that is read is of the version that was opened.
  */
 export class URLSource {
   constructor(url, version) {
@@ -123,7 +136,10 @@ export class URLSource {
     this.allowance = ALTOGETHER;
   }
 
-  /** Asks how long it is, and whether ranges are answered; of a server that answers with all of a small file, that file. */
+  /**
+   * Asks how long it is, and whether ranges are answered; of a server that answers with all of a
+   * small file, that file.
+   */
   static async open(url) {
     const answer = await fetch(url, { headers: { Range: "bytes=0-0" } });
     const found = version(answer);

@@ -1,4 +1,5 @@
-// Many strings one behind the other as UTF-8: as strings they take more memory, and the engine moves them about.
+// Many strings one behind the other as UTF-8: as strings they take more memory, and the engine
+// moves them about.
 
 import { resized } from "./memory.js";
 
@@ -9,7 +10,10 @@ const SHORT = 300;
 const LETTERS = [];
 const SCRATCH = new Uint8Array(4096);
 
-/** A list of strings that grows. Invariant: string i ends at `ends[i]` of `bytes`, and begins where the one before it ends. */
+/**
+ * A list of strings that grows. Invariant: string i ends at `ends[i]` of `bytes`, and begins where
+ * the one before it ends.
+ */
 export class Strings {
   constructor(capacity = 1024) {
     this.bytes = new Uint8Array(1 << 14);

@@ -1,8 +1,10 @@
-// Zstandard frames of the one form that archives have (Docs/FORMAT.md, section 3.1): single segment, no dictionary.
+// Zstandard frames of the one form that archives have (Docs/FORMAT.md, section 3.1): single
+// segment, no dictionary.
 //
 //   magic 28 B5 2F FD │ descriptor 24, 64 or A4 │ content size, 1, 2 or 4 bytes │ blocks │ checksum, 4 bytes
 //
-// Source: RFC 8878. The content checksum is not compared: what is in a frame is compared with its CIDs.
+// Source: RFC 8878. The content checksum is not compared: what is in a frame is compared with its
+// CIDs.
 
 /** The most that a frame may hold, in bytes (FORMAT 8). */
 export const MAXIMUM_CONTENT = 4196397;
@@ -15,7 +17,10 @@ function fail(what) {
   throw new FrameError(`a zstd frame does not hold: ${what}`);
 }
 
-/** The content size that a frame's header states, and where its blocks begin; checked before anything is allocated. */
+/**
+ * The content size that a frame's header states, and where its blocks begin; checked before
+ * anything is allocated.
+ */
 export function frameHeader(bytes, at = 0) {
   if (bytes.length - at < 10) fail("it is cut short");
   if (bytes[at] !== 0x28 || bytes[at + 1] !== 0xb5 || bytes[at + 2] !== 0x2f || bytes[at + 3] !== 0xfd) fail("it is none");
@@ -40,7 +45,10 @@ export function decompress(frame) {
   return content;
 }
 
-/** Where the content lies in a frame that is raw: ranges [from, to] of its bytes; null for one that is compressed, or broken. */
+/**
+ * Where the content lies in a frame that is raw: ranges [from, to] of its bytes; null for one that
+ * is compressed, or broken.
+ */
 export function rawParts(frame) {
   const parts = [];
   const { size, start } = frameHeader(frame);
@@ -57,7 +65,10 @@ export function rawParts(frame) {
   return length === size ? parts : null;
 }
 
-/** The content of a frame and the error in it, null for one that is whole; behind an error the content is zero or wrong. */
+/**
+ * The content of a frame and the error in it, null for one that is whole; behind an error the
+ * content is zero or wrong.
+ */
 export function decompressPart(frame) {
   const { size, start } = frameHeader(frame);
   const out = new Uint8Array(size);
@@ -80,8 +91,8 @@ const newState = (frame, out, stop) => ({ frame, out, stop, from: 0, at: 0, huff
 export const isZstd = (bytes) => bytes[0] === 0x28 && bytes[1] === 0xb5 && bytes[2] === 0x2f && bytes[3] === 0xfd;
 
 /**
- * The content of a file that any zstd wrote: frames of all forms but those that need a dictionary, and skippable ones
- * between them. Throws `FrameError`, also for more than `limit` bytes.
+ * The content of a file that any zstd wrote: frames of all forms but those that need a dictionary,
+ * and skippable ones between them. Throws `FrameError`, also for more than `limit` bytes.
  */
 export function decompressFile(bytes, limit) {
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.length);
@@ -116,7 +127,9 @@ export function decompressFile(bytes, limit) {
   return state.out.subarray(0, state.at);
 }
 
-/** Decompresses the block that begins at `at`; answers where it ends, and whether it is the last. */
+/**
+ * Decompresses the block that begins at `at`; answers where it ends, and whether it is the last.
+ */
 function block(state, at) {
   const { frame, out, stop } = state;
   if (at + 3 > stop) fail("it is cut short");
@@ -142,13 +155,18 @@ function block(state, at) {
 
 // Bits
 
-/** The position behind the highest bit of a stream that is read backwards: where its content ends. */
+/**
+ * The position behind the highest bit of a stream that is read backwards: where its content ends.
+ */
 function streamBits(bytes, start, end) {
   if (end <= start || bytes[end - 1] === 0) fail("a row of bits has no end");
   return (end - start) * 8 - (Math.clz32(bytes[end - 1]) - 23);
 }
 
-/** `count` bits, at most 25, that end below bit `position` of the stream from `start`; zeros before its beginning. */
+/**
+ * `count` bits, at most 25, that end below bit `position` of the stream from `start`; zeros before
+ * its beginning.
+ */
 function bitsBelow(bytes, start, position, count) {
   let low = position - count;
   if (low >= 0) {
@@ -204,7 +222,10 @@ function readTable(bytes, start, end, maximumLog, maximumSymbol, cells) {
   return { table: makeTable(weights, log, cells), end: start + (bit + 7 >> 3) };
 }
 
-/** A table {log, cells}, where a cell is the symbol, the count of bits << 8 and the base << 16; `cells` may be of an earlier one. */
+/**
+ * A table {log, cells}, where a cell is the symbol, the count of bits << 8 and the base << 16;
+ * `cells` may be of an earlier one.
+ */
 function makeTable(weights, log, cells = new Int32Array(1 << log)) {
   const size = 1 << log;
   const next = new Array(weights.length).fill(0);
@@ -237,7 +258,10 @@ const tableOfOne = (symbol) => ({ log: 0, cells: Int32Array.of(symbol) });
 
 // Huffman codes (RFC 8878, 4.2)
 
-/** The codes of the tree that was read last: a symbol, and the length of its code << 8. A frame has one tree at a time. */
+/**
+ * The codes of the tree that was read last: a symbol, and the length of its code << 8. A frame has
+ * one tree at a time.
+ */
 const CODES = new Uint16Array(1 << 11);
 
 function readHuffman(bytes, start, end) {

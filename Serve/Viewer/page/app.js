@@ -27,14 +27,19 @@ let list = null;
 let shown = 0;
 let reopened = -Infinity;
 
-/** From now on the page makes requests to these addresses (and to what is in them, if they are folders), and to no other. */
+/**
+ * From now on the page makes requests to these addresses (and to what is in them, if they are
+ * folders), and to no other.
+ */
 function restrict(urls) {
   // What separates policies and sources is escaped.
   const sources = urls.map((url) => new URL(url)).map(({ origin, pathname }) => origin + pathname.replace(/[;,' ]/g, (char) => `%${char.charCodeAt(0).toString(16)}`));
   document.head.append(h("meta", { "http-equiv": "Content-Security-Policy", content: `connect-src ${sources.length ? sources.join(" ") : "'none'"}` }));
 }
 
-/** The addresses that the archives came from, for a reload; browsers may refuse to remember them. */
+/**
+ * The addresses that the archives came from, for a reload; browsers may refuse to remember them.
+ */
 const remembered = {
   get urls() { try { return [JSON.parse(sessionStorage.getItem("carpack"))].flat().filter((url) => /^https?:/.test(url)); } catch { return []; } },
   set urls(all) { try { all.length ? sessionStorage.setItem("carpack", JSON.stringify(all)) : sessionStorage.removeItem("carpack"); } catch { /* then a reload asks again */ } },
@@ -176,7 +181,9 @@ const nav = h("nav", { "aria-label": "Views" });
 const chooser = h("div");
 const about = h("div", { class: "about soft small" });
 
-/** The rest of an account of which the first posts are shown: `ready` is resolved once it is read. */
+/**
+ * The rest of an account of which the first posts are shown: `ready` is resolved once it is read.
+ */
 const whole = {
   ready: null,
   begin() { this.ready = new Promise((resolve) => { this.resolve = resolve; }); },

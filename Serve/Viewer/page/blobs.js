@@ -48,9 +48,9 @@ export function forgetBlobs() {
 }
 
 /**
- * A picture that is read when it comes into view. With `open` it is a button; `isFixed` is one of a fixed place, such as an
- * avatar, which stays empty where there is none, `isTile` one of many, which says in a few words that there is none. `ratio` is how
- * wide and high it is.
+ * A picture that is read when it comes into view. With `open` it is a button; `isFixed` is one of a
+ * fixed place, such as an avatar, which stays empty where there is none, `isTile` one of many,
+ * which says in a few words that there is none. `ratio` is how wide and high it is.
  */
 export function picture(ask, blob, { alt = "", ratio = null, open = null, isFixed = false, isTile = false } = {}) {
   const element = open ? h("button", { class: "picture", type: "button", "aria-label": alt || "picture without a description", onclick: () => open() }) : h("span", { class: "picture" });

@@ -5,7 +5,10 @@ import { h, number, svg } from "./dom.js";
 /** A chart has no more months without posts: records can say that they are of any year. */
 const MAXIMUM_MONTHS = 360;
 
-/** The months from the first to the last of some, those without posts among them; just these if they are too far apart to be true. */
+/**
+ * The months from the first to the last of some, those without posts among them; just these if they
+ * are too far apart to be true.
+ */
 function months(some) {
   const known = Object.keys(some).sort();
   const [first, last] = [known[0], known.at(-1)].map((name) => Number(name?.slice(0, 4)) * 12 + Number(name?.slice(5)) - 1);

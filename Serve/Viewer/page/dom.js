@@ -1,8 +1,11 @@
-// Elements. What records say only ever becomes text nodes, and attributes that are set here by name.
+// Elements. What records say only ever becomes text nodes, and attributes that are set here by
+// name.
 
 const PROPERTIES = new Set(["value", "checked", "disabled", "selected", "hidden", "open", "controls", "muted", "preload", "multiple", "webkitdirectory"]);
 
-/** An element with attributes and children; a child that is no node becomes text, and null nothing. */
+/**
+ * An element with attributes and children; a child that is no node becomes text, and null nothing.
+ */
 export function h(name, attributes, ...children) {
   const element = document.createElement(name);
   for (const [key, value] of Object.entries(attributes ?? {})) {

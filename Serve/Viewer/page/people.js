@@ -1,4 +1,5 @@
-// People and addresses: accounts by their handles, and at:// addresses as links that say what they lead to.
+// People and addresses: accounts by their handles, and at:// addresses as links that say what they
+// lead to.
 
 import { picture } from "./blobs.js";
 import { h, outside } from "./dom.js";
@@ -9,7 +10,10 @@ export const shortDID = (did) => did.length > 24 ? `${did.slice(0, 13)}…${did.
 
 const networkProfile = (did) => `https://bsky.app/profile/${encodeURIComponent(did)}`;
 
-/** A link to an account on the network; its handle appears once it is known, and the DID, shortened, until then. */
+/**
+ * A link to an account on the network; its handle appears once it is known, and the DID, shortened,
+ * until then.
+ */
 export function person(view, did) {
   if (did === view.did) return h("a", { href: "#/" }, view.handle ? `@${view.handle}` : view.name);
   const link = outside(networkProfile(did), shortDID(did));
@@ -26,7 +30,10 @@ export function person(view, did) {
 /** The accounts that are asked about next, {dids, answer}; null if none are. */
 let queue = null;
 
-/** What an account is called, {handle, name, avatar}; null if the archive does not say. What is asked in one go is asked at once. */
+/**
+ * What an account is called, {handle, name, avatar}; null if the archive does not say. What is
+ * asked in one go is asked at once.
+ */
 function nameOf(view, did) {
   const known = view.people.get(did);
   if (known) return known;

@@ -1,4 +1,5 @@
-// Printing: of a long list all rows up to a limit, with their pictures; what is not printed is said.
+// Printing: of a long list all rows up to a limit, with their pictures; what is not printed is
+// said.
 
 import { readPictures } from "./blobs.js";
 import { counted, fill, h, number } from "./dom.js";

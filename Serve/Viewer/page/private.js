@@ -1,4 +1,5 @@
-// Private data: what the server gave to the account's owner alone, and the archive has with `backup --private`.
+// Private data: what the server gave to the account's owner alone, and the archive has with `backup
+// --private`.
 
 import { counted, h, moment, number, outside } from "./dom.js";
 import { person, place } from "./people.js";

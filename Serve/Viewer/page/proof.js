@@ -1,4 +1,5 @@
-// What is proven of the snapshot that is shown: the mark beside its name, the banner over a damaged one, the page of levels.
+// What is proven of the snapshot that is shown: the mark beside its name, the banner over a damaged
+// one, the page of levels.
 
 import { counted, copyable, eachOnce, h, number, size } from "./dom.js";
 import { titleOf } from "./names.js";
@@ -29,7 +30,9 @@ export function mark(view) {
   return h("a", { class: `proof ${kind}`, "data-proof": "mark", href: "#/proof", title: meaning }, h("span", { "aria-hidden": "true" }, sign), ` ${text}`);
 }
 
-/** What is above every view of an archive that is not what it should be; nothing to see for others. */
+/**
+ * What is above every view of an archive that is not what it should be; nothing to see for others.
+ */
 export function banner(view) {
   const { proof } = view.summary;
   const verdict = verdictOf(view);

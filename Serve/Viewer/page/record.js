@@ -1,4 +1,5 @@
-// One record: as what it is, where it stands, and all that it says; also as it was, and a post in its thread.
+// One record: as what it is, where it stands, and all that it says; also as it was, and a post in
+// its thread.
 
 import { blobOf, blocksOf } from "../account/shape.js";
 import { picture } from "./blobs.js";

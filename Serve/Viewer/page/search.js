@@ -79,7 +79,9 @@ function passage(value, words) {
   return shown;
 }
 
-/** A record with the words marked that were found, and why it was found where that cannot be seen. */
+/**
+ * A record with the words marked that were found, and why it was found where that cannot be seen.
+ */
 function hit(view, found, words) {
   if (found.collection !== "app.bsky.feed.post") {
     const shown = h("div", { class: "post" }, h("div", { class: "soft small" }, titleOf(found.collection)), row(view, found));

@@ -1,11 +1,15 @@
-// Texts: a post's with its facets, which are ranges of UTF-8 bytes; plain ones with their addresses; what was searched for.
+// Texts: a post's with its facets, which are ranges of UTF-8 bytes; plain ones with their
+// addresses; what was searched for.
 
 import { rangesOf } from "../account/fold.js";
 import { h, outside } from "./dom.js";
 
 const [utf8, text] = [new TextEncoder(), new TextDecoder()];
 
-/** The text as nodes: links, mentions and tags where facets say so; facets that do not fit are left out. */
+/**
+ * The text as nodes: links, mentions and tags where facets say so; facets that do not fit are left
+ * out.
+ */
 export function richText(value, facets) {
   if (typeof value !== "string") return [];
   const bytes = utf8.encode(value);

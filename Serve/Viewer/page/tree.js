@@ -1,4 +1,5 @@
-// Any record as people can read it: names and values, dates as dates, addresses as links, pictures as pictures.
+// Any record as people can read it: names and values, dates as dates, addresses as links, pictures
+// as pictures.
 
 import { blobOf } from "../account/shape.js";
 import { picture, save } from "./blobs.js";

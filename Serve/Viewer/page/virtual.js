@@ -1,8 +1,8 @@
 // A list of which only what is seen is in the document, however long it is.
 //
 // Invariants: `sums` is a Fenwick tree over the heights of all rows, measured or estimated, so that
-// a row is found by its place, and a place by its row, in the logarithm of their number. A row is in
-// the document once it is drawn.
+// a row is found by its place, and a place by its row, in the logarithm of their number. A row is
+// in the document once it is drawn.
 
 import { fill, h } from "./dom.js";
 
@@ -13,7 +13,10 @@ const SPARE = 3;
 /** How many rows are asked for at once, and how many pages of them are kept. */
 const [PAGE, KEPT] = [25, 24];
 
-/** A list of `count` rows with a name; `load(start, count)` gives what they are, `draw` makes elements of one. */
+/**
+ * A list of `count` rows with a name; `load(start, count)` gives what they are, `draw` makes
+ * elements of one.
+ */
 export function virtualList(count, load, draw, { estimate = 180, label }) {
   const root = h("div", { class: "list", role: "list", "aria-label": label, "aria-busy": "true" });
   const heights = new Float64Array(count).fill(estimate);

@@ -172,7 +172,8 @@ def every_view_of_the_fixture_account_is_shown_and_nothing_is_asked_for(browser,
         page.close()
 
 
-# A pixel differs by more than a fifth in one colour; up to 0.5 % may, for letters are drawn a little differently everywhere.
+# A pixel differs by more than a fifth in one colour; up to 0.5 % may, for letters are drawn a
+# little differently everywhere.
 DIFFERENT, TOLERATED = 50, 0.005
 COMPARE = """async ([one, other, limit]) => {
     const pixels = async text => {
@@ -410,7 +411,8 @@ def time_shows_what_was_deleted_and_older_snapshots(browser, folder):
     page.show("time")
     page.tab.click("text=What changed")
     page.tab.wait_for_selector("text=Deleted: 1")
-    # What was deleted opens, from the list of changes and by its address; what was changed shows how.
+    # What was deleted opens, from the list of changes and by its address; what was changed shows
+    # how.
     page.tab.click("text=Posts 3lkxag2qhdc2c")
     page.tab.wait_for_selector("text=As it was on")
     assert "post c" in page.tab.inner_text("main")

@@ -1,4 +1,5 @@
-// Archives as an attacker makes them: footers and indexes whose checksums hold and whose numbers lie, flipped bits, cuts.
+// Archives as an attacker makes them: footers and indexes whose checksums hold and whose numbers
+// lie, flipped bits, cuts.
 //
 // Usage: forging.js ARCHIVE FOLDER COUNT writes so many into a folder.
 
@@ -24,7 +25,8 @@ export function forger(good, seed = 3) {
       if (next(2)) view(bytes).setBigUint64(at, odd[next(odd.length)], true);
       else view(bytes).setUint32(at, Number(odd[next(odd.length)] & 0xffffffffn), true);
     }
-    // The footer knows the segment by its checksum, which is not compared here: the segment has one of its own.
+    // The footer knows the segment by its checksum, which is not compared here: the segment has one
+    // of its own.
     view(bytes).setBigUint64(start + length - 8, xxh64(bytes.subarray(start, start + length - 8)), true);
     return bytes;
   };

@@ -35,7 +35,8 @@ test("the browser's decoder is used where it is there", async (t) => {
     return t.skip("this zstd writes another header form");
   }
   assert.deepEqual(Buffer.from(await decompressNatively(stored)), content);
-  // More or less than the frame says, or an error, is nothing: the page's own decoder is asked then.
+  // More or less than the frame says, or an error, is nothing: the page's own decoder is asked
+  // then.
   spoil = (bytes) => new Uint8Array(bytes.length + 1);
   assert.equal(await decompressNatively(stored), null);
   spoil = (bytes) => bytes.subarray(1);

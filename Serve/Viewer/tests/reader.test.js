@@ -39,7 +39,8 @@ const tsc = spawnSync("tsc", ["--version"], { encoding: "utf8" });
 
 test("names, types and imports are right, by TypeScript", { skip: tsc.error !== undefined }, () => {
   const found = spawnSync("tsc", ["-p", `${root}Serve/Viewer`, "--pretty", "false"], { encoding: "utf8" }).stdout.split("\n").filter(Boolean);
-  // Of types other versions may say more than 4.8, which Debian has; of names and imports all say the same.
+  // Of types other versions may say more than 4.8, which Debian has; of names and imports all say
+  // the same.
   const isOfNames = (line) => /error TS(1\d{3}|2304|2305|2307|2451|2552|2614):/.test(line);
   assert.deepEqual(tsc.stdout.startsWith("Version 4.") ? found : found.filter(isOfNames), []);
 });
