@@ -59,9 +59,14 @@ package final class SealedLayer: StorageLayer {
     }
     return try MappedFile(
       FetchedFile(
-        SealedSource(file, layout, identity), count: layout.plainCount, scratch: scratch),
+        SealedSource(file, layout, identity), count: layout.plainCount, scratch: scratch,
+        capacity: openedCapacity),
       isBeingWritten: file.isBeingWritten)
   }
+
+  /// How many bytes are kept open: what was opened can be opened again in no time, unlike what was
+  /// fetched.
+  private static let openedCapacity = 32 << 20
 
   package func committedLength(of file: MappedFile) -> UInt64? {
     SealedFrame.lastTable(in: file, before: file.count).map { UInt64($0.range.upperBound) }
