@@ -70,12 +70,14 @@ export function picture(ask, blob, { alt = "", ratio = null, open = null, isFixe
       return;
     }
     const image = h("img", { src: found.url, alt, decoding: "async" });
-    image.addEventListener("error", () => fill(element, h("span", { class: "why" }, "this picture cannot be shown")));
+    try {
+      await image.decode();
+    } catch {
+      fill(element, h("span", { class: "why" }, "this picture cannot be shown"));
+      return;
+    }
     element.style.minHeight = "";
     fill(element, image);
-    await new Promise((resolve) => {
-      for (const name of ["load", "error"]) image.addEventListener(name, resolve);
-    });
   });
   return element;
 }
