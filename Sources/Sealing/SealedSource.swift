@@ -106,7 +106,8 @@ final class SealedSource: ByteSource {
     let wanted = range.lowerBound - base..<range.upperBound - base
     var opening = PieceOpening(piece)
     var isWhole = true
-    var checksum = FrameChecksum(range == piece.plain ? piece : nil, in: file)
+    let isAll = !range.isEmpty && range == piece.plain
+    var checksum = FrameChecksum(isAll ? piece : nil, in: file)
     for number in piece.chunks.covering(wanted) {
       checksum.read(chunk: number)
       let chunk = piece.chunks.range(of: number)
@@ -125,8 +126,7 @@ final class SealedSource: ByteSource {
           try unsafe open(number, &opening, into: $0)
         }
         isWhole = isWhole && opens
-        guard opens else { continue }
-        recent.withLock { $0.add(bytes, at: base + chunk.lowerBound) }
+        if opens { recent.withLock { $0.add(bytes, at: base + chunk.lowerBound) } }
         unsafe target.copy(bytes, from: part.lowerBound - chunk.lowerBound)
       }
     }

@@ -220,4 +220,35 @@ struct `A file that is fetched` {
       }
     }
   }
+
+  @Test func `lies in memory that can be moved, and stays there where it cannot`() throws {
+    let (part, count) = (1 << 20, 4 << 20)
+    let memory = try unsafe SystemCalls.reserveMemory(length: count)
+    defer { unsafe SystemCalls.unmap(memory, length: count) }
+    func bytes(of number: Int) -> [UInt8] {
+      unsafe Array(
+        UnsafeRawBufferPointer(start: memory + number * part, count: part))
+    }
+    func fill(_ number: Int) {
+      unsafe (memory + number * part).initializeMemory(
+        as: UInt8.self, repeating: UInt8(number + 1), count: part)
+    }
+    fill(0)
+    let isMoved = unsafe SystemCalls.movePages(from: memory, to: memory + 2 * part, length: part)
+    #if os(Linux)
+      #expect(isMoved)
+      #expect(bytes(of: 2).allSatisfy { $0 == 1 })
+    #endif
+    if isMoved { #expect(bytes(of: 0).allSatisfy { $0 == 0 }) }
+    fill(0)
+    fill(2)
+    // No system moves memory onto itself.
+    let isMovedAgain = unsafe SystemCalls.movePages(
+      from: memory + 2 * part, to: memory + 2 * part, length: part)
+    #expect(!isMovedAgain)
+    #expect(bytes(of: 2).allSatisfy { $0 == 0 })
+    #expect(bytes(of: 0).allSatisfy { $0 == 1 })
+    fill(2)
+    #expect(bytes(of: 2).allSatisfy { $0 == 3 })
+  }
 }

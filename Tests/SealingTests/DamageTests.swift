@@ -1,3 +1,4 @@
+import Age
 import Archive
 import ArchiveTestSupport
 import TestSupport
@@ -53,24 +54,24 @@ private struct Sample {
   ) throws {
     var random = SeededGenerator(printing: 0x5ea7_2000)
     let owner = try Owner()
-    let (piece, step) = (4 << 20, 16 << 20)
-    let plain = random.bytes(7 * step)
+    // Chunks do not begin where pages do.
+    let (piece, step) = (4_000_003, 16 << 20)
+    var plain = random.bytes(7 * step)
     var sealed = SealedFile(try owner.sealed(plain, piece: piece))
     let lost = sealed.numbers(.piece)[25]
     sealed.frames[lost][100_000] ^= 1
     sealed.frames[lost + 1] = sealed.frames[lost + 1].map { _ in 0 }
     let map = try owner.map(hasTables ? sealed.bytes : sealed.withoutTables.bytes)
     // Of the damaged one, only the chunk that does not open.
-    let chunk = 25 * piece + 65536..<25 * piece + 131_072
+    let chunk = AgePayload.chunkLength
+    for hole in [25 * piece + chunk..<25 * piece + 2 * chunk, 26 * piece..<27 * piece] {
+      plain.replaceSubrange(hole, with: repeatElement(0, count: hole.count))
+    }
     for start in stride(from: 0, to: plain.count, by: step) {
       map.withBytes(reading: [start..<start + step]) { bytes in
-        for place in stride(from: start, to: start + step, by: 65536) {
-          let isLost = chunk.contains(place) || place / piece == 26
-          let part = bytes.extracting(place..<place + 65536)
-          let isRight =
-            isLost
-            ? part.equals([UInt8](repeating: 0, count: 65536).span)
-            : part.equals(plain.span.extracting(place..<place + 65536))
+        for place in stride(from: start, to: start + step, by: 4096) {
+          let isRight = bytes.extracting(place..<place + 4096).equals(
+            plain.span.extracting(place..<place + 4096))
           #expect(isRight, "byte \(place)")
         }
       }

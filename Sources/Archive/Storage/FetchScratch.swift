@@ -89,9 +89,8 @@ package final class MemoryScratch: FetchScratch, @unchecked Sendable {
   // fetched at once do not overlap, and a range is read when all of it is there.
   private let address: UnsafeMutableRawPointer?
   private let length: Int
-  private let pageSize = Int(sysconf(CInt(_SC_PAGESIZE)))
-  /// Whole pages that are not wanted any more, and were not given back.
-  private let spare = Mutex<[Range<Int>]>([])
+  /// Parts that are not wanted any more, and were not given back.
+  private let spare = Mutex<[Int]>([])
 
   /// Memory for a file of so many bytes, which takes room as it is written to.
   ///
@@ -118,53 +117,63 @@ package final class MemoryScratch: FetchScratch, @unchecked Sendable {
   }
 
   package func drop(_ range: Range<Int>) {
+    let parts = Self.parts(in: range)
+    release(max(range.lowerBound, parts.upperBound * Self.partLength)..<range.upperBound)
     spare.withLock { spare in
-      if spare.count == Self.mostSpare { release(spare.removeFirst()) }
-      spare.append(range.lowerBound..<alignedUp(range.upperBound))
+      for part in parts {
+        if spare.count == Self.mostSpare { release(Self.bytes(of: spare.removeFirst())) }
+        spare.append(part)
+      }
     }
   }
 
   package func memory(for ranges: [Range<UInt64>]) -> UnsafeMutableRawBufferPointer? {
     guard let address = unsafe address else { return nil }
+    let ranges = ranges.map { Int($0.lowerBound)..<Int($0.upperBound) }
     spare.withLock { spare in
-      let ranges = ranges.map { Int($0.lowerBound)..<alignedUp(Int($0.upperBound)) }
       // What is wanted again stays where it is.
-      let wanted = spare.filter { spare in ranges.contains { $0.overlaps(spare) } }
-      spare.removeAll { wanted.contains($0) }
-      wanted.forEach(release)
-      for range in ranges where range.count >= Self.muchAtOnce { reuse(&spare, in: range) }
+      let here = spare.filter { part in ranges.contains { $0.overlaps(Self.bytes(of: part)) } }
+      spare.removeAll { here.contains($0) }
+      for part in ranges.flatMap(Self.parts) where !here.contains(part) {
+        guard let other = spare.popLast() else { break }
+        move(other, to: part)
+      }
     }
     return unsafe UnsafeMutableRawBufferPointer(start: address, count: length)
   }
 
-  /// Moves pages that are not wanted any more to where others are going to be: the system clears
+  /// Moves a part that is not wanted any more to where others are going to be: the system clears
   /// each page that it hands out, which takes as long as to decrypt it.
-  private func reuse(_ spare: inout [Range<Int>], in range: Range<Int>) {
+  private func move(_ part: Int, to place: Int) {
     guard let address = unsafe address else { return }
-    var place = range.lowerBound
-    while place < range.upperBound, let pages = spare.popLast() {
-      let count = min(pages.count, range.upperBound - place)
-      let (from, to) = unsafe (address + pages.lowerBound, address + place)
-      guard unsafe SystemCalls.movePages(from: from, to: to, length: count) else {
-        release(pages)
-        continue
-      }
-      place += count
-      if count < pages.count { spare.append(pages.lowerBound + count..<pages.upperBound) }
+    let (from, to) = unsafe (
+      address + part * Self.partLength, address + place * Self.partLength
+    )
+    if unsafe !SystemCalls.movePages(from: from, to: to, length: Self.partLength) {
+      release(Self.bytes(of: part))
     }
   }
 
   private func release(_ range: Range<Int>) {
-    guard let address = unsafe address else { return }
+    guard let address = unsafe address, !range.isEmpty else { return }
     unsafe SystemCalls.release(address + range.lowerBound, length: range.count)
   }
 
-  private func alignedUp(_ offset: Int) -> Int { (offset + pageSize - 1) / pageSize * pageSize }
-
-  /// From how many bytes on pages are moved: a few cost less anew.
-  private static let muchAtOnce = 1 << 20
-  /// How many ranges are kept for that.
+  /// Memory is moved in parts of so many bytes, to where other such parts begin, so that the system
+  /// finds each of them in one mapping.
+  private static let partLength = 1 << 20
+  /// How many parts are kept for that.
   private static let mostSpare = 32
+
+  private static func bytes(of part: Int) -> Range<Int> {
+    part * partLength..<(part + 1) * partLength
+  }
+
+  /// The parts that lie in a range with all of their bytes.
+  private static func parts(in range: Range<Int>) -> Range<Int> {
+    let first = (range.lowerBound + partLength - 1) / partLength
+    return first..<max(first, range.upperBound / partLength)
+  }
 
   package func map(length: Int) throws -> UnsafeRawPointer {
     try lengthen(to: length)

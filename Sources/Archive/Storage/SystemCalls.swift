@@ -168,14 +168,15 @@ enum SystemCalls {
   static func movePages(
     from: UnsafeMutableRawPointer, to: UnsafeMutableRawPointer, length: Int
   ) -> Bool {
-    guard unsafe carpack_move_pages(from, to, length) == 0 else { return false }
+    let isMoved = unsafe carpack_move_pages(from, to, length) == 0
     // What they left is a mapping of its own, and a process may not have many: new memory joins the
-    // mappings beside it. Where there is none to be had, the zeros stay as they are.
+    // mappings beside it. What a call that failed has taken away from the other place is put back.
     let kind = emptyMemory | MAP_FIXED
-    if unsafe mmap(from, length, PROT_READ | PROT_WRITE, kind, -1, 0) != MAP_FAILED {
-      unsafe keepOutOfCores(from, length: length)
-    }
-    return true
+    let empty = unsafe isMoved ? from : to
+    let isThere = unsafe mmap(empty, length, PROT_READ | PROT_WRITE, kind, -1, 0) != MAP_FAILED
+    precondition(isMoved || isThere, "there is no room for a mapping")
+    if isThere { unsafe keepOutOfCores(empty, length: length) }
+    return isMoved
   }
 
   /// Maps zeros in the place of a mapping.
