@@ -55,14 +55,15 @@ package struct ReportDescription: Sendable {
 
     <!-- Written by `make schemas` from the reports in Sources/carpack; change them there. -->
 
-    With `--json` every verb writes results as JSON to standard output: one object a line, for one archive and for many,
-    and for events. `--pretty` indents them for people. Each object says what it is: `schema` is `carpack.NAME`, with the
-    JSON Schema in [schemas/](schemas/); `version` is 1. The version is raised when a field goes or changes its meaning; a
-    new field may come at any time. Sizes are integers, in bytes; times are RFC 3339; CIDs are text. A field that is not
-    optional is always there, and null if nothing is known.
+    With `--json` every verb writes results as JSON to standard output: one object a line, for one
+    archive and for many, and for events. `--pretty` indents them for people. Each object says what it
+    is: `schema` is `carpack.NAME`, with the JSON Schema in [schemas/](schemas/); `version` is 1. The
+    version is raised when a field goes or changes its meaning; a new field may come at any time. Sizes
+    are integers, in bytes; times are RFC 3339; CIDs are text. A field that is not optional is always
+    there, and null if nothing is known.
 
-    Standard error has one object a line as well: an [error](#carpackerror), or a [message](#carpackmessage).
-    The exit status is the same with and without `--json`.
+    Standard error has one object a line as well: an [error](#carpackerror), or a
+    [message](#carpackmessage). The exit status is the same with and without `--json`.
 
     """
 

@@ -147,7 +147,7 @@ final class InspectReport {
 
   static let report = Report<InspectReport>(
     "inspect",
-    "`carpack inspect`: what is in a CAR. Of a CAR without a commit that can be read, only the first part."
+    "`carpack inspect`: what is in a CAR. Without a commit that can be read, only the first part."
   ) {
     records
     Field(
