@@ -109,6 +109,8 @@ def blocks(text):
 def page(text, version, date):
     out = ["'\\\" t", '.\\" Written by Scripts/format-manual.py from Docs/FORMAT.md.',
            f'.TH CARPACK\\-ARCHIVE 5 "{date}" "carpack {version}" "carpack manual"', ".ad l",
+           # A terminal has no pages at whose ends tables are broken.
+           ".if n .pl 10000v",
            ".SH NAME", "carpack\\-archive \\- the format of a carpack archive, NAME.car.zst", ".SH DESCRIPTION"]
     begun = False
     for kind, lines in blocks(text):
