@@ -107,9 +107,8 @@ release: $(if $(BUILT),,requirements) ## the command as it is released, in one f
 	$(if $(BUILT),,$(BUILD_RELEASE) --product carpack)
 
 test: build ## build and run all tests: page, server, suites (set CARPACK_CORPUS to have real repositories in them)
-	@BESIDE=run-server-tests $(RUN_SUITES)
-	@# A browser would take the cores from what waits for servers.
-	@$(MAKE) -j 2 $(if $(filter output-sync,$(.FEATURES)),-O) run-page-tests run-packaging-tests
+	@# Browsers would take the cores from what waits for servers.
+	@BESIDE=run-server-tests BEHIND="run-page-tests run-packaging-tests" $(RUN_SUITES)
 
 test-suites: build run-suites ## the suites alone
 

@@ -4,6 +4,8 @@
 #
 #   run-suites.sh [REGULAR EXPRESSION]    all suites, or the tests that match
 #   BESIDE="VERB …" run-suites.sh         all suites, and verbs of the Makefile at the same time
+#   BEHIND="VERB …" run-suites.sh         … and verbs that begin when the suites that wait for servers
+#                                         have ended: they would take the cores from these
 #
 # Each process runs the suites of some targets, and the last one all that the others leave out. What
 # each said follows when it has ended; the last line has the number of tests of all together. Logs
@@ -45,11 +47,15 @@ if [ $# -gt 0 ]; then
 fi
 
 beside=()
-verbs=${BESIDE:-}
-for verb in $verbs; do
-  make "$verb" >"$logs/$verb.output" 2>&1 &
-  beside+=($!)
-done
+verbs=()
+begin() {
+  for verb in $1; do
+    make "$verb" >"$logs/$verb.output" 2>&1 &
+    beside+=($!)
+    verbs+=("$verb")
+  done
+}
+begin "${BESIDE:-}"
 processes=()
 begun='^$'
 for number in "${!parts[@]}"; do
@@ -63,14 +69,13 @@ processes+=($!)
 
 failed=0
 for number in "${!processes[@]}"; do
+  [ "$number" -ne "${#waiting[@]}" ] || begin "${BEHIND:-}"
   wait "${processes[$number]}" || failed=1
   cat "$logs/$number.log"
 done
-number=0
-for verb in $verbs; do
+for ((number = 0; number < ${#verbs[@]}; number++)); do
   wait "${beside[$number]}" || failed=1
-  cat "$logs/$verb.output"
-  number=$((number + 1))
+  cat "$logs/${verbs[$number]}.output"
 done
 
 # Swift Testing's closing lines, told from the lines of the single tests by their words.
