@@ -4,8 +4,7 @@
 static int count;
 static char **arguments;
 
-/* glibc and dyld call constructors with the arguments of main; other C libraries call them without.
-   */
+/* glibc and dyld call constructors with the arguments of main; other C libraries without. */
 #if defined(__GLIBC__) || defined(__APPLE__)
 __attribute__((constructor)) static void remember(int argc, char **argv) {
   count = argc;

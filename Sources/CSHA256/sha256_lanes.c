@@ -43,8 +43,7 @@ struct lane {
   uint8_t *digest;
 };
 
-/* One step of the message schedule and four rounds, of each of `n` lanes. `i` counts from 0 to 15.
-   */
+/* One step of the message schedule and four rounds, of each of `n` lanes. `i` is 0 to 15. */
 #define ROUNDS(i, n)                                                                              \
   for (int l = 0; l < (n); l++) {                                                                 \
     if ((i) < 4) {                                                                                \

@@ -111,6 +111,10 @@ package final class MemoryScratch: FetchScratch, @unchecked Sendable {
   package func write(_ bytes: Span<UInt8>, at offset: Int) throws {
     try lengthen(to: offset + bytes.count)
     guard let address = unsafe address else { return }
+    // What is written stays where it is.
+    spare.withLock { spare in
+      spare.removeAll { Self.bytes(of: $0).overlaps(offset..<offset + bytes.count) }
+    }
     let target = unsafe UnsafeMutableRawBufferPointer(
       start: address + offset, count: bytes.count)
     unsafe bytes.withUnsafeBytes { unsafe target.copyMemory(from: $0) }
