@@ -10,7 +10,7 @@ internal import Terminal
 struct LimitOptions: ParsableArguments {
   @Flag(
     help:
-      "Read an archive that holds far more than its size suggests, and put together CARs that are much larger than it."
+      "Read an archive with an extreme compression ratio, and reassemble CARs much larger than the archive."
   )
   var allowLarge = false
 

@@ -11,7 +11,7 @@ struct ContextArguments: ConfigurableOptions {
 
   @Option(
     help: ArgumentHelp(
-      "Keep who the people are and what the posts say that the account's records point to, as an app view shows them: \"names\" (people only), \"posts\" (people, posts and thumbnails; also without a word), \"signed\" (and the proof of each post, from its author's server).",
+      "Also keep the people and posts that the account's records point to, as an app view shows them: \"names\" (people only), \"posts\" (people, posts and thumbnails; the default), \"signed\" (and the proof of each post, from its author's server).",
       valueName: "what"))
   var context: ContextOptions.Kind?
 
@@ -22,7 +22,7 @@ struct ContextArguments: ConfigurableOptions {
 
   @Option(
     help: ArgumentHelp(
-      "With --context: how many people and posts are kept, those of the newest records.",
+      "With --context: keep at most this many people and posts, those of the newest records.",
       valueName: "n"))
   var contextLimit = ContextOptions.usualItems
 

@@ -19,7 +19,7 @@ struct RecordFilterOptions: ParsableArguments {
   var since: Moment?
 
   @Option(
-    help: ArgumentHelp("Only records made at this time or earlier, likewise.", valueName: "time"))
+    help: ArgumentHelp("Only records made at this time or earlier, in the same forms.", valueName: "time"))
   var until: Moment?
 }
 
@@ -41,7 +41,7 @@ struct BlobFilterOptions: ParsableArguments {
     help: ArgumentHelp("Only blobs of this media type, such as image/*.", valueName: "type"))
   var type: String?
 
-  @Option(help: ArgumentHelp("Only what is larger than this: 500kB, 2MB.", valueName: "size"))
+  @Option(help: ArgumentHelp("Only items larger than this: 500kB, 2MB.", valueName: "size"))
   var larger: ByteSize?
 }
 

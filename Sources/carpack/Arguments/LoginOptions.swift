@@ -12,7 +12,7 @@ struct LoginOptions: ParsableArguments {
 
   @Flag(
     help:
-      "Log in as the account, for what its server gives to the owner only, such as an account that is deactivated. The app password is read from --password-file or CARPACK_APP_PASSWORD, or asked for. It is sent only to the server of an account that claims the handle given, or to one that --pds names."
+      "Log in as the account, for data that its server gives only to the owner, such as a deactivated account. The app password is read from --password-file or CARPACK_APP_PASSWORD, or asked for. It is sent only if the account claims the given handle, or to a server that --pds names."
   )
   var login = false
 
@@ -45,7 +45,7 @@ struct LoginSecrets: ParsableArguments {
 
   @Option(
     help: ArgumentHelp(
-      "With --login: the code that the server has sent by mail, if it asks for one.",
+      "With --login: the code that the server sent by mail, if it asks for one.",
       valueName: "code"))
   var authFactorToken: String?
 

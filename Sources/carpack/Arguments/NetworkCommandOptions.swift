@@ -49,30 +49,30 @@ struct NetworkCommandOptions: ParsableArguments {
   @Option(
     name: .customLong("pin"),
     help: ArgumentHelp(
-      "The addresses to use for a host and port, whatever DNS says; may be repeated (CARPACK_PINS, with blanks or line ends between).",
+      "The addresses to use for a host and port, whatever DNS says; may be repeated (CARPACK_PINS, separated by spaces or newlines).",
       valueName: "host:port:address,…"))
   var pins: [String] = []
 
   @Option(
     help: ArgumentHelp(
-      "How many requests a second one server gets on average (default: 10, in bursts of up to 3000).",
+      "Average requests per second to one server (default: 10, in bursts of up to 3000).",
       valueName: "n"))
   var rate: Double?
 
-  @Option(help: ArgumentHelp("How many transfers run at a time from one server.", valueName: "n"))
+  @Option(help: ArgumentHelp("Parallel transfers from one server.", valueName: "n"))
   var connections = 16
 
   @Option(
     help: ArgumentHelp(
-      "After how many seconds without a byte a transfer is given up.", valueName: "seconds"))
+      "Give up a transfer after this many seconds without a byte.", valueName: "seconds"))
   var timeout = 60
 
   @Option(
     help: ArgumentHelp(
-      "How often something is tried that fails for a reason that may pass.", valueName: "n"))
+      "Attempts per request after temporary failures.", valueName: "n"))
   var attempts = 6
 
-  @Flag(help: "Say each request and how it was answered.")
+  @Flag(help: "Print each request and its response status.")
   var verbose = false
 
   func validate() throws {

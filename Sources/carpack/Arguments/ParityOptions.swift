@@ -8,7 +8,7 @@ struct ParityOptions: ConfigurableOptions {
 
   @Option(
     help: ArgumentHelp(
-      "Protect the archive with so much parity, from which it heals itself, such as 5%.",
+      "Protect the archive with this much parity, such as 5%, from which it heals itself.",
       valueName: "percent"))
   var parity: Percentage?
 

@@ -12,7 +12,7 @@ struct RecipientOptions: ConfigurableOptions {
   @Option(
     name: .customLong("recipient"),
     help: ArgumentHelp(
-      "Seal a new archive, so that only the owner of this age recipient can read it; may be given more than once.",
+      "Seal a new archive, so that only the owner of this age recipient can read it; may be repeated.",
       valueName: "age1…"))
   var recipients: [String] = []
 

@@ -14,15 +14,15 @@ struct CommonOptions: ConfigurableOptions {
       name: "age-identity", kind: .path, isGeneral: true, variables: [ArchiveKeys.variable]),
   ]
 
-  @Flag(name: .shortAndLong, help: "Say nothing but results and what is wrong.")
+  @Flag(name: .shortAndLong, help: "Print only results and problems.")
   var quiet = false
 
-  @Flag(help: "Leave the configuration file out (~/.config/carpack/config.toml).")
+  @Flag(help: "Ignore the configuration file (~/.config/carpack/config.toml).")
   var noConfig = false
 
   @Option(
     help: ArgumentHelp(
-      "A file with age identities, to open sealed archives with; may be given more than once.",
+      "A file with age identities that open sealed archives; may be repeated.",
       valueName: "file"),
     completion: .file())
   var ageIdentity: [String] = []
@@ -62,7 +62,7 @@ struct CommonOptions: ConfigurableOptions {
 
 /// How a verb writes its results.
 struct ReportOptions: ParsableArguments {
-  @Flag(help: "Write JSON, one object a line.")
+  @Flag(help: "Write JSON, one object per line.")
   var json = false
 
   @Flag(help: "With --json: indent it for people to read.")

@@ -9,7 +9,7 @@ internal import Terminal
 struct StoreArguments: ParsableArguments {
   @Option(
     help: ArgumentHelp(
-      "The object store that s3:// means, instead of Amazon's (AWS_ENDPOINT_URL_S3, AWS_ENDPOINT_URL).",
+      "The object store for s3:// addresses, instead of Amazon's (AWS_ENDPOINT_URL_S3, AWS_ENDPOINT_URL).",
       valueName: "url"))
   var endpointURL: String?
 
@@ -24,13 +24,13 @@ struct StoreArguments: ParsableArguments {
       "The profile in Amazon's files that has the keys (AWS_PROFILE).", valueName: "name"))
   var profile: String?
 
-  @Flag(help: "Ask the store without a signature, for a bucket that everyone may read.")
+  @Flag(help: "Send unsigned requests, for a bucket that everyone may read.")
   var unsigned = false
 
   @Flag(
     inversion: .prefixedNo,
     help:
-      "Name the bucket in the path of requests, and not in the host. This is so for other stores than Amazon's."
+      "Put the bucket into the path of requests, not the host name. This is the default for stores other than Amazon's."
   )
   var pathStyle: Bool?
 

@@ -1,9 +1,9 @@
 internal import ArgumentParser
 internal import Terminal
 
-/// Whether what is no text is written to a terminal.
+/// Whether binary data may be written to a terminal.
 struct TerminalOptions: ParsableArguments {
-  @Flag(help: "Write to a terminal, too, what is no text.")
+  @Flag(help: "Write binary data even to a terminal.")
   var forceTerminal = false
 
   /// Refuses to write to a terminal, unless that was asked for.

@@ -17,7 +17,7 @@ struct InspectCommand: ReportingCommand {
 
   @Argument(
     help: ArgumentHelp(
-      "The CAR, of version 1 or 2, as it is or compressed (.car.gz, .car.zst); \"-\" for standard input.",
+      "The CAR, version 1 or 2, plain or compressed (.car.gz, .car.zst); \"-\" for standard input.",
       valueName: "repo.car"),
     completion: .file(extensions: ["car"]))
   var input: String

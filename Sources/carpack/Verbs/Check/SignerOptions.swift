@@ -7,7 +7,7 @@ internal import Verification
 
 /// Who has to have signed a commit, as far as the user says.
 struct SignerOptions: ParsableArguments {
-  @Option(help: ArgumentHelp("The key that has to have signed.", valueName: "did:key"))
+  @Option(help: ArgumentHelp("The key that must have signed.", valueName: "did:key"))
   var key: String?
 
   @Option(

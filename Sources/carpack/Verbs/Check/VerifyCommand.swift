@@ -19,10 +19,10 @@ struct VerifyCommand: ReportingCommand, ConfigurableOptions {
     Setting(name: "cars", kind: .flag),
   ]
 
-  @Flag(help: "Check stored bytes against their checksums only.")
+  @Flag(help: "Only compare stored bytes with their checksums.")
   var quick = false
 
-  @Flag(help: "Put the CAR of every snapshot together and compare its digest.")
+  @Flag(help: "Reassemble the CAR of every snapshot and compare its digest.")
   var cars = false
 
   @Flag(help: "Heal what is damaged from the archive's parity, and verify again.")
@@ -30,24 +30,24 @@ struct VerifyCommand: ReportingCommand, ConfigurableOptions {
 
   @Option(
     help: ArgumentHelp(
-      "Ask for a level of proof of the snapshots that decide.",
+      "Demand a level of proof of the snapshots that decide the verdict.",
       valueName: "level"))
   var require: ProofLevels.Level?
 
   @Option(
     help: ArgumentHelp(
-      "The head that the archive has to have, as \"carpack backup\" prints it; or the file of a signed one (NAME.head), which the archive has to have had.",
+      "The head that the archive must have, as \"carpack backup\" prints it; or a file with a signed head (NAME.head) that the archive must have had.",
       valueName: "cid|file"), completion: .file(extensions: ["head"]))
   var expect: String?
 
   @Option(
     help: ArgumentHelp(
-      "With --expect FILE: the key that has to have signed that file.", valueName: "did:key"))
+      "With --expect FILE: the key that must have signed that file.", valueName: "did:key"))
   var headKey: String?
 
   @Option(
     help: ArgumentHelp(
-      "The key that has to have signed, instead of those that the archive names.",
+      "The key that must have signed, instead of those that the archive names.",
       valueName: "did:key"))
   var key: String?
 

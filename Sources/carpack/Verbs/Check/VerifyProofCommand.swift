@@ -11,10 +11,10 @@ internal import Verification
 struct VerifyProofCommand: ReportingCommand {
   static let page = ManualPage("verify-proof", PackageResources.verify_proof_txt)
 
-  @Option(help: ArgumentHelp("The record that it is about: collection/rkey.", valueName: "record"))
+  @Option(help: ArgumentHelp("The record to check: collection/rkey.", valueName: "record"))
   var record: String?
 
-  @Option(help: ArgumentHelp("The account that it has to be of.", valueName: "did"))
+  @Option(help: ArgumentHelp("The account that the proof must belong to.", valueName: "did"))
   var did: String?
 
   @Argument(

@@ -10,11 +10,11 @@ internal import Terminal
 struct PullCommand: ReportingCommand {
   static let page = ManualPage("pull", PackageResources.pull_txt)
 
-  @Flag(help: "Replace a file that is damaged, or no earlier state of the archive.")
+  @Flag(help: "Replace a file that is damaged or not an earlier state of the archive.")
   var replace = false
 
   @Argument(
-    help: ArgumentHelp("Where it lies: s3://bucket/key or https://….", valueName: "address"))
+    help: ArgumentHelp("The address of the archive: s3://bucket/key or https://….", valueName: "address"))
   var address: String
 
   @Argument(

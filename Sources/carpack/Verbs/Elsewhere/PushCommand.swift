@@ -10,10 +10,10 @@ internal import Terminal
 struct PushCommand: ReportingCommand {
   static let page = ManualPage("push", PackageResources.push_txt)
 
-  @Flag(help: "Read all of the object back and compare it; replace what is damaged.")
+  @Flag(help: "Read the whole object back and compare it; replace what is damaged.")
   var verify = false
 
-  @Flag(help: "Replace an object that is no earlier state of the archive.")
+  @Flag(help: "Replace an object that is not an earlier state of the archive.")
   var replace = false
 
   @Argument(
@@ -88,6 +88,6 @@ extension TransferReport {
 struct ExclusiveOption: ParsableArguments {
   @Flag(
     help:
-      "Write also to a store that takes no notice of conditions: nothing else writes there.")
+      "Write even to a store without conditional writes: nothing else writes there.")
   var exclusive = false
 }

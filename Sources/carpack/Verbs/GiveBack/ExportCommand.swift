@@ -18,7 +18,7 @@ struct ExportCommand: ReportingCommand {
 
   @Option(
     help: ArgumentHelp(
-      "The database to write, or to bring up to date.", valueName: "file"),
+      "The database to write or update.", valueName: "file"),
     completion: .file(extensions: ["db", "sqlite"]))
   var sqlite: String?
 

@@ -19,7 +19,7 @@ struct ExtractCommand: ReportingCommand, ConfigurableOptions {
   /// What blobs are called, as it is asked for.
   enum BlobNames: String, CaseIterable, ExpressibleByArgument { case cid, readable }
 
-  @Flag(help: "Everything but what is private.")
+  @Flag(help: "Everything except private data.")
   var all = false
 
   @Flag(help: "The CAR.")
@@ -37,7 +37,7 @@ struct ExtractCommand: ReportingCommand, ConfigurableOptions {
   @Flag(
     name: .customLong("private"),
     help:
-      "What the server gave to the account's owner alone, as private/METHOD.json, for your eyes: mode 0600."
+      "The private data, as private/METHOD.json, readable only by you (mode 0600)."
   )
   var privateData = false
 
@@ -57,26 +57,26 @@ struct ExtractCommand: ReportingCommand, ConfigurableOptions {
   @Option(
     name: [.customShort("d"), .customLong("directory")],
     help: ArgumentHelp(
-      "The folder to write into; without it, one beside the archive that has its name. With --car, \"-\" writes the CAR to standard output.",
+      "The folder to write into (default: one beside the archive, with its name). With --car, \"-\" writes the CAR to standard output.",
       valueName: "dir"), completion: .directory)
   var directory: String?
 
   @Option(
     help: ArgumentHelp(
-      "What blobs are called: by their CIDs, or readable, 2025-03-22_3lkxag2q_1_plan-of-forty-beds.svg, in names that Windows and exFAT take as well.",
+      "The names of blobs: their CIDs, or readable names that also work on Windows and exFAT, such as 2025-03-22_3lkxag2q_1_plan-of-forty-beds.svg.",
       valueName: "cid|readable"))
   var names = BlobNames.cid
 
-  @Flag(help: "Leave out the times of the records, which files get as their own.")
+  @Flag(help: "Do not set the times of files to those of their records.")
   var noTimes = false
 
   @Flag(
     help:
-      "Remove files that the snapshot no longer has, if an earlier extraction wrote them and nobody has changed them since."
+      "Remove files that the snapshot no longer has, if an earlier extraction wrote them and they are unchanged since."
   )
   var delete = false
 
-  @Flag(help: "Replace files that differ, also those that carpack did not write.")
+  @Flag(help: "Replace files that differ, even those that carpack did not write.")
   var overwrite = false
 
   @OptionGroup var archive: ArchiveArgument

@@ -47,35 +47,35 @@ struct BackupCommand: Verb, ConfigurableOptions {
 
   @Option(
     help: ArgumentHelp(
-      "How many accounts are backed up at a time; one whose servers are slow leaves its place to another.",
+      "How many accounts to back up at a time; an account with a slow server gives up its place.",
       valueName: "n"))
   var jobs = 4
 
   @Option(
     help: ArgumentHelp(
-      "Skip an account, and ask nothing, if a backup has found its newest snapshot to be current within this time: 90m, 20h, 7d.",
+      "Skip an account without a request if a backup found its newest snapshot to be current within this time: 90m, 20h, 7d.",
       valueName: "age"))
   var maxAge: Age?
 
-  @Flag(help: "Say what would be fetched, from where and how much of it, and write nothing.")
+  @Flag(help: "Show what would be fetched, from where and how much; write nothing.")
   var dryRun = false
 
   @Flag(
     name: .customLong("private"),
     help:
-      "With --login: keep what the server gives to the account's owner alone, too: preferences, mutes, blocked lists, bookmarks, drafts, notification settings, chat. The archive gets mode 0600; it is not encrypted."
+      "With --login: also keep private data: preferences, mutes, blocked lists, bookmarks, drafts, notification settings, chat. The archive gets mode 0600; it is not encrypted."
   )
   var keepsPrivateData = false
 
   @Option(
     help: ArgumentHelp(
-      "A URL to ask for at the end, as healthchecks.io takes it: itself after success, with the exit status behind a slash otherwise.",
+      "A healthchecks.io-style URL to request at the end: GET URL after success, GET URL/STATUS otherwise.",
       valueName: "url"))
   var healthcheck: String?
 
   @Option(
     help: ArgumentHelp(
-      "Sign the archive's head with this private key (PEM, readable by you alone), into NAME.head beside the archive. The passphrase of an encrypted key is read from CARPACK_KEY_PASSPHRASE, or asked for.",
+      "Sign the archive's head with this private key (PEM, readable only by you), into NAME.head beside the archive. The passphrase of an encrypted key is read from CARPACK_KEY_PASSPHRASE, or asked for.",
       valueName: "keyfile"),
     completion: .file())
   var signHead: String?

@@ -13,7 +13,7 @@ struct BackupOptions: ConfigurableOptions {
   ]
 
   @Flag(
-    help: "Believe that what the archive holds is what was written: compare it with no checksums.")
+    help: "Skip checksum verification of the data in the archive.")
   var quick = false
 
   /// What may be accepted.
@@ -21,12 +21,12 @@ struct BackupOptions: ConfigurableOptions {
 
   @Option(
     help: ArgumentHelp(
-      "Accept what speaks against the account, and note it: \"rollback\", that it was put back to an earlier state or has two commits of one revision; \"handle\", a handle that does not lead back to it. May be repeated.",
+      "Accept a problem with the account, and record it: \"rollback\" (rolled back, or two commits with one revision) or \"handle\" (unconfirmed handle). May be repeated.",
       valueName: "kind"))
   var accept: [Acceptance] = []
 
   @Flag(
-    help: "Ask for repositories compressed: quicker on a slow line, slower on any other.")
+    help: "Request compressed repositories: faster on a slow line, slower on any other.")
   var compressed = false
 
   @OptionGroup var size: BlobSize

@@ -54,7 +54,7 @@ struct FetchOptions: ParsableArguments {
 
 /// How a list is written.
 struct FetchListOptions: ParsableArguments {
-  @Flag(help: "Write JSON, one object a line.")
+  @Flag(help: "Write JSON, one object per line.")
   var json = false
 }
 

@@ -17,7 +17,7 @@ struct MissingCommand: ReportingCommand {
 
   @Option(
     help: ArgumentHelp(
-      "Accept that a missing blob is lost, or that all are; may be repeated.",
+      "Accept a missing blob, or all, as lost; may be repeated.",
       valueName: "cid|all"))
   var accept: [String] = []
 
@@ -27,7 +27,7 @@ struct MissingCommand: ReportingCommand {
 
   @Option(
     help: ArgumentHelp(
-      "Take back that the loss of a blob, or of all, was accepted; may be repeated.",
+      "Take back the acceptance of a blob, or of all; may be repeated.",
       valueName: "cid|all"))
   var reconsider: [String] = []
 

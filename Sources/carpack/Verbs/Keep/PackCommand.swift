@@ -20,7 +20,7 @@ struct PackCommand: ReportingCommand, ConfigurableOptions {
   @Option(
     name: [.customShort("o"), .customLong("output")],
     help: ArgumentHelp(
-      "The archive to write or append to, NAME.car.zst by custom; \"-\" for standard output.",
+      "The archive to write or append to, usually NAME.car.zst; \"-\" for standard output.",
       valueName: "file"),
     completion: .file())
   var given: String?
@@ -44,11 +44,11 @@ struct PackCommand: ReportingCommand, ConfigurableOptions {
   @Option(
     name: .customLong("blobs"),
     help: ArgumentHelp(
-      "A folder to look for blobs in; may be given more than once.", valueName: "dir"),
+      "A folder to search for blobs; may be repeated.", valueName: "dir"),
     completion: .directory)
   var blobFolders: [String] = []
 
-  @Flag(help: "Keep files that no record refers to as well.")
+  @Flag(help: "Also keep files that no record refers to.")
   var extras = false
 
   @Option(help: "The account's handle.")
@@ -59,13 +59,13 @@ struct PackCommand: ReportingCommand, ConfigurableOptions {
 
   @Option(
     help: ArgumentHelp(
-      "The account's DID document, to be kept; handle and server are taken from it.",
+      "The account's DID document, to store; it gives handle and server.",
       valueName: "file"), completion: .file())
   var didDocument: String?
 
   @Option(
     help: ArgumentHelp(
-      "The account's PLC log, to be kept: /log/audit or /log of the directory, or what \"goat plc history\" prints.",
+      "The account's PLC log, to store: /log/audit or /log of the directory, or the output of \"goat plc history\".",
       valueName: "file"),
     completion: .file())
   var plcLog: String?
@@ -75,7 +75,7 @@ struct PackCommand: ReportingCommand, ConfigurableOptions {
 
   @Option(
     help: ArgumentHelp(
-      "Accept that the account was put back to an earlier state, or has two commits of one revision, and note it.",
+      "Accept that the account was rolled back or has two commits with one revision, and record it.",
       valueName: "kind"))
   var accept: [Acceptance] = []
 

@@ -9,7 +9,7 @@ struct ScheduleCommand: Verb {
 
   enum Change: String, CaseIterable, ExpressibleByArgument { case on, off }
 
-  @Argument(help: "\"on\" or \"off\"; without it, whether there is a timer.")
+  @Argument(help: "\"on\" or \"off\"; without it, show whether there is a timer.")
   var change: Change?
 
   @Option(

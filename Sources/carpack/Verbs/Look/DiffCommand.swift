@@ -20,7 +20,7 @@ struct DiffCommand: ReportingCommand {
       "One snapshot, or two: number, date, revision or CID.", valueName: "snapshot"))
   var snapshots: [String] = []
 
-  @Flag(name: .customLong("text"), help: "Show what the records say, before and after.")
+  @Flag(name: .customLong("text"), help: "Show the content of the records, before and after.")
   var showsText = false
 
   @OptionGroup var accountOption: AccountOption

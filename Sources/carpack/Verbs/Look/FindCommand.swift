@@ -18,7 +18,7 @@ struct FindCommand: ReportingCommand {
 
   @OptionGroup var accountOption: AccountOption
 
-  @Flag(help: "Look also through other people and their posts, as an app view showed them.")
+  @Flag(help: "Also search other people and their posts, as an app view showed them.")
   var context = false
 
   @OptionGroup var filters: RecordFilterOptions

@@ -31,7 +31,7 @@ struct ListCommand: ReportingCommand, ConfigurableOptions {
   var context = false
 
   @Flag(
-    help: "List what is missing or damaged only; all that is stored of the blobs is read for it.")
+    help: "List only what is missing or damaged; this reads the stored bytes of all blobs.")
   var missing = false
 
   @OptionGroup var archive: ArchiveArgument

@@ -13,25 +13,25 @@ struct ServeCommand: ReportingCommand {
 
   @Option(
     help: ArgumentHelp(
-      "Where to listen: an address of this machine and a port (0 for any that is free), or one of the two. Others than loopback can be reached from other machines.",
+      "Where to listen: an address of this machine, a port (0 for any free port), or both. Addresses other than loopback can be reached from other machines.",
       valueName: "address:port"))
   var bind = BindAddress()
 
   @Option(
     parsing: .singleValue,
     help: ArgumentHelp(
-      "A further name by which the server may be addressed; with https:// in front, also the address that documents name. May be given several times.",
+      "Another name of the server; with https:// in front, also the address that DID documents name. May be repeated.",
       valueName: "name"))
   var hostname: [String] = []
 
   @Option(
     name: .customLong("at"), parsing: .unconditional,
     help: ArgumentHelp(
-      "The snapshot to serve of each account, instead of the newest: a date, a revision, a number or a CID.",
+      "The snapshot of each account to serve, instead of the newest: a date, a revision, a number or a CID.",
       valueName: "snapshot"))
   var at: String?
 
-  @Flag(help: "Name this server in DID documents as the accounts' own.")
+  @Flag(help: "Name this server in DID documents as the accounts' server.")
   var impersonate = false
 
   @Option(
@@ -40,12 +40,12 @@ struct ServeCommand: ReportingCommand {
     completion: .file())
   var log: String?
 
-  @Flag(help: "Give counters for Prometheus at /metrics.")
+  @Flag(help: "Serve counters for Prometheus at /metrics.")
   var metrics = false
 
   @Argument(
     help: ArgumentHelp(
-      "Archives, and folders and buckets' prefixes to look for archives in.", valueName: "archive"),
+      "Archives; folders and bucket prefixes are searched for archives.", valueName: "archive"),
     completion: .file(extensions: ["zst"]))
   var paths: [String]
 

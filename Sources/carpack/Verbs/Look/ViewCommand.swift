@@ -25,26 +25,26 @@ struct ViewCommand: ReportingCommand {
 
   @Option(
     help: ArgumentHelp(
-      "With --page: put this archive into the page, which shows it by itself then.",
+      "With --page: embed this archive in the page, which then shows it when opened.",
       valueName: "archive"),
     completion: .file(extensions: ["zst"]))
   var with: String?
 
-  @Flag(help: "With --with: also an archive that has private data.")
+  @Flag(help: "With --with: allow an archive that has private data.")
   var withPrivate = false
 
-  @Flag(help: "Say the address, and leave the browser to you.")
+  @Flag(help: "Print the address without opening a browser.")
   var noBrowser = false
 
   @Option(
     help: ArgumentHelp(
-      "Where to listen: an address of this machine and a port, or one of the two; any port that is free unless one is given.",
+      "Where to listen: an address of this machine, a port, or both (default: any free port).",
       valueName: "address:port"))
   var bind = BindAddress(port: 0)
 
   @Argument(
     help: ArgumentHelp(
-      "Archives and CARs, and folders and buckets' prefixes to look for archives in.",
+      "Archives and CARs; folders and bucket prefixes are searched for archives.",
       valueName: "archive"),
     completion: .file(extensions: ["zst", "car"]))
   var archives: [String] = []

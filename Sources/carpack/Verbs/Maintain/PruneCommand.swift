@@ -17,19 +17,19 @@ struct PruneCommand: ReportingCommand, ConfigurableOptions {
   ]
   static let settings = rules.map { Setting(name: $0, kind: .text, rivals: rules) }
 
-  @Option(help: ArgumentHelp("Keep the last so many.", valueName: "n"))
+  @Option(help: ArgumentHelp("Keep the last n snapshots.", valueName: "n"))
   var keepLast: Int?
 
-  @Option(help: ArgumentHelp("Keep one a day, for so many days.", valueName: "n"))
+  @Option(help: ArgumentHelp("Keep one a day, for n days.", valueName: "n"))
   var keepDaily: Int?
 
-  @Option(help: ArgumentHelp("Keep one a week, for so many weeks.", valueName: "n"))
+  @Option(help: ArgumentHelp("Keep one a week, for n weeks.", valueName: "n"))
   var keepWeekly: Int?
 
-  @Option(help: ArgumentHelp("Keep one a month, for so many months.", valueName: "n"))
+  @Option(help: ArgumentHelp("Keep one a month, for n months.", valueName: "n"))
   var keepMonthly: Int?
 
-  @Option(help: ArgumentHelp("Keep one a year, for so many years.", valueName: "n"))
+  @Option(help: ArgumentHelp("Keep one a year, for n years.", valueName: "n"))
   var keepYearly: Int?
 
   @Option(
@@ -37,7 +37,7 @@ struct PruneCommand: ReportingCommand, ConfigurableOptions {
       "Forget the snapshot with this number, whatever the rules say (repeatable).", valueName: "n"))
   var forget: [Int] = []
 
-  @Flag(help: "Show what would be kept and what forgotten, and change nothing.")
+  @Flag(help: "Show what would be kept and forgotten; change nothing.")
   var dryRun = false
 
   @OptionGroup var archives: ChangedArchives

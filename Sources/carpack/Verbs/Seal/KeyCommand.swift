@@ -148,7 +148,7 @@ struct AddRecipientCommand: ReportingCommand {
   @Argument(help: ArgumentHelp("The recipients to add.", valueName: "age1…"))
   var recipients: [String] = []
 
-  @Flag(help: "Let those open it who know a passphrase, which is asked for.")
+  @Flag(help: "Also let a passphrase open it, which is asked for.")
   var passphrase = false
 
   @OptionGroup var reporting: ReportOptions
@@ -173,7 +173,7 @@ struct RemoveRecipientCommand: ReportingCommand {
   @OptionGroup var archive: SealedArchiveArgument
 
   @Argument(
-    help: ArgumentHelp("The recipients to take away, or \"passphrase\".", valueName: "age1…"))
+    help: ArgumentHelp("The recipients to remove, or \"passphrase\".", valueName: "age1…"))
   var recipients: [String]
 
   @OptionGroup var reporting: ReportOptions

@@ -26,10 +26,10 @@ struct SealCommand: ReportingCommand {
   @Option(
     name: [.customShort("r"), .customLong("recipient")],
     help: ArgumentHelp(
-      "Who may read it: an age recipient; may be given more than once.", valueName: "age1…"))
+      "An age recipient who may read it; may be repeated.", valueName: "age1…"))
   var recipients: [String] = []
 
-  @Flag(help: "Let those read it, too, who know a passphrase, which is asked for.")
+  @Flag(help: "Also let a passphrase open it, which is asked for.")
   var passphrase = false
 
   @Flag(help: "Replace the output if it exists.")

@@ -19,11 +19,11 @@ struct FleetAddCommand: ReportingCommand {
   var list: String?
 
   @Option(
-    help: ArgumentHelp("A server, all of whose accounts are backed up.", valueName: "url"))
+    help: ArgumentHelp("A server; all its accounts are backed up.", valueName: "url"))
   var host: String?
 
   @Option(
-    help: ArgumentHelp("How much time lies between two lists of the host.", valueName: "age"))
+    help: ArgumentHelp("The interval between two lists of the host.", valueName: "age"))
   var relist: Age?
 
   @Option(
@@ -34,18 +34,18 @@ struct FleetAddCommand: ReportingCommand {
 
   @Option(
     help: ArgumentHelp(
-      "How much time lies between two backups of these accounts.", valueName: "age"))
+      "The interval between two backups of these accounts.", valueName: "age"))
   var every: Age?
 
   @Flag(
     inversion: .prefixedNo,
-    help: "Back these accounts up as soon as a new revision is shown, too.")
+    help: "Also back up these accounts as soon as a new revision is seen.")
   var onChange: Bool?
 
   @Option(
     name: .customLong("recipient"),
     help: ArgumentHelp(
-      "Seal new archives of these accounts so that this age recipient can read them, too; may be given more than once.",
+      "Seal new archives of these accounts so that this age recipient can also read them; may be repeated.",
       valueName: "age1…"))
   var recipients: [String] = []
 

@@ -19,7 +19,7 @@ struct FleetCommand: Verb {
 struct FleetArguments: ParsableArguments {
   @Option(
     help: ArgumentHelp(
-      "The database, postgres://host/name (CARPACK_DATABASE). A password belongs into PGPASSWORD or ~/.pgpass.",
+      "The database, postgres://host/name (CARPACK_DATABASE). Put the password into PGPASSWORD or ~/.pgpass.",
       valueName: "url"))
   var database: String?
 
@@ -49,20 +49,20 @@ struct FleetInitCommand: Verb {
   var store: String
 
   @Option(
-    help: ArgumentHelp("How much time lies between two backups of an account.", valueName: "age"))
+    help: ArgumentHelp("The interval between two backups of an account.", valueName: "age"))
   var every = Age(seconds: 86_400)
 
-  @Flag(help: "Back an account up as soon as a host or a firehose shows a new revision, too.")
+  @Flag(help: "Also back up an account as soon as a host or a firehose shows a new revision.")
   var onChange = false
 
   @Option(
     help: ArgumentHelp(
-      "How many requests a second one host gets, from all workers together.", valueName: "n"))
+      "Requests per second to one host, from all workers together.", valueName: "n"))
   var hostRate = 10.0
 
   @Flag(
     help:
-      "Put the archive of an account aside that is proven to have been deleted, --deletion-grace after it was, and delete it after as long again."
+      "Move an account's archive aside when its deletion is proven, --deletion-grace after the deletion, and delete it after the same time again."
   )
   var followDeletions = false
 

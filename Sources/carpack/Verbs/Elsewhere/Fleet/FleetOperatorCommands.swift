@@ -205,10 +205,10 @@ struct FleetRemoveCommand: FleetChangeCommand {
   static let page = ManualPage("remove", PackageResources.fleet_remove_txt)
   static let done = "done"
 
-  @Flag(help: "Put their archives aside, too, under removed/DATE/.")
+  @Flag(help: "Also move their archives aside, to removed/DATE/.")
   var archives = false
 
-  @Flag(help: "Bring back accounts whose archives were put aside, by this verb or a worker.")
+  @Flag(help: "Bring back accounts whose archives were moved aside, by this verb or a worker.")
   var undo = false
 
   @OptionGroup var which: FleetSelectionArguments

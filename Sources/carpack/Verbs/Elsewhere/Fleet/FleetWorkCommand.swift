@@ -13,12 +13,12 @@ internal import XRPC
 struct FleetWorkCommand: ReportingCommand {
   static let page = ManualPage("work", PackageResources.fleet_work_txt)
 
-  @Option(help: ArgumentHelp("How many accounts are backed up at a time.", valueName: "n"))
+  @Option(help: ArgumentHelp("How many accounts to back up at a time.", valueName: "n"))
   var jobs = 4
 
   @Option(
     help: ArgumentHelp(
-      "How long others wait for this worker's accounts without a sign of life.", valueName: "age"))
+      "After this time without a sign of life, others take over this worker's accounts.", valueName: "age"))
   var lease = Age(seconds: 120)
 
   @Flag(help: "End when no account is due.")

@@ -38,7 +38,7 @@ struct NewKeyCommand: ReportingCommand {
   )
   var encrypt = false
 
-  @Flag(help: "Write it in the form that goat prints, which cannot be encrypted.")
+  @Flag(help: "Write it in the format of goat, which cannot be encrypted.")
   var multikey = false
 
   @OptionGroup var reporting: ReportOptions
@@ -177,7 +177,7 @@ struct AddKeyCommand: ReportingCommand {
 
   @Option(
     help: ArgumentHelp(
-      "The code that the server has sent by mail for signing the operation.", valueName: "code"))
+      "The code that the server sent by mail, for signing the operation.", valueName: "code"))
   var mailCode: String?
 
   /// A step that is asked about.

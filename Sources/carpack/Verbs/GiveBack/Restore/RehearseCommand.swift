@@ -11,7 +11,7 @@ struct RehearseCommand: ReportingCommand {
   @Option(help: ArgumentHelp("The server to rehearse on.", valueName: "url"))
   var to: String
 
-  @Flag(help: "Make the account there without asking, though it cannot be removed.")
+  @Flag(help: "Create the account without asking, although it cannot be deleted later.")
   var yes = false
 
   @OptionGroup var given: RestoreArguments

@@ -12,7 +12,7 @@ struct OwnerLogin: ParsableArguments {
 
   @Flag(
     help:
-      "Log in on the account's server with the account's own password: app passwords may send blobs and records, and nothing else. It is read from --password-file or CARPACK_PASSWORD, or asked for."
+      "Log in on the account's server with the account's own password (app passwords may only send blobs and records). It is read from --password-file or CARPACK_PASSWORD, or asked for."
   )
   var login = false
 
@@ -46,36 +46,36 @@ struct RestoreArguments: ParsableArguments {
 
   @Option(
     help: ArgumentHelp(
-      "The file whose first line is the password that the account gets on the new server (CARPACK_NEW_PASSWORD, or asked for; with --login the same as on the old one if nothing is said).",
+      "The file whose first line is the account's password on the new server (CARPACK_NEW_PASSWORD, or asked for; with --login the default is the old one).",
       valueName: "file"),
     completion: .file())
   var newPasswordFile: String?
 
-  @Option(help: ArgumentHelp("The invite code, if the new server wants one.", valueName: "code"))
+  @Option(help: ArgumentHelp("The invite code, if the new server requires one.", valueName: "code"))
   var invite: String?
 
   @Option(
     help: ArgumentHelp(
-      "The mail address of the account on the new server, instead of the old one's.",
+      "The account's mail address on the new server (default: the one on the old server).",
       valueName: "address"))
   var email: String?
 
   @Option(
     help: ArgumentHelp(
-      "The handle on the new server, instead of the present one, or of its first part under the new server's domain.",
+      "The handle on the new server (default: the present one, or its first part under the new server's domain).",
       valueName: "handle"))
   var handle: String?
 
   @Option(
     help: ArgumentHelp(
-      "A rotation key of your own, which signs the operation here: PEM, or the form that goat prints, readable by you alone. The passphrase of an encrypted key is read from CARPACK_KEY_PASSPHRASE, or asked for.",
+      "Your own rotation key, which signs the operation here: PEM or the format of goat, readable only by you. The passphrase of an encrypted key is read from CARPACK_KEY_PASSPHRASE, or asked for.",
       valueName: "keyfile"),
     completion: .file())
   var recoveryKey: String?
 
   @Option(
     help: ArgumentHelp(
-      "The key that signs the account's repository now, if you have it: it vouches for the account where the old server does not.",
+      "The account's current signing key, if you have it: it vouches for the account if the old server does not.",
       valueName: "keyfile"),
     completion: .file())
   var signingKey: String?

@@ -20,7 +20,7 @@ struct ServerRestoreOptions: ParsableArguments {
     option: "--admin-password-file")
 
   @Flag(
-    help: "Restore all accounts of a folder or a bucket's prefix, as the operator of both servers.")
+    help: "Restore all accounts in a folder or under a bucket's prefix, as the operator of both servers.")
   var all = false
 
   @Option(
@@ -38,7 +38,7 @@ struct ServerRestoreOptions: ParsableArguments {
 
   @Option(
     help: ArgumentHelp(
-      "With --all: the file with a DID and a mail address on each line.", valueName: "file"),
+      "With --all: a file with a DID and a mail address on each line.", valueName: "file"),
     completion: .file())
   var accounts: String?
 

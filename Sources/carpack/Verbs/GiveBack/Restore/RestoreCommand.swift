@@ -15,12 +15,12 @@ struct RestoreCommand: ReportingCommand {
   @Option(help: ArgumentHelp("The server to restore to.", valueName: "url"))
   var to: String?
 
-  @Flag(help: "Say what would be done and what is needed, and change nothing.")
+  @Flag(help: "Show what would be done and what is needed; change nothing.")
   var plan = false
 
   @Flag(
     help:
-      "Put the snapshot's records and blobs back into the account on its own server; what came later stays."
+      "Put the snapshot's records and blobs back into the account on its own server; later ones stay."
   )
   var inPlace = false
 
@@ -30,42 +30,42 @@ struct RestoreCommand: ReportingCommand {
   @Flag(help: "Send the account's own server the blobs that it lacks.")
   var blobsOnly = false
 
-  @Flag(help: "Make a new account of the archive, with a DID of its own.")
+  @Flag(help: "Make a new account from the archive, with its own DID.")
   var asNew = false
 
   @Flag(
-    help: "With --as-new: have records that name their own account name the new one.")
+    help: "With --as-new: change references to the account in its own records to the new account.")
   var rewriteReferences = false
 
   @Option(
     name: .customLong("record"),
     help: ArgumentHelp(
-      "Put this record back, and its blobs; may be given several times.", valueName: "word"))
+      "Put this record and its blobs back; may be repeated.", valueName: "word"))
   var records: [String] = []
 
-  @Flag(help: "With --record: replace another record that is in the place.")
+  @Flag(help: "With --record: replace a different record with the same key.")
   var overwrite = false
 
   @Flag(
     help:
-      "With --blobs-only: where the server believes to have blobs that it has not, delete the records that refer to them and write them again, with the same keys, values and CIDs."
+      "With --blobs-only: if the server lacks blobs without knowing it, delete the records that refer to them and write them again, with the same keys, values and CIDs."
   )
   var rewriteRecords = false
 
   @Option(
     help: ArgumentHelp(
-      "The code that the old server has sent by mail for signing the operation.",
+      "The code that the old server sent by mail, for signing the operation.",
       valueName: "code"))
   var mailCode: String?
 
-  @Flag(help: "Do without the old server, though it answers.")
+  @Flag(help: "Do not use the old server, even if it responds.")
   var abandonOld = false
 
   /// What may be accepted.
   enum Acceptance: String, CaseIterable, ExpressibleByArgument { case missing }
 
   @Option(
-    help: ArgumentHelp("Go on though blobs are missing on the new server.", valueName: "kind"))
+    help: ArgumentHelp("Continue although blobs are missing on the new server.", valueName: "kind"))
   var accept: [Acceptance] = []
 
   @Flag(help: "Do not read the blobs back from the new server.")
@@ -73,11 +73,11 @@ struct RestoreCommand: ReportingCommand {
 
   @Flag(
     help:
-      "Take the rotation keys out of the DID that are shown to be the old server's; --plan names them."
+      "Remove the old server's rotation keys from the DID; --plan names them."
   )
   var dropOldKeys = false
 
-  @Flag(help: "Deactivate the account on the old server in the end.")
+  @Flag(help: "At the end, deactivate the account on the old server.")
   var deactivateOld = false
 
   @Option(
@@ -88,7 +88,7 @@ struct RestoreCommand: ReportingCommand {
 
   @Option(
     help: ArgumentHelp(
-      "Write the operation that would move the identity to this file, and do not send it.",
+      "Write the operation that would move the identity to this file instead of sending it.",
       valueName: "file"),
     completion: .file())
   var dryRun: String?
@@ -103,7 +103,7 @@ struct RestoreCommand: ReportingCommand {
 
   @Option(
     help: ArgumentHelp(
-      "Do a step without asking: send the operation that decides where the account lives; activate the account on the new server; deactivate it on the old one (with --deactivate-old); let that delete it (with --delete-old-after); delete records and write them again (with --rewrite-records); have the new server sign by a record that is written and deleted (with --as-new); write and delete records (with --in-place). May be repeated.",
+      "Do a step without asking: move the identity; activate the account on the new server; deactivate it on the old one (with --deactivate-old); let the old one delete it (with --delete-old-after); delete records and write them again (with --rewrite-records); make the new server sign, by writing and deleting a record (with --as-new); write and delete records (with --in-place). May be repeated.",
       valueName: "step"))
   var yes: [Step] = []
 
