@@ -19,7 +19,7 @@ struct RecordFilterOptions: ParsableArguments {
   var since: Moment?
 
   @Option(
-    help: ArgumentHelp("Only records made at this time or earlier, in the same forms.", valueName: "time"))
+    help: ArgumentHelp("Only records made at this time or earlier.", valueName: "time"))
   var until: Moment?
 }
 

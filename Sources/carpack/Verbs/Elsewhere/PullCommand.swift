@@ -14,7 +14,7 @@ struct PullCommand: ReportingCommand {
   var replace = false
 
   @Argument(
-    help: ArgumentHelp("The address of the archive: s3://bucket/key or https://….", valueName: "address"))
+    help: ArgumentHelp("The address: s3://bucket/key or https://….", valueName: "address"))
   var address: String
 
   @Argument(

@@ -18,7 +18,8 @@ struct FleetWorkCommand: ReportingCommand {
 
   @Option(
     help: ArgumentHelp(
-      "After this time without a sign of life, others take over this worker's accounts.", valueName: "age"))
+      "Others take over this worker's accounts after this time without a sign of life.",
+      valueName: "age"))
   var lease = Age(seconds: 120)
 
   @Flag(help: "End when no account is due.")

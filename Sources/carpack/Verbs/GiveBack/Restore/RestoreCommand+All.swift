@@ -20,7 +20,7 @@ struct ServerRestoreOptions: ParsableArguments {
     option: "--admin-password-file")
 
   @Flag(
-    help: "Restore all accounts in a folder or under a bucket's prefix, as the operator of both servers.")
+    help: "Restore all accounts of a folder or a bucket prefix, as the operator of both servers.")
   var all = false
 
   @Option(
