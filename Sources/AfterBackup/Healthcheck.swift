@@ -99,21 +99,21 @@ package struct Healthcheck {
   /// What healthchecks.io says with status 200, and does not mean as success.
   private static func refusal(_ answer: String) -> String? {
     if answer.hasPrefix("OK (not found)") { return "the service knows no such check" }
-    if answer.hasPrefix("OK (rate limited)") { return "the service was told too often" }
+    if answer.hasPrefix("OK (rate limited)") { return "the service limits requests" }
     return nil
   }
 
   /// An error without any of the words that may have the URL in them.
   private static func words(_ error: TransportError) -> String {
     switch error.reason {
-    case .unknownHost: "the name of its host leads to no address"
+    case .unknownHost: "its host was not found"
     case .notConnected: "no connection"
     case .notSecure: "no secure connection"
     case .stalled, .tooSlow, .late, .silent: "no answer"
-    case .cutOff, .malformedAnswer, .tooLong: "no answer of HTTP"
+    case .cutOff, .malformedAnswer, .tooLong: "the answer is not HTTP"
     case .refusedAddress, .unusableURL, .unusablePin, .refusedRedirect, .tooManyRedirects:
       "its address is refused"
-    case .overloaded, .postponed: "the service has too much to do"
+    case .overloaded, .postponed: "the service is overloaded"
     case .unavailable: "libcurl cannot be used"
     }
   }

@@ -19,7 +19,7 @@ extension ArchiveError: FormatError {
     case .noErasureLibrary:
       (.failure, "install ISA-L: libisal2 on Debian, isa-l in Homebrew")
     case .writerFailed:
-      (.ioError, "what has arrived is kept; once there is room, the same command goes on from here")
+      (.ioError, "what has arrived is kept; free some space and run the same command again")
     case .commitUncertain, .changedMeanwhile: (.ioError, nil)
     case .damagedIndex: (.damaged, "\"carpack repair\" makes the index again from the data")
     case .damagedFrame, .damagedSection:
@@ -30,7 +30,7 @@ extension ArchiveError: FormatError {
     case .furtherArchive:
       (.damaged, "\"carpack repair -o NEW\" makes one archive of all that lie in the file")
     case .damagedFooter:
-      (.damaged, "\"carpack repair\" puts right what can be, before anything is appended")
+      (.damaged, "run \"carpack repair\" before anything is appended")
     default: (.damaged, nil)
     }
   }
@@ -57,9 +57,9 @@ extension BackupError: Explained {
     case .tooLarge:
       (.damaged, "if you trust the archive and have the room, --allow-large puts it together")
     case .repositoryTooLarge:
-      (.refused, "if the account is known to have so much, --max-repo SIZE takes it")
+      (.refused, "if the account is expected to be this large, use --max-repo SIZE")
     case .blobTooLarge:
-      (.refused, "if the blob is known to be so large, --max-blob SIZE takes it")
+      (.refused, "if the blob is expected to be this large, use --max-blob SIZE")
     case .notAFile: (.cannotCreate, "choose another name for the output")
     case .leftover:
       (
@@ -83,7 +83,7 @@ extension BackupError: Explained {
     case .notMissing:
       (.noInput, "nothing was changed; \"carpack missing\" lists what is missing")
     case .malformedSelector: (.usage, nil)
-    case .ambiguousSelector: (.usage, "give more of it")
+    case .ambiguousSelector: (.usage, "use a longer prefix")
     case .notGenuine: (.notGenuine, nil)
     case .incompleteRepository:
       (
@@ -91,10 +91,10 @@ extension BackupError: Explained {
         "\"carpack fetch repo\" gets what there is, and \"carpack pack\" packs it, incomplete as it is"
       )
     case .accountUnavailable:
-      (.unavailable, "if the account is yours, --login asks as its owner")
+      (.unavailable, "if the account is yours, log in with --login")
     case .noServer, .notARepository: (.unavailable, nil)
-    case .unusableServer: (.refused, "a server of your own can be named with --pds")
-    case .lastSnapshot: (.usage, "an account keeps one snapshot at least")
+    case .unusableServer: (.refused, "--pds names a server of your own")
+    case .lastSnapshot: (.usage, "an account keeps at least one snapshot")
     case .unclaimedHandle:
       (.notGenuine, "if the account is yours, name it by its DID, or its server with --pds")
     }
@@ -107,9 +107,9 @@ extension SelectionError: Explained {
     return switch self {
     case .malformedSelector: (.usage, listed)
     case .noSuchSnapshot, .noSuchAccount, .onlySnapshot: (.noInput, listed)
-    case .ambiguousSnapshot: (.usage, "give more of it; \(listed)")
+    case .ambiguousSnapshot: (.usage, "use a longer prefix; \(listed)")
     case .severalAccounts:
-      (.usage, "choose one with --account, or name single things by at://")
+      (.usage, "choose one with --account, or use at:// URIs")
     case .ambiguousAccount: (.usage, "choose one by its DID")
     }
   }

@@ -35,17 +35,17 @@ extension XRPCError: Explained {
     let isLogin = Self.logins.contains(endpoint)
     return switch status {
     case 400..<500 where name == "AuthFactorTokenRequired":
-      (.loginRefused, "give the code that came by mail with --auth-factor-token")
+      (.loginRefused, "pass the code from the mail with --auth-factor-token")
     case 401, 403: (.loginRefused, isLogin ? nil : "--login asks as the account's owner")
     case 400 where endpoint == "com.atproto.identity.signPlcOperation":
       (
         .loginRefused,
-        "a code is good once, and for a quarter of an hour; without --mail-code another is sent"
+        "a code works once, within 15 minutes; without --mail-code another is sent"
       )
     case 400 where name == "InvalidToken":
-      (.loginRefused, "this takes the account's own password, and no app password")
+      (.loginRefused, "use the account's own password, not an app password")
     case 400 where isLogin:
-      (.loginRefused, "app passwords are made in the settings of the account")
+      (.loginRefused, "create an app password in the account's settings")
     case 400..<500 where endpoint == "com.atproto.server.createAccount": (.refused, nil)
     default: (isTransient ? .temporary : .unavailable, nil)
     }
@@ -73,9 +73,9 @@ extension IdentityError: Explained {
   private var hint: String? {
     switch self {
     case .unresolvableHandle(let handle) where handle.topLevel != "invalid":
-      "where a server on this machine knows it, name that with --resolver, --pds or --plc"
+      "if a server on this machine knows it, name the server with --resolver, --pds or --plc"
     case .handleNotFound, .handleUnreachable:
-      "an account that is known by its DID can be named by it"
+      "if you know its DID, use that instead"
     case .handleUntrusted: TransportError.certificateHint
     case .noAnswer(_, let cause): cause.hint
     default: nil

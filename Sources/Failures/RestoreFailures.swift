@@ -23,9 +23,9 @@ extension RestoreError: Explained {
   package var sentence: String {
     switch self {
     case .cannotVouch(let obstacle):
-      "the new server wants a word for the account: \(obstacle.sentence)"
+      "the new server requires service auth from the old server or its key: \(obstacle.sentence)"
     case .notWrittenAgain(let path, let outcome, let file):
-      "what the new server gives back is not the repository of the archive: \(path) was deleted and is \(outcome.said.sentence); it is named in \(file), and --record puts it back"
+      "the new server does not return the repository of the archive: \(path) was deleted and is \(outcome.said.sentence); it is named in \(file), and --record puts it back"
     default: "\(self)"
     }
   }
@@ -33,7 +33,7 @@ extension RestoreError: Explained {
   /// What to do about it; nil where that is plain.
   private var hint: String? {
     switch self {
-    case .busy: "wait for it to end; then the same command goes on where it stopped"
+    case .busy: "wait until it ends; then run the same command to continue"
     case .livesThere:
       "--in-place puts the snapshot's records back there; --blobs-only sends what the server lacks"
     case .newerThere:
@@ -44,7 +44,7 @@ extension RestoreError: Explained {
     case .needsHandle: "give it with --handle"
     case .needsEmail: "give it with --email"
     case .needsInvite: "give it with --invite"
-    case .needsSigner: "give it with --login or --recovery-key"
+    case .needsSigner: "use --login or --recovery-key"
     case .handle: "choose another with --handle"
     case .importRefused:
       "a server may have a limit for repositories, may take none, and may answer 500 to one that it cannot read"
@@ -55,12 +55,12 @@ extension RestoreError: Explained {
     case .identityUnchanged, .notActivated, .silent, .writtenMeanwhile: nil
     case .notSaved: "run \"carpack backup\" first, so that nothing is lost"
     case .otherServer:
-      "if that is the same server, name it like that with --to; where the name does not lead to it yet, an entry in /etc/hosts does"
+      "if that is the same server, use that name with --to; if it does not resolve yet, add it to /etc/hosts"
     case .unpublished: "publish the document, and run the same command again"
     case .accountRefused(_, _, let option): "choose another with \(option)"
     case .halfMade: "its operator can remove that account; another server takes it with --to"
     case .lacks: "another server is needed; Docs/RESTORE.md says what each kind of restore takes"
-    case .unsigned: "what the account writes next has the server sign"
+    case .unsigned: "the server signs at the account's next write"
     case .strangeKey: "\"carpack recovery-key list\" shows the keys that may change the account"
     }
   }
@@ -77,16 +77,16 @@ extension RestoreError.Obstacle {
     case .rehearsal:
       "where the old server does not, only a change of the DID could, which a rehearsal leaves alone"
     case .oldServerAnswers(let url):
-      "\(url) answers for the account: it vouches with --login, and is done without with --abandon-old"
+      "\(url) still has the account: use --login to let it vouch, or --abandon-old to skip it"
     case .oldServerSilent:
-      "the old server, which --login is for, does not answer: try again later, or do without it with --abandon-old"
+      "the old server, which --login needs, does not answer: try again later, or skip it with --abandon-old"
     }
   }
 }
 
 extension RestoreQuestion: Explained {
   package var explanation: Explanation { (.incomplete, nil) }
-  package var sentence: String { "stopped before a step that needs your word" }
+  package var sentence: String { "waiting for your confirmation" }
 }
 
 extension PLCSuccessor.Fault: Explained {

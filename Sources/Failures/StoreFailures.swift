@@ -30,11 +30,11 @@ extension PushError: Explained {
   package var explanation: Explanation {
     switch self {
     case .busy: (.cannotCreate, nil)
-    case .otherObject: (.refused, "--replace puts the one in the place of the other")
-    case .knowsNoConditions: (.refused, "if nothing else writes there, say so with --exclusive")
-    case .notKept: (.ioError, "nothing was replaced; try again, or another store")
+    case .otherObject: (.refused, "--replace replaces it")
+    case .knowsNoConditions: (.refused, "if nothing else writes there, use --exclusive")
+    case .notKept: (.ioError, "nothing was replaced; try again, or use another store")
     case .unfinished:
-      (.incomplete, "the next backup takes up what is whole, or \"carpack repair\"")
+      (.incomplete, "the next backup or \"carpack repair\" completes it")
     case .unfinishedCopy(let name, let address):
       (
         .incomplete,
@@ -43,7 +43,7 @@ extension PushError: Explained {
     case .damagedCopy(let name, let address):
       (
         .damaged,
-        "\"carpack pull --replace \(address) \(name)\" puts the archive that is there in its place"
+        "\"carpack pull --replace \(address) \(name)\" replaces it with the archive there"
       )
     }
   }

@@ -108,7 +108,7 @@ package final class AtomicFile: Sendable {
         if try isContinued(reader) { return (try file.archive(), reader, nil) }
       } else if try file.size > 0 {
         replaced =
-          "\(file.path) held \(try file.size) bytes of an interrupted run, of which nothing is whole; it is begun anew"
+          "\(file.path) held \(try file.size) bytes of an interrupted run, none of them usable; starting again"
       }
     } catch {
       release()

@@ -115,20 +115,20 @@ public enum BackupError: Error, Equatable, Sendable, CustomStringConvertible {
     case .busy(let path): "another carpack is writing into \(path)"
     case .notAFile(let path, let kind): "\(path) is \(kind), not a plain file"
     case .leftover(let path, let account):
-      "\(path) holds what an interrupted run has saved of \(account ?? "an account that cannot be told")"
-    case .hostileName(let name): "refused to make a file of the name \"\(name)\""
+      "\(path) is an unfinished backup of \(account ?? "an unknown account")"
+    case .hostileName(let name): "unsafe file name \"\(name)\""
     case .tooLarge(let length, let limit):
-      "the CAR has \(length) bytes by its manifest; more than \(limit) are not put together from this archive"
+      "the manifest declares a CAR of \(length) bytes; the limit for this archive is \(limit)"
     case .repositoryTooLarge(let limit):
-      "the server sends a repository of more than \(limit) bytes; no more are taken"
+      "the server sends a repository of more than \(limit) bytes, the limit"
     case .blobTooLarge(let limit):
-      "the server sends a blob of more than \(limit) bytes; no more are taken"
+      "the server sends a blob of more than \(limit) bytes, the limit"
     case .carNotExact(let why): "the CAR cannot be given back bit for bit: \(why)"
     case .damagedArchive(let name, let how): "\(name) is damaged: \(how)"
     case .unfinishedArchive(let name, let length):
-      "\(name) ends in \(length) bytes of a write that has not come to its end, or whose footer is damaged"
+      "\(name) ends in \(length) bytes of an unfinished write, or of one with a damaged footer"
     case .copyFailed(let why):
-      "the new archive is not what it has to be, and was thrown away: \(why)"
+      "verification of the new archive failed, so it was discarded: \(why)"
     case .notARepository(let beginning):
       "the server sent something else than a CAR: \"\(beginning)\""
     case .incompleteRepository(let nodes, let records):
@@ -136,19 +136,19 @@ public enum BackupError: Error, Equatable, Sendable, CustomStringConvertible {
     case .accountUnavailable(let account, _, let sentence):
       "the server does not give out the repository of \(account): \(sentence)"
     case .endlessList(let server):
-      "a list of \(server) goes on without an end; it was not read on"
+      "the list from \(server) does not end; the rest was not read"
     case .unusableServer(let account, let why): "\(account) cannot be backed up: \(why)"
     case .lastSnapshot(let account): "no snapshot of \(account) would be left"
     case .unclaimedHandle(let handle, let account):
       "the password was not sent: \(handle) leads to \(account), which does not claim that handle"
-    case .noServer(let account): "nothing says on which server \(account) is"
+    case .noServer(let account): "no server is known for \(account)"
     case .notInRemains(let what, let damage):
       "\(what) is not in what is left of the repository, which is damaged: \(damage)"
     case .notInPart(let what, let nodes):
-      "\(what) is not in what there is of the repository: tree nodes are missing, and all records below (\(nodes))"
+      "\(what) is not in the incomplete repository: tree nodes are missing, with all records below (\(nodes))"
     case .notFound(let what): "\(what) is not in the archive"
     case .ambiguousSelector(let text, let found):
-      "\"\(text)\" fits several things: \(found.joined(separator: ", "))"
+      "\"\(text)\" is ambiguous: \(found.joined(separator: ", "))"
     case .malformedSelector(let text):
       "\"\(text)\" is neither a CID nor collection/rkey nor an at:// URI"
     }

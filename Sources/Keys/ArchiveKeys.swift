@@ -119,7 +119,7 @@ package enum ArchiveKeys {
   package static func newPassphrase() throws -> AgePassphrase {
     guard let first = typed("passphrase: "), typed("once more: ") == first else {
       throw Failure(
-        "there is no passphrase, or not twice the same",
+        "no passphrase, or the two entries differ",
         hint: "set \(passphraseVariable), or answer on a terminal", status: .usage)
     }
     return try AgePassphrase(SecretBytes(copying: Array(first.utf8).span))

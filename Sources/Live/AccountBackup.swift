@@ -132,7 +132,7 @@ public struct AccountBackup: Sendable {
     if destination.bucket != nil { backup.options.checksHeld = false }
     return try await BucketDestination.retryingLostRaces(
       lost: {
-        observer(.warning("another writer was faster; the backup goes on from what that one wrote"))
+        observer(.warning("another writer was faster; the backup continues from its state"))
       },
       { [backup] in
         let begin = options.milliseconds()

@@ -84,13 +84,13 @@ extension AccountIdentity {
         did: base.snapshot.did, handle: base.snapshot.handle, server: server,
         key: document?.signingKey, document: nil, claims: document?.handles ?? [],
         warnings: [
-          "the DID document could not be had (\(error)); server and key are those of the last backup"
+          "the DID document could not be fetched (\(error)); server and key are those of the last backup"
         ])
       return
     }
     if case .handle(let asked) = account, !claims.contains(asked) {
       warnings.append(
-        "the account of this archive, \(did), claims the handle \(asked) no more; the backup goes on with the account, and whoever has the handle now is backed up by the DID"
+        "the account of this archive, \(did), no longer claims the handle \(asked); the backup continues with this account; to back up the handle's new owner, use its DID"
       )
     }
     guard

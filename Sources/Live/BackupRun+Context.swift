@@ -67,7 +67,7 @@ extension BackupRun {
       warn("\(outcome.unproven + outcome.proofsLeftOut) posts of the context have no proof")
     }
     if outcome.thumbnailsMissing > 0 {
-      warn("\(outcome.thumbnailsMissing) thumbnails of the context did not come")
+      warn("\(outcome.thumbnailsMissing) thumbnails of the context could not be fetched")
     }
     if outcome.thumbnailsLeftOut > 0 {
       warn(

@@ -93,7 +93,7 @@ extension BackupRun {
         attempt += 1
         observer(
           .warning(
-            "the repository is fetched once more, for what came was not what it should be: \(error)"
+            "fetching the repository once more, because the first download failed its checks: \(error)"
           ))
         // A write to the repository may be done in a moment.
         try await Task.sleep(for: .milliseconds(200 * (1 << attempt)))

@@ -176,7 +176,7 @@ final class BackupRun {
     do {
       return try await IdentityResolver(network: network).dids.plcLog(of: identity.did)
     } catch let error where !(error is CancellationError) {
-      warn("the PLC audit log could not be had: \(error)")
+      warn("the PLC audit log could not be fetched: \(error)")
       return nil
     }
   }

@@ -77,7 +77,7 @@ struct ContextDownload: Sendable {
       try await loadOwed(subjects)
       if options.kind == .signed { try await proveKnown(subjects) }
     } catch is CancellationError {
-      outcome.fail("it took too long; the rest is asked for by the next backup")
+      outcome.fail("it took too long; the next backup requests the rest")
     } catch let error as TransportError {
       outcome.fail("\(error)")
     }

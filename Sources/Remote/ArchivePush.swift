@@ -198,12 +198,12 @@ package enum PushError: Error, Equatable, Sendable, CustomStringConvertible {
     case .busy(let name): "another process on this machine writes to \(name)"
     case .otherObject(let name): "\(name) is neither an earlier nor a later state of the archive"
     case .knowsNoConditions(let name):
-      "the store of \(name) takes no notice of conditions, so that two writers could overwrite each other"
+      "the store of \(name) does not support conditional writes, so two writers could overwrite each other"
     case .notKept(let name): "\(name): what the store gives back is not what was sent"
-    case .unfinished(let name): "\(name) ends in a write that was not finished"
+    case .unfinished(let name): "\(name) ends in an unfinished write"
     case .unfinishedCopy(let name, let address):
-      "\(name) ends in a write that was not finished, and has something that \(address) lacks"
-    case .damagedCopy(let name, _): "\(name) is damaged, and was left as it is"
+      "\(name) ends in an unfinished write, and has data that \(address) lacks"
+    case .damagedCopy(let name, _): "\(name) is damaged; it was not changed"
     }
   }
 }

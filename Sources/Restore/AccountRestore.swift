@@ -417,7 +417,7 @@ extension AccountRestore {
       tell(.warning("\(finished) records that an interrupted run had deleted were written again"))
     }
     let plan = try await restore.plan(for: Set(differing))
-    for (cid, why) in plan.hopeless { tell(.warning("\(cid) cannot be helped: \(why)")) }
+    for (cid, why) in plan.hopeless { tell(.warning("\(cid) cannot be restored: \(why)")) }
     guard !plan.records.isEmpty else { return finished > 0 }
     guard options.rewritesRecords, options.agrees(.rewriting(records: plan.records.count)) else {
       tell(.rewritable(blobs: differing.count, records: plan.records.count))

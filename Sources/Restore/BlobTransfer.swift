@@ -77,7 +77,7 @@ struct BlobTransfer: Sendable {
         let refused = sent.withLock { $0.refused }
         for cid in page {
           missing.add(
-            cid, of: source, refused[cid] ?? .refused("it is listed as missing though it was sent"))
+            cid, of: source, refused[cid] ?? .refused("it was sent but is listed as missing"))
         }
       }
       // What the server lists after a round in which nothing could be sent is what it will lack.
@@ -237,7 +237,7 @@ package struct UnrestoredBlob: Sendable, Equatable {
     static let acceptedAsLost = Reason(
       "accepted-as-lost", "the archive does not hold it, which was accepted")
     /// The server gives back other bytes.
-    static let otherBytes = Reason("other-bytes", "the server gives back other bytes")
+    static let otherBytes = Reason("other-bytes", "the server returns other bytes")
 
     /// It is damaged in the archive.
     static func damaged(_ why: String) -> Reason {
@@ -256,7 +256,7 @@ package struct UnrestoredBlob: Sendable, Equatable {
     static func notServed(_ why: String) -> Reason {
       Reason(
         "not-served",
-        "the server does not give it back, though it does not list it as missing: \(why)")
+        "the server does not return it, although it does not list it as missing: \(why)")
     }
   }
 }

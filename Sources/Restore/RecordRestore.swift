@@ -193,7 +193,7 @@ extension RecordRestore {
         if candidate.whyNot == nil,
           let ref = candidate.refs.first(where: { hopeless[$0.cid] != nil })
         {
-          found[index].whyNot = "\(candidate.path) refers to \(ref.cid), which cannot be helped"
+          found[index].whyNot = "\(candidate.path) refers to \(ref.cid), which cannot be restored"
           isSettled = false
         }
         guard let why = found[index].whyNot else { continue }

@@ -11,7 +11,7 @@ extension RestoreStep {
     case .account: "the account is on the new server"
     case .repository: "the repository is on the new server"
     case .blobs: "every blob that could be sent was sent"
-    case .comparison: "what the new server gives back was compared with the archive"
+    case .comparison: "what the new server returns was compared with the archive"
     case .preferences: "the preferences are on the new server"
     case .identity: "the DID names the new server"
     case .activation: "the account is active on the new server"
@@ -30,31 +30,31 @@ extension RestoreError: CustomStringConvertible {
     case .newerThere(let rev):
       "the account has gone on since this snapshot: its server is at the revision \(rev)"
     case .otherPassword(let server): "the account on \(server) has another password"
-    case .cannotVouch: "the new server wants a word for the account, and nothing vouches for it"
+    case .cannotVouch: "the new server requires service auth, which nothing provides"
     case .needsHandle(let server):
       "a handle for the \(server.map { "account on \($0)" } ?? "new account") is needed"
     case .needsEmail(let isNew): "a mail address for the \(isNew ? "new " : "")account is needed"
     case .needsInvite(let server): "an invite code of \(server) is needed"
-    case .needsSigner: "a login of the old server, or a rotation key of your own is needed"
+    case .needsSigner: "a login at the old server or your own rotation key is needed"
     case .handle(let handle, let why): "the handle \(handle) cannot be used: \(why)"
     case .importRefused(let answer, let oddities):
       "the new server does not take the repository: \(answer)"
         + (oddities.isEmpty ? "" : " (\(oddities.joined(separator: "; ")))")
     case .otherRepository(let why):
-      "what the new server gives back is not the repository of the archive: \(why)"
+      "the new server does not return the repository of the archive: \(why)"
     case .notWrittenAgain(let path, _, let file):
-      "what the new server gives back is not the repository of the archive: \(path) was deleted and not written again; it is named in \(file)"
+      "the new server does not return the repository of the archive: \(path) was deleted and not written again; it is named in \(file)"
     case .missingBlobs(let count):
-      "blobs would be missing on the new server (\(count)), and that was not agreed to"
-    case .codeSent(let server): "\(server) has sent a code by mail, which signs the operation"
-    case .identityUnchanged(let why): "the directory does not say what it was told: \(why)"
+      "blobs would be missing on the new server (\(count)), and you did not accept that"
+    case .codeSent(let server): "\(server) sent a code by mail for signing the operation"
+    case .identityUnchanged(let why): "the directory did not apply the operation: \(why)"
     case .strangeKey: "the signing key given is not the one that the DID names"
     case .otherServer(let named, let asked, let why):
       "\(asked) calls itself \(named), and the DID has to name it so (\(why))"
-    case .unpublished(let url): "the document at \(url) does not say yet what it has to"
-    case .accountRefused(let server, let why, _): "\(server) does not make the account: \(why)"
+    case .unpublished(let url): "the document at \(url) is not up to date yet"
+    case .accountRefused(let server, let why, _): "\(server) refused to create the account: \(why)"
     case .halfMade(let server):
-      "\(server) has begun to make the account before, and knows no login of it: it was stopped meanwhile"
+      "\(server) was stopped while it created the account, and has no login for it"
     case .lacks(let server, let methods): "\(server) has no \(methods.joined(separator: ", "))"
     case .silent(let server, let why): "\(server) does not say whether it has the account: \(why)"
     case .unsigned(let why): "what the new server gives out is not the account's own yet: \(why)"

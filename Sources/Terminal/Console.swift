@@ -158,8 +158,8 @@ package enum Console {
   package static func refuseTerminal() throws {
     guard hasTerminalOutput else { return }
     throw Failure(
-      "this is no text, and standard output is a terminal",
-      hint: "write it to a file with \"> FILE\"; --force-terminal writes it here all the same",
+      "this is binary data, and standard output is a terminal",
+      hint: "write it to a file with \"> FILE\"; --force-terminal writes it here anyway",
       status: .usage)
   }
 

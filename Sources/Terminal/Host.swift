@@ -43,7 +43,7 @@ package enum Host {
   package static var unixTime: UnixTime {
     get throws {
       guard let now = UnixTime(now) else {
-        throw Failure("the clock is not to be read", status: .failure)
+        throw Failure("could not read the clock", status: .failure)
       }
       return now
     }

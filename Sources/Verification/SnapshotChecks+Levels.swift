@@ -91,7 +91,7 @@ extension SnapshotChecks {
       return (finding, finding)
     }
     if let key = terms.key {
-      return (Finding(commit, by: key), Finding(nil, "the key was given, and not looked up"))
+      return (Finding(commit, by: key), Finding(nil, "the key was given, not looked up"))
     }
     let evidence: IdentityEvidence
     do {

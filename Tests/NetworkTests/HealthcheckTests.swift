@@ -53,7 +53,7 @@ struct `A health check` {
 
   @Test(arguments: [
     (500, "fail", "answered with status 500"), (302, "", "answered with status 302"),
-    (200, "OK (not found)", "knows no such check"), (200, "OK (rate limited)", "told too often"),
+    (200, "OK (not found)", "knows no such check"), (200, "OK (rate limited)", "limits requests"),
   ]) func `that does not take it is said, and changes no status`(
     status: Int, body: String, words: String
   ) throws {

@@ -138,11 +138,11 @@ public struct ArchiveError: Error, Equatable, Sendable, CustomStringConvertible 
     case .alreadyExists(let path): "\(path) exists already"
     case .locked: "another process is writing to the archive"
     case .begunOtherwise:
-      "nothing is committed in the file, and what was begun in it is the archive of another repository"
+      "the file has no committed data, only the unfinished archive of another repository"
     case .changedMeanwhile:
-      "another program has cut off, moved or replaced the archive while it was being written to"
-    case .truncated: "the file is cut short"
-    case .noFooter: "no footer holds, so nothing was committed or the end of the file is lost"
+      "another program truncated, moved or replaced the archive during the write"
+    case .truncated: "the file is truncated"
+    case .noFooter: "no valid footer found: nothing was committed, or the end of the file is lost"
     case .interruptedTail(let bytes):
       "\(bytes) bytes of an unfinished write, or foreign bytes, follow what is committed"
     case .damagedFooter: "a footer is damaged, and what it committed with it"
@@ -150,7 +150,7 @@ public struct ArchiveError: Error, Equatable, Sendable, CustomStringConvertible 
     case .movedFooter: "bytes were inserted or removed before this footer"
     case .malformedParity(let what): "the parity is malformed: \(what)"
     case .noErasureLibrary(let reason): "parity needs the library ISA-L: \(reason)"
-    case .furtherArchive: "another archive begins here, behind the first"
+    case .furtherArchive: "another archive begins here, after the first"
     case .damagedSeal(let what): "the sealed archive is damaged: \(what)"
     case .unbegunSeal: "the sealed archive ends before its key: nothing can be in it"
     case .foreignBytes(let count): "\(count) bytes are no part of the archive"
@@ -169,10 +169,10 @@ public struct ArchiveError: Error, Equatable, Sendable, CustomStringConvertible 
     case .malformedSection(let what): "a section is malformed: \(what)"
     case .damagedSection(let cid): "the bytes stored for \(cid) do not hash to it"
     case .unverifiableSection(let cid):
-      "\(cid) was made by a hash function unknown here, so nobody can verify it"
+      "\(cid) has an unknown hash function, so it cannot be verified"
     case .repeatedSection(let cid): "\(cid) is stored twice"
     case .unknownOrdinal(let ordinal): "the archive has no section number \(ordinal)"
-    case .lostSection(let ordinal): "section number \(ordinal) is lost with damage to the file"
+    case .lostSection(let ordinal): "section \(ordinal) is lost: its frame is damaged"
     case .bodyTooLarge(let cid, let length, let limit):
       "\(cid) has \(length) bytes, and at most \(limit) are read into memory"
     case .malformedHeader: "the CAR header is malformed"
@@ -180,7 +180,7 @@ public struct ArchiveError: Error, Equatable, Sendable, CustomStringConvertible 
       "a CID of \(length) bytes is longer than \(CID.maximumLength), the longest that is kept"
     case .contentMismatch(let cid): "the bytes offered for \(cid) do not hash to it"
     case .lengthMismatch(let cid, let announced, let received):
-      "\(announced) bytes were announced for \(cid), and \(received) came"
+      "\(announced) bytes were announced for \(cid), and \(received) arrived"
     case .tooManySections: "one generation cannot index that many sections"
     case .tooManyGenerations: "the archive's generations cannot be counted further"
     case .tooManyAliases(let cid):
@@ -192,7 +192,7 @@ public struct ArchiveError: Error, Equatable, Sendable, CustomStringConvertible 
     case .sectionOpen: "another section is being received"
     case .noSectionOpen: "no section is being received"
     case .writerFailed(let cause):
-      "nothing more is written, for an earlier write failed\(cause.map { ": \($0)" } ?? "")"
+      "writing stopped after a failed write\(cause.map { ": \($0)" } ?? "")"
     case .commitUncertain(let code):
       "the last sync failed (\(Errno(rawValue: code))): open the archive again to see whether the generation is there"
     }

@@ -65,7 +65,7 @@ public struct TransportError: Error, Equatable, Sendable, CustomStringConvertibl
 
   /// What a person reads.
   public var description: String {
-    "\(url): \(what)" + (attempts > 1 ? ", \(attempts) times" : "")
+    "\(url): \(what)" + (attempts > 1 ? " (\(attempts) attempts)" : "")
   }
 
   /// What happened, in words, without the URL.
@@ -73,24 +73,24 @@ public struct TransportError: Error, Equatable, Sendable, CustomStringConvertibl
     switch reason {
     case .unusableURL: "only https is used, and http to a loopback address"
     case .unusablePin: "a host is pinned to an address by host:port:address"
-    case .unknownHost: "the name of the host leads to no address"
+    case .unknownHost: "host not found"
     case .notConnected(let why): "no connection: \(why)"
     case .notSecure(let why): "no secure connection: \(why)"
     case .stalled(let seconds):
       progress.map { "\($0), then nothing for \(seconds) seconds" }
         ?? "nothing arrived for \(seconds) seconds"
     case .tooSlow(let seconds):
-      "the answer was not whole after \(seconds) seconds" + (progress.map { ": \($0)" } ?? "")
-    case .late(let seconds): "it was not to be asked within \(Int(seconds)) seconds"
+      "the response was incomplete after \(seconds) seconds" + (progress.map { ": \($0)" } ?? "")
+    case .late(let seconds): "it could not be sent within \(Int(seconds)) seconds"
     case .cutOff(let why): "the answer was cut off: \(why)"
     case .malformedAnswer(let why): "the answer is malformed: \(why)"
     case .refusedAddress(let address):
-      "refused to connect to \(address), which is no address of the public internet"
+      "refused to connect to \(address), which is not on the public internet"
     case .refusedRedirect(let target): "refused to follow a redirection to \(target)"
-    case .tooManyRedirects: "one redirection led to the next, too often"
+    case .tooManyRedirects: "too many redirects"
     case .tooLong(let limit): "the answer is longer than \(limit) bytes"
-    case .overloaded: "the host has refused everything for a while, and is left alone"
-    case .silent: "the host has not answered for a while, and is left alone"
+    case .overloaded: "the host keeps refusing requests; paused"
+    case .silent: "the host does not respond; paused"
     case .postponed(let seconds): "the host allows no request for \(Int(seconds)) seconds"
     case .unavailable(let why): "libcurl cannot be used: \(why)"
     }

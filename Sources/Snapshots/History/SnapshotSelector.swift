@@ -112,7 +112,7 @@ public enum SelectionError: Error, Equatable, Sendable, CustomStringConvertible 
     case .ambiguousAccount(let handle, let accounts):
       "several accounts went by \(handle): \(Self.list(accounts))"
     case .onlySnapshot(let account):
-      "of \(account) there is one snapshot only, and none to compare it with"
+      "\(account) has only one snapshot; nothing to compare"
     }
   }
 

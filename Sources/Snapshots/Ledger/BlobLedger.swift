@@ -180,7 +180,7 @@ public struct BlobLedger: Sendable {
       case .notFound: "the server does not have it"
       case .refused: "the server refuses to give it out"
       case .serverError: "the server failed each time it was asked"
-      case .rateLimited: "the server answered too many requests, each time"
+      case .rateLimited: "the server kept answering 429 Too Many Requests"
       case .noAnswer: "no whole answer came"
       case .hostileRedirect: "the server pointed to an address that is not followed"
       case .tooLarge: "it is longer than a blob may be (--max-blob)"

@@ -288,8 +288,8 @@ package struct HandleResolver: Sendable {
         return Answer(did: try DID(text), source: server)
       }
     } catch {
-      throw Miss(.absent, "\(server) did not answer with a DID: \(excerpt)")
+      throw Miss(.absent, "\(server) returned no DID: \(excerpt)")
     }
-    throw Miss(.absent, "\(server) answered without a DID")
+    throw Miss(.absent, "\(server) returned no DID")
   }
 }

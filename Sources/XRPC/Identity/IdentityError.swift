@@ -71,24 +71,24 @@ package enum IdentityError: Error, Equatable, Sendable, CustomStringConvertible 
   package var description: String {
     switch self {
     case .unresolvableHandle(let handle):
-      "\(handle) is a name that leads nowhere on the internet, so it was not asked about"
+      "\(handle) is a reserved name, so it was not looked up"
     case .handleNotFound(let handle, let attempts):
       "\(handle) leads to no account: \(attempts.joined(separator: "; "))"
     case .handleUnreachable(let handle, let attempts), .handleRefused(let handle, let attempts),
       .handleUntrusted(let handle, let attempts):
-      "could not find out whom \(handle) belongs to: \(attempts.joined(separator: "; "))"
+      "could not resolve \(handle): \(attempts.joined(separator: "; "))"
     case .ambiguousHandle(let handle, let dids):
       "\(handle) leads to more than one account: \(dids.map(\.text).joined(separator: ", "))"
-    case .unsupportedDID(let did): "\(did) is not a DID that accounts have, did:plc or did:web"
+    case .unsupportedDID(let did): "\(did) is not the DID of an account (did:plc or did:web)"
     case .privateHost(let did): "\(did) names a host that is not on the public internet"
     case .didNotFound(let did): "\(did) does not exist"
-    case .didGone(let did): "\(did) was given up by its owner"
+    case .didGone(let did): "\(did) was deleted"
     case .noAnswer(let question, let error): "could not get \(question): \(error)"
     case .unexpectedAnswer(let question, let status, let body):
       "could not get \(question): the server answered \(status)\(body.isEmpty ? "" : ", \(body)")"
-    case .malformedDocument(let did, let error): "what came for \(did) is useless: \(error)"
+    case .malformedDocument(let did, let error): "the response for \(did) is unusable: \(error)"
     case .otherDocument(let did, let found):
-      "what came for \(did) is the DID document of \(found)"
+      "the response for \(did) is the DID document of \(found)"
     }
   }
 

@@ -28,7 +28,7 @@ struct ContextArguments: ConfigurableOptions {
 
   func validate() throws {
     guard 1...ContextOptions.maximumItems ~= contextLimit else {
-      throw ValidationError("--context-limit has to be one of 1 to \(ContextOptions.maximumItems)")
+      throw ValidationError("--context-limit takes 1 to \(ContextOptions.maximumItems)")
     }
   }
 

@@ -77,13 +77,13 @@ struct NetworkCommandOptions: ParsableArguments {
 
   func validate() throws {
     if let rate, !(rate > 0 && rate.isFinite) {
-      throw ValidationError("--rate has to be greater than 0")
+      throw ValidationError("--rate must be greater than 0")
     }
     let whole = [
       ("connections", connections, 256), ("timeout", timeout, 86_400), ("attempts", attempts, 100),
     ]
     for (name, value, maximum) in whole where !(1...maximum ~= value) {
-      throw ValidationError("--\(name) has to be one of 1 to \(maximum)")
+      throw ValidationError("--\(name) takes 1 to \(maximum)")
     }
   }
 

@@ -105,7 +105,7 @@ final class OpenedArchive {
       guard account == nil || account == owner else {
         throw Failure(
           "\(selector) is not of the account \(history.name(of: account ?? owner))",
-          hint: "take the things of one account at a time", status: .usage)
+          hint: "select items of one account at a time", status: .usage)
       }
       account = owner
     }
@@ -167,7 +167,7 @@ final class OpenedArchive {
     }
     Console.say(
       .damaged,
-      "\(name): bytes were inserted or removed before its last \(size)\(hint); \"carpack repair\" puts that right"
+      "\(name): bytes were inserted or removed before its last \(size)\(hint); \"carpack repair\" fixes that"
     )
     return .damaged
   }

@@ -73,7 +73,7 @@ struct `What moves with an account` {
     #expect(try scene.restore().status == 10)
     let wrong = try scene.restore("--mail-code AAAAA-AAAAA \(RestoreScene.agreed)")
     #expect(wrong.status == 77, "\(wrong.text)\(wrong.errors)")
-    #expect(wrong.errors.contains("a code is good once"))
+    #expect(wrong.errors.contains("a code works once"))
     #expect(wrong.errors.contains("to continue: carpack restore"))
     #expect(!wrong.errors.contains("--mail-code AAAAA"))
     let code = try #require(scene.account.mailCode)

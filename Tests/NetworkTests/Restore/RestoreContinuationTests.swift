@@ -204,9 +204,9 @@ struct `A restore that stops` {
     let scene = try loneScene()
     scene.new.leaveHalfMade(scene.account.did)
     let result = try run(scene)
-    expect(result, 13, "was stopped meanwhile", "has no such account", "its operator")
+    expect(result, 13, "was stopped while it created", "has no such account", "its operator")
     // It is no wait, and the same the next time.
-    expect(try run(scene), 13, "was stopped meanwhile")
+    expect(try run(scene), 13, "was stopped while it created")
     let third = try third(scene)
     expect(try scene.follow(result, ["URL": third.url]), 0)
   }
@@ -322,7 +322,7 @@ struct `A restore that stops` {
     scene.new.play(FaultRule(.dropped, on: method, times: 4))
     var result = try run(scene)
     #expect(
-      result.status == 0 || result.errors.contains("where things are: the DID names"),
+      result.status == 0 || result.errors.contains("state: the DID names"),
       "\(result.errors)")
     for _ in 0..<8 where result.status != 0 { result = try scene.follow(result) }
     expect(result, 0)

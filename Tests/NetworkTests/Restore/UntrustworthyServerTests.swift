@@ -54,7 +54,7 @@ struct `A new server that is not what it should be` {
     scene.new.play(FaultRule(.otherContent, on: "getBlob"))
     let result = try run(scene)
     #expect(result.status == 10, "\(result.text)\(result.errors)")
-    #expect(result.errors.contains("the server gives back other bytes"))
+    #expect(result.errors.contains("the server returns other bytes"))
     #expect(scene.directory.operations(of: scene.account.did).count == 3)
     // Spoilt once, on the way, it is the same blob.
     scene.new.clearFaults()
@@ -71,7 +71,7 @@ struct `A new server that is not what it should be` {
       "carpack restore \(RestoreScene.archive) --to \(other) \(scene.flags) --login --password-file old --recovery-key recovery.key \(RestoreScene.agreed)"
     )
     #expect(result.status == 13, "\(result.text)\(result.errors)")
-    #expect(result.errors.contains("name it like that with --to"))
+    #expect(result.errors.contains("use that name with --to"))
     #expect(scene.directory.operations(of: scene.account.did).count == 3)
   }
 

@@ -47,7 +47,7 @@ enum SealedVerification {
     let verdict = check.flaws.isEmpty ? "its stored bytes are undamaged" : "damaged"
     Console.print("\(name): sealed; \(verdict)")
     Console.print(
-      "  \(Quantity.count(check.pieceCount, "piece")), \(Quantity.bytes(UInt64(file.count))); what is in them was not looked at, for no key was given"
+      "  \(Quantity.count(check.pieceCount, "piece")), \(Quantity.bytes(UInt64(file.count))); their content was not checked: no key was given"
     )
     VerifyReport.say(parity, of: name)
     return status

@@ -27,7 +27,7 @@ struct SignerOptions: ParsableArguments {
     }
     guard let identity else {
       return ProofLevels.Finding(
-        nil, "not looked at: --identity or --key says who may have signed")
+        nil, "not checked: use --identity or --key")
     }
     let bytes = try InputFile(identity).withBytes { $0.array }
     do {

@@ -35,7 +35,7 @@ struct VerifyReport {
     if report.isPartial {
       Console.say(
         .incomplete,
-        "only the newest \(Quantity.grouped(SnapshotHistory.maximumCount)) snapshots were looked at"
+        "only the newest \(Quantity.grouped(SnapshotHistory.maximumCount)) snapshots were checked"
       )
     }
     // Success is quiet.
@@ -159,7 +159,7 @@ struct VerifyReport {
     guard superseded > 0 else { return [size] }
     return [
       size,
-      "\(Quantity.bytes(superseded)) of them superseded: repaired around, they count no more",
+      "\(Quantity.bytes(superseded)) of them superseded by repairs",
     ]
   }
 

@@ -112,7 +112,7 @@ struct BackupCommand: Verb, ConfigurableOptions {
     try require(
       signHead == nil || !RemoteArchive.isAddress(output ?? ""),
       "--sign-head writes beside the archive, and takes a file")
-    try require(1...64 ~= jobs, "--jobs has to be one of 1 to 64")
+    try require(1...64 ~= jobs, "--jobs takes 1 to 64")
   }
 
   func run() throws {

@@ -31,7 +31,7 @@ extension BackupDisplay {
   func skipped(_ did: DID, _ status: String) {
     tally.withLock { $0.counts.skippedCount += 1 }
     BackupEvents.skipped.tell((did, status))
-    common.say("\(did): skipped, for the server calls it \(status)")
+    common.say("\(did): skipped: the server reports it as \(status)")
   }
 
   /// Notes entries of a server's list that name no account.

@@ -117,7 +117,7 @@ extension BackupReport {
     if blobs.unaccepted > 0 {
       lines.append("\"carpack missing \(name)\" names them, \"carpack fill\" tries again")
       lines.append(
-        "\"carpack missing --accept all \(name)\" notes that they are lost for good, so that backups are complete again"
+        "\"carpack missing --accept all \(name)\" notes that they are lost for good, and backups count as complete again"
       )
     }
     if let head = generation.head { lines.append("archive head \(head.cid)") }

@@ -254,7 +254,7 @@ struct PackCommand: ReportingCommand, ConfigurableOptions {
     let leftOut = report.leftOutCount
     if leftOut > 0 {
       common.say(
-        "  \(Quantity.count(leftOut, "file")) left out, for no record refers to \(leftOut == 1 ? "it" : "them") (--extras keeps them)"
+        "  \(Quantity.count(leftOut, "file")) skipped: no record refers to \(leftOut == 1 ? "it" : "them") (--extras keeps them)"
       )
     }
     if !report.inspection.isComplete {

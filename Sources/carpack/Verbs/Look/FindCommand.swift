@@ -34,7 +34,7 @@ struct FindCommand: ReportingCommand {
         status: .usage)
     }
     guard let pattern = TextPattern(text) else {
-      throw Failure("there is nothing to look for", status: .usage)
+      throw Failure("the text is empty", status: .usage)
     }
     let filter = try ItemFilter([], filters)
     var foundCount = 0
@@ -53,7 +53,7 @@ struct FindCommand: ReportingCommand {
     }
     if foundCount == 0, outcomes.worst == .success {
       throw Failure(
-        "\"\(text)\" is in no record\(context ? ", and in nothing of others" : "")",
+        "\"\(text)\" was not found in any record\(context ? " or in the context" : "")",
         status: .noInput)
     }
     common.say(

@@ -39,7 +39,7 @@ struct LogCommand: ReportingCommand {
     else { return nil }
     guard pattern.exactPath != nil || pattern.isKeyAlone else {
       throw Failure(
-        "\"\(word)\" may mean several records", hint: "name one, by collection/rkey", status: .usage
+        "\"\(word)\" is ambiguous", hint: "name one, by collection/rkey", status: .usage
       )
     }
     return (argument.paths[0], word)

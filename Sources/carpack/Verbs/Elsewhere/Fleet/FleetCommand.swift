@@ -79,8 +79,8 @@ struct FleetInitCommand: Verb {
   @OptionGroup var common: CommonOptions
 
   func validate() throws {
-    try require(hostRate > 0 && hostRate.isFinite, "--host-rate has to be greater than 0")
-    try require(every.seconds > 0, "--every has to be longer than nothing")
+    try require(hostRate > 0 && hostRate.isFinite, "--host-rate must be greater than 0")
+    try require(every.seconds > 0, "--every must be greater than 0")
   }
 
   func run() throws {

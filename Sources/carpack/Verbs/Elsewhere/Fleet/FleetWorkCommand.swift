@@ -54,8 +54,8 @@ struct FleetWorkCommand: ReportingCommand {
   @OptionGroup var reporting: ReportOptions
 
   func validate() throws {
-    try require(1...256 ~= jobs, "--jobs has to be one of 1 to 256")
-    try require(3...86_400 ~= lease.seconds, "--lease has to be one of 3s to 1d")
+    try require(1...256 ~= jobs, "--jobs takes 1 to 256")
+    try require(3...86_400 ~= lease.seconds, "--lease takes 3s to 1d")
   }
 
   func run() throws {

@@ -84,7 +84,7 @@ struct NewKeyCommand: ReportingCommand {
       Console.askSecret("once more: ") == first
     else {
       throw Failure(
-        "there is no passphrase, or not twice the same",
+        "no passphrase, or the two entries differ",
         hint: "set \(KeyFile.variable), or answer on a terminal", status: .usage)
     }
     return Array(first.utf8)

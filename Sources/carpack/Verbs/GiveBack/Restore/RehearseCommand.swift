@@ -55,7 +55,7 @@ struct RehearseCommand: ReportingCommand {
     common.say(consequence)
     guard yes || Console.agrees(question) else {
       throw Failure(
-        "nothing was made: that was not agreed to", hint: "--yes agrees", status: .incomplete)
+        "nothing was created: you did not confirm", hint: "--yes agrees", status: .incomplete)
     }
   }
 }

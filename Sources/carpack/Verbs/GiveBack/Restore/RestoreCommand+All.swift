@@ -58,7 +58,7 @@ struct ServerRestoreOptions: ParsableArguments {
       throw ValidationError(
         "--all, --rotation-key, --admin-password-file, --accounts and --documents go together")
     }
-    guard 1...64 ~= jobs else { throw ValidationError("--jobs has to be one of 1 to 64") }
+    guard 1...64 ~= jobs else { throw ValidationError("--jobs takes 1 to 64") }
   }
 
   /// The admin password.
@@ -189,7 +189,7 @@ extension RestoreCommand {
       guard !(yes.contains(.identity) && yes.contains(.activate)), !Console.agrees(question) else {
         return
       }
-      Console.say(.unfinished, "stopped before a step that needs your word")
+      Console.say(.unfinished, "waiting for your confirmation")
       RestoreDisplay.say([
         ContinuedCommand.line(.all([("--yes", "identity"), ("--yes", "activate")]))
       ])

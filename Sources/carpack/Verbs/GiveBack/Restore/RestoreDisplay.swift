@@ -111,7 +111,7 @@ final class RestoreDisplay: Sendable {
     case .rewritable(let blobs, let records):
       show(
         .warning(
-          "the server believes to have \(blobs) blobs that it has not, and takes them again only when no record refers to them: --rewrite-records deletes \(records) records and writes them again, with the same keys, values and CIDs"
+          "the server lacks \(blobs) blobs that it does not report, and accepts them only when no record refers to them: --rewrite-records deletes \(records) records and writes them again, with the same keys, values and CIDs"
         ))
     }
   }
@@ -169,12 +169,12 @@ final class RestoreDisplay: Sendable {
       for loss in report.losses { Console.print("the account lacks: \(loss)") }
       if failure == nil { for place in places { Console.print(place) } }
       if report.stoppedBefore != nil {
-        Console.say(.unfinished, "stopped before a step that needs your word")
+        Console.say(.unfinished, "waiting for your confirmation")
       }
     }
     failure?.say()
     if failure != nil, !Console.isJSON {
-      for place in places { Console.say("where things are: \(place)") }
+      for place in places { Console.say("state: \(place)") }
     }
     Self.say(commands)
   }
