@@ -72,7 +72,7 @@ struct ScriptedNetwork {
     var expected = TransportError(.cutOff("odd"), url: url)
     expected.attempts = 6
     await #expect(throws: expected) { _ = try await scripted.network.get(url, limit: 1) }
-    #expect("\(expected)" == "https://pds.test/x: the answer was cut off: odd, 6 times")
+    #expect("\(expected)" == "https://pds.test/x: the answer was cut off: odd (6 attempts)")
   }
 
   @Test(arguments: [400, 401, 403, 404, 501])
