@@ -4,7 +4,7 @@ package import Reports
 internal import Synchronization
 internal import Terminal
 
-/// The events of a backup, kept for a hook as `--json` prints them, but for the progress.
+/// The events of a backup, kept for a hook as `--json` prints them, except for the progress.
 ///
 /// They lie in a file without a name: a backup of many accounts has more of them than belongs in
 /// memory.

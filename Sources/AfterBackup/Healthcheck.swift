@@ -6,7 +6,7 @@ internal import Terminal
 /// Tells a service that waits for it how a backup ended, as healthchecks.io takes it: by asking for
 /// a URL.
 ///
-/// Success is the URL itself, any other exit status follows behind a slash. Nothing else is sent.
+/// Success is the URL itself, any other exit status follows after a slash. Nothing else is sent.
 /// The URL is all that it takes to do the same, so it is in no message and no log.
 package struct Healthcheck {
   private let origin: String

@@ -25,9 +25,9 @@ package enum AgeError: Error, Equatable, Sendable, CustomStringConvertible {
 
   // Keys.
 
-  /// The text is no recipient, and why.
+  /// The text is not a recipient, and why.
   case malformedRecipient(String)
-  /// The text is no identity, and why; in which line, if it is of a file.
+  /// The text is not an identity, and why; in which line, if it is of a file.
   case malformedIdentity(String, line: Int?)
   /// The identity file holds no identity.
   case noIdentity

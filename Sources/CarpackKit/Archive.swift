@@ -19,7 +19,7 @@ public struct Archive: Sendable {
 
   /// Opens an archive.
   ///
-  /// - Throws: `ArchiveError` for a file that cannot be read, or is no archive.
+  /// - Throws: `ArchiveError` for a file that cannot be read, or is not an archive.
   public init(path: String) throws { reader = try ArchiveReader(path: FilePath(path)) }
 
   /// Every snapshot in a few words, the oldest first, and where damage has broken the chain of

@@ -21,7 +21,7 @@ public struct Records: AsyncSequence, Sendable {
 
     /// What it says.
     ///
-    /// - Throws: `DAGCBORError` for a record that is no DAG-CBOR, which is kept all the same.
+    /// - Throws: `DAGCBORError` for a record that is not DAG-CBOR, which is kept anyway.
     public func value() throws(DAGCBORError) -> IPLDValue { try DAGCBORDecoder.decode(bytes.span) }
 
     /// The same as JSON, indented; nil for a record that cannot be read.
@@ -46,7 +46,7 @@ public struct Records: AsyncSequence, Sendable {
 
     init(_ snapshot: ArchivedSnapshot) { self.snapshot = snapshot }
 
-    /// The next record; nil behind the last, and after an error.
+    /// The next record; nil after the last, and after an error.
     ///
     /// - Throws: `SnapshotError` for a block that is not in the archive; `ArchiveError` for one
     ///   that is damaged; `RepositoryError` if the commit is none; `BackupError` if the tree breaks

@@ -108,6 +108,6 @@ extension CompletionAnswer.Candidate {
 }
 
 extension Character {
-  /// Whether it is no control character, and so stays on its line.
+  /// Whether it is not a control character, and so stays on its line.
   fileprivate var isHarmless: Bool { !unicodeScalars.contains(where: \.isTerminalControl) }
 }

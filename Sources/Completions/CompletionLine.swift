@@ -1,13 +1,13 @@
-/// A command line that is being typed: the words before the cursor, the one at it, and those behind
+/// A command line that is being typed: the words before the cursor, the one at it, and those after
 /// it.
 struct CompletionLine: Equatable {
   /// The words between the command's name and the cursor.
   var before: [String] = []
   /// The word at the cursor, as far as the cursor.
   var current = ""
-  /// The words behind the cursor.
+  /// The words after the cursor.
   var after: [String] = []
-  /// How many characters of ``current`` stay as they are, and are no part of what is offered.
+  /// How many characters of ``current`` stay as they are, and are not part of what is offered.
   var replacedFrom = 0
   /// Whether the shell shows what candidates mean.
   var showsDescriptions = true

@@ -54,7 +54,7 @@ extension ArchiveCopier {
   ///   - verifier: verifies the new archive.
   ///   - willWrite: receives the name of the temporary file once it is there.
   /// - Throws: as the other does; what of `reader` could not be fetched.
-  /// - Returns: what was saved, and what verifying it came to.
+  /// - Returns: what was saved, and the result of verifying it.
   package func salvage(
     _ reader: ArchiveReader, to target: AtomicFile, by provenance: SnapshotBuilder.Provenance,
     verifier: SnapshotVerifier = SnapshotVerifier(), willWrite: (FilePath) -> Void

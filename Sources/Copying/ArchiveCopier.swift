@@ -58,7 +58,7 @@ package struct ArchiveCopier {
     }
   }
 
-  /// Writes the copy; answers what is committed, and how many sections were left out.
+  /// Writes the copy; returns what is committed, and how many sections were left out.
   ///
   /// Nothing that is laid out for it is in memory when the copy is verified.
   private func write(

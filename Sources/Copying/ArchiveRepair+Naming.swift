@@ -22,7 +22,7 @@ extension ArchiveRepair {
     package let namedCount: Int
     /// How many snapshots were taken over from other archives.
     package let takenCount: Int
-    /// What verifying the archive came to.
+    /// The result of verifying the archive.
     package let verification: SnapshotVerifier.Report
 
     /// The first thing that is damaged still; nil if nothing is.
@@ -39,7 +39,7 @@ extension ArchiveRepair {
   ///   - limits: How much it may hold.
   ///   - verifier: Verifies the result.
   ///   - observer: Is told how far it is.
-  /// - Throws: `ArchiveError` if it is no archive, needs a later version, or cannot be written;
+  /// - Throws: `ArchiveError` if it is not an archive, needs a later version, or cannot be written;
   ///   what was written by then is right, and repairing again goes on.
   package static func repair(
     _ storage: any ArchiveStorage, from sources: [ArchiveReader] = [],

@@ -82,7 +82,7 @@ extension ArchiveRepair {
   /// - Parameters:
   ///   - path: The archive; of a link, the file it leads to.
   ///   - willWrite: Receives the name of a temporary file once it is there.
-  /// - Returns: Whether the file had to be written anew.
+  /// - Returns: Whether the file had to be rewritten.
   /// - Throws: As ``align(_:limits:willWrite:)`` does.
   package static func putInOrder(
     _ path: FilePath, willWrite: (FilePath) -> Void = { _ in }

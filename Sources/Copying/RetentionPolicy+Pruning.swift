@@ -32,7 +32,7 @@ extension RetentionPolicy {
   ///   - storage: the archive.
   ///   - name: its name in messages.
   ///   - named: snapshots that are forgotten whatever the policy says, by their numbers.
-  ///   - account: answers the only account of which any are forgotten; nil for all.
+  ///   - account: returns the only account of which any are forgotten; nil for all.
   /// - Throws: ``BackupError/damagedArchive(_:_:)`` if it is damaged, which changes nothing;
   ///   `ArchiveError` if it cannot be written; what `account` throws.
   package func prune(

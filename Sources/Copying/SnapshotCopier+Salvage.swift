@@ -25,7 +25,8 @@ extension SnapshotCopier {
     }
     let blocks = sources[source].blocks
     let exact = try archived.recoveredOrder(in: blocks, listed)
-    // If none is, those that are listed may be others, for nothing in the file told their ordinals.
+    // If none is, those that are listed may be others, because nothing in the file told their
+    // ordinals.
     if exact != nil || left == listed { left = BlockOrder() }
     let rest =
       exact.map { Array($0.runs.joined()) }

@@ -7,7 +7,7 @@ internal import Snapshots
 /// Copying sections, each once.
 ///
 /// What is read has been hashed by the reader before it is appended, and is hashed again by the
-/// writer. Damage ends the copy; in salvage it is noted, and the copy goes on behind it.
+/// writer. Damage ends the copy; in salvage it is noted, and the copy continues after it.
 extension SnapshotCopier {
   /// How many lost sections are named.
   private static var maximumNamed: Int { 1000 }
@@ -175,13 +175,13 @@ extension SnapshotCopier {
 
   // MARK: Writing
 
-  /// Appends a section to the new archive; answers its ordinal there.
+  /// Appends a section to the new archive; returns its ordinal there.
   @discardableResult
   mutating func append(_ cid: CID, _ body: Span<UInt8>) throws -> UInt64 {
     try Self.writing { try writer.append(cid, body) }
   }
 
-  /// Appends blocks to the new archive; answers their CIDs.
+  /// Appends blocks to the new archive; returns their CIDs.
   mutating func append(_ blocks: [Block]) throws -> [CID] {
     try Self.writing { try writer.append(blocks) }
   }

@@ -84,8 +84,8 @@ struct SnapshotCopier: ~Copyable {
   ///   - archived: the snapshot.
   ///   - source: the number of the archive it is in.
   ///   - isVouched: whether a footer leads to it.
-  ///   - strays: the blobs to list as extras if the repository cannot be walked, for the records
-  ///     that refer to them are lost; nil if the snapshot is left out then.
+  ///   - strays: the blobs to list as extras if the repository cannot be walked, because the
+  ///     records that refer to them are lost; nil if the snapshot is left out then.
   /// - Throws: ``BackupError/damagedArchive(_:_:)`` if something is not there or not what it must
   ///   be, except in salvage; what the writer throws.
   /// - Returns: what could not be saved, and the CID of the new manifest; none if there is nothing
@@ -335,7 +335,7 @@ struct SnapshotCopy {
   var loss: SnapshotLoss
   var extras: [CID] = []
   var lostExtras: [CID] = []
-  /// Blobs that are extras from now on, for the records that refer to them are lost.
+  /// Blobs that are extras from now on, because the records that refer to them are lost.
   var strays: [CID] = []
   /// Whether a page of extras is lost, and with it which they were.
   var areExtrasLost = false

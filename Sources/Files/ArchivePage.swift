@@ -31,7 +31,7 @@ package enum ArchivePage {
     return "\(opening)data-name=\"\(shown)\">\(Base64.encode(archive))\(closing)\n"
   }
 
-  /// The archive in a page; nil if the file is no page, or has none.
+  /// The archive in a page; nil if the file is not a page, or has none.
   static func archive(in file: MappedFile) -> MappedFile? {
     let limit = maximumArchive / 3 * 4 + 4 + maximumRest
     guard !file.isFetched, beginning.count...limit ~= file.count else { return nil }

@@ -20,7 +20,7 @@ public enum BackupError: Error, Equatable, Sendable, CustomStringConvertible {
   case malformedDocument(String)
   /// A file is in the way, and what it holds differs.
   case fileDiffers(String)
-  /// Something that is no ordinary file or folder is in the way.
+  /// Something that is not an ordinary file or folder is in the way.
   case inTheWay(String)
   /// Another run is writing into a folder.
   case busy(String)
@@ -67,14 +67,15 @@ public enum BackupError: Error, Equatable, Sendable, CustomStringConvertible {
   case endlessList(String)
   /// A DID document names a server that is not asked: the account, and why.
   case unusableServer(String, String)
-  /// No password was sent, for the account does not claim the handle: the handle, and the account.
+  /// No password was sent, because the account does not claim the handle: the handle, and the
+  /// account.
   case unclaimedHandle(String, String)
   /// No snapshot of this account would be left.
   case lastSnapshot(String)
   /// It is unknown on which server an account is.
   case noServer(String)
-  /// A blob whose loss cannot be accepted or reconsidered, for it is not missing or not accepted:
-  /// why.
+  /// A blob whose loss cannot be accepted or reconsidered, because it is not missing or not
+  /// accepted: why.
   case notMissing(String)
   /// A word that selects nothing.
   case malformedSelector(String)

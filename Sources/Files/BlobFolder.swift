@@ -140,7 +140,7 @@ package struct BlobFolder: Sendable {
     let name = path.split(separator: "/").last ?? ""
     let stem = name.prefix { $0 != "." }
     guard stem.count >= 46 else { return nil }
-    // A name that is no CID is a name like any other.
+    // A name that is not a CID is a name like any other.
     return try? CID(stem)
   }
 }

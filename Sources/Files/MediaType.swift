@@ -52,7 +52,7 @@ package enum MediaType {
     }?.ending
   }
 
-  /// Endings whose content may carry each other's signature, for they share a container.
+  /// Endings whose content may carry each other's signature, because they share a container.
   private static let kin: [Set<String>] = [
     ["mp4", "mov", "m4a", "heic", "heif", "avif"], ["webm", "mkv", "weba"], ["ogg", "ogv"],
     ["heic", "heif", "avif"], ["zip", "bin"],

@@ -34,7 +34,7 @@ package struct Moment: Equatable, Sendable {
     (seconds, nanoseconds) < (other.seconds, other.nanoseconds)
   }
 
-  /// The second that was so many seconds before.
+  /// The second that was this many seconds before.
   package func earlier(by seconds: Int64) -> Moment {
     Moment(seconds: self.seconds - seconds, nanoseconds: nanoseconds, length: Self.second)
   }

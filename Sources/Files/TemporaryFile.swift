@@ -86,7 +86,7 @@ package final class TemporaryFile: @unchecked Sendable {
     count += bytes.count
   }
 
-  /// Forgets everything behind the first `count` bytes.
+  /// Forgets everything after the first `count` bytes.
   package func truncate(to count: Int) throws {
     try flush()
     try BackupError.attempting("cut a temporary file off") {

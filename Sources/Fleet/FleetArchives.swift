@@ -8,7 +8,7 @@ internal import Remote
 internal import Synchronization
 package import SystemPackage
 
-/// The archives of a fleet, as an operator checks them, puts them aside and brings them back.
+/// The archives of a fleet, as an operator checks them, moves them aside and brings them back.
 package struct FleetArchives: Sendable {
   private let fleet: FleetDatabase
   private let destination: BucketDestination
@@ -74,7 +74,7 @@ package struct FleetArchives: Sendable {
     }
   }
 
-  /// Brings archives back that were put aside; the accounts are backed up again.
+  /// Brings archives back that were moved aside; the accounts are backed up again.
   ///
   /// - Throws: as ``putAside(_:)`` does.
   /// - Returns: How many.

@@ -1,7 +1,7 @@
 package import ATProtocol
 internal import Postgres
 
-/// Accounts: which are due, and what came of them.
+/// Accounts: which are due, and their results.
 extension FleetDatabase {
   /// An account that a worker holds.
   package struct Lease: Equatable, Sendable {
@@ -17,7 +17,7 @@ extension FleetDatabase {
     package var rev: String?, head: String?
     /// Whether its identity was looked up within a week, and has not changed since.
     package var isIdentified = false
-    /// Where its archive was put aside.
+    /// Where its archive was moved aside.
     package var trash: String?
     /// The age recipients to which a new archive is sealed besides the worker's.
     var recipients: [String] = []
@@ -89,7 +89,7 @@ extension FleetDatabase {
     ).first?.first == "t"
   }
 
-  /// Lets go of an account until a server allows requests again: of its own host all accounts wait.
+  /// Releases an account until a server allows requests again: of its own host all accounts wait.
   ///
   /// - Parameters:
   ///   - lease: the account.
@@ -109,7 +109,7 @@ extension FleetDatabase {
       """, [lease.did.text, lease.holder, "\(seconds)", origin])
   }
 
-  /// Records the result for an account, lets go of it, and sets when it is due again.
+  /// Records the result for an account, releases it, and sets when it is due again.
   ///
   /// A newer revision than was backed up makes it due soon, if it follows changes, and once: a
   /// server may claim revisions that it does not have. A host that failed has fewer places and is
@@ -121,7 +121,7 @@ extension FleetDatabase {
   ///   - outcome: the result.
   ///   - rate: how many requests a second a host gets that has no number of its own: more places
   ///     are of no use.
-  ///   - grace: in how many seconds an archive that was put aside is looked at again.
+  ///   - grace: in how many seconds an archive that was moved aside is looked at again.
   /// - Throws: `DatabaseError`; `CancellationError`.
   func end(_ lease: Lease, _ outcome: FleetOutcome, rate: Double = 10, grace: Int? = nil)
     async throws
@@ -231,7 +231,7 @@ extension FleetDatabase {
     return (host, row[1].flatMap { Int($0) } ?? 0)
   }
 
-  /// Records where the archive of an account is being put aside, before it goes.
+  /// Records where the archive of an account is being moved aside, before it goes.
   ///
   /// - Throws: `DatabaseError`; `CancellationError`.
   func plan(_ lease: Lease, aside key: String) async throws {

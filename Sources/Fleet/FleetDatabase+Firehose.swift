@@ -31,7 +31,7 @@ extension FleetDatabase {
     return FirehoseLease(url: url, holder: holder, cursor: cursor.flatMap { $0 < 0 ? nil : $0 })
   }
 
-  /// Lets go of a firehose.
+  /// Releases a firehose.
   ///
   /// - Parameters:
   ///   - lease: which.

@@ -67,7 +67,7 @@ extension FleetDatabase {
     ).isEmpty
   }
 
-  /// Records how a listing ended, and lets go of the host.
+  /// Records how a listing ended, and releases the host.
   ///
   /// - Parameters:
   ///   - host: which.

@@ -13,7 +13,7 @@ package struct FleetAccount: Equatable, Sendable {
   package var wait: String?, waitUntil: String?
   /// How often it failed in a row.
   package var failures = 0
-  /// The bytes of its archive, and where that was put aside.
+  /// The bytes of its archive, and where that was moved aside.
   package var bytes: UInt64?, aside: String?
 }
 
@@ -160,7 +160,7 @@ extension FleetDatabase {
     return count
   }
 
-  /// Records that the archive of an account is put aside, until an operator brings it back.
+  /// Records that the archive of an account is moved aside, until an operator brings it back.
   ///
   /// - Throws: `DatabaseError`; `CancellationError`.
   package func putAside(_ did: String, at key: String) async throws {

@@ -102,7 +102,7 @@ package struct FleetDatabase: Sendable {
   /// - Parameters:
   ///   - id: the worker's lease.
   ///   - limit: how long that may take.
-  /// - Throws: `DatabaseError`, but for a database that cannot be reached.
+  /// - Throws: `DatabaseError`, except for a database that cannot be reached.
   func leave(_ id: String, within limit: Duration) async throws {
     do {
       _ = try await Task.detached {
@@ -114,7 +114,7 @@ package struct FleetDatabase: Sendable {
 
   // MARK: Accounts, hosts and firehoses come in
 
-  /// Adds accounts; those that are there stay as they are, but for their recipients.
+  /// Adds accounts; those that are there stay as they are, except for their recipients.
   ///
   /// They come in no order: those of one host, which a list has in a row, may all be slow.
   ///

@@ -34,9 +34,9 @@ package struct FleetOutcome: Equatable, Sendable {
     case missing
     /// It was deleted, as ``DeletionEvidence`` proves.
     case deleted
-    /// It was deleted or taken out, and its archive was put aside.
+    /// It was deleted or taken out, and its archive was moved aside.
     case removed
-    /// The archive that was put aside has been deleted, too.
+    /// The archive that was moved aside has been deleted, too.
     case purged
 
     /// The state by the word of a server.

@@ -17,7 +17,7 @@ package struct FleetSettings: Equatable, Sendable {
   package var onChange = false
   /// How many requests a second one host gets from all workers together.
   package var requestsPerSecond = 10.0
-  /// Whether the archive of an account that was deleted is put aside after so many seconds, and
+  /// Whether the archive of an account that was deleted is moved aside after this many seconds, and
   /// deleted after as many more; nil if it is kept.
   package var followsDeletionsAfter: Int?
 

@@ -10,7 +10,7 @@ public struct NetworkOptions: Sendable {
   /// The base URL of a server that resolves handles (`com.atproto.identity.resolveHandle`), instead
   /// of DNS and well-known files; nil for these.
   public var handleResolver: String?
-  /// The base URL of the server to ask, whatever DID documents say; nil to go by them.
+  /// The base URL of the server to ask, whatever DID documents say; nil to use them.
   package var pds: String?
   /// A file of certificates to trust, in PEM, instead of the system's.
   package var caFile: String?
@@ -56,9 +56,9 @@ package enum NetworkEvent: Sendable {
   /// A request was answered, or was not: a line of `--verbose`. Without queries' secrets, which
   /// there are none of, and without header fields.
   case request(method: String, url: String, outcome: String, seconds: Double)
-  /// Something is tried again after so many seconds.
+  /// Something is tried again after this many seconds.
   case retry(host: String, seconds: Double, why: String)
-  /// A host is waited for, so many seconds at most, by all that ask it.
+  /// A host is waited for, this many seconds at most, by all that ask it.
   case wait(host: String, seconds: Double, why: String)
   /// Requests go through this proxy, which resolves names itself, so addresses cannot be checked;
   /// told once.

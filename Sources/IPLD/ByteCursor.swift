@@ -1,6 +1,6 @@
 /// Reading untrusted bytes: the one place that turns an offset into bytes.
 ///
-/// Every function takes the offset it reads at as `inout`, moves it past what it read, and answers
+/// Every function takes the offset it reads at as `inout`, moves it past what it read, and returns
 /// nil, moving nothing, when the bytes end first. Subscripts of `Span` trap out of bounds, so a
 /// mistake here stops the program rather than reading other memory.
 extension Span<UInt8> {

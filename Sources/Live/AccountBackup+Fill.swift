@@ -23,7 +23,7 @@ extension AccountBackup {
       throw BackupError.system("read \(path)", Errno.noSuchFileOrDirectory.rawValue)
     }
     let target = try await DestinationArchive.open(path.string)
-    // The thread that wrote to it may not have let go of it yet when the next task wants to.
+    // The thread that wrote to it may not have released it yet when the next task wants to.
     defer { target.release() }
     guard let reader = target.reader else { throw SnapshotError.noSnapshot }
     guard reader.generation.number > 0 else { throw ArchiveError(.noFooter) }

@@ -96,7 +96,7 @@ actor ArchiveAppender {
     do {
       try writer.checkpoint()
     } catch {
-      // The archive is why it has failed, or fails as well: what is behind the last footer is taken
+      // The archive is why it has failed, or fails as well: what is after the last footer is taken
       // up by the next writer.
     }
   }

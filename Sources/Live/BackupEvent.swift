@@ -65,13 +65,13 @@ public struct BackupProgress: Equatable, Sendable {
 public struct BackupReport: Sendable {
   /// The result, in a word.
   public enum Outcome: String, CaseIterable, Sendable {
-    /// Nothing had changed, and nothing was missing but what is accepted as lost: nothing was
+    /// Nothing had changed, and nothing was missing except what is accepted as lost: nothing was
     /// written.
     case upToDate = "up-to-date"
     /// It was checked recently, so no request was made; the snapshot says whether something is
     /// missing.
     case recent
-    /// Everything is here but what is accepted as lost.
+    /// Everything is here except what is accepted as lost.
     case complete
     /// The repository is here, and some blobs are not, or it is not known which there are.
     case incomplete
@@ -118,7 +118,7 @@ public struct BackupReport: Sendable {
   ///   - missing: what the snapshot's ledger says.
   ///   - warnings: what a person should know.
   ///   - lacksPrivateData: whether something did not come that is the owner's alone.
-  ///   - context: what came of asking an app view.
+  ///   - context: the result of asking an app view.
   static func unchanged(
     _ base: ArchivedSnapshot, at name: String, _ outcome: Outcome? = nil, milliseconds: Int,
     missing: BlobLedger.MissingList, warnings: [String] = [], lacksPrivateData: Bool = false,

@@ -33,7 +33,7 @@ extension BackupReport {
         && statement.byteCount == generation.committedLength
         && statement.key == key.verificationKey && statement.isSigned
     } catch is BackupError {
-      // It is no statement, and becomes one.
+      // It is not a statement, and becomes one.
       return false
     }
   }

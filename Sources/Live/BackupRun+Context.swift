@@ -6,7 +6,7 @@ internal import Snapshots
 
 /// What an app view shows of the people and posts that the account's records point to.
 ///
-/// 1. It comes last and is no part of the backup: a failure is a warning, and never changes what
+/// 1. It comes last and is not part of the backup: a failure is a warning, and never changes what
 ///    the backup came to.
 /// 2. What the archive has is not asked for again, whichever account of it brought it; names are,
 ///    after 30 days.

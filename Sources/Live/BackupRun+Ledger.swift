@@ -8,7 +8,7 @@ internal import Verification
 /// Going by the ledger of a snapshot whose repository has not changed, and ending with a new one.
 ///
 /// 1. A run that learns nothing new writes nothing. That blobs were asked for in vain once more is
-///    no news; `ArchiveMark` remembers it. To a fill, which asks for blobs, nothing else is news.
+///    not news; `ArchiveMark` remembers it. To a fill, which asks for blobs, nothing else is news.
 /// 2. As long as the ledger names all that is missing, the repository is not put together for it.
 extension BackupRun {
   /// Asks again for what a snapshot lacks by its own ledger, as far as it is time for that.

@@ -8,7 +8,7 @@ internal import XRPC
 ///
 /// 1. What does not come, for whatever reason, costs that part alone: it is noted as a fault, and
 ///    the next backup asks again.
-/// 2. What is not given is no error: servers differ, and an app password may not read
+/// 2. What is not given is not an error: servers differ, and an app password may not read
 ///    conversations.
 /// 3. What came earlier stays until something whole takes its place.
 extension BackupRun {

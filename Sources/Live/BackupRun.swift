@@ -157,7 +157,7 @@ final class BackupRun {
 
   /// What decides whether a commit is the account's own.
   ///
-  /// - Parameter log: the account's log as it came; nil to go by the one that the archive has.
+  /// - Parameter log: the account's log as it came; nil to use the one that the archive has.
   /// - Throws: ``BackupError/notGenuine(_:)`` for a log that does not hold.
   private func verifier(by log: [UInt8]?) throws -> CommitVerifier {
     var verifier = try CommitVerifier(

@@ -1,6 +1,6 @@
 internal import Snapshots
 
-/// How many accounts of one run came to what.
+/// How many accounts of one run had each result.
 package struct BackupTally: Sendable {
   private var counts: [BackupReport.Outcome: Int] = [:]
   /// How many of those that were checked recently lack something.

@@ -11,7 +11,7 @@ internal import XRPC
 /// One blob while it arrives: in memory as long as it is small and there is memory left, else in a
 /// file without a name beside the archive.
 ///
-/// 1. ``count`` bytes have come and are kept; an interrupted transfer resumes behind them if the
+/// 1. ``count`` bytes have come and are kept; an interrupted transfer resumes after them if the
 ///    server can do that.
 /// 2. Bytes in memory are hashed as they come; those in a file when they are read.
 ///
@@ -172,7 +172,7 @@ package final class MemoryBudget: Sendable {
   /// A budget of this many bytes.
   package init(_ size: Int) { available = Atomic(size) }
 
-  /// Takes so many bytes, or none.
+  /// Takes this many bytes, or none.
   func take(_ count: Int) -> Bool {
     if available.subtract(count, ordering: .relaxed).newValue >= 0 { return true }
     giveBack(count)

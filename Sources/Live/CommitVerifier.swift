@@ -28,7 +28,7 @@ struct CommitVerifier: Sendable {
   ///   - log: its log in the PLC directory, if it has one.
   ///   - now: the moment, in RFC 3339 and UTC.
   /// - Throws: ``BackupError/notGenuine(_:)`` for a log that does not hold; ``BackupError`` if
-  ///   `now` is no such moment: without one nothing could be checked.
+  ///   `now` is not a such moment: without one nothing could be checked.
   init(did: DID, key: VerificationKey?, log: [UInt8]?, now: String) throws {
     guard let time = UnixTime(now) else {
       throw BackupError.system("read the clock: \(now)", EINVAL)
@@ -68,7 +68,7 @@ struct CommitVerifier: Sendable {
 
 /// A commit that a server showed as an account's, and that is not the account's own.
 ///
-/// It is kept as evidence, which is no part of the archive: `NAME.refused.car` beside
+/// It is kept as evidence, which is not part of the archive: `NAME.refused.car` beside
 /// `NAME.car.zst`, a CAR that has each such commit once and names all as roots, the latest last.
 ///
 /// 1. What is in it stays in it, up to ``maximumCount`` commits; then the oldest goes.

@@ -4,7 +4,7 @@ internal import Snapshots
 
 /// The people and posts of others that an account's records point to.
 ///
-/// It keeps so many as are wanted, those of the newest records: an account may have millions.
+/// It keeps as many as are wanted, those of the newest records: an account may have millions.
 struct ContextSubjects {
   private let account: DID
   private let limit: Int

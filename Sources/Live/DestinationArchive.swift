@@ -45,7 +45,7 @@ final class DestinationArchive {
   ///   - bucket: the bucket; nil for a file.
   ///   - isReadOnly: whether nothing is locked or written: to see what a backup would do.
   ///   - recipients: to whom a new archive in the bucket is sealed, too.
-  /// - Throws: `ArchiveError` for a file that is no archive, or that another process writes to;
+  /// - Throws: `ArchiveError` for a file that is not an archive, or that another process writes to;
   ///   ``BackupError``; as `BucketStorage` does.
   static func open(
     _ name: String, in bucket: BucketDestination? = nil, isReadOnly: Bool = false,

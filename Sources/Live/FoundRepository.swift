@@ -67,13 +67,13 @@ extension FoundRepository {
   /// The repository at a commit that an interrupted backup has left in the archive: it had arrived
   /// and was checked, and only blobs were still to come.
   ///
-  /// What was appended of it lies behind the manifest of the snapshot before, or makes up the
+  /// What was appended of it lies after the manifest of the snapshot before, or makes up the
   /// beginning of an archive without any.
   ///
   /// - Parameters:
   ///   - commit: the account's newest.
   ///   - base: the snapshot that the archive has of the account.
-  ///   - storage: the archive, with what lies behind its last footer.
+  ///   - storage: the archive, with what lies after its last footer.
   ///   - verifier: what the commit has to pass.
   /// - Returns: nil if the archive does not hold all of it.
   /// - Throws: `ArchiveError`, `CARError` and ``BackupError`` if the archive cannot be read, or
@@ -114,8 +114,8 @@ extension FoundRepository {
   }
 }
 
-/// Blocks that a server sent and that are not part of the repository: which of them are stored all
-/// the same.
+/// Blocks that a server sent and that are not part of the repository: which of them are stored
+/// anyway.
 ///
 /// Some servers send blocks of earlier commits, and a CAR that came in is given back bit for bit,
 /// so a few are kept. They are left out once they outweigh the repository: nothing says what they

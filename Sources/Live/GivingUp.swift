@@ -2,7 +2,7 @@
 ///
 /// - Parameters:
 ///   - limit: How long it may take.
-///   - body: What is done; a cancellation ends it, and is no error of its own.
+///   - body: What is done; a cancellation ends it, and is not an error of its own.
 /// - Returns: What it returns.
 /// - Throws: `CancellationError` if the caller was cancelled; what `body` throws.
 func givingUp<Value: Sendable>(

@@ -80,7 +80,7 @@ final class HostShares: Sendable {
     if let seconds = HostFault.postponement(error)?.seconds { close(host, for: seconds) }
   }
 
-  /// Has the accounts of a host wait for so many seconds.
+  /// Has the accounts of a host wait for this many seconds.
   func close(_ host: String, for seconds: Double) {
     state.withLock { state in
       var known = state.hosts[host] ?? Host()

@@ -389,7 +389,7 @@ package struct ServerAccounts: AsyncSequence, AsyncIteratorProtocol, Sendable {
     }
   }
 
-  /// All accounts of the next page; nil behind the last.
+  /// All accounts of the next page; nil after the last.
   ///
   /// - Throws: what the client throws; `BackupError.endlessList(_:)`.
   package mutating func nextPage() async throws -> [ListedRepo]? {

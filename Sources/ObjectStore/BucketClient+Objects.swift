@@ -29,7 +29,7 @@ extension BucketClient {
   ///   - tag: The content that is meant; nil for any.
   ///   - receive: Reads the answer. What part it brings is for it to see.
   /// - Throws: ``StoreError``; `TransportError`; what `receive` throws.
-  /// - Returns: What `receive` answers.
+  /// - Returns: What `receive` returns.
   package func object<Value>(
     _ key: String, range: String?, tag: String?,
     receive: (HTTPResponse) async throws -> Value

@@ -106,7 +106,7 @@ extension BucketClient {
   ///   - parts: Its parts.
   ///   - condition: On what that depends.
   /// - Throws: ``StoreError``; `TransportError`. After an error that says nothing of a condition
-  ///   the object may be there all the same.
+  ///   the object may be there anyway.
   /// - Returns: The tag of the object; nil if the store did not say.
   @discardableResult
   package func complete(_ upload: Upload, _ parts: [Part], if condition: Condition = .none)

@@ -27,7 +27,7 @@ package final class BucketClient: Sendable {
     var clockOffset: Int64 = 0
   }
 
-  /// Credentials are looked for again when they end within so many microseconds.
+  /// Credentials are looked for again when they end within this many microseconds.
   private static let leastRest: Int64 = 300_000_000
   /// How many requests a second a store gets on average: it says itself when that is too much.
   private static let requestsPerSecond = 2000.0
@@ -103,7 +103,7 @@ package final class BucketClient: Sendable {
   /// A list has a thousand keys of a thousand bytes at most, each escaped.
   private static let longestAnswer = 8 << 20
 
-  /// Puts right what a refusal says is wrong here; answers whether there is anything.
+  /// Puts right what a refusal says is wrong here; returns whether there is anything.
   private func mend(after error: StoreError, _ response: HTTPResponse) -> Bool {
     switch error.code {
     case "RequestTimeTooSkewed":

@@ -73,7 +73,7 @@ extension CredentialSearch {
         .get, roles + HTTPURL.escaped(String(role)), fields, seconds: 5)
       return last == 200 ? Self.credentials(in: body) : nil
     } catch let error as StoreError where error.kind == .unavailable {
-      // No such service: this is no instance.
+      // No such service: this is not an instance.
       return nil
     }
   }

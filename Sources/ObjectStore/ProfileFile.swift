@@ -8,7 +8,7 @@ struct ProfileFile {
 
   /// Reads a file's text.
   ///
-  /// What is no section and no `key = value` is passed over, as the tools do.
+  /// What is not a section and no `key = value` is passed over, as the tools do.
   init(_ text: String) {
     var section: String?
     for line in text.split(whereSeparator: \.isNewline) {
@@ -30,7 +30,7 @@ struct ProfileFile {
       guard let section, let equals = line.firstIndex(of: "=") else { continue }
       let key = Self.trimmed(line[..<equals]).lowercased()
       var value = Self.trimmed(line[line.index(after: equals)...])
-      // What comes behind a blank and a mark is a remark.
+      // What comes after a blank and a mark is a remark.
       for mark in [" #", " ;", "\t#", "\t;"] {
         if let start = value.firstRange(of: mark) {
           value = Self.trimmed(value[..<start.lowerBound])

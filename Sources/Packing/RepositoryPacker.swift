@@ -129,7 +129,7 @@ package struct RepositoryPacker {
   ///   - storage: the file. It is locked, and nothing is written to it until the CAR has proved to
   ///     be one to pack.
   /// - Throws: ``BackupError`` and `CARError` for a repository that cannot be packed;
-  ///   `ArchiveError` for a file that cannot be written. The archive is as it was then, but for
+  ///   `ArchiveError` for a file that cannot be written. The archive is as it was then, except for
   ///   checkpoints.
   package func pack(
     _ car: InputFile, folders: [BlobFolder], into storage: any ArchiveStorage

@@ -34,7 +34,7 @@ final class PostgresConnection: @unchecked Sendable {
   /// - Throws: ``DatabaseError``.
   init(_ url: String, connectingWithin limit: Duration) throws(DatabaseError) {
     library = try PostgresLibrary.shared.get()
-    // The URL is the last, for what comes later counts.
+    // The URL is the last, because what comes later counts.
     var pairs = Self.defaults + [("dbname", url)]
     // What stands here would count before the variable.
     if unsafe getenv("PGCONNECT_TIMEOUT") == nil {

@@ -121,7 +121,7 @@ package struct ArchivePull: Sendable {
     }
   }
 
-  /// Appends what a file lacks behind what is committed.
+  /// Appends what a file lacks after what is committed.
   private func extend(
     _ file: MappedFile, to remote: Remote, from count: UInt64
   ) throws -> TransferReport {

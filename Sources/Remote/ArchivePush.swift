@@ -29,7 +29,7 @@ package struct ArchivePush: Sendable {
   ///     replaced.
   ///   - replaces: whether an object that is something else is replaced.
   ///   - observer: called with how far it has come.
-  /// - Throws: `ArchiveError` if the file is no archive.
+  /// - Throws: `ArchiveError` if the file is not an archive.
   package init(
     _ path: FilePath, to destination: BucketDestination, isVerifying: Bool, replaces: Bool,
     observer: @escaping @Sendable (Progress) -> Void = { _ in }
@@ -184,9 +184,9 @@ package enum PushError: Error, Equatable, Sendable, CustomStringConvertible {
   case knowsNoConditions(String)
   /// What was sent and read back is not what was sent.
   case notKept(String)
-  /// The file has bytes behind what is committed.
+  /// The file has bytes after what is committed.
   case unfinished(String)
-  /// The file has whole bytes behind what is committed that the archive at the address lacks.
+  /// The file has whole bytes after what is committed that the archive at the address lacks.
   case unfinishedCopy(String, of: String)
   /// The file is damaged, and what is whole of it is not the beginning of the archive at the
   /// address.
@@ -209,7 +209,7 @@ package enum PushError: Error, Equatable, Sendable, CustomStringConvertible {
 }
 
 extension MappedFile {
-  /// After how many bytes that were read their pages are let go of, so that no more of a large
+  /// After how many bytes that were read their pages are released, so that no more of a large
   /// archive stays in memory than is on its way.
   private static let releaseInterval = 8 << 20
 

@@ -8,8 +8,8 @@ extension BucketDestination {
   /// The longest part that a store copies at once, in bytes.
   private static let longestCopy: UInt64 = 5 << 30
 
-  /// The key under which the archive of an account is put aside: all of a day begin alike, so that
-  /// a rule of the bucket can delete them after a while.
+  /// The key under which the archive of an account is moved aside: all of a day begin alike, so
+  /// that a rule of the bucket can delete them after a while.
   ///
   /// - Parameters:
   ///   - did: the account.
@@ -28,8 +28,8 @@ extension BucketDestination {
     try await move(archive(of: did).key, to: key, if: .none)
   }
 
-  /// Moves an archive that was put aside back, unless the account has one in its place: another by
-  /// now, or the same, if putting it aside was interrupted.
+  /// Moves an archive back, unless the account has one in its place: another by now, or the same,
+  /// if moving it aside was interrupted.
   ///
   /// - Throws: as ``putAside(_:at:)`` does.
   package func bringBack(_ did: DID, from key: String) async throws {
@@ -38,7 +38,7 @@ extension BucketDestination {
     _ = try await move(key, to: place, if: .isAbsent)
   }
 
-  /// Deletes an archive that was put aside.
+  /// Deletes an archive that was moved aside.
   ///
   /// - Throws: `StoreError`; `TransportError`.
   package func removeAside(_ key: String) async throws { try await client.remove(key) }

@@ -73,7 +73,7 @@ package enum RemoteArchive {
     try versions(in: address, store, network: network).map(\.address)
   }
 
-  /// The same, each with what tells one content of it from another; of an address that is no
+  /// The same, each with what tells one content of it from another; of an address that is not a
   /// folder's the one archive, if it is there.
   ///
   /// A web server is not asked: its archives are taken to be there, and to stay what they are.

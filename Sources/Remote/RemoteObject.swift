@@ -50,7 +50,7 @@ final class RemoteObject: ByteSource {
   /// What names its content; nil if the server does not say.
   var tag: String? { version.withLock { $0.tag } }
 
-  /// Asks for the end of an object, so many bytes; nil if there is none.
+  /// Asks for the end of an object, this many bytes; nil if there is none.
   ///
   /// - Throws: `FetchFailure`.
   static func find(_ server: any RangeReader, length: Int = endingLength) async throws
@@ -212,7 +212,7 @@ final class RemoteObject: ByteSource {
         }
       }
       let start = part?.first ?? 0
-      // What comes before is passed over; what comes behind is not waited for.
+      // What comes before is passed over; what comes after is not waited for.
       var place = start
       func hasProgress() -> Bool { place >= range.lowerBound + Self.leastProgress }
       do {

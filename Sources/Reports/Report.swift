@@ -8,7 +8,7 @@ internal import Terminal
 package struct Report<Subject>: Sendable {
   private static var version: Int { 1 }
 
-  /// What stands behind `carpack.`.
+  /// What stands after `carpack.`.
   package let name: String
   /// What `Docs/JSON.md` says of the object.
   package let about: String

@@ -109,7 +109,7 @@ extension JSONKind {
     }
   }
 
-  /// The object that it is or holds, and how its place is written behind the name of the field.
+  /// The object that it is or holds, and how its place is written after the name of the field.
   fileprivate var object: (table: ReportTable, place: String)? {
     switch self {
     case .object(let table): (table, "")

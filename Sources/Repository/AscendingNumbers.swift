@@ -13,7 +13,7 @@ struct AscendingNumbers: RandomAccessCollection, Sendable {
   var startIndex: Int { 0 }
   var endIndex: Int { lowerHalves.count }
 
-  /// Makes room for so many.
+  /// Makes room for this many.
   mutating func reserveCapacity(_ count: Int) { lowerHalves.reserveCapacity(count) }
 
   /// Adds a number.

@@ -54,7 +54,7 @@ package struct BlockIntake {
 
   // MARK: From frames
 
-  /// Takes what came of the next frame.
+  /// Takes the result of the next frame.
   package mutating func take(_ part: FrameBlocks) throws {
     try spool.write(part.bytes.span)
     for (kind, length) in zip(part.kinds, part.lengths) {

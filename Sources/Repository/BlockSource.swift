@@ -61,7 +61,7 @@ extension BlockSource {
   package func blocksInOrderOfTree(from root: CID?) -> [Int] {
     guard let root, let first = number(of: root) else { return [] }
     var found = [first]
-    // A block that is no commit leads to nothing further.
+    // A block that is not a commit leads to nothing further.
     guard let commit = withBody(first, { try? Commit($0) }) else { return found }
     var seen = BlockSet(count: numberLimit)
     seen.insert(first)

@@ -9,7 +9,7 @@ extension CARFile {
   private static let maximumManifests = 1 << 17
 
   /// The commits of the snapshots of the archive whose content this is, the oldest first; none if
-  /// it is no archive's.
+  /// it is not an archive's.
   ///
   /// Manifests that were made again are in it, too: of several chains it is the one that ends last.
   ///

@@ -121,7 +121,7 @@ package final class CARFile: BlockSource {
 /// ```
 ///
 /// Three rounds are on their way at a time: while one is examined, the one before it is entered,
-/// and the next is read. So what is in memory does not grow with the CAR, but for the tables.
+/// and the next is read. So what is in memory does not grow with the CAR, except for the tables.
 private struct Intake {
   /// What is found out.
   private(set) var found: RepositoryInspection

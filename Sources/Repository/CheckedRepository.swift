@@ -4,7 +4,7 @@ package import Files
 package import IPLD
 
 /// A repository that was inspected and found to be one that can be packed, with the CAR that its
-/// blocks make up: sections of a file, and behind them sections that the archive has.
+/// blocks make up: sections of a file, and after them sections that the archive has.
 package struct CheckedRepository: Sendable {
   /// What was found out.
   package let inspection: RepositoryInspection
@@ -144,7 +144,7 @@ package struct CheckedRepository: Sendable {
     var found: Set<CID> = []
     for index in ordinals.indices where ordinals[index] == .max {
       file.withSection(at: start(index)) { bytes, section in
-        // What is no record refers to no blob.
+        // What is not a record refers to no blob.
         _ = scanner.scan(bytes.extracting(section.bodyRange)) { found.insert($0.cid) }
       }
     }

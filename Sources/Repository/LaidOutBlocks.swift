@@ -185,7 +185,7 @@ package final class LaidOutBlocks: BlockSource {
     return run.ordinals.lowerBound + UInt64(number - run.first)
   }
 
-  /// Lets go of the pages in which the blocks are found.
+  /// Releases the pages in which the blocks are found.
   package func releasePages() { mapped.releasePages() }
 
   // MARK: Sections

@@ -6,8 +6,8 @@ package import SystemPackage
 /// A repository's CAR while it arrives: in a file without a name beside the archive, or kept
 /// nowhere, each block compared with its CID on the way.
 ///
-/// Nothing of it is in the archive before all of it has been checked, for what is in the archive
-/// stays there.
+/// Nothing of it is in the archive before all of it has been checked, because what is in the
+/// archive stays there.
 package actor ReceivedRepository {
   private let queue = OwnQueue("repository")
   private let folder: FilePath?

@@ -55,7 +55,7 @@ public struct RepositoryInspection: Sendable {
   /// How many records have no block in the CAR.
   public internal(set) var missingRecordCount = 0
   /// The first ``maximumListed`` of the records that break the data model, with why; their blocks
-  /// are kept all the same.
+  /// are kept anyway.
   package internal(set) var recordWarnings: [(record: String, why: String)] = []
   /// How many records cannot be read.
   package internal(set) var unreadable = UnreadableRecords()
@@ -89,7 +89,8 @@ public struct RepositoryInspection: Sendable {
   /// What is wrong with the tree so that records that are in it may not have been reached; nil if a
   /// walk gives out all that there are.
   ///
-  /// A tree may break other rules, and give them all: one with a key that is no path, for example.
+  /// A tree may break other rules, and give them all: one with a key that is not a path, for
+  /// example.
   package var whyRecordsAreLost: String? {
     let losing = treeProblems.first { problem in
       switch problem.kind {

@@ -45,7 +45,7 @@ package struct SharedTrees {
   private var scanner = RecordScanner()
   /// The records that have been read.
   private var readRecords: BlockSet
-  /// Those of them that refer to blobs, for a look at each that is short.
+  /// Of these, those that refer to blobs, for a look at each that is short.
   private var referrers: BlockSet
   /// Where in ``references`` the list of each begins: an account may have a million with a picture
   /// each, so it takes some twenty bytes of each.
@@ -141,7 +141,7 @@ package struct SharedTrees {
 
   // MARK: What is another tree than the last
 
-  /// Makes the counts those of another tree, by how it differs from theirs; answers whether that
+  /// Makes the counts those of another tree, by how it differs from theirs; returns whether that
   /// could be done.
   private mutating func proceed(to root: CID) -> Bool {
     guard var counts else { return false }

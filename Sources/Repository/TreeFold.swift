@@ -101,7 +101,7 @@ package struct TreeFold<Source: BlockSource>: Sendable {
     return nil
   }
 
-  /// Goes on behind a subtree that is known from another walk.
+  /// Continues after a subtree that is known from another walk.
   mutating func pass(_ subtree: MSTSubtree) {
     hasSubtree = false
     walker.pass(subtree)

@@ -27,7 +27,7 @@ struct TreeInspector<Source: BlockSource>: Sendable {
     records = nodes
   }
 
-  /// Reads all that a walk comes to; answers how it ended.
+  /// Reads all that a walk comes to; returns how it ended.
   mutating func read(
     _ walker: MSTWalker, visit: (RepositoryInspection.Record) -> Void = { _ in }
   ) -> MSTWalker {

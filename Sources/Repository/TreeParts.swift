@@ -35,7 +35,7 @@ struct TreeParts<Source: BlockSource> {
   private static var topDepth: Int { 5 }
   /// Fewer blocks are read before another thread has begun.
   private static var minimumBlockCount: Int { 8192 }
-  /// A top that leads to more is no tree of an account.
+  /// A top that leads to more is not a tree of an account.
   private static var maximumItemCount: Int { 1 << 14 }
   /// How many parts there are for each core, lest one that has more to do than the others is waited
   /// for.

@@ -32,7 +32,7 @@ extension AccountRestore {
       if case .absent = there { throw RestoreError.halfMade(plan.server.url) }
       wasDone = true
     } catch let error where Self.isUncertain(error) {
-      // It may be there all the same.
+      // It may be there anyway.
       let there = try await ServerStanding(of: did, at: plan.server.url, network)
       guard there.isThere else { throw error }
     }
@@ -45,7 +45,7 @@ extension AccountRestore {
   private static let assumedWait = 60.0
 
   /// Requests the account, and waits where the server makes no more for now; what vouches for it is
-  /// good for a minute, and made anew each time.
+  /// good for a minute, and made again each time.
   private mutating func create(
     _ did: DID, _ handle: Handle, email: String, vouchedForBy server: RestoreServer
   ) async throws -> NewAccount {
@@ -141,7 +141,7 @@ extension AccountRestore {
       asking: options.asksForCode, tell: tell)
   }
 
-  /// The handle that the account goes by.
+  /// The account's handle.
   func presentHandle() async throws -> Handle? {
     try await document().handle ?? archived.snapshot.handle
   }

@@ -13,7 +13,7 @@ package enum RestoreEvent: Sendable {
   case step(RestoreStep, String, wasDone: Bool)
   /// It gets on.
   case progress(Progress)
-  /// Something is waited for, so many seconds.
+  /// Something is waited for, this many seconds.
   case waiting(seconds: Double, why: String)
   /// This operation is going to be sent to the directory: what the account is, and what it is to
   /// be.
@@ -22,8 +22,8 @@ package enum RestoreEvent: Sendable {
   case changes(from: PLCState, to: PLCState)
   /// A document is to be published, for an account whose DID is no `did:plc`.
   case document(JSON: String, url: String)
-  /// The server believes to have so many blobs that it has not: it would take them again if so many
-  /// records were deleted and written again, which was not agreed to.
+  /// The server believes to have this many blobs that it has not: it would take them again if this
+  /// many records were deleted and written again, which was not agreed to.
   case rewritable(blobs: Int, records: Int)
   /// Something that a person should know.
   case warning(String)
@@ -38,9 +38,9 @@ package enum RestoreQuestion: Error {
   case identity
   /// May the new server speak for the account?
   case activation
-  /// May so many records be written, and so many deleted, to put an older state back?
+  /// May this many records be written, and this many deleted, to put an older state back?
   case writing(Int, deleting: Int)
-  /// May so many records be deleted and written again?
+  /// May this many records be deleted and written again?
   case rewriting(records: Int)
   /// May a record be written and deleted again, so that the new server signs the repository?
   case signing

@@ -26,7 +26,7 @@ package struct RestorePlan: Sendable {
   package let present: PLCUpdate?
   /// Whether the DID names the new server already.
   package let isNamed: Bool
-  /// The handle that the account goes by.
+  /// The account's handle.
   package let handle: Handle?
   /// The handle that it is going to have; nil if that is not known.
   package private(set) var newHandle: Handle?
@@ -245,7 +245,7 @@ package struct RestorePlan: Sendable {
     !options.asNew && !there.isThere && !isVouchedForByOld && options.signingKey == nil
   }
 
-  /// Whether the old server vouches for the account, for it is there and there is a login.
+  /// Whether the old server vouches for the account, because it is there and there is a login.
   private var isVouchedForByOld: Bool { old?.client != nil || options.logsInLater && isOldThere }
 
   /// Why the new server would refuse the account; nil if a key or the old server vouches for it.

@@ -159,7 +159,7 @@ struct DestinationServer: Sendable {
       }
     }
 
-    /// Closes it for so many seconds; returns whether it was open.
+    /// Closes it for this many seconds; returns whether it was open.
     func close(for seconds: Double) -> Bool {
       opens.withLock { moment in
         let end = ContinuousClock.now + .seconds(seconds)

@@ -15,7 +15,7 @@ package struct RestoreSource: Sendable {
   package let archived: ArchivedSnapshot
   /// The commit.
   let commit: Commit
-  /// What the walk through the tree came to.
+  /// The result of the walk through the tree.
   private let tree: RepositoryInspection
   /// How many records were changed for another account.
   let rewrittenCount: Int
@@ -34,7 +34,7 @@ package struct RestoreSource: Sendable {
   private let blocks: any BlockSource
   private let releasePages: @Sendable () -> Void
 
-  /// How many bytes of the CAR are sent before their pages are let go of.
+  /// How many bytes of the CAR are sent before their pages are released.
   private static let releaseInterval: UInt64 = 8 << 20
 
   /// How many records there are.
@@ -146,7 +146,7 @@ package struct RestoreSource: Sendable {
       CARWriter.appendSection(block.cid, block.bytes.span, to: &bytes)
       try spool.write(bytes.span)
     }
-    // The header that is sent, and the commit behind it, are known when all the rest is.
+    // The header that is sent, and the commit after it, are known when all the rest is.
     let header = CARHeader(roots: [other.head]).bytes
     try spool.write(header.span)
     var builder = MSTBuilder()
@@ -276,7 +276,7 @@ extension RestoreSource {
     }
   }
 
-  /// How many blocks are compared before the pages in which they are found are let go of.
+  /// How many blocks are compared before the pages in which they are found are released.
   private static let releaseCount = 1 << 15
 
   /// Reads the repository back and compares it: the same tree, every node and record of it there.

@@ -56,7 +56,7 @@ struct WebDocument {
     return IPLDValue.map(document).json(pretty: true)
   }
 
-  /// Puts an entry in the place of the one with the same id, or behind all others.
+  /// Puts an entry in the place of the one with the same id, or after all others.
   private func put(
     _ entry: IPLDValue, _ id: String, of did: DID, into list: String, of document: inout IPLDMap
   ) {

@@ -26,7 +26,7 @@ package final class MetricsServer: Sendable {
   private let lifeline: CInt
   private let thread = DispatchGroup()
 
-  /// How many clients are connected at a time; for one more the oldest is let go of.
+  /// How many clients are connected at a time; for one more the oldest is released.
   private static let maximumClients = 64
   /// How long it waits for descriptors when there are none left, in microseconds.
   private static let pause: UInt32 = 100_000

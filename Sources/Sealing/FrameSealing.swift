@@ -29,7 +29,7 @@ struct FrameSealing: Sendable {
     header.count + nonce.count + AgePayload.sealedLength(of: count)
   }
 
-  /// How long the frame of a piece of so many bytes is.
+  /// How long the frame of a piece of this many bytes is.
   func pieceFrameLength(_ count: Int) -> Int { SealedFrame.emptyLength + contentLength(count) }
 
   /// The frame.

@@ -192,7 +192,7 @@ struct KeySlots {
   /// - Throws: what the storage throws.
   mutating func write(to file: any ArchiveStorage) throws {
     let bytes = stored
-    // In a file that is empty, the second one comes behind the first.
+    // In a file that is empty, the second one comes after the first.
     let isNew = try file.size < UInt64(Self.slotLength)
     for number in isNew ? [0, 1] : [1 - number, number] {
       try file.write(bytes.span, at: UInt64(number * Self.slotLength))

@@ -31,7 +31,7 @@ struct Piece: Sendable {
   /// Its chunks.
   var chunks: AgeChunks { AgeChunks(length: plain.count) }
 
-  /// Where the first chunk begins, behind the nonce.
+  /// Where the first chunk begins, after the nonce.
   var payloadOffset: Int {
     frame.upperBound - SealedFrame.checksumLength - chunks.sealedLength
   }
@@ -84,7 +84,7 @@ struct PieceTable: Sendable {
   ///   - secret: The plaintext.
   ///   - identity: The archive's own.
   /// - Throws: `AgeError` if the system lacks what age needs.
-  /// - Returns: nil if it does not say what it should: frames lie one behind the other, and a piece
+  /// - Returns: nil if it does not say what it should: frames lie one after the other, and a piece
   ///   is no longer than its frame.
   init?(_ secret: SecretBytes, _ identity: AgeIdentity) throws {
     let mark = try Self.mark(identity)
@@ -188,9 +188,9 @@ struct PieceTable: Sendable {
     }
   }
 
-  /// How many of the tables that count still count when so many pieces are added: a table counts as
-  /// long as it describes at least twice as many as all that follow it, so that there are few, and
-  /// each piece is described again only a few times.
+  /// How many of the tables that count still count when this many pieces are added: a table counts
+  /// as long as it describes at least twice as many as all that follow it, so that there are few,
+  /// and each piece is described again only a few times.
   static func keptCount(_ live: [Live], adding count: Int) -> Int {
     var (kept, behind) = (live.count, count)
     while kept > 0, live[kept - 1].pieces.count < 2 * behind {

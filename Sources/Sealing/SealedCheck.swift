@@ -107,7 +107,7 @@ package struct SealedCheck {
     return compared
   }
 
-  /// How many frames are compared before their pages are let go of.
+  /// How many frames are compared before their pages are released.
   private static let comparedAtOnce = 8
 
   /// Whether a piece is the one that it says to be, and opens for a reader without this program.

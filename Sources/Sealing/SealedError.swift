@@ -16,11 +16,11 @@ package enum SealedError: Error, Equatable, Sendable, CustomStringConvertible {
   case unknownRecipient(String)
   /// The last one that can open the archive was to be taken away.
   case lastRecipient
-  /// The archive is to be sealed to others, and its writer is no recipient.
+  /// The archive is to be sealed to others, and its writer is not a recipient.
   case noOwnRecipient
   /// There is nowhere to keep secret bytes.
   case noMemory(String)
-  /// The file is no sealed archive.
+  /// The file is not a sealed archive.
   case notSealed
   /// The file is sealed already.
   case isSealed

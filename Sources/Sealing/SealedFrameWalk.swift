@@ -1,13 +1,13 @@
 internal import Archive
 
-/// The frames of a sealed file one after another, and behind damage the next one by its magic.
+/// The frames of a sealed file one after another, and after damage the next one by its magic.
 struct SealedFrameWalk {
   /// A frame, and what lies before it.
   struct Step {
     let frame: SealedFrame
     /// Whether its checksum holds.
     let holds: Bool
-    /// Bytes between the frame before and this one that are no frame.
+    /// Bytes between the frame before and this one that are not a frame.
     let gap: Range<Int>
     /// The last frame in the gap, if one begins there that reaches over this one.
     var torn: SealedFrame?

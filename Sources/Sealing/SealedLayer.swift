@@ -38,7 +38,7 @@ package final class SealedLayer: StorageLayer {
 
   /// The key frames of a file.
   ///
-  /// - Throws: ``SealedError``; ``ArchiveError`` if nothing was written behind them and neither is
+  /// - Throws: ``SealedError``; ``ArchiveError`` if nothing was written after them and neither is
   ///   whole, so that nothing is lost with the file.
   private static func slots(_ file: MappedFile) throws -> KeySlots {
     do {

@@ -15,13 +15,13 @@ struct SealedLayout: Sendable {
   private(set) var pieces: [Piece]
   /// The tables that count.
   private(set) var tables: [PieceTable.Live]
-  /// Where the next frame goes: behind the last one that is whole.
+  /// Where the next frame goes: after the last one that is whole.
   private(set) var end: Int
   /// A piece that a writer was about to put in the place of another: where it belongs, and where
   /// its frame lies, which is read instead.
   private(set) var replacement: (target: Range<Int>, frame: Range<Int>)?
 
-  /// The last parity behind the last table that holds: of a write that was not finished, or whose
+  /// The last parity after the last table that holds: of a write that was not finished, or whose
   /// table is lost.
   private(set) var lastParity: Range<Int>?
   /// Pieces of which bytes were taken out, so that their frames reach over what follows.
@@ -118,7 +118,7 @@ struct SealedLayout: Sendable {
     return isContinued(pieces, by: table.pieces) ? pieces + table.pieces : nil
   }
 
-  /// Whether each piece goes on where the one before ends, and lies behind it.
+  /// Whether each piece goes on where the one before ends, and lies after it.
   private static func isContinued(_ pieces: [Piece], by more: [Piece]) -> Bool {
     var place = pieces.last?.plain.upperBound ?? 0
     var end = pieces.last?.frame.upperBound ?? KeySlots.length
@@ -129,7 +129,7 @@ struct SealedLayout: Sendable {
     return true
   }
 
-  /// Looks for pieces from ``end`` on, frame by frame, and behind damage by their magic.
+  /// Looks for pieces from ``end`` on, frame by frame, and after damage by their magic.
   ///
   /// - Parameter said: Where pieces belong, by their nonces, as far as tables have said it.
   private mutating func scan(
@@ -178,7 +178,7 @@ struct SealedLayout: Sendable {
     torn.append(found)
   }
 
-  /// Whether a piece that was found behind all others belongs there.
+  /// Whether a piece that was found after all others belongs there.
   private func isNext(_ piece: Piece) -> Bool {
     let between = piece.frame.lowerBound - (pieces.last?.frame.upperBound ?? KeySlots.length)
     // Of lost pieces between, some bytes were lost as well.
@@ -280,7 +280,7 @@ struct SealedLayout: Sendable {
     end = frame.upperBound
   }
 
-  /// Notes a frame that was written at ``end`` and is no piece.
+  /// Notes a frame that was written at ``end`` and is not a piece.
   mutating func pass(_ frame: Range<Int>) { end = frame.upperBound }
 
   /// How many pieces no table describes yet.

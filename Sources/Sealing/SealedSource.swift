@@ -74,7 +74,7 @@ final class SealedSource: ByteSource {
     try file.checkFetched()
   }
 
-  /// Lets go of the pages of a large file that have been read.
+  /// Releases the pages of a large file that have been read.
   private func hasRead(_ count: Int) {
     guard unreleased.add(count, ordering: .relaxed).newValue >= Self.heldPages else { return }
     unreleased.store(0, ordering: .relaxed)
@@ -178,7 +178,7 @@ final class SealedSource: ByteSource {
     let piece: Piece
     var payload: AgePayload?
     var isByTable = true
-    /// By how many bytes its end lies behind its place, once that was asked for.
+    /// By how many bytes its end lies after its place, once that was asked for.
     var shift: Int?
 
     init(_ piece: Piece) { self.piece = piece }
@@ -208,7 +208,7 @@ final class SealedSource: ByteSource {
     return try unsafe shift != 0 && openNow(number, &opening, shift: shift, into: target)
   }
 
-  /// By how many bytes the end of a piece lies behind its place, because bytes were put in; before
+  /// By how many bytes the end of a piece lies after its place, because bytes were put in; before
   /// it, if some were taken out.
   private func shift(of opening: inout PieceOpening) -> Int {
     if let known = opening.shift { return known }
@@ -223,7 +223,7 @@ final class SealedSource: ByteSource {
     return shift
   }
 
-  /// Opens a chunk that lies so many bytes behind its place.
+  /// Opens a chunk that lies this many bytes after its place.
   private func openNow(
     _ number: Int, _ opening: inout PieceOpening, shift: Int,
     into target: UnsafeMutableRawBufferPointer

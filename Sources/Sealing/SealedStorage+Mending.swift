@@ -58,7 +58,7 @@ extension SealedStorage {
   }
 
   /// Whether pieces are lost, or do not lie where they belong, and nothing else lies in the file
-  /// that would be lost if the archive were written anew.
+  /// that would be lost if the archive were rewritten.
   func isDisplaced(_ state: State) throws -> Bool {
     let layout = state.layout
     let known = Set(layout.pieces.map(\.frame))

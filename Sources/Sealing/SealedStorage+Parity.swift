@@ -67,7 +67,7 @@ extension SealedSource {
 }
 
 extension SealedLayer {
-  /// The frames of a file that hold, but for parity.
+  /// The frames of a file that hold, except for parity.
   private static func intact(_ file: MappedFile) -> [Range<Int>] {
     var intact: [Range<Int>] = []
     var walk = SealedFrameWalk(file, from: 0)

@@ -10,14 +10,14 @@ internal import SystemPackage
 ///    hold up to ``pieceLength`` bytes each.
 /// 2. A piece is encrypted under a key and a nonce that were never used: also where it takes the
 ///    place of another.
-/// 3. A piece that is written over another was written behind all of them before, so that one of
-///    the two is whole at every moment.
+/// 3. A piece that is written over another was written after all of them before, so that one of the
+///    two is whole at every moment.
 /// 4. When a table is written, the pieces that it describes are on the medium, up to some that lie
 ///    right before it: the next writer looks at these.
 /// 5. No plaintext is written anywhere but into memory.
 /// 6. Where parity is kept, it stands between the pieces of a generation and their table, and all
 ///    before it is on the medium when the table is written. Parity of what was written over since
-///    is made anew with the next table.
+///    is made again with the next table.
 /// 7. A piece may be on its way into the file on another thread while the next one is filled; what
 ///    asks the file for anything waits for it, and learns whether it arrived.
 final class SealedStorage: ArchiveStorage {
@@ -39,7 +39,7 @@ final class SealedStorage: ArchiveStorage {
     var arriving: Meanwhile<Result<Void, any Error>>?
     /// How many bytes may not be on the medium.
     var unsyncedCount = 0
-    /// Whether nothing lies behind the last whole frame.
+    /// Whether nothing lies after the last whole frame.
     var isClean = false
     /// A piece whose copy is in the file, and which has to be written into its place before
     /// anything else is.
@@ -174,7 +174,7 @@ final class SealedStorage: ArchiveStorage {
         try replace(bytes.extracting(0..<taken), at: place, &state)
         place = border
       }
-      // Over what waits, and behind it.
+      // Over what waits, and after it.
       let overlap = min(bytes.count - taken, state.rest.count - (place - border))
       for index in 0..<overlap { state.rest[place - border + index] = bytes[taken + index] }
       taken += overlap
@@ -209,7 +209,7 @@ final class SealedStorage: ArchiveStorage {
 
   /// Waits for the piece that is on its way.
   ///
-  /// - Throws: why it did not arrive: then it and what waits behind it are gone.
+  /// - Throws: why it did not arrive: then it and what waits after it are gone.
   func settle(_ state: inout State) throws {
     guard let arriving = state.arriving else { return }
     state.arriving = nil
@@ -223,7 +223,7 @@ final class SealedStorage: ArchiveStorage {
     }
   }
 
-  /// Where a frame goes: behind the last one that is whole.
+  /// Where a frame goes: after the last one that is whole.
   ///
   /// It is not clean there until it is written.
   func room(for count: Int, _ state: inout State) throws -> Range<Int> {
@@ -239,7 +239,7 @@ final class SealedStorage: ArchiveStorage {
     return place..<place + count
   }
 
-  /// Writes a frame behind the last one that is whole.
+  /// Writes a frame after the last one that is whole.
   func append(_ frame: [UInt8], _ state: inout State) throws -> Range<Int> {
     let place = try room(for: frame.count, &state)
     try file.write(frame.span, at: UInt64(place.lowerBound))

@@ -14,7 +14,7 @@ package struct TOMLError: Error, Equatable, Sendable, CustomStringConvertible {
     case expected(String)
     /// A text does not end where it has to.
     case unterminatedString
-    /// A backslash is followed by what is no escape.
+    /// A backslash is followed by what is not an escape.
     case malformedEscape
     /// A value is none of TOML's.
     case malformedValue

@@ -25,7 +25,7 @@ enum TOMLNumber {
     throw isDate(bytes) ? .date : .malformed
   }
 
-  /// Why a word is no value.
+  /// Why a word is not a value.
   enum Fault: Error { case malformed, tooLarge, date }
 
   private static func isDigit(_ byte: UInt8) -> Bool {

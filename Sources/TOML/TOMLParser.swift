@@ -79,7 +79,7 @@ struct TOMLParser {
     }
   }
 
-  /// Reads a list behind its bracket.
+  /// Reads a list after its bracket.
   private mutating func array(depth: Int) throws(TOMLError) -> [TOMLValue] {
     var values: [TOMLValue] = []
     while true {
@@ -92,7 +92,7 @@ struct TOMLParser {
     }
   }
 
-  /// Reads a table in braces behind its brace: one line, and no comma at its end.
+  /// Reads a table in braces after its brace: one line, and no comma at its end.
   private mutating func table(depth: Int) throws(TOMLError) -> TOMLTable {
     let number = tree.begin(line: scanner.line)
     scanner.skipBlanks()

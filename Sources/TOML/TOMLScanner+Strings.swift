@@ -37,7 +37,7 @@ extension TOMLScanner {
   private mutating func longString(_ mark: UInt8) throws(TOMLError) -> String {
     let start = line
     for _ in 0..<3 { advance() }
-    // A line end right behind the marks does not count.
+    // A line end right after the marks does not count.
     _ = takeLineEnd()
     var text: [UInt8] = []
     while let byte = current {
@@ -62,7 +62,7 @@ extension TOMLScanner {
     throw TOMLError(.unterminatedString, line: start)
   }
 
-  /// Passes a backslash at the end of a line, and the white space behind it; false if it is not at
+  /// Passes a backslash at the end of a line, and the white space after it; false if it is not at
   /// the end.
   private mutating func joinLines() throws(TOMLError) -> Bool {
     var ahead = self

@@ -9,7 +9,7 @@ struct TOMLScanner {
   /// The byte here; nil at the end.
   var current: UInt8? { index < bytes.count ? bytes[index] : nil }
 
-  /// The byte that stands so many places further on.
+  /// The byte that stands this many places further on.
   func peek(_ offset: Int) -> UInt8? {
     index + offset < bytes.count ? bytes[index + offset] : nil
   }
@@ -20,7 +20,7 @@ struct TOMLScanner {
     index += 1
   }
 
-  /// Goes on behind a byte, if it stands here.
+  /// Continues after a byte, if it stands here.
   mutating func take(_ character: Unicode.Scalar) -> Bool {
     guard current == UInt8(ascii: character) else { return false }
     advance()

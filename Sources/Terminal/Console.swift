@@ -69,7 +69,7 @@ package enum Console {
 
   private static let hasColouredOutput = hasTerminalOutput && !isColourUnwanted
 
-  /// Prints a line of results behind a sign.
+  /// Prints a line of results after a sign.
   package static func print(_ sign: Sign, _ line: String) {
     let colour =
       switch sign {
@@ -135,7 +135,7 @@ package enum Console {
   /// - Parameters:
   ///   - forcesTerminal: whether a terminal gets them as they are, too.
   ///   - produce: Hands the bytes, piece by piece, to the sink it is given.
-  /// - Throws: ``Failure`` for bytes that are no text, before any is written to a terminal; what
+  /// - Throws: ``Failure`` for bytes that are not text, before any is written to a terminal; what
   ///   `produce` throws.
   package static func writeContent<Value>(
     forcesTerminal: Bool = false, _ produce: ((Span<UInt8>) throws -> Void) throws -> Value
@@ -152,7 +152,7 @@ package enum Console {
     return value
   }
 
-  /// Refuses to write to a terminal what is no text.
+  /// Refuses to write to a terminal what is not text.
   ///
   /// - Throws: ``Failure`` if standard output is a terminal.
   package static func refuseTerminal() throws {

@@ -49,7 +49,7 @@ package enum Host {
     }
   }
 
-  /// The time of day in so many seconds, as a clock on the wall shows it here: `14:05:30`.
+  /// The time of day in this many seconds, as a clock on the wall shows it here: `14:05:30`.
   package static func timeOfDay(inSeconds seconds: Double) -> String {
     var moment = time(nil) + Int(seconds.rounded(.up))
     var parts = unsafe tm()

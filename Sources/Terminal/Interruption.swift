@@ -72,7 +72,7 @@ package enum Interruption {
     notified.load(ordering: .sequentiallyConsistent) >= 0 || received != nil
   }
 
-  /// Waits for a person: a signal ends the process at once meanwhile, for nothing else is under
+  /// Waits for a person: a signal ends the process at once meanwhile, because nothing else is under
   /// way.
   package static func endingAtOnce<Value>(_ body: () -> Value) -> Value {
     let descriptor = notified.exchange(-1, ordering: .sequentiallyConsistent)

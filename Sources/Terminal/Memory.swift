@@ -7,7 +7,7 @@ package enum Memory {
   package static func keepForFrames() { carpack_keep_freed_memory(8 << 20, 12 << 20, 2) }
 
   /// Has the memory of blobs that have been received serve the next ones, instead of going back to
-  /// the system and coming anew, page by page.
+  /// the system and coming back, page by page.
   ///
   /// How much that is at most, the budget for blobs says.
   package static func keepForBlobs() { carpack_keep_freed_memory(8 << 20, 32 << 20, 1) }

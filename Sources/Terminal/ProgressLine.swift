@@ -4,8 +4,8 @@ internal import Synchronization
 /// One line on a terminal that says how a long piece of work gets on: how much, how fast, how long
 /// still.
 ///
-/// It shows nothing in the first second, nothing when standard error is no terminal, and ten times
-/// a second at most.
+/// It shows nothing in the first second, nothing when standard error is not a terminal, and ten
+/// times a second at most.
 package final class ProgressLine {
   private static let delay: ContinuousClock.Duration = .seconds(1)
   private static let interval: ContinuousClock.Duration = .milliseconds(100)

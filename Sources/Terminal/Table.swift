@@ -40,7 +40,7 @@ extension Console {
   /// - Parameters:
   ///   - rows: the names, and what is said of them.
   ///   - indent: how many blanks stand in front.
-  ///   - width: how far the values stand behind the beginning of the names.
+  ///   - width: how far the values stand after the beginning of the names.
   package static func print(
     _ rows: [(name: String, value: String?)], indent: Int = 2, width: Int
   ) {

@@ -4,7 +4,7 @@ internal import IPLD
 /// Bytes of unknown content on their way to a terminal, piece by piece.
 ///
 /// They are read as UTF-8. Control characters other than line feeds and tabs are written as
-/// escapes, such as `\u{1b}`, and bytes that are no text as U+FFFD.
+/// escapes, such as `\u{1b}`, and bytes that are not text as U+FFFD.
 package struct TerminalText {
   /// The beginning of a character whose end is yet to come: three bytes at most.
   private var beginning: [UInt8] = []
@@ -12,7 +12,7 @@ package struct TerminalText {
   /// Whether nothing has been appended yet.
   private(set) var isEmpty = true
 
-  /// Whether bytes are text: UTF-8 without NUL, but for a character that is cut off at the end.
+  /// Whether bytes are text: UTF-8 without NUL, except for a character that is cut off at the end.
   package static func isText(_ bytes: Span<UInt8>) -> Bool {
     let bytes = bytes.array
     let end = endOfLastCharacter(bytes)

@@ -23,7 +23,7 @@ package struct ArchiveStatus: Sendable {
     package let standing: Standing
   }
 
-  /// What it comes to, by the worst that is known of it.
+  /// The result, by the worst that is known of it.
   package enum Verdict: String, CaseIterable {
     case complete, overdue, incomplete
     case notGenuine = "not genuine"
@@ -36,15 +36,14 @@ package struct ArchiveStatus: Sendable {
   package let byteCount: UInt64
   /// Its accounts, the one with the newest snapshot first.
   package let accounts: [Account]
-  /// When all of it was last verified, and what came of that; nil if it never was, or nothing was
-  /// noted.
+  /// When all of it was last verified, and the result; nil if it never was, or nothing was noted.
   package let verification: VerificationMark?
   /// How many seconds ago that was; nil if it is not known.
   package let verifiedAge: Int64?
   /// How many bytes were committed since then.
   package let bytesSinceVerification: UInt64
 
-  /// What it comes to.
+  /// The result.
   package var verdict: Verdict {
     if verification?.verdict == .damaged { return .damaged }
     if accounts.contains(where: { !$0.standing.grave.isEmpty }) { return .notGenuine }

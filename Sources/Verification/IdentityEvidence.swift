@@ -6,7 +6,7 @@ package import Snapshots
 /// What an archive holds about who an account is: the log of the PLC directory, checked back to its
 /// first operation, and the DID documents, as they were received.
 ///
-/// The newest log stands for all snapshots of the account, for a log only grows. It is read and
+/// The newest log stands for all snapshots of the account, because a log only grows. It is read and
 /// checked once, however many snapshots there are.
 package struct IdentityEvidence: Sendable {
   /// A DID document: the number of the first snapshot that has it, when that was made, and the
@@ -26,7 +26,7 @@ package struct IdentityEvidence: Sendable {
 
   /// Evidence of a log that was received.
   ///
-  /// - Throws: `PLCLogError` if it is no log of this account.
+  /// - Throws: `PLCLogError` if it is not a log of this account.
   package init(of did: DID, log: [UInt8]) throws {
     self.did = did
     documents = []

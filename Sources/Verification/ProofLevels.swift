@@ -31,7 +31,7 @@ package struct ProofLevels: Sendable {
     /// What was found, and why.
     package init(_ isHeld: Bool?, _ why: String) { (self.isHeld, self.why) = (isHeld, why) }
 
-    /// What a signature comes to.
+    /// The result of a signature.
     package init(_ verdict: SignatureVerdict) { self.init(verdict.isGenuine, "\(verdict)") }
 
     /// Whether a commit is signed by a key that was given.
@@ -76,5 +76,5 @@ package struct ProofLevels: Sendable {
 }
 
 /// What levels of proof are judged by beside what the archive holds: the time, to tell revisions of
-/// the future, and the key that has to have signed; nil to go by what the archive holds.
+/// the future, and the key that has to have signed; nil to use what the archive holds.
 package typealias ProofTerms = (now: UnixTime, key: VerificationKey?)

@@ -160,7 +160,7 @@ struct SnapshotChecks {
 
   // MARK: The CAR and its repository
 
-  /// Checks that the sections of a CAR are there and as long as they should be; answers which they
+  /// Checks that the sections of a CAR are there and as long as they should be; returns which they
   /// are.
   ///
   /// - Parameter isDigested: Whether its digest is compared, too.
@@ -181,7 +181,7 @@ struct SnapshotChecks {
     return runs
   }
 
-  /// Puts a CAR together; answers whether its digest is the one in the manifest.
+  /// Puts a CAR together; returns whether its digest is the one in the manifest.
   private mutating func isExact(_ car: Snapshot.CARDescription, _ runs: [Range<UInt64>]) throws
     -> Bool
   {
@@ -222,7 +222,7 @@ struct SnapshotChecks {
       for run in runs { gathered.forEachPart(of: run) { _, isHere in lackCount += isHere ? 0 : 1 } }
       if lackCount <= LaidOutBlocks.maximumRuns { return gathered }
     }
-    // The old ones go before the new ones come, for they may be large.
+    // The old ones go before the new ones come, because they may be large.
     gathered = nil
     let found = try LaidOutBlocks(runs, of: reader) { progress in
       guard progress.done <= limit else { throw SnapshotError.malformedOrder }

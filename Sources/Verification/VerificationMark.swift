@@ -24,7 +24,7 @@ package struct VerificationMark: Equatable, Sendable {
     self.committedLength = committedLength
   }
 
-  /// Reads what `text` says; nil if that is no mark.
+  /// Reads what `text` says; nil if that is not a mark.
   init?(_ text: String) {
     let parts = text.split(separator: " ", omittingEmptySubsequences: false)
     guard parts.count == 3, Moment(String(parts[0])) != nil,

@@ -3,7 +3,7 @@ package import Archive
 package import IPLD
 public import Snapshots
 
-/// What verifying comes to.
+/// The result of verifying.
 extension SnapshotVerifier {
   /// The worst of what was found, in a word.
   public enum Verdict: String, CaseIterable, Sendable {
@@ -38,15 +38,16 @@ extension SnapshotVerifier {
     package internal(set) var isCARDigested = false
     /// What is damaged or contradicts itself.
     public internal(set) var damage: [String] = []
-    /// Blobs that are referred to and not there, but for those that a newer snapshot in the report
-    /// lacks too.
+    /// Blobs that are referred to and not there, except for those that a newer snapshot in the
+    /// report lacks too.
     package internal(set) var missingBlobs: [LostBlob] = []
     /// The blobs in figures, without their bytes: what is there now, as far as everything is looked
     /// at, otherwise what the manifest says.
     public internal(set) var blobs = BlobLedger.Counts()
     /// How many records cannot be read.
     package internal(set) var unreadable = UnreadableRecords()
-    /// Blobs that are there and damaged, but for those that a newer snapshot in the report has too.
+    /// Blobs that are there and damaged, except for those that a newer snapshot in the report has
+    /// too.
     package internal(set) var damagedBlobs: [LostBlob] = []
     /// How many blobs are there and damaged.
     package internal(set) var damagedBlobCount = 0
@@ -62,7 +63,7 @@ extension SnapshotVerifier {
       max(0, entry.blobs.referenced - blobs.missing - damagedBlobCount)
     }
 
-    /// What it comes to.
+    /// The result.
     public var verdict: Verdict {
       if !damage.isEmpty || damagedBlobCount > 0 { return isCommitted ? .damaged : .incomplete }
       let isWhole = entry.isComplete && blobs.isSettled && !unreadable.mayHideBlobs
@@ -81,8 +82,7 @@ extension SnapshotVerifier {
     package internal(set) var fileDamage: [String] = []
     /// Whether there are more snapshots than were looked at, because they are too many.
     package internal(set) var isPartial = false
-    /// The first of the records that break the data model, with why; their blocks are kept all the
-    /// same.
+    /// The first of the records that break the data model, with why; their blocks are kept anyway.
     package internal(set) var recordWarnings: [(record: String, why: String)] = []
 
     /// Everything that is damaged beyond what ``archive`` says.
@@ -111,8 +111,8 @@ extension SnapshotVerifier {
       }
     }
 
-    /// What it comes to: damage anywhere counts, and what is missing in the newest snapshot of an
-    /// account or in one that was chosen.
+    /// The result: damage anywhere counts, and what is missing in the newest snapshot of an account
+    /// or in one that was chosen.
     public var verdict: Verdict {
       let verdicts = snapshots.map(\.verdict)
       if archive.worst == .damaged || !fileDamage.isEmpty || verdicts.contains(.damaged) {

@@ -47,7 +47,7 @@ private let identityText =
   }
 
   @Test func `have neither bits nor characters left over`() throws {
-    // The checksum of each matches: 32 zeros; a bit behind them; and one character less.
+    // The checksum of each matches: 32 zeros; a bit after them; and one character less.
     _ = try AgeRecipient(
       parsing: "age1qqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqq5cu47z")
     #expect(throws: AgeError.malformedRecipient("its last bits are not zero")) {

@@ -51,7 +51,7 @@ private func inflated(_ bytes: [UInt8]) throws -> [UInt8] {
   return Array(content[..<Int(count)])
 }
 
-/// What came of opening a vector, in the words of the vectors.
+/// The result of opening a vector, in the words of the vectors.
 private struct Outcome: Equatable {
   var result: String
   var released: [UInt8]?

@@ -55,7 +55,7 @@ package final class ArchiveImage: Sendable {
   /// Has programs look at an archive that share nothing with the one that made it.
   ///
   /// - Parameters:
-  ///   - bytes: The archive, without anything behind its last footer.
+  ///   - bytes: The archive, without anything after its last footer.
   ///   - contents: What it has to decompress to; nil for anything.
   /// - Throws: ``Problem`` if one of them does not accept it.
   package func checkIndependently(_ bytes: [UInt8], _ contents: ArchiveContents? = nil) throws {

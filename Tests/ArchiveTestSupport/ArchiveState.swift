@@ -17,7 +17,7 @@ package enum ArchiveState: String, CaseIterable, Sendable {
   case partial
   /// A record's bytes do not hash to its CID.
   case damaged
-  /// The footer behind its second snapshot is cut off.
+  /// The footer after its second snapshot is cut off.
   case unvouched
   /// It has private data.
   case `private`
@@ -79,7 +79,7 @@ package enum ArchiveState: String, CaseIterable, Sendable {
     let block = blocks[0]
     let commit = try Commit(block.bytes.span)
     let record = try #require(repository.cid(of: "app.bsky.feed.post/3k1000150"))
-    // Nodes stand in the order of their keys, each behind those below it.
+    // Nodes stand in the order of their keys, each after those below it.
     let node = try #require(
       blocks.last { MSTNode.isLikely($0.bytes.span) && $0.cid != commit.data })
     return [record, node.cid]

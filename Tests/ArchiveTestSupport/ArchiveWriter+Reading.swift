@@ -2,8 +2,8 @@ package import Archive
 package import IPLD
 
 extension ArchiveWriter {
-  /// Appends a section whose body is read piece by piece, unless it is there already, and answers
-  /// with its number.
+  /// Appends a section whose body is read piece by piece, unless it is there already, and returns
+  /// its number.
   ///
   /// The body goes straight to the end of the file, is hashed on the way, and is cut off again if
   /// it is not the right one or `next` throws. About one frame of 4 MiB is in memory at a time,

@@ -9,7 +9,7 @@ package struct BackupStep: Sendable {
     case append(Block)
     /// A section in pieces.
     case stream(Block, piece: Int)
-    /// A section of which so many bytes come, and then no more.
+    /// A section of which this many bytes come, and then no more.
     case breakOff(Block, after: Int)
     /// Everything is handed to the storage.
     case flush

@@ -19,7 +19,7 @@ package struct StorageFault: Sendable, CustomStringConvertible {
   package var duration: Duration
   /// The `errno`.
   package var code: CInt
-  /// How much of a write that fails reaches the file all the same, from 0 to 1.
+  /// How much of a write that fails reaches the file anyway, from 0 to 1.
   package var part: Double
 
   /// A fault of the n-th operation.

@@ -20,7 +20,7 @@ package enum Torture {
     seconds * min(1, Double(ProcessInfo.processInfo.activeProcessorCount) / testCount)
   }
 
-  /// The seeds of a test's rounds: so many of every day, or new ones until the time is up.
+  /// The seeds of a test's rounds: this many of every day, or new ones until the time is up.
   package static func rounds(_ few: Int, from seed: UInt64, _ purpose: String = #function)
     -> some Sequence<Round>
   {

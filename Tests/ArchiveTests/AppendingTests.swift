@@ -96,7 +96,7 @@ import Testing
       if cut == interrupted.count { #expect(adopted == UInt64(tail.count)) }
       last = adopted
       let again = archive.storage.bytes
-      // What was taken over counts from now on: an index and a footer stand behind it.
+      // What was taken over counts from now on: an index and a footer stand after it.
       let end = Int(try archive.reader().generation.segments.last?.offset ?? 0)
       #expect(interrupted.starts(with: again[..<end]) && end <= max(cut, committed.count))
       #expect(try archive.reader().generation.head == archive.generations.last?.head)
@@ -110,7 +110,7 @@ import Testing
       try other.check("cut at \(cut)")
     }
     #expect(last < 510)
-    // A byte that is wrong costs the frame that it is in, and nothing behind it.
+    // A byte that is wrong costs the frame that it is in, and nothing after it.
     for _ in 0..<20 {
       let place = committed.count + Int(random.next() % UInt64(interrupted.count - committed.count))
       var damaged = interrupted
@@ -173,7 +173,7 @@ import Testing
       #expect(writer.generation == generation)
       #expect(archive.storage.bytes == new)
     }
-    // Also without an index; without a whole manifest, the sections count all the same.
+    // Also without an index; without a whole manifest, the sections count anyway.
     let manifest = try #require(generation.head)
     let segment = try #require(generation.segments.last)
     for end in stride(from: Int(manifest.frameOffset), to: footer, by: 5) {
@@ -212,7 +212,7 @@ import Testing
       return try writer.commit(manifest: last)
     }
     // As copying does: the first generation has all of them. As forgetting does: the chain begins
-    // anew.
+    // again.
     for (numbers, previous) in [(0..<3, CID?.none), (10..<13, nil), (20..<22, last)] {
       let generation = try append(numbers, after: previous, newest: numbers.count - 1)
       #expect(generation.head?.cid == last)
@@ -267,7 +267,7 @@ import Testing
       #expect(throws: (any Error).self) { _ = try archive.open() }
       #expect(archive.storage.bytes == damaged)
     }
-    // A file that nobody has been told of is begun again all the same.
+    // A file that nobody has been told of is begun again anyway.
     var damaged = whole
     damaged[segment + 60] ^= 1
     damaged[footer + 60] ^= 1

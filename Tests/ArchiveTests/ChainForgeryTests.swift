@@ -4,7 +4,7 @@ import IPLD
 import TestSupport
 import Testing
 
-/// Archives of three generations whose older footers and segments say what cannot be, behind
+/// Archives of three generations whose older footers and segments say what cannot be, after
 /// checksums that hold.
 @Suite struct `A forged chain of generations` {
   private static let numbers: [UInt64] = [

@@ -22,7 +22,7 @@ enum ChecksumForger {
     hash ^= hash >> 29 ^ hash >> 58
     hash &*= inverse(prime2)
     hash ^= hash >> 33
-    // The bytes behind the last whole word, backwards; then a word of four, then one of eight.
+    // The bytes after the last whole word, backwards; then a word of four, then one of eight.
     for byte in tail[12...].reversed() {
       hash = rotate(hash &* inverse(prime1), 64 - 11) ^ UInt64(byte) &* prime5
     }

@@ -78,7 +78,7 @@ import Testing
       let place = 131_072 + distance
       content.replaceSubrange(place..<place + 16, with: magic)
       try check(content, "at block end and \(distance)")
-      // Behind a cut, the blocks count anew.
+      // Behind a cut, the blocks count from the start.
       content.replaceSubrange(1000..<1016, with: magic)
       let second = 1008 + 131_072 + distance
       content.replaceSubrange(second..<second + 16, with: magic)

@@ -222,7 +222,7 @@ import Testing
       (count, next) = (count + 1, magic + 1)
     }
     #expect(count == 2 * group.pageCount + 1)
-    // It is another mask, and heals all the same.
+    // It is another mask, and heals anyway.
     let whole = bytes + made
     let found = FoundParity.all(in: MappedFile(copying: whole))
     #expect(found.first.map { $0.group.mask != 0 } ?? false)

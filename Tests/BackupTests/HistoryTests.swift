@@ -172,7 +172,7 @@ import Testing
 
   @Test func `offers all manifests where there is no footer, and vouches for none`() throws {
     var archive = try Self.series(3)
-    // A record that looks like one, but for what it lacks.
+    // A record that looks like one, except for what it lacks.
     let fake = try DAGCBOREncoder.encode(
       .map(["carpack": .integer(1), "car": .map([:]), "commit": .link(.blob([1]))]))
     archive.add([Block(cid: CID(codec: .dagCBOR, hashing: fake.span), bytes: fake)])

@@ -16,8 +16,8 @@ import Testing
     repository = try TestRepository(posts: 3)
   }
 
-  /// An archive whose manifest says that its CAR has so many bytes, and that its last block occurs
-  /// again and again in it.
+  /// An archive whose manifest says that its CAR has this many bytes, and that its last block
+  /// occurs again and again in it.
   private func snapshot(byteCount: UInt64, repetitions: UInt64, allowsLarge: Bool = false) throws
     -> ArchivedSnapshot
   {

@@ -135,7 +135,7 @@ import Testing
 
   @Test func `is replaced, with a word, if a power cut has torn its first frame`() throws {
     let whole = try interrupt(repository, committing: false)
-    // Frame 0 is the header, and the pack behind it is longer than what was written of it.
+    // Frame 0 is the header, and the pack after it is longer than what was written of it.
     try #require(whole.count > 1500)
     for kept in [0, 40, 200, 512, 1024, 1536] {
       for account in [repository, other] {

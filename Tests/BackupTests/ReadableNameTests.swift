@@ -33,7 +33,7 @@ import Testing
     ]
   }
 
-  /// Extracts a repository whose blobs are images; answers the files below the account's folder.
+  /// Extracts a repository whose blobs are images; returns the files below the account's folder.
   private func extract(
     _ repository: TestRepository, images: Int, isReadable: Bool = true,
     setsTimes: Bool = true

@@ -268,7 +268,7 @@ struct `What an independent walker finds intact in a damaged archive` {
   /// Packing without any repair refuses and leaves the file as it is, or keeps all snapshots that
   /// are intact.
   ///
-  /// Of a torn frame behind the last footer it keeps nothing.
+  /// Of a torn frame after the last footer it keeps nothing.
   private func checkPack(
     of path: String, _ found: Set<CID>, _ original: Original, _ comment: Comment
   ) throws {

@@ -2,7 +2,7 @@ import Archive
 import IPLD
 import SystemPackage
 
-/// Writes a blob of an archive to a new file; answers whether the archive holds it.
+/// Writes a blob of an archive to a new file; returns whether the archive holds it.
 func restoreBlob(_ cid: CID, from archive: FilePath, to file: FilePath) throws -> Bool {
   let reader = try ArchiveReader(path: archive)
   let output = try FileDescriptor.open(

@@ -59,7 +59,7 @@ import Verification
         }
         var repository = repositories[account]
         let blocks = try repository.blocks()
-        // Now and then a CAR lacks blocks that the archive has all the same.
+        // Now and then a CAR lacks blocks that the archive has anyway.
         let isPartial = Int.random(in: 0..<5, using: &random) == 0
         if isPartial {
           repository.omitted = Set(blocks.dropFirst().shuffled(using: &random).prefix(3).map(\.cid))

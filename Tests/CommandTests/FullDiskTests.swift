@@ -31,7 +31,7 @@ struct `A disk that is full` {
     return (archive: try folder.read("a.car.zst"), car: try folder.read("repo.car"))
   }
 
-  /// What a command came to.
+  /// The result of a command.
   private typealias Outcome = (status: Int32, text: String, errors: String)
   /// What it came to without room, and then with some.
   private typealias Runs = (full: Outcome, roomy: Outcome)

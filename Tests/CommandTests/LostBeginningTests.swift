@@ -20,7 +20,7 @@ struct `An archive that has lost its first bytes` {
     return try folder.read("a.car.zst")
   }
 
-  /// Frame 0 holds the header of the CAR, behind nine bytes or fewer of its own.
+  /// Frame 0 holds the header of the CAR, after nine bytes or fewer of its own.
   static let lengths = Array(1...16) + [59, 60, 61, 62, 63, 64, 65, 66, 67, 68, 69, 80, 120, 200]
 
   @Test(arguments: lengths)

@@ -74,7 +74,7 @@ struct `The commands of a fleet` {
     }
   }
 
-  /// Waits until all of so many accounts have a complete backup.
+  /// Waits until all of this many accounts have a complete backup.
   private func waitForComplete(_ count: Int, in fleet: FleetDatabase) async throws {
     let end = ContinuousClock.now + Self.patience
     while .now < end {
@@ -390,7 +390,7 @@ struct `The commands of a fleet` {
       #expect(firehose.cursors == [nil, 5])
       running.signal(SIGTERM)
       _ = try running.wait()
-      // What one worker lets go of the next one takes, at once.
+      // What one worker releases the next one takes, at once.
       let next = try scene.start("work")
       try wait { firehose.cursors.count >= 3 }
       #expect(firehose.cursors == [nil, 5, 5])
@@ -465,7 +465,7 @@ struct `The commands of a fleet` {
       relay.isSilent = true
       usleep(300_000)
       try expectEnd(of: running)
-      // What it could not let go of comes free by itself.
+      // What it could not release comes free by itself.
       let fleet = FleetDatabase(database.url)
       let end = ContinuousClock.now + Self.patience
       while try await fleet.status().running > 0, .now < end { usleep(50_000) }

@@ -14,7 +14,7 @@ import Testing
     if: Command.path != nil && TestDatabase.server != nil,
     "\(Command.absence), or \(TestDatabase.absence)"))
 struct `A signal while a partner of a fleet says nothing` {
-  /// What came of something that was waited for.
+  /// The result of something that was waited for.
   private final class Outcome<Value: Sendable>: Sendable {
     let result = Mutex<Result<Value, any Error>?>(nil)
   }

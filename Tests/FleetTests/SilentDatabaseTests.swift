@@ -10,7 +10,7 @@ import Testing
 /// Longer than a test may take: what has this limit is ended by something else.
 private let forever: Duration = .seconds(3600)
 
-/// Begins to wait twice, the second time behind the first, and has both waits end by cancelling
+/// Begins to wait twice, the second time after the first, and has both waits end by cancelling
 /// them, the second first.
 private func expectCancellation(
   of body: @escaping @Sendable () async throws -> Void, once hasBegun: () async throws -> Void

@@ -67,7 +67,7 @@ struct `A simulated fleet` {
     }
   }
 
-  /// A fleet of one account that follows deletions after an hour; `work` has it worked on so many
+  /// A fleet of one account that follows deletions after an hour; `work` has it worked on this many
   /// hours later, and returns what it is then, and what was done.
   private func withAccount(
     _ body: (

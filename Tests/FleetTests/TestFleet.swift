@@ -11,7 +11,7 @@ enum TestFleet {
     try (0..<count).map { try DID("did:web:account-\($0).example.com") }
   }
 
-  /// Does something with a fleet of so many accounts, and workers `v` and `w`.
+  /// Does something with a fleet of this many accounts, and workers `v` and `w`.
   static func with(
     _ count: Int, every: Int = 86_400, onChange: Bool = false,
     _ body: (FleetDatabase, TestDatabase) async throws -> Void

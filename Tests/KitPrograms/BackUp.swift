@@ -1,7 +1,7 @@
 import CarpackKit
 import SystemPackage
 
-/// Backs an account up into a folder, and answers whether everything is there.
+/// Backs an account up into a folder, and returns whether everything is there.
 func backUp(
   _ account: ATIdentifier, into folder: FilePath,
   with network: NetworkOptions = NetworkOptions(userAgent: "example/1.0 (https://example.com)")

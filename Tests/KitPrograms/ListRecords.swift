@@ -1,6 +1,6 @@
 import CarpackKit
 
-/// Prints the path of every record of an archive's newest snapshot, and answers how many there are.
+/// Prints the path of every record of an archive's newest snapshot, and returns how many there are.
 func listRecords(of path: String) async throws -> Int {
   let archive = try Archive(path: path)
   var count = 0

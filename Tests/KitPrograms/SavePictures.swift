@@ -1,7 +1,7 @@
 import CarpackKit
 import Foundation
 
-/// Writes the pictures of an archive into a folder, and answers which of them the archive lacks.
+/// Writes the pictures of an archive into a folder, and returns which of them the archive lacks.
 func savePictures(of path: String, into folder: String) throws -> [CID] {
   let snapshot = try Archive(path: path).snapshot()
   var missing: [CID] = []

@@ -15,7 +15,7 @@ struct `Backing up from a server that fails` {
     let endpoint: String
     /// How often it happens; nil for always.
     let times: Int?
-    /// The exit statuses that say what came of it.
+    /// The exit statuses that say the result of it.
     let statuses: Set<Int32>
     /// The most requests of this endpoint that it may cost.
     let requests: Int

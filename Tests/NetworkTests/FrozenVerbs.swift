@@ -209,7 +209,7 @@ enum FrozenVerbs {
     }
   }
 
-  /// The names of files, but for those of the cache, and what is in the store.
+  /// The names of files, except for those of the cache, and what is in the store.
   ///
   /// An upload whose name the store has not told is left to the bucket's own rule.
   private static func state(of scene: StoreScene) -> [String] {

@@ -70,7 +70,7 @@ struct `The history of an account` {
 
 /// An archive with another PLC log than `pack` takes, as somebody else's program may write it.
 enum ReplacedLog {
-  /// Adds a snapshot that says what the newest one says, but for the log.
+  /// Adds a snapshot that says what the newest one says, except for the log.
   static func write(_ log: [UInt8], to path: String) throws {
     let head = try #require(try ArchiveReader(path: FilePath(path)).generation.head?.cid)
     var snapshot = try ArchivedSnapshot(head, in: ArchiveReader(path: FilePath(path))).snapshot

@@ -13,7 +13,7 @@ struct `A backup that is interrupted` {
   /// killed: they are fetched again.
   private static let connections = 4
 
-  /// Backs up until the server has given out so many blobs, and then sends a signal.
+  /// Backs up until the server has given out this many blobs, and then sends a signal.
   private func backUp(
     _ scene: NetworkScene, untilDelivered count: Int, _ signal: Int32
   ) throws -> Command.Result {

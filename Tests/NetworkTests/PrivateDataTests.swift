@@ -16,7 +16,7 @@ struct `Backing up what is the owner's alone` {
   /// An account with something private of every kind.
   private static func pages() -> [String: [String]] {
     [
-      // 0.5 is no value of the data model, and the owner's all the same.
+      // 0.5 is not a value of the data model, and the owner's anyway.
       preferences: [#"{"preferences":[{"$type":"app.bsky#x","weight":0.5,"is":"\#(secret)"}]}"#],
       mutes: [
         #"{"mutes":[{"did":"did:plc:a"}],"cursor":"1"}"#,

@@ -246,7 +246,7 @@ struct `Backing up into a sealed archive` {
       }
     }
     #expect(searched >= 3)
-    // They are in it all the same, for who has the key.
+    // They are in it anyway, for who has the key.
     for secret in scene.secrets[20..<23] {
       try scene.store.expect("carpack find \(secret) \(file)")
     }

@@ -58,7 +58,7 @@ struct Owner: Sendable {
     return file.bytes
   }
 
-  /// What verifying a sealed archive comes to; nil if it does not open.
+  /// The result of verifying a sealed archive; nil if it does not open.
   func verification(_ bytes: [UInt8]) throws -> ArchiveVerification? {
     do {
       return try ArchiveReader(map(bytes)).verify(workers: 1)

@@ -37,7 +37,7 @@ private let disturbed: Set<StorageOperation> = [.write, .synchronize, .truncate]
     }
   }
 
-  /// Performs steps as far as the storage goes; answers with how many were committed.
+  /// Performs steps as far as the storage goes; returns how many were committed.
   private static func run(_ steps: [BackupStep], _ owner: Owner, _ file: MemoryStorage) throws
     -> (file: MemoryStorage, done: Int)
   {

@@ -18,7 +18,7 @@ struct SealedFile {
 
   var bytes: [UInt8] { slots + frames.joined() }
 
-  /// Where the frames behind the key frames lie.
+  /// Where the frames after the key frames lie.
   static func places(_ bytes: [UInt8]) -> [Range<Int>] {
     var walk = SealedFrameWalk(MappedFile(copying: bytes), from: KeySlots.length)
     var places: [Range<Int>] = []

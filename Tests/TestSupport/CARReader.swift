@@ -23,7 +23,7 @@ package struct CARReader<SourceError: Error> {
   private enum Inner {
     /// The start has not been looked at yet.
     case undecided
-    /// So many bytes go by before the inner CAR begins, and so many belong to it.
+    /// So many bytes go by before the inner CAR begins, and this many belong to it.
     case skipping(Int, then: Int)
     /// In the CAR, with so many bytes of it still to come; nil when it goes to the end of the
     /// input.

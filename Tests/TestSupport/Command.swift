@@ -3,7 +3,7 @@ import LibC
 
 /// The built command, and a shell to run it in.
 package struct Command: Sendable {
-  /// What came of a command.
+  /// The result of a command.
   package struct Result: Sendable {
     /// The exit status; 128 and the signal's number if a signal ended it.
     package let status: Int32

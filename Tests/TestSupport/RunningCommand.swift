@@ -4,7 +4,7 @@ import LibC
 /// A command that has been started.
 package final class RunningCommand {
   private let process: Process
-  /// Files, for a pipe that nobody empties would stop a command that has much to say on both.
+  /// Files, because a pipe that nobody empties would stop a command that has much to say on both.
   private let streams: TemporaryFolder
 
   init(_ process: Process) throws {

@@ -1,5 +1,5 @@
 extension SeededGenerator {
-  /// The numbers that follow from `seed`, which is printed, so that a failure can be had again.
+  /// The numbers that follow from `seed`, which is printed, so that a failure can be reproduced.
   package init(printing seed: UInt64, _ purpose: String = #function) {
     self.init(seed: seed)
     print("\(self) for \(purpose)")

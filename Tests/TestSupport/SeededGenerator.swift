@@ -1,6 +1,6 @@
 import Foundation
 
-/// Random numbers that can be had again: SplitMix64, which is its seed and a counter.
+/// Random numbers that can be reproduced: SplitMix64, which is its seed and a counter.
 ///
 /// A test prints ``description`` before it begins, so that a failure, even one that ends the
 /// process, can be repeated by setting `CARPACK_SEED`.

@@ -2,7 +2,7 @@ import Foundation
 
 /// The `tar` program.
 package enum Tar {
-  /// Unpacks a compressed tar file of the corpus; answers the folder it is in now.
+  /// Unpacks a compressed tar file of the corpus; returns the folder it is in now.
   package static func unpack(_ path: String) throws -> TemporaryFolder {
     guard let root = Corpus.root else { throw Corpus.CorpusAbsent() }
     let folder = try TemporaryFolder()

@@ -2,7 +2,7 @@ import Foundation
 package import IPLD
 
 extension TemporaryFolder {
-  /// Writes a file, and the folders above it; answers its path.
+  /// Writes a file, and the folders above it; returns its path.
   @discardableResult
   package func write(_ name: String, _ bytes: [UInt8]) throws -> String {
     let path = file(name)

@@ -55,7 +55,7 @@ struct Aftermath {
       try self.state(
         generation, in: storage, after: states.last, attempt.accepted.prefix(accepted))
     }
-    // A generation that was never promised may be there all the same, as nobody knew.
+    // A generation that was never promised may be there anyway, as nobody knew.
     let shown = try image.generation(of: before)
     if let shown, shown != promised?.generation { states.append(try state(shown, accepted: 0)) }
     // Or it lacked only its footer, and has been given it; also if something failed then, and

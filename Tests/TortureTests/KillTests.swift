@@ -86,7 +86,7 @@ struct `The command, killed at any moment` {
       return result.output
     }
 
-    /// Packs, and kills that after so many seconds.
+    /// Packs, and kills that after this many seconds.
     ///
     /// - Returns: Whether it was killed before it had ended.
     func kill(_ time: Int, after seconds: Double) throws -> Bool {
@@ -294,7 +294,7 @@ struct `The command, killed at any moment` {
           refused += statuses.count { $0 != 0 }
           guard writing.errors.isEmpty else { throw Unexpected("\(writing.errors)") }
           guard statuses.contains(0) else { throw Unexpected("no writer is let in") }
-          // Which of two revisions gets in first is chance; the older one behind the newer is a
+          // Which of two revisions gets in first is chance; the older one after the newer is a
           // rollback.
           try account.expect("\(account.program) verify -q a.car.zst", [0, 12])
           guard account.folder.names().filter({ $0.hasSuffix(".partial") }).isEmpty else {

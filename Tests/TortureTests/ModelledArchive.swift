@@ -261,7 +261,8 @@ struct ModelledArchive {
   private mutating func merge(using random: inout SeededGenerator) throws {
     try tidy()
     guard try reader?.generation.head != nil else { return }
-    // Which of the models is right has to be known, for the order of the snapshots depends on it.
+    // Which of the models is right has to be known, because the order of the snapshots depends on
+    // it.
     try check(isFull: false, using: &random)
     guard let model = models.first else { return }
     var other = ArchiveModel()

@@ -31,7 +31,7 @@ struct Scenario {
     seal: TestSeal? = nil
   ) throws {
     (self.steps, self.seal) = (steps, seal)
-    // One worker, for there is little to compress.
+    // One worker, because there is little to compress.
     var options = ArchiveOptions(workers: 1)
     options.checkpointLength = checkpointLength
     self.options = options

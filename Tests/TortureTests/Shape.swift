@@ -7,7 +7,7 @@ struct ScenarioKind: CustomTestStringConvertible {
   let shape: Shape
   let isSealed: Bool
 
-  /// All of them; every day sealed archives have one shape, for they take longer.
+  /// All of them; every day sealed archives have one shape, because they take longer.
   static let all: [ScenarioKind] = [false, true].flatMap { isSealed in
     Shape.allCases.filter { !isSealed || Torture.seconds != nil || $0 == .several }
       .map { ScenarioKind(shape: $0, isSealed: isSealed) }

@@ -7,7 +7,7 @@ package struct DatabaseError: Error, Equatable, CustomStringConvertible {
   /// What SQLite says.
   package let description: String
 
-  /// Whether the file cannot be opened, or is no database.
+  /// Whether the file cannot be opened, or is not a database.
   package var isOfFile: Bool { code == SQLITE_CANTOPEN || code == SQLITE_NOTADB }
 
   init(code: Int32, _ description: String) {

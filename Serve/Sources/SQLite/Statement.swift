@@ -41,7 +41,7 @@ internal import CSQLite
     return rows
   }
 
-  /// Begins anew, with these parameters.
+  /// Begins again, with these parameters.
   private func bind(_ parameters: [any DatabaseBindable]) throws(DatabaseError) {
     unsafe sqlite3_reset(handle)
     precondition(
@@ -68,7 +68,7 @@ internal import CSQLite
     }
   }
 
-  /// Goes to the next row; false behind the last one, where the statement is ready to begin anew.
+  /// Goes to the next row; false after the last one, where the statement is ready to begin anew.
   private func step() throws(DatabaseError) -> Bool {
     let code = unsafe sqlite3_step(handle)
     if code == SQLITE_ROW { return true }

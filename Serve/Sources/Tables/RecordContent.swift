@@ -32,7 +32,7 @@ struct RecordContent {
       _ = try scanner.scan(bytes.span) { found.append($0) }
       blobs = found
     } catch {
-      // A record that breaks the rules of records may be read all the same; it refers to nothing.
+      // A record that breaks the rules of records may be read anyway; it refers to nothing.
     }
     altTexts = alts.isEmpty ? nil : alts.joined(separator: "\n")
   }

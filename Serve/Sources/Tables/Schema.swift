@@ -167,7 +167,7 @@ enum Schema {
         """
     }
 
-    /// Fills it from the records behind an `id`.
+    /// Fills it from the records after an `id`.
     var insertion: String {
       let names = columns.map(\.name).joined(separator: ", ")
       let values = columns.map { "json_extract(json, '\($0.path)')" }.joined(separator: ", ")

@@ -3,7 +3,7 @@ package struct CalendarDay: Equatable, Sendable {
   /// The days from the beginning of 1970 to that of this day.
   package let number: Int64
 
-  /// The day that begins so many days after 1970 does.
+  /// The day that begins this many days after 1970 does.
   package init(number: Int64) { self.number = number }
 
   /// A day by its date; nil if there is no such day.

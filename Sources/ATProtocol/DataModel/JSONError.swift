@@ -12,9 +12,9 @@ package struct JSONError: Error, Equatable, Sendable, CustomStringConvertible {
     case notUTF8 = "it is not UTF-8"
     /// A control character in a string that is not escaped.
     case controlCharacter = "a control character in a string"
-    /// A backslash with something behind it that JSON does not know.
+    /// A backslash with something after it that JSON does not know.
     case malformedEscape = "a malformed escape"
-    /// Half of a surrogate pair, which is no character.
+    /// Half of a surrogate pair, which is not a character.
     case loneSurrogate = "half of a surrogate pair"
     /// A number with a leading zero, or without a digit where one must be.
     case malformedNumber = "a malformed number"

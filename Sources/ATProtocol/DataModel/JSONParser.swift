@@ -47,7 +47,7 @@ struct JSONParser {
     }
   }
 
-  /// The next value, and the space behind it.
+  /// The next value, and the space after it.
   private mutating func next() throws(JSONError) -> IPLDValue {
     while true {
       guard try beginValue() else { continue }
@@ -94,7 +94,7 @@ struct JSONParser {
     return false
   }
 
-  /// Steps over a comma and the key behind it, or over the end of what is open: then the answer is
+  /// Steps over a comma and the key after it, or over the end of what is open: then the answer is
   /// false.
   private mutating func goesOn(_ innermost: Unfinished) throws(JSONError) -> Bool {
     switch try peek() {

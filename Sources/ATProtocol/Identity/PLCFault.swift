@@ -12,7 +12,7 @@ package struct PLCFault: Error, Equatable, Sendable, CustomStringConvertible {
     case malformedField(String)
     /// A field is missing; or this one is there and is not known.
     case wrongFields(String?)
-    /// The signed operation has so many bytes: more than the directory takes.
+    /// The signed operation has this many bytes: more than the directory takes.
     case tooLong(Int)
     /// It names more rotation keys than the directory takes.
     case tooManyRotationKeys(Int)
@@ -66,7 +66,7 @@ package struct PLCFault: Error, Equatable, Sendable, CustomStringConvertible {
 }
 
 extension PLCFault.Reason: CustomStringConvertible {
-  /// What a person reads, behind the name of the operation.
+  /// What a person reads, after the name of the operation.
   package var description: String {
     switch self {
     case .notAPLC: "belongs to no did:plc"

@@ -74,7 +74,7 @@ package struct PLCHistory: Hashable, Sendable {
   /// The operations that later ones took back.
   package var nullified: [Operation] { operations.filter { $0.nullifiedBy != nil } }
 
-  /// What holds now; nil behind a tombstone.
+  /// What holds now; nil after a tombstone.
   package var current: Span? { tombstone == nil ? spans.last : nil }
 
   /// Checks a log of `did` from its first operation to its last.

@@ -4,7 +4,7 @@ package import IPLD
 /// servers.
 ///
 /// All of it is kept, whatever is not understood included, so that what one operation says survives
-/// into the next but for what that changes.
+/// into the next except for what that changes.
 package struct PLCState: Hashable, Sendable {
   /// The keys that may sign what follows, in the order of their authority, as `did:key:…`.
   package var rotationKeys: [String]
@@ -39,7 +39,7 @@ package struct PLCState: Hashable, Sendable {
   /// The name of the server that keeps the repository.
   package static let pdsName = "atproto_pds"
 
-  /// What an operation of the log says; nil for a tombstone, or what is no operation.
+  /// What an operation of the log says; nil for a tombstone, or what is not an operation.
   ///
   /// One of 2022 is read as the directory reads it.
   package init?(_ operation: IPLDValue) {
@@ -151,8 +151,8 @@ package struct PLCCredentials: Hashable, Sendable {
 extension PLCState {
   /// The state after a move to a server, in which nothing else is lost.
   ///
-  /// The server's rotation keys come behind the owner's, which stay above every server's, and
-  /// before those of the server that the account leaves.
+  /// The server's rotation keys come after the owner's, which stay above every server's, and before
+  /// those of the server that the account leaves.
   ///
   /// - Parameters:
   ///   - credentials: what the server recommends.

@@ -10,7 +10,7 @@ internal import IPLD
 package final class PrivateKey: @unchecked Sendable {
   // libcrypto counts references to a key atomically, and changes none after it is made; each
   // signature has a context of its own.
-  /// Why a text is no private key that can be used.
+  /// Why a text is not a private key that can be used.
   package enum Fault: String, Error, CustomStringConvertible {
     /// It is not a private key in PEM.
     case notAKey = "it holds no private key in PEM"

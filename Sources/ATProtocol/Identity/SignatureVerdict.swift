@@ -22,7 +22,7 @@ package struct SignatureVerdict: Hashable, Sendable {
     case afterTombstone(KeyPeriod, tombstone: CID)
     /// The key in the DID document, which says nothing of the past: less than a history proves.
     case documentKey(VerificationKey)
-    /// None of the keys that the account has had, or that its document names: so many.
+    /// None of the keys that the account has had, or that its document names: this many.
     case noKey(keyCount: Int)
     /// None of as many keys as are tried, and the account's log names more.
     case tooManyKeys

@@ -55,7 +55,7 @@ package struct UnixTime: Hashable, Comparable, Sendable {
   /// Whether one time is before another.
   package static func < (left: Self, right: Self) -> Bool { left.microseconds < right.microseconds }
 
-  /// The time so many microseconds later, or earlier if they are negative: some days, so that
+  /// The time this many microseconds later, or earlier if they are negative: some days, so that
   /// nothing overflows.
   package func advanced(by microseconds: Int64) -> UnixTime {
     UnixTime(microseconds: self.microseconds + microseconds)

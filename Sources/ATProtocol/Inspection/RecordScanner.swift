@@ -41,7 +41,7 @@ package struct RecordScanner: Sendable {
   /// no blob.
   package mutating func isPlain(_ record: Span<UInt8>) -> Bool { strict.isPlain(record) }
 
-  /// Hands out the blob references of a record; answers what is odd about it.
+  /// Hands out the blob references of a record; returns what is odd about it.
   package mutating func scan(_ record: Span<UInt8>, found: (BlobRef) -> Void) -> Oddities {
     var oddities = Oddities()
     do throws(DAGCBORError) {

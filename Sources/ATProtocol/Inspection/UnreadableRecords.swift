@@ -1,7 +1,6 @@
 /// How many records of a repository cannot be read: they are not DAG-CBOR, or nested too deep.
 ///
-/// Their bytes are kept, and searched for blob references all the same, by the general rules of
-/// CBOR.
+/// Their bytes are kept, and searched for blob references anyway, by the general rules of CBOR.
 package struct UnreadableRecords: Equatable, Sendable {
   /// How many records there are.
   package var count = 0

@@ -46,10 +46,10 @@ package struct MSTBuilder: Sendable {
   /// - Precondition: `key` sorts after every key before it.
   package mutating func append(key: [UInt8], value: CID) { append(key: key, value: value) { _ in } }
 
-  /// Completes the tree; answers its root.
+  /// Completes the tree; returns its root.
   package consuming func finish() -> CID { finish { _ in } }
 
-  /// Completes the tree; answers its root.
+  /// Completes the tree; returns its root.
   ///
   /// - Parameter emit: receives the nodes that were not complete before, the root last.
   package consuming func finish(emit: (Block) throws -> Void) rethrows -> CID {

@@ -9,7 +9,7 @@ package import IPLD
 ///
 /// 1. `path` holds the nodes from the root down to the current one, and the place in each that
 ///    comes next: child 0, entry 0, child 1, entry 1 … are its places 0, 1, 2, 3 …
-/// 2. Every key that is given out lies behind the one before it, in the direction of the descent.
+/// 2. Every key that is given out lies after the one before it, in the direction of the descent.
 /// 3. Of each node, only the one child is entered before its first key that may hold such keys. So
 ///    a record is found in as many steps as there are levels, whatever links the nodes have.
 package struct MSTDescent: Sendable {
@@ -35,7 +35,7 @@ package struct MSTDescent: Sendable {
 
   private let direction: Direction
   private let isJudging: Bool
-  /// Only keys behind this one are given out.
+  /// Only keys after this one are given out.
   private var bound: [UInt8]?
   /// Whether the bound itself is given out.
   private var isBoundIncluded: Bool
@@ -47,7 +47,7 @@ package struct MSTDescent: Sendable {
   /// - Parameters:
   ///   - root: the topmost node.
   ///   - direction: which way.
-  ///   - bound: the key behind which it begins, itself left out, be it in the tree or not; nil for
+  ///   - bound: the key after which it begins, itself left out, be it in the tree or not; nil for
   ///     the end of the tree.
   package init(root: CID, _ direction: Direction, after bound: [UInt8]? = nil) {
     (requested, self.direction, self.bound) = (root, direction, bound)
@@ -104,7 +104,7 @@ package struct MSTDescent: Sendable {
 
   /// Takes the block of the node that was asked for.
   ///
-  /// - Throws: ``MSTProblem``; the descent goes on behind the node.
+  /// - Throws: ``MSTProblem``; the descent continues after the node.
   package mutating func enter(_ bytes: Span<UInt8>) throws(MSTProblem) {
     guard let cid = requested else { return }
     requested = nil
@@ -138,7 +138,7 @@ package struct MSTDescent: Sendable {
       ? bound.lexicographicallyPrecedes(key) : key.lexicographicallyPrecedes(bound)
   }
 
-  /// Checks a node by all rules that it and the path to it show; answers its layer.
+  /// Checks a node by all rules that it and the path to it show; returns its layer.
   private func judge(_ node: MSTNode, _ cid: CID, _ keys: [[UInt8]]) throws(MSTProblem) -> Int? {
     func check(_ holds: Bool, _ kind: MSTProblem.Kind, _ key: [UInt8]? = nil) throws(MSTProblem) {
       guard holds else { throw MSTProblem(kind: kind, node: cid, key: key) }
@@ -176,7 +176,7 @@ package struct MSTDescent: Sendable {
   private var edges: (lower: [UInt8]?, upper: [UInt8]?) {
     var edges: (lower: [UInt8]?, upper: [UInt8]?)
     for level in path {
-      // The place behind that of the child that was asked for.
+      // The place after that of the child that was asked for.
       let index = level.place / 2
       if index > 0 { edges.lower = level.keys[index - 1] }
       if index < level.keys.count { edges.upper = level.keys[index] }
@@ -189,7 +189,7 @@ package struct MSTDescent: Sendable {
   /// The next record, its key and its CID; nil at the end.
   ///
   /// - Parameter block: the bytes of a node; nil if it is not there.
-  /// - Throws: ``MSTProblem``; what `block` throws. The next call goes on behind a node that is
+  /// - Throws: ``MSTProblem``; what `block` throws. The next call continues after a node that is
   ///   missing or malformed.
   package mutating func next(
     _ block: (CID) throws -> [UInt8]?

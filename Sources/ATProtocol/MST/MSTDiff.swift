@@ -74,7 +74,7 @@ package struct MSTDiff {
   ///   - old: the root of the old tree.
   ///   - new: the root of the new tree.
   ///   - verifying: whether all of the new tree has to keep the rules, given that the old one does.
-  ///   - load: answers the block of a node of one of the trees; nil if it is not there.
+  ///   - load: returns the block of a node of one of the trees; nil if it is not there.
   ///   - each: receives the differences; records in the order of their keys, each after the nodes
   ///     that it lies in.
   /// - Throws: ``MSTDiffError`` for a node that is missing, or a tree that breaks a rule where it
@@ -125,7 +125,7 @@ package struct MSTDiff {
     return true
   }
 
-  /// Goes on behind the record at the front of one side, or of both.
+  /// Continues after the record at the front of one side, or of both.
   private mutating func take(
     _ before: CID?, _ after: CID?, _ each: (Change) throws -> Void
   ) throws {
@@ -248,7 +248,7 @@ private struct DiffSide {
     try proceed()
   }
 
-  /// Goes on behind the record at the front.
+  /// Continues after the record at the front.
   mutating func take(_ each: (MSTDiff.Change) throws -> Void) throws {
     keptKey.removeAll(keepingCapacity: true)
     keptKey.append(contentsOf: walker.key)
@@ -261,13 +261,13 @@ private struct DiffSide {
     try proceed()
   }
 
-  /// Goes on behind the subtree at the front, without loading it.
+  /// Continues after the subtree at the front, without loading it.
   mutating func skip(_ each: (MSTDiff.Change) throws -> Void) throws {
     walker.skip()
     try goOn(each)
   }
 
-  /// Goes on behind a subtree that has been looked into, as if it had not.
+  /// Continues after a subtree that has been looked into, as if it had not.
   ///
   /// - Returns: the layer it has to be in, itself nil for a root; nil if it has not been looked
   ///   into.

@@ -135,7 +135,7 @@ package struct MSTNode: Equatable, Sendable {
     return couldShareMore
   }
 
-  /// The subtree before the entry with this index, or behind the last.
+  /// The subtree before the entry with this index, or after the last.
   func child(_ index: Int) -> CID? { index == 0 ? left : entries[index - 1].right }
 
   /// Whether a block begins as a node does; few others do.
@@ -151,7 +151,7 @@ package struct MSTNode: Equatable, Sendable {
       Malformed(reason: reason, offset: offset)
     }
 
-    /// Steps over so many bytes that have to be these, written as one number, the first byte in
+    /// Steps over this many bytes that have to be these, written as one number, the first byte in
     /// front.
     @inline(__always)
     mutating func expect(_ fixed: UInt64, count: Int, _ bytes: Span<UInt8>) throws(Malformed) {

@@ -16,7 +16,7 @@ package struct MSTProblem: Error, Equatable, Sendable, CustomStringConvertible {
     case prefixNotMaximal
     /// A key does not sort after the one before it.
     case keysNotAscending
-    /// A key that is no record path.
+    /// A key that is not a record path.
     case illegalKey
     /// A key, or a node, does not belong to the layer where it is.
     case wrongLayer
@@ -64,7 +64,7 @@ package struct MSTProblem: Error, Equatable, Sendable, CustomStringConvertible {
     return "\(what): node \(node)\(place)"
   }
 
-  /// Whether it is about one node only: what lies behind that can be read.
+  /// Whether it is about one node only: what lies after that can be read.
   package var isOfOneNode: Bool {
     switch kind {
     case .missing, .malformedNode, .prefixNotMaximal: true

@@ -201,7 +201,7 @@ package struct MSTWalker: Sendable {
     locate(links, &places)
   }
 
-  /// Checks whether the node that was read belongs where it stands; answers nil if it cannot be
+  /// Checks whether the node that was read belongs where it stands; returns nil if it cannot be
   /// entered.
   private mutating func admit(_ cid: CID, _ left: CommonCID?, _ start: Heights) -> Level? {
     let isRoot = path.isEmpty && layerAbove == nil
@@ -216,7 +216,7 @@ package struct MSTWalker: Sendable {
       if left != nil && isRoot { note(.untrimmedTop, in: cid) }
     }
     var layer = expected
-    // With a prefix it is no key, which shows when its turn comes.
+    // With a prefix it is not a key, which shows when its turn comes.
     if entries.count > start.entries, entries[start.entries].prefixLength == 0 {
       let suffixes = suffixes
       let firstKey = suffixes.span.extracting(entries[start.entries].suffix)
@@ -239,7 +239,7 @@ package struct MSTWalker: Sendable {
       nextPlace: start.places)
   }
 
-  /// Goes on behind the node that was asked for, and everything below it, because all of that is
+  /// Continues after the node that was asked for, and everything below it, because all of that is
   /// known from another walk.
   ///
   /// What is checked is that the subtree fits where it stands. After this ``key`` is its last key.
@@ -272,10 +272,10 @@ package struct MSTWalker: Sendable {
     (path.isEmpty ? layerAbove : path.last.flatMap(\.layer)).map { $0 - 1 }
   }
 
-  /// Leaves the nodes that were entered last, so many of them, and goes on behind the uppermost as
-  /// if it had been skipped.
+  /// Leaves the nodes that were entered last, this many of them, and continues after the uppermost
+  /// as if it had been skipped.
   ///
-  /// - Precondition: nothing behind them has been given out.
+  /// - Precondition: nothing after them has been given out.
   mutating func leave(_ count: Int) {
     requested = nil
     // The root of an empty tree is left as soon as it is entered.
@@ -331,7 +331,7 @@ package struct MSTWalker: Sendable {
     return true
   }
 
-  /// Whether a key may come next: behind all that came, those that were too long among them.
+  /// Whether a key may come next: after all that came, those that were too long among them.
   private func follows(_ new: Span<UInt8>) -> Bool {
     if let passedOver { return precedes(passedOver, new) }
     return !hasKey || precedes(key, new)

@@ -85,7 +85,7 @@ package struct RecordProof: Hashable, Sendable {
       descent = MSTDescent(root: root, from: key, isJudging: true)
     }
 
-    /// The block that is needed next; nil behind the record, or if there is none.
+    /// The block that is needed next; nil after the record, or if there is none.
     mutating func next() throws(RecordProofFault) -> CID? {
       guard !isAtRecord else { return nil }
       do throws(MSTProblem) {
@@ -101,7 +101,7 @@ package struct RecordProof: Hashable, Sendable {
       }
     }
 
-    /// Takes the block; answers whether it is the record.
+    /// Takes the block; returns whether it is the record.
     mutating func take(_ block: Span<UInt8>) throws(RecordProofFault) -> Bool {
       guard !isAtRecord else { return true }
       do throws(MSTProblem) {

@@ -6,7 +6,7 @@ package enum RecordProofFault: Error, Equatable, Sendable, CustomStringConvertib
   case tooLong
   /// It is not a CAR.
   case notACAR(CARError)
-  /// It has so many roots, not one.
+  /// It has this many roots, not one.
   case notOneRoot(Int)
   /// A block does not hash to its CID, or its hash is of a kind that is not known here.
   case wrongBlock(CID)

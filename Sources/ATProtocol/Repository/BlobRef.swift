@@ -41,7 +41,7 @@ package struct BlobRefScanner: Sendable {
   /// Checks a record and hands out its blob references in the order in which their maps end.
   ///
   /// `malformed` is called for references that are not what they should be. Those that name
-  /// something all the same are handed out too.
+  /// something anyway are handed out too.
   ///
   /// - Returns: whether the record is a map, as every record has to be.
   /// - Throws: `DAGCBORError` for a record that breaks the profile's rules; no reference has been
@@ -71,7 +71,7 @@ package struct BlobRefScanner: Sendable {
     }
   }
 
-  /// Takes note of all references and what is wrong with them; answers whether the record is a map.
+  /// Takes note of all references and what is wrong with them; returns whether the record is a map.
   private mutating func collect(_ record: Span<UInt8>) throws(DAGCBORError) -> Bool {
     scanner.restart()
     outer.removeAll(keepingCapacity: true)

@@ -143,7 +143,7 @@ public struct BlobTable: Sendable {
 
   // MARK: Taking references in
 
-  /// Takes in a reference from a record; answers the blob's place among ``entries``.
+  /// Takes in a reference from a record; returns the blob's place among ``entries``.
   @discardableResult
   package mutating func insert(_ ref: BlobRef, from record: [UInt8]) -> Int {
     if ref.isLegacy { legacyReferenceCount += 1 } else { typedReferenceCount += 1 }
@@ -152,7 +152,7 @@ public struct BlobTable: Sendable {
       type: ref.mimeType, from: record)
   }
 
-  /// Takes in what another table knows, whose references come behind those of this one.
+  /// Takes in what another table knows, whose references come after those of this one.
   package mutating func add(_ other: BlobTable) {
     if rows.isEmpty {
       self = other
@@ -168,7 +168,7 @@ public struct BlobTable: Sendable {
     }
   }
 
-  /// Takes in what is known of a blob; answers its place among ``entries``.
+  /// Takes in what is known of a blob; returns its place among ``entries``.
   private mutating func insert(
     _ cid: CID, forms: UInt32, size: Int64, type: String?, from record: [UInt8]
   ) -> Int {

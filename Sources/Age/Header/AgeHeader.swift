@@ -13,7 +13,7 @@
 package struct AgeHeader: Sendable {
   /// The most bytes that a header may have; as many recipients as there may be take 50 KiB.
   package static let maximumLength = 1 << 16
-  /// The most stanzas that a header may have, for each costs the reader a computation.
+  /// The most stanzas that a header may have, because each costs the reader a computation.
   package static let maximumStanzas = 512
 
   static let beginning = Array("age-encryption.org/".utf8)
@@ -24,7 +24,7 @@ package struct AgeHeader: Sendable {
     mark.count + 1 + StrictBase64.length(of: KeyDerivation.length) + 1
   private static let info = Array("header".utf8)
 
-  /// How many bytes the header has: behind it lies the nonce of the payload.
+  /// How many bytes the header has: after it lies the nonce of the payload.
   package let length: Int
   /// What the HMAC is of: all up to and including `---`.
   let authenticated: [UInt8]

@@ -31,7 +31,7 @@ struct AgeStanza: Equatable, Sendable {
     header.append(UInt8(ascii: "\n"))
     var text: [UInt8] = []
     StrictBase64.encode(body.span, to: &text)
-    // A body that fills its lines has an empty one behind them.
+    // A body that fills its lines has an empty one after them.
     for start in stride(from: 0, through: text.count, by: columns) {
       header += text[start..<min(start + columns, text.count)]
       header.append(UInt8(ascii: "\n"))

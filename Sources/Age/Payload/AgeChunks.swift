@@ -1,6 +1,6 @@
 /// Where the chunks of a payload lie, sealed and opened: arithmetic on lengths.
 ///
-/// Sealed positions count from the first chunk, behind the nonce.
+/// Sealed positions count from the first chunk, after the nonce.
 package struct AgeChunks: Hashable, Sendable {
   /// How many bytes the content has.
   package let length: Int
@@ -59,12 +59,12 @@ package struct AgeChunks: Hashable, Sendable {
 }
 
 extension AgePayload {
-  /// How many bytes a content of so many takes when it is sealed, without the nonce.
+  /// How many bytes a content of this many takes when it is sealed, without the nonce.
   package static func sealedLength(of length: Int) -> Int {
     AgeChunks(length: length).sealedLength
   }
 
-  /// How many bytes of content a payload of so many has, without the nonce.
+  /// How many bytes of content a payload of this many has, without the nonce.
   ///
   /// - Throws: ``AgeError/truncatedPayload``, ``AgeError/emptyLastChunk``.
   package static func length(ofSealed sealedLength: Int) throws(AgeError) -> Int {

@@ -73,7 +73,7 @@ package struct AgePayload: ~Copyable, Sendable {
   /// - Parameters:
   ///   - chunk: the sealed chunk, whole.
   ///   - index: its number, from 0.
-  ///   - isLast: whether the file ends behind it.
+  ///   - isLast: whether the file ends after it.
   ///   - target: begins with room for the content. It may begin where the sealed chunk does, and
   ///     overlap it in no other way. If the chunk is damaged, its content is overwritten.
   /// - Returns: how many bytes were written.

@@ -6,7 +6,7 @@ extension ArchiveReader {
   /// It finds whether the file is tiled by frames in their one form; whether stored bytes and
   /// content have their checksums; whether each section hashes to its CID and none is there twice;
   /// whether the index is, bit for bit, what the frames make it; and whether the footers tell the
-  /// truth. It goes on behind damage, so that what it reports is all there is.
+  /// truth. It continues after damage, so that what it reports is all there is.
   ///
   /// - Parameters:
   ///   - depth: How much is looked at.

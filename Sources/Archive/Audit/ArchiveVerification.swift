@@ -1,6 +1,6 @@
 package import IPLD
 
-/// What verifying an archive came to.
+/// The result of verifying an archive.
 package struct ArchiveVerification: Equatable, Sendable {
   /// How bad something is.
   package enum Severity: Int, Comparable, Sendable {

@@ -61,7 +61,7 @@ extension Survey {
   ///   - file: The file.
   ///   - note: Called with what is wrong.
   /// - Returns: The number of the last generation if each footer ended one; and whether bytes that
-  ///   are no frame lie between them.
+  ///   are not a frame lie between them.
   func checkFooters(
     after generation: Generation? = nil, before end: Int, isCounting: Bool, in file: Span<UInt8>,
     _ note: (ArchiveError) -> Void

@@ -2,9 +2,9 @@ internal import IPLD
 
 /// Compares what a survey found with what the footers and the index say.
 ///
-/// Damage that was superseded, in a file that says it was repaired, is counted and is no finding:
-/// an ordinal whose section was written again, and what lies before the last footer and is named by
-/// nothing.
+/// Damage that was superseded, in a file that says it was repaired, is counted and is not a
+/// finding: an ordinal whose section was written again, and what lies before the last footer and is
+/// named by nothing.
 struct SurveyAudit {
   var verification: ArchiveVerification
   let survey: Survey
@@ -112,8 +112,8 @@ struct SurveyAudit {
 
   /// How many bytes of a gap are of no frame that the index lists.
   private func foreignCount(_ gap: Range<Int>) -> Int {
-    // The first that ends behind the beginning of the gap, if they do not overlap, as honest ones
-    // do not.
+    // The first that ends after the beginning of the gap, if they do not overlap, as honest ones do
+    // not.
     let first = broken.partitioningIndex { $0.end > UInt64(gap.lowerBound) }
     var count = gap.count
     for entry in broken[first...] {

@@ -10,19 +10,19 @@ extension Survey {
       cid: manifest.shape.cid, ordinal: frame.firstOrdinal, frameOffset: frame.offset)
   }
 
-  /// The newest manifest after what lies behind a footer, if it is made to count.
+  /// The newest manifest after what lies after a footer, if it is made to count.
   ///
   /// It is the end of the longest chain of manifests that goes on from the newest there was. Only
   /// what ends its generation can be an end: no data follows it there, but other manifests may. The
-  /// others of the chain may lie anywhere, for a repair may have written them again. A footer that
-  /// holds but was moved says which manifest was the newest up to there, unless that leads to no
-  /// more than the last footer in place does.
+  /// others of the chain may lie anywhere, because a repair may have written them again. A footer
+  /// that holds but was moved says which manifest was the newest up to there, unless that leads to
+  /// no more than the last footer in place does.
   ///
   /// - Parameters:
   ///   - manifests: What may be manifests.
   ///   - generation: What the last footer before it says; nil if there is none.
   ///   - range: The numbers of the frames that lie there, with nothing between them; nil for all
-  ///     that lies behind the footer.
+  ///     that lies after the footer.
   func head(
     of manifests: [Manifest], after generation: Generation?, in range: Range<Int>? = nil
   ) -> Generation.Head? {
@@ -47,7 +47,7 @@ extension Survey {
     let ends = self.ends(manifests, in: range ?? place..<frames.count)
     var end: (depth: Int, head: Generation.Head)?
     var open = [(cid: newest?.cid, depth: 0)]
-    // Where no footer says what was the newest, a chain may also begin behind a manifest that is
+    // Where no footer says what was the newest, a chain may also begin after a manifest that is
     // lost.
     if newest == nil {
       open += followers.keys.filter { $0.map { named[$0] == nil } ?? false }.map { ($0, 0) }

@@ -3,8 +3,8 @@ internal import IPLD
 /// Which manifests no block links to.
 ///
 /// A record may look like a manifest. But a tree node links to every record, and nothing links to a
-/// manifest except manifests, in `prev` and `car.order.base`. So what is linked to otherwise is no
-/// manifest.
+/// manifest except manifests, in `prev` and `car.order.base`. So what is linked to otherwise is not
+/// a manifest.
 extension Survey {
   /// What may be manifests and is linked to by no block that was surveyed, nor by one in a frame of
   /// `index`.

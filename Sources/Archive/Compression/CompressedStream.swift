@@ -8,7 +8,7 @@ package enum CompressedStreamError: Error, Equatable, Sendable, CustomStringConv
   case damaged(offset: Int)
   /// It ends too early.
   case truncated
-  /// Its content has more than so many bytes.
+  /// Its content has more than this many bytes.
   case tooLong(limit: UInt64)
   /// It takes more memory to decompress than is given to it.
   case windowTooLarge
@@ -66,7 +66,7 @@ package enum CompressedStream: Sendable {
   /// Takes step after step until a frame or member ends with the file.
   ///
   /// - Parameter step: decompresses what the buffer has room for, from an offset on, which it
-  ///   moves; answers how many bytes that is, and whether a frame or member has ended.
+  ///   moves; returns how many bytes that is, and whether a frame or member has ended.
   private static func decompress(
     _ bytes: Span<UInt8>, _ limit: UInt64, _ each: (Span<UInt8>) throws -> Void,
     step: (UnsafeRawBufferPointer, inout Int, UnsafeMutableRawBufferPointer) throws -> (Int, Bool)

@@ -38,8 +38,8 @@ package final class FrameEncoder: Sendable {
         return false
       }
     }
-    // The library writes the one header form; if another version ever does not, raw is right all
-    // the same.
+    // The library writes the one header form; if another version ever does not, raw is right
+    // anyway.
     guard let frame = try? DataFrame(bytes.span, at: 0, limit: bytes.count),
       frame.length == bytes.count, frame.contentSize == content.count, !frame.isRaw
     else { return false }

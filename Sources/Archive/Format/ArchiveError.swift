@@ -23,7 +23,7 @@ public struct ArchiveError: Error, Equatable, Sendable, CustomStringConvertible 
     case noFooter
     /// Bytes that follow the last footer.
     case interruptedTail(bytes: UInt64)
-    /// A footer, or part of one, behind the last that holds.
+    /// A footer, or part of one, after the last that holds.
     case damagedFooter
     /// Neither a footer nor anything that an archive begins with.
     case notAnArchive
@@ -34,13 +34,13 @@ public struct ArchiveError: Error, Equatable, Sendable, CustomStringConvertible 
     case malformedParity(String)
     /// The library that parity is made with cannot be used, and why.
     case noErasureLibrary(String)
-    /// Another archive begins behind the first, in the same file.
+    /// Another archive begins after the first, in the same file.
     case furtherArchive
     /// Bytes of a sealed archive that are not what was sealed: what they are.
     case damagedSeal(String)
     /// A sealed archive ends before its key is whole, so that nothing can be in it.
     case unbegunSeal
-    /// Bytes that are no frame: how many.
+    /// Bytes that are not a frame: how many.
     case foreignBytes(UInt64)
     /// The file has more frames than a file of its size can honestly have.
     case tooManyFrames(limit: Int)

@@ -31,16 +31,16 @@ package struct ArchiveLimits: Sendable {
   /// Limits; by default those for files from anywhere.
   package init(allowsLarge: Bool = false) { self.allowsLarge = allowsLarge }
 
-  /// How many bytes of content a file of so many bytes may have.
+  /// How many bytes of content a file of this many bytes may have.
   package func content(ofFile size: UInt64) -> UInt64 {
     guard !allowsLarge else { return .max }
     return size.multipliedSaturated(by: Self.maximumRatio).addingSaturated(Self.alwaysAllowed)
   }
 
-  /// How many frames a file of so many bytes may have.
+  /// How many frames a file of this many bytes may have.
   func frames(ofFile size: Int) -> Int { allowsLarge ? .max : max(1 << 18, size >> 10) }
 
-  /// How many ordinals may be lost of a file of so many bytes.
+  /// How many ordinals may be lost of a file of this many bytes.
   ///
   /// No honest section is stored in fewer than the 32 bytes of its hash.
   func lostOrdinals(ofFile size: Int) -> UInt64 { 1 << 12 + UInt64(size >> 5) }

@@ -59,8 +59,8 @@ package enum ArchiveMagic {
   /// - Parameters:
   ///   - file: The file.
   ///   - start: Where the search begins.
-  ///   - release: Lets go of the pages that have been read: called where the search passes a
-  ///     multiple of 16 MiB.
+  ///   - release: Releases the pages that have been read: called where the search passes a multiple
+  ///     of 16 MiB.
   package static func next(in file: Span<UInt8>, from start: Int, release: () -> Void) -> Int? {
     var place = max(start, 0)
     while place < file.count {
@@ -77,7 +77,7 @@ package enum ArchiveMagic {
   private static let searchedAtOnce = 16 << 20
 
   /// The first place of the grid from `start` to `end` whose word has all its high bits set, or one
-  /// behind `end`.
+  /// after `end`.
   ///
   /// This is what all bytes that are written and verified pass through.
   @inline(__always)
@@ -97,7 +97,7 @@ package enum ArchiveMagic {
   /// How many bytes are searched at a time from the back.
   private static let window = 65_536
 
-  /// Searches from the back, and answers the first thing that `body` makes of a place.
+  /// Searches from the back, and returns the first thing that `body` makes of a place.
   ///
   /// - Parameters:
   ///   - end: What is looked for begins before it.

@@ -1,4 +1,4 @@
-/// What an archive says of itself right behind frame 0, for people who know nothing of it: a
+/// What an archive says of itself right after frame 0, for people who know nothing of it: a
 /// skippable frame of plain English (FORMAT 4.4).
 ///
 /// Its text is part of the format, so that there is one way only to write it, and a damaged one can

@@ -32,7 +32,7 @@ package struct BodyHash: ~Copyable {
     seen += UInt64(bytes.count)
   }
 
-  /// What the comparison came to.
+  /// The result of the comparison.
   package mutating func finish() -> Multihash.Verification {
     if let digest = cid.multihash.sha256 { return hash.finish() == digest ? .matches : .mismatch }
     guard let identity else { return .cannotVerify }

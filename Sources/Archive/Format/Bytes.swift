@@ -62,7 +62,7 @@ extension Span<UInt8> {
 }
 
 extension Span<UInt8> {
-  /// The four bytes at `offset` as a little-endian number; nil if there are not so many.
+  /// The four bytes at `offset` as a little-endian number; nil if there are not this many.
   func firstWord(at offset: Int) -> UInt32? {
     guard offset >= 0, offset <= count - 4 else { return nil }
     return u32(offset)

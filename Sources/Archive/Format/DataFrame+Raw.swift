@@ -5,7 +5,7 @@ internal import IPLD
 ///
 /// Blocks hold 131,072 bytes, except that the last holds what is left, and that one ends after the
 /// eighth byte of each occurrence of the magic in the content, after which the count begins again.
-/// If the last bytes of the content and the checksum behind them would spell the magic, an empty
+/// If the last bytes of the content and the checksum after them would spell the magic, an empty
 /// block lies between them.
 extension DataFrame {
   /// Appends the frame of `content`.
@@ -34,7 +34,7 @@ extension DataFrame {
     return headerLength(contentSize: contentSize) + 3 * blocks + contentSize + 4
   }
 
-  /// The middle of the first occurrence of the magic that has its middle behind `place`; `Int.max`
+  /// The middle of the first occurrence of the magic that has its middle after `place`; `Int.max`
   /// if there is none.
   private static func nextCut(in content: Span<UInt8>, after place: Int) -> Int {
     guard let found = ArchiveMagic.next(in: content, from: max(0, place - 7)) else { return .max }
@@ -59,7 +59,7 @@ extension DataFrame {
   /// Calls `body` with where the content of each block lies in the file, in order, less the first
   /// `skipped` bytes of all.
   ///
-  /// Another program may write to the file meanwhile; what lies behind the frame is not read.
+  /// Another program may write to the file meanwhile; what lies after the frame is not read.
   ///
   /// - Precondition: the frame was read from `file` and is raw.
   package func forEachBlock<Failure: Error>(

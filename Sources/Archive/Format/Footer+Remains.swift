@@ -5,7 +5,7 @@ internal import IPLD
 /// A writer that was interrupted leaves no more than the beginning of one. Where there is more, a
 /// footer was there, or got to the medium in part: both look the same, so it counts as damage.
 extension Footer {
-  /// Where footers seem to have been, behind the last that holds.
+  /// Where footers seem to have been, after the last that holds.
   ///
   /// One is known by its first 28 bytes, or by its own offset, which stands before its checksum, so
   /// that no byte that is changed, nor a sector that is lost, hides it.
@@ -33,7 +33,7 @@ extension Footer {
     }
     for own in max(0, start)..<max(0, start, file.count - trailerLength + 1) {
       let (offset, end) = (file.u64(own), own + trailerLength)
-      // Numbers that are small look like one another, so where the file goes on behind it more has
+      // Numbers that are small look like one another, so where the file continues after it more has
       // to be right.
       guard offset >= UInt64(max(0, start)), offset < UInt64(own),
         segmentCount(length: end - Int(offset)) != nil,

@@ -107,7 +107,7 @@ package enum Footer {
     return rest == 0 && (0...ArchiveLimits.liveSegments).contains(count) ? count : nil
   }
 
-  /// Where a footer lies if it is the last thing in a file of so many bytes.
+  /// Where a footer lies if it is the last thing in a file of this many bytes.
   static func place(atEndOf count: Int) -> Range<Int> { max(0, count - maximumLength)..<count }
 
   /// The last footer that holds and begins before `end`.

@@ -20,7 +20,7 @@ package struct FrameEntry: Equatable, Sendable {
   /// How many bytes it takes in the file.
   package let storedLength: UInt32
 
-  /// Where it ends; saturated, for an entry may say anything.
+  /// Where it ends; saturated, because an entry may say anything.
   package var end: UInt64 { offset.addingSaturated(UInt64(storedLength)) }
 
   /// The bytes it takes, as far as numbers go.

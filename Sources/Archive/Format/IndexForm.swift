@@ -28,7 +28,7 @@ package enum IndexForm: UInt8, Sendable {
     }
   }
 
-  /// The bits of a key that an entry for the section `ordinal` keeps, in their places; zeros behind
+  /// The bits of a key that an entry for the section `ordinal` keeps, in their places; zeros after
   /// them.
   @inline(__always)
   package func kept(_ key: UInt64, of ordinal: UInt64) -> UInt64 {
@@ -38,5 +38,5 @@ package enum IndexForm: UInt8, Sendable {
 }
 
 /// An entry of an index segment: the bits of the key that are kept, in their places, with zeros
-/// behind them; and the ordinal, less the segment's base.
+/// after them; and the ordinal, less the segment's base.
 typealias IndexEntry = (key: UInt64, ordinal: UInt32)

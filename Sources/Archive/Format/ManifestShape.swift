@@ -19,7 +19,7 @@ package struct ManifestShape: Sendable {
 
   /// A section that has the shape of a manifest; nil for any other.
   package init?(_ cid: CID, _ body: Span<UInt8>) {
-    // What is not DAG-CBOR is no manifest.
+    // What is not DAG-CBOR is not a manifest.
     guard cid.codec == .dagCBOR, cid.multihash.sha256 != nil, body.count <= Self.maximumLength,
       Self.namesItsField(body), let value = try? DAGCBORDecoder.decode(body),
       Self.matches(value), let commit = value["commit"]?.link

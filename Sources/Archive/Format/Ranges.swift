@@ -19,7 +19,8 @@ extension Array {
     return place < count && self[place].contains(value)
   }
 
-  /// Adds a number that is not below the last range: to that, if no more than so many lie between.
+  /// Adds a number that is not below the last range: to that, if no more than this many lie
+  /// between.
   mutating func extend<Bound: FixedWidthInteger>(by number: Bound, across gap: Bound = 0)
   where Element == Range<Bound> {
     if let last, number - last.upperBound <= gap {

@@ -34,7 +34,7 @@ extension SkippableFrame {
     return range
   }
 
-  /// Whether bytes that are no frame were a void, whose magic or whose checksum does not hold.
+  /// Whether bytes that are not a frame were a void, whose magic or whose checksum does not hold.
   static func wasVoid(_ range: Range<Int>, in file: Span<UInt8>) -> Bool {
     guard file.firstWord(at: range.lowerBound) != voidMagic else { return true }
     guard 2 * voidHeaderLength...DataFrame.longest ~= range.count else { return false }

@@ -124,9 +124,9 @@ package struct ArchiveIndex: Sendable {
     }
   }
 
-  /// This index, and behind it a segment that was made in memory; itself if there are no bytes.
+  /// This index, and after it a segment that was made in memory; itself if there are no bytes.
   ///
-  /// - Throws: ``ArchiveError`` if the bytes are no segment.
+  /// - Throws: ``ArchiveError`` if the bytes are not a segment.
   func appending(_ bytes: [UInt8]) throws(ArchiveError) -> ArchiveIndex {
     guard !bytes.isEmpty else { return self }
     let memory = MappedFile(copying: bytes)
@@ -217,7 +217,7 @@ package struct ArchiveIndex: Sendable {
     }
   }
 
-  /// The frame `distance` behind this one in the same table; a section never continues in another.
+  /// The frame `distance` after this one in the same table; a section never continues in another.
   package func row(_ distance: Int, after row: Row, in file: Span<UInt8>) -> Row? {
     let part = parts[row.part]
     guard distance < part.segment.frameCount - row.index else { return nil }

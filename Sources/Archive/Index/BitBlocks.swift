@@ -12,7 +12,7 @@ struct BitBlocks {
   /// How many bits it holds.
   static let bitsPerBlock = 127
 
-  /// How many bytes so many bits take.
+  /// How many bytes this many bits take.
   static func length(bits: Int) -> Int {
     (bits + bitsPerBlock - 1) / bitsPerBlock * blockLength
   }

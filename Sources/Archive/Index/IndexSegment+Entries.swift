@@ -86,7 +86,7 @@ extension IndexSegment {
     return low..<high
   }
 
-  /// The place behind so many clear marks from another on.
+  /// The place after this many clear marks from another on.
   @inline(__always)
   private func place(
     behindClear count: Int, from start: Int, limit: Int, in file: Span<UInt8>
@@ -152,7 +152,7 @@ extension IndexSegment {
 
     fileprivate init(_ segment: IndexSegment) { self.segment = segment }
 
-    /// The next entry; nil behind the last.
+    /// The next entry; nil after the last.
     ///
     /// - Throws: ``ArchiveError`` if the numbers it meets cannot be.
     @inline(__always)
@@ -168,7 +168,7 @@ extension IndexSegment {
     private mutating func findBucket(in file: Span<UInt8>) throws(ArchiveError) {
       let marks = segment.frame.offset + segment.layout.marksOffset
       while true {
-        // An entry's mark stands behind those of the entries and the buckets before it.
+        // An entry's mark stands after those of the entries and the buckets before it.
         let ahead = BitBlocks.bits(63, at: index + bucket, in: file, from: marks)
         bucket += min(ahead.trailingZeroBitCount, 63)
         guard bucket < 1 << segment.layout.bucketBits else { throw segment.decreasing }

@@ -36,7 +36,7 @@ package struct IndexSegment: Equatable, Sendable {
   package var count: Int { layout.count }
   /// How many data frames are covered.
   package var frameCount: Int { layout.frameCount }
-  /// The first ordinal behind those covered.
+  /// The first ordinal after those covered.
   package var end: UInt64 { base + UInt64(count) }
 
   /// Whether an ordinal is covered.
@@ -46,7 +46,7 @@ package struct IndexSegment: Equatable, Sendable {
 
   /// Reads the header of the segment whose frame begins at `offset`.
   ///
-  /// - Throws: ``ArchiveError`` if it is no segment, or one whose numbers do not fit its length.
+  /// - Throws: ``ArchiveError`` if it is not a segment, or one whose numbers do not fit its length.
   package init(_ file: Span<UInt8>, at offset: Int) throws(ArchiveError) {
     let place = UInt64(clamping: offset)
     frame = try SkippableFrame(file, at: offset)

@@ -18,7 +18,7 @@ package struct IndexSegmentBuilder {
   private let groupBits: Int
   /// How many entries are in this group or before it.
   private let ends: [UInt32]
-  /// The bits of the key behind those that tell the group, above the relative ordinal; sorted.
+  /// The bits of the key after those that tell the group, above the relative ordinal; sorted.
   private let sorted: [UInt64]
 
   /// The first ordinal covered.
@@ -97,8 +97,8 @@ package struct IndexSegmentBuilder {
     return merged
   }
 
-  /// Entry number `index` of the sections whose keys are here, in the order of these; nil behind
-  /// the last.
+  /// Entry number `index` of the sections whose keys are here, in the order of these; nil after the
+  /// last.
   ///
   /// - Parameter group: That of the entry before; 0 for the first.
   @inline(__always)
@@ -216,8 +216,8 @@ extension IndexSegmentBuilder {
   /// How many segments there may be before some are merged; fewer than a footer can name.
   static let maximumCount = 12
 
-  /// How many of the live segments stay as they are when there are so many new sections, in so many
-  /// frames.
+  /// How many of the live segments stay as they are when there are this many new sections, in this
+  /// many frames.
   static func keptCount(_ live: [Generation.Segment], newSections: Int, newFrames: Int) -> Int {
     guard live.count >= maximumCount else { return live.count }
     var kept = live.count
@@ -238,6 +238,6 @@ extension IndexSegmentBuilder {
 }
 
 extension Generation.Segment {
-  /// The first ordinal behind those covered.
+  /// The first ordinal after those covered.
   var end: UInt64 { base + UInt64(sectionCount) }
 }

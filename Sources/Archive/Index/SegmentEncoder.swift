@@ -40,7 +40,7 @@ struct SegmentEncoder: ~Copyable {
     }
   }
 
-  /// Hands out what is left, and answers with the checksum.
+  /// Hands out what is left, and returns the checksum.
   mutating func finish(_ sink: (Span<UInt8>) throws -> Void) throws -> UInt64 {
     try drain(sink)
     let checksum = hash.finish()

@@ -28,7 +28,7 @@ struct RollingHash {
 
   /// The hash of the first 64 bytes.
   ///
-  /// - Precondition: There are so many.
+  /// - Precondition: There are this many.
   @inline(__always)
   init(_ bytes: Span<UInt8>, from start: Int = 0) {
     for place in start..<start + Self.length {

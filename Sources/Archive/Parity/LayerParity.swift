@@ -6,7 +6,7 @@ internal import IPLD
 /// The writer of such a file puts the frames of each group into a frame of the file's own kind. A
 /// group protects everything from where the frame around the group before it ends, and no footer.
 package struct LayerParity: Sendable {
-  /// How many bytes of that frame come before those of the group, and behind them.
+  /// How many bytes of that frame come before those of the group, and after them.
   private let before, behind: Int
 
   /// - Parameters:

@@ -12,14 +12,14 @@ package struct ParityAlignment {
   /// What of the file is not there, and what of that parity can make again.
   package private(set) var report = ParityHealing.Report()
   private let file: MappedFile
-  /// By how much the block lies behind its place that was found last.
+  /// By how much the block lies after its place that was found last.
   private var shift = 0
   /// How many bytes may still be hashed to see whether a likely block is one.
   private var budget: Int
 
   /// How far blocks are looked for beyond where others of the group were found.
   private static let reach = 16 << 20
-  /// How many bytes are searched before the pages of the file are let go of.
+  /// How many bytes are searched before the pages of the file are released.
   private static let searchedAtOnce = 16 << 20
 
   /// Finds out where the bytes of a file belong.

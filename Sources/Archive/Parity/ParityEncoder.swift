@@ -13,7 +13,7 @@ struct ParityEncoder {
   /// Which of them are in the scratch memory, and where.
   private var edges: [Int: Int] = [:]
 
-  /// Columns that are encoded before the pages of the file are let go of.
+  /// Columns that are encoded before the pages of the file are released.
   private static let columnsAtOnce = 4
 
   /// Makes the parity of a group.
@@ -113,7 +113,7 @@ struct ParityEncoder {
   }
 
   /// The bytes of the group beside the parity itself: the pages before it, the header and the
-  /// checksum of its frame, the pages behind it.
+  /// checksum of its frame, the pages after it.
   private typealias Pieces = (
     before: [[UInt8]], header: [UInt8], checksum: [UInt8], behind: [[UInt8]]
   )

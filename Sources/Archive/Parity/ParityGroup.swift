@@ -25,7 +25,7 @@
 /// A range of the file, the parity that protects it, and where all of that lies.
 ///
 /// The range is cut into blocks at multiples of the block size, counted from the start of the file,
-/// so that a lost sector of a disk is a lost block. The footer behind the parity makes further
+/// so that a lost sector of a disk is a lost block. The footer after the parity makes further
 /// blocks. The blocks, in order, fill `k` data rows of `columns` blocks each; what is missing of
 /// the first, the last and the footer's last block, and of the last row, counts as zeros. Each
 /// column of all rows is one code word of an `ErasureCode`, with blocks for symbols: neighbouring

@@ -126,7 +126,7 @@ package struct ParityHealing {
     self.isTrying = isTrying
   }
 
-  /// Columns that are looked at before the pages of the file are let go of.
+  /// Columns that are looked at before the pages of the file are released.
   private static let columnsAtOnce = 16
 
   /// How many bytes of an intact frame may be others when it is healed, for it to be the same
@@ -179,7 +179,7 @@ package struct ParityHealing {
     if isWhole, storage != nil { try writeFrames(of: group, table) }
   }
 
-  /// Heals the blocks of a column; answers whether all of them are in order then.
+  /// Heals the blocks of a column; returns whether all of them are in order then.
   private mutating func heal(
     _ column: Int, of group: ParityGroup, _ table: [UInt64], _ code: inout ErasureCode,
     in file: Span<UInt8>

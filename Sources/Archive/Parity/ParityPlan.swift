@@ -13,7 +13,7 @@ struct ParityPlan {
   private static let usualPercent = 5
   /// How many groups of a size are there when they are merged into the next one.
   fileprivate static let mergedCount = 7
-  /// The longest range that groups are merged into: each time their parity is made anew.
+  /// The longest range that groups are merged into: each time their parity is made again.
   fileprivate static let longestMerged: UInt64 = 64 << 20
 
   /// How much parity protects what is appended to a protected file.
@@ -74,7 +74,7 @@ struct ParityPlan {
 
 extension ParityPlan {
   /// The groups of the plan, one after the other from a place on; the last one protects the footer
-  /// behind it, too.
+  /// after it, too.
   func groups(at place: UInt64, footerLength: Int) -> [ParityGroup] {
     var (groups, place) = ([ParityGroup](), place)
     let pieces = ranges.flatMap { Self.pieces(of: $0, percent: percent) }
@@ -105,7 +105,7 @@ extension ParityPlan {
 /// the newest back.
 struct ParityHistory {
   let file: MappedFile
-  /// How many bytes lie around the frames of each group, before and behind them; nil in an archive,
+  /// How many bytes lie around the frames of each group, before and after them; nil in an archive,
   /// where a footer follows on those of a generation.
   var around: (before: Int, behind: Int)?
 

@@ -1,7 +1,7 @@
 /// Protecting archives with parity, and what their parity can do.
 extension ArchiveWriter {
-  /// What protecting an archive came to: what is committed now, and by how many bytes it grew; 0 if
-  /// all of it was protected already.
+  /// The result of protecting an archive: what is committed now, and by how many bytes it grew; 0
+  /// if all of it was protected already.
   package typealias Protection = (generation: Generation, bytesAdded: UInt64)
 
   /// Protects an archive with parity, by one more generation, and with it all that is appended from

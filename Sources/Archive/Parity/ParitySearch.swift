@@ -6,7 +6,7 @@ struct FoundParity {
   /// Where pages begin that hold, by their numbers.
   var pages: [Int: Int] = [:]
 
-  /// By how many bytes pages lie behind where they were written.
+  /// By how many bytes pages lie after where they were written.
   var shifts: Set<Int> { Set(pages.map { $1 - Int(group.place(ofPage: $0)) }) }
 }
 
@@ -27,14 +27,14 @@ extension FoundParity {
 
   /// How many times the bytes of a file its groups may have to be read.
   private static let maximumWork: UInt64 = 8
-  /// How many bytes are searched before the pages of the file are let go of.
+  /// How many bytes are searched before the pages of the file are released.
   private static let searchedAtOnce = 16 << 20
 
   /// The groups of a file that still count, in the order of what they protect.
   ///
   /// One counts no more if all that it protects is protected by later ones.
   ///
-  /// What groups protect and have may be so many times the file; older ones are left out.
+  /// What groups protect and have may be this many times the file; older ones are left out.
   static func all(in file: MappedFile) -> [FoundParity] {
     var found: [ParityGroup: FoundParity] = [:]
     var place = 0
@@ -60,7 +60,7 @@ extension FoundParity {
     return live.sorted { $0.group.range.lowerBound < $1.group.range.lowerBound }
   }
 
-  /// Finds the pages that begin between two places, or shortly behind; answers where to go on.
+  /// Finds the pages that begin between two places, or shortly after; returns where to go on.
   private static func find(
     in file: Span<UInt8>, from start: Int, to end: Int, _ found: inout [ParityGroup: FoundParity]
   ) -> Int {

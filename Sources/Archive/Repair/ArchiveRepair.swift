@@ -10,8 +10,8 @@ internal import IPLD
 /// (FORMAT 7).
 ///
 /// 1. Bytes of a frame that holds are never written to, and never cut off.
-/// 2. Bytes that are no frame are written to only where it is certain that no section is lost with
-///    them.
+/// 2. Bytes that are not a frame are written to only where it is certain that no section is lost
+///    with them.
 /// 3. A file in which another archive begins is left alone.
 package struct ArchiveRepair {
   /// What was done.
@@ -28,7 +28,7 @@ package struct ArchiveRepair {
     package internal(set) var bytesHealed: UInt64 = 0
     /// How many bytes were made into frames that count no more.
     package internal(set) var bytesVoided: UInt64 = 0
-    /// How many bytes behind everything whole were cut off.
+    /// How many bytes after everything whole were cut off.
     package internal(set) var bytesCutOff: UInt64 = 0
     /// How many damaged sections were written again.
     package internal(set) var sectionsHealed: UInt64 = 0
@@ -72,11 +72,11 @@ package struct ArchiveRepair {
   ///   - sources: Other archives, from which lost sections are taken that they have.
   ///   - limits: How much it may hold.
   ///   - keepsOrdinals: Whether the ordinals of what an unfinished write has left stay as they are,
-  ///     because a snapshot there is whole, or a footer was behind it. Otherwise what is torn of it
+  ///     because a snapshot there is whole, or a footer was after it. Otherwise what is torn of it
   ///     counts no more, as for a writer.
   ///   - report: What was done to it before.
   ///   - progress: Called now and then with the bytes that are done and those there are.
-  /// - Throws: ``ArchiveError`` if it is no archive, needs a later version, or another archive
+  /// - Throws: ``ArchiveError`` if it is not an archive, needs a later version, or another archive
   ///   begins in it; what the storage throws. Whatever was written by then is right, and repairing
   ///   again goes on.
   /// - Returns: What was done, then and before.
@@ -145,7 +145,7 @@ package struct ArchiveRepair {
     return survey
   }
 
-  /// Ends what an interrupted write has left behind the last footer, as a writer would.
+  /// Ends what an interrupted write has left after the last footer, as a writer would.
   ///
   /// - Returns: Whether anything was changed.
   private mutating func adoptTail() throws -> Bool {
@@ -244,7 +244,7 @@ package struct ArchiveRepair {
 
 extension Survey {
   /// Whether the live index names every frame that lies before the footer, its checksums hold, and
-  /// nothing behind the footer stands for what it names elsewhere.
+  /// nothing after the footer stands for what it names elsewhere.
   fileprivate func isIndexed(
     _ generation: Generation?, _ index: ArchiveIndex?, in file: Span<UInt8>
   ) -> Bool {

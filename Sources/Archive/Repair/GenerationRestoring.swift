@@ -1,9 +1,9 @@
 /// Makes damaged index segments and footers again where they lay, as far as every byte of them is
 /// determined by the data frames and their neighbours.
 ///
-/// Generation by generation: between two footers, what is no frame can only have been an index
+/// Generation by generation: between two footers, what is not a frame can only have been an index
 /// segment, a footer, or both. It is made again if what is made is exactly as long as what is
-/// there, or there is nothing behind it.
+/// there, or there is nothing after it.
 struct GenerationRestoring {
   private let storage: any ArchiveStorage
   private let survey: Survey
@@ -16,11 +16,11 @@ struct GenerationRestoring {
 
   /// What the last footer says, whether it held or was made again.
   private var previous: Generation?
-  /// The number of the first frame behind it.
+  /// The number of the first frame after it.
   private var firstFrame = 0
-  /// The index segment behind it.
+  /// The index segment after it.
   private var segment: Generation.Segment?
-  /// What lay behind it and is no frame.
+  /// What lay after it and is not a frame.
   private var gap: Range<Int>?
   /// How many frames there are up to here.
   private var frameCount = 0
@@ -87,7 +87,7 @@ struct GenerationRestoring {
 
   // MARK: What lay in a gap
 
-  /// Restores what lay in the gap: the segment that a footer behind it names; the footer behind a
+  /// Restores what lay in the gap: the segment that a footer after it names; the footer after a
   /// segment, which may be missing altogether at the end of the file; or both.
   private mutating func restore(
     nextFooter: SkippableFrame? = nil, isLast: Bool = false, in file: Span<UInt8>
@@ -113,13 +113,13 @@ struct GenerationRestoring {
     segments.append(segment.offset)
   }
 
-  /// The frames behind the last footer, and how many sections there are up to their end.
+  /// The frames after the last footer, and how many sections there are up to their end.
   private var newFrames: ArraySlice<Survey.Frame> { survey.frames[firstFrame..<frameCount] }
   private var newEnd: UInt64 {
     newFrames.reduce(previous?.sectionCount ?? 0) { $0 + UInt64($1.sectionCount) }
   }
 
-  /// Makes the footer behind a segment, if it can be told.
+  /// Makes the footer after a segment, if it can be told.
   private mutating func restoreFooter(
     behind segment: Generation.Segment, in gap: Range<Int>, isLast: Bool, _ file: Span<UInt8>
   ) throws {

@@ -45,7 +45,7 @@ package protocol ArchiveStorage: AnyObject, Sendable {
   var isSealed: Bool { get }
 
   /// Whether parts of the file are lost or do not lie where they belong, so that it has to be
-  /// written anew before what is in it can be repaired.
+  /// rewritten before what is in it can be repaired.
   var isDisplaced: Bool { get throws }
 
   /// Has what is written from now on be protected by parity around the bytes as they are stored.

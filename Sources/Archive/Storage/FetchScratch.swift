@@ -92,7 +92,7 @@ package final class MemoryScratch: FetchScratch, @unchecked Sendable {
   /// Parts that are not wanted any more, and were not given back.
   private let spare = Mutex<[Int]>([])
 
-  /// Memory for a file of so many bytes, which takes room as it is written to.
+  /// Memory for a file of this many bytes, which takes room as it is written to.
   ///
   /// - Throws: `Errno` if there is no room in the address space.
   package init(length: Int) throws {
@@ -163,8 +163,8 @@ package final class MemoryScratch: FetchScratch, @unchecked Sendable {
     unsafe SystemCalls.release(address + range.lowerBound, length: range.count)
   }
 
-  /// Memory is moved in parts of so many bytes, to where other such parts begin, so that the system
-  /// finds each of them in one mapping.
+  /// Memory is moved in parts of this many bytes, to where other such parts begin, so that the
+  /// system finds each of them in one mapping.
   private static let partLength = 1 << 20
   /// How many parts are kept for that.
   private static let mostSpare = 32

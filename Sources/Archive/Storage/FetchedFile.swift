@@ -12,7 +12,7 @@ internal import SystemPackage
 /// 2. No more than its capacity are kept, unless all were asked for; what was needed longest
 ///    ago goes first, and nothing that was needed since the oldest reader began.
 /// 3. After a failure nothing is fetched any more.
-/// 4. What was appended here (`append(_:at:)`) is never let go of, and never asked for.
+/// 4. What was appended here (`append(_:at:)`) is never released, and never asked for.
 package final class FetchedFile: Sendable {
   /// How many bytes the source has.
   private let sourceCount: Int
@@ -126,7 +126,7 @@ package final class FetchedFile: Sendable {
   package func keep(_ bytes: [UInt8], at offset: Int) throws {
     try write(bytes.span, at: UInt64(offset))
     let end = offset + bytes.count
-    // A page that begins before, or ends behind, is not all there.
+    // A page that begins before, or ends after, is not all there.
     let first = (offset + pageSize - 1) / pageSize
     markPresent(first..<max(first, end == sourceCount ? pageCount : end / pageSize))
   }
@@ -143,7 +143,7 @@ package final class FetchedFile: Sendable {
   ///
   /// - Parameters:
   ///   - ranges: Which.
-  ///   - isKept: Whether it is never let go of.
+  ///   - isKept: Whether it is never released.
   package func need(_ ranges: [Range<Int>], isKept: Bool = false) {
     turn.withLock { _ in
       let missing = missing(in: ranges, isKept: isKept)
@@ -244,7 +244,7 @@ package final class FetchedFile: Sendable {
     }
   }
 
-  /// Lets go of what was needed longest ago, if there is too much.
+  /// Releases what was needed longest ago, if there is too much.
   private func evict(_ table: inout Table) {
     guard !table.keepsAll, table.failure == nil, table.held * pageSize > capacity else { return }
     let limit = min(table.clock, table.readers.min().map { $0 + 1 } ?? .max)
@@ -275,7 +275,7 @@ package final class FetchedFile: Sendable {
   // MARK: Appending
 
   /// Writes bytes of the file's own, at its end or over some that were written so before; what the
-  /// file had behind them is cut off.
+  /// file had after them is cut off.
   ///
   /// - Parameters:
   ///   - bytes: What.
@@ -310,8 +310,8 @@ package final class FetchedFile: Sendable {
     }
   }
 
-  /// Takes what the scratch has behind the source for the file's own: another process has
-  /// written it.
+  /// Takes what the scratch has after the source for the file's own: another process has written
+  /// it.
   ///
   /// - Throws: as ``append(_:at:)`` does.
   package func adopt(upTo end: Int) throws {

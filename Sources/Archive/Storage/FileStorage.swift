@@ -168,7 +168,7 @@ package final class FileStorage: ArchiveStorage {
   /// long wait.
   private func beginSynchronizing(_ written: Range<UInt64>) {
     let start = begun.load(ordering: .relaxed)
-    // A write elsewhere than at the end begins anew there.
+    // A write elsewhere than at the end begins again there.
     guard start <= written.lowerBound, written.upperBound - start < 4 * Self.stride else {
       begun.store(written.upperBound, ordering: .relaxed)
       return

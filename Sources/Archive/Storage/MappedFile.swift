@@ -21,7 +21,7 @@ package final class MappedFile: @unchecked Sendable {
   package let count: Int
   /// Whether a writer had the file when it was opened.
   ///
-  /// Then only what is committed is mapped, for the rest may be cut off.
+  /// Then only what is committed is mapped, because the rest may be cut off.
   package let isBeingWritten: Bool
   /// How many bytes the file had, those that are not mapped included.
   let fileSize: UInt64
@@ -132,7 +132,7 @@ package final class MappedFile: @unchecked Sendable {
     unsafe CutOffGuard.keep(guarding, address + end - 8)
   }
 
-  /// Lets go of the pages that have been read; they are read again when they are wanted.
+  /// Releases the pages that have been read; they are read again when they are wanted.
   ///
   /// The system maps neighbouring pages with each page that is touched. Looking at a few bytes all
   /// over a large file would soon map all of it.
@@ -151,7 +151,7 @@ package final class MappedFile: @unchecked Sendable {
   /// How much is fetched at a time of what is searched.
   private static let searchedAtOnce = 4 << 20
 
-  /// Lets go of the pages of a file that is too large to stay in memory as it is read.
+  /// Releases the pages of a file that is too large to stay in memory as it is read.
   func releasePagesIfLarge() {
     if count > Self.maximumResident { releasePages() }
   }

@@ -199,7 +199,7 @@ enum SystemCalls {
     #endif
   }
 
-  /// Lets go of a mapping's pages, which come back when they are touched: `madvise` with
+  /// Releases a mapping's pages, which come back when they are touched: `madvise` with
   /// `MADV_DONTNEED`.
   static func release(_ address: UnsafeRawPointer, length: Int) {
     // Advice that is not taken costs memory, and nothing else.
@@ -229,7 +229,7 @@ enum SystemCalls {
 
   /// Takes a mapping away: `munmap`.
   static func unmap(_ address: UnsafeRawPointer, length: Int) {
-    // It fails only for an address that is no mapping.
+    // It fails only for an address that is not a mapping.
     _ = unsafe munmap(UnsafeMutableRawPointer(mutating: address), length)
   }
 

@@ -1,6 +1,6 @@
 package import IPLD
 
-/// What the examination of one data frame came to.
+/// The result of the examination of one data frame.
 package struct FrameReport: Sendable {
   /// Why the frame does not hold; nil if it does.
   package var failure: ArchiveError?

@@ -97,7 +97,7 @@ struct FrameScan {
     return walk.place..<max(walk.place, min(count, parts * Self.fetchedAtOnce))
   }
 
-  /// Examines the next frames; answers false if there are none.
+  /// Examines the next frames; returns false if there are none.
   private mutating func nextBatch(
     _ mapped: MappedFile, _ bytes: Span<UInt8>, _ survey: inout Survey
   ) throws -> Bool {
@@ -150,7 +150,7 @@ struct FrameScan {
     guard examiner.depth == .full else { return Item(unit, nil, cutShort: nil) }
     let before = large
     large = nil
-    // A void is where something was, and a large section may go on behind nothing else.
+    // A void is where something was, and a large section may go on after nothing else.
     guard case .data(let frame, isHeader: false) = unit else {
       return Item(unit, nil, cutShort: before)
     }
@@ -170,7 +170,7 @@ struct FrameScan {
     return part(of: LargeSectionScan(prefix))
   }
 
-  /// The next frame of a large section, behind which that goes on or has ended.
+  /// The next frame of a large section, after which that goes on or has ended.
   private mutating func part(of section: LargeSectionScan) -> Part {
     let number = section.framesMet
     section.framesMet += 1
@@ -179,7 +179,7 @@ struct FrameScan {
   }
 
   /// Does the work of a batch: the bodies of large sections, each in order, and all frames in any
-  /// order; meanwhile what came of the batch before is delivered.
+  /// order; meanwhile the result of the batch before is delivered.
   ///
   /// - Throws: what a delivery throws.
   private mutating func examine(_ batch: [Item], _ mapped: MappedFile) throws {

@@ -2,11 +2,11 @@
 /// or moved.
 ///
 /// They are found by the magic, so damage before them does not hide them. They say where a damaged
-/// frame ends, and which ordinals a frame has that stands behind damage (FORMAT 7). A segment
+/// frame ends, and which ordinals a frame has that stands after damage (FORMAT 7). A segment
 /// directly follows the last frame it names, so how far both lie apart is by how many bytes it was
 /// moved: bytes that were inserted or removed before it.
 package struct FrameTables: Sendable {
-  /// The segments, and by how many bytes each lies behind where its table says that it begins.
+  /// The segments, and by how many bytes each lies after where its table says that it begins.
   private var tables: [(segment: IndexSegment, shift: Int)] = []
 
   /// How many lookups are left: a file made of nothing but segments would take forever.
@@ -24,7 +24,7 @@ package struct FrameTables: Sendable {
   ///
   /// - Parameters:
   ///   - file: The file.
-  ///   - release: Lets go of the pages that have been read.
+  ///   - release: Releases the pages that have been read.
   package init(in file: Span<UInt8>, release: () -> Void) {
     lookupBudget = 1 << 24 + file.count
     var hashBudget = 4 * file.count

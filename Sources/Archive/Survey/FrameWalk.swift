@@ -5,8 +5,8 @@
 /// resumes at the first of these that there is: the frame's end by an index segment; its end by its
 /// block headers, if something begins there; the next place where a whole frame holds.
 ///
-/// 1. ``place`` only ever grows, but for ``resume(after:in:)``, and everything before it has been
-///    accounted for.
+/// 1. ``place`` only ever grows, except for ``resume(after:in:)``, and everything before it has
+///    been accounted for.
 /// 2. What is searched, hashed and decompressed to find the next frame is bounded by a multiple of
 ///    the file.
 struct FrameWalk {
@@ -22,7 +22,7 @@ struct FrameWalk {
   private let decoder: FrameDecoder
   /// Every frame table of the file; looked for when something does not hold.
   private(set) var tables: FrameTables?
-  /// The first magic at or behind the place that was last searched from; nil before the first
+  /// The first magic at or after the place that was last searched from; nil before the first
   /// search.
   private var nextMagic: (from: Int, at: Int?)?
   /// How many bytes may still be tried as frames.
@@ -32,12 +32,12 @@ struct FrameWalk {
 
   /// Called before something is looked for all over the file.
   var willSearchAll: () -> Void = {}
-  /// Lets go of the pages of the file that have been read.
+  /// Releases the pages of the file that have been read.
   var release: () -> Void = {}
   /// Called with where a skippable frame lies by its own first bytes, before it is read.
   var willRead: (Range<Int>) -> Void = { _ in }
 
-  /// A walk through a file of so many bytes.
+  /// A walk through a file of this many bytes.
   init(from start: Int, of count: Int, decoder: FrameDecoder) {
     place = start
     self.decoder = decoder
@@ -87,8 +87,8 @@ struct FrameWalk {
     }
   }
 
-  /// Resumes behind a data frame that has turned out damaged; answers whether what came after it
-  /// was wrong.
+  /// Resumes after a data frame that has turned out damaged; returns whether what came after it was
+  /// wrong.
   mutating func resume(after frame: DataFrame, in file: Span<UInt8>) -> Bool {
     let next = resumption(after: frame.offset, seemingEnd: frame.end, in: file)
     guard next != frame.end else { return false }
@@ -133,7 +133,7 @@ struct FrameWalk {
     }
   }
 
-  /// The first magic at or behind `start`, looked for once.
+  /// The first magic at or after `start`, looked for once.
   private mutating func magic(from start: Int, in file: Span<UInt8>) -> Int? {
     if let known = nextMagic, known.from <= start, known.at.map({ start <= $0 }) ?? true {
       return known.at

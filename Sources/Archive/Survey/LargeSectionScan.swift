@@ -41,7 +41,7 @@ final class LargeSectionScan: @unchecked Sendable {
   /// Its CID, if that can be relied on.
   var cid: CID? { broken.contains(0) ? nil : prefix.cid }
 
-  /// What the section came to.
+  /// The result of the section.
   func finish() -> (cid: CID?, verification: Multihash.Verification) {
     let verification = hash.finish()
     return (cid, !broken.isEmpty || !isComplete ? .mismatch : verification)

@@ -1,11 +1,11 @@
 internal import IPLD
 
-/// Several archives in one file, each behind the other: as a stream of zstd that is lawful.
+/// Several archives in one file, one after the other: together they are a valid zstd stream.
 ///
 /// The numbers of each count from its own beginning, so none of them means anything in another.
 extension Survey {
-  /// Where archives begin; one that was not glued to another begins at 0 only, or behind bytes that
-  /// are no archive.
+  /// Where archives begin; one that was not glued to another begins at 0 only, or after bytes that
+  /// are not an archive.
   ///
   /// One begins with a frame that holds a CAR header, if that is another one, or a footer behind it
   /// was written as far behind the beginning of its file as it lies behind that frame; or where the

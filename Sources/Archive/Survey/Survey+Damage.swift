@@ -2,7 +2,7 @@ internal import IPLD
 
 /// What of a file does not hold, and may be made again.
 extension Survey {
-  /// Where a damaged note lies: what follows frame 0 is no frame and exactly as long, and no
+  /// Where a damaged note lies: what follows frame 0 is not a frame and exactly as long, and no
   /// section can have been there.
   var damagedNote: Int? {
     guard let header, header.failure == nil, case (0, .gap(let gap, _))? = landmarks.first,
@@ -34,11 +34,11 @@ extension Survey {
     footers.filter { $0.number > 0 }.max { $0.isOlder(than: $1) }?.head
   }
 
-  /// Everything that is no frame, or one that does not hold.
+  /// Everything that is not a frame, or one that does not hold.
   func rubble(in file: Span<UInt8>) -> [Range<Int>] {
     let decoder = FrameDecoder()
     let broken = frames.filter { !$0.isIntact }.map { Int($0.offset)..<Int($0.end) }
-    // One that says something out of place is a frame all the same.
+    // One that says something out of place is a frame anyway.
     return gaps
       + broken.filter { range in
         let found = try? DataFrame(file, at: range.lowerBound, limit: range.upperBound)

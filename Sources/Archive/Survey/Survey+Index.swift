@@ -23,7 +23,7 @@ extension Survey {
   /// An ordinal that is lost has the key that an index segment still knows, or ``lostKey``; no
   /// frame of the table holds it.
   ///
-  /// - Precondition: A frame begins with `base`, or nothing lies behind it.
+  /// - Precondition: A frame begins with `base`, or nothing lies after it.
   func segmentBuilder(_ form: IndexForm, from base: UInt64, in file: Span<UInt8>)
     -> IndexSegmentBuilder
   {

@@ -2,8 +2,8 @@
 ///
 /// Ordinals count up as long as everything holds. Behind something that does not, the first of
 /// these tells: an index segment that knows a frame with the same stored bytes; a footer or segment
-/// before it, as long as everything holds from there; a footer or segment behind it, likewise. A
-/// gap between frames may have been only an index, so if nothing tells, the count goes on as if it
+/// before it, as long as everything holds from there; a footer or segment after it, likewise. A gap
+/// between frames may have been only an index, so if nothing tells, the count goes on as if it
 /// were.
 extension Survey {
   mutating func number(in file: MappedFile, _ limits: ArchiveLimits) {
@@ -92,7 +92,7 @@ extension Survey {
         if case .other(let frame, _) = landmark, frame.isParity {
           segmentLength -= min(segmentLength, UInt64(frame.length))
         }
-        // As long as the segment that the footer behind it names, it was that and no data.
+        // As long as the segment that the footer after it names, it was that and no data.
         if landmark.mayHaveHeldSections, UInt64(landmark.range.count) != segmentLength {
           next = nil
         }
@@ -103,7 +103,7 @@ extension Survey {
         frames[index].firstOrdinal = known >= step ? known - step : .max
       }
       let first = frames[index].firstOrdinal
-      // Behind a continuation stands the same ordinal as behind the section's first frame.
+      // Behind a continuation stands the same ordinal as after the section's first frame.
       next = first == .max ? nil : frame.isContinuation ? first + 1 : first
     }
   }
@@ -196,7 +196,7 @@ extension Survey {
     return end
   }
 
-  /// Gives frames whose ordinals nothing tells new ones behind all others.
+  /// Gives frames whose ordinals nothing tells new ones after all others.
   private mutating func numberAnew() {
     for index in frames.indices where frames[index].firstOrdinal == .max {
       if frames[index].holdsSections {
@@ -215,7 +215,7 @@ extension Survey {
   /// Gives what is left of damaged frames its ordinals.
   ///
   /// Each is counted from the beginning of its frame. A length that is wrong may have led past a
-  /// section; then the ordinals behind it are wrong, too, and the digest of the CAR tells.
+  /// section; then the ordinals after it are wrong, too, and the digest of the CAR tells.
   private mutating func placeSalvaged() {
     let lost = lostOrdinals
     let byFrame = Dictionary(grouping: salvaged, by: \.frame)

@@ -11,7 +11,7 @@ package import IPLD
 /// 2. A section is intact if its frame holds and it hashes to its CID; ``keys`` are those of all
 ///    sections in frames that hold.
 /// 3. Numbers that the file gives are believed only where they agree with what is there; ordinals
-///    that nothing tells are given anew, behind all others.
+///    that nothing tells are given anew, after all others.
 package struct Survey: Sendable {
   /// How much is looked at.
   package enum Depth: Sendable {
@@ -71,7 +71,7 @@ package struct Survey: Sendable {
     package var isInPlace: Bool { place == UInt64(frame.offset) }
 
     /// Whether it was written before another of its archive: a repair that finds no footer that
-    /// holds begins to count anew.
+    /// holds begins to count from the start.
     func isOlder(than other: SeenFooter) -> Bool {
       (isRepaired ? 1 : 0, number, frame.offset)
         < (other.isRepaired ? 1 : 0, other.number, other.frame.offset)
@@ -86,7 +86,7 @@ package struct Survey: Sendable {
     case other(SkippableFrame, ArchiveError?)
     /// Bytes that count no more.
     case void(Range<Int>)
-    /// Bytes that are no frame, and why.
+    /// Bytes that are not a frame, and why.
     case gap(Range<Int>, ArchiveError)
 
     /// Where it lies.
@@ -120,7 +120,7 @@ package struct Survey: Sendable {
     }
   }
 
-  /// A section of a damaged frame that hashes to its CID all the same.
+  /// A section of a damaged frame that hashes to its CID anyway.
   ///
   /// The number of its frame, its own among the sections of the frame, as far as they can be told
   /// apart, and its key.
@@ -136,9 +136,9 @@ package struct Survey: Sendable {
   package let limit: Int
   /// The ordinal with which the survey begins.
   package let firstOrdinal: UInt64
-  /// Frame 0, and why it does not hold; nil if there is none, or the survey begins behind it.
+  /// Frame 0, and why it does not hold; nil if there is none, or the survey begins after it.
   package internal(set) var header: (frame: DataFrame, failure: ArchiveError?)?
-  /// The data frames behind frame 0, in file order.
+  /// The data frames after frame 0, in file order.
   package internal(set) var frames: [Frame] = []
   /// What lies between them, in file order, and how many frames lie before each.
   package internal(set) var landmarks: [(frameCount: Int, landmark: Landmark)] = []
@@ -238,7 +238,7 @@ package struct Survey: Sendable {
     part.contains(0) && header?.failure == nil && header != nil || hasContent(in: part)
   }
 
-  /// Whether any section behind the header holds, be it in a damaged frame.
+  /// Whether any section after the header holds, be it in a damaged frame.
   var hasContent: Bool { frames.contains(where: \.isIntact) || !salvaged.isEmpty }
 
   private func hasContent(in part: Range<Int>) -> Bool {
@@ -290,7 +290,7 @@ package struct Survey: Sendable {
       sectionCount: sectionCount, streamLength: contentLength, head: nil, segments: [])
   }
 
-  /// The bytes that are no frame, in file order.
+  /// The bytes that are not a frame, in file order.
   var gaps: [Range<Int>] {
     landmarks.compactMap { if case .gap(let range, _) = $0.landmark { range } else { nil } }
   }
@@ -340,7 +340,7 @@ extension Survey {
     if let cid { noteDamaged(cid, first.map { frames[$0].offset } ?? UInt64(start)) }
   }
 
-  /// Takes note that the large section of the last frames is not whole; answers which frame it
+  /// Takes note that the large section of the last frames is not whole; returns which frame it
   /// begins in.
   @discardableResult
   private mutating func noteIncomplete() -> Int? {

@@ -25,7 +25,7 @@ extension ArchiveReader {
   /// What the last footer says from which all earlier ones are reached, each by the one that names
   /// it; nil if there is none.
   ///
-  /// What lies behind it was torn or damaged, though later footers may hold.
+  /// What lies after it was torn or damaged, though later footers may hold.
   ///
   /// - Throws: ``ArchiveError`` if the file cannot be read.
   package static func lastReachedGeneration(of file: MappedFile) throws -> Generation? {
@@ -78,7 +78,7 @@ extension ArchiveReader {
     -> Generation
   {
     let start = Int(clamping: offset)
-    // The manifest that it names lies before it, behind no more than an index segment.
+    // The manifest that it names lies before it, after no more than an index segment.
     let place =
       max(
         0, start - Self.longestBeforeFooter)..<max(

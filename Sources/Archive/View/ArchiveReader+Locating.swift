@@ -175,7 +175,7 @@ extension ArchiveReader {
     }
   }
 
-  /// The ordinals of the sections that may have this key, or one of which so many bits are alike.
+  /// The ordinals of the sections that may have this key, or one of which this many bits are alike.
   func candidates(
     _ key: UInt64, knownBits: Int = 64, part: Int? = nil, in file: Span<UInt8>
   ) throws(ArchiveError) -> [UInt64] {

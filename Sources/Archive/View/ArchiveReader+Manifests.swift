@@ -3,7 +3,7 @@ package import IPLD
 /// Manifests that no footer leads to.
 extension ArchiveReader {
   /// What may be manifests and no sound chain can have forgotten, in the order of their ordinals:
-  /// those behind the footer from which the chain leads on, and those that the index of the last
+  /// those after the footer from which the chain leads on, and those that the index of the last
   /// footer does not know.
   ///
   /// Each has a frame for itself, the shape of a manifest, and no block that links to it. A copy of
@@ -52,7 +52,7 @@ extension ArchiveReader {
     get throws { Set(try (survey.map(movedHeads) ?? []).map(\.cid)) }
   }
 
-  /// Whether a footer may have stood behind the last that holds.
+  /// Whether a footer may have stood after the last that holds.
   package var mayHaveLostFooter: Bool {
     get throws {
       let behind = Int(clamping: generation.committedLength)..<file.count

@@ -49,7 +49,7 @@ extension ArchiveReader {
     return hints.prefix(count).map { $0 != .max }
   }
 
-  /// The ordinals of the sections that may have this key, or one of which so many bits are alike.
+  /// The ordinals of the sections that may have this key, or one of which this many bits are alike.
   func candidates(_ key: UInt64, knownBits: Int = 64) throws -> [UInt64] {
     try asking { reader, file in
       try reader.candidates(key, knownBits: knownBits, in: file)
@@ -146,7 +146,7 @@ extension ArchiveReader {
   private static var unreadable: UInt64 { .max - 1 }
 
   /// What the index says of many CIDs, places to look at: for each the number of a section that may
-  /// be it, `UInt64.max` if the index has none; behind these the numbers of others, for keys of
+  /// be it, `UInt64.max` if the index has none; after these the numbers of others, for keys of
   /// which several are alike; and the CIDs that these are for.
   private typealias Hints = (ordinals: [UInt64], others: [Int])
 

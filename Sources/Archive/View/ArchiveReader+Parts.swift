@@ -1,5 +1,5 @@
 extension ArchiveReader {
-  /// The archives that lie in the file, each behind the other, by surveys of all of them; nearly
+  /// The archives that lie in the file, one after the other, by surveys of all of them; nearly
   /// always one.
   ///
   /// - Throws: ``ArchiveError`` if one cannot be read.

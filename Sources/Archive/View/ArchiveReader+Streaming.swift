@@ -9,7 +9,7 @@ extension ArchiveReader {
     throw ArchiveError(.damagedSection(damaged), offset: frame.place)
   }
 
-  /// Hashes sections of a pack; answers the first that is damaged, and in `end` its number.
+  /// Hashes sections of a pack; returns the first that is damaged, and in `end` its number.
   func firstDamaged(
     _ frame: DecodedFrame, _ numbers: Range<Int>, _ end: inout Int
   ) throws(ArchiveError) -> CID? {

@@ -23,13 +23,12 @@ public final class ArchiveReader: Sendable {
   package let fileSize: UInt64
   /// How much the file may hold.
   package let limits: ArchiveLimits
-  /// How many numbers there are for sections, those of lost ones and of whole ones behind the last
+  /// How many numbers there are for sections, those of lost ones and of whole ones after the last
   /// footer included.
   package let sectionCount: UInt64
 
   package let file: MappedFile
-  /// Up to where sections are read: the end of what is committed, or of what was surveyed behind
-  /// it.
+  /// Up to where sections are read: the end of what is committed, or of what was surveyed after it.
   let readableLength: Int
   /// Where sections are, by the file or by a survey.
   let index: ArchiveIndex
@@ -70,14 +69,14 @@ public final class ArchiveReader: Sendable {
 
   /// Opens the archive at `path`.
   ///
-  /// Bytes behind the last footer are surveyed, so that what is whole among them can be read, too;
+  /// Bytes after the last footer are surveyed, so that what is whole among them can be read, too;
   /// while a writer has the file they are left alone. A file without a footer is surveyed to its
   /// end: that takes as long as verifying it.
   ///
   /// - Parameters:
   ///   - path: The file.
   ///   - limits: How much it may hold.
-  /// - Throws: ``ArchiveError`` if the file cannot be read, is no archive, or needs a later
+  /// - Throws: ``ArchiveError`` if the file cannot be read, is not an archive, or needs a later
   ///   version.
   package convenience init(path: FilePath, limits: ArchiveLimits = ArchiveLimits()) throws {
     try self.init(try MappedFile(path).archive(), limits: limits)
@@ -88,7 +87,7 @@ public final class ArchiveReader: Sendable {
   /// - Parameters:
   ///   - file: The bytes.
   ///   - limits: How much it may hold.
-  ///   - ignoresTail: Whether bytes behind the last footer are left alone, as by a caller that is
+  ///   - ignoresTail: Whether bytes after the last footer are left alone, as by a caller that is
   ///     going to write there.
   /// - Throws: ``ArchiveError`` as `init(path:limits:)` does.
   package convenience init(
@@ -144,7 +143,7 @@ public final class ArchiveReader: Sendable {
       readableLength: readableLength, index: index, tail: tail, survey: survey, opening: opening)
   }
 
-  /// Reads what is committed in these bytes, and nothing behind it.
+  /// Reads what is committed in these bytes, and nothing after it.
   ///
   /// - Throws: ``ArchiveError`` if an index segment is not there.
   convenience init(_ file: MappedFile, committed: Generation) throws {
@@ -271,7 +270,7 @@ public final class ArchiveReader: Sendable {
     }
   }
 
-  /// Whether anything is committed, or any section behind the header holds: a loss of power during
+  /// Whether anything is committed, or any section after the header holds: a loss of power during
   /// the first write may leave neither.
   package var hasContent: Bool { generation.number > 0 || (survey ?? tail)?.hasContent == true }
 
@@ -296,12 +295,12 @@ public final class ArchiveReader: Sendable {
   /// Whether the file was cut off while it was read: then nothing more is read with this reader.
   package var isCutOff: Bool { file.isCutOff }
 
-  /// Lets go of the file's pages, for a caller that looks at many places far from one another; they
+  /// Releases the file's pages, for a caller that looks at many places far from one another; they
   /// are brought in again when they are wanted.
   package func releasePages() { file.releasePages() }
 
-  /// Keeps the contents of so many packs in memory from now on: two are enough for what is read in
-  /// the order of the archive.
+  /// Keeps the contents of this many packs in memory from now on: two are enough for what is read
+  /// in the order of the archive.
   package func keepOnly(packs: Int) { cache.keepOnly(packs) }
 
   /// What had to be done to read the file at all; nil if it is as it should be, as far as has been
@@ -383,7 +382,7 @@ public final class ArchiveReader: Sendable {
   ///
   /// - Parameters:
   ///   - ordinals: Which; all that are committed by default.
-  ///   - begin: Called with each section; answers whether the body is to be read.
+  ///   - begin: Called with each section; returns whether the body is to be read.
   ///   - chunk: Called with the pieces of the body, none if it is empty, one if it is under 64 KiB.
   ///   - end: Called when a body that was read has proved to be the right one.
   /// - Throws: ``ArchiveError`` at the first section that is damaged, and what the closures throw.

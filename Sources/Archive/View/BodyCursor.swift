@@ -30,7 +30,7 @@ package struct BodyCursor {
     guard length <= limit else { throw ArchiveError(.tooMuchContent(limit: limit)) }
   }
 
-  /// Hands over the next piece, of at most `limit` bytes; answers nil at the end.
+  /// Hands over the next piece, of at most `limit` bytes; returns nil at the end.
   ///
   /// A piece may be shorter than `limit` before the end: up to where the next begins elsewhere.
   ///

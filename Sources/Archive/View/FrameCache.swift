@@ -19,7 +19,7 @@ final class FrameCache: Sendable {
     }
   }
 
-  /// Keeps a frame, and lets go of the oldest.
+  /// Keeps a frame, and releases the oldest.
   func insert(_ frame: DecodedFrame) {
     kept.withLock { kept in
       kept.frames.removeAll { $0.place == frame.place }
@@ -32,7 +32,7 @@ final class FrameCache: Sendable {
     }
   }
 
-  /// Keeps so many packs from now on, and forgets everything.
+  /// Keeps this many packs from now on, and forgets everything.
   func keepOnly(_ packs: Int) {
     kept.withLock { $0 = ([], packs) }
   }

@@ -1,6 +1,6 @@
 /// Whether a file is what is left of a copy that was interrupted, cut off or torn.
 extension MappedFile {
-  /// Whether another file has everything whole that this one has behind what is committed, and at
+  /// Whether another file has everything whole that this one has after what is committed, and at
   /// the same places: then nothing is lost with it.
   ///
   /// Where nothing is committed, both have to begin with the same frame.
@@ -13,7 +13,7 @@ extension MappedFile {
   package func isCopied(
     behind committed: Generation?, in count: UInt64, read: (UInt64, Int) throws -> [UInt8]
   ) throws -> Bool {
-    /// Whether the other has these bytes; with `isTorn` but for sectors that were never written.
+    /// Whether the other has these bytes; with `isTorn` except for sectors that were never written.
     func has(_ range: Range<Int>, isTorn: Bool = false) throws -> Bool {
       guard UInt64(range.upperBound) <= count else { return false }
       for start in stride(from: range.lowerBound, to: range.upperBound, by: Self.comparedAtOnce) {
@@ -54,8 +54,8 @@ extension MappedFile {
   /// What a disk writes at once, if the power fails.
   private static let sector = 512
 
-  /// Whether bytes are the same as others, but for sectors of zeros if the place is given where the
-  /// bytes begin.
+  /// Whether bytes are the same as others, except for sectors of zeros if the place is given where
+  /// the bytes begin.
   private static func isSame(_ own: Span<UInt8>, _ other: Span<UInt8>, at place: Int?) -> Bool {
     var start = 0
     while start < own.count {

@@ -2,7 +2,7 @@ extension ArchiveStorage {
   /// Makes bytes that count no more into frames that decoders pass over; fewer than eight in a row
   /// stay as they are.
   ///
-  /// Ranges that lie side by side become one, for a void has a smallest length.
+  /// Ranges that lie side by side become one, because a void has a smallest length.
   ///
   /// - Returns: How many bytes were made into such frames.
   func void(_ ranges: [Range<Int>]) throws -> UInt64 {

@@ -113,7 +113,7 @@ extension ArchiveWriter {
     return try committed.withFile { committed.index.row(of: ordinal, in: $0)?.entry.offset }
   }
 
-  /// Writes the index of what is new, and answers with the segments that are live now.
+  /// Writes the index of what is new, and returns the segments that are live now.
   private mutating func writeIndex() throws -> [Generation.Segment] {
     let live = previous?.segments ?? []
     guard pending.keys.count > indexed.keys else { return live }

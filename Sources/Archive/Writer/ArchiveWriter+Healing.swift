@@ -80,7 +80,7 @@ extension ArchiveWriter {
       return
     }
     guard try begin(section.cid, length: section.bodyLength) == nil else { return }
-    // What this archive's storage says is no damage of the other's, and gets out.
+    // What this archive's storage says is not damage of the other's, and gets out.
     var refusal: (any Error)?
     do {
       let isThere = try source.read(section.cid) { bytes in

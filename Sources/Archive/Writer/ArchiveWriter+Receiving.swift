@@ -37,7 +37,7 @@ extension ArchiveWriter {
     }
   }
 
-  /// Ends the body that has begun, and answers with the section's number.
+  /// Ends the body that has begun, and returns the section's number.
   ///
   /// - Throws: ``ArchiveError`` with the reason `contentMismatch` or `lengthMismatch`, and what the
   ///   storage throws. The section has been cancelled then.

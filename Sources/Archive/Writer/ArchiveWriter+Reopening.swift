@@ -20,7 +20,7 @@ extension ArchiveWriter {
       return ArchiveWriter(log: log, committed: nil, options: options)
     }
     // The writer before may have stopped before its footer was synced. The footer has to be on the
-    // medium before anything behind it.
+    // medium before anything after it.
     try storage.synchronize()
     var file = try storage.map()
     var reader = try committed(of: file)
@@ -70,7 +70,7 @@ extension ArchiveWriter {
       }
       let reader = try committed(of: file)
       if reader == nil, try storage.size > frame.end {
-        // Throws if nothing can be appended behind these bytes.
+        // Throws if nothing can be appended after these bytes.
         _ = try TailAdoption(storage: storage, file: file, committed: nil)
           .run(carHeader: carHeader)
       }

@@ -60,7 +60,7 @@ package struct ArchiveWriter: ~Copyable {
 
   /// Opens an archive to append to it, or begins one in a storage that is empty, and locks it.
   ///
-  /// What an interrupted write has left behind the last footer is adopted: whole sections that hash
+  /// What an interrupted write has left after the last footer is adopted: whole sections that hash
   /// to their CIDs count from then on, and a whole snapshot that follows the newest becomes it.
   ///
   /// - Parameters:
@@ -155,7 +155,7 @@ package struct ArchiveWriter: ~Copyable {
     return try frame.prefix(index).cid
   }
 
-  /// Appends a section, unless it is there already, and answers with its number.
+  /// Appends a section, unless it is there already, and returns its number.
   ///
   /// The body is hashed first. Under a hash function that is unknown here it is kept as it is; a
   /// verifier will say that it cannot be checked.

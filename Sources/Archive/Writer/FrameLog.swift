@@ -1,7 +1,7 @@
 /// The tail of the file as the writer sees it: where it ends, and what has been appended since the
 /// last footer.
 ///
-/// 1. Everything before ``end`` has been handed to the storage; nothing behind it has been, or it
+/// 1. Everything before ``end`` has been handed to the storage; nothing after it has been, or it
 ///    has been cut off.
 /// 2. ``frames`` describes every data frame appended since the last footer, in file order, frame 0
 ///    excepted.
@@ -35,7 +35,7 @@ struct FrameLog {
 
   /// Writes bytes that are in no frame table.
   mutating func append(_ bytes: Span<UInt8>) throws {
-    // Writing behind the end of a file that was cut off would fill the gap with zeros.
+    // Writing after the end of a file that was cut off would fill the gap with zeros.
     guard try storage.size >= end else { throw ArchiveError(.changedMeanwhile) }
     try storage.write(bytes, at: end)
     end += UInt64(bytes.count)

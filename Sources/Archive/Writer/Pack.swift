@@ -20,7 +20,7 @@ final class Pack: @unchecked Sendable {
 
   var isEmpty: Bool { starts.isEmpty }
 
-  /// Whether a section of so many bytes still fits.
+  /// Whether a section of this many bytes still fits.
   func hasRoom(for length: Int) -> Bool {
     isEmpty || content.count + length <= ArchiveLimits.packContent
   }

@@ -1,17 +1,17 @@
 internal import IPLD
 
-/// Makes what an interrupted write has left behind the last footer count, before a writer goes on
+/// Makes what an interrupted write has left after the last footer count, before a writer goes on
 /// (FORMAT 5.1).
 ///
 /// Everything whole is adopted: each data frame that holds and whose sections hash to their CIDs
 /// and are not in the archive yet. Of frames that are torn, or of which the archive has some of the
-/// sections, the others are written again behind the rest. What is torn counts no more; at the end
+/// sections, the others are written again after the rest. What is torn counts no more; at the end
 /// it is cut off. If a whole snapshot is among it that follows the head, it is the head then.
 ///
 /// All that a footer needs is on the medium before its first byte is, and data follows an index
-/// only behind a footer. So where a footer was and something before it does not hold, or where data
-/// lies behind an index or what is left of a footer, that was damaged later: nothing is changed,
-/// and repairing decides. Likewise where no footer is left and the file has several snapshots: only
+/// only after a footer. So where a footer was and something before it does not hold, or where data
+/// lies after an index or what is left of a footer, that was damaged later: nothing is changed, and
+/// repairing decides. Likewise where no footer is left and the file has several snapshots: only
 /// copying writes these, and a copy gets its name when all of it is on the medium.
 struct TailAdoption {
   let storage: any ArchiveStorage
@@ -158,7 +158,7 @@ struct TailAdoption {
     }
   }
 
-  /// Writes what frames that are not adopted have and the archive has not behind the last data
+  /// Writes what frames that are not adopted have and the archive has not after the last data
   /// frame, in frames that hold.
   ///
   /// - Returns: Whether there was anything.

@@ -146,7 +146,7 @@ private struct Comparison {
     readCount += 1
     do {
       guard let bytes = try blocks.body(of: cid) else {
-        // What was not there when the snapshot was made is no damage.
+        // What was not there when the snapshot was made is not damage.
         let isDamage = blocks.archived.snapshot.isComplete
         return note(side, "\(record.path) is not in the archive", isDamage: isDamage)
       }

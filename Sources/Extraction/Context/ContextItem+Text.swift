@@ -4,7 +4,7 @@ package import Snapshots
 
 /// What people read of others, as an app view showed them.
 extension ContextItem {
-  /// The record of a post; nil if the item has none, or its text is no JSON.
+  /// The record of a post; nil if the item has none, or its text is not JSON.
   package var record: IPLDValue? {
     guard case .post(let post) = content else { return nil }
     do throws(JSONError) { return try DataModelJSON.decode(Array(post.record.utf8)) } catch {

@@ -36,7 +36,7 @@ package struct ItemFilter {
   /// Whether it asks for times.
   package var needsTimes: Bool { since != nil || until != nil }
 
-  /// Whether everything passes but what selectors leave out.
+  /// Whether everything passes except what selectors leave out.
   package var hasNoOptions: Bool {
     collections.isEmpty && type == nil && minimum == nil && !needsTimes
   }

@@ -19,7 +19,7 @@ package final class OutputFolder {
     package var written = 0
     /// Their bytes.
     package var bytes: UInt64 = 0
-    /// Those of them that took the place of another content.
+    /// Of these, those that took the place of another content.
     package var replaced = 0
     /// Files that were there.
     package var alreadyThere = 0
@@ -237,7 +237,7 @@ package final class OutputFolder {
     do {
       return try status(of: components) != nil
     } catch BackupError.inTheWay {
-      // A link is no folder of this one.
+      // A link is not a folder of this one.
       return false
     }
   }
@@ -296,7 +296,7 @@ package final class OutputFolder {
     return true
   }
 
-  /// Removes a folder, and those above it but for the outermost, if nothing is in them.
+  /// Removes a folder, and those above it except for the outermost, if nothing is in them.
   func removeEmptyFolders(_ components: [String]) throws {
     var components = components
     while components.count > 1, let name = components.popLast() {
@@ -399,7 +399,7 @@ package final class OutputFolder {
     return current
   }
 
-  /// Closes the open folders but for so many outer ones.
+  /// Closes the open folders except for this many outer ones.
   private func closeFolders(after depth: Int) {
     while chain.count > depth { _ = close(chain.removeLast().descriptor) }
   }

@@ -306,7 +306,7 @@ package struct SnapshotExtractor {
     claim(folder + name) ? name : FileNaming.other(than: name, ending: ending, for: part)
   }
 
-  /// Takes a name; answers whether it was free.
+  /// Takes a name; returns whether it was free.
   mutating func claim(_ name: String) -> Bool {
     claims?.insert(name.lowercased().hashValue).inserted ?? true
   }
@@ -402,7 +402,7 @@ extension SnapshotExtractor {
     /// That nothing was done.
     package init() {}
 
-    /// Adds what came of a later extraction into the same folder.
+    /// Adds the result of a later extraction into the same folder.
     package mutating func add(_ later: Report) {
       // It counts what was written into the folder, whatever for.
       tally = later.tally

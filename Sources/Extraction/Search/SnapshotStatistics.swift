@@ -27,12 +27,12 @@ package struct SnapshotStatistics: Sendable {
   package private(set) var collections: [String: Amount] = [:]
   /// The records whose key is a time, by its year.
   package private(set) var years: [Int: Amount] = [:]
-  /// How many records have a key that is no time.
+  /// How many records have a key that is not a time.
   package private(set) var undated = Amount()
   /// All blobs that records refer to, by the lengths that are held, or else by the sizes that
   /// records declare.
   package private(set) var blobs = Amount()
-  /// Those of them that the archive does not hold.
+  /// Of these, those that the archive does not hold.
   package private(set) var missing = Amount()
   /// The blobs of each media type, as records declare it.
   package private(set) var types: [String: Amount] = [:]

@@ -20,7 +20,7 @@ package struct TextPattern: Sendable {
   /// The first text value of a record in which it is, as much as fits in a line; nil if it is in
   /// none.
   ///
-  /// Names of fields are not looked at. What is no DAG-CBOR is no text.
+  /// Names of fields are not looked at. What is not DAG-CBOR is not text.
   ///
   /// - Parameter block: the record's block.
   func firstMatch(in block: Span<UInt8>) -> String? {

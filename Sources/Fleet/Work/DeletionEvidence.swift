@@ -4,8 +4,8 @@ internal import XRPC
 
 /// What proves that an account was deleted.
 ///
-/// That its server does not know it is no proof: a server that has lost its disk says so of all its
-/// accounts.
+/// That its server does not know it is not a proof: a server that has lost its disk says so of all
+/// its accounts.
 package enum DeletionEvidence: String, CaseIterable, Sendable {
   /// Its log in the PLC directory, of which every signature was verified, ends with a tombstone.
   case tombstone

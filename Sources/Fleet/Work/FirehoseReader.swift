@@ -117,7 +117,7 @@ struct FirehoseMarks: Sendable {
     return event
   }
 
-  /// Numbers only grow; one that does not is no place to go on from.
+  /// Numbers only grow; one that does not is not a place to go on from.
   private mutating func move(to sequence: Int64?) {
     guard let sequence, sequence >= 0 else { return }
     cursor = max(cursor ?? sequence, sequence)

@@ -39,13 +39,13 @@ package struct FleetWorker: Sendable {
       ) async throws -> FleetOutcome
     /// What proves that one was deleted.
     var evidence: @Sendable (DID) async throws -> DeletionEvidence?
-    /// Where its archive is put aside on a day.
+    /// Where its archive is moved aside on a day.
     var keyAside: @Sendable (DID, _ day: String) -> String
     /// Puts its archive aside.
     var putAside: @Sendable (DID, _ key: String) async throws -> Void
     /// Brings its archive back.
     var bringBack: @Sendable (DID, _ key: String) async throws -> Void
-    /// Deletes an archive that was put aside.
+    /// Deletes an archive that was moved aside.
     var removeAside: @Sendable (_ key: String) async throws -> Void
     /// Lists the accounts of a host, page by page.
     var list:
@@ -87,7 +87,7 @@ package struct FleetWorker: Sendable {
   ///   - fleet: whose.
   ///   - pulse: the same by a connection that nothing holds up for long; nil for the same
   ///     connection.
-  ///   - settings: what all workers go by.
+  ///   - settings: the settings of all workers.
   ///   - options: how it works.
   ///   - tasks: what is done with accounts.
   ///   - counters: what is counted.
@@ -332,7 +332,7 @@ package struct FleetWorker: Sendable {
     return outcome
   }
 
-  /// Deletes an archive that was put aside long enough ago, while there is no alarm.
+  /// Deletes an archive that was moved aside long enough ago, while there is no alarm.
   private func purge(_ lease: FleetDatabase.Lease, _ key: String) async throws -> FleetOutcome {
     var outcome = FleetOutcome(.failed, .unavailable, reason: "the account was deleted")
     (outcome.state, outcome.trash) = (.removed, key)

@@ -35,7 +35,7 @@ package struct HostPin: Sendable {
     for word in text.split(whereSeparator: \.isWhitespace) {
       var isFirst = true
       for part in word.split(separator: ",") {
-        // What is no pin may be an address.
+        // What is not a pin may be an address.
         let isPin = (try? HostPin(String(part))) != nil
         let isAddress = !isFirst && address(part) != nil
         guard isPin != isAddress else {

@@ -98,6 +98,6 @@ extension IPAddress {
     (IPAddress(v4: bits).bits, 96 + length)
   }
 
-  /// A prefix of IPv6 addresses, given by its first 32 bits; those behind are 0.
+  /// A prefix of IPv6 addresses, given by its first 32 bits; those after are 0.
   private static func v6(_ bits: UInt32, _ length: Int) -> Prefix { (UInt128(bits) << 96, length) }
 }

@@ -3,9 +3,8 @@ internal import Synchronization
 
 /// A request on its way.
 ///
-/// All of it belongs to the event thread, but for ``resume()`` and ``cancel()``. The head goes to
-/// the task that sent the request, the body into a pipe: the thread
-/// only moves bytes.
+/// All of it belongs to the event thread, except for ``resume()`` and ``cancel()``. The head goes
+/// to the task that sent the request, the body into a pipe: the thread only moves bytes.
 @safe
 final class CurlTransfer: @unchecked Sendable {
   typealias Continuation = CheckedContinuation<HTTPResponse, any Error>
@@ -119,7 +118,7 @@ extension CurlTransfer {
     }
   }
 
-  /// Puts the next piece of what is sent along into a buffer; answers how much, 0 at the end, and
+  /// Puts the next piece of what is sent along into a buffer; returns how much, 0 at the end, and
   /// nil if it cannot be read.
   func giveBody(into buffer: UnsafeMutableRawBufferPointer) -> Int? {
     do {

@@ -1,8 +1,7 @@
 /// The transport over libcurl.
 ///
-/// Follows redirections itself, for each of them is a request that has to be allowed. A long body
-/// may last as long as it gets on; one that stands still, or
-/// next to, ends.
+/// Follows redirections itself, because each of them is a request that has to be allowed. A long
+/// body may last as long as it gets on; one that stands still, or next to, ends.
 package final class CurlTransport: HTTPTransport {
   /// How many redirections in a row are followed.
   package static let maximumRedirects = 3

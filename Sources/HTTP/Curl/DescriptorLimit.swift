@@ -12,7 +12,7 @@ enum DescriptorLimit {
   /// How many transfers are enough.
   private static let maximumTransfers = 1024
 
-  /// Raises the limit as far as the system lets it, and answers how many transfers may be under way
+  /// Raises the limit as far as the system lets it, and returns how many transfers may be under way
   /// at a time.
   ///
   /// The runtime ends a process that cannot open one more; so transfers have to stay below.

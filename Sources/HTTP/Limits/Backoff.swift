@@ -11,7 +11,7 @@ package enum Backoff {
   /// The shortest wait, in seconds: a server that fails at once would be asked without a pause.
   static let shortest = 0.05
 
-  /// How long to wait after so many failures in a row, at least one, in seconds.
+  /// How long to wait after this many failures in a row, at least one, in seconds.
   ///
   /// - Parameter chance: a random number from 0 to 1.
   static func delay(_ failures: Int, _ chance: () -> Double) -> Double {

@@ -2,8 +2,8 @@ internal import Synchronization
 
 /// The gate before one host, through which all pass who ask it.
 ///
-/// 1. No more requests are under way than there are places, but for slow ones, which leave theirs
-///    to others.
+/// 1. No more requests are under way than there are places, except for slow ones, which leave
+///    theirs to others.
 /// 2. Here alone is waited for a host: while it is away, and until it allows one more request.
 ///    Each wait ends with the request's deadline, and when the task is cancelled.
 package final class HostGate: Sendable {

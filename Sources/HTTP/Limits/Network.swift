@@ -16,7 +16,7 @@ public final class Network: Sendable {
   /// The places for transfers to all hosts together: each takes a descriptor or two.
   private let transfers: Places
 
-  /// How often something is tried that stands still each time, for each of these takes long.
+  /// How often something is tried that stands still each time, because each of these takes long.
   private static let maximumStalls = 2
   /// How often a host's naming a time is obeyed for one request.
   private static let maximumRefusals = 30
@@ -119,7 +119,7 @@ public final class Network: Sendable {
         request.secondsLeft = request.deadline.map { max(1, Int(($0 - clock.now).rounded(.up))) }
         let (answer, advice) = await begin(request, at: url.origin, gate, permission)
         if case .failure = answer { request.wantsNewConnection = true }
-        // What the gate makes wait is no attempt.
+        // What the gate makes wait is not an attempt.
         switch advice {
         case .whenThere where attempts > 1: continue
         case .whenAllowed(let namesTime)
@@ -190,7 +190,7 @@ public final class Network: Sendable {
     pipe.whenEnded { _ in watch.cancel() }
   }
 
-  /// A transfer that has brought less than so many bytes after so long is slow.
+  /// A transfer that has brought less than this many bytes after so long is slow.
   private static let slowAfter: Duration = .seconds(10)
   private static let slowCount = 128 << 10
 

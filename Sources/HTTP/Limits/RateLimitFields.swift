@@ -17,8 +17,8 @@ struct RateLimitFields: Equatable {
 
   /// The longest that is waited because a server says so; then it is asked again.
   static let longestWait: Double = 330
-  /// The longest window that anybody has, a day: a reset farther away is no reset, and what is said
-  /// of that window counts for nothing.
+  /// The longest window that anybody has, a day: a reset farther away is not a reset, and what is
+  /// said of that window counts for nothing.
   static let longestWindow: Double = 86_400
   /// A reset from here on is a moment, in seconds since 1970, and one below a time to wait, for no
   /// window lasts thirty years.

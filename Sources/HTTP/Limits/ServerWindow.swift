@@ -1,4 +1,5 @@
-/// A server's own account of how many requests it will still answer before it begins to count anew.
+/// A server's own account of how many requests it will still answer before it begins to count from
+/// the start.
 struct ServerWindow {
   private(set) var limit: Int
   /// The fewest that any answer in this window said were left.
@@ -34,7 +35,7 @@ struct ServerWindow {
     if isSame { remaining = fewest }
   }
 
-  /// How many seconds it takes until another request will be answered, with so many on their way;
+  /// How many seconds it takes until another request will be answered, with this many on their way;
   /// nil if nothing is known any more.
   mutating func wait(now: Double, underWay: Int) -> Double? {
     if now >= resetAt {

@@ -11,7 +11,7 @@ package struct HTTPURL: Hashable, Sendable, CustomStringConvertible {
   package let isSecure: Bool
   /// The host and the port.
   package let authority: Authority
-  /// What comes behind the authority, without the query.
+  /// What comes after the authority, without the query.
   package let path: String
 
   /// Parses an absolute URL, or one that is relative to a document's, such as a `Location`.

@@ -34,7 +34,7 @@ package struct RequestBody: Sendable {
 
   private static let longestCopy = 16 << 10
 
-  /// Puts bytes from an offset on into a buffer; answers how many, 0 at the end.
+  /// Puts bytes from an offset on into a buffer; returns how many, 0 at the end.
   ///
   /// - Throws: what reading throws; ``Short`` if it gives another number than was asked for.
   func copy(from offset: UInt64, into buffer: UnsafeMutableRawBufferPointer) throws -> Int {

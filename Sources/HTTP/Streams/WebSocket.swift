@@ -1,5 +1,5 @@
 /// A WebSocket that is read from: libcurl makes the connection, with TLS, and the rest is done
-/// here, for the libcurl of many systems knows no WebSockets.
+/// here, because the libcurl of many systems knows no WebSockets.
 ///
 /// ``open()`` and ``next(waiting:)`` block, each for a limited time, whatever the server does; all
 /// but ``cancel()`` is called by one thread at a time.
@@ -14,7 +14,7 @@ package final class WebSocket: @unchecked Sendable {
   package private(set) var heard = ContinuousClock.now
 
   // What is to be sent. It is sent when the server reads it, and nothing waits for that: what has
-  // begun to go out, and behind it at most one answer and one question.
+  // begun to go out, and after it at most one answer and one question.
   private var outgoing: [UInt8] = []
   private var sent = 0
   private var sendDeadline = ContinuousClock.now
@@ -74,7 +74,7 @@ package final class WebSocket: @unchecked Sendable {
   /// `CancellationError`; from any thread.
   package func cancel() { connection.cancel() }
 
-  /// The next message; nil if none came in so many seconds.
+  /// The next message; nil if none came in this many seconds.
   ///
   /// - Throws: ``TransportError`` if the connection has ended, what came is malformed, or the
   ///   server does not read what it is answered; `CancellationError`.

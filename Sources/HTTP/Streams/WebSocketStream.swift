@@ -39,7 +39,7 @@ package actor WebSocketStream {
     }
   }
 
-  /// The next message; nil if none came in so many seconds.
+  /// The next message; nil if none came in this many seconds.
   ///
   /// A server that is silent for long is asked whether it is there, and has to answer.
   ///

@@ -2,7 +2,7 @@
 package struct BlockSet: Sendable {
   private var words: [UInt64]
 
-  /// An empty set, for so many blocks.
+  /// An empty set, for this many blocks.
   package init(count: Int) { words = [UInt64](repeating: 0, count: (count + 63) / 64) }
 
   /// Whether a block is in it.
@@ -12,7 +12,7 @@ package struct BlockSet: Sendable {
   /// How many blocks are in it.
   package var count: Int { words.reduce(0) { $0 + $1.nonzeroBitCount } }
 
-  /// Calls `body` with each block, in their order, and keeps what it answers.
+  /// Calls `body` with each block, in their order, and keeps what it returns.
   package func map<Value>(_ body: (Int) -> Value) -> [Value] {
     var values: [Value] = []
     values.reserveCapacity(count)
@@ -54,7 +54,7 @@ package struct BlockSet: Sendable {
     for place in words.indices { words[place] |= other.words[place] }
   }
 
-  /// Makes room for so many blocks.
+  /// Makes room for this many blocks.
   package mutating func grow(to count: Int) {
     words += repeatElement(0, count: max((count + 63) / 64 - words.count, 0))
   }

@@ -17,7 +17,7 @@ package struct BlockTable: Sendable {
   /// - Parameter expectedCount: how many there may be, for which room is made.
   package init(expecting expectedCount: Int = 0) { slots = CIDSlots(expecting: expectedCount) }
 
-  /// Makes room for so many blocks; the places of all are others then.
+  /// Makes room for this many blocks; the places of all are others then.
   package mutating func reserve(_ expectedCount: Int, in bytes: Span<UInt8>) {
     slots.reserve(expectedCount) { CARSection.cid(at: $0, in: bytes) }
   }
@@ -28,7 +28,7 @@ package struct BlockTable: Sendable {
   /// No place is this number or a higher one.
   package var placeCount: Int { slots.slotCount }
 
-  /// Adds a block; answers its place, and whether it is the first of its CID.
+  /// Adds a block; returns its place, and whether it is the first of its CID.
   @inline(__always)
   @discardableResult
   package mutating func insert(_ section: CARSection, _ cid: CID, in bytes: Span<UInt8>)

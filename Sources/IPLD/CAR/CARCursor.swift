@@ -12,7 +12,7 @@ package struct CARSection: Equatable, Sendable {
   /// The block's bytes.
   package let bodyRange: Range<Int>
 
-  /// The offset behind the section.
+  /// The offset after the section.
   package var end: Int { bodyRange.upperBound }
 }
 
@@ -25,7 +25,7 @@ package struct CARSection: Equatable, Sendable {
 package struct CARCursor: Sendable {
   /// Where the next section starts.
   package private(set) var offset: Int
-  /// The offset behind the CAR.
+  /// The offset after the CAR.
   package let end: Int
   private let limits: CARLimits
 

@@ -58,7 +58,7 @@ package struct CARStreamChecker: Sendable {
     guard rest.isEmpty else { throw CARError(.truncatedSection, offset: byteCount - rest.count) }
   }
 
-  /// Checks what is whole; answers how many bytes that is.
+  /// Checks what is whole; returns how many bytes that is.
   private mutating func check(
     _ bytes: Span<UInt8>, _ found: (CID) -> Void
   ) throws(CARError) -> Int {

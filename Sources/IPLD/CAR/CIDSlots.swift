@@ -12,7 +12,7 @@
 ///
 /// Invariants:
 /// 1. More than a third of the slots are empty.
-/// 2. A CID that is in the table lies at or behind the slot that its hash says, with no empty slot
+/// 2. A CID that is in the table lies at or after the slot that its hash says, with no empty slot
 ///    in between.
 /// 3. No two numbers are of the same CID.
 package struct CIDSlots: Sendable {
@@ -46,7 +46,7 @@ package struct CIDSlots: Sendable {
 
   private static func slotCount(for count: Int) -> Int { max(1024, count + count / 2 + 1) }
 
-  /// Makes room for so many CIDs; then the slots of all are others.
+  /// Makes room for this many CIDs; then the slots of all are others.
   package mutating func reserve(_ expectedCount: Int, cid: (Int) -> CID) {
     let slotCount = Self.slotCount(for: expectedCount)
     if slotCount > slots.count { grow(to: slotCount, cid) }

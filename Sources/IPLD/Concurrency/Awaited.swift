@@ -81,7 +81,7 @@ package final class Awaited<Value: Sendable>: Sendable {
 }
 
 extension Task where Failure == any Error {
-  /// What it comes to; the one that waits for it may be cancelled, and it goes on.
+  /// The result; the one that waits for it may be cancelled, and it goes on.
   package var valueUnlessCancelled: Success {
     get async throws {
       let result = Awaited<Success>()
@@ -89,7 +89,7 @@ extension Task where Failure == any Error {
     }
   }
 
-  /// What it comes to, or `failure` after so long; it goes on.
+  /// The result, or `failure` after so long; it goes on.
   package func value(within limit: Duration, else failure: any Error) async throws -> Success {
     let result = Awaited<Success>()
     // By the clock of tasks: where these have to wait for a thread, so does the limit.

@@ -1,4 +1,4 @@
-/// Calls `body` with each item, so many at a time, in the order of the items as far as there is
+/// Calls `body` with each item, this many at a time, in the order of the items as far as there is
 /// one.
 ///
 /// - Throws: what `body` throws first; `CancellationError`. No further item is begun then.

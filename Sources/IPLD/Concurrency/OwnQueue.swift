@@ -4,7 +4,7 @@ internal import Synchronization
 /// A serial dispatch queue that an actor runs on: its work may block without holding up the tasks
 /// of others.
 ///
-/// It is no thread of its own: queues share the threads of libdispatch, which starts more while
+/// It is not a thread of its own: queues share the threads of libdispatch, which starts more while
 /// some are blocked, up to a limit. Whatever waits for work in another queue must not be able to
 /// take all of them.
 package final class OwnQueue: SerialExecutor {

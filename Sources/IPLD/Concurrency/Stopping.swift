@@ -3,7 +3,7 @@ internal import LibC
 /// Tells work that blocks, on whatever thread, that its result is no longer wanted.
 ///
 /// A task knows whether it was cancelled, but what it has done in a queue, and on several cores
-/// there, is no task. So ``onOwnQueue(_:)``, ``Parallel`` and ``Meanwhile`` pass on how to ask.
+/// there, is not a task. So ``onOwnQueue(_:)``, ``Parallel`` and ``Meanwhile`` pass on how to ask.
 package final class Stopping: Sendable {
   /// Whether the work was stopped.
   private let isAsked: @Sendable () -> Bool

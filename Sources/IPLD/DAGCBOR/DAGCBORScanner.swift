@@ -39,9 +39,9 @@ package struct DAGCBORScanner: Sendable {
     case string(Range<Int>)
     /// A link's CID in binary form, without the zero byte in front.
     case link(Range<Int>)
-    /// An array of so many items begins.
+    /// An array of this many items begins.
     case array(Int)
-    /// A map of so many entries begins; each is a ``key(_:)`` and what belongs to a value.
+    /// A map of this many entries begins; each is a ``key(_:)`` and what belongs to a value.
     case map(Int)
     /// A map entry's key.
     case key(Range<Int>)
@@ -189,7 +189,7 @@ package struct DAGCBORScanner: Sendable {
   }
 
   /// The argument of the head at `offset` whose additional information is this, 24 or more, in its
-  /// shortest form; moves `offset` behind it.
+  /// shortest form; moves `offset` after it.
   package static func readArgument(
     _ bytes: Span<UInt8>, _ information: UInt8, at offset: inout Int
   ) throws(DAGCBORError) -> UInt64 {

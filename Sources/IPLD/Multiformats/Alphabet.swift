@@ -29,7 +29,7 @@ package struct BitGroups {
   /// How many bits are held that make no group yet.
   package private(set) var heldCount: UInt32 = 0
 
-  /// Groups of so many bits, 8 at most.
+  /// Groups of this many bits, 8 at most.
   package init(of length: UInt32) { self.length = length }
 
   /// Takes the next bits, 8 at most, and hands out each group that is full.

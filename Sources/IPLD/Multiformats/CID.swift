@@ -61,7 +61,7 @@ public struct CID: Hashable, Sendable, CustomStringConvertible {
     self.init(codec: codec, digest: SHA256.digest(of: bytes))
   }
 
-  /// Reads the binary form at `offset` and moves `offset` behind it.
+  /// Reads the binary form at `offset` and moves `offset` after it.
   ///
   /// - Throws: ``CIDError``; its offset counts from the start of `bytes`.
   @inlinable @inline(__always)

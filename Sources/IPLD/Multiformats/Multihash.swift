@@ -24,7 +24,7 @@ public struct Multihash: Hashable, Sendable {
   /// Hash functions stay below 128 bytes; identity digests hold any content.
   public static let maximumDigestLength = 2048
 
-  /// What comparing bytes with a digest came to.
+  /// The result of comparing bytes with a digest.
   public enum Verification: Sendable {
     /// The bytes are those the digest was made of.
     case matches
@@ -109,7 +109,7 @@ public struct Multihash: Hashable, Sendable {
     }
   }
 
-  /// Reads the binary form at `offset` and moves `offset` behind it.
+  /// Reads the binary form at `offset` and moves `offset` after it.
   ///
   /// - Throws: ``CIDError`` for a bad varint, a digest over ``maximumDigestLength`` or one that the
   ///   bytes cut short.

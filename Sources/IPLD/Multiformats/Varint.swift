@@ -7,7 +7,7 @@ package enum Varint {
   /// The most bytes one may take.
   package static let maximumLength = 9
 
-  /// What reading one came to.
+  /// The result of reading one.
   package enum Outcome: Equatable, Sendable {
     /// An integer, 0 … 2^63 − 1.
     case value(UInt64)
@@ -19,7 +19,7 @@ package enum Varint {
     case notMinimal
   }
 
-  /// Reads one at `offset`, and moves `offset` behind it when it is a value.
+  /// Reads one at `offset`, and moves `offset` after it when it is a value.
   @inline(__always)
   package static func read(_ bytes: Span<UInt8>, at offset: inout Int) -> Outcome {
     guard offset < bytes.count else { return .truncated }

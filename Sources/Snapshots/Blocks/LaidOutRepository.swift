@@ -19,7 +19,7 @@ package import Repository
 package struct LaidOutRepository: Sendable {
   /// The snapshot.
   package let archived: ArchivedSnapshot
-  /// What the walk through the tree came to.
+  /// The result of the walk through the tree.
   package let tree: RepositoryInspection
   /// Why the repository is not as it was; nil if it is.
   package let flaw: String?
@@ -66,7 +66,7 @@ package struct LaidOutRepository: Sendable {
       ? .notFound(what) : .notInPart(what, missingNodes: tree.missingNodes.count)
   }
 
-  /// Lets go of the pages that have been read, which are brought in again when they are wanted.
+  /// Releases the pages that have been read, which are brought in again when they are wanted.
   package func releasePages() {
     blocks.releasePages()
     archived.reader.releasePages()
@@ -74,7 +74,7 @@ package struct LaidOutRepository: Sendable {
 
   // MARK: Blocks
 
-  /// Calls `use` with the bytes of a block of the repository; answers nil if it has none with this
+  /// Calls `use` with the bytes of a block of the repository; returns nil if it has none with this
   /// CID.
   package func withBlock<Value>(_ cid: CID, _ use: (Span<UInt8>) throws -> Value) rethrows -> Value?
   {
@@ -130,7 +130,7 @@ package struct LaidOutRepository: Sendable {
   ///
   /// - Parameters:
   ///   - collection: which.
-  ///   - key: the record key behind which to begin, in this direction; nil for the first.
+  ///   - key: the record key after which to begin, in this direction; nil for the first.
   ///   - limit: how many at most.
   ///   - direction: which way.
   /// - Throws: `MSTProblem`.
@@ -143,7 +143,7 @@ package struct LaidOutRepository: Sendable {
     if let key {
       bound += Array(key.utf8)
     } else if direction == .descending {
-      // The character behind the slash.
+      // The character after the slash.
       bound[bound.count - 1] += 1
     }
     var descent = MSTDescent(root: root, direction, after: bound)
@@ -200,7 +200,7 @@ package struct LaidOutRepository: Sendable {
 
   // MARK: Blobs
 
-  /// Whether a blob is the account's: a record refers to it, or the server had it all the same.
+  /// Whether a blob is the account's: a record refers to it, or the server had it anyway.
   package func owns(_ blob: CID) -> Bool { blobs.contains(blob) || extras.contains(blob) }
 
   /// The blobs that the archive holds, those to which no record refers included, in the order of

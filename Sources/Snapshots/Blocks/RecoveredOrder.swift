@@ -7,7 +7,7 @@ package import Repository
 /// A manifest names blocks by their ordinals, and damage can take away what tells which block an
 /// ordinal was, though the block is there. The blocks that the commit leads to are known, and have
 /// an order in the archive and a canonical one (FORMAT 6.1). Both are tried, first for the places
-/// of the lost blocks in the order that the manifest lists, then alone. Behind damage, or behind a
+/// of the lost blocks in the order that the manifest lists, then alone. Behind damage, or after a
 /// write that was torn, sections have other ordinals than they had, and mostly still follow one
 /// another as they did. So the ordinals that are listed from there on are also taken to be those
 /// that the rest of the blocks have now, the lowest for the lowest. The digest of the CAR tells

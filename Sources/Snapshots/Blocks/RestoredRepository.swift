@@ -87,7 +87,7 @@ package final class RestoredRepository: Sendable {
     try mapped.withBytes(body)
   }
 
-  /// Lets go of the CAR's pages, which are brought in again when they are wanted.
+  /// Releases the CAR's pages, which are brought in again when they are wanted.
   package func releasePages() { mapped.releasePages() }
 }
 
@@ -98,10 +98,9 @@ extension ArchivedSnapshot {
 
   /// Hands out the CAR as the archive says, piece by piece.
   ///
-  /// - Throws: ``BackupError/carNotExact(_:)`` behind the last piece if it was not the one that
-  ///   came in, ``BackupError`` also if it is longer than
-  ///   ``RestoredRepository/maximumLength(in:)``; `ArchiveError` and ``SnapshotError`` if the
-  ///   archive is damaged; what `sink` throws.
+  /// - Throws: ``BackupError/carNotExact(_:)`` after the last piece if it was not the one that came
+  ///   in, ``BackupError`` also if it is longer than ``RestoredRepository/maximumLength(in:)``;
+  ///   `ArchiveError` and ``SnapshotError`` if the archive is damaged; what `sink` throws.
   package func readCAR(
     _ observer: Progress.Observer = { _ in }, to sink: (Span<UInt8>) throws -> Void
   ) throws {
@@ -117,7 +116,7 @@ extension ArchivedSnapshot {
     try digest.checkExact()
   }
 
-  /// Hands out the CAR of a damaged archive, if its order can be told all the same.
+  /// Hands out the CAR of a damaged archive, if its order can be told anyway.
   ///
   /// - Throws: as ``recoveredOrder(in:_:)`` does; what `sink` throws.
   /// - Returns: Whether it can.

@@ -193,7 +193,7 @@ extension ArchivedSnapshot {
     } catch let failure as ArchiveError where !failure.isOfSystem {
       var newest: (rev: String, cid: CID)?
       for number in blocks.numbers where blocks.cid(number).codec == .dagCBOR {
-        // What is no commit has another form.
+        // What is not a commit has another form.
         let commit = blocks.withBody(number) { bytes in try? Commit(bytes) }
         guard let commit, newest.map({ $0.rev <= commit.rev?.text ?? "" }) ?? true else { continue }
         newest = (commit.rev?.text ?? "", blocks.cid(number))

@@ -55,7 +55,7 @@ package struct AccountFacts: Sendable {
   /// operation; returns whether it says when operations were received.
   ///
   /// - Throws: ``BackupError`` for a log that is another account's, or does not hold; `PLCLogError`
-  ///   for what is no log.
+  ///   for what is not a log.
   package func checkPLCLog(of did: DID) throws -> Bool {
     guard let plcLog else { return true }
     do {

@@ -65,7 +65,7 @@ extension ArchivedSnapshot {
     ArchiveMark.current.put(time, of: snapshot.did, about: cid, on: path)
   }
 
-  /// Whether a backup checked it within so many seconds before `now`.
+  /// Whether a backup checked it within this many seconds before `now`.
   ///
   /// A check in the future does not count: some clock was wrong.
   package func wasCurrent(within seconds: Int64, before now: Moment?, in path: FilePath) -> Bool {

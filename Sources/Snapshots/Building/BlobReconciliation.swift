@@ -25,7 +25,7 @@ package struct BlobReconciliation: Sendable {
   }
 
   private let table: BlobTable
-  /// The blobs behind those of the table.
+  /// The blobs after those of the table.
   private var others: IndexedCIDs
   /// What each of these is missed for.
   private var needs: [Need]
@@ -47,7 +47,7 @@ package struct BlobReconciliation: Sendable {
   private static let lost = UInt32.max
   private static let mismatched = UInt32.max - 1
 
-  /// What a blob behind those of the table is missed for, if it is not held.
+  /// What a blob after those of the table is missed for, if it is not held.
   private enum Need {
     /// It is not missed.
     case none
@@ -282,7 +282,7 @@ package struct BlobReconciliation: Sendable {
     places.append(0)
   }
 
-  /// Notes that something else was given for a blob, which is no news of one whose loss is
+  /// Notes that something else was given for a blob, which is not news of one whose loss is
   /// accepted.
   package mutating func mismatched(_ cid: CID) {
     guard let position = position(of: cid), entry(position).accepted == nil else { return }

@@ -5,7 +5,7 @@ package import IPLD
 
 /// How a blob that a record refers to stands in the archive.
 package enum BlobState: Equatable, Sendable {
-  /// It is there, so many bytes of it.
+  /// It is there, this many bytes of it.
   case held(UInt64)
   /// It is not there.
   case missing
@@ -155,7 +155,7 @@ extension ArchivedSnapshot {
   /// now.
   ///
   /// What is stored of each is compared with its checksum, so this takes as long as to read the
-  /// blobs once; but for an archive that lies elsewhere, of which the index may be enough.
+  /// blobs once; except for an archive that lies elsewhere, of which the index may be enough.
   ///
   /// - Throws: ``BackupError``, ``SnapshotError`` and `ArchiveError` for a snapshot that is
   ///   damaged.

@@ -39,7 +39,7 @@ package struct LossAcceptance: Sendable {
   /// - Parameters:
   ///   - storage: the archive.
   ///   - name: its name in messages.
-  ///   - account: answers the only account that is meant; nil for all.
+  ///   - account: returns the only account that is meant; nil for all.
   /// - Throws: ``BackupError/notMissing(_:)`` for a blob that is not one of those in question, and
   ///   ``BackupError/damagedArchive(_:_:)``; both change nothing. `ArchiveError` if it cannot be
   ///   written; what `account` throws.

@@ -119,7 +119,7 @@ package struct ReceivedContext: Sendable {
   /// Whether there is something that the archive does not have.
   package var isNews: Bool { list.map { $0 != earlier } ?? false }
 
-  /// Keeps a thumbnail or a proof; answers the piece that has it.
+  /// Keeps a thumbnail or a proof; returns the piece that has it.
   ///
   /// - Throws: ``BackupError`` if there is no room.
   package mutating func keep(piece bytes: [UInt8]) throws -> CID {
@@ -178,8 +178,8 @@ package struct ReceivedContext: Sendable {
     (pending, pendingBytes) = ([], 0)
   }
 
-  /// Makes the list: earlier pages stay as they are, but for those of which less than half counts
-  /// still, and small ones at the end, which are written again with what is new.
+  /// Makes the list: earlier pages stay as they are, except for those of which less than half
+  /// counts still, and small ones at the end, which are written again with what is new.
   ///
   /// - Throws: ``BackupError`` if there is no room; what reading the archive throws.
   package mutating func finish() throws {

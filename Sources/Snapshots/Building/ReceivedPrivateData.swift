@@ -55,7 +55,7 @@ package struct ReceivedPrivateData: Sendable {
     try file.truncate(to: length)
   }
 
-  /// Takes what came of a method.
+  /// Takes the result of a method.
   package mutating func take(_ entry: PrivateData.Entry) {
     let old = earlier?.entries.first { $0.endpoint == entry.endpoint }
     if let fault = entry.fault {
@@ -66,7 +66,7 @@ package struct ReceivedPrivateData: Sendable {
       }
     }
     guard let old else { return data.entries.append(entry) }
-    // Only something whole takes the place of what is here, and the time alone is no news.
+    // Only something whole takes the place of what is here, and the time alone is not news.
     let isBetter = entry.isWhole || old.answers.isEmpty
     let saysTheSame =
       entry.answers == old.answers && entry.contentType == old.contentType

@@ -114,7 +114,7 @@ package struct SnapshotBuilder: Sendable {
   /// If the snapshot before says the same, none is added. Damaged sections that were written again
   /// count then, and without any the file is left as it was.
   ///
-  /// - Parameter wantsBlobs: whether the account and the reasons why blobs are missing are no news
+  /// - Parameter wantsBlobs: whether the account and the reasons why blobs are missing are not news
   ///   as long as no blob has come.
   /// - Throws: as `append` and `commit` of the writer do.
   package func end(_ writer: inout ArchiveWriter, wantsBlobs: Bool = false) throws -> Ending {
@@ -131,7 +131,7 @@ package struct SnapshotBuilder: Sendable {
     try privateData?.append(to: &writer)
     try context?.append(to: &writer)
     snapshot.extrasPages = try writer.append(BlobLedger.pages(extras: ledger.extras))
-    // That blobs were asked for in vain once more is no news: the pages before are as good.
+    // That blobs were asked for in vain once more is not news: the pages before are as good.
     if let base, let known = try base.exhaustiveLedger(),
       ledger.missing.saysNothingNew(after: known)
     {
@@ -185,7 +185,7 @@ package struct SnapshotBuilder: Sendable {
 }
 
 extension ArchiveWriter {
-  /// Appends blocks; answers their CIDs.
+  /// Appends blocks; returns their CIDs.
   @discardableResult
   package mutating func append(_ blocks: [Block]) throws -> [CID] {
     for block in blocks { try append(block.cid, block.bytes.span) }

@@ -61,7 +61,7 @@ extension SnapshotHistory {
 
   /// Those of the snapshots that an unfinished write has left.
   ///
-  /// The power may have gone before their blocks got to the medium. Where a footer was behind them
+  /// The power may have gone before their blocks got to the medium. Where a footer was after them
   /// they were whole once, and what they lack is damage.
   package var unfinished: Set<CID> {
     get throws {
@@ -141,8 +141,8 @@ extension ArchiveWriter {
     return try open(storage, carHeader: carHeader, options: options)
   }
 
-  /// The snapshots of an archive, if some of them are found behind its last footer; and of these
-  /// the manifest of the last.
+  /// The snapshots of an archive, if some of them are found after its last footer; and of these the
+  /// manifest of the last.
   private static func offered(_ storage: any ArchiveStorage) throws -> (
     listed: [SnapshotHistory.Entry], unfinished: Set<CID>, last: Block
   )? {

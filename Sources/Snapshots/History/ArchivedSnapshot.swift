@@ -211,7 +211,7 @@ public struct ArchivedSnapshot: Sendable {
   /// - Throws: ``SnapshotError``; `ArchiveError` if it is damaged.
   public func plcLog() throws -> [UInt8]? { try snapshot.plcLog.map { try block($0).bytes } }
 
-  /// What is read of a snapshot; nil also if it cannot be read, for it is damaged.
+  /// What is read of a snapshot; nil also if it cannot be read, because it is damaged.
   package func readable<Value>(_ read: (ArchivedSnapshot) throws -> Value?) throws -> Value? {
     try unlessDamaged { try read(self) } ?? nil
   }

@@ -18,7 +18,7 @@ package struct RetentionPolicy: Equatable, Sendable {
   package enum Reason: String, CaseIterable, Sendable {
     /// It is the last in the file, or has the latest revision.
     case newest
-    /// It is one of the last so many.
+    /// It is one of the last n.
     case last
     /// It is the newest of its day.
     case daily
@@ -52,10 +52,10 @@ package struct RetentionPolicy: Equatable, Sendable {
   package var monthly: Int
   /// For how many years one is kept.
   package var yearly: Int
-  /// Whether everything is kept but what is named.
+  /// Whether everything is kept except what is named.
   private let keepsAll: Bool
 
-  /// A policy that keeps everything but what is named.
+  /// A policy that keeps everything except what is named.
   package static let everything = RetentionPolicy(keepsAll: true)
 
   /// A policy; without any number it keeps the newest only.

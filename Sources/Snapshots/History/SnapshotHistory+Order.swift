@@ -5,12 +5,12 @@ internal import IPLD
 /// The order of the snapshots.
 ///
 /// Those that footers lead to have one: that of the chain of manifests, and where this is broken
-/// that of the footers. Any other stands behind the manifest that its own names, and before those
-/// that name it. Where that leaves a choice, it stands behind the snapshots of its account whose
+/// that of the footers. Any other stands after the manifest that its own names, and before those
+/// that name it. Where that leaves a choice, it stands after the snapshots of its account whose
 /// revisions are not newer. Where in the file a manifest lies means nothing: a repair may have
 /// written it again.
 extension SnapshotHistory {
-  /// Where a snapshot belongs among those that are in order already: behind how many of these, no
+  /// Where a snapshot belongs among those that are in order already: after how many of these, no
   /// further than that many, and after which of the others in the same place.
   private struct Slot {
     var place = 0
@@ -81,7 +81,7 @@ extension SnapshotHistory {
     entries = merged
   }
 
-  /// The numbers of snapshots, each behind the one that its manifest names.
+  /// The numbers of snapshots, each after the one that its manifest names.
   private static func byChain(_ found: [Entry], _ numbers: [CID: Int]) -> [Int] {
     var order: [Int] = []
     var isTaken = found.map { _ in false }

@@ -10,7 +10,7 @@ public import IPLD
 /// reached either way is left out, and every break is in ``breaks``.
 ///
 /// Snapshots that no footer leads to are listed, too, and marked: what an unfinished write has left
-/// behind the last footer, and, where the chain is broken, every manifest of the file. They are
+/// after the last footer, and, where the chain is broken, every manifest of the file. They are
 /// offered; none of them is the newest unless it is asked for. What a sound chain passes by has
 /// been forgotten on purpose, and a manifest made again is listed once.
 ///
@@ -126,7 +126,7 @@ public struct SnapshotHistory: Sendable {
   /// Nil if there is none, or it is lost.
   public var newest: Entry? { entries.last(where: \.isVouched) ?? entries.last }
 
-  /// Reads the history of an archive, no more than so many snapshots of it.
+  /// Reads the history of an archive, no more than this many snapshots of it.
   ///
   /// - Throws: nothing about what is wrong with the archive: that is in ``breaks``.
   package init(of reader: ArchiveReader, limit: Int = Self.maximumCount) throws {
@@ -191,7 +191,7 @@ struct GrowthLog {
   /// A log of nothing.
   init() {}
 
-  /// Reads the footers, as far as they name no more than so many manifests.
+  /// Reads the footers, as far as they name no more than this many manifests.
   init(of reader: ArchiveReader, limit: Int) {
     do throws(ArchiveError) {
       try reader.forEachGeneration { generation in

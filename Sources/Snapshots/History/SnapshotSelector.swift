@@ -82,7 +82,7 @@ package enum SnapshotSelector: Equatable, Sendable {
 
 /// Why no snapshot, or no account, is chosen.
 public enum SelectionError: Error, Equatable, Sendable, CustomStringConvertible {
-  /// The text is no selector.
+  /// The text is not a selector.
   case malformedSelector(String)
   /// No snapshot is meant by this: what was asked for, and what there is.
   case noSuchSnapshot(String, available: String)

@@ -51,7 +51,7 @@ package struct TreeKeys {
     {
       let group = Array(key.prefix(length(key) ?? key.count))
       found.append(String(decoding: group, as: UTF8.self))
-      // Nothing that begins with the group is behind this; keys are ASCII. Of a whole key, the next
+      // Nothing that begins with the group is after this; keys are ASCII. Of a whole key, the next
       // may begin with it.
       lower = group + [group.count == key.count ? 0 : 0xff]
     }
@@ -64,7 +64,7 @@ package struct TreeKeys {
     return try descent.next { cid in
       if let known = nodes[cid] { return known }
       let node = try reader.body(of: cid, limit: Self.maximumNode)
-      // Enough for every path to so many keys, and bounded whatever the tree is.
+      // Enough for every path to this many keys, and bounded whatever the tree is.
       if nodes.count < 4096 { nodes[cid] = node }
       return node
     }?.key

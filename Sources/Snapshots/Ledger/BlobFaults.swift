@@ -91,7 +91,7 @@ package struct ListFault: Equatable, Sendable {
 package struct BlobListing: Sendable {
   /// The blobs, each once.
   package var list: CIDList { known.list }
-  /// Entries that are no CIDs.
+  /// Entries that are not CIDs.
   package var malformedCount = 0
   /// Whether the list may have gone on.
   package var isDoubtful = false

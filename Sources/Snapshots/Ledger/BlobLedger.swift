@@ -28,7 +28,7 @@ public struct BlobLedger: Sendable {
     (self.counts.listedMissing, self.counts.accepted) = (0, 0)
   }
 
-  /// Enters a blob that is held, so many bytes of it.
+  /// Enters a blob that is held, this many bytes of it.
   package mutating func hold(_ cid: CID, _ length: UInt64, isReferenced: Bool) {
     counts.hold(1, length, isReferenced: isReferenced)
     if !isReferenced { extras.append(cid) }
@@ -69,7 +69,7 @@ public struct BlobLedger: Sendable {
   public struct Counts: Equatable, Sendable {
     /// Blobs that records refer to.
     public var referenced = 0
-    /// Those of them that the archive holds.
+    /// Of these, those that the archive holds.
     public var held = 0
     /// The bytes of these.
     public var heldBytes: UInt64 = 0
@@ -79,7 +79,7 @@ public struct BlobLedger: Sendable {
     package var extrasBytes: UInt64 = 0
     /// Blobs that the server lists; nil if it was not asked, or did not say.
     public var listed: Int?
-    /// Those of them that no record refers to and the archive does not hold.
+    /// Of these, those that no record refers to and the archive does not hold.
     public var listedMissing = 0
     /// Those of the missing ones, referenced or listed, whose loss is accepted.
     public var accepted = 0
@@ -95,13 +95,13 @@ public struct BlobLedger: Sendable {
     public var isComplete: Bool { missing == 0 && listedMissing == 0 && listFault == nil }
     /// Blobs that are missing, referenced or listed, and whose loss is not accepted.
     package var unaccepted: Int { max(0, missing + listedMissing - accepted) }
-    /// Whether nothing is missing but what is accepted as lost.
+    /// Whether nothing is missing except what is accepted as lost.
     package var isSettled: Bool { unaccepted == 0 && listFault == nil }
 
     /// No blobs.
     package init() {}
 
-    /// Counts blobs that are held, so many bytes of them together.
+    /// Counts blobs that are held, this many bytes of them together.
     package mutating func hold(_ count: Int, _ byteCount: UInt64, isReferenced: Bool) {
       if isReferenced {
         referenced += count
@@ -113,7 +113,7 @@ public struct BlobLedger: Sendable {
       }
     }
 
-    /// Counts blobs that are missing, the loss of so many of which is accepted.
+    /// Counts blobs that are missing, the loss of this many of which is accepted.
     package mutating func miss(_ count: Int, accepted: Int = 0, isReferenced: Bool) {
       if isReferenced { referenced += count } else { listedMissing += count }
       self.accepted += accepted

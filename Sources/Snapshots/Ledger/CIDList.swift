@@ -18,7 +18,7 @@ package struct CIDList: Sendable, RandomAccessCollection, ExpressibleByArrayLite
 
   /// The place of the first.
   package var startIndex: Int { 0 }
-  /// The place behind the last.
+  /// The place after the last.
   package var endIndex: Int { codecs.count }
 
   /// The CID in a place.
@@ -43,7 +43,7 @@ package struct CIDList: Sendable, RandomAccessCollection, ExpressibleByArrayLite
     }
   }
 
-  /// Makes room for so many.
+  /// Makes room for this many.
   package mutating func reserveCapacity(_ count: Int) {
     digests.reserveCapacity(count)
     codecs.reserveCapacity(count)
@@ -70,7 +70,7 @@ package struct IndexedCIDs: Sendable {
     slots.slot(slots.hash(of: cid)) { list[$0] == cid }.map(slots.number)
   }
 
-  /// Adds a CID, and answers whether it was not there before.
+  /// Adds a CID, and returns whether it was not there before.
   @discardableResult
   package mutating func insert(_ cid: CID) -> Bool {
     let isNew = enter(cid)

@@ -30,7 +30,7 @@ extension BlobLedger {
 
     /// The place of the first.
     public var startIndex: Int { 0 }
-    /// The place behind the last.
+    /// The place after the last.
     public var endIndex: Int { numbers.count }
 
     /// The entry in a place.
@@ -55,7 +55,7 @@ extension BlobLedger {
       numbers.append(number)
     }
 
-    /// Whether it says what another says, but for when blobs were last asked for.
+    /// Whether it says what another says, except for when blobs were last asked for.
     func saysNothingNew(after earlier: MissingList) -> Bool {
       count == earlier.count
         && indices.allSatisfy { place in

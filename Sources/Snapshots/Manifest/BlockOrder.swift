@@ -5,7 +5,7 @@ internal import Repository
 /// In which order the sections of a CAR come, as runs of successive positions.
 ///
 /// A position is an ordinal of the archive; or, in an order relative to that of an earlier
-/// snapshot, a place in that one, behind which the sections that are new have theirs. Two varints a
+/// snapshot, a place in that one, after which the sections that are new have theirs. Two varints a
 /// run: the zigzag encoding of its first position less the expected one, and its length. A
 /// repository that was packed from its CAR is one run, however many blocks it has; one that has
 /// changed a little since is a few runs relative to what it was. See `Docs/FORMAT.md`, section 6.1.
@@ -22,7 +22,7 @@ package struct BlockOrder: Equatable, Sendable {
     Int(min(count, 1 << 24)) * 2 + 1 << 16
   }
 
-  /// The most bytes that are read of an order of so many runs.
+  /// The most bytes that are read of an order of this many runs.
   ///
   /// A page may come twice, so a small archive could name any amount.
   static func maximumLength(ofRuns count: Int) -> Int { min(count * 20, 64 << 20) }
@@ -90,7 +90,7 @@ package struct BlockOrder: Equatable, Sendable {
 
   /// Reads at most `maximumRuns` runs of positions below `limit`.
   ///
-  /// - Throws: ``SnapshotError`` for bytes that are no pairs of varints, an empty run, a position
+  /// - Throws: ``SnapshotError`` for bytes that are not pairs of varints, an empty run, a position
   ///   outside `0..<limit`, or too many runs.
   package init(_ bytes: [UInt8], limit: UInt64, maximumRuns: Int = .max) throws(SnapshotError) {
     let span = bytes.span
@@ -122,7 +122,7 @@ package struct BlockOrder: Equatable, Sendable {
 extension BlockOrder {
   /// The same order, whose positions are ordinals, relative to `base`.
   ///
-  /// - Returns: The relative order, and the ordinal that the position behind the last one of `base`
+  /// - Returns: The relative order, and the ordinal that the position after the last one of `base`
   ///   stands for.
   package func relative(to base: BlockOrder) -> (order: BlockOrder, first: UInt64) {
     let (known, places) = base.places

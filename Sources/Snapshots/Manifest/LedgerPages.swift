@@ -101,8 +101,8 @@ extension BlobLedger.Missing {
   }
 }
 
-/// What a record says of a blob's length, which may be any number: it is no figure, and nothing is
-/// added to it.
+/// What a record says of a blob's length, which may be any number: it is not a figure, and nothing
+/// is added to it.
 extension Int64: FieldValue {
   static func read(_ field: IPLDValue) -> Int64? { field.integer.map(Int64.init) }
   var field: IPLDValue { .integer(Int128(self)) }

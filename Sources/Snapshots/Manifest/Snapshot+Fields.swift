@@ -181,7 +181,7 @@ extension Snapshot {
 
   /// The manifest's bytes.
   ///
-  /// - Throws: `DAGCBORError` never, for a manifest holds nothing that DAG-CBOR cannot say.
+  /// - Throws: `DAGCBORError` never, because a manifest holds nothing that DAG-CBOR cannot say.
   package func encode() throws -> [UInt8] {
     var copy = self
     var fields = ManifestFields(writing: further.map)

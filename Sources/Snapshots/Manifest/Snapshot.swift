@@ -123,14 +123,14 @@ public struct Snapshot: Equatable, Sendable {
     package var sha256: SHA256Digest?
     /// How many sections it has, repeated ones counted each time.
     package var sectionCount: UInt64 = 0
-    /// The runs of the order; nil if they are in ``pages``, for it is long.
+    /// The runs of the order; nil if they are in ``pages``, because it is long.
     package var runs: [UInt8]? = []
     /// The blocks whose concatenation is the runs.
     package var pages: [CID] = []
     /// The manifest of an earlier snapshot of the account, to whose order this one is relative; nil
     /// if its positions are ordinals.
     package var base: CID?
-    /// The ordinal that the position behind that snapshot's last section stands for.
+    /// The ordinal that the position after that snapshot's last section stands for.
     package var first: UInt64?
 
   }
@@ -181,8 +181,8 @@ extension Snapshot {
     hasEverythingKnown && !unreadable.mayHideBlobs && !standing.doubts.contains(.behind)
   }
 
-  /// Whether an earlier snapshot of the account says everything that this one does, but for when,
-  /// how and by whom it was made.
+  /// Whether an earlier snapshot of the account says everything that this one does, except for
+  /// when, how and by whom it was made.
   func saysNothingNew(after earlier: Snapshot) -> Bool {
     var same = self
     (same.previous, same.fetched) = (earlier.previous, earlier.fetched)

@@ -82,7 +82,7 @@ package struct Standing: Equatable, Sendable {
 }
 
 extension Standing.Doubt: CustomStringConvertible {
-  /// What a person reads, behind the name of the account.
+  /// What a person reads, after the name of the account.
   package var description: String {
     switch self {
     case .rollback:

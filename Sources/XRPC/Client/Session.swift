@@ -100,7 +100,7 @@ package actor Session {
     do throws(TransportError) {
       return try HTTPURL(self.service).hasSameOrigin(as: try HTTPURL(service))
     } catch {
-      // A service that is no URL gets no token, and no answer either.
+      // A service that is not a URL gets no token, and no answer either.
       return false
     }
   }
@@ -171,6 +171,6 @@ extension Session {
     }
   }
 
-  /// In no session, for it makes one.
+  /// In no session, because it makes one.
   private var client: XRPCClient { XRPCClient(service: service, network: network) }
 }

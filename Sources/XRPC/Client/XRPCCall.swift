@@ -51,7 +51,8 @@ package struct XRPCCall: Sendable {
 
   /// A call that has something done.
   ///
-  /// It may not be made again, unless that is said, for it may have been done, whatever came back.
+  /// It may not be made again, unless that is said, because it may have been done, whatever came
+  /// back.
   init(
     post nsid: String, hiding secrets: [Secret] = [], isRepeatable: Bool = false,
     _ input: @autoclosure @escaping @Sendable () -> [UInt8] = []

@@ -49,7 +49,7 @@ package struct XRPCClient: Sendable {
     let (delivery, body, secrets) = try await deliver(call, attempts) { response in
       try await response.body.beginning(maximumErrorBody)
     }
-    // Nothing, or an object: the page of a proxy is no answer of the server's.
+    // Nothing, or an object: the page of a proxy is not an answer of the server's.
     guard body.isEmpty || body.first == UInt8(ascii: "{") else {
       throw XRPCError(call, delivery, body: body, fault: "it is not JSON", hiding: secrets)
     }

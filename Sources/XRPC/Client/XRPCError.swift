@@ -10,12 +10,12 @@ public struct XRPCError: Error, Equatable, Sendable, CustomStringConvertible {
   package var host: String
   /// The status of the answer; 200 if its body is wrong.
   public var status: Int
-  /// The name of the error as the server gave it (`error`), declared or not; nil if the body is no
-  /// XRPC error.
+  /// The name of the error as the server gave it (`error`), declared or not; nil if the body is not
+  /// an XRPC error.
   public var name: String?
   /// What the server says about it, in one line.
   package var message: String?
-  /// The beginning of a body that is no XRPC error: text, or the page of a proxy or of a
+  /// The beginning of a body that is not an XRPC error: text, or the page of a proxy or of a
   /// captive portal.
   package var excerpt: String?
   /// What is wrong with the body of an answer of success; nil if there was none.

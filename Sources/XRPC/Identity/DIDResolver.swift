@@ -118,7 +118,7 @@ package struct DIDResolver: Sendable {
       if let address = IPAddress(String(host)), address.scope != .global {
         throw IdentityError.privateHost(did)
       }
-      // An address is no host name: its last label begins with a digit.
+      // An address is not a host name: its last label begins with a digit.
       let top = host.split(separator: ".").last?.utf8.first ?? 0
       guard port.isEmpty, host.contains("."), !(UInt8(ascii: "0")...UInt8(ascii: "9") ~= top) else {
         throw ServerOriginError.notAnOrigin

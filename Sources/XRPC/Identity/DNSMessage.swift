@@ -79,7 +79,7 @@ package enum DNSMessage {
     }
   }
 
-  /// The strings of a record, each behind its length in one byte, put together; what is no UTF-8 in
+  /// The strings of a record, each after its length in one byte, put together; what is no UTF-8 in
   /// them cannot be a DID.
   private static func text(of data: Span<UInt8>) throws(DNSError) -> String {
     var offset = 0

@@ -98,7 +98,7 @@ package struct HandleResolver: Sendable {
 
   // MARK: Attempts
 
-  /// What one attempt came to.
+  /// The result of one attempt.
   private typealias Attempt = Result<Answer, Miss>
 
   /// Why an attempt led to no account.

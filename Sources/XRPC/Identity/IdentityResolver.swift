@@ -36,7 +36,7 @@ package struct IdentityResolver: Sendable {
   /// Finds out about an account.
   ///
   /// A handle that does not lead to the account that was asked for by its DID, or whose account
-  /// does not claim it, is a warning: the account is known all the same.
+  /// does not claim it, is a warning: the account is known anyway.
   ///
   /// - Parameters:
   ///   - account: a handle, or a DID.

@@ -28,7 +28,7 @@ package struct PLCDirectory: Sendable {
 
   /// The history of an account, and the time by the directory's clock; nil if it does not say.
   ///
-  /// - Throws: ``IdentityError``; `PLCLogError` if what came is no log.
+  /// - Throws: ``IdentityError``; `PLCLogError` if what came is not a log.
   package func log(of did: DID) async throws -> (log: PLCLog, time: UnixTime?) {
     let (bytes, time) = try await DIDResolver(network.options, fetcher: network)
       .datedPLCLog(of: did)
@@ -55,7 +55,7 @@ package struct PLCDirectory: Sendable {
 
   /// Hands an operation over, once.
   ///
-  /// Where it fails, the operation may have been taken all the same: the log says.
+  /// Where it fails, the operation may have been taken anyway: the log says.
   ///
   /// - Throws: ``Refusal``; ``TransportError``.
   package func submit(_ operation: PLCSuccessor, of did: DID) async throws {

@@ -41,8 +41,8 @@ package enum IdentityWarning: Equatable, Sendable, CustomStringConvertible {
   case handleNotClaimed(Handle, claimed: Handle?)
   /// The document claims a handle that leads to another account.
   case handleLeadsElsewhere(Handle, DID)
-  /// The document claims a handle that does not lead to the account: what was asked, and what came
-  /// of it.
+  /// The document claims a handle that does not lead to the account: what was asked, and the
+  /// result.
   case handleNotConfirmed(Handle, IdentityError)
   /// The document lacks something.
   case gap(DIDDocumentGap)

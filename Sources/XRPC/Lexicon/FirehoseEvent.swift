@@ -4,7 +4,7 @@ internal import IPLD
 
 /// An event of `com.atproto.sync.subscribeRepos`: which account has changed, and how.
 ///
-/// A message is two values of DAG-CBOR, one behind the other: a header `{"op": 1, "t": "#commit"}`,
+/// A message is two values of DAG-CBOR, one after the other: a header `{"op": 1, "t": "#commit"}`,
 /// or `{"op": -1}` for an error, and the body.
 ///
 /// Source: [Event Stream](https://atproto.com/specs/event-stream).
@@ -15,9 +15,9 @@ package enum FirehoseEvent: Equatable, Sendable {
   case change(DID, sequence: Int64)
   /// An event of another kind.
   case other(sequence: Int64?)
-  /// The server has no more what came behind the cursor, and goes on with what it has: its words.
+  /// The server has no more what came after the cursor, and goes on with what it has: its words.
   case outdatedCursor(String)
-  /// The server ends the stream, for it has nothing as new as the cursor yet: its words.
+  /// The server ends the stream, because it has nothing as new as the cursor yet: its words.
   case futureCursor(String)
   /// The server ends the stream for another reason, such as `ConsumerTooSlow`: its words.
   case failure(String)

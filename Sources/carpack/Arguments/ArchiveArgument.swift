@@ -75,8 +75,8 @@ extension OpenedArchive {
   ///   - limits: how much it may hold.
   ///   - store: how it is asked for elsewhere; nil if only archives that lie here are read.
   ///   - network: how it is fetched from there; nil for what the environment sets.
-  /// - Throws: ``Failure`` for a CAR, a folder and other files that are no archive; `BackupError`
-  ///   and `ArchiveError` for a file that cannot be read as an archive.
+  /// - Throws: ``Failure`` for a CAR, a folder and other files that are not an archive;
+  ///   `BackupError` and `ArchiveError` for a file that cannot be read as an archive.
   convenience init(
     _ file: String, _ limits: ArchiveLimits, _ store: StoreArguments? = nil,
     over network: NetworkOptions? = nil

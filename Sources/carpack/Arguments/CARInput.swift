@@ -104,7 +104,7 @@ enum CARInput {
     } catch let error as ArchiveError where error.reason == .notAnArchive {
       return
     } catch is ArchiveError {
-      // A damaged archive is one all the same.
+      // A damaged archive is one anyway.
     }
     throw Failure(
       "\(file.name) is a carpack archive, not a CAR",

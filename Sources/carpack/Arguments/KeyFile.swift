@@ -21,7 +21,8 @@ struct KeyFile {
 
   /// Reads a key; the passphrase of an encrypted one is in the environment, or asked for.
   ///
-  /// - Throws: ``Failure`` for a file that is no key, that others may read, or that cannot be read.
+  /// - Throws: ``Failure`` for a file that is not a key, that others may read, or that cannot be
+  ///   read.
   init(_ path: String) throws {
     let file = try InputFile(path)
     var status = stat()

@@ -22,7 +22,7 @@ struct NamedArchives {
   ///
   /// A folder that cannot be read is said, and does not keep the others from being searched.
   ///
-  /// - Returns: the files, and what the search came to.
+  /// - Returns: the files, and the result of the search.
   /// - Throws: ``Failure`` for a folder without one.
   func files() throws -> ([String], Outcomes) {
     var outcomes = Outcomes()
@@ -67,7 +67,7 @@ struct NamedArchives {
   /// at.
   ///
   /// - Parameter look: Returns the verdict on an archive.
-  /// - Returns: The worst of all, and how many came to what.
+  /// - Returns: The worst of all, and how many had each result.
   func each(_ look: (OpenedArchive) throws -> ExitStatus) throws -> Outcomes {
     try each(opening: { file in
       let opened = try OpenedArchive(file, limits, store)
@@ -107,7 +107,7 @@ struct NamedArchives {
     return outcomes
   }
 
-  /// What several archives came to.
+  /// The result for several archives.
   struct Outcomes {
     private var statuses: [ExitStatus] = []
 
@@ -116,7 +116,7 @@ struct NamedArchives {
     /// The worst of all.
     var worst: ExitStatus { .worst(statuses) }
 
-    /// Says how many came to what, if there are several.
+    /// Says how many had each result, if there are several.
     func say(_ common: CommonOptions) {
       guard statuses.count > 1, !Console.isJSON else { return }
       let words: [(String, (ExitStatus) -> Bool)] = [

@@ -19,7 +19,7 @@ final class OpenedArchive {
 
   init(reader: ArchiveReader, input: InputFile) { (self.reader, self.input) = (reader, input) }
 
-  /// That blobs were not looked at, for that would fetch them.
+  /// That blobs were not looked at, because that would fetch them.
   static let byIndex =
     "the blobs are those of the archive's index, with the sizes that records declare; \"carpack verify\" reads them"
 
@@ -118,7 +118,7 @@ final class OpenedArchive {
     return found[0]
   }
 
-  /// Says what could not be read; answers 11 if some of it is damaged, 10 if some is missing.
+  /// Says what could not be read; returns 11 if some of it is damaged, 10 if some is missing.
   func say(_ gaps: [RecordSearch.Gap]) -> ExitStatus {
     gaps.reduce(.success) { status, gap in
       Console.say(gap.isDamage ? .damaged : .incomplete, "\(name): \(gap.what)")

@@ -23,7 +23,7 @@ enum OtherInput {
     return Failure("\(path) is a folder", hint: hint, status: .usage, at: path)
   }
 
-  /// That a file is no archive: with what it seems to be.
+  /// That a file is not an archive: with what it seems to be.
   static func noArchive(_ file: InputFile) -> Failure {
     let made = "archives are made by \"carpack backup\" and \"carpack pack\""
     let (what, hint) = file.withBeginning { bytes -> (String, String) in
@@ -39,7 +39,7 @@ enum OtherInput {
     return Failure("\(file.name) \(what)", hint: hint, status: .damaged, at: file.name)
   }
 
-  /// That a file is no CAR, if it is empty or a text; nil if it may be one.
+  /// That a file is not a CAR, if it is empty or a text; nil if it may be one.
   static func noCAR(_ file: InputFile) -> Failure? {
     let what = file.withBeginning { bytes in
       bytes.isEmpty ? "is empty" : isText(bytes) ? "is a text, not a CAR" : nil

@@ -53,7 +53,7 @@ struct CommonOptions: ConfigurableOptions {
   ///
   /// - Parameters:
   ///   - records: How many there are.
-  ///   - place: In which snapshot, with a colon behind it, where there are several.
+  ///   - place: In which snapshot, with a colon after it, where there are several.
   func say(_ records: UnreadableRecords, of place: String = "") {
     guard let sentence = records.sentence else { return }
     say(records.mayHideBlobs ? .incomplete : .warning, "\(place)\(sentence)")

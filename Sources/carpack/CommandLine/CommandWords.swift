@@ -2,7 +2,7 @@ internal import Terminal
 
 /// The words of a command line.
 enum CommandWords {
-  /// Those before `--`, behind which nothing is an option.
+  /// Those before `--`, after which nothing is an option.
   static func options(_ words: [String]) -> ArraySlice<String> { words.prefix { $0 != "--" } }
 
   /// Whether one of these options is among them, in any of its forms.

@@ -112,7 +112,7 @@ final class ManualPage: Sendable {
   /// How long a line of an example may be: a terminal's 80 columns less what stands in front.
   private static let maximumLine = 76
 
-  /// An example as lines that can be copied: one that is too long goes on behind a backslash.
+  /// An example as lines that can be copied: one that is too long continues after a backslash.
   static func example(_ words: [Substring]) -> [String] {
     var lines: [String] = []
     var line = " "

@@ -80,7 +80,7 @@ enum ShortHelp {
     return argument.isOptional == true ? "[\(name)]" : name
   }
 
-  /// Two examples at most, behind an empty line.
+  /// Two examples at most, after an empty line.
   private static func examples(of page: ManualPage) -> [String] {
     let lines = page.examples.prefix(2).flatMap { ManualPage.example($0.split(separator: " ")) }
     return lines.isEmpty ? [] : ["", "EXAMPLES"] + lines

@@ -3,8 +3,8 @@ internal import AfterBackup
 internal import TOML
 internal import Terminal
 
-/// Reads a configuration file: what it does not know is an error, for a default that is misspelt
-/// would go unnoticed.
+/// Reads a configuration file: what it does not know is an error, because a default that is
+/// misspelt would go unnoticed.
 struct ConfigurationReader {
   private var configuration: Configuration
 

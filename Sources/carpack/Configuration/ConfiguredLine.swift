@@ -46,7 +46,7 @@ struct ConfiguredLine {
   /// What is wrong with the file, if the line can be parsed without what it adds.
   ///
   /// - Parameters:
-  ///   - error: What parsing all of it came to.
+  ///   - error: The result of parsing all of it.
   ///   - message: An error in words.
   ///   - parse: Parses words.
   func fault(

@@ -7,7 +7,8 @@ import Testing
 @Suite struct `The key at the time` {
   private typealias Signer = SignatureVerdict.Signer
 
-  /// A commit of this account with a revision so many hours after the log's start, signed by a key.
+  /// A commit of this account with a revision this many hours after the log's start, signed by a
+  /// key.
   private func commit(
     of did: DID, by key: SigningKey, hours: Double?, highS: Bool = false
   ) throws -> Commit {

@@ -46,7 +46,7 @@ struct MadeLog {
     "recoveryKey": .string("did:key:" + rotation[0].multikey),
   ]
 
-  /// Appends an operation, signed, so many hours after the start.
+  /// Appends an operation, signed, this many hours after the start.
   ///
   /// - Parameters:
   ///   - previous: the number of the operation that it follows; the last one if nil.

@@ -14,7 +14,7 @@ import Testing
     func name(_ key: SigningKey) -> String { "did:key:" + key.multikey }
     var log = MadeLog()
     try log.append(MadeLog.operation(rotation: [one]), by: one, hours: 0)
-    // The owner's own, while the account is there, and then another server's behind it.
+    // The owner's own, while the account is there, and then another server's after it.
     try log.append(MadeLog.operation(rotation: [own, one]), by: one, hours: 1)
     try log.append(
       MadeLog.operation(rotation: [own, two, one], pds: "https://two.example"), by: own, hours: 2)

@@ -59,7 +59,7 @@ struct ChangeableNode {
 }
 
 extension HandMadeTree {
-  /// Writes a tree again with one of its nodes changed at random; answers the new root.
+  /// Writes a tree again with one of its nodes changed at random; returns the new root.
   ///
   /// - Parameters:
   ///   - root: its root.

@@ -75,7 +75,7 @@ import Testing
 
   @Test func `is a problem behind a key that its own do not follow`() {
     var known = Known()
-    // Before it, within it, behind it.
+    // Before it, within it, after it.
     for start in ["d", "e", "f"] {
       let root = known.tree.add(Entry(key: key(start, layer: 2), right: known.root))
       #expect(walk(known, from: root).problems == [.keysNotAscending])

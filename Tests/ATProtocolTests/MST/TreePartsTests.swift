@@ -6,7 +6,7 @@ import Testing
 
 @Suite struct `A large repository that several cores inspect` {
   /// A repository with a bit of everything: records under two keys, blobs, floats, bytes that are
-  /// no record.
+  /// not a record.
   private struct Repository {
     var tree = HandMadeTree()
     var root = CID.example()

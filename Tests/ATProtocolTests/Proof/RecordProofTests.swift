@@ -154,7 +154,7 @@ import Testing
         return problem.kind
       }
     }
-    // Of layer 0, but for the last.
+    // Of layer 0, except for the last.
     let keys = (0..<40).map { "a.b.c/\(10 + $0)" }
     func layer(_ key: String) -> Int { MSTLayer.layer(of: Array(key.utf8).span) }
     let low = keys.filter { layer($0) == 0 }

@@ -50,7 +50,7 @@ struct HandMadeTree {
 
   private(set) var blocks: [CID: [UInt8]] = [:]
 
-  /// Adds a node; answers its CID.
+  /// Adds a node; returns its CID.
   mutating func add(left: CID? = nil, _ entries: Entry...) -> CID {
     add(left: left, entries: entries)
   }
@@ -147,7 +147,7 @@ struct Walk {
   var keys: [[UInt8]] { leaves.map(\.key) }
   var lines: [String] { leaves.map { "\(String(decoding: $0.key, as: UTF8.self)) \($0.value)" } }
 
-  /// The root of a tree built anew from what was given out, and its nodes.
+  /// The root of a tree rebuilt from what was given out, and its nodes.
   func rebuilt() -> (root: CID, nodes: [CID: [UInt8]]) { build(leaves) }
 }
 

@@ -29,7 +29,7 @@ import XRPC
       page: { _ in })
   }
 
-  /// A server of so many blobs that gives out its pages in some way.
+  /// A server of this many blobs that gives out its pages in some way.
   private func server(
     _ count: Int,
     _ answer: @escaping @Sendable (_ all: [String], _ from: Int) -> ScriptedServer.Answer

@@ -15,7 +15,7 @@ import XRPC
 @Suite(.timeLimit(.minutes(15))) struct `A backup of many accounts` {
   private struct Broken: Error, Equatable {}
 
-  /// Accounts, and perhaps an error behind them.
+  /// Accounts, and perhaps an error after them.
   private struct List: AsyncSequence, Sendable {
     var accounts: [MultiAccountBackup.Account]
     var error: Broken?

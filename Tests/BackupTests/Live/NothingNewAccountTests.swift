@@ -31,7 +31,7 @@ internal import Verification
 
     func bytes() throws -> [UInt8] { try scene.folder.read("a.car.zst") }
 
-    /// Backs up at a time, and answers what came of it and how many requests it took.
+    /// Backs up at a time, and returns the result of it and how many requests it took.
     func run(at time: String, fill: Bool = false) async throws -> (BackupReport, requests: Int) {
       let before = scene.server.server.log.count
       let options = AccountBackup.Options(

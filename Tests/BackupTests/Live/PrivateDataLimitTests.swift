@@ -44,7 +44,7 @@ import XRPC
     scene.server.play(FaultRule(.distorted(.dripping(bytesPerSecond: 1000)), on: endless))
     let begin = ContinuousClock.now
     let report = try await backUp(account, scene, within: 10)
-    // A tenth of the limit is for each kind, but for the chat, which may take all that is left.
+    // A tenth of the limit is for each kind, except for the chat, which may take all that is left.
     #expect(begin.duration(to: .now) < .seconds(200))
     // What makes the exit status 10.
     #expect(report.lacksPrivateData)

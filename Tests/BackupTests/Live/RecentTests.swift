@@ -23,7 +23,7 @@ import XRPC
 
   private var requests: Int { scene.server.server.log.count }
 
-  /// Backs up at an hour of a day, unless that was done so many hours ago.
+  /// Backs up at an hour of a day, unless that was done this many hours ago.
   private func backUp(
     at hour: Int, within hours: Int? = nil, byHandle: Bool = false, into file: String? = nil
   ) async throws -> BackupReport {

@@ -138,7 +138,7 @@ import Verification
     try series.pack(repository.car(), blobs: ["0": Self.blobs[0]])
     repository.remove("a.b.c/image")
     try repository.advance()
-    // The server sends the record's block all the same, as some do.
+    // The server sends the record's block anyway, as some do.
     repository.strays = [Block(cid: CID(codec: .dagCBOR, hashing: record.span), bytes: record)]
     let car = try repository.car()
     try series.pack(car) { $0.provenance.createdAt = "2026-02-01T00:00:00Z" }

@@ -13,7 +13,7 @@ import Testing
 @testable import Snapshots
 @testable import Verification
 
-/// Two archives, one behind the other, which are a lawful zstd stream.
+/// Two archives, one after the other, which are a valid zstd stream.
 @Suite struct `Archives glued together` {
   private let provenance = RepositoryPacker.Options(
     tool: "tests", createdAt: "2026-05-05T05:05:05Z", hostSystem: "Linux", milliseconds: { 0 }

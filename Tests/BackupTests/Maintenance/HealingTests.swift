@@ -217,7 +217,7 @@ import Testing
     #expect(report.missing.map(\.cid) == [CID.blob(large)])
     #expect(report.missing.map(\.reason) == [.lost])
     #expect(try verdict() == .damaged)
-    // A file that comes later mends it all the same.
+    // A file that comes later mends it anyway.
     #expect(try series.pack(newest, blobs: ["2": large]).isHealed)
     #expect(try verdict() == .intact)
   }

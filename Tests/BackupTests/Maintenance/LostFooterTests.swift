@@ -60,7 +60,7 @@ import Testing
   func `is left alone by a writer where data lies behind them, and made whole by repair`(
     left: Int
   ) throws {
-    // The last footer holds no more either, and of the two before it so many bytes are left.
+    // The last footer holds no more either, and of the two before it this many bytes are left.
     for first in [2, 3] {
       var damaged = bytes
       for footer in footers[first...] {
@@ -115,7 +115,7 @@ import Testing
     try packNext(into: storage)
     let all = try listed(storage)
     #expect(all.count == 6)
-    // Everything behind this place has moved then, and every manifest before the last is known by
+    // Everything after this place has moved then, and every manifest before the last is known by
     // old footers, new ones, or none.
     for number in 0..<4 {
       var moved = storage.bytes

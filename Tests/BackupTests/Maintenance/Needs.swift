@@ -23,7 +23,7 @@ extension ArchiveReader {
   ///
   /// - Parameters:
   ///   - cars: the CARs.
-  ///   - held: the blobs and extras that are there to be had.
+  ///   - held: the blobs and extras that are available.
   func needs(_ cars: [[UInt8]], held: Set<CID>) throws -> Set<CID> {
     var cids: Set<CID> = []
     for car in cars {

@@ -157,8 +157,8 @@ import Verification
     var repository = try TestRepository(posts: 900)
     var car = try repository.car()
     var cars: [[UInt8]] = []
-    // A server that once changes the order, and gives what is new behind the rest: long orders,
-    // each relative to the one before.
+    // A server that once changes the order, and gives what is new after the rest: long orders, each
+    // relative to the one before.
     for day in 0..<40 {
       cars.append(car)
       try series.pack(car) { $0.provenance.createdAt = "2026-01-01T00:00:\(10 + day)Z" }

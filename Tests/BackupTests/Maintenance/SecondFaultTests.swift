@@ -13,7 +13,7 @@ import Testing
 @testable import Verification
 
 /// An archive of five snapshots, whose third manifest was lost and taken from a copy, so that it
-/// lies behind all others; and then a second thing happens to it.
+/// lies after all others; and then a second thing happens to it.
 @Suite struct `A mended archive` {
   private let series: Series
   private let copy: [UInt8]

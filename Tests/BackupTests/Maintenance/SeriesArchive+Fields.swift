@@ -22,8 +22,8 @@ extension SeriesArchive {
     return Block(cid: CID(codec: .dagCBOR, hashing: bytes.span), bytes: bytes)
   }
 
-  /// Adds a snapshot like the last one, whose manifest has more fields than are known here; answers
-  /// with the path.
+  /// Adds a snapshot like the last one, whose manifest has more fields than are known here; returns
+  /// the path.
   func withFurtherFields(at createdAt: String) throws -> FilePath {
     let last = try #require(snapshots.last)
     let manifest = try last.snapshot.encode()

@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 
 @Suite struct `A table of blocks` {
-  /// The table of a CAR's blocks, with what came of each insertion.
+  /// The table of a CAR's blocks, with the result of each insertion.
   private func table(of bytes: [UInt8]) throws -> (BlockTable, isNew: [Bool]) {
     var table = BlockTable()
     var isNew: [Bool] = []

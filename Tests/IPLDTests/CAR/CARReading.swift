@@ -2,7 +2,7 @@ import IPLD
 import TestSupport
 import Testing
 
-/// What came of reading a CAR: its roots, the blocks up to the end or the first error, and that
+/// The result of reading a CAR: its roots, the blocks up to the end or the first error, and that
 /// error.
 struct CARReading: Equatable {
   private(set) var roots: [CID]?

@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 
 @Suite struct `A check of a CAR that streams by` {
-  /// What came of a check: the roots, how many sections were whole and right, and the first error.
+  /// The result of a check: the roots, how many sections were whole and right, and the first error.
   private struct Outcome: Equatable {
     var roots: [CID]?
     var sections: Int

@@ -142,7 +142,7 @@ struct `AT Protocol's vectors of CID texts` {
   /// The vectors test a pattern of letters and digits, which is all that AT Protocol's syntax asks
   /// for.
   ///
-  /// Some are in other multibases and some are no CIDs at all: those need not be read.
+  /// Some are in other multibases and some are not CIDs at all: those need not be read.
   @Test func `that are valid and name SHA-256 are read`() throws {
     var found = 0
     for line in try lines("cid_syntax_valid.txt") {

@@ -58,7 +58,7 @@ struct RestoreScene {
     #expect(result.status == 0, "\(result.text)\(result.errors)")
   }
 
-  /// The line that moves the account, but for what is agreed to.
+  /// The line that moves the account, except for what is agreed to.
   func line(_ more: String = "", login: Bool = true) -> String {
     "carpack restore \(Self.archive) --to \(new.url) \(flags) --new-password-file new \(login ? "--login --password-file old" : "") \(more)"
   }
@@ -102,8 +102,8 @@ struct RestoreScene {
 
   /// Expects no secret in any file of the folder but those that were given, nor in what was said.
   ///
-  /// A token is looked for with the dot behind its first part: the three letters that it begins
-  /// with stand in one of some thousand signatures, too.
+  /// A token is looked for with the dot after its first part: the three letters that it begins with
+  /// stand in one of some thousand signatures, too.
   func expectNoSecret(in result: Command.Result, location: SourceLocation = #_sourceLocation) throws
   {
     var texts = ["what was printed": result.text, "what was said": result.errors]

@@ -274,7 +274,7 @@ struct `Pulling an archive` {
     try scene.folder.write("pulled.car.zst", unfinished)
     try scene.expect(Self.pull, 0, "up to date")
     #expect(try scene.folder.read("pulled.car.zst") == unfinished)
-    // Another blob was backed up behind the first.
+    // Another blob was backed up after the first.
     let other = try StoreScene(posts: 40, times: 2)
     scene.store[StoreScene.key] = other.newest
     let torn = other.generations[0] + scene.newest[scene.generations[0].count...].dropLast(30)

@@ -70,7 +70,7 @@ struct AccountState: Sendable {
   struct BlobRow: Sendable {
     var type: String
     var size: Int
-    /// Uploaded while no record referred to it: not to be had, and not missing.
+    /// Uploaded while no record referred to it: not available, and not missing.
     var isTemporary = false
     var isTakenDown = false
   }
@@ -122,7 +122,7 @@ struct AccountState: Sendable {
     self.commit = commit.cid
     self.data = data
     self.rev = rev
-    // A server lets go of a blob with the last record that refers to it.
+    // A server releases a blob with the last record that refers to it.
     for cid in before.subtracting(referencedBlobs(since: nil)) {
       blobs[cid] = nil
       rows[cid] = nil

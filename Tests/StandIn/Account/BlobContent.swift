@@ -1,7 +1,7 @@
 package import IPLD
 import TestSupport
 
-/// A blob of an account: bytes that are there, or so many bytes of noise that follow from a seed
+/// A blob of an account: bytes that are there, or this many bytes of noise that follow from a seed
 /// and are made when they are sent.
 package struct BlobContent: Sendable {
   /// How many bytes are made at a time.

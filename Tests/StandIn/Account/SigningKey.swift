@@ -63,7 +63,7 @@ package struct SigningKey: Sendable {
 
 /// Numbers modulo the order of a curve, and points on it, as OpenSSL reckons with them.
 ///
-/// None of its functions fails but for want of memory, which ends the process.
+/// None of its functions fails except for want of memory, which ends the process.
 @safe private final class Arithmetic {
   private let group: OpaquePointer
   private let context: OpaquePointer

@@ -36,8 +36,8 @@ package final class StandInAccount: Sendable {
   package let key: SigningKey
   /// What its commits are like.
   package let style: AccountStyle
-  /// The DID document as it was received from elsewhere, but for the address of the server; nil to
-  /// make one.
+  /// The DID document as it was received from elsewhere, except for the address of the server; nil
+  /// to make one.
   let documentTemplate: IPLDValue?
 
   private let state: Mutex<AccountState>
@@ -232,8 +232,7 @@ package final class StandInAccount: Sendable {
 
   /// Uploads a blob.
   ///
-  /// - Parameter referenced: false if no record will refer to it; some servers list it all the
-  ///   same.
+  /// - Parameter referenced: false if no record will refer to it; some servers list it anyway.
   package func upload(_ blob: BlobContent, referenced: Bool = true) {
     state.withLock {
       $0.blobs[blob.cid] = blob
@@ -255,7 +254,7 @@ package final class StandInAccount: Sendable {
     try state.withLock { try body(&$0) }
   }
 
-  /// Writes a post that shows blobs, uploads these, and answers how it can be written.
+  /// Writes a post that shows blobs, uploads these, and returns how it can be written.
   package func post(_ rkey: String, _ text: String, showing blobs: [BlobContent] = []) -> Write {
     for blob in blobs { upload(blob) }
     let images = blobs.map { blob -> IPLDValue in

@@ -4,7 +4,7 @@ import Synchronization
 import XRPC
 
 /// A stream of events as a server or relay has it: WebSockets on a port of this machine, to each of
-/// which the events behind its cursor are sent, and new ones as they come.
+/// which the events after its cursor are sent, and new ones as they come.
 package final class StandInFirehose: Sendable {
   private struct State {
     var events: [(sequence: Int64, message: [UInt8])] = []

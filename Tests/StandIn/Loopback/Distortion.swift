@@ -14,9 +14,9 @@ package enum Distortion: Sendable, Hashable {
   case corrupted(at: Place)
   /// After this part nothing more comes, and the connection stays.
   case stalled(at: Place)
-  /// No more than so many bytes a second.
+  /// No more than this many bytes a second.
   case dripping(bytesPerSecond: Int)
-  /// `Content-Length` says so many bytes more than there are, or fewer.
+  /// `Content-Length` says this many bytes more than there are, or fewer.
   case misannounced(by: Int)
   /// After the body zeros follow, without an end.
   case endless

@@ -1,7 +1,7 @@
 /// The least of HTTP clients, with which one program controls the server in another, and tests look
 /// at the server by itself.
 package enum LoopbackClient {
-  /// Asks for a path on a port of 127.0.0.1; answers the status and the body.
+  /// Asks for a path on a port of 127.0.0.1; returns the status and the body.
   ///
   /// - Throws: if there is no connection; an answer that is none has the status 0.
   package static func get(port: UInt16, path: String, token: String? = nil) throws -> (
@@ -11,7 +11,7 @@ package enum LoopbackClient {
     return (status, String(decoding: body, as: UTF8.self))
   }
 
-  /// Posts to a path on a port of 127.0.0.1; answers the status and the body.
+  /// Posts to a path on a port of 127.0.0.1; returns the status and the body.
   ///
   /// - Throws: if there is no connection; an answer that is none has the status 0.
   package static func post(

@@ -7,7 +7,7 @@ struct LoopbackConnection {
 
   let socket: Socket
   let number: Int
-  /// What came of the last wait for bytes.
+  /// The result of the last wait for bytes.
   private(set) var lastArrival = Socket.Arrival.bytes(0)
   private var buffer: [UInt8] = []
 
@@ -18,7 +18,7 @@ struct LoopbackConnection {
 
   /// Waits for the next request; nil when there is none, or none that can be read.
   ///
-  /// - Parameter takesBody: is told of the head, and says whether the body is read, too; if not,
+  /// - Parameter takesBody: called with the head; returns whether to read the body as well; if not,
   ///   the client is waited for until it goes.
   mutating func next(_ takesBody: (LoopbackRequest) -> Bool) -> LoopbackRequest? {
     var searched = 0
@@ -58,7 +58,7 @@ struct LoopbackConnection {
     return false
   }
 
-  /// Where the empty line behind the head begins.
+  /// Where the empty line after the head begins.
   private func endOfHead(from start: Int) -> Int? {
     guard buffer.count >= 4 else { return nil }
     var index = start

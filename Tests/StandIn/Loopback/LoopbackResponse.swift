@@ -3,7 +3,7 @@
 ///
 /// It belongs to the thread of its connection, and is of no use after the handler has returned.
 package final class LoopbackResponse {
-  /// How the end of a body is told.
+  /// How the end of a body is marked.
   package enum Framing: Sendable, Hashable {
     /// By `Content-Length`.
     case length
@@ -80,7 +80,7 @@ package final class LoopbackResponse {
   ///
   /// - Parameters:
   ///   - length: how many bytes of body will follow.
-  ///   - framing: how the client is told where they end.
+  ///   - framing: how their end is marked for the client.
   package func begin(length: Int, framing: Framing = .length) throws {
     precondition(!hasBegun, "an answer has one head")
     if let withheld {
@@ -154,7 +154,7 @@ package final class LoopbackResponse {
     case .cut?, .reset?, .stalled?: if let distortion, !isHead { try stopShort(distortion) }
     case .misannounced(let difference)?:
       // A client that was promised more waits for it; one that was promised less has left bytes
-      // behind.
+      // after.
       if difference != 0 { endsConnection = true }
     case .endless?: if !isHead { try sendZerosForEver() }
     case .shortened?, .corrupted?, .dripping?, nil: break

@@ -9,7 +9,7 @@
 /// ```
 ///
 /// Each connection has a thread, and is kept open from one request to the next. The server stops
-/// when it is let go of.
+/// when it is released.
 package final class LoopbackServer: Sendable {
   /// What answers requests; it is called on the thread of the connection.
   package typealias Handler = @Sendable (LoopbackRequest, LoopbackResponse) throws -> Void
@@ -20,8 +20,7 @@ package final class LoopbackServer: Sendable {
   ///
   /// - Parameters:
   ///   - port: where it listens; 0 for a port that is free.
-  ///   - settled: is told of each exchange once nothing more will become known of it, on the thread
-  ///     of its connection.
+  ///   - settled: called with each exchange when it is complete, on the thread of its connection.
   ///   - handler: what answers. What it throws before it has sent anything is answered with status
   ///     500.
   /// - Throws: if it cannot listen there.
@@ -52,7 +51,7 @@ package final class LoopbackServer: Sendable {
   /// Exchanges that are under way are forgotten, too.
   package func forgetLog() { listener.forgetLog() }
 
-  /// Freezes one of the next requests; those behind it are answered.
+  /// Freezes one of the next requests; those after it are answered.
   package func freeze(_ place: FrozenPlace) { listener.freeze(place) }
 
   /// What was asked with the request that is frozen, or was; nil if it has not come.

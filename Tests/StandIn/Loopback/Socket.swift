@@ -4,7 +4,7 @@ import LibC
 ///
 /// It is a number and owns nothing: whoever made it closes it.
 struct Socket: Hashable, Sendable {
-  /// What came of waiting for bytes.
+  /// The result of waiting for bytes.
   enum Arrival: Equatable {
     /// This many were appended.
     case bytes(Int)
@@ -157,7 +157,7 @@ struct Socket: Hashable, Sendable {
     return socket
   }
 
-  /// A socket that is connected to a port of 127.0.0.1, if that comes about in so many
+  /// A socket that is connected to a port of 127.0.0.1, if that comes about in this many
   /// milliseconds: `fcntl`, `connect`, `poll`.
   static func connecting(to port: UInt16, within milliseconds: CInt) -> Socket? {
     let socket = Socket(descriptor: socket(AF_INET, stream, 0))
@@ -191,7 +191,7 @@ struct Socket: Hashable, Sendable {
     return count == 0 ? .end : .broken
   }
 
-  /// Sends all of the bytes: `send`; answers how many the system took before the connection was
+  /// Sends all of the bytes: `send`; returns how many the system took before the connection was
   /// gone.
   func send(_ bytes: Span<UInt8>) -> Int {
     unsafe bytes.withUnsafeBytes { buffer in

@@ -120,13 +120,13 @@ package struct Behaviour: Sendable, Hashable {
 
   /// The media type of CARs.
   package var carType = "application/vnd.ipld.car"
-  /// How the end of a CAR is told.
+  /// How the end of a CAR is marked.
   package var carFraming = LoopbackResponse.Framing.chunked
   /// In which order its blocks are.
   package var order = Order.tree
   /// Whether it has all blocks that there ever were.
   package var sendsOldBlocks = false
-  /// Blocks that come behind a repository and have nothing to do with it.
+  /// Blocks that come after a repository and have nothing to do with it.
   package var foreignBlocks: ForeignBlocks?
   /// Whether a CAR is compressed for clients that accept it.
   package var compressesCARs = false
@@ -157,7 +157,7 @@ package struct Behaviour: Sendable, Hashable {
   package var unknownBlob = Refusal.invalidRequest
   /// Whether a part of a blob can be asked for.
   package var honoursRange = false
-  /// How the end of a blob is told.
+  /// How the end of a blob is marked.
   package var blobFraming = LoopbackResponse.Framing.length
   /// Whether blobs have their media type, instead of `application/octet-stream`.
   package var blobsHaveTypes = true

@@ -7,7 +7,7 @@ import IPLD
 struct CARImage {
   var roots: [CID]
   var blocks: [(cid: CID, bytes: [UInt8])]
-  /// What comes behind them.
+  /// What comes after them.
   var foreign: ForeignBlocks?
 
   /// How long it will be, in bytes.

@@ -12,7 +12,7 @@ package enum Fault: Sendable, Hashable {
   case reset
   /// There never is an answer.
   case silent
-  /// The answer comes after so many seconds.
+  /// The answer comes after this many seconds.
   case late(seconds: Double)
   /// The body suffers on its way.
   case distorted(Distortion)
@@ -20,13 +20,13 @@ package enum Fault: Sendable, Hashable {
   case captivePortal
   /// A redirection; `{path}` stands for the path and query that were asked for.
   case redirect(status: Int, to: String)
-  /// Header fields of so many bytes.
+  /// Header fields of this many bytes.
   case largeHead(bytes: Int)
   /// Header fields without an end.
   case endlessHead
   /// Something that is not HTTP.
   case garbage
-  /// A small body that says it is gzip, and grows to so many bytes.
+  /// A small body that says it is gzip, and grows to this many bytes.
   case bomb(bytes: Int)
   /// JSON with so many brackets that open.
   case deepJSON(depth: Int)

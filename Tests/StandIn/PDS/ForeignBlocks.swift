@@ -1,6 +1,6 @@
 import IPLD
 
-/// Blocks that a server sends behind a repository and that have nothing to do with it.
+/// Blocks that a server sends after a repository and that have nothing to do with it.
 package struct ForeignBlocks: Sendable, Hashable {
   /// How many.
   package var count: Int

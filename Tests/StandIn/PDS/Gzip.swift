@@ -23,7 +23,7 @@ enum Gzip {
     return result
   }
 
-  /// Something that grows to about so many zeros, a thousand times its length.
+  /// Something that grows to about this many zeros, a thousand times its length.
   ///
   /// A block with codes of its own (RFC 1951, section 3.2.7) in which "258 bytes as before" takes
   /// two bits. The checksum at the end is wrong: whoever gets there has read too much already.

@@ -3,7 +3,7 @@ struct RateWindow {
   private var began = 0.0
   private var count = 0
 
-  /// Counts a request; answers whether it is within the limit, and writes header fields that say
+  /// Counts a request; returns whether it is within the limit, and writes header fields that say
   /// so.
   mutating func admit(
     _ limit: Behaviour.RateLimit, now: Double, _ response: LoopbackResponse

@@ -36,7 +36,7 @@ struct Sessions {
     return (tokens[0], tokens[1])
   }
 
-  /// Counts a request with an access token; answers whose it is, and whether it has expired.
+  /// Counts a request with an access token; returns whose it is, and whether it has expired.
   ///
   /// Nil for a token that is none.
   mutating func use(_ token: String, now: Double, requests: Int?) -> (did: String, isExpired: Bool)?
@@ -47,7 +47,7 @@ struct Sessions {
     return (entry.did, now >= entry.expires || entry.requests > requests ?? .max)
   }
 
-  /// Uses a refresh token; answers whose it is, and whether it had been used.
+  /// Uses a refresh token; returns whose it is, and whether it had been used.
   ///
   /// Nil for a token that is none.
   mutating func use(refresh token: String) -> (did: String, isFull: Bool, wasUsed: Bool)? {

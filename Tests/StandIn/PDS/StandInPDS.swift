@@ -48,7 +48,7 @@ package final class StandInPDS: Sendable {
   ///
   /// - Parameters:
   ///   - port: where it listens; 0 for a port that is free.
-  ///   - settled: is told of each exchange once nothing more will become known of it.
+  ///   - settled: called with each exchange when it is complete.
   package init(
     port: UInt16 = 0, accounts: [StandInAccount] = [], behaviour: Behaviour = Behaviour(),
     settled: @escaping @Sendable (LoopbackExchange) -> Void = { _ in }

@@ -16,7 +16,7 @@ package final class StandInStore: Sendable {
   package struct Behaviour: Sendable {
     /// Whether conditions of writes are obeyed.
     package var obeysConditions = true
-    /// Whether parts are copied from objects; one that does not answers well all the same.
+    /// Whether parts are copied from objects; one that does not answers well anyway.
     package var copiesParts = true
     /// Whether parts of objects are given.
     package var knowsRanges = true
@@ -145,7 +145,7 @@ package final class StandInStore: Sendable {
   /// Whether a request has not been answered since it was told to freeze.
   package var isFrozen: Bool { state.withLock { $0.isFrozen } }
 
-  /// Begins an upload as another machine's writer does, so many days ago.
+  /// Begins an upload as another machine's writer does, this many days ago.
   package func beginUpload(of key: String, daysAgo: Double = 0) {
     let begun = Date(timeIntervalSinceNow: -daysAgo * 86_400)
     state.withLock { state in
@@ -154,7 +154,7 @@ package final class StandInStore: Sendable {
     }
   }
 
-  /// Has another program give up the upload of the next parts, so many times.
+  /// Has another program give up the upload of the next parts, this many times.
   package func abortUploads(_ times: Int) { state.withLock { $0.aborts = times } }
 
   /// An object of the bucket.
@@ -295,8 +295,7 @@ extension StandInStore.State {
     replacement?.count -= 1
   }
 
-  /// Whether the next request is not answered: whether it is done all the same; nil if it is
-  /// answered.
+  /// Whether the next request is not answered: whether it is done anyway; nil if it is answered.
   mutating func freezesNow() -> Bool? {
     guard let due = freeze else { return nil }
     guard due.count <= 0 else {

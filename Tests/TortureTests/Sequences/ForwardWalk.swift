@@ -10,9 +10,9 @@ struct ForwardWalk {
   private(set) var bodies: [CID: [UInt8]] = [:]
   /// Where the frames begin that they lie in.
   private(set) var places: [CID: [Int]] = [:]
-  /// Those of them that lie in frames that hold.
+  /// Of these, those that lie in frames that hold.
   private(set) var inWholeFrames: Set<CID> = []
-  /// Those of them that are alone in their frame, as manifests are, in the order of the file.
+  /// Of these, those that are alone in their frame, as manifests are, in the order of the file.
   private(set) var alone: [CID] = []
   /// Those that lie before the last footer that holds and is in place.
   private(set) var beforeLastFooter: Set<CID> = []
@@ -43,7 +43,7 @@ struct ForwardWalk {
   ///
   /// - Parameters:
   ///   - file: The file.
-  ///   - seams: Where archives begin that were glued behind the first: no frame goes on behind one.
+  ///   - seams: Where archives begin that were glued after the first: no frame continues after one.
   init(_ file: [UInt8], seams: [Int] = []) {
     (self.file, self.seams) = (file, seams)
     readSegments()
@@ -128,7 +128,7 @@ struct ForwardWalk {
     return nil
   }
 
-  /// Where to go on behind something that does not hold.
+  /// Where to go on after something that does not hold.
   private func resume(behind place: Int, endByBlocks: Int?, _ zstd: ZstdDecompressor)
     -> Int
   {
@@ -226,7 +226,7 @@ struct ForwardWalk {
     guard start + length <= end, bytes[start] == 1, [0x55, 0x71].contains(bytes[start + 1]),
       bytes[start + 2] == 0x12, bytes[start + 3] == 0x20
     else { return nil }
-    // What is none of these is no section.
+    // What is none of these is not a section.
     guard let cid = try? CID(bytes.span.extracting(start..<start + length)) else {
       return nil
     }

@@ -69,8 +69,8 @@ struct PackedStates {
   typealias Known = (car: [UInt8], blocks: Set<CID>, blobs: [CID])
 
   private(set) var cars: [SHA256Digest: Known] = [:]
-  /// The manifests whose snapshots a verb has given up: they may be in the file all the same, and
-  /// nothing is expected of them.
+  /// The manifests whose snapshots a verb has given up: they may be in the file anyway, and nothing
+  /// is expected of them.
   var givenUp: Set<CID> = []
 
   /// Notes a CAR.

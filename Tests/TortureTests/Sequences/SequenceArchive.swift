@@ -27,11 +27,11 @@ struct SequenceArchive {
   var steps: [String] = []
   /// What was wrong though it could be gone on with.
   var failures: [String] = []
-  /// Where archives begin that were glued behind the first, which repairing may leave alone.
+  /// Where archives begin that were glued after the first, which repairing may leave alone.
   var seams: [Int] = []
   /// Whether there are any.
   var isGlued: Bool { !seams.isEmpty }
-  /// How many things were done of each kind, and what came of them.
+  /// How many things were done of each kind, and their results.
   var counts: [String: Int] = [:]
   private var minutes = 0
   /// How much parity protects what is packed, in percent; nil for none.
@@ -67,7 +67,7 @@ struct SequenceArchive {
     )
   }
 
-  /// Packs so many states into a new archive.
+  /// Packs this many states into a new archive.
   ///
   /// - Returns: The archive, and the account as it is then.
   private mutating func build(

@@ -27,7 +27,7 @@ struct SequenceFindings {
   /// - Parameters:
   ///   - bytes: The file.
   ///   - states: What was ever packed.
-  ///   - seams: Where archives begin that were glued behind the first: nothing of one is needed by
+  ///   - seams: Where archives begin that were glued after the first: nothing of one is needed by
   ///     the snapshots of another.
   init(_ bytes: [UInt8], _ states: PackedStates, seams: [Int] = []) throws {
     walk = try ForwardWalk(TestSeal.plain(bytes), seams: seams)
@@ -67,7 +67,7 @@ struct SequenceFindings {
   }
 
   /// Leaves out snapshots whose loss was named, under whichever manifest they are here; their
-  /// sections have to be there all the same.
+  /// sections have to be there anyway.
   func leavingOut(_ named: [CID]) -> Self {
     let digests = Set(named.compactMap { manifests[$0]?.car.sha256 })
     var rest = self

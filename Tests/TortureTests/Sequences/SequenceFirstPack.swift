@@ -45,7 +45,7 @@ extension SequenceArchive {
 
   /// What the first pack leaves when it is interrupted; nil if it is not.
   ///
-  /// A file system may have the length on the disk, and of the content so many pages and zeros.
+  /// A file system may have the length on the disk, and of the content this many pages and zeros.
   private mutating func leftover(of state: SequenceAccount.State) throws -> [UInt8]? {
     let words = "the first pack of another account is interrupted"
     guard random.next() % 3 > 0 else {

@@ -57,7 +57,8 @@ extension SequenceArchive {
   }
 
   /// Notes the snapshots of a file in which nothing is damaged that are not listed: a verb gave
-  /// them up, for a torn write has left them without some blocks, which may come with others later.
+  /// them up, because a torn write has left them without some blocks, which may come with others
+  /// later.
   ///
   /// - Parameter committed: the sections that were committed before, which no verb gives up.
   private mutating func noteGivenUp(besides committed: Set<CID> = []) throws {

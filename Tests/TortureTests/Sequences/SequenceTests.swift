@@ -12,7 +12,7 @@ import Testing
     }
   }
 
-  /// How many sequences there are: so many every day, or as many as `CARPACK_SEQUENCES` says.
+  /// How many sequences there are: this many every day, or as many as `CARPACK_SEQUENCES` says.
   private static var count: Int {
     let environment = ProcessInfo.processInfo.environment
     let given = environment["CARPACK_SEQUENCES"].flatMap(Int.init)

@@ -20,7 +20,7 @@ enum Gzip {
     return result
   }
 
-  /// More than so many zeros, in a hundred and sixtieth of that; without what gzip ends with.
+  /// More than this many zeros, in a hundred and sixtieth of that; without what gzip ends with.
   static func zeros(_ count: Int) -> [UInt8] {
     var result = header
     var held: UInt32 = 0

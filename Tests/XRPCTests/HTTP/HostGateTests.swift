@@ -11,7 +11,7 @@ import Testing
     TransportError(.notConnected("refused"), url: url)
   }
 
-  /// Asks a hundred times, sixteen at a time; answers how often in vain.
+  /// Asks a hundred times, sixteen at a time; returns how often in vain.
   private func failures(_ network: Network) async -> Int {
     await withTaskGroup(of: Bool.self) { group in
       for index in 0..<100 {
@@ -26,7 +26,7 @@ import Testing
     do { return try await network.get(Self.url, limit: 5).0.status != 200 } catch { return true }
   }
 
-  /// A host that answers, is away for some time from then on, and answers again.
+  /// A host that answers, is away for some time from then on, and returns again.
   private func scripted(
     awayFor seconds: Double, away: @escaping @Sendable () throws -> Int
   ) -> (Network, ScriptedTransport, VirtualClock, ScriptedNetwork.EventLog) {
@@ -179,7 +179,7 @@ import Testing
 @Suite struct `The deadline of a request` {
   private static let url = "https://pds.test/x"
 
-  /// Asks with so many seconds for all of it; answers how it ended.
+  /// Asks with so many seconds for all of it; returns how it ended.
   private func ask(_ scripted: ScriptedNetwork, within seconds: Double) async throws
     -> TransportError.Reason?
   {

@@ -38,7 +38,7 @@ final class TLSServer: @unchecked Sendable {
     self.port = port
   }
 
-  // It may have been started with signals blocked, but for the one that cannot be.
+  // It may have been started with signals blocked, except for the one that cannot be.
   deinit {
     kill(process.processIdentifier, SIGKILL)
     process.waitUntilExit()

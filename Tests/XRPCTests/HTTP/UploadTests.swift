@@ -14,7 +14,7 @@ import XRPC
     return request
   }
 
-  /// A body of so many bytes that is asked for piece by piece, and the largest piece that was.
+  /// A body of this many bytes that is asked for piece by piece, and the largest piece that was.
   private final class Asked: Sendable {
     private let largest = Mutex(0)
     let bytes: [UInt8]

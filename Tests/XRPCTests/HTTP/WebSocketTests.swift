@@ -40,7 +40,7 @@ import Testing
     #expect(throws: WebSocketError.self) { try messages(bytes, pieces: 1000) }
   }
 
-  /// A message in so many frames of so many bytes.
+  /// A message in this many frames of this many bytes.
   private func message(_ count: Int, of length: Int) -> [UInt8] {
     let payload = [UInt8](repeating: 1, count: length)
     var bytes: [UInt8] = []

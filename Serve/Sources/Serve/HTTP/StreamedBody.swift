@@ -20,7 +20,7 @@ final class SendBudget: Sendable {
 
   init(_ threads: WorkThreads) { self.threads = threads }
 
-  /// After how many bytes from mapped files their pages are let go of, for they count as memory,
+  /// After how many bytes from mapped files their pages are released, because they count as memory,
   /// while few answers are sent, and while many are.
   private static let heldPages = (few: 32 << 20, many: 16 << 20)
   /// How many are few.
@@ -37,7 +37,7 @@ final class SendBudget: Sendable {
     release()
   }
 
-  /// How many bytes a piece may have now: a power of two, for buffers have such lengths.
+  /// How many bytes a piece may have now: a power of two, because buffers have such lengths.
   var pieceLength: Int {
     let share = Self.total / max(1, count.load(ordering: .relaxed))
     let power = 1 << (Int.bitWidth - 1 - max(1, share).leadingZeroBitCount)

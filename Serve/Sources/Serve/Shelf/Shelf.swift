@@ -9,7 +9,7 @@ import Synchronization
 
 /// The archives that are served, and the accounts in them.
 ///
-/// Files are looked at again every second: one that grew is opened anew, so that a new snapshot
+/// Files are looked at again every second: one that grew is opened again, so that a new snapshot
 /// appears while a backup goes on; one that cannot be read keeps what it was.
 final class Shelf: Sendable {
   private struct State {

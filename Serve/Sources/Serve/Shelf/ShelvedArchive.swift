@@ -70,7 +70,7 @@ final class ShelvedArchive: Sendable {
     }
   }
 
-  /// What its address on the page ends with: the name of its file, behind what tells it from others
+  /// What its address on the page ends with: the name of its file, after what tells it from others
   /// of that name.
   let address: String
 

@@ -21,7 +21,7 @@ struct HTML: ExpressibleByStringInterpolation {
 
   static func += (html: inout HTML, more: HTML) { html.bytes += more.bytes }
 
-  /// Hands over what is there, and begins anew.
+  /// Hands over what is there, and begins again.
   mutating func move(to sink: (Span<UInt8>) throws -> Void) rethrows {
     let pending = bytes
     try sink(pending.span)

@@ -169,7 +169,7 @@ struct RecordWriter {
 
   // MARK: Other records
 
-  /// A record that is no post.
+  /// A record that is not a post.
   ///
   /// - Parameter value: what it says; nil if it is not in the archive, or cannot be read.
   func record(_ record: Entry, _ value: IPLDValue?) -> HTML {

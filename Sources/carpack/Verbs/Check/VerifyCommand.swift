@@ -174,7 +174,7 @@ struct VerifyCommand: ReportingCommand, ConfigurableOptions {
     }
   }
 
-  /// What it comes to that a level that was asked for does not hold.
+  /// The result that a level that was asked for does not hold.
   private func requiredLevel(_ opened: OpenedArchive, _ report: SnapshotVerifier.Report)
     -> ExitStatus
   {
@@ -193,7 +193,7 @@ struct VerifyCommand: ReportingCommand, ConfigurableOptions {
 }
 
 extension SnapshotVerifier.Report {
-  /// The exit status that says what verifying came to.
+  /// The exit status that says the result of verifying.
   var status: ExitStatus {
     let status: ExitStatus =
       switch verdict {
@@ -206,7 +206,7 @@ extension SnapshotVerifier.Report {
 }
 
 extension ProofLevels.Level: ExpressibleByArgument {
-  /// What it comes to that it does not hold.
+  /// The result that it does not hold.
   fileprivate var statusOfLack: ExitStatus {
     switch self {
     case .intact, .wellFormed: .damaged

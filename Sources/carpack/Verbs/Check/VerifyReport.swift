@@ -57,7 +57,7 @@ struct VerifyReport {
     }
   }
 
-  /// What verifying an archive came to, in a word.
+  /// The result of verifying an archive, in a word.
   static func headline(_ report: SnapshotVerifier.Report) -> String {
     let isDoubtful = report.verdict != .damaged && !report.doubts.isEmpty
     return isDoubtful ? Console.red("not genuine") : coloured(report.verdict)

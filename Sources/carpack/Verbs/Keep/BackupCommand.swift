@@ -176,7 +176,8 @@ struct BackupCommand: Verb, ConfigurableOptions {
 
   /// What signs heads; nil if none are to be signed.
   ///
-  /// - Throws: ``Failure`` for a file that is no key, that others may read, or that cannot be read.
+  /// - Throws: ``Failure`` for a file that is not a key, that others may read, or that cannot be
+  ///   read.
   private func signer() throws -> (@Sendable (BackupReport) throws -> FilePath?)? {
     guard let signHead else { return nil }
     let key = try KeyFile(signHead).key

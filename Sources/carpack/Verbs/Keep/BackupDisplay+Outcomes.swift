@@ -22,7 +22,7 @@ extension BackupDisplay {
   /// The worst of all.
   var status: ExitStatus { tally.withLock { $0.status } }
 
-  /// Notes what came of something else that was asked for.
+  /// Records the result of something else that was asked for.
   func note(_ status: ExitStatus) {
     tally.withLock { $0.status = .worst($0.status, status) }
   }
@@ -56,7 +56,7 @@ extension BackupDisplay {
     failure.say()
   }
 
-  /// Notes what came of an account.
+  /// Records the result of an account.
   func ended(_ account: String, _ outcome: MultiAccountBackup.Outcome) {
     end(account)
     switch outcome {
@@ -95,7 +95,7 @@ extension BackupDisplay {
     }
   }
 
-  /// Says what came of all, if there were several.
+  /// Prints the overall result, if there were several.
   func finish() {
     guard !isSingle else { return }
     let counts = tally.withLock { $0.counts }

@@ -26,7 +26,7 @@ final class BackupDisplay: Sendable {
   /// Signs what a backup has committed, if that is wanted; returns where the statement is.
   let signer: (@Sendable (BackupReport) throws -> FilePath?)?
   let begin = ContinuousClock.now
-  /// How many accounts came to what, and the worst of it.
+  /// How many accounts had each result, and the worst of it.
   let tally = Mutex((counts: BackupTally(), status: ExitStatus.success))
   /// Whether lines change, one for each account that is being backed up.
   private let isLive: Bool

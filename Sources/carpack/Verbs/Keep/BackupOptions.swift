@@ -80,7 +80,7 @@ struct BackupOptions: ConfigurableOptions {
     do {
       try runBlocking(body)
     } catch {
-      // The results of earlier accounts are shown all the same.
+      // The results of earlier accounts are shown anyway.
       display.finish()
       if error is ExitStatus {
         Console.say(.interrupted, "nothing is lost; the same command goes on from here")

@@ -62,7 +62,7 @@ struct FindCommand: ReportingCommand {
     try outcomes.worst.finish()
   }
 
-  /// Looks through what app views have shown, in the newest snapshot of each account; answers how
+  /// Looks through what app views have shown, in the newest snapshot of each account; returns how
   /// much was found.
   private func findContext(
     _ pattern: TextPattern, _ history: SnapshotHistory, _ opened: OpenedArchive

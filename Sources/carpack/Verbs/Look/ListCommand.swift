@@ -175,8 +175,8 @@ struct Listing {
     }
   }
 
-  /// Adds a line: path, CID, type and size; with `--long` these two come first, behind the date,
-  /// and in columns.
+  /// Adds a line: path, CID, type and size; with `--long` these two come first, after the date, and
+  /// in columns.
   private mutating func append(_ item: ListedItem, mark: String) {
     let type = item.kind == .record ? "record" : item.type ?? "-"
     if command.long {

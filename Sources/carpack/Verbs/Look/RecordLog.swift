@@ -7,7 +7,7 @@ internal import Terminal
 
 /// The history of one record, as `log` shows it.
 extension LogCommand {
-  /// Prints the snapshots that changed the record; answers what the archive comes to.
+  /// Prints the snapshots that changed the record; returns what the archive comes to.
   ///
   /// - Throws: `BackupError` if no snapshot has it, or none of what there is of them.
   func show(_ selector: String, in opened: OpenedArchive) throws -> ExitStatus {

@@ -6,7 +6,7 @@ internal import Terminal
 /// Snapshots as `log` and `ls --snapshots` show them: a table, or JSON with everything that is
 /// known, one object a line.
 extension OpenedArchive {
-  /// Prints the snapshots of the archive, or of one account in it, the newest first; answers
+  /// Prints the snapshots of the archive, or of one account in it, the newest first; returns
   /// whether something is wrong with the list, and has said so then.
   ///
   /// - Parameters:

@@ -97,7 +97,7 @@ struct StatusReport {
     return text == "complete" ? Console.green(text) : Console.yellow(text)
   }
 
-  /// How many archives came to what, by the worst of each.
+  /// How many archives had each result, by the worst of each.
   var summary: String {
     let words = rows.map { $0.status?.verdict.rawValue ?? "not read" }
     let parts = (ArchiveStatus.Verdict.allCases.map(\.rawValue) + ["not read"]).compactMap { word in

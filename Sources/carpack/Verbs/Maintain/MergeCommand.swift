@@ -74,7 +74,7 @@ struct MergeCommand: ReportingCommand {
     if json { Self.report.print((output, report)) } else { printSummary(report) }
   }
 
-  /// Opens an archive; what is wrong with it is said with its name, for there are several.
+  /// Opens an archive; what is wrong with it is said with its name, because there are several.
   private func open(_ file: String) throws -> SourceArchive {
     let name = RemoteArchive.shown(file)
     return try Failure.naming(name) {

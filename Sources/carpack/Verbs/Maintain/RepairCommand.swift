@@ -126,7 +126,7 @@ struct RepairCommand: ReportingCommand {
     }
   }
 
-  /// Says what verifying came to, and ends with that.
+  /// Says the result of verifying, and ends with that.
   func end(with report: SnapshotVerifier.Report, of file: String, _ status: ExitStatus = .success)
     throws
   {

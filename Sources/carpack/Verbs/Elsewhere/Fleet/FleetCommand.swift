@@ -41,7 +41,7 @@ struct FleetArguments: ParsableArguments {
   }
 }
 
-/// `carpack fleet init`: the tables, and what all workers go by.
+/// `carpack fleet init`: the tables, and the settings of all workers.
 struct FleetInitCommand: Verb {
   static let page = ManualPage("init", PackageResources.fleet_init_txt)
 

@@ -118,9 +118,9 @@ struct AllAccounts {
     return (FilePath("\(name).pem"), FilePath("\(name).jsonl"))
   }
 
-  /// Does it, once that is agreed to, and says what came of each account.
+  /// Does it, once that is agreed to, and says the result of each account.
   ///
-  /// - Parameter agree: asks once for all, of so many archives.
+  /// - Parameter agree: asks once for all, of this many archives.
   /// - Throws: ``ExitStatus``; ``Failure``.
   func run(agree: (Int) throws -> Void) throws {
     let archives = NamedArchives(

@@ -147,7 +147,7 @@ final class RestoreDisplay: Sendable {
     }
   }
 
-  /// Shows what came of a record.
+  /// Shows the result for a record.
   func show(_ path: RecordPath, _ outcome: RecordRestore.Outcome) {
     Self.tell(Self.record, (path, outcome)) {
       Console.print("\(path): \(outcome.said.sentence)")
