@@ -55,7 +55,7 @@ extension BackupError: Explained {
     case .inTheWay: (.cannotCreate, nil)
     case .busy: (.temporary, nil)
     case .tooLarge:
-      (.damaged, "if you trust the archive and have the room, --allow-large puts it together")
+      (.damaged, "if you trust the archive and have the space, use --allow-large")
     case .repositoryTooLarge:
       (.refused, "if the account is expected to be this large, use --max-repo SIZE")
     case .blobTooLarge:
@@ -71,7 +71,7 @@ extension BackupError: Explained {
     case .unfinishedArchive:
       (
         .damaged,
-        "nothing was changed; wait for the program that writes to it, or let \"carpack repair\" take over what is whole"
+        "nothing was changed; wait for the program that writes to it, or run \"carpack repair\" to keep the intact part"
       )
     case .notFound: (.noInput, "\"carpack ls\" shows what there is")
     case .notInRemains:
@@ -96,7 +96,7 @@ extension BackupError: Explained {
     case .unusableServer: (.refused, "--pds names a server of your own")
     case .lastSnapshot: (.usage, "an account keeps at least one snapshot")
     case .unclaimedHandle:
-      (.notGenuine, "if the account is yours, name it by its DID, or its server with --pds")
+      (.notGenuine, "if the account is yours, use its DID, or name its server with --pds")
     }
   }
 }

@@ -37,17 +37,17 @@ extension RestoreError: Explained {
     case .livesThere:
       "--in-place puts the snapshot's records back there; --blobs-only sends what the server lacks"
     case .newerThere:
-      "run \"carpack backup\" first, or choose a snapshot with --at: what came later is then left behind"
+      "run \"carpack backup\" first, or choose a snapshot with --at and lose what came later"
     case .otherPassword: "give it with --new-password-file"
     case .cannotVouch:
-      "--login vouches through the old server, --recovery-key by yourself; with neither, --as-new makes a new account of the archive"
+      "use --login (the old server vouches) or --recovery-key (your key vouches); with neither, --as-new makes a new account from the archive"
     case .needsHandle: "give it with --handle"
     case .needsEmail: "give it with --email"
     case .needsInvite: "give it with --invite"
     case .needsSigner: "use --login or --recovery-key"
     case .handle: "choose another with --handle"
     case .importRefused:
-      "a server may have a limit for repositories, may take none, and may answer 500 to one that it cannot read"
+      "servers may limit the size of repositories, may refuse all, and may answer 500 to one that they cannot read"
     case .otherRepository, .notWrittenAgain: nil
     case .missingBlobs:
       "--accept missing goes on without them; \"carpack fill\" may find them first"
@@ -58,7 +58,7 @@ extension RestoreError: Explained {
       "if that is the same server, use that name with --to; if it does not resolve yet, add it to /etc/hosts"
     case .unpublished: "publish the document, and run the same command again"
     case .accountRefused(_, _, let option): "choose another with \(option)"
-    case .halfMade: "its operator can remove that account; another server takes it with --to"
+    case .halfMade: "ask its operator to remove that account, or choose another server with --to"
     case .lacks: "another server is needed; Docs/RESTORE.md says what each kind of restore takes"
     case .unsigned: "the server signs at the account's next write"
     case .strangeKey: "\"carpack recovery-key list\" shows the keys that may change the account"
@@ -75,7 +75,7 @@ extension RestoreError.Obstacle {
     case .noLogin: "there is no login for the old server"
     case .oldServerGone: "the old server is gone, and there is no key"
     case .rehearsal:
-      "where the old server does not, only a change of the DID could, which a rehearsal leaves alone"
+      "if the old server does not vouch, only a change of the DID could, which a rehearsal does not make"
     case .oldServerAnswers(let url):
       "\(url) still has the account: use --login to let it vouch, or --abandon-old to skip it"
     case .oldServerSilent:

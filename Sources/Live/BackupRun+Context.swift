@@ -56,7 +56,7 @@ extension BackupRun {
 
   private func tell(_ outcome: ContextOutcome, _ options: ContextOptions) {
     for text in outcome.failures.prefix(Self.maximumTold) {
-      warn("the context is not whole: \(text)")
+      warn("the context is incomplete: \(text)")
     }
     if outcome.leftOut > 0 {
       warn(

@@ -36,7 +36,7 @@ extension BackupRun {
       warn(
         "the server does not give this private data: \(received.notGiven.joined(separator: ", "))")
     }
-    for text in received.failures { warn("private data is not whole: \(text)") }
+    for text in received.failures { warn("private data is incomplete: \(text)") }
     return received
   }
 }

@@ -141,10 +141,10 @@ final class BackupRun {
       observer(.progress(BackupProgress(.listing, blobsTotal: count)))
     }
     if listing.malformedCount > 0 {
-      warn("the server lists \(listing.malformedCount) blobs under names that are no CIDs")
+      warn("the server lists \(listing.malformedCount) blobs under names that are not CIDs")
     }
     if listing.isDoubtful {
-      warn("the server's list of blobs may not be whole: it ends with a full page, or has no end")
+      warn("the server's list of blobs may be incomplete: it ends with a full page, or has no end")
     }
     if let failure = listing.failure {
       warn(

@@ -21,7 +21,7 @@ package struct BucketAddress: Hashable, Sendable, CustomStringConvertible {
   /// - Throws: ``StoreError`` if it is none, with the reason.
   package init(_ text: String) throws(StoreError) {
     guard text.hasPrefix(Self.scheme) else {
-      throw StoreError(.refused, "\"\(text)\" is no address in a store, s3://bucket/key")
+      throw StoreError(.refused, "\"\(text)\" is not an address in a store, s3://bucket/key")
     }
     let parts = text.dropFirst(Self.scheme.count).split(
       separator: "/", maxSplits: 1, omittingEmptySubsequences: false)

@@ -212,7 +212,7 @@ extension RecordRestore {
   /// Why a record is not to be deleted, by itself; nil if it may be.
   private func whyNot(_ path: String, _ block: Block, _ refs: [BlobRef]) async throws -> String? {
     let recordPath = RecordPath(checked: path)
-    guard recordPath.oddity == nil else { return "\(path) is no path that a server takes" }
+    guard recordPath.oddity == nil else { return "\(path) is not a path that a server accepts" }
     do throws(BackupError) { try Self.value(of: block) } catch { return "\(path): \(error)" }
     for ref in refs {
       guard !ref.isLegacy else { return "\(path) refers to it in the form of 2022" }

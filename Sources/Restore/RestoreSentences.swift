@@ -28,7 +28,7 @@ extension RestoreError: CustomStringConvertible {
     case .busy(let path): "another restore from this archive is running: it has locked \(path)"
     case .livesThere(let server): "the account is on \(server) already"
     case .newerThere(let rev):
-      "the account has gone on since this snapshot: its server is at the revision \(rev)"
+      "the account has changed since this snapshot: its server is at revision \(rev)"
     case .otherPassword(let server): "the account on \(server) has another password"
     case .cannotVouch: "the new server requires service auth, which nothing provides"
     case .needsHandle(let server):
@@ -38,7 +38,7 @@ extension RestoreError: CustomStringConvertible {
     case .needsSigner: "a login at the old server or your own rotation key is needed"
     case .handle(let handle, let why): "the handle \(handle) cannot be used: \(why)"
     case .importRefused(let answer, let oddities):
-      "the new server does not take the repository: \(answer)"
+      "the new server refused the repository: \(answer)"
         + (oddities.isEmpty ? "" : " (\(oddities.joined(separator: "; ")))")
     case .otherRepository(let why):
       "the new server does not return the repository of the archive: \(why)"
@@ -57,9 +57,9 @@ extension RestoreError: CustomStringConvertible {
       "\(server) was stopped while it created the account, and has no login for it"
     case .lacks(let server, let methods): "\(server) has no \(methods.joined(separator: ", "))"
     case .silent(let server, let why): "\(server) does not say whether it has the account: \(why)"
-    case .unsigned(let why): "what the new server gives out is not the account's own yet: \(why)"
+    case .unsigned(let why): "what the new server publishes is not signed by the account: \(why)"
     case .notSaved(let rev):
-      "records would be replaced or deleted that no snapshot in the archive has: its server is at the revision \(rev)"
+      "this would replace or delete records that no snapshot in the archive has: the server is at revision \(rev)"
     case .writtenMeanwhile: "the account was written to in the meantime"
     case .notActivated(let why): "the account cannot be activated yet: \(why)"
     }

@@ -117,7 +117,7 @@ package struct SealedCheck {
   ) throws {
     let place = frame.range.lowerBound
     guard let known else {
-      return note("a piece is here that is no part of the archive", at: place)
+      return note("a piece is here that is not part of the archive", at: place)
     }
     guard let piece = try SealedLayout.piece(frame, in: file, identity) else {
       return note("the header of a piece does not open", at: place)

@@ -82,7 +82,7 @@ struct `Keeping what others said` {
     appView.server.stop()
     let result = try backUp(scene, appView)
     #expect(result.status == 0, "\(result.text)\(result.errors)")
-    #expect(result.errors.contains("the context is not whole"), "\(result.errors)")
+    #expect(result.errors.contains("the context is incomplete"), "\(result.errors)")
     let json = try backUp(scene, appView, "--context --json")
     #expect(json.status == 0 && OutputSchema.faults(in: json.text).isEmpty)
     #expect(json.text.contains(#""failures":["#), "\(json.text)")

@@ -235,7 +235,7 @@ struct `Backing up what is the owner's alone` {
     let result = try backUp(scene)
     #expect(result.status == 10, "\(result.text)\(result.errors)")
     #expect(result.errors.contains("getMutes"), "\(result.errors)")
-    #expect(result.text.contains("private data is not whole"), "\(result.text)")
+    #expect(result.text.contains("private data is incomplete"), "\(result.text)")
     var pages = Self.pages()
     pages[Self.preferences] = [#"{"preferences":[]}"#]
     #expect(try extracted(scene) == Self.files(pages))

@@ -34,7 +34,7 @@ struct `An account that is not what it was` {
     _ = try backUp(status: 0)
     scene.account.goBack()
     let found = try backUp(status: 12)
-    #expect(found.errors.contains("was put back to an earlier state"), "\(found.errors)")
+    #expect(found.errors.contains("was rolled back to an earlier state"), "\(found.errors)")
     #expect(found.errors.contains("--accept rollback accepts it"))
     // Nothing has changed since, and nobody has accepted it.
     _ = try backUp(status: 12)

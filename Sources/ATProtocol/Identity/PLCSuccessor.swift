@@ -45,9 +45,9 @@ package struct PLCSuccessor: Hashable, Sendable {
       case .noRotationKey:
         "the operation names no rotation key: the account could never be changed again"
       case .otherContent(let field):
-        "the operation that the server signed is another than was asked for: its \(field)"
+        "the server signed another operation than requested: its \(field)"
       case .strangeKey: "the key is not among the account's rotation keys"
-      case .tooOften(let when): "the directory takes no more than \(when)"
+      case .tooOften(let when): "the directory accepts at most \(when)"
       case .cannotSign: "the key cannot be used to sign"
       }
     }

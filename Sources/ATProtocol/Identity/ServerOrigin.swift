@@ -115,7 +115,7 @@ package struct ServerOrigin: Hashable, Sendable, CustomStringConvertible {
 /// Why a text is not where a server is.
 package enum ServerOriginError: String, Error, CustomStringConvertible {
   /// The scheme is neither `https` nor `http`.
-  case notHTTP = "it is no https URL"
+  case notHTTP = "it is not an https URL"
   /// The scheme is `http`, and the host is not this machine.
   case notSecure = "http is used for servers on this machine only"
   /// What follows is not a host with or without a port, and nothing else.

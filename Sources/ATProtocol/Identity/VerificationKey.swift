@@ -94,7 +94,7 @@ extension VerificationKey: CustomStringConvertible {
 /// Why a text is not a public key.
 package enum VerificationKeyError: String, Error, CustomStringConvertible {
   /// It does not begin with `did:key:`.
-  case notADIDKey = "the key is no did:key"
+  case notADIDKey = "the key is not a did:key"
   /// It is not multibase `z`, or too long.
   case notBase58 = "the key is not multibase in base 58"
   /// Its multicodec is that of neither curve.

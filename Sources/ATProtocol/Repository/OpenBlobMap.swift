@@ -91,6 +91,6 @@ struct OpenBlobMap {
   }
 
   private static func checkCodec(_ cid: CID, _ malformed: (String) -> Void) {
-    if cid.codec != .raw { malformed("a blob reference to \(cid), which is no blob's CID") }
+    if cid.codec != .raw { malformed("a blob reference to \(cid), which is not the CID of a blob") }
   }
 }

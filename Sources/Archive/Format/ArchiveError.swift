@@ -153,7 +153,7 @@ public struct ArchiveError: Error, Equatable, Sendable, CustomStringConvertible 
     case .furtherArchive: "another archive begins here, after the first"
     case .damagedSeal(let what): "the sealed archive is damaged: \(what)"
     case .unbegunSeal: "the sealed archive ends before its key: nothing can be in it"
-    case .foreignBytes(let count): "\(count) bytes are no part of the archive"
+    case .foreignBytes(let count): "\(count) bytes are not part of the archive"
     case .tooManyFrames(let limit):
       "the archive has more than \(limit) frames, which its size does not suggest (--allow-large reads it)"
     case .tooMuchContent(let limit):

@@ -179,18 +179,18 @@ public struct BlobLedger: Sendable {
       switch self {
       case .notFound: "the server does not have it"
       case .refused: "the server refuses to give it out"
-      case .serverError: "the server failed each time it was asked"
+      case .serverError: "the server failed at every attempt"
       case .rateLimited: "the server kept answering 429 Too Many Requests"
       case .noAnswer: "no whole answer came"
-      case .hostileRedirect: "the server pointed to an address that is not followed"
+      case .hostileRedirect: "the server redirected to a refused address"
       case .tooLarge: "it is longer than a blob may be (--max-blob)"
-      case .unverifiable: "its hash function is not known here, so nothing can be accepted for it"
+      case .unverifiable: "its hash function is unknown, so no content can be accepted"
       case .noRoom: "there was no room for it on the disk"
       case .malformed: "the server's answer is not what it should be"
-      case .notTried: "not asked for yet"
+      case .notTried: "not requested yet"
       case .notProvided: "not among the files given"
-      case .mismatch: "the content offered for it was something else"
-      case .lost: "lost with damage to an archive that held it"
+      case .mismatch: "the content offered for it did not match"
+      case .lost: "lost in damage to an archive that held it"
       default: rawValue
       }
     }

@@ -86,10 +86,10 @@ extension Standing.Doubt: CustomStringConvertible {
   package var description: String {
     switch self {
     case .rollback:
-      "was put back to an earlier state; the snapshots from before are kept"
+      "was rolled back to an earlier state; the earlier snapshots are kept"
     case .fork:
       "has two commits with one revision; both are kept"
-    case .handle: "goes by a handle that does not lead to it and back"
+    case .handle: "has a handle that does not resolve back to it"
     case .unsigned: "names no key by which its commit could be checked"
     case .behind: "has a newer commit, which its server names and did not give out"
     case .future: "has a revision of a time that has not come yet"

@@ -259,7 +259,7 @@ package struct HandleResolver: Sendable {
         return Answer(did: try DID(words.joined(separator: " ")), source: url)
       } catch {
         let excerpt = body.isEmpty ? "" : ": \(IdentityError.excerpt(body))"
-        throw Miss(.absent, "\(url) is no DID\(excerpt)")
+        throw Miss(.absent, "\(url) is not a DID\(excerpt)")
       }
     } catch let error as TransportError {
       switch error.reason {

@@ -56,7 +56,7 @@ extension ItemFilter {
       try selectors.map { try Selector($0) },
       collections: try options.collection.map { text in
         guard let pattern = PathPattern("\(text)/") else {
-          throw Failure("--collection: \"\(text)\" is no collection", status: .usage)
+          throw Failure("--collection: \"\(text)\" is not a collection", status: .usage)
         }
         return pattern
       },

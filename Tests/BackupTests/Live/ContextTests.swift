@@ -67,7 +67,7 @@ import Testing
     scene.appView.behaviour.status = 503
     let report = try await scene.backUp()
     #expect(report.outcome == .complete)
-    #expect(report.warnings.contains { $0.contains("the context is not whole") })
+    #expect(report.warnings.contains { $0.contains("the context is incomplete") })
     #expect(scene.appView.requestCount(getPosts) <= 8)
     #expect(try scene.items().isEmpty)
     scene.appView.behaviour.status = nil

@@ -50,7 +50,7 @@ import XRPC
     #expect(report.lacksPrivateData)
     #expect(
       report.warnings.contains {
-        $0.contains("private data is not whole: \(endless): it took too long")
+        $0.contains("private data is incomplete: \(endless): it took too long")
       },
       "\(report.warnings)")
     #expect(report.snapshot.isSettled && report.missing.isEmpty)

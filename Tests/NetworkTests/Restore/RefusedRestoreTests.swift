@@ -172,7 +172,7 @@ struct `A restore that is refused` {
     let scene = try RestoreScene()
     try scene.backUp()
     try scene.account.advance()
-    expect(try scene.restore(), 13, "has gone on", "carpack backup")
+    expect(try scene.restore(), 13, "has changed since", "carpack backup")
     #expect(scene.new.createdCount == 0)
     #expect(!scene.folder.names(under: ".").contains { $0.hasSuffix(".restore.json") })
     // Chosen by its number, the older state is what is wanted.

@@ -250,7 +250,7 @@ struct `A restore that stops` {
     ])
     let line = "--recovery-key recovery.key \(RestoreScene.agreed)"
     let result = try scene.restore(line)
-    expect(result, 13, "has gone on", "has the account, active", "has no such account")
+    expect(result, 13, "has changed since", "has the account, active", "has no such account")
     scene.expectUntouched()
     let end = try scene.follow(result)
     expect(end, 0)

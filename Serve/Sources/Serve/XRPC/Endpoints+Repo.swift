@@ -70,7 +70,7 @@ extension Endpoints {
     do throws(IdentifierError) {
       return try RecordPath(text)
     } catch {
-      throw .invalid("\"\(text.prefix(200))\" is no path of a record: \(error)")
+      throw .invalid("\"\(text.prefix(200))\" is not the path of a record: \(error)")
     }
   }
 

@@ -70,7 +70,7 @@ struct ProveCommand: Verb {
     do throws(IdentifierError) {
       return try RecordPath(text)
     } catch {
-      throw Failure("\"\(text)\" is no path of a record: \(error)", status: .usage)
+      throw Failure("\"\(text)\" is not the path of a record: \(error)", status: .usage)
     }
   }
 }

@@ -74,12 +74,12 @@ final class BackupDisplay: Sendable {
     case .repository(let records, let bytes, let isIncremental):
       BackupEvents.repository.tell((account, (records, bytes, isIncremental)))
       step(
-        "repository: \(Quantity.count(records, "record")), \(Quantity.bytes(bytes))\(isIncremental ? ", by what has changed" : "")",
+        "repository: \(Quantity.count(records, "record")), \(Quantity.bytes(bytes))\(isIncremental ? ", incremental" : "")",
         of: account)
     case .blobs(let referenced, let listed, let wanted):
       BackupEvents.blobs.tell((account, (referenced, listed, wanted)))
       step(
-        "blobs: \(Quantity.grouped(referenced)) referenced, \(listed.map { "\(Quantity.grouped($0)) listed" } ?? "not listed"), \(Quantity.grouped(wanted)) to fetch",
+        "blobs: \(Quantity.grouped(referenced)) referenced, \(listed.map { "\(Quantity.grouped($0)) listed" } ?? "server list unknown"), \(Quantity.grouped(wanted)) to fetch",
         of: account)
     case .missing(let entry, let answers):
       BackupEvents.missing.tell((account, (entry, answers)))

@@ -83,7 +83,7 @@ struct BackupOptions: ConfigurableOptions {
       // The results of earlier accounts are shown anyway.
       display.finish()
       if error is ExitStatus {
-        Console.say(.interrupted, "nothing is lost; the same command goes on from here")
+        Console.say(.interrupted, "nothing is lost; the same command continues from here")
       }
       throw error
     }

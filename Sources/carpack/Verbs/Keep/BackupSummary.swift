@@ -59,7 +59,7 @@ extension BackupReport {
     let blobs = snapshot.blobs
     let account = snapshot.handle.map { "\($0.text) (\(snapshot.did))" } ?? snapshot.did.text
     let revision = snapshot.rev.map { " at \($0.text)" } ?? ""
-    let listed = blobs.listed.map { "\(Quantity.grouped($0)) listed" } ?? "not listed"
+    let listed = blobs.listed.map { "\(Quantity.grouped($0)) listed" } ?? "server list unknown"
     let extras =
       blobs.extras > 0
       ? "; \(Quantity.count(blobs.extras, "extra")) (\(Quantity.bytes(blobs.extrasBytes)))" : ""
@@ -71,7 +71,7 @@ extension BackupReport {
       let repository =
         isRepositoryUnchanged
         ? "the repository unchanged"
-        : snapshot.fetched?.since == nil ? "the whole repository" : "by what has changed"
+        : snapshot.fetched?.since == nil ? "the whole repository" : "the changes of the repository"
       let new = blobs.new ?? 0
       let newBlobs =
         new > 0
@@ -106,10 +106,10 @@ extension BackupReport {
     }
     if let fault = blobs.listFault { lines.append("\(fault.sentence); the next backup asks again") }
     if lacksPrivateData {
-      lines.append("private data is not whole; the next backup with --private asks again")
+      lines.append("private data is incomplete; the next backup with --private asks again")
     }
     if let context, !context.failures.isEmpty {
-      lines.append("the context is not whole; the next backup with --context asks again")
+      lines.append("the context is incomplete; the next backup with --context asks again")
     }
     for (reason, count) in missingByReason {
       lines.append("missing: \(Quantity.grouped(count)), \(reason.sentence)")

@@ -104,7 +104,7 @@ struct FetchBlobCommand: Verb {
 
   func run() throws {
     let (output, limit) = (output, size.maxBlob.bytes)
-    let cid = try reading("\"\(cid)\" is no CID") { try CID(self.cid) }
+    let cid = try reading("\"\(cid)\" is not a CID") { try CID(self.cid) }
     try options.run { try output.write(await $0.blob(cid, limit: limit)) }
   }
 }
@@ -130,7 +130,7 @@ struct FetchBlobsCommand: Verb {
       }
       if isDoubtful {
         common.say(
-          .warning, "the server's list may not be whole, or has entries that are no CIDs")
+          .warning, "the server's list may be incomplete, or has entries that are not CIDs")
       }
     }
   }

@@ -152,7 +152,7 @@ struct PackCommand: ReportingCommand, ConfigurableOptions {
     } catch let error as ArchiveError where error.reason == .noFooter {
       // Replacing it would destroy the backup.
       throw Failure(
-        "\(output) is a damaged archive: no footer holds, and nothing is appended",
+        "\(output) is a damaged archive without a valid footer; nothing is appended",
         hint:
           "\"carpack repair \(output)\" puts right what can be; \"carpack verify\" says what is lost",
         status: .damaged)

@@ -30,7 +30,7 @@ struct FindCommand: ReportingCommand {
       let first = argument.paths.first, !AtomicFile.isTaken(FilePath(first))
     {
       throw Failure(
-        "\(first) is no archive", hint: "the text comes first: carpack find \(first) \(text)",
+        "\(first) is not an archive", hint: "the text comes first: carpack find \(first) \(text)",
         status: .usage)
     }
     guard let pattern = TextPattern(text) else {

@@ -75,12 +75,12 @@ struct ServerRestoreOptions: ParsableArguments {
       let words = line.split { $0 == " " || $0 == "\t" || $0 == "," }
       guard words.count == 2, words[1].contains("@") else {
         throw Failure(
-          "\(accounts): a line is no DID with a mail address", status: .usage, at: accounts)
+          "\(accounts): a line is not a DID with a mail address", status: .usage, at: accounts)
       }
       do {
         addresses[try DID(String(words[0]))] = String(words[1])
       } catch {
-        throw Failure("\(accounts): \(words[0]) is no DID", status: .usage, at: accounts)
+        throw Failure("\(accounts): \(words[0]) is not a DID", status: .usage, at: accounts)
       }
     }
     return addresses

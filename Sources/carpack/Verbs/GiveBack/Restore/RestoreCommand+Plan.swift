@@ -91,7 +91,7 @@ extension RestorePlan {
   var warnings: [String] {
     let warnings: [String?] = [
       vouchesItself && obstacles.isEmpty
-        ? "the DID is going to name a key of your own before the account is made: what the new server finds wrong only then leaves it so until the same command is run again"
+        ? "the DID will name your own key before the account is created: if the new server then refuses, it stays so until you run the same command again"
         : nil,
       isNamed ? "the DID names \(server.url) already" : nil,
       uploadDays > 1

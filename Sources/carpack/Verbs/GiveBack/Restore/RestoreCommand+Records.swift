@@ -32,7 +32,7 @@ extension RestoreCommand {
       }
       let path = RecordPath(checked: text)
       if let oddity = path.oddity {
-        throw Failure("\(text) is no path that a server takes: \(oddity)", status: .refused)
+        throw Failure("\(text) is not a path that a server accepts: \(oddity)", status: .refused)
       }
       return path
     }
