@@ -13,7 +13,7 @@ package struct Hooks {
 
   /// The program and its arguments for each moment.
   package var programs: [Moment: [String]] = [:]
-  /// How long one may take, in seconds: copying archives elsewhere takes its time.
+  /// How long one may take, in seconds: copying remote archives takes its time.
   package var seconds: Int64 = 600
 
   /// The longest time that can be set, in seconds: a week.

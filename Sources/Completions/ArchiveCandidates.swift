@@ -21,7 +21,7 @@ struct ArchiveCandidates {
   private let entries: [SnapshotHistory.Entry]
   private let options: [String: String]
 
-  /// Opens the archive; nil if it is none.
+  /// Opens the archive; nil if it is not one.
   init?(_ path: String, _ options: [String: String]) {
     let path = Self.expanded(path)
     // Opening a pipe would wait for its writer.

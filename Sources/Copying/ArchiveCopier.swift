@@ -32,7 +32,7 @@ package struct ArchiveCopier {
   ///   - links: the snapshots, the oldest first.
   ///   - archives: the archives they are in.
   ///   - target: the new file.
-  ///   - keepsPrivateData: whether what is the account owner's alone is copied, too.
+  ///   - keepsPrivateData: whether private data is copied, too.
   ///   - willWrite: receives the name of the temporary file once it is there.
   ///   - publish: receives what is committed and how many sections were left out, and gives the
   ///     file its name or discards it.
@@ -211,7 +211,7 @@ extension ArchiveCopier {
   ///
   /// - Parameters:
   ///   - archives: the archives.
-  ///   - keepsPrivateData: whether what is the account owner's alone counts.
+  ///   - keepsPrivateData: whether private data counts.
   ///   - areDamaged: whether a snapshot may be whole in one of them only, which is taken then.
   static func order(
     _ archives: [SourceArchive], keepsPrivateData: Bool, areDamaged: Bool = false

@@ -26,7 +26,7 @@ struct SnapshotCopier: ~Copyable {
   /// The first of the lost sections whose CIDs could be read.
   var lost: [CID] = []
   private var chain: ManifestChain
-  /// Whether what is the account owner's alone is copied, too.
+  /// Whether private data is copied, too.
   private let keepsPrivateData: Bool
 
   /// A copier into a storage, whose content is thrown away: an interrupted copy may have left more
@@ -258,7 +258,7 @@ struct SnapshotCopier: ~Copyable {
     }
   }
 
-  /// Copies what is the account owner's alone; in salvage as far as it can be read.
+  /// Copies private data; in salvage as far as it can be read.
   private mutating func copyPrivateData(of new: inout SnapshotCopy) throws {
     guard let link = new.snapshot.privateData else { return }
     new.snapshot.privateData = nil

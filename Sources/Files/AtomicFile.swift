@@ -303,7 +303,7 @@ package final class AtomicFile: Sendable {
       throw BackupError.system("look for \(other)", errno)
     }
     if status.st_uid != before.st_uid || status.st_gid != before.st_gid {
-      // Only root may give a file away; anybody else keeps it as their own.
+      // Only root may change the owner of a file; for others it stays the same.
       _ = unsafe chown(own.string, status.st_uid, status.st_gid)
     }
     guard unsafe chmod(own.string, status.st_mode & 0o777) == 0 else {

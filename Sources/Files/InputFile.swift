@@ -44,7 +44,7 @@ package final class InputFile {
     isInPage = false
   }
 
-  /// Whether it lies elsewhere.
+  /// Whether it is remote.
   package var isFar: Bool { mapped.isFetched }
 
   /// Opens a file; `-` is standard input.

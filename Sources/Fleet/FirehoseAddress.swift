@@ -8,7 +8,7 @@ package struct FirehoseAddress: Equatable, Sendable {
 
   /// Reads an address; `https` and `http` are taken for `wss` and `ws`.
   ///
-  /// - Throws: `ServerOriginError` if it is none.
+  /// - Throws: `ServerOriginError` if it is not one.
   package init(_ text: String) throws(ServerOriginError) {
     var web = text
     if web.hasPrefix("ws") { web = "http" + web.dropFirst(2) }

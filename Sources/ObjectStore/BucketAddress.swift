@@ -18,7 +18,7 @@ package struct BucketAddress: Hashable, Sendable, CustomStringConvertible {
   /// A key is taken as it stands, with no escapes. One with a segment `.` or `..` is refused: not
   /// every program on the way leaves it alone.
   ///
-  /// - Throws: ``StoreError`` if it is none, with the reason.
+  /// - Throws: ``StoreError`` if it is not one, with the reason.
   package init(_ text: String) throws(StoreError) {
     guard text.hasPrefix(Self.scheme) else {
       throw StoreError(.refused, "\"\(text)\" is not an address in a store, s3://bucket/key")

@@ -5,7 +5,7 @@ package import ObjectStore
 internal import Snapshots
 package import SystemPackage
 
-/// Brings a file up to date with an archive that lies elsewhere, by fetching what it lacks.
+/// Brings a file up to date with a remote archive, by fetching what it lacks.
 ///
 /// 1. The file is the old archive or the new one at every moment.
 /// 2. What comes is verified before it counts, section by section.

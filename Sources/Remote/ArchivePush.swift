@@ -215,7 +215,7 @@ extension MappedFile {
 
   /// An archive that lies here, and how many bytes of it are committed.
   ///
-  /// - Throws: `ArchiveError` if it is none, or nothing is committed in it.
+  /// - Throws: `ArchiveError` if it is not one, or nothing is committed in it.
   static func committed(_ path: FilePath) throws -> (file: MappedFile, count: UInt64) {
     let file = try MappedFile(path)
     if let layer = file.layer {

@@ -100,7 +100,7 @@ package enum RemoteArchive {
 }
 
 extension InputFile {
-  /// Opens an archive that lies elsewhere: its end is fetched, and the rest when it is read.
+  /// Opens a remote archive: its end is fetched, and the rest when it is read.
   ///
   /// - Parameters:
   ///   - address: where it lies.

@@ -405,8 +405,8 @@ extension AccountRestore {
     return ("\(compared.equalCount) equal, \(compared.differing.count) not", false)
   }
 
-  /// Offers to write records again whose blobs the server believes to have and has not; returns
-  /// whether that was done.
+  /// Offers to write records again whose blobs the server lacks without knowing it; returns whether
+  /// that was done.
   private func rewrite(_ differing: [CID], _ server: DestinationServer) async throws -> Bool {
     let path = FileNaming.beside(archive, ".rewrite.json")
     guard !differing.isEmpty || AtomicFile.isTaken(path), let repository = report.source?.repository

@@ -130,7 +130,7 @@ extension PLCUpdate {
   /// The keys, in the order of their authority, as `did:key:…`.
   package var rotationKeys: [String] { state.rotationKeys }
 
-  /// The place of a key, counted from 0, the highest in authority; nil if it is none of them.
+  /// The place of a key, counted from 0, the highest in authority; nil if it is not one of them.
   package func place(of key: VerificationKey) -> Int? { rotationKeys.firstIndex(of: key.didKey) }
 
   /// An operation signed by the account's server, on which its owner logs in.

@@ -22,8 +22,8 @@ package enum RestoreEvent: Sendable {
   case changes(from: PLCState, to: PLCState)
   /// A document is to be published, for an account whose DID is no `did:plc`.
   case document(JSON: String, url: String)
-  /// The server believes to have this many blobs that it has not: it would take them again if this
-  /// many records were deleted and written again, which was not agreed to.
+  /// The server lacks this many blobs without knowing it: it would take them again if this many
+  /// records were deleted and written again, which was not agreed to.
   case rewritable(blobs: Int, records: Int)
   /// Something that a person should know.
   case warning(String)

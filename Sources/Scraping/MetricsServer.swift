@@ -68,7 +68,7 @@ package final class MetricsServer: Sendable {
   }
 
   /// The address in what a URL has before the colon and the port, an IPv6 address in brackets; nil
-  /// if it is none.
+  /// if it is not one.
   static func address(in host: some StringProtocol) -> String? {
     let isBracketed = host.hasPrefix("[") && host.hasSuffix("]")
     let text = isBracketed ? String(host.dropFirst().dropLast()) : String(host)

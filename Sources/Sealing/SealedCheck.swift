@@ -2,9 +2,8 @@ internal import Age
 package import Archive
 internal import IPLD
 
-/// What is wrong with the frames of a sealed archive, which anybody can see; with the archive's
-/// key, also whether each piece opens by its own header, as it has to for a reader without this
-/// program.
+/// What is wrong with the frames of a sealed archive, which anyone can see; with the archive's key,
+/// also whether each piece opens by its own header, as it has to for a reader without this program.
 package struct SealedCheck {
   /// What is wrong.
   package private(set) var flaws: [ArchiveError] = []

@@ -8,7 +8,7 @@ internal import IPLD
 /// 1. ``pieces`` are in the order of the archive and of the file, and none covers what another
 ///    does.
 /// 2. What no whole piece holds reads as zeros; it is no longer than the bytes that lie there.
-/// 3. What a table says of a piece outweighs what the piece says of itself, which anybody can
+/// 3. What a table says of a piece outweighs what the piece says of itself, which anyone can
 ///    change: its place in the archive.
 struct SealedLayout: Sendable {
   /// The pieces.
@@ -253,7 +253,7 @@ struct SealedLayout: Sendable {
     end = piece.frame.upperBound
   }
 
-  /// Notes that a piece was written over: tables that describe it as it was count no more.
+  /// Notes that a piece was written over: tables that describe it as it was no longer count.
   mutating func replace(_ number: Int, _ piece: Piece) {
     pieces[number] = piece
     tables.removeAll { $0.pieces.upperBound > number }

@@ -65,7 +65,7 @@ enum TOMLNumber {
     String(decoding: bytes.filter { $0 != UInt8(ascii: "_") }, as: UTF8.self)
   }
 
-  /// A number with a fraction, an exponent or both; nil if it is none.
+  /// A number with a fraction, an exponent or both; nil if it is not one.
   private static func float(_ bytes: ArraySlice<UInt8>) -> Double? {
     var mantissa = bytes
     if let mark = bytes.firstIndex(where: { $0 | 0x20 == UInt8(ascii: "e") }) {

@@ -30,7 +30,7 @@ package struct ArchiveStatus: Sendable {
     case damaged
   }
 
-  /// Whether it lies elsewhere, so that nothing is noted on a file.
+  /// Whether it is remote, so that nothing is noted on a file.
   package let isFar: Bool
   /// The size of the file, in bytes.
   package let byteCount: UInt64

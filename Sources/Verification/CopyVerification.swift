@@ -14,7 +14,7 @@ extension SnapshotVerifier {
   ///   - storage: the new archive.
   ///   - sources: the archives that its snapshots were copied from.
   ///   - links: the snapshots that were copied, the oldest first.
-  ///   - keepsPrivateData: whether what is the account owner's alone was copied, too.
+  ///   - keepsPrivateData: whether private data was copied, too.
   /// - Throws: ``BackupError/copyFailed(_:)`` for the first thing that is wrong;
   ///   ``BackupError/damagedArchive(_:_:)`` if it is so in a source, too.
   package func verify(

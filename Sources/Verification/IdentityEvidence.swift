@@ -10,7 +10,7 @@ package import Snapshots
 /// checked once, however many snapshots there are.
 package struct IdentityEvidence: Sendable {
   /// A DID document: the number of the first snapshot that has it, when that was made, and the
-  /// document; nil if what is stored is none.
+  /// document; nil if what is stored is not one.
   package typealias Document = (snapshot: Int, createdAt: String, document: DIDDocument?)
 
   /// The account.

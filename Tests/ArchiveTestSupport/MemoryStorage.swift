@@ -2,8 +2,8 @@ internal import Archive
 internal import IPLD
 internal import Synchronization
 
-/// A file in memory that counts what is asked of it, fails when it is told to, and knows what a
-/// loss of power would leave of it.
+/// A file in memory that counts what is asked of it, fails when it is set to, and knows what a loss
+/// of power would leave of it.
 ///
 /// It allows what a writer of archives may do and nothing else: what is committed is neither
 /// written to nor cut off, and the file is extended at its end only. Everything else is a
@@ -24,7 +24,7 @@ package final class MemoryStorage: ArchiveStorage {
     /// How many bytes the file may have; a write beyond that is done in part, and fails with
     /// `ENOSPC`.
     package var capacity: UInt64
-    /// How much is committed: whoever writes to that, or cuts some of it off, has made a mistake.
+    /// How much is committed: writing to that, or cutting some of it off, is a mistake.
     package var floor: UInt64
 
     /// Conditions; none by default.

@@ -1,6 +1,6 @@
 internal import Archive
 
-/// A failure that a storage is told to have: the n-th operation of some kinds does not do what it
+/// A failure that a storage is set to have: the n-th operation of some kinds does not do what it
 /// should.
 package struct StorageFault: Sendable, CustomStringConvertible {
   /// For how long it lasts.

@@ -45,7 +45,7 @@ package enum Torture {
     try Data(bytes).write(to: URL(filePath: "\(folder)/\(name)"))
   }
 
-  /// Says what a test did, for whoever reads the output of `make test`.
+  /// Says what a test did, for the reader of the output of `make test`.
   package static func report(counts: String, _ purpose: String = #function) {
     print("torture: \(purpose.filter { $0 != "`" }): \(counts)")
   }

@@ -234,7 +234,7 @@ private struct Keys {
   }
 
   @Test func `in which many keys begin alike is searched one by one`() throws {
-    // Digests that somebody has made up, and bodies that nobody hashes here.
+    // Made-up digests, and bodies that are not hashed here.
     @Sendable func cid(_ number: UInt64) -> CID {
       CID(codec: .raw, digest: SHA256Digest(words: (0, 0, number, number)))
     }

@@ -79,7 +79,7 @@ import Verification
   }
 
   @Test func `refuses an order of pages that all are the same page again and again`() throws {
-    // A megabyte of runs, named 10,000 times: ten gigabytes to whoever reads them all first.
+    // A megabyte of runs, named 10,000 times: ten gigabytes for a reader that reads them all first.
     var page: [UInt8] = []
     while page.count < 1 << 20 { page += [0, 1, 1, 1] }
     let block = Block(cid: .blob(page), bytes: page)

@@ -27,7 +27,7 @@ struct `Backing up an account whose key has changed` {
   }
 
   @Test func `does not believe a key that has been replaced`() throws {
-    // The commit claims to have been made three hours after the move, by whoever has the old key.
+    // The commit claims to have been made three hours after the move, by someone with the old key.
     try scene.server.nameKey(newKey, for: scene.account, at: "2025-06-15T13:00:00Z")
     let result = try scene.backUp()
     #expect(result.status == 12, "\(result.text)\(result.errors)")

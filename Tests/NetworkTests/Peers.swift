@@ -1,6 +1,6 @@
 import LibC
 
-/// Servers of other projects that some tests need, where somebody has installed and started them.
+/// Servers of other projects that some tests need, if they are installed and running.
 enum Peers {
   /// A PDS with one account, `bob.test`.
   static let pds = "http://127.0.0.1:2590"

@@ -4,7 +4,7 @@ import StandIn
 import TestSupport
 import Testing
 
-/// What speaks against an account is named, kept in the archive, and 12 until somebody accepts it.
+/// What speaks against an account is named, kept in the archive, and 12 until it is accepted.
 @Suite(.enabled(if: Command.path != nil, Comment(rawValue: Command.absence)))
 struct `An account that is not what it was` {
   private let scene: NetworkScene

@@ -153,7 +153,7 @@ struct `Credentials` {
     ]
     #expect(try await search(environment).credentials()?.key == "AKLENT")
     server.forgetLog()
-    // Whoever wants no such question is asked none.
+    // A caller that disables the question is not asked.
     let silent = environment.merging(["AWS_EC2_METADATA_DISABLED": "TRUE"]) { $1 }
     #expect(try await search(silent).credentials() == nil)
     #expect(server.log.isEmpty)

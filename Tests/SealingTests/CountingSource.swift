@@ -3,7 +3,7 @@ import Foundation
 import Synchronization
 import SystemPackage
 
-/// A file that lies elsewhere, and what was asked of it.
+/// A remote file, and what was asked of it.
 final class CountingSource: ByteSource {
   private let bytes: [UInt8]
   private let asked = Mutex<[Range<Int>]>([])

@@ -6,7 +6,7 @@ import Testing
 
 @testable import Sealing
 
-/// What somebody without a key may do with pieces that are whole.
+/// What someone without a key may do with pieces that are whole.
 enum Meddling: String, CaseIterable, CustomTestStringConvertible {
   case swapped, moved, repeated, repeatedAtEnd, dropped, foreign, older, tableRepeated
 

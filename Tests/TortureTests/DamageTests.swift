@@ -136,7 +136,7 @@ private struct LayeredArchive {
           guard !full.isIntact else { throw Unexpected("it verifies") }
           let quick = try reader.verify(.quick, workers: 1)
           guard !quick.isIntact else { throw Unexpected("a quick look sees nothing") }
-          // A footer is put right, and anything else is not made worse.
+          // A footer is repaired, and nothing else is made worse.
           if place % 4 == 0 {
             let hasAppended = try archive.checkAppending(
               to: bytes, image, using: &round.random

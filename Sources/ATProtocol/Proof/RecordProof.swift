@@ -3,8 +3,8 @@ package import IPLD
 /// A proof that a repository has one record, or does not have it: the commit, the tree nodes on the
 /// way, the record.
 ///
-/// A CAR whose only root is the commit, as `com.atproto.sync.getRecord` answers. It proves what the
-/// commit's signer signed at that revision, once the signature is judged
+/// A CAR whose only root is the commit, as `com.atproto.sync.getRecord` returns it. It proves what
+/// the commit's signer signed at that revision, once the signature is judged
 /// (``PLCHistory/judge(_:now:)`` with ``commit``); not that the revision is the newest.
 package struct RecordProof: Hashable, Sendable {
   /// The longest proof, in bytes: that of a record takes a few kilobytes beside the record.

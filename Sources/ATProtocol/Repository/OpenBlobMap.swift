@@ -60,7 +60,7 @@ struct OpenBlobMap {
     if key == .ref { ref = range }
   }
 
-  /// The blob reference that the map is; nil if it is none.
+  /// The blob reference that the map is; nil if it is not one.
   ///
   /// `malformed` is called with the reason if it is not what it should be.
   func reference(in record: Span<UInt8>, malformed: (String) -> Void = { _ in }) -> BlobRef? {

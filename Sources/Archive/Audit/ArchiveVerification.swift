@@ -50,7 +50,8 @@ package struct ArchiveVerification: Equatable, Sendable {
   package internal(set) var frameCount: UInt64 = 0
   /// How many bytes of the file were looked at.
   package internal(set) var byteCount: UInt64 = 0
-  /// How many of these count no more: damage that was repaired around, or written again elsewhere.
+  /// How many of these no longer count: damage that was repaired around, or written again
+  /// elsewhere.
   package internal(set) var supersededBytes: UInt64 = 0
 
   /// The worst thing that was found; nil if nothing was.

@@ -11,7 +11,7 @@ package struct FeatureFlags: Hashable, Sendable {
   package let optional: UInt64
 
   /// The required bit of a file that was repaired: ordinals may be lost or superseded, and what
-  /// lies before the last footer may count no more (FORMAT 5.2).
+  /// lies before the last footer may no longer count (FORMAT 5.2).
   package static let repaired: UInt64 = 1 << 0
 
   /// The required bit of a file with snapshots that never were CARs that came in, whose manifests

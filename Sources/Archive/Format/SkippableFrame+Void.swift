@@ -6,8 +6,8 @@ internal import IPLD
 //      8     …  bytes that count no more
 // last 8     8  XXH64 of all that; if fewer than 8 bytes follow, they are zeros instead
 
-/// Bytes that were damaged and count no more, made into a frame that every zstd decoder passes over
-/// (FORMAT 4.3): a void.
+/// Bytes that were damaged and no longer count, made into a frame that every zstd decoder passes
+/// over (FORMAT 4.3): a void.
 extension SkippableFrame {
   /// The first four bytes of a void, as a number.
   static let voidMagic: UInt32 = 0x184d_2a50

@@ -4,8 +4,7 @@ internal import IPLD
 ///
 /// 1. A byte is written only where its block does not have its checksum, and what is written has
 ///    it.
-/// 2. Bytes that were made to count no more, after they were healed by other means, stay as they
-///    are.
+/// 2. Bytes that were made void, after they were healed by other means, stay as they are.
 /// 3. A footer is written last, when everything before it is on the medium.
 package struct ParityHealing {
   /// What was found, and what became of it.
@@ -85,7 +84,7 @@ package struct ParityHealing {
   ///   - storage: The file; it is locked.
   ///   - found: Its groups; those of which no page is in its place are those of another file, or
   ///     have to be put into their places first.
-  ///   - voids: Bytes that count no more, ascending.
+  ///   - voids: Bytes that no longer count, ascending.
   ///   - intact: Frames that hold, and of which there is no copy, ascending. Where bytes were
   ///     lost before them, they lie where others belong: then the group is left as it is.
   /// - Throws: ``ArchiveError`` if the library for it is not there; what the storage throws.
@@ -270,7 +269,7 @@ package struct ParityHealing {
     try write(trailer, at: UInt64(rest))
   }
 
-  /// Writes bytes where they differ from what is there, and not into what counts no more.
+  /// Writes bytes where they differ from what is there, and not into what no longer counts.
   private mutating func write(_ bytes: [UInt8], at place: UInt64) throws {
     guard let storage else { return }
     let (start, size) = (Int(place), Int(try storage.size))

@@ -32,7 +32,7 @@ extension FoundParity {
 
   /// The groups of a file that still count, in the order of what they protect.
   ///
-  /// One counts no more if all that it protects is protected by later ones.
+  /// One no longer counts if all that it protects is protected by later ones.
   ///
   /// What groups protect and have may be this many times the file; older ones are left out.
   static func all(in file: MappedFile) -> [FoundParity] {

@@ -5,9 +5,9 @@ internal import IPLD
 /// Index segments and footers say nothing that the data frames and their neighbours do not. Where
 /// every byte of a damaged one is determined by them, it is made again where it lay, and so is the
 /// note. Otherwise a new index and a new footer are appended over everything that is there, and
-/// what they do not name counts no more: the file says so by the feature ``FeatureFlags/repaired``.
-/// Data that is lost cannot be made again; its ordinals stay, and the index has no frame for them
-/// (FORMAT 7).
+/// what they do not name no longer counts: the file says so by the feature
+/// ``FeatureFlags/repaired``. Data that is lost cannot be made again; its ordinals stay, and the
+/// index has no frame for them (FORMAT 7).
 ///
 /// 1. Bytes of a frame that holds are never written to, and never cut off.
 /// 2. Bytes that are not a frame are written to only where it is certain that no section is lost
@@ -26,7 +26,7 @@ package struct ArchiveRepair {
     package internal(set) var isReindexed = false
     /// How many bytes were healed from parity.
     package internal(set) var bytesHealed: UInt64 = 0
-    /// How many bytes were made into frames that count no more.
+    /// How many bytes were made into frames that no longer count.
     package internal(set) var bytesVoided: UInt64 = 0
     /// How many bytes after everything whole were cut off.
     package internal(set) var bytesCutOff: UInt64 = 0
@@ -73,7 +73,7 @@ package struct ArchiveRepair {
   ///   - limits: How much it may hold.
   ///   - keepsOrdinals: Whether the ordinals of what an unfinished write has left stay as they are,
   ///     because a snapshot there is whole, or a footer was after it. Otherwise what is torn of it
-  ///     counts no more, as for a writer.
+  ///     no longer counts, as for a writer.
   ///   - report: What was done to it before.
   ///   - progress: Called now and then with the bytes that are done and those there are.
   /// - Throws: ``ArchiveError`` if it is not an archive, needs a later version, or another archive
@@ -178,7 +178,7 @@ package struct ArchiveRepair {
   }
 
   /// Appends an index and a footer if what is there is not what the last footer says, and makes
-  /// what is left over count no more.
+  /// what is left over void.
   private mutating func finish(
     _ survey: Survey, _ generation: Generation?, in bytes: Span<UInt8>
   ) throws {

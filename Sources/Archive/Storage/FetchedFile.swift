@@ -2,7 +2,7 @@ internal import LibC
 internal import Synchronization
 internal import SystemPackage
 
-/// A file that lies elsewhere, of which what is going to be read is fetched before.
+/// A remote file, of which what is going to be read is fetched before.
 ///
 /// What was fetched lies in a ``FetchScratch``, at the place that it has in the real file, and that
 /// is mapped. A reader says first what it needs (`need(_:)`), so that it comes in few requests.

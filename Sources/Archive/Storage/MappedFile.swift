@@ -71,7 +71,7 @@ package final class MappedFile: @unchecked Sendable {
     if closing { try descriptor.close() }
   }
 
-  /// Maps a file that lies elsewhere.
+  /// Maps a remote file.
   ///
   /// - Throws: ``FetchFailure`` if there is no room for it.
   package init(_ file: FetchedFile, isBeingWritten: Bool = false) throws {

@@ -114,9 +114,9 @@ extension MappedFile {
 
   /// The layer that knows the file; nil if it is an archive as it is.
   ///
-  /// The first bytes tell it. The last ones do where those are damaged, or are not here: of a file
-  /// that lies elsewhere, the end comes with the first answer. In an archive as it is the last
-  /// bytes may have been chosen by others, so they are not asked where it begins as one.
+  /// The first bytes tell it. The last ones do where those are damaged, or are not here: of a
+  /// remote file, the end comes with the first answer. In an archive as it is the last bytes may
+  /// have been chosen by others, so they are not asked where it begins as one.
   package var layer: (any StorageLayer)? {
     let length = min(count, StorageLayers.tellingLength)
     if !lacks(0..<length) {

@@ -84,7 +84,7 @@ package struct Survey: Sendable {
     case footer(SeenFooter)
     /// A frame that holds and says what cannot be, or is of a kind that is not known here.
     case other(SkippableFrame, ArchiveError?)
-    /// Bytes that count no more.
+    /// Bytes that no longer count.
     case void(Range<Int>)
     /// Bytes that are not a frame, and why.
     case gap(Range<Int>, ArchiveError)
@@ -295,7 +295,7 @@ package struct Survey: Sendable {
     landmarks.compactMap { if case .gap(let range, _) = $0.landmark { range } else { nil } }
   }
 
-  /// The bytes that count no more, in file order.
+  /// The bytes that no longer count, in file order.
   var voids: [Range<Int>] {
     landmarks.compactMap { if case .void(let range) = $0.landmark { range } else { nil } }
   }

@@ -49,8 +49,8 @@ extension ArchiveReader {
     findings.withLock { $0.heads[head.cid] = head.frameOffset }
   }
 
-  /// The body of a manifest that a footer named which was read, of a file that lies elsewhere: the
-  /// footer tells where it lies, and no index is fetched to find it; nil if it is not there.
+  /// The body of a manifest that a footer named which was read, of a remote file: the footer tells
+  /// where it lies, and no index is fetched to find it; nil if it is not there.
   func headBody(_ cid: CID) throws -> [UInt8]? {
     let known = cid == generation.head?.cid ? generation.head?.frameOffset : nil
     guard cid.multihash.sha256 != nil,

@@ -9,8 +9,8 @@ extension ArchiveReader {
   ///   - isChecking: Whether all frames of a section are compared with their checksums; without
   ///     it, of a large section, the beginning is read.
   ///   - expectedLength: How long the body of the section with a number should be; nil if that is
-  ///     not known. Of an archive that lies elsewhere, a large section of which nothing is to be
-  ///     checked is not fetched if the index and its frames' lengths agree with that.
+  ///     not known. Of a remote archive, a large section of which nothing is to be checked is not
+  ///     fetched if the index and its frames' lengths agree with that.
   ///   - cid: The CID with a number, whichever thread asks.
   /// - Throws: ``ArchiveError`` if the file cannot be read.
   /// - Returns: The state of each.
@@ -277,8 +277,8 @@ extension ArchiveReader {
     }
   }
 
-  /// What is there by the index and the lengths of frames alone, of an archive that lies elsewhere:
-  /// a large section under this key, in raw frames that are as long as its body has to make them.
+  /// What is there by the index and the lengths of frames alone, of a remote archive: a large
+  /// section under this key, in raw frames that are as long as its body has to make them.
   ///
   /// - Returns: nil if that is not so, or not enough.
   private func lengthByForm(

@@ -1,6 +1,6 @@
 extension ArchiveStorage {
-  /// Makes bytes that count no more into frames that decoders pass over; fewer than eight in a row
-  /// stay as they are.
+  /// Makes bytes that no longer count into frames that decoders pass over; fewer than eight in a
+  /// row stay as they are.
   ///
   /// Ranges that lie side by side become one, because a void has a smallest length.
   ///

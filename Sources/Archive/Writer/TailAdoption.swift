@@ -5,7 +5,7 @@ internal import IPLD
 ///
 /// Everything whole is adopted: each data frame that holds and whose sections hash to their CIDs
 /// and are not in the archive yet. Of frames that are torn, or of which the archive has some of the
-/// sections, the others are written again after the rest. What is torn counts no more; at the end
+/// sections, the others are written again after the rest. What is torn no longer counts; at the end
 /// it is cut off. If a whole snapshot is among it that follows the head, it is the head then.
 ///
 /// All that a footer needs is on the medium before its first byte is, and data follows an index
@@ -219,8 +219,8 @@ struct TailAdoption {
     return isCut
   }
 
-  /// Makes what lies between the adopted frames and is not adopted count no more: nothing of it was
-  /// ever committed.
+  /// Makes what lies between the adopted frames void, unless it is adopted: nothing of it was ever
+  /// committed.
   private func void(_ dropped: Set<Int>, before last: Int, in survey: Survey) throws {
     var ranges = dropped.filter { $0 < last }.map { number in
       Int(survey.frames[number].offset)..<Int(survey.frames[number].end)
@@ -291,8 +291,8 @@ struct TailAdoption {
 }
 
 extension Survey {
-  /// Whether something before a frame does not hold or is not adopted, or was made to count no more
-  /// if voids are asked for.
+  /// Whether something before a frame does not hold or is not adopted, or was made void if voids
+  /// are asked for.
   fileprivate func hasLost(_ dropped: Set<Int>, before count: Int, withVoids: Bool = false) -> Bool
   {
     dropped.contains { $0 < count }

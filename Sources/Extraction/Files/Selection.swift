@@ -14,7 +14,7 @@ package struct Selection: Sendable {
   package var blobs = false
   /// What is known about the snapshot and the account.
   package var metadata = false
-  /// What is the account owner's alone; never a part of everything.
+  /// Private data; never a part of everything.
   package var privateData = false
   /// What app views have shown of others; never a part of everything.
   package var context = false

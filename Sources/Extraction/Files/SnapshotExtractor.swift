@@ -327,8 +327,7 @@ package struct SnapshotExtractor {
     }
   }
 
-  /// Writes what is the account owner's alone: each answer as it was received, for the owner's
-  /// eyes.
+  /// Writes private data: each answer as it was received, for the owner's eyes.
   private mutating func writePrivateData() throws {
     let entries: [PrivateData.Entry]
     do {

@@ -70,7 +70,7 @@ package final class SnapshotBlocks {
   package static func compare(
     _ old: SnapshotBlocks, _ new: SnapshotBlocks, each: (MSTDiff.Change) throws -> Void
   ) throws {
-    // Of an archive elsewhere, one block after the other would be one request after the other.
+    // Of a remote archive, one block after the other would be one request after the other.
     for blocks in [old, new] where blocks.archived.reader.liesElsewhere { _ = try blocks.layOut() }
     try MSTDiff.compare(old: try old.archived.treeRoot, new: try new.archived.treeRoot) {
       try ($1 == .old ? old : new).body(of: $0)

@@ -68,9 +68,9 @@ package struct BlobReconciliation: Sendable {
   ///   - base: the snapshot before this one of the same account.
   ///   - schedule: which of those that were asked for in vain are asked for again; nil without a
   ///     server.
-  ///   - newOnes: of an archive that lies elsewhere, the blobs to which records refer that it does
-  ///     not have; nil if that is not known. Others were looked up when their records came: the
-  ///     base holds those that it does not say are missing, if the index has them.
+  ///   - newOnes: of a remote archive, the blobs to which records refer that it does not have; nil
+  ///     if that is not known. Others were looked up when their records came: the base holds those
+  ///     that it does not say are missing, if the index has them.
   /// - Throws: `ArchiveError` and ``SnapshotError`` if the archive cannot be read.
   package init(
     _ blobs: BlobTable, inCAR: (CID) -> UInt64?, listing: BlobListing?, archive: ArchiveReader?,
@@ -100,7 +100,7 @@ package struct BlobReconciliation: Sendable {
       if let length = inCAR(cid(at: position)) { lengths[position] = length }
     }
     if let archive {
-      // Of an archive that lies elsewhere no blob is fetched to be looked at.
+      // Of a remote archive no blob is fetched to be looked at.
       @Sendable func declared(_ position: Int) -> UInt64? {
         guard position < blobs.entries.count else { return nil }
         return blobs.entries[position].size.flatMap { UInt64(exactly: $0) }
@@ -159,8 +159,8 @@ package struct BlobReconciliation: Sendable {
         listing.list.lazy.filter { [others] in
           !new.contains($0) && others.place(of: $0) == nil
         })
-      // Of an archive that lies elsewhere the index alone is asked: to look at each blob would be
-      // to fetch all of them.
+      // Of a remote archive the index alone is asked: to look at each blob would be to fetch all of
+      // them.
       let areHeld =
         try archive.liesElsewhere
         ? unknown.map { try archive.mayHold($0) }

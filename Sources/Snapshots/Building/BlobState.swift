@@ -38,9 +38,9 @@ extension ArchivedSnapshot {
   ///   - blobs: Which.
   ///   - isChecking: Whether all that is stored of a blob is compared with its checksums; otherwise
   ///     of a large one only its beginning is looked at.
-  ///   - sizes: How large each should be, as far as records say. Of an archive that lies elsewhere,
-  ///     a large blob is not fetched to be looked at if the ledger does not say that it is missing,
-  ///     and the index and the length of what is stored agree with its size.
+  ///   - sizes: How large each should be, as far as records say. Of a remote archive, a large blob
+  ///     is not fetched to be looked at if the ledger does not say that it is missing, and the
+  ///     index and the length of what is stored agree with its size.
   /// - Throws: `ArchiveError` and ``SnapshotError`` if the file cannot be read.
   /// - Returns: The state of each, in the order of `blobs`.
   package func states(of blobs: [CID], isChecking: Bool = false, sizes: [Int?] = []) throws
@@ -77,9 +77,9 @@ extension ArchivedSnapshot {
   ///   - entries: All to which records of the snapshot refer.
   ///   - isChecking: As in ``states(of:isChecking:sizes:)``.
   /// - Throws: As that does.
-  /// - Returns: The state of each, and whether the index alone was asked: of an archive that lies
-  ///   elsewhere, if it has as many of them as the manifest says are held. Sizes are then those
-  ///   that records declare.
+  /// - Returns: The state of each, and whether the index alone was asked: of a remote archive, if
+  ///   it has as many of them as the manifest says are held. Sizes are then those that records
+  ///   declare.
   package func states(of entries: BlobTable.Entries, isChecking: Bool = false) throws
     -> (states: [BlobState], isByIndex: Bool)
   {
@@ -155,7 +155,7 @@ extension ArchivedSnapshot {
   /// now.
   ///
   /// What is stored of each is compared with its checksum, so this takes as long as to read the
-  /// blobs once; except for an archive that lies elsewhere, of which the index may be enough.
+  /// blobs once; except for a remote archive, of which the index may be enough.
   ///
   /// - Throws: ``BackupError``, ``SnapshotError`` and `ArchiveError` for a snapshot that is
   ///   damaged.

@@ -5,7 +5,7 @@ extension SnapshotHistory {
   /// The snapshots that do not follow from what was there before of the same account, by their
   /// indices in ``entries``, with the index of the snapshot that says so.
   ///
-  /// It is a rollback if the revision is older: a server was put back to an earlier state, or an
+  /// It is a rollback if the revision is older: a server was rolled back to an earlier state, or an
   /// older CAR was packed. It is a fork if the revision is the same and the commit another one. One
   /// is accepted if its snapshot says so, or a later one of the account.
   ///

@@ -7,7 +7,7 @@ package import IPLD
 extension SnapshotHistory {
   /// The newest snapshot of each account, by revision, the newest in the file first.
   ///
-  /// It need not be the one that was added last: a server may have been put back to an earlier
+  /// It need not be the one that was added last: a server may have been rolled back to an earlier
   /// state.
   package var newestOfAccounts: [Entry] { newest(entries, byRevision: true) }
 

@@ -40,7 +40,7 @@ public struct SnapshotHistory: Sendable {
     package let previous: CID?
     /// When it was made, in RFC 3339; cut off if it is longer than that can be.
     public let createdAt: String
-    /// The same as a moment; nil if it is none.
+    /// The same as a moment; nil if it is not one.
     package let moment: Moment?
     /// How many records, tree nodes and distinct blocks there are.
     public let counts: Snapshot.Counts

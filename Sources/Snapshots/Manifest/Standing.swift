@@ -12,8 +12,8 @@ internal import IPLD
 package struct Standing: Equatable, Sendable {
   /// A reason not to take a snapshot for what the account's owner meant.
   package enum Doubt: String, CaseIterable, Sendable {
-    /// A revision is older than that of the snapshot before it: a server was put back to an earlier
-    /// state.
+    /// A revision is older than that of the snapshot before it: a server was rolled back to an
+    /// earlier state.
     case rollback
     /// A commit is another one than the snapshot before it has, with the same revision.
     case fork

@@ -50,7 +50,7 @@ package struct PostView: Sendable, Equatable {
   /// The most pictures that are taken of a post: the lexicon has four.
   private static let maximumThumbnails = 4
 
-  /// Reads a view; nil if it is none of a post, or of another author than its URI names.
+  /// Reads a view; nil if it is not one of a post, or of another author than its URI names.
   init?(_ value: IPLDValue) {
     let answer = Answer(value)
     guard let uri = answer.optionalIdentifier("uri", ATURI.self), uri.path != nil,

@@ -59,7 +59,7 @@ extension XRPCCall {
 
   /// `app.bsky.actor.putPreferences`: settings of the app, in the place of all that the server has.
   ///
-  /// - Parameter json: an object with the list `preferences`, as `getPreferences` answers.
+  /// - Parameter json: an object with the list `preferences`, as `getPreferences` returns it.
   package static func putPreferences(_ json: [UInt8]) -> XRPCCall {
     XRPCCall(post: "app.bsky.actor.putPreferences", isRepeatable: true, json)
   }

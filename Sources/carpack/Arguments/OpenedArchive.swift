@@ -87,7 +87,7 @@ final class OpenedArchive {
   /// an account narrow it.
   ///
   /// - Parameters:
-  ///   - options: the wish.
+  ///   - options: what the user asked for.
   ///   - selectors: the things, of which AT URIs say whose they are.
   func snapshot(_ options: SnapshotOptions, naming selectors: [String] = []) throws
     -> ArchivedSnapshot

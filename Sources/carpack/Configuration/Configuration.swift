@@ -130,7 +130,7 @@ struct ConfiguredAccount {
   /// Whether to log in as the account, and the file with its app password.
   var login = false
   var passwordFile: String?
-  /// Whether to keep what is the account owner's alone.
+  /// Whether to keep private data.
   var keepsPrivateData = false
   let line: Int
 

@@ -92,7 +92,7 @@ final class ScriptedServer: HTTPTransport {
   }
 }
 
-/// A clock on which whoever waits has waited at once.
+/// A clock on which every wait ends at once.
 final class PassingClock: NetworkClock {
   private let time = Mutex(0.0)
 

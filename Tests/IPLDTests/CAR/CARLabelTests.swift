@@ -2,7 +2,8 @@ import IPLD
 import TestSupport
 import Testing
 
-/// One entry of `car/car-labels.json`: somebody's CAR, and what an independent reader made of it.
+/// One entry of `car/car-labels.json`: a CAR from elsewhere, and what an independent reader made of
+/// it.
 private struct CARLabel: Decodable, CustomStringConvertible {
   enum Verdict: String, Decodable {
     case accept, reject

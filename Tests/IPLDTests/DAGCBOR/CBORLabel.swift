@@ -1,8 +1,8 @@
 import IPLD
 import TestSupport
 
-/// One vector of `cbor/cbor-labels.json`: bytes from somebody's test suite, and whether they are
-/// DAG-CBOR.
+/// One vector of `cbor/cbor-labels.json`: bytes from another project's test suite, and whether they
+/// are DAG-CBOR.
 struct CBORLabel: Decodable, CustomStringConvertible {
   enum Verdict: String, Decodable {
     case accept, reject

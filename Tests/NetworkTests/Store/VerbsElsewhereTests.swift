@@ -3,7 +3,7 @@ import StandIn
 import TestSupport
 import Testing
 
-/// Verbs that read archives elsewhere by other ways than looking into one.
+/// Verbs that read remote archives by other ways than looking into one.
 @Suite(.enabled(if: Command.path != nil, Comment(rawValue: Command.absence)))
 struct `Verbs with archives that lie elsewhere` {
   private static let prefix = "s3://\(StandInStore.bucket)/backups/"

@@ -160,7 +160,7 @@ extension StandInAccount {
     return "did:plc:\(text)"
   }
 
-  /// The AT URI of a post of somebody's that is made up.
+  /// The AT URI of a made-up post of another account.
   package static func othersPost(_ number: Int, of person: Int? = nil) -> String {
     let key = TID(integer: UInt64(1_700_000_000_000_000 + number * 1_000_000) << 10 | 3).text
     return "at://\(Self.person(person ?? number))/app.bsky.feed.post/\(key)"

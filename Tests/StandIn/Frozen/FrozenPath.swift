@@ -76,7 +76,7 @@ package final class FrozenPath: FrozenPartner {
       }
       let pipe = folder.file("pipe")
       _ = unsafe mkfifo(pipe, 0o600)
-      // Both ends are open, so that whoever opens one of them need not wait.
+      // Both ends are open, so that opening one of them never waits.
       state.descriptor = unsafe open(pipe, O_RDWR | O_NONBLOCK | O_CLOEXEC)
       let zeros = [UInt8](repeating: 0, count: 4096)
       while kind == .unread, unsafe write(state.descriptor, zeros, zeros.count) > 0 {}

@@ -2,7 +2,7 @@ import LibC
 
 /// A TCP socket on the loopback interface, and the system calls that are made on it.
 ///
-/// It is a number and owns nothing: whoever made it closes it.
+/// It is a number and owns nothing: its creator closes it.
 struct Socket: Hashable, Sendable {
   /// The result of waiting for bytes.
   enum Arrival: Equatable {
@@ -235,7 +235,7 @@ struct Socket: Hashable, Sendable {
     return receive(into: &rest) == .end
   }
 
-  /// Ends both directions, so that whoever waits on the socket returns: `shutdown`.
+  /// Ends both directions, so that waiting threads return: `shutdown`.
   func shutdown() {
     _ = LibC.shutdown(descriptor, CInt(SHUT_RDWR))
   }

@@ -190,7 +190,7 @@ package struct Behaviour: Sendable, Hashable {
 
   /// The name that the server calls itself by, in its DID and where it names itself in others'.
   package var hostName = "127.0.0.1"
-  /// Whether names are lower-cased when somebody logs in, as 0.4.29 does.
+  /// Whether names are lower-cased at login, as 0.4.29 does.
   package var lowercasesNames = true
   /// Whether handles of deactivated accounts are resolved, which the reference server does not do
   /// and the DNS does.

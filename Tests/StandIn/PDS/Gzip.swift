@@ -26,7 +26,8 @@ enum Gzip {
   /// Something that grows to about this many zeros, a thousand times its length.
   ///
   /// A block with codes of its own (RFC 1951, section 3.2.7) in which "258 bytes as before" takes
-  /// two bits. The checksum at the end is wrong: whoever gets there has read too much already.
+  /// two bits. The checksum at the end is wrong: a reader that gets there has read too much
+  /// already.
   static func bomb(of count: Int) -> [UInt8] {
     var bits = BitWriter(header)
     bits.write(1, 1)

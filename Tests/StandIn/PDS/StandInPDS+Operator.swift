@@ -4,7 +4,7 @@ import IPLD
 
 /// What a server's operator may do.
 extension StandInPDS {
-  /// Answers whoever has the admin password.
+  /// Answers requests with the admin password.
   func answerOperator(_ method: String, _ call: Call) throws {
     let wanted = Data("admin:\(call.behaviour.adminPassword ?? "")".utf8).base64EncodedString()
     guard call.behaviour.adminPassword != nil,

@@ -67,7 +67,7 @@ extension StandInPDS {
     try call.send(answer)
   }
 
-  /// The DID of whoever sends a request, if it says.
+  /// The sender's DID, if the request names it.
   ///
   /// - Throws: `Call.Refused` for a token that is none or has expired.
   func authenticated(_ call: Call) throws -> String? {

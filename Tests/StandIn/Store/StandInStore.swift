@@ -10,7 +10,7 @@ import XRPC
 /// parts copied from objects.
 ///
 /// It keeps the rules of the strict ones (a signature that holds, 5 MiB for every part but the
-/// last, conditions that are obeyed), and breaks those that it is told to break.
+/// last, conditions that are obeyed), and breaks those that it is set to break.
 package final class StandInStore: Sendable {
   /// How it behaves.
   package struct Behaviour: Sendable {

@@ -108,7 +108,7 @@ struct SequenceArchive {
 
   // MARK: Packing
 
-  /// Has a state ready to be packed: notes what it is, and puts its blobs into the folder.
+  /// Prepares a state for packing: notes what it is, and puts its blobs into the folder.
   mutating func prepare(_ state: SequenceAccount.State) throws {
     try states.note(state.car)
     minutes += 1

@@ -1,7 +1,7 @@
 import HTTP
 import Synchronization
 
-/// A clock that jumps to where somebody wants to wait for, so that hours of waiting take no time.
+/// A clock that jumps to the end of each wait, so that hours of waiting take no time.
 ///
 /// Who sleeps goes on in the order of the times that are waited for, and only when all others who
 /// were at it wait, too, or have had many turns.

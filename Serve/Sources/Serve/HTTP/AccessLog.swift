@@ -46,7 +46,7 @@ final class AccessLog: Sendable {
       do {
         try file.writeAll(line.utf8)
       } catch {
-        // A log that cannot be written must not keep anybody from reading an archive.
+        // A log that cannot be written must not prevent reading an archive.
       }
     }
   }

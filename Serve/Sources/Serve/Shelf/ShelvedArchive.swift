@@ -14,10 +14,10 @@ final class ShelvedArchive: Sendable {
   struct Identity: Hashable, Sendable {
     /// That of a file that lies here.
     let file: FileIdentity?
-    /// What the store says of an archive that lies elsewhere.
+    /// What the store says of a remote archive.
     let version: String
 
-    /// That of an archive that lies elsewhere.
+    /// That of a remote archive.
     init(version: String) { (file, self.version) = (nil, version) }
 
     /// That of the file at a path; nil if there is none.

@@ -48,7 +48,7 @@ extension ExtractCommand {
       var options = ExtractionOptions()
       (options.isReadable, options.setsTimes) = (names == .readable, !noTimes)
       options.isDeleting = delete
-      // What waits for an archive elsewhere ends then, too.
+      // What waits for a remote archive ends then, too.
       return try Stopping.passing(Stopping { Interruption.received != nil }) {
         try SnapshotExtractor.extract(
           selection, of: snapshots, into: folder, options: options, observer: observe)

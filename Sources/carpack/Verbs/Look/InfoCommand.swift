@@ -111,7 +111,7 @@ struct InfoCommand: ReportingCommand {
     ])
   }
 
-  /// What is the account owner's alone, a line for each method.
+  /// Private data, a line for each method.
   private func printPrivateData(of archived: ArchivedSnapshot) throws {
     do {
       guard let data = try archived.privateData() else { return }

@@ -54,7 +54,7 @@ struct SealCommand: ReportingCommand {
   }
 }
 
-/// `carpack unseal`: a sealed archive as anybody can read it.
+/// `carpack unseal`: a sealed archive as anyone can read it.
 struct UnsealCommand: ReportingCommand {
   static let page = ManualPage("unseal", PackageResources.unseal_txt)
 
