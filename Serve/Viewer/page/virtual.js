@@ -10,6 +10,8 @@ import { fill, h } from "./dom.js";
 const BEYOND = 1200;
 /** How long a frame may spend on drawing them, in milliseconds. */
 const SPARE = 3;
+/** After how many milliseconds what could not be loaded is asked for again. */
+const AGAIN = 2000;
 /** How many rows are asked for at once, and how many pages of them are kept. */
 const [PAGE, KEPT] = [25, 24];
 
@@ -55,7 +57,7 @@ export function virtualList(count, load, draw, { estimate = 180, label }) {
     return true;
   };
 
-  /** The items of a page; null until they are there. */
+  /** The items of a page; null until they are there. While it is seen, it is asked for again. */
   function page(number) {
     if (!pages.has(number)) {
       pages.set(number, null);
@@ -63,6 +65,10 @@ export function virtualList(count, load, draw, { estimate = 180, label }) {
         if (!pages.has(number)) return;
         pages.set(number, items);
         due();
+      }).catch((error) => {
+        pages.delete(number);
+        reportError(error);
+        setTimeout(due, AGAIN);
       });
       if (pages.size > KEPT) pages.delete(pages.keys().next().value);
     }
