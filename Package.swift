@@ -24,6 +24,13 @@ let strict: [SwiftSetting] =
     .enableUpcomingFeature("NonisolatedNonsendingByDefault"),
   ] + settingsOfTests
 
+/// What is run once: to optimise it takes longer than it saves, except where a suite computes much.
+///
+/// Its interface is written while it is compiled, as that of optimised modules: not by a second
+/// compiler that expands all macros again.
+let unoptimised: [SwiftSetting] =
+  isTested ? [.unsafeFlags(["-Onone", "-no-emit-module-separately-wmo"])] : []
+
 #if os(macOS)
   let cryptoIsLinked = true
 #else
@@ -74,12 +81,10 @@ extension Target {
   }
 
   /// A suite of tests.
-  ///
-  /// To optimise what is run once takes longer than it saves, except where a suite computes much.
   static func suite(_ name: String, _ known: [Dependency], isOptimised: Bool = false) -> Target {
     .testTarget(
       name: name, dependencies: known + ["TestSupport"],
-      swiftSettings: strict + (isTested && !isOptimised ? [.unsafeFlags(["-Onone"])] : []))
+      swiftSettings: strict + (isOptimised ? [] : unoptimised))
   }
 }
 
@@ -225,10 +230,11 @@ let package = Package(
       dependencies: [
         "ATProtocol", "CCrypto", "HTTP", "IPLD", "LibC", "ObjectStore", "TestSupport", "XRPC",
       ],
-      path: "Tests/StandIn", swiftSettings: strict, linkerSettings: [.linkedLibrary("crypto")]),
+      path: "Tests/StandIn", swiftSettings: strict + unoptimised,
+      linkerSettings: [.linkedLibrary("crypto")]),
     .executableTarget(
       name: "stand-in", dependencies: ["StandIn", arguments], path: "Tests/StandInProgram",
-      swiftSettings: strict),
+      swiftSettings: strict + unoptimised),
     // The programs of the documentation, which see what any other package sees. They import
     // CarpackKit alone; the rooms are named here because what is compiled again follows from it.
     .target(
