@@ -78,11 +78,8 @@ struct FleetAddCommand: ReportingCommand {
     let host = try host.map { try ServerOrigin($0).text }
     let firehose = try firehose.map { try FirehoseAddress($0).text }
     let (every, onChange, relist, recipients) = (every, onChange, relist, recipients)
-    let database = try fleet.fleet()
     let options = try network.options()
-    let added = try runBlocking {
-      // Before anything is looked up.
-      _ = try await database.settings()
+    let added = try fleet.ask { database in
       if let host { try await database.add(host: host, every: relist.map { Int($0.seconds) }) }
       if let firehose { try await database.add(firehose: firehose) }
       let resolver = IdentityResolver(network: try Network(options))

@@ -23,10 +23,21 @@ struct FleetArguments: ParsableArguments {
       valueName: "url"))
   var database: String?
 
-  /// The fleet in it, which is not asked yet.
+  /// Asks the fleet in it, once it has shown that it can be reached and has the tables.
   ///
-  /// - Throws: ``Failure`` if none was named.
-  func fleet() throws -> FleetDatabase { FleetDatabase(try url()) }
+  /// That is waited for as long as a person waits. A database that is away later is waited for as
+  /// long as a worker waits.
+  ///
+  /// - Throws: ``Failure`` if none was named; `DatabaseError`; what `body` throws.
+  func ask<Result: Sendable>(
+    _ body: @escaping @Sendable (FleetDatabase) async throws -> Result
+  ) throws -> Result {
+    let fleet = FleetDatabase(try url())
+    return try runBlocking {
+      _ = try await fleet.settings()
+      return try await body(fleet)
+    }
+  }
 
   /// Where it is.
   ///
@@ -99,7 +110,7 @@ struct FleetInitCommand: Verb {
       ?? Host.environment("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL").map(\.value)
     settings.region = place.region
     settings.namesBucketInPath = place.pathStyle
-    let database = try fleet.fleet()
+    let database = FleetDatabase(try fleet.url())
     try runBlocking { [settings] in try await database.initialize(settings) }
     common.say("the fleet's archives go to \(address)")
   }

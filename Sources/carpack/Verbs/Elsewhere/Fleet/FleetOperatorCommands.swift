@@ -47,9 +47,8 @@ struct FleetListCommand: ReportingCommand {
   @OptionGroup var reporting: ReportOptions
 
   func run() throws {
-    let (database, which, hosts, isJSON) = (try fleet.fleet(), which, hosts, json)
-    try runBlocking {
-      _ = try await database.settings()
+    let (which, hosts, isJSON) = (which, hosts, json)
+    try fleet.ask { database in
       if hosts {
         for host in try await database.queues() {
           if isJSON { Self.hostReport.print(host) } else { Self.print(host) }
@@ -146,11 +145,8 @@ extension FleetChangeCommand {
   }
 
   func run() throws {
-    let (database, which, change) = (try fleet.fleet(), which, change)
-    let count = try runBlocking {
-      _ = try await database.settings()
-      return try await change(database, which.selection())
-    }
+    let (which, change) = (which, change)
+    let count = try fleet.ask { try await change($0, which.selection()) }
     fleetChangeReport.printIfWanted((Self.done, count))
     common.say("\(Self.done): \(Quantity.grouped(count))")
   }
@@ -247,8 +243,8 @@ struct FleetCheckCommand: ReportingCommand {
   @OptionGroup var reporting: ReportOptions
 
   func run() throws {
-    let (database, which, options) = (try fleet.fleet(), which, store.options)
-    let (checked, faults) = try runBlocking {
+    let (which, options) = (which, store.options)
+    let (checked, faults) = try fleet.ask { database in
       let archives = try await FleetArchives(
         database, options, StoreArguments.network(), cache: Host.cacheFolder)
       return try await archives.check(which.selection()) { did, reason in

@@ -13,8 +13,7 @@ struct FleetStatusCommand: ReportingCommand {
   @OptionGroup var reporting: ReportOptions
 
   func run() throws {
-    let database = try fleet.fleet()
-    let status = try runBlocking { try await database.status() }
+    let status = try fleet.ask { try await $0.status() }
     if json { Self.report.print(status) } else { printText(status) }
     if !status.alarms.isEmpty || status.outcomes.contains(where: { $0.name != "complete" }) {
       throw ExitStatus.incomplete
