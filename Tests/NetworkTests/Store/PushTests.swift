@@ -279,7 +279,7 @@ struct `Pulling an archive` {
     scene.store[StoreScene.key] = other.newest
     let torn = other.generations[0] + scene.newest[scene.generations[0].count...].dropLast(30)
     try scene.folder.write("pulled.car.zst", Array(torn))
-    try scene.expect(Self.pull, 10, "pulled.car.zst ends in a write", "pull --replace")
+    try scene.expect(Self.pull, 10, "pulled.car.zst ends in an unfinished write", "pull --replace")
     #expect(try scene.folder.read("pulled.car.zst") == Array(torn))
     try scene.expect("\(Self.pull) --replace")
     #expect(try scene.folder.read("pulled.car.zst") == other.newest)

@@ -63,7 +63,7 @@ enum Gzip {
     one(&bits)  // length 258: code 0
     one(&bits)  // distance 1: code 0
     bits.write(0b01, 2)  // a zero
-    for _ in 0..<(count / 258) { bits.write(0, 2) }
+    bits.writeZeros(count / 258 * 2)
     bits.write(0b11, 2)
     return bits.bytes + [UInt8](repeating: 0, count: 8)
   }
@@ -95,6 +95,14 @@ enum Gzip {
         bytes[bytes.count - 1] |= UInt8(value >> UInt32(place) & 1) << UInt8(used)
         used += 1
       }
+    }
+
+    /// Writes zeros, all whole bytes of them at once.
+    mutating func writeZeros(_ count: Int) {
+      let first = min(count, 8 - used)
+      write(0, first)
+      bytes += [UInt8](repeating: 0, count: (count - first) / 8)
+      write(0, (count - first) % 8)
     }
   }
 }
