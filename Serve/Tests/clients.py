@@ -1139,6 +1139,58 @@ def a_database_has_every_snapshot_and_is_brought_up_to_date():
         assert rows(database, "PRAGMA integrity_check") == [("ok",)]
 
 
+REVISIONS = ["3lscuqc52or2x", "3lscuqc52or3x", "3lscuqc52or4x"]
+
+
+def stages(path, *numbers):
+    """An archive of some of three stages of an account: two posts are updated, one of them is deleted then."""
+    for number in numbers:
+        texts = {"a": ["a first", "a second", "a second"], "b": ["b", "b", "b"], "c": ["c first", "c second", None]}
+        records = {f"app.bsky.feed.post/{key}": {"$type": "app.bsky.feed.post", "text": text[number], "createdAt": "2025-01-01T00:00:00Z"}
+                   for key, text in texts.items() if text[number]}
+        records["app.bsky.feed.like/l"] = {"$type": "app.bsky.feed.like", "createdAt": "2025-01-01T00:00:00Z",
+                                           "subject": {"uri": f"at://{ALICE}/app.bsky.feed.post/a", "cid": repositories.text(repositories.cid(b""))}}
+        path.with_suffix(".car").write_bytes(repositories.repository(records, rev=REVISIONS[number]))
+        carpack("pack", path.with_suffix(".car"), "-o", path, "-q")
+    return path
+
+
+@test
+def an_updated_record_is_not_among_the_deleted_ones():
+    with tempfile.TemporaryDirectory() as folder:
+        folder = pathlib.Path(folder)
+        carpack("export", stages(folder / "a.zst", 0, 1, 2), "--sqlite", folder / "a.db", "-q")
+        example = re.findall(r"```sql\n(.*?)```", (ROOT / "Docs/SERVER.md").read_text(), re.S)[-1].split(";")[-2]
+        seen = rows(folder / "a.db", "SELECT created_at FROM snapshots WHERE rev = ?", REVISIONS[1])[0][0]
+        assert rows(folder / "a.db", example) == [("app.bsky.feed.post", "c", "c second", seen)]
+        assert rows(folder / "a.db", "SELECT rkey, text FROM current_records ORDER BY rkey") == [("a", "a second"), ("b", "b"), ("l", None)]
+
+
+@test
+def archives_of_an_account_may_come_into_a_database_in_any_order_and_twice():
+    with tempfile.TemporaryDirectory() as folder:
+        folder = pathlib.Path(folder)
+        whole, again = stages(folder / "whole.zst", 0, 1, 2), stages(folder / "again.zst", 0, 1, 2)
+        old, new = stages(folder / "old.zst", 0, 1), stages(folder / "new.zst", 1, 2)
+        ends = stages(folder / "ends.zst", 0, 2)
+        middle = stages(folder / "middle.zst", 1)
+        one, two, three = REVISIONS
+        for number, archives in enumerate([[whole], [old, new], [new, old], [whole, again], [whole, old], [ends, middle], [middle, ends], [new, again, old]]):
+            database = folder / f"{number}.db"
+            for path in archives:
+                carpack("export", path, "--sqlite", database, "-q")
+            found = rows(database, """SELECT r.rkey, r.text, f.rev, l.rev, r.is_current FROM records r JOIN snapshots f ON f.id = r.first_snapshot
+                                      JOIN snapshots l ON l.id = r.last_snapshot ORDER BY r.rkey, r.text""")
+            assert found == [("a", "a first", one, one, 0), ("a", "a second", two, three, 1), ("b", "b", one, three, 1), ("c", "c first", one, one, 0),
+                             ("c", "c second", two, two, 0), ("l", None, one, three, 1)], (archives, found)
+            assert rows(database, "SELECT s.rev FROM accounts a JOIN snapshots s ON s.id = a.snapshot") == [(three,)], archives
+            assert rows(database, "SELECT rev FROM snapshots ORDER BY rev") == [(one,), (two,), (three,)], archives
+            assert rows(database, "SELECT is_current, count(*) FROM posts GROUP BY 1") == [(0, 3), (1, 2)], archives
+            assert rows(database, "SELECT count(*) FROM likes") == [(1,)], archives
+            assert rows(database, "SELECT rkey, text FROM deleted_records") == [("c", "c second")], archives
+            assert rows(database, "SELECT count(*) FROM search WHERE search MATCH 'second'") == [(2,)], archives
+
+
 @test
 def a_text_is_whole_and_found_by_its_parts():
     with tempfile.TemporaryDirectory() as folder:
