@@ -1101,9 +1101,29 @@ def what_cannot_be_served_is_said():
         missing = pathlib.Path(folder) / "none.car.zst"
         carpack("serve", missing, status=66)
         carpack("serve", FIXTURES / "alice/alice.car", status=64)
+        def refused(bind, status):
+            result = subprocess.run([COMMAND, "serve", folder, "--bind", bind], capture_output=True, text=True, env=ENVIRONMENT, timeout=60)
+            assert result.returncode == status, result
+            return result.stderr
         with socket.create_server(("127.0.0.1", 0)) as taken:
-            carpack("serve", folder, "--bind", f"127.0.0.1:{taken.getsockname()[1]}", status=1)
+            port = taken.getsockname()[1]
+            assert refused(f"127.0.0.1:{port}", 73) == f"carpack: error: port {port} of 127.0.0.1 is taken\nhint: choose another with --bind PORT\n"
+        # TEST-NET-1 (RFC 5737) and a name that cannot be one (RFC 6761).
+        for host in ("192.0.2.1", "nowhere.invalid"):
+            assert refused(f"{host}:0", 64) == f"carpack: error: {host} is not an address of this machine\nhint: --bind takes an address, a port, or both\n"
         carpack("serve", folder, "--log", "/dev/null/x", status=73)
+
+
+@test
+def an_empty_folder_is_served_and_said_to_be_empty():
+    with tempfile.TemporaryDirectory() as folder:
+        with Server(folder) as server:
+            assert server.start["archives"] == 0
+        assert server.talk == f"carpack: warning: no archive yet in {folder}\n", server.talk
+        archive(folder, "bob")
+        with Server(folder) as server:
+            assert server.start["archives"] == 1
+        assert server.talk == "", server.talk
 
 
 def rows(database, sql, *values):
