@@ -1101,9 +1101,29 @@ def what_cannot_be_served_is_said():
         missing = pathlib.Path(folder) / "none.car.zst"
         carpack("serve", missing, status=66)
         carpack("serve", FIXTURES / "alice/alice.car", status=64)
+        def refused(bind, status):
+            result = subprocess.run([COMMAND, "serve", folder, "--bind", bind], capture_output=True, text=True, env=ENVIRONMENT, timeout=60)
+            assert result.returncode == status, result
+            return result.stderr
         with socket.create_server(("127.0.0.1", 0)) as taken:
-            carpack("serve", folder, "--bind", f"127.0.0.1:{taken.getsockname()[1]}", status=1)
+            port = taken.getsockname()[1]
+            assert refused(f"127.0.0.1:{port}", 73) == f"carpack: error: port {port} of 127.0.0.1 is taken\nhint: choose another with --bind PORT\n"
+        # TEST-NET-1 (RFC 5737) and a name that cannot be one (RFC 6761).
+        for host in ("192.0.2.1", "nowhere.invalid"):
+            assert refused(f"{host}:0", 64) == f"carpack: error: {host} is not an address of this machine\nhint: --bind takes an address, a port, or both\n"
         carpack("serve", folder, "--log", "/dev/null/x", status=73)
+
+
+@test
+def an_empty_folder_is_served_and_said_to_be_empty():
+    with tempfile.TemporaryDirectory() as folder:
+        with Server(folder) as server:
+            assert server.start["archives"] == 0
+        assert server.talk == f"carpack: warning: no archive yet in {folder}\n", server.talk
+        archive(folder, "bob")
+        with Server(folder) as server:
+            assert server.start["archives"] == 1
+        assert server.talk == "", server.talk
 
 
 def rows(database, sql, *values):
@@ -1137,6 +1157,58 @@ def a_database_has_every_snapshot_and_is_brought_up_to_date():
         assert rows(database, "SELECT count(*) FROM accounts") == [(2,)]
         assert rows(database, "SELECT count(*) FROM blobs WHERE NOT is_held AND reason IS NOT NULL") == [(1,)]
         assert rows(database, "PRAGMA integrity_check") == [("ok",)]
+
+
+REVISIONS = ["3lscuqc52or2x", "3lscuqc52or3x", "3lscuqc52or4x"]
+
+
+def stages(path, *numbers):
+    """An archive of some of three stages of an account: two posts are updated, one of them is deleted then."""
+    for number in numbers:
+        texts = {"a": ["a first", "a second", "a second"], "b": ["b", "b", "b"], "c": ["c first", "c second", None]}
+        records = {f"app.bsky.feed.post/{key}": {"$type": "app.bsky.feed.post", "text": text[number], "createdAt": "2025-01-01T00:00:00Z"}
+                   for key, text in texts.items() if text[number]}
+        records["app.bsky.feed.like/l"] = {"$type": "app.bsky.feed.like", "createdAt": "2025-01-01T00:00:00Z",
+                                           "subject": {"uri": f"at://{ALICE}/app.bsky.feed.post/a", "cid": repositories.text(repositories.cid(b""))}}
+        path.with_suffix(".car").write_bytes(repositories.repository(records, rev=REVISIONS[number]))
+        carpack("pack", path.with_suffix(".car"), "-o", path, "-q")
+    return path
+
+
+@test
+def an_updated_record_is_not_among_the_deleted_ones():
+    with tempfile.TemporaryDirectory() as folder:
+        folder = pathlib.Path(folder)
+        carpack("export", stages(folder / "a.zst", 0, 1, 2), "--sqlite", folder / "a.db", "-q")
+        example = re.findall(r"```sql\n(.*?)```", (ROOT / "Docs/SERVER.md").read_text(), re.S)[-1].split(";")[-2]
+        seen = rows(folder / "a.db", "SELECT created_at FROM snapshots WHERE rev = ?", REVISIONS[1])[0][0]
+        assert rows(folder / "a.db", example) == [("app.bsky.feed.post", "c", "c second", seen)]
+        assert rows(folder / "a.db", "SELECT rkey, text FROM current_records ORDER BY rkey") == [("a", "a second"), ("b", "b"), ("l", None)]
+
+
+@test
+def archives_of_an_account_may_come_into_a_database_in_any_order_and_twice():
+    with tempfile.TemporaryDirectory() as folder:
+        folder = pathlib.Path(folder)
+        whole, again = stages(folder / "whole.zst", 0, 1, 2), stages(folder / "again.zst", 0, 1, 2)
+        old, new = stages(folder / "old.zst", 0, 1), stages(folder / "new.zst", 1, 2)
+        ends = stages(folder / "ends.zst", 0, 2)
+        middle = stages(folder / "middle.zst", 1)
+        one, two, three = REVISIONS
+        for number, archives in enumerate([[whole], [old, new], [new, old], [whole, again], [whole, old], [ends, middle], [middle, ends], [new, again, old]]):
+            database = folder / f"{number}.db"
+            for path in archives:
+                carpack("export", path, "--sqlite", database, "-q")
+            found = rows(database, """SELECT r.rkey, r.text, f.rev, l.rev, r.is_current FROM records r JOIN snapshots f ON f.id = r.first_snapshot
+                                      JOIN snapshots l ON l.id = r.last_snapshot ORDER BY r.rkey, r.text""")
+            assert found == [("a", "a first", one, one, 0), ("a", "a second", two, three, 1), ("b", "b", one, three, 1), ("c", "c first", one, one, 0),
+                             ("c", "c second", two, two, 0), ("l", None, one, three, 1)], (archives, found)
+            assert rows(database, "SELECT s.rev FROM accounts a JOIN snapshots s ON s.id = a.snapshot") == [(three,)], archives
+            assert rows(database, "SELECT rev FROM snapshots ORDER BY rev") == [(one,), (two,), (three,)], archives
+            assert rows(database, "SELECT is_current, count(*) FROM posts GROUP BY 1") == [(0, 3), (1, 2)], archives
+            assert rows(database, "SELECT count(*) FROM likes") == [(1,)], archives
+            assert rows(database, "SELECT rkey, text FROM deleted_records") == [("c", "c second")], archives
+            assert rows(database, "SELECT count(*) FROM search WHERE search MATCH 'second'") == [(2,)], archives
 
 
 @test

@@ -108,8 +108,7 @@ extension SelectionError: Explained {
     case .malformedSelector: (.usage, listed)
     case .noSuchSnapshot, .noSuchAccount, .onlySnapshot: (.noInput, listed)
     case .ambiguousSnapshot: (.usage, "use a longer prefix; \(listed)")
-    case .severalAccounts:
-      (.usage, "choose one with --account, or use at:// URIs")
+    case .severalAccounts: (.usage, "choose one with --account")
     case .ambiguousAccount: (.usage, "choose one by its DID")
     }
   }

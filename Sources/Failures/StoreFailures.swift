@@ -8,6 +8,7 @@ extension FetchFailure: Explained {
   package var explanation: Explanation {
     switch kind {
     case .unavailable: (.unavailable, nil)
+    case .noAddress: (.usage, "an address in a store is s3://bucket/key")
     case .absent: (.noInput, nil)
     case .forbidden:
       (

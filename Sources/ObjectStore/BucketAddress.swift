@@ -21,17 +21,19 @@ package struct BucketAddress: Hashable, Sendable, CustomStringConvertible {
   /// - Throws: ``StoreError`` if it is not one, with the reason.
   package init(_ text: String) throws(StoreError) {
     guard text.hasPrefix(Self.scheme) else {
-      throw StoreError(.refused, "\"\(text)\" is not an address in a store, s3://bucket/key")
+      throw StoreError(.noAddress, "\"\(text)\" is not an address in a store")
     }
     let parts = text.dropFirst(Self.scheme.count).split(
       separator: "/", maxSplits: 1, omittingEmptySubsequences: false)
     bucket = String(parts[0])
     key = parts.count > 1 ? String(parts[1]) : ""
+    // Amazon made longer ones, and ones with underscores, until 2018.
     guard 3...255 ~= bucket.utf8.count, bucket.utf8.allSatisfy(Self.isOfBucket),
       !bucket.hasPrefix("."), !bucket.contains("..")
     else {
       throw StoreError(
-        .refused, "\"\(bucket)\" cannot be a bucket's name: letters, digits, dots and hyphens")
+        .noAddress,
+        "\"\(bucket)\" cannot be a bucket's name: 3 to 63 letters, digits, dots and hyphens")
     }
     let segments = key.split(separator: "/", omittingEmptySubsequences: false)
     guard key.utf8.count <= Self.longestKey, !segments.contains("."), !segments.contains(".."),

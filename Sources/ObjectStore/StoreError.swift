@@ -18,6 +18,8 @@ package struct StoreError: Error, Equatable, Sendable, CustomStringConvertible {
     case unavailable
     /// It does not make parts of objects that it has.
     case cannotCopy
+    /// What was named is no address in a store; nothing was asked.
+    case noAddress
     /// Anything else that it refuses.
     case refused
     /// Its answer is not what an object store answers.

@@ -127,6 +127,7 @@ extension FetchFailure {
     let kind: Kind =
       switch error.kind {
       case .noSuchObject, .noSuchBucket: error.status == 416 ? .refused : .absent
+      case .noAddress: .noAddress
       case .denied, .noCredentials: .forbidden
       case .conditionFailed: .replaced
       case .unavailable: .unavailable

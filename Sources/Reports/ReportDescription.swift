@@ -55,7 +55,7 @@ package struct ReportDescription: Sendable {
 
     <!-- Written by `make schemas` from the reports in Sources/carpack; change them there. -->
 
-    With `--json` every verb writes results as JSON to standard output: one object a line, for one
+    A verb that takes `--json` writes its results as JSON to standard output: one object a line, for one
     archive and for many, and for events. `--pretty` indents them for people. Each object says what it
     is: `schema` is `carpack.NAME`, with the JSON Schema in [schemas/](schemas/); `version` is 1. The
     version is raised when a field goes or changes its meaning; a new field may come at any time. Sizes

@@ -73,7 +73,7 @@ extension SnapshotChecks {
     return Finding(
       true,
       (firsts[entry.did] == entry.number
-        ? "it is the account's first" : "it follows from the one before it")
+        ? "it is the account's first snapshot" : "it follows from the one before it")
         + odd.map { "; the account \($0)" }.joined())
   }
 

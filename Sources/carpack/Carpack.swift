@@ -163,7 +163,7 @@ extension Carpack {
   private static func mistake(_ error: any Error, _ status: ExitStatus) -> Failure {
     if let failure = unknownVerb() { return failure }
     let verb = Verbs.all.first { $0.page.name == words.first }
-    let text = message(for: error)
+    let text = withoutFarGuess(message(for: error))
     let spelling = spellings.first {
       text.contains("is invalid for") && text.hasSuffix("<\($0.value)>'")
     }
@@ -179,6 +179,16 @@ extension Carpack {
     return Failure(
       text, hint: status == .usage ? "\"\(help)\" shows what it takes" : nil,
       status: status)
+  }
+
+  /// A message, without the option that the parser guesses if it is too unlike what was typed: of
+  /// the parser's own limit, three letters, a short option has no more.
+  private static func withoutFarGuess(_ message: String) -> String {
+    let parts = message.split(separator: "'")
+    guard parts.count == 5, parts[2] == ". Did you mean " else { return message }
+    let (typed, guess) = (parts[1].drop { $0 == "-" }, parts[3].drop { $0 == "-" })
+    let isNear = !Suggestion.words(like: String(typed), among: [String(guess)]).isEmpty
+    return isNear ? message : "\(parts[0])'\(parts[1])'"
   }
 
   /// How values are written that people have to guess.

@@ -1,5 +1,6 @@
 import ATProtocol
 import LibC
+import Remote
 import SystemPackage
 import Terminal
 
@@ -62,6 +63,10 @@ struct Announcement {
       Self.write(String(decoding: json.takeBytes(), as: UTF8.self), to: .standardOutput)
     } else if !options.isQuiet {
       Self.write(lines(page).map { "carpack: \($0)\n" }.joined(), to: .standardError)
+    }
+    if archives == 0, options.cars.isEmpty {
+      let places = options.paths.map { RemoteArchive.shown($0) }.joined(separator: ", ")
+      Self.warn("no archive yet in \(places)")
     }
     if options.offer == .everything, !HostRule.isLoopback(options.host) {
       Self.warn(

@@ -7,6 +7,8 @@ import NIOCore
 import Remote
 import ServiceLifecycle
 import Snapshots
+import SystemPackage
+import Terminal
 import UnixSignals
 import Viewer
 
@@ -23,7 +25,7 @@ package struct ArchiveServer {
   /// A server of what the options name.
   ///
   /// - Throws: `SelectionError` for a selector that is none; an error of the system if the access
-  ///   log cannot be opened; ``Nothing`` if there is no archive that can be read.
+  ///   log cannot be opened; `Failure` if there is no archive that can be read.
   package init(_ options: ServerOptions) throws {
     CutOffGuard.install()
     self.options = options
@@ -41,18 +43,15 @@ package struct ArchiveServer {
     guard
       !shelf.archives.isEmpty || !options.cars.isEmpty || options.paths.contains(where: isFolder)
     else {
-      throw Nothing()
+      throw Failure("there is no archive that can be read", status: .noInput)
     }
   }
-
-  /// There is no archive that can be read.
-  package struct Nothing: Error {}
 
   /// Serves until a signal ends the process, and then ends what is being sent, as far as
   /// ``PromptEnd`` lets it.
   ///
   /// - Returns: the exit status: that of the signal.
-  /// - Throws: if the address cannot be bound to.
+  /// - Throws: `Failure` if the address cannot be bound to.
   package func run() async throws -> CInt {
     let token = Announcement.newToken()
     let threads = WorkThreads()
@@ -94,8 +93,29 @@ package struct ArchiveServer {
       },
       logger: logger)
     let end = PromptEnd()
-    try await application.runService(gracefulShutdownSignals: [.sigterm, .sigint])
+    do {
+      try await application.runService(gracefulShutdownSignals: [.sigterm, .sigint])
+    } catch {
+      throw failure(error)
+    }
     return end.cancel()
+  }
+
+  /// Why the server cannot listen, for a person: the network library names its own functions.
+  private func failure(_ error: any Error) -> Failure {
+    let (host, port) = (options.host, options.port)
+    let code = (error as? IOError).map { Errno(rawValue: $0.errnoCode) }
+    if code == .addressInUse {
+      return Failure(
+        "port \(port) of \(host) is taken", hint: "choose another with --bind PORT",
+        status: .cannotCreate)
+    }
+    if code == .addressNotAvailable || error is SocketAddressError.UnknownHost {
+      return Failure(
+        "\(host) is not an address of this machine",
+        hint: "--bind takes an address, a port, or both", status: .usage)
+    }
+    return Failure("\(host):\(port): \(code?.description ?? "\(error)")", status: .failure)
   }
 }
 

@@ -9,9 +9,8 @@ import Snapshots
 /// What app views have shown of others, in tables of their own.
 extension SQLiteExport {
   /// Puts what the newest snapshot of an account has in the place of what was there.
-  mutating func addContext(of entry: SnapshotHistory.Entry) throws {
-    let archived = try ArchivedSnapshot(entry.cid, in: reader)
-    let did = entry.did.text
+  mutating func addContext(of archived: ArchivedSnapshot) throws {
+    let did = archived.snapshot.did.text
     do {
       try database.transaction {
         for table in ["people", "context_posts"] {

@@ -16,6 +16,8 @@ import Terminal
 /// 2. A newest snapshot that lacks records as the archive is damaged is not done: the next run
 ///    reads it again.
 /// 3. Snapshots that the database has, and the archive no longer, stay.
+/// 4. An account's snapshots are ordered by revision, whichever archive came in first; a commit
+///    that several archives or snapshots have is one snapshot.
 package struct SQLiteExport {
   /// Why a database cannot be written.
   package enum Fault: Error, CustomStringConvertible {
@@ -81,14 +83,18 @@ package struct SQLiteExport {
     export.noteRecovery()
     for fault in history.breaks { export.report.flaws.append("\(fault)") }
     var last: [DID: SnapshotHistory.Entry] = [:]
-    for entry in history.entries {
+    let entries = history.entries.sorted {
+      ($0.rev?.text ?? "", $0.createdAt) < ($1.rev?.text ?? "", $1.createdAt)
+    }
+    for entry in entries {
       try export.add(entry, after: last[entry.did])
       last[entry.did] = entry
     }
     for entry in last.values.sorted(by: { $0.number < $1.number }) {
-      try export.settle(entry.did)
-      try export.noteBlobs(of: entry)
-      try export.addContext(of: entry)
+      let archived = try ArchivedSnapshot(entry.cid, in: export.reader)
+      let isNewest = try export.settle(entry, archived)
+      try export.noteBlobs(of: archived, isNewest: isNewest)
+      if isNewest { try export.addContext(of: archived) }
     }
     let database = export.database
     try database.transaction {
@@ -121,9 +127,9 @@ package struct SQLiteExport {
     let did = entry.did.text
     let known = try database.first(
       """
-      SELECT id, flaw IS NOT NULL AND id = (SELECT snapshot FROM accounts WHERE did = ?)
-      FROM snapshots WHERE did = ? AND commit_cid = ? AND created_at = ?
-      """, [did, did, "\(entry.commit)", entry.createdAt])
+      SELECT id, flaw IS NOT NULL AND id = (\(Schema.newestSnapshot))
+      FROM snapshots WHERE did = ?1 AND commit_cid = ?2
+      """, [did, "\(entry.commit)"])
     if let known {
       let lacksRecords = known[1].integer == 1
       guard lacksRecords, entry.isComplete else { return }
@@ -132,19 +138,16 @@ package struct SQLiteExport {
     let archived = try ArchivedSnapshot(entry.cid, in: reader)
     var flaw: String?
     try database.transaction {
+      let snapshot = try id ?? insert(entry, archived)
       let previous = try database.first(
-        """
-        SELECT id, commit_cid, created_at, flaw FROM snapshots WHERE id =
-        (SELECT max(id) FROM snapshots WHERE did = ? AND id < ?)
-        """, [did, id ?? Int64.max])
-      let snapshot = try id ?? Self.insert(entry, archived, into: database)
+        "SELECT id, commit_cid, flaw FROM snapshots WHERE id = (\(Schema.snapshots("<")) LIMIT 1)",
+        [did, snapshot])
       let firstNew = 1 + (try database.number("SELECT max(id) FROM records") ?? 0)
       let writer = try SnapshotRecords(
         database, did: did, snapshot: snapshot, after: previous?[0].integer)
       do {
-        if let previous, let before, previous[1].text == "\(before.commit)",
-          previous[2].text == before.createdAt, before.isComplete, entry.isComplete,
-          id == nil, previous[3] == .null
+        if let previous, let before, previous[1].text == "\(before.commit)", previous[2] == .null,
+          before.isComplete, entry.isComplete, id == nil, writer.isNewest
         {
           try writer.addChanges(
             since: ArchivedSnapshot(before.cid, in: reader), to: archived)
@@ -167,15 +170,9 @@ package struct SQLiteExport {
   }
 
   /// Adds rows for a snapshot and its account.
-  private static func insert(
-    _ entry: SnapshotHistory.Entry, _ archived: ArchivedSnapshot, into database: Database
+  private func insert(
+    _ entry: SnapshotHistory.Entry, _ archived: ArchivedSnapshot
   ) throws -> Int64 {
-    try database.execute(
-      """
-      INSERT INTO accounts (did, handle, pds) VALUES (?, ?, ?)
-      ON CONFLICT (did) DO UPDATE SET handle = coalesce(excluded.handle, handle),
-      pds = coalesce(excluded.pds, pds)
-      """, [entry.did.text, entry.handle?.text, archived.snapshot.pds])
     try database.execute(
       """
       INSERT INTO snapshots
@@ -187,31 +184,58 @@ package struct SQLiteExport {
         entry.counts.records, entry.blobs.referenced, entry.blobs.held,
       ])
     let id = database.lastInsertedRow
-    try database.execute("UPDATE accounts SET snapshot = ? WHERE did = ?", [id, entry.did.text])
+    try noteAccount(entry, archived)
     return id
+  }
+
+  /// Says of an account what a snapshot says, if it has no newer one.
+  private func noteAccount(
+    _ entry: SnapshotHistory.Entry, _ archived: ArchivedSnapshot
+  ) throws {
+    try database.execute(
+      """
+      INSERT INTO accounts (did, handle, pds, snapshot)
+      SELECT did, ?2, ?3, id FROM snapshots
+      WHERE id = (\(Schema.newestSnapshot)) AND commit_cid = ?4 AND created_at <= ?5
+      ON CONFLICT (did) DO UPDATE SET handle = coalesce(excluded.handle, handle),
+      pds = coalesce(excluded.pds, pds), snapshot = excluded.snapshot
+      """,
+      [
+        entry.did.text, entry.handle?.text, archived.snapshot.pds, "\(entry.commit)",
+        entry.createdAt,
+      ])
   }
 
   /// Says of an account's records up to where they last.
   ///
   /// Once for all snapshots that came in: there may be thousands, and each has nearly all records.
-  private func settle(_ did: DID) throws {
-    try database.transaction {
+  ///
+  /// - Returns: whether the account has no newer snapshot.
+  private func settle(
+    _ entry: SnapshotHistory.Entry, _ archived: ArchivedSnapshot
+  ) throws -> Bool {
+    let did = entry.did.text
+    return try database.transaction {
+      try noteAccount(entry, archived)
       try database.execute(
         """
-        UPDATE records SET last_snapshot = (SELECT snapshot FROM accounts WHERE did = ?)
-        WHERE did = ? AND is_current
-        """, [did.text, did.text])
-      for kind in Schema.kinds {
-        try database.execute(kind.update, [did.text, did.text])
-      }
+        UPDATE records SET last_snapshot = (SELECT snapshot FROM accounts WHERE did = ?1)
+        WHERE did = ?1 AND is_current
+        """, [did])
+      for kind in Schema.kinds { try database.execute(kind.update, [did]) }
+      let newest = "SELECT commit_cid FROM snapshots WHERE id = (\(Schema.newestSnapshot))"
+      return try database.first(newest, [did])?[0].text == "\(entry.commit)"
     }
   }
 
   // MARK: Blobs
 
   /// Says of every blob of an account whether the archive holds it.
-  private func noteBlobs(of entry: SnapshotHistory.Entry) throws {
-    let archived = try ArchivedSnapshot(entry.cid, in: reader)
+  ///
+  /// - Parameter isNewest: whether no other archive has a newer snapshot; otherwise what another
+  ///   one holds stays held.
+  private func noteBlobs(of archived: ArchivedSnapshot, isNewest: Bool) throws {
+    let did = archived.snapshot.did.text
     var reasons: [String: String] = [:]
     do {
       for missing in try archived.missingBlobs() {
@@ -221,13 +245,13 @@ package struct SQLiteExport {
       // A damaged page of the ledger leaves only the reasons unknown.
     }
     try database.transaction {
-      let rows = try database.prepare("SELECT cid FROM blobs WHERE did = ?").all([entry.did.text])
+      let rows = try database.prepare("SELECT cid FROM blobs WHERE did = ?").all([did])
       let cids = rows.compactMap { row in row[0].text.flatMap { try? CID($0) } }
       let states = try archived.states(of: cids)
       let update = try database.prepare(
         """
         UPDATE blobs SET is_held = ?, size = coalesce(?, size), reason = ?
-        WHERE did = ? AND cid = ?
+        WHERE did = ? AND cid = ? AND (? OR NOT is_held)
         """)
       for (cid, state) in zip(cids, states) {
         let text = "\(cid)"
@@ -238,7 +262,7 @@ package struct SQLiteExport {
         case .missing: (length, reason) = (nil, reasons[text] ?? "the archive does not hold it")
         case .damaged(let flaw): (length, reason) = (nil, "damaged: \(flaw)")
         }
-        try update.execute([length != nil, length, reason, entry.did.text, text])
+        try update.execute([length != nil, length, reason, did, text, isNewest])
       }
     }
   }

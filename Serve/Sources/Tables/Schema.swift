@@ -87,7 +87,7 @@ enum Schema {
       did TEXT PRIMARY KEY,
       handle TEXT,
       pds TEXT,
-      -- The newest snapshot that is in here.
+      -- The newest snapshot that is in here, by revision.
       snapshot INTEGER REFERENCES snapshots (id)
     );
     CREATE TABLE snapshots (
@@ -102,8 +102,9 @@ enum Schema {
       blobs_held INTEGER NOT NULL,
       -- Why records may be missing; null if all are here.
       flaw TEXT,
-      UNIQUE (did, commit_cid, created_at)
+      UNIQUE (did, commit_cid)
     );
+    CREATE INDEX snapshots_by_order ON snapshots (did, coalesce(rev, ''), created_at);
     CREATE TABLE records (
       id INTEGER PRIMARY KEY,
       did TEXT NOT NULL REFERENCES accounts (did),
@@ -116,6 +117,7 @@ enum Schema {
       created_at TEXT,
       text TEXT,
       alt_texts TEXT,
+      -- The oldest and the newest snapshot that have it in this form.
       first_snapshot INTEGER NOT NULL REFERENCES snapshots (id),
       last_snapshot INTEGER NOT NULL REFERENCES snapshots (id),
       -- Whether it is in the newest snapshot.
@@ -123,6 +125,7 @@ enum Schema {
     );
     CREATE INDEX records_by_path ON records (did, collection, rkey);
     CREATE INDEX records_by_time ON records (created_at);
+    CREATE INDEX past_records ON records (did, collection, rkey) WHERE NOT is_current;
     CREATE TABLE blobs (
       did TEXT NOT NULL REFERENCES accounts (did),
       cid TEXT NOT NULL,
@@ -146,8 +149,35 @@ enum Schema {
       tokenize = 'unicode61 remove_diacritics 2'
     );
     CREATE VIEW current_records AS SELECT * FROM records WHERE is_current;
-    CREATE VIEW deleted_records AS SELECT * FROM records WHERE NOT is_current;
+    -- The last form of each record that the newest snapshot has in no form.
+    CREATE VIEW deleted_records AS SELECT r.* FROM records r
+    JOIN snapshots s ON s.id = r.last_snapshot
+    WHERE NOT r.is_current AND NOT EXISTS (
+      SELECT 1 FROM records o JOIN snapshots l ON l.id = o.last_snapshot
+      WHERE o.did = r.did AND o.collection = r.collection AND o.rkey = r.rkey
+      AND (o.is_current OR \(order(of: "l")) > \(order(of: "s")))
+    );
     """
+
+  /// What an account's snapshots are ordered by: the revision, whichever came in first.
+  private static func order(of table: String) -> String {
+    "(coalesce(\(table).rev, ''), \(table).created_at, \(table).id)"
+  }
+
+  /// Finds the newest snapshot of the account `?1`.
+  static let newestSnapshot =
+    "SELECT id FROM snapshots s WHERE did = ?1 ORDER BY \(descending) LIMIT 1"
+
+  /// Finds the account's snapshots that are older (`<`) or newer (`>`) than one of them, `?2`; the
+  /// newest first.
+  static func snapshots(_ comparison: String) -> String {
+    """
+    SELECT id FROM snapshots s WHERE did = ?1 AND \(order(of: "s")) \(comparison)
+    (SELECT coalesce(rev, ''), created_at, id FROM snapshots WHERE id = ?2) ORDER BY \(descending)
+    """
+  }
+
+  private static let descending = "coalesce(s.rev, '') DESC, s.created_at DESC, s.id DESC"
 
   /// A table with what the records of one collection say.
   struct Kind {
@@ -181,8 +211,8 @@ enum Schema {
     /// Says of each row of an account whether it is in the newest snapshot.
     var update: String {
       """
-      UPDATE \(name) SET is_current = 0 WHERE is_current AND did = ?
-      AND id IN (SELECT id FROM records WHERE did = ? AND NOT is_current)
+      UPDATE \(name) SET is_current = NOT is_current WHERE did = ?1
+      AND is_current = (id IN (SELECT id FROM records WHERE did = ?1 AND NOT is_current))
       """
     }
   }

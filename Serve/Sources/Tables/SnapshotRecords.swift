@@ -6,13 +6,22 @@ import SQLite
 import Snapshots
 
 /// The records of a snapshot on their way into the database, within one transaction.
+///
+/// A record has one row for each form (CID) that it ever had. A snapshot that is older than others
+/// of its account extends the rows' times, and changes nothing about what is current.
 struct SnapshotRecords {
   private let database: Database
   private let did: String
   private let snapshot: Int64
   /// The account's snapshot before; the same if there is none.
   private let before: Int64
+  /// Whether the account has no newer one.
+  let isNewest: Bool
+  /// Whether the account has no records yet.
+  private let isEmpty: Bool
+  private let known: Statement
   private let insertion: Statement
+  private let arrival: Statement
   private let ending: Statement
   private let blob: Statement
   private let reference: Statement
@@ -25,12 +34,26 @@ struct SnapshotRecords {
   init(_ database: Database, did: String, snapshot: Int64, after before: Int64?) throws {
     (self.database, self.did, self.snapshot) = (database, did, snapshot)
     self.before = before ?? snapshot
+    isNewest = try database.number(Schema.newestSnapshot, [did]) == snapshot
+    isEmpty = try database.first("SELECT 1 FROM records WHERE did = ? LIMIT 1", [did]) == nil
+    // The rows that the snapshot has.
+    try database.run(
+      script: """
+        CREATE TEMP TABLE IF NOT EXISTS incoming (record INTEGER PRIMARY KEY);
+        DELETE FROM incoming;
+        """)
+    known = try database.prepare(
+      """
+      SELECT id, json IS NULL, is_current FROM records
+      WHERE did = ? AND collection = ? AND rkey = ? AND cid = ?
+      """)
     insertion = try database.prepare(
       """
       INSERT INTO records (did, collection, rkey, cid, json, created_at, text, alt_texts,
       first_snapshot, last_snapshot, is_current)
-      VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 1)
+      VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
       """)
+    arrival = try database.prepare("INSERT OR IGNORE INTO incoming VALUES (?)")
     ending = try database.prepare(
       """
       UPDATE records SET is_current = 0, last_snapshot = ?
@@ -42,13 +65,18 @@ struct SnapshotRecords {
       "INSERT OR IGNORE INTO record_blobs (record, cid) VALUES (?, ?)")
   }
 
-  /// Adds what changed since the account's snapshot before.
+  /// Adds what changed since the account's snapshot before, where this one is the newest.
   func addChanges(since old: ArchivedSnapshot, to new: ArchivedSnapshot) throws {
     _ = try SnapshotDiff.compare(old, new) { change in
       let path = String(decoding: change.key, as: UTF8.self)
-      if change.old != nil { try end(path) }
-      if let cid = change.new { try insert(path, cid, new.reader.body(of: cid)) }
+      if let cid = change.new {
+        try add(path, cid, new.reader.body(of: cid))
+      } else {
+        let (collection, key) = Self.parts(of: path)
+        try ending.execute([before, did, collection, key])
+      }
     }
+    try extend()
   }
 
   /// Adds all records, as far as the database does not have them already.
@@ -57,71 +85,79 @@ struct SnapshotRecords {
   func addAll(of archived: ArchivedSnapshot) throws -> String? {
     // Without its commit there is nothing to add.
     _ = try archived.block(archived.snapshot.commit)
-    try database.execute("CREATE TEMP TABLE incoming (path TEXT PRIMARY KEY) WITHOUT ROWID")
-    defer { discardIncoming() }
-    let known = try database.prepare(
-      """
-      SELECT id, first_snapshot, json IS NULL AS is_unread FROM records
-      WHERE did = ? AND collection = ? AND rkey = ? AND is_current AND cid = ?
-      """)
-    let removal = try database.prepare("DELETE FROM records WHERE id = ?")
-    let arrival = try database.prepare("INSERT OR IGNORE INTO incoming VALUES (?)")
-    let isEmpty =
-      try database.first("SELECT 1 FROM records WHERE did = ? LIMIT 1", [did]) == nil
     let contents = try SnapshotBlocks(archived, keepsRecords: true).contents { record, body in
       let path = String(decoding: record.key, as: UTF8.self)
-      if !isEmpty {
-        try arrival.execute([path])
-        let (collection, key) = Self.parts(of: path)
-        if let row = try known.first([did, collection, key, "\(record.cid)"]) {
-          let (id, first, isUnread) = (row[0], row[1].integer, row[2].integer == 1)
-          guard isUnread, record.length != nil else { return }
-          // It could not be read before.
-          try removal.execute([id])
-          return try insert(path, record.cid, body.array, since: first)
-        }
-        try end(path)
-      }
-      try insert(path, record.cid, record.length == nil ? nil : body.array)
+      try add(path, record.cid, record.length == nil ? nil : body.array)
     }
     contents.releasePages()
+    try extend()
     if let why = contents.whyRecordsMayBeMissing { return why }
-    guard !isEmpty else { return nil }
+    guard isNewest, !isEmpty else { return nil }
     try database.execute(
       """
       UPDATE records SET is_current = 0, last_snapshot = ? WHERE did = ? AND is_current
-      AND collection || '/' || rkey NOT IN (SELECT path FROM incoming)
+      AND id NOT IN (SELECT record FROM incoming)
       """, [before, did])
     return nil
   }
 
-  private func discardIncoming() {
-    do {
-      try database.execute("DROP TABLE temp.incoming")
-    } catch {
-      // The transaction fails anyway, and with it goes the table.
+  /// Adds a record, unless the database has it in this form.
+  private func add(_ path: String, _ cid: CID, _ bytes: [UInt8]?) throws {
+    guard !isEmpty else {
+      _ = try insert(path, cid, bytes)
+      return
     }
-  }
-
-  private func end(_ path: String) throws {
     let (collection, key) = Self.parts(of: path)
-    try ending.execute([before, did, collection, key])
+    let found = try known.first([did, collection, key, "\(cid)"])
+    if isNewest, found?[2].integer != 1 {
+      try ending.execute([before, did, collection, key])
+    }
+    guard let found else { return try arrival.execute([insert(path, cid, bytes)]) }
+    guard found[1].integer == 1, let bytes else { return try arrival.execute([found[0]]) }
+    // It could not be read before.
+    let row = try insert(path, cid, bytes)
+    try database.execute(
+      """
+      UPDATE records SET (first_snapshot, last_snapshot, is_current) =
+      (SELECT first_snapshot, last_snapshot, is_current FROM records WHERE id = ?) WHERE id = ?
+      """, [found[0], row])
+    try database.execute("DELETE FROM records WHERE id = ?", [found[0]])
+    try arrival.execute([row])
   }
 
-  private func insert(
-    _ path: String, _ cid: CID, _ bytes: [UInt8]?, since first: Int64? = nil
-  ) throws {
+  /// Extends the times of the rows that the database had to this snapshot.
+  private func extend() throws {
+    let rows = "id IN (SELECT record FROM incoming)"
+    guard !isNewest else {
+      return try database.execute(
+        "UPDATE records SET is_current = 1 WHERE NOT is_current AND \(rows)")
+    }
+    try database.execute(
+      """
+      UPDATE records SET first_snapshot = ?2
+      WHERE \(rows) AND first_snapshot IN (\(Schema.snapshots(">")))
+      """, [did, snapshot])
+    try database.execute(
+      """
+      UPDATE records SET last_snapshot = ?2
+      WHERE \(rows) AND NOT is_current AND last_snapshot IN (\(Schema.snapshots("<")))
+      """, [did, snapshot])
+  }
+
+  /// Adds a row, and says which.
+  private func insert(_ path: String, _ cid: CID, _ bytes: [UInt8]?) throws -> Int64 {
     let content = RecordContent(bytes)
     let (collection, key) = Self.parts(of: path)
     try insertion.execute([
       did, collection, key, "\(cid)", content.json, content.createdAt,
-      content.text, content.altTexts, first ?? snapshot, snapshot,
+      content.text, content.altTexts, snapshot, snapshot, isNewest,
     ])
     let row = database.lastInsertedRow
     for found in content.blobs {
       try blob.execute([did, "\(found.cid)", found.mimeType, found.size])
       try reference.execute([row, "\(found.cid)"])
     }
+    return row
   }
 
   /// Fills the tables that follow from the records.

@@ -144,7 +144,7 @@ export function judgeContinuity(manifest, history) {
   }
   if (reasons.length) return finding(areAccepted, reasons.join("; "));
   const odd = Object.keys(ODD).filter((doubt) => manifest.doubts.includes(doubt)).map((doubt) => `; the account ${ODD[doubt]}`);
-  return finding(true, (isFirst ? "it is the account's first" : "it follows from the one before it") + odd.join(""));
+  return finding(true, (isFirst ? "it is the account's first snapshot" : "it follows from the one before it") + odd.join(""));
 }
 
 /**

@@ -65,6 +65,8 @@ package struct FetchFailure: Error, Equatable, Sendable, CustomStringConvertible
   package enum Kind: Sendable {
     /// The server cannot be reached, or cannot answer now.
     case unavailable
+    /// What was named is no address; nothing was asked.
+    case noAddress
     /// There is nothing there.
     case absent
     /// The server does not let this user read it.

@@ -8,7 +8,7 @@ struct SnapshotOptions: ParsableArguments {
   @Option(
     name: .customLong("at"), parsing: .unconditional,
     help: ArgumentHelp(
-      "The snapshot: its number, counted from the oldest (1) or from the newest (-1); a date or time, for the newest made by then; a revision; the CID of its manifest or commit; or \"latest\". \"carpack log\" lists them.",
+      "The snapshot: its number (1, -1), date, revision or CID. Numbers are counted from the oldest (1) or from the newest (-1); a date or time means the newest made by then; the CID is that of the manifest or commit; \"latest\" is the newest. \"carpack log\" lists them.",
       valueName: "snapshot"))
   var at: String?
 

@@ -3,7 +3,8 @@ internal import Completions
 
 /// What `-h` shows: usage, the options that people use, and two examples, on one screen.
 ///
-/// `--help` has everything.
+/// `--help` has everything. Of an option it shows the first clause, which has to be true and
+/// complete by itself.
 enum ShortHelp {
   /// How many lines it has at most, and how long they are at most.
   private static let (maximumLines, columns) = (40, 80)
@@ -45,11 +46,11 @@ enum ShortHelp {
     }
     if !positionals.isEmpty { lines += [""] }
     let examples = examples(of: verb.page)
-    let options = sorted(shown.filter { $0.kind != .positional }, by: verb.page.common)
+    let options = sorted(paired(shown.filter { $0.kind != .positional }), by: verb.page.common)
     var room = maximumLines - lines.count - examples.count - 2
     var count = 0
     for option in options {
-      let entry = entry(label(of: option), option.abstract ?? "")
+      let entry = entry(label(of: option), option[0].abstract ?? "")
       guard entry.count <= room else { break }
       lines += entry
       room -= entry.count
@@ -70,7 +71,8 @@ enum ShortHelp {
   }
 
   private static func ended(_ lines: [String], _ command: String, rest: Int = 0) -> String {
-    let more = rest > 0 ? "has \(rest) more options, and says what happens" : "says what happens"
+    let options = rest == 1 ? "1 more option" : "\(rest) more options"
+    let more = rest > 0 ? "has \(options), and says what happens" : "says what happens"
     return (lines + ["", "\"\(command) --help\" \(more)."]).joined(separator: "\n")
   }
 
@@ -86,16 +88,33 @@ enum ShortHelp {
     return lines.isEmpty ? [] : ["", "EXAMPLES"] + lines
   }
 
+  /// The options, each flag together with its opposite: they have one description.
+  private static func paired(_ options: [CommandTree.Argument]) -> [[CommandTree.Argument]] {
+    options.reduce(into: []) { pairs, option in
+      let text = option.abstract
+      if option.kind == .flag, text != nil, pairs.last?[0].abstract == text {
+        pairs[pairs.count - 1].append(option)
+      } else {
+        pairs.append([option])
+      }
+    }
+  }
+
   /// First those that people use most, then the verb's own, then those of all verbs.
-  private static func sorted(_ options: [CommandTree.Argument], by common: [String])
-    -> [CommandTree.Argument]
+  private static func sorted(_ options: [[CommandTree.Argument]], by common: [String])
+    -> [[CommandTree.Argument]]
   {
-    func rank(_ option: CommandTree.Argument) -> Int {
-      let place = common.firstIndex { option.words.contains($0) }
-      return place ?? (option.words.contains(where: general.contains) ? Int.max : common.count)
+    func rank(_ option: [CommandTree.Argument]) -> Int {
+      let words = option.flatMap(\.words)
+      let place = common.firstIndex(where: words.contains)
+      return place ?? (words.contains(where: general.contains) ? Int.max : common.count)
     }
     return options.enumerated()
       .sorted { (rank($0.element), $0.offset) < (rank($1.element), $1.offset) }.map(\.element)
+  }
+
+  private static func label(of option: [CommandTree.Argument]) -> String {
+    option.map { label(of: $0) }.joined(separator: "/")
   }
 
   private static func label(of option: CommandTree.Argument) -> String {
@@ -107,13 +126,11 @@ enum ShortHelp {
     entry(verb.page.name, verb.configuration.abstract)
   }
 
-  /// A verb, and as much about it as fits in a line, if a line can end there.
+  /// A verb, and what it does; without the list behind a colon, if a line has no room for it.
   private static func briefEntry(_ verb: any Verb.Type) -> [String] {
     var text = verb.configuration.abstract
-    while verbIndentation + text.count > columns,
-      let end = text.dropLast().lastIndex(where: { ":,".contains($0) })
-    {
-      text = text[..<end] + "."
+    if verbIndentation + text.count > columns, let colon = text.firstIndex(of: ":") {
+      text = text[..<colon] + "."
     }
     return entry(verb.page.name, text, at: verbIndentation)
   }

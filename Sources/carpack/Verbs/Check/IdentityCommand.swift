@@ -17,7 +17,7 @@ struct IdentityCommand: ReportingCommand {
 
   @Argument(
     help: ArgumentHelp(
-      "An archive, in a file or at an s3:// or https:// address; or a handle, a DID or an at:// URI.",
+      "An archive (a file, or an s3:// or https:// address), a handle, a DID or an at:// URI.",
       valueName: "archive|account"),
     completion: .file(extensions: ["zst"]))
   var subject: String

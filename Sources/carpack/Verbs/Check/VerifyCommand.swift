@@ -36,7 +36,7 @@ struct VerifyCommand: ReportingCommand, ConfigurableOptions {
 
   @Option(
     help: ArgumentHelp(
-      "The head that the archive must have, as \"carpack backup\" prints it; or a file with a signed head (NAME.head) that the archive must have had.",
+      "The head that the archive must have (\"carpack info\" shows it), or a file with a signed head (NAME.head) that it must have had.",
       valueName: "cid|file"), completion: .file(extensions: ["head"]))
   var expect: String?
 

@@ -36,7 +36,7 @@ struct BackupCommand: Verb, ConfigurableOptions {
   @Option(
     name: [.customShort("o"), .customLong("output")],
     help: ArgumentHelp(
-      "The folder for archives, if it exists or ends in \"/\"; otherwise the archive. Also s3://bucket/prefix/ or s3://bucket/key.",
+      "A folder (exists, or ends in \"/\"), or the archive. Also s3://bucket/prefix/ or s3://bucket/key.",
       valueName: "dir/|file"),
     completion: .file())
   var output: String?

@@ -11,7 +11,7 @@ internal import Terminal
 struct FindCommand: ReportingCommand {
   static let page = ManualPage("find", PackageResources.find_txt)
 
-  @Argument(help: ArgumentHelp("The text.", valueName: "text"))
+  @Argument(help: ArgumentHelp("The text (case is ignored).", valueName: "text"))
   var text: String
 
   @OptionGroup var argument: ArchivesArgument
@@ -46,7 +46,7 @@ struct FindCommand: ReportingCommand {
         history, of: try history.account(accountOption.account), passing: filter
       ) { match, did in
         foundCount += 1
-        show(match, of: did, name: history.name(of: did), in: opened.name)
+        show(match, of: did, in: history, opened.name)
       }
       if context { foundCount += try findContext(pattern, history, opened) }
       return .worst(opened.say(search.gaps), opened.status)
@@ -79,16 +79,21 @@ struct FindCommand: ReportingCommand {
     return count
   }
 
-  private func show(_ match: RecordSearch.Match, of did: DID, name: String, in file: String) {
-    guard json else {
-      let span =
-        match.isCurrent
-        ? "\(match.first)-"
-        : match.first == match.last ? "\(match.first)" : "\(match.first)-\(match.last)"
-      let date = match.createdAt.map { $0.prefix(10) } ?? "-"
-      return Console.print(named: "at://\(name)/\(match.path)  \(date)  \(span)  \(match.excerpt)")
-    }
-    Self.report.print((file, did, match))
+  private func show(
+    _ match: RecordSearch.Match, of did: DID, in history: SnapshotHistory, _ file: String
+  ) {
+    if json { return Self.report.print((file, did, match)) }
+    let span =
+      match.isCurrent
+      ? "since snapshot \(match.first)"
+      : match.first == match.last
+        ? "in snapshot \(match.first)" : "in snapshots \(match.first)-\(match.last)"
+    // The longest that there can be.
+    let last = history.entries.count
+    let snapshots = span.padded(to: "in snapshots \(last)-\(last)".count)
+    let date = String(match.createdAt?.prefix(10) ?? "-").padded(to: 10)
+    Console.print(
+      named: "at://\(history.name(of: did))/\(match.path)  \(date)  \(snapshots)  \(match.excerpt)")
   }
 
   static let report = Report<(file: String, did: DID, match: RecordSearch.Match)>(

@@ -60,6 +60,7 @@ struct ViewCommand: ReportingCommand {
       throw ValidationError(
         "--page writes the page alone; --with puts an archive into it, others are dropped onto it")
     }
+    if page != nil, json { throw ValidationError("--page writes the page, and no JSON") }
     if page == nil, with != nil {
       throw ValidationError("--with puts an archive into the page that --page writes")
     }

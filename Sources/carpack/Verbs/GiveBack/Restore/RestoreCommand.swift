@@ -103,7 +103,7 @@ struct RestoreCommand: ReportingCommand {
 
   @Option(
     help: ArgumentHelp(
-      "Do a step without asking: move the identity; activate the account on the new server; deactivate it on the old one (with --deactivate-old); let the old one delete it (with --delete-old-after); delete records and write them again (with --rewrite-records); make the new server sign, by writing and deleting a record (with --as-new); write and delete records (with --in-place). May be repeated.",
+      "Do a step without asking: identity, activate, deactivate-old, delete-old, rewrite, sign or write. They move the identity; activate the account on the new server; deactivate it on the old one (with --deactivate-old); let the old one delete it (with --delete-old-after); delete records and write them again (with --rewrite-records); make the new server sign, by writing and deleting a record (with --as-new); write and delete records (with --in-place). May be repeated.",
       valueName: "step"))
   var yes: [Step] = []
 
