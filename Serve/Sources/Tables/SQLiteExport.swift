@@ -131,6 +131,10 @@ package struct SQLiteExport {
       FROM snapshots WHERE did = ?1 AND commit_cid = ?2
       """, [did, "\(entry.commit)"])
     if let known {
+      // A later backup of the same commit may have brought blobs.
+      try database.execute(
+        "UPDATE snapshots SET blobs_held = ?1 WHERE id = ?2 AND blobs_held < ?1",
+        [entry.blobs.held, known[0].integer])
       let lacksRecords = known[1].integer == 1
       guard lacksRecords, entry.isComplete else { return }
     }
