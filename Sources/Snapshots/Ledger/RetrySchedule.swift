@@ -50,7 +50,9 @@ package struct RetrySchedule: Sendable {
 }
 
 extension BlobLedger.Reason {
-  /// Whether asking again soon is of no use.
+  /// Whether the blob is lost for good, as far as can be told, and not for a reason that may pass.
+  ///
+  /// Only such blobs are asked for less often, and accepted as lost with all others.
   package var isLasting: Bool {
     switch self {
     case .serverError, .rateLimited, .noAnswer, .noRoom, .notTried: false

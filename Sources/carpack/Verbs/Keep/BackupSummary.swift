@@ -111,13 +111,17 @@ extension BackupReport {
     if let context, !context.failures.isEmpty {
       lines.append("the context is incomplete; the next backup with --context asks again")
     }
-    for (reason, count) in missingByReason {
+    let missing = missing.byReason
+    for (reason, count) in missing {
       lines.append("missing: \(Quantity.grouped(count)), \(reason.sentence)")
     }
     if blobs.unaccepted > 0 {
       lines.append("\"carpack missing \(name)\" names them, \"carpack fill\" tries again")
+    }
+    if lacksRoom { lines.append("make room on the disk, then run the same command again") }
+    if missing.contains(where: \.reason.isLasting) {
       lines.append(
-        "\"carpack missing --accept all \(name)\" notes that they are lost for good, and backups count as complete again"
+        "\"carpack missing --accept all \(name)\" notes those that are lost for good, and backups count as complete again"
       )
     }
     if let head = generation.head { lines.append("archive head \(head.cid)") }
@@ -133,7 +137,7 @@ extension BackupReport {
   private func whatIsLacking(isShort: Bool) -> String {
     let blobs = snapshot.blobs
     guard blobs.unaccepted == 0 else {
-      let why = isShort ? missingByReason.map { ", \($0.reason.sentence)" }.joined() : ""
+      let why = isShort ? missing.byReason.map { ", \($0.reason.sentence)" }.joined() : ""
       return "\(Quantity.count(blobs.unaccepted, "blob")) missing\(why)"
     }
     if blobs.listFault != nil { return "the list of blobs" }
@@ -145,10 +149,15 @@ extension BackupReport {
 }
 
 extension BackupReport {
+  /// Whether the disk had no room for a blob.
+  private var lacksRoom: Bool { missing.byReason.contains { $0.reason == .noRoom } }
+
   /// The exit status that it leads to.
   var status: ExitStatus {
     let lacks: ExitStatus =
-      if !snapshot.isSettled {
+      if lacksRoom {
+        .ioError
+      } else if !snapshot.isSettled {
         // A list that broke off and may come next time is worth another run.
         snapshot.blobs.listFault?.isTransient == true ? .temporary : .incomplete
       } else {

@@ -17,7 +17,7 @@ struct MissingCommand: ReportingCommand {
 
   @Option(
     help: ArgumentHelp(
-      "Accept a missing blob, or all, as lost; may be repeated.",
+      "Accept a missing blob, or all lost for good; may be repeated.",
       valueName: "cid|all"))
   var accept: [String] = []
 
@@ -57,7 +57,7 @@ struct MissingCommand: ReportingCommand {
     let mark = opened.path.flatMap { VerificationMark(of: $0) }
     let place = argument.archives.isOne ? "" : "\(opened.name): "
     var (status, acceptedCount, isByIndex) = (ExitStatus.success, 0, false)
-    var isOpen = false
+    var isLost = false
     for archived in try opened.snapshots(snapshot) {
       let snapshot = archived.snapshot
       if let fault = snapshot.blobs.listFault { show(fault, of: snapshot, in: opened.name) }
@@ -74,7 +74,7 @@ struct MissingCommand: ReportingCommand {
           acceptedCount += 1
         } else {
           status = .worst(status, .incomplete)
-          isOpen = true
+          isLost = isLost || entry.blob.reason.isLasting
         }
         show(entry, of: snapshot, in: opened.name, mark)
       }
@@ -94,7 +94,7 @@ struct MissingCommand: ReportingCommand {
       )
     }
     if isByIndex { common.say(place + OpenedArchive.byIndex) }
-    if isOpen {
+    if isLost {
       common.say(
         "hint: \"carpack missing --accept CID \(opened.name)\" notes that a blob is lost for good, and backups count as complete again"
       )
