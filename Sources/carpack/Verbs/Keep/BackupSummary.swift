@@ -29,12 +29,12 @@ extension BackupReport {
       Console.print("\(name): \(verdict)")
       for line in content(accepted) + findings { Console.print("  \(line)") }
     }
-    sayDoubts()
+    snapshot.standing.sayDoubts(named: name)
   }
 
   /// Says what is wrong, if anything is: all that a quiet backup says.
   func sayTrouble() {
-    sayDoubts()
+    snapshot.standing.sayDoubts(named: name)
     if !snapshot.isSettled || lacksPrivateData {
       let hint =
         snapshot.blobs.unaccepted > 0 ? "; \"carpack missing \(name)\" names what is missing" : ""
@@ -42,15 +42,6 @@ extension BackupReport {
     }
     if !damage.isNone {
       Console.say(.damaged, "\(name): \(damage.text); \"carpack verify \(name)\" says what is lost")
-    }
-  }
-
-  /// Says what is evidence against the account, and how to accept it.
-  private func sayDoubts() {
-    for doubt in snapshot.standing.grave {
-      let option = doubt == .handle ? "--accept handle" : "--accept rollback"
-      Console.say(
-        .notGenuine, "\(name): the account \(doubt); if you know why, \(option) accepts it")
     }
   }
 
@@ -145,6 +136,17 @@ extension BackupReport {
       return "the newest commit, which the server did not give out"
     }
     return snapshot.unreadable.mayHideBlobs ? "records that cannot be read" : "private data"
+  }
+}
+
+extension Standing {
+  /// Says what is evidence against the account, and how to accept it.
+  func sayDoubts(named name: String) {
+    for doubt in grave {
+      let option = doubt == .handle ? "--accept handle" : "--accept rollback"
+      Console.say(
+        .notGenuine, "\(name): the account \(doubt); if you know why, \(option) accepts it")
+    }
   }
 }
 
