@@ -7,7 +7,7 @@ internal import Files
 package struct RetrySchedule: Sendable {
   /// When it is; nil if all blobs are asked for, however late it is.
   private let now: Moment?
-  /// When those were asked for again that are lost for good, if the ledger does not say it.
+  /// When blobs were last asked for in vain, if the ledger does not say it.
   private let triedAgain: String?
 
   /// How long a blob that is lost for good is left alone, in seconds.
@@ -24,7 +24,7 @@ package struct RetrySchedule: Sendable {
   ///
   /// - Parameters:
   ///   - now: When it is, in RFC 3339.
-  ///   - triedAgain: When it was last asked for in vain, if that is later than the ledger says.
+  ///   - triedAgain: When blobs were last asked for in vain, if that is later than the ledger says.
   package static func daily(now: String, triedAgain: String?) -> RetrySchedule {
     RetrySchedule(now: Moment(now), triedAgain: triedAgain)
   }
@@ -39,9 +39,9 @@ package struct RetrySchedule: Sendable {
     return passed < 0 || passed >= Self.pause
   }
 
-  /// When a blob was last asked for.
-  func lastTried(_ entry: BlobLedger.Missing) -> String? {
-    guard let last = entry.lastTried, entry.reason.isLasting, entry.accepted == nil,
+  /// When a blob was last asked for in vain.
+  package func lastTried(_ entry: BlobLedger.Missing) -> String? {
+    guard let last = entry.lastTried, entry.accepted == nil,
       let triedAgain, let earlier = Moment(last), let later = Moment(triedAgain),
       earlier.begins(before: later)
     else { return entry.lastTried }

@@ -50,13 +50,12 @@ extension BackupReport {
     let blobs = snapshot.blobs
     let account = snapshot.handle.map { "\($0.text) (\(snapshot.did))" } ?? snapshot.did.text
     let revision = snapshot.rev.map { " at \($0.text)" } ?? ""
-    let listed = blobs.listed.map { "\(Quantity.grouped($0)) listed" } ?? "server list unknown"
     let extras =
       blobs.extras > 0
       ? "; \(Quantity.count(blobs.extras, "extra")) (\(Quantity.bytes(blobs.extrasBytes)))" : ""
     var lines = [
       "\(account)\(revision), from \(snapshot.pds ?? "an unknown server")",
-      "\(Quantity.count(snapshot.counts.records, "record")); blobs: \(Quantity.grouped(blobs.referenced)) referenced, \(listed), \(Quantity.grouped(blobs.held)) held (\(Quantity.bytes(blobs.heldBytes))), \(Quantity.grouped(blobs.unaccepted)) missing\(accepted)\(extras)",
+      "\(Quantity.count(snapshot.counts.records, "record")); blobs: \(Quantity.grouped(blobs.referenced)) referenced, \(blobs.listing), \(Quantity.grouped(blobs.held)) held (\(Quantity.bytes(blobs.heldBytes))), \(Quantity.grouped(blobs.unaccepted)) missing\(accepted)\(extras)",
     ]
     if bytesAdded > 0 || outcome == .complete {
       let repository =
@@ -230,6 +229,12 @@ extension BackupPlan {
 }
 
 extension Snapshot.BlobCounts {
+  /// How many blobs the server lists, in words.
+  fileprivate var listing: String {
+    if let listed { return "\(Quantity.grouped(listed)) listed" }
+    return listFault == nil ? "the server's list was not asked for" : "server list unknown"
+  }
+
   /// How many losses were accepted, in words; nil if none was.
   var acceptance: String? {
     guard accepted > 0 else { return nil }

@@ -67,7 +67,13 @@ struct MissingCommand: ReportingCommand {
       }
       let missing = try archived.missingNow()
       isByIndex = isByIndex || missing.isByIndex
-      for entry in missing.blobs {
+      let tried = opened.path.flatMap {
+        ArchiveMark.tried.time(of: snapshot.did, about: archived.cid, on: $0)
+      }
+      let schedule = RetrySchedule.daily(now: Host.now, triedAgain: tried)
+      for var entry in missing.blobs {
+        // A run that got nothing new wrote no snapshot.
+        entry.blob.lastTried = schedule.lastTried(entry.blob)
         if entry.damage != nil {
           status = .worst(status, .damaged)
         } else if entry.blob.accepted != nil {
