@@ -10,6 +10,7 @@ internal import Terminal
 extension BackupReport {
   /// Prints it: one line, or all that there is to say.
   func printSummary(isShort: Bool) {
+    let title = title(isShort: isShort)
     let accepted = snapshot.blobs.acceptance.map { ", \($0)" } ?? ""
     let verdict =
       switch outcome {
@@ -24,25 +25,30 @@ extension BackupReport {
     if isShort {
       let growth = bytesAdded > 0 ? ", \(Quantity.bytes(bytesAdded)) added" : ""
       let flaw = damage.isNone ? "" : ", \(Console.red("\(damage.text) damaged"))"
-      Console.print("\(name): \(verdict)\(flaw)\(growth)")
+      Console.print("\(title): \(verdict)\(flaw)\(growth)")
     } else {
-      Console.print("\(name): \(verdict)")
+      Console.print("\(title): \(verdict)")
       for line in content(accepted) + findings { Console.print("  \(line)") }
     }
-    snapshot.standing.sayDoubts(named: name)
+    snapshot.standing.sayDoubts(named: title)
   }
 
   /// Says what is wrong, if anything is: all that a quiet backup says.
-  func sayTrouble() {
-    snapshot.standing.sayDoubts(named: name)
+  func sayTrouble(isShort: Bool) {
+    let title = title(isShort: isShort)
+    snapshot.standing.sayDoubts(named: title)
     if !snapshot.isSettled || lacksPrivateData {
       let hint =
         snapshot.blobs.unaccepted > 0 ? "; \"carpack missing \(name)\" names what is missing" : ""
-      Console.say(.incomplete, "\(name): \(whatIsLacking(isShort: true))\(hint)")
+      Console.say(.incomplete, "\(title): \(whatIsLacking(isShort: true))\(hint)")
     }
     if !damage.isNone {
-      Console.say(.damaged, "\(name): \(damage.text); \"carpack verify \(name)\" says what is lost")
+      Console.say(.damaged, "\(title): \(damage.text); \"carpack verify \(name)\" says what is lost")
     }
+  }
+
+  private func title(isShort: Bool) -> String {
+    isShort ? archiveTitle(name, of: snapshot.handle, snapshot.did) : name
   }
 
   /// Whose it is, what is in it, and what was added.
@@ -188,6 +194,13 @@ extension BackupTally {
   }
 }
 
+/// The name of an archive, one of several in a list, with the account in front of it unless the
+/// archive is named after that: several accounts may go into one archive.
+private func archiveTitle(_ name: String, of handle: Handle?, _ did: DID) -> String {
+  let isNamedAfter = name.contains(did.text) || handle.map { name.contains($0.text) } ?? false
+  return isNamedAfter ? name : "\(handle?.text ?? did.text): \(name)"
+}
+
 /// What a backup would do, as a person reads it.
 extension BackupPlan {
   /// Prints it: one line, or all that there is to say.
@@ -195,7 +208,7 @@ extension BackupPlan {
     let rest = repository == .recent ? nil : "blobs: \(blobsInWords)"
     guard !isShort else {
       return Console.print(
-        "\(name): repository: \(repositoryInWords)\(rest.map { "; \($0)" } ?? "")")
+        "\(archiveTitle(name, of: handle, did)): repository: \(repositoryInWords)\(rest.map { "; \($0)" } ?? "")")
     }
     let account = handle.map { "\($0) (\(did))" } ?? did.text
     Console.print("\(name): \(exists ? "exists" : "would be new")")
