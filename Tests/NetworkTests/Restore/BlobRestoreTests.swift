@@ -178,6 +178,18 @@ struct `Rehearsing and planning` {
     #expect(scene.calls(of: "importRepo") == 1)
   }
 
+  @Test func `a plan says that nothing is left to do where the account has moved`() throws {
+    let scene = try RestoreScene()
+    _ = try scene.addRecoveryKey()
+    try scene.backUp()
+    let line = "--recovery-key recovery.key \(RestoreScene.agreed)"
+    let moved = try scene.restore(line)
+    #expect(moved.status == 0, "\(moved.text)\(moved.errors)")
+    let plan = try scene.restore("\(line) --plan")
+    #expect(plan.text.contains("nothing left to do"), "\(plan.text)\(plan.errors)")
+    #expect(!plan.text.contains(" to send") && !plan.text.contains("by mail"), "\(plan.text)")
+  }
+
   @Test func `a plan says what is missing and what is needed, and changes nothing`() throws {
     var behaviour = Behaviour()
     behaviour.invites = ["code"]
