@@ -43,7 +43,8 @@ extension BackupReport {
       Console.say(.incomplete, "\(title): \(whatIsLacking(isShort: true))\(hint)")
     }
     if !damage.isNone {
-      Console.say(.damaged, "\(title): \(damage.text); \"carpack verify \(name)\" says what is lost")
+      Console.say(
+        .damaged, "\(title): \(damage.text); \"carpack verify \(name)\" says what is lost")
     }
   }
 
@@ -208,10 +209,13 @@ extension BackupPlan {
     let rest = repository == .recent ? nil : "blobs: \(blobsInWords)"
     guard !isShort else {
       return Console.print(
-        "\(archiveTitle(name, of: handle, did)): repository: \(repositoryInWords)\(rest.map { "; \($0)" } ?? "")")
+        "\(archiveTitle(name, of: handle, did)): repository: \(repositoryInWords)\(rest.map { "; \($0)" } ?? "")"
+      )
     }
     let account = handle.map { "\($0) (\(did))" } ?? did.text
-    Console.print("\(name): \(exists ? "exists" : "would be new")")
+    let isCurrent = blobs.wanted == 0 && [.unchanged, .recent].contains(repository)
+    let found = isCurrent ? "nothing to fetch" : exists ? "exists" : "would be new"
+    Console.print("\(name): \(found)")
     Console.print("  \(account)\(server.map { ", from \($0)" } ?? "")")
     Console.print("  repository: \(repositoryInWords)")
     if let rest { Console.print("  \(rest)") }

@@ -247,8 +247,9 @@ struct PackCommand: ReportingCommand, ConfigurableOptions {
     }
     let leftOut = report.leftOutCount
     if leftOut > 0 {
+      let them = leftOut == 1 ? "it" : "them"
       common.say(
-        "  \(Quantity.count(leftOut, "file")) skipped: no record refers to \(leftOut == 1 ? "it" : "them") (--extras keeps them)"
+        "  \(Quantity.count(leftOut, "file")) skipped: no record refers to \(them) (--extras keeps \(them))"
       )
     }
     if !report.inspection.isComplete {
