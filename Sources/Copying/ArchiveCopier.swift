@@ -162,7 +162,10 @@ extension ArchiveCopier {
 
 /// Makes one archive of several: all of their snapshots, each section once.
 ///
-/// Snapshots are ordered by the time they were made, and by archive where that is the same.
+/// Accounts take turns by the times their snapshots were made, and by archive where these are the
+/// same. Among the snapshots of one account, an older revision goes before a newer one, however late
+/// it was packed, unless an archive has them the other way round.
+///
 /// Snapshots that differ only in what comes before them, where their blocks lie and which of their
 /// blobs are there are kept once. A blob that one archive lacks and another holds is held
 /// afterwards, and the manifest says so.
@@ -219,10 +222,12 @@ extension ArchiveCopier {
     var places: [CID: Int] = [:]
     var sharedCount = 0
     typealias Counts = (whole: Int, held: Int, accepted: Int)
-    var found: [(link: ChainLink, moment: Moment?, counts: Counts)] = []
+    var found: [(link: ChainLink, did: DID, revision: String, moment: Moment?, counts: Counts)] = []
     for (source, archive) in archives.enumerated() {
       // A snapshot whose time cannot be read stays behind the one it followed.
       var latest: Moment?
+      // A snapshot stays behind a newer revision that it followed: that is a rollback.
+      var revisions: [DID: String] = [:]
       for entry in archive.history.entries {
         var snapshot = try archive.reading {
           try ArchivedSnapshot.manifest(entry.cid, in: archive.reader)
@@ -232,6 +237,9 @@ extension ArchiveCopier {
         let counts = (isWhole ? 1 : 0, snapshot.blobs.held, snapshot.blobs.accepted)
         let content = try snapshot.content(countsBlobs: false)
         latest = entry.moment ?? latest
+        var revision = revisions[entry.did] ?? ""
+        if entry.isVouched { revision = max(revision, entry.rev?.text ?? "") }
+        revisions[entry.did] = revision
         if let place = places[content] {
           sharedCount += 1
           let isVouched = entry.isVouched || found[place].link.isVouched
@@ -241,16 +249,22 @@ extension ArchiveCopier {
             found[place].counts = counts
           }
           found[place].link.isVouched = isVouched
+          found[place].revision = max(found[place].revision, revision)
         } else {
           places[content] = found.count
-          found.append((ChainLink(entry, source: source), latest, counts))
+          found.append((ChainLink(entry, source: source), entry.did, revision, latest, counts))
         }
       }
     }
     // One without a time that comes first in its archive counts as the oldest.
-    let order = found.indices.sorted {
+    let byTime = found.indices.sorted {
       Moment.areInOrder((found[$0].moment, $0), (found[$1].moment, $1))
     }
-    return (order.map { found[$0].link }, sharedCount)
+    var byRevision = Dictionary(grouping: byTime) { found[$0].did }.mapValues { places in
+      places.enumerated().sorted {
+        (found[$0.element].revision, $0.offset) < (found[$1.element].revision, $1.offset)
+      }.map { found[$0.element].link }[...]
+    }
+    return (byTime.compactMap { byRevision[found[$0].did]?.popFirst() }, sharedCount)
   }
 }

@@ -74,8 +74,8 @@ extension IdentityError: Explained {
     switch self {
     case .unresolvableHandle(let handle) where handle.topLevel != "invalid":
       "if a server on this machine knows it, name the server with --resolver, --pds or --plc"
-    case .handleNotFound, .handleUnreachable:
-      "if you know its DID, use that instead"
+    case .handleNotFound: "check the spelling; if you know its DID, use that instead"
+    case .handleUnreachable: "if you know its DID, use that instead"
     case .handleUntrusted: TransportError.certificateHint
     case .noAnswer(_, let cause): cause.hint
     default: nil

@@ -23,7 +23,7 @@ extension RestoreError: Explained {
   package var sentence: String {
     switch self {
     case .cannotVouch(let obstacle):
-      "the new server requires service auth from the old server or its key: \(obstacle.sentence)"
+      "nothing proves to the new server that you may move the account: \(obstacle.sentence)"
     case .notWrittenAgain(let path, let outcome, let file):
       "the new server does not return the repository of the archive: \(path) was deleted and is \(outcome.said.sentence); it is named in \(file), and --record puts it back"
     default: "\(self)"
@@ -40,7 +40,7 @@ extension RestoreError: Explained {
       "run \"carpack backup\" first, or choose a snapshot with --at and lose what came later"
     case .otherPassword: "give it with --new-password-file"
     case .cannotVouch:
-      "use --login (the old server vouches) or --recovery-key (your key vouches); with neither, --as-new makes a new account from the archive"
+      "--login has the old server prove it, --recovery-key FILE your own key; with neither, --as-new makes a new account from the archive"
     case .needsHandle: "give it with --handle"
     case .needsEmail: "give it with --email"
     case .needsInvite: "give it with --invite"

@@ -131,14 +131,3 @@ public struct BackupReport: Sendable {
       warnings: warnings, lacksPrivateData: lacksPrivateData, context: context)
   }
 }
-
-extension BackupReport {
-  /// How many blobs are missing for which reason, the most frequent first; accepted losses do not
-  /// count.
-  package var missingByReason: [(reason: BlobLedger.Reason, count: Int)] {
-    var counts: [BlobLedger.Reason: Int] = [:]
-    for entry in missing where entry.accepted == nil { counts[entry.reason, default: 0] += 1 }
-    return counts.sorted { ($1.value, $0.key.rawValue) < ($0.value, $1.key.rawValue) }
-      .map { ($0.key, $0.value) }
-  }
-}

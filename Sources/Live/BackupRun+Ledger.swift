@@ -171,11 +171,10 @@ extension BackupRun {
     base.markCurrent(at: options.now(), in: target.path)
   }
 
-  /// Remembers since when all blobs that are lost for good have been asked for, without a new
-  /// snapshot.
+  /// Remembers since when all missing blobs have been asked for, without a new snapshot.
   private func remember(_ missing: BlobLedger.MissingList) {
     guard let manifest = base?.cid else { return }
-    let times = missing.lazy.filter { $0.reason.isLasting && $0.accepted == nil }
+    let times = missing.lazy.filter { $0.accepted == nil }
       .compactMap { entry in
         entry.lastTried.flatMap { time in Moment(time).map { (moment: $0, time: time) } }
       }

@@ -63,8 +63,6 @@ package struct RepositoryPacker {
     /// If some were, the newest snapshot was lost, or none was added: what of the archive is
     /// damaged still.
     package let damage: StoredDamage
-    /// What speaks against it that did not speak against the snapshot before.
-    package let newDoubts: Set<Standing.Doubt>
     /// How many bytes the archive has grown by.
     package let bytesAdded: UInt64
     /// Blobs that records refer to and that were not there.
@@ -191,7 +189,6 @@ package struct RepositoryPacker {
         isUnchanged: ending.isUnchanged, isHealed: ending.isHealed,
         damage: try ending.isUnchanged || ending.isHealed || writer.reader?.hasLostHead == true
           ? storage.storedDamage() : StoredDamage(),
-        newDoubts: draft.standing.doubts.subtracting(base?.snapshot.standing.doubts ?? []),
         bytesAdded: generation.committedLength - start, missing: missing,
         refused: blobs.refused, leftOutCount: blobs.leftOutCount,
         knowsTimes: knowsTimes,

@@ -60,6 +60,8 @@ package struct RestorePlan: Sendable {
     let snapshot = source.archived.snapshot
     return head != snapshot.commit && snapshot.rev.map { $0 < rev } ?? true
   }
+  /// Whether the account lives on the new server already.
+  package var isMoved: Bool { isNamed && there.isActive }
   /// Whether the old server answers and has the account.
   var isOldThere: Bool { old?.standing.isThere == true }
 

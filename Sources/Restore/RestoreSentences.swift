@@ -30,7 +30,7 @@ extension RestoreError: CustomStringConvertible {
     case .newerThere(let rev):
       "the account has changed since this snapshot: its server is at revision \(rev)"
     case .otherPassword(let server): "the account on \(server) has another password"
-    case .cannotVouch: "the new server requires service auth, which nothing provides"
+    case .cannotVouch: "nothing proves to the new server that you may move the account"
     case .needsHandle(let server):
       "a handle for the \(server.map { "account on \($0)" } ?? "new account") is needed"
     case .needsEmail(let isNew): "a mail address for the \(isNew ? "new " : "")account is needed"

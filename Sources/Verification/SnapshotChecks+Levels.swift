@@ -59,11 +59,7 @@ extension SnapshotChecks {
     guard entry.isVouched else { return Finding(nil, "no footer leads to it") }
     let found = disruptions[entry.number - 1] ?? []
     let reasons = found.map { kind, before, isAccepted in
-      let number = history.entries[before].number
-      let what =
-        kind == .rollback
-        ? "its revision is older than that of snapshot \(number), which was there before: a rollback"
-        : "its commit is another one than that of snapshot \(number) with the same revision: a fork"
+      let what = history.sentence(kind, after: before)
       return isAccepted ? "\(what), which was accepted" : what
     }
     guard reasons.isEmpty else {

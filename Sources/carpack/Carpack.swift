@@ -174,8 +174,8 @@ extension Carpack {
       return Failure(
         text, hint: "\"--bind 127.0.0.1:8080\" says where it listens", status: status)
     }
-    let help = ([Program.name] + [verb?.page.name].compactMap { $0 } + ["--help"])
-      .joined(separator: " ")
+    let name = Verbs.named(by: words)?.words ?? [verb?.page.name].compactMap { $0 }
+    let help = ([Program.name] + name + ["--help"]).joined(separator: " ")
     return Failure(
       text, hint: status == .usage ? "\"\(help)\" shows what it takes" : nil,
       status: status)

@@ -90,6 +90,42 @@ struct `Accepting losses` {
     try Self.expectSettled(scene, 3)
   }
 
+  @Test func `leaves blobs whose reason may pass, unless they are named`() throws {
+    let scene = try NetworkScene(posts: 10, blobs: 6)
+    let archive = NetworkScene.archive
+    let absent = scene.account.referencedBlobs.sorted { "\($0)" < "\($1)" }.prefix(2)
+    scene.account.lose(absent[0])
+    scene.server.play(FaultRule(.status(500), on: "getBlob", cid: "\(absent[1])"))
+    let backup = try scene.backUp("--attempts 1")
+    #expect(backup.status == 10 && backup.text.contains("--accept all"), "\(backup.text)")
+    let all = try Self.run(scene, "missing \(archive) --accept all")
+    #expect(all.status == 0, "\(all.errors)")
+    let sentence = "1 blob not accepted, as the reason may pass: the server failed at every attempt"
+    #expect(all.errors.contains(sentence), "\(all.errors)")
+    #expect(try Array(Self.accepted(scene).keys) == [absent[0]])
+    // What is left has no hint to accept it.
+    let listed = try Self.run(scene, "missing \(archive)")
+    #expect(listed.status == 10 && !listed.errors.contains("--accept"), "\(listed.errors)")
+    let again = try scene.backUp("--attempts 1")
+    #expect(again.status == 10 && !again.text.contains("--accept"), "\(again.text)")
+    #expect(try Self.run(scene, "missing \(archive) --accept \(absent[1])").status == 0)
+    #expect(try Set(Self.accepted(scene).keys) == Set(absent))
+  }
+
+  @Test func `is not advised for a blob for which the disk had no room`() throws {
+    let scene = try NetworkScene(blobs: 3, large: [3_000_000])
+    // A file may have 2000 × 512 bytes, or twice that; without the signal the system answers with
+    // an error, as it does when a disk is full.
+    let full = try scene.command.run("trap '' XFSZ; ulimit -f 2000; exec \(scene.line())")
+    #expect(full.status == 74, "\(full.text)\(full.errors)")
+    #expect(full.text.contains("make room on the disk") && !full.text.contains("--accept"))
+    let all = try Self.run(scene, "missing \(NetworkScene.archive) --accept all")
+    #expect(all.errors.contains("1 blob not accepted"), "\(all.errors)")
+    #expect(try Self.accepted(scene).isEmpty)
+    #expect(try scene.backUp().status == 0)
+    try scene.expectWhole()
+  }
+
   @Test func `survives what is done to the archive`() throws {
     let (scene, lost) = try Self.scene()
     let archive = NetworkScene.archive

@@ -1,4 +1,6 @@
 import Archive
+import Files
+import Foundation
 import IPLD
 import Snapshots
 import StandIn
@@ -48,6 +50,20 @@ struct `Asking once more for what is missing` {
     #expect(result.status == 10, "\(result.text)\(result.errors)")
     #expect(try scene.ledger().count == lost.count)
     try scene.expectWhole(without: Set(lost.keys))
+  }
+
+  @Test func `in vain is what missing names as the last attempt`() throws {
+    let (scene, lost) = try Self.scene()
+    for cid in lost.keys { scene.account.lose(cid) }
+    // Where a file has no attributes, nothing is remembered.
+    let path = FilePath(scene.folder.file(NetworkScene.archive))
+    guard FileAttribute(name: "user.carpack.test").write("x", to: path) else { return }
+    let later = Int(Date.now.timeIntervalSince1970) + 3600
+    let fill = "SOURCE_DATE_EPOCH=\(later) carpack fill \(NetworkScene.archive) \(scene.flags)"
+    let result = try scene.command.run(fill)
+    #expect(result.status == 10, "\(result.text)\(result.errors)")
+    let missing = try scene.command.run("carpack missing \(NetworkScene.archive)").text
+    #expect(missing.split(separator: "; first tried ").count == lost.count + 1, "\(missing)")
   }
 
   @Test(arguments: ["backup", "pack"])

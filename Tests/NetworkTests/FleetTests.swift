@@ -75,6 +75,9 @@ struct `Many accounts in one run` {
       "carpack backup --all --pds \(scene.server.url) --plc \(scene.server.url) --into all.car.zst")
     #expect(result.status == 0, "\(result.text)\(result.errors)")
     for account in [scene.accounts[0], scene.accounts[19]] {
+      let names = [account.handle, account.did]
+      #expect(
+        names.contains { result.text.contains("\($0): all.car.zst: complete") }, "\(result.text)")
       try scene.expectWhole(account, in: "all.car.zst")
     }
     // Nothing is asked about an account that the list says has not changed.

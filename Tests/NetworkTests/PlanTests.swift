@@ -14,6 +14,8 @@ struct `A backup that is only planned` {
     #expect(scene.folder.names().isEmpty)
     #expect(scene.requestCount(of: "getRepo") == 0)
     #expect(try scene.backUp().status == 0)
+    let current = try scene.backUp("--dry-run")
+    #expect(current.text.contains("\(NetworkScene.archive): nothing to fetch"), "\(current.text)")
     let again = try scene.backUp("--dry-run --json")
     #expect(again.status == 0)
     #expect(again.text.contains(#""event":"plan""#) && again.text.contains(#""unchanged""#))

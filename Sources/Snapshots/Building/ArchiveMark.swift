@@ -12,7 +12,7 @@ package import SystemPackage
 package enum ArchiveMark: String {
   /// The snapshot is what the server has.
   case current
-  /// The blobs that are lost for good were asked for again, in vain.
+  /// The missing blobs were asked for again, in vain.
   case tried
   /// The handle leads to the account, by the DID document that it is about in place of a manifest.
   case identity

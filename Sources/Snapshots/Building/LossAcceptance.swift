@@ -11,21 +11,23 @@ package import IPLD
 /// manifest stands for the old one. Later snapshots carry it on as long as the blob is missing.
 package struct LossAcceptance: Sendable {
   /// The result: how many blobs were accepted as lost, or are no longer; how many losses are
-  /// accepted now; how many blobs are missing and not accepted as lost; what is committed now; and
+  /// accepted now; the blobs that are missing and not accepted as lost; what is committed now; and
   /// by how many bytes the archive has grown.
   package typealias Report = (
-    changedCount: Int, acceptedCount: Int, missingCount: Int, generation: Generation,
+    changedCount: Int, acceptedCount: Int, missing: BlobLedger.MissingList, generation: Generation,
     bytesAdded: UInt64
   )
 
-  /// The blobs, each of which has to be one of those in question; nil for all that are.
+  /// The blobs, each of which has to be one of those in question; nil for all that are, though not
+  /// to accept the loss of one that is missing for a reason that may pass.
   private let chosen: Set<CID>?
   private let acceptance: BlobLedger.Acceptance?
 
   /// Accepts the loss of blobs that are missing, or takes back that it was accepted.
   ///
   /// - Parameters:
-  ///   - chosen: the blobs, each of which has to be one of those in question; nil for all that are.
+  ///   - chosen: the blobs, each of which has to be one of those in question; nil for all that are,
+  ///     though not to accept the loss of one that is missing for a reason that may pass.
   ///   - acceptance: when and why; nil to take it back.
   package init(of chosen: [CID]?, _ acceptance: BlobLedger.Acceptance?) {
     (self.chosen, self.acceptance) = (chosen.map { Set($0) }, acceptance)
@@ -65,7 +67,7 @@ package struct LossAcceptance: Sendable {
   private typealias Plan = (report: Report, manifests: [CID: Snapshot], pages: [Block])
 
   private func plan(_ archive: SourceArchive, account: DID?) throws -> Plan {
-    var plan: Plan = ((0, 0, 0, archive.reader.generation, 0), [:], [])
+    var plan: Plan = ((0, 0, [], archive.reader.generation, 0), [:], [])
     var unknown = chosen ?? []
     for entry in archive.history.newestOfAccounts where account == nil || account == entry.did {
       let archived = try ArchivedSnapshot(entry.cid, in: archive.reader)
@@ -78,11 +80,13 @@ package struct LossAcceptance: Sendable {
         throw BackupError.damagedArchive(archive.name, "it has lost blobs that it held")
       }
       var changed = Dictionary(
-        ledger.accept(acceptance) { chosen?.contains($0) ?? true }.map { ($0.cid, $0) },
+        ledger.accept(acceptance) {
+          chosen?.contains($0.cid) ?? (acceptance == nil || $0.reason.isLasting)
+        }.map { ($0.cid, $0) },
         uniquingKeysWith: { $1 })
       unknown.subtract(acceptance == nil ? Array(changed.keys) : Array(ledger.missing.cids))
       plan.report.acceptedCount += ledger.counts.accepted
-      plan.report.missingCount += ledger.counts.unaccepted
+      for entry in ledger.missing where entry.accepted == nil { plan.report.missing.append(entry) }
       plan.report.changedCount += changed.count
       guard !changed.isEmpty else { continue }
       // The pages keep what they say of blobs that have come since, and the figure is of the

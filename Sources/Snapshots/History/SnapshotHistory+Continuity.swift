@@ -35,6 +35,15 @@ extension SnapshotHistory {
     }
     return found
   }
+
+  /// What a snapshot is that does not follow from the one with this index in ``entries``, as a
+  /// person reads it.
+  package func sentence(_ kind: Standing.Doubt, after index: Int) -> String {
+    let number = entries[index].number
+    return kind == .rollback
+      ? "its revision is older than that of snapshot \(number), which was there before: a rollback"
+      : "its commit is another one than that of snapshot \(number) with the same revision: a fork"
+  }
 }
 
 extension SnapshotHistory.Entry {

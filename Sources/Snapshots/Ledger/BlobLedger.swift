@@ -48,10 +48,12 @@ public struct BlobLedger: Sendable {
   ///   - acceptance: when and why; nil to take it back.
   ///   - isChosen: whether it is about a blob.
   /// - Returns: the entries that changed.
-  package mutating func accept(_ acceptance: Acceptance?, of isChosen: (CID) -> Bool) -> [Missing] {
+  package mutating func accept(_ acceptance: Acceptance?, of isChosen: (Missing) -> Bool)
+    -> [Missing]
+  {
     var (entries, changed): (MissingList, [Missing]) = ([], [])
     for var entry in missing {
-      if (entry.accepted == nil) != (acceptance == nil), isChosen(entry.cid) {
+      if (entry.accepted == nil) != (acceptance == nil), isChosen(entry) {
         entry.accepted = acceptance
         changed.append(entry)
       }

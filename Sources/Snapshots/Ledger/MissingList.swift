@@ -55,6 +55,15 @@ extension BlobLedger {
       numbers.append(number)
     }
 
+    /// How many blobs are missing for which reason, the most frequent first; accepted losses do not
+    /// count.
+    package var byReason: [(reason: Reason, count: Int)] {
+      var counts: [Reason: Int] = [:]
+      for entry in self where entry.accepted == nil { counts[entry.reason, default: 0] += 1 }
+      return counts.sorted { ($1.value, $0.key.rawValue) < ($0.value, $1.key.rawValue) }
+        .map { ($0.key, $0.value) }
+    }
+
     /// Whether it says what another says, except for when blobs were last asked for.
     func saysNothingNew(after earlier: MissingList) -> Bool {
       count == earlier.count

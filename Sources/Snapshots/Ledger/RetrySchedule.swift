@@ -7,7 +7,7 @@ internal import Files
 package struct RetrySchedule: Sendable {
   /// When it is; nil if all blobs are asked for, however late it is.
   private let now: Moment?
-  /// When those were asked for again that are lost for good, if the ledger does not say it.
+  /// When blobs were last asked for in vain, if the ledger does not say it.
   private let triedAgain: String?
 
   /// How long a blob that is lost for good is left alone, in seconds.
@@ -24,7 +24,7 @@ package struct RetrySchedule: Sendable {
   ///
   /// - Parameters:
   ///   - now: When it is, in RFC 3339.
-  ///   - triedAgain: When it was last asked for in vain, if that is later than the ledger says.
+  ///   - triedAgain: When blobs were last asked for in vain, if that is later than the ledger says.
   package static func daily(now: String, triedAgain: String?) -> RetrySchedule {
     RetrySchedule(now: Moment(now), triedAgain: triedAgain)
   }
@@ -39,9 +39,9 @@ package struct RetrySchedule: Sendable {
     return passed < 0 || passed >= Self.pause
   }
 
-  /// When a blob was last asked for.
-  func lastTried(_ entry: BlobLedger.Missing) -> String? {
-    guard let last = entry.lastTried, entry.reason.isLasting, entry.accepted == nil,
+  /// When a blob was last asked for in vain.
+  package func lastTried(_ entry: BlobLedger.Missing) -> String? {
+    guard let last = entry.lastTried, entry.accepted == nil,
       let triedAgain, let earlier = Moment(last), let later = Moment(triedAgain),
       earlier.begins(before: later)
     else { return entry.lastTried }
@@ -50,7 +50,9 @@ package struct RetrySchedule: Sendable {
 }
 
 extension BlobLedger.Reason {
-  /// Whether asking again soon is of no use.
+  /// Whether the blob is lost for good, as far as can be told, and not for a reason that may pass.
+  ///
+  /// Only such blobs are asked for less often, and accepted as lost with all others.
   package var isLasting: Bool {
     switch self {
     case .serverError, .rateLimited, .noAnswer, .noRoom, .notTried: false

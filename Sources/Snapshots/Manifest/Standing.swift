@@ -86,7 +86,7 @@ extension Standing.Doubt: CustomStringConvertible {
   package var description: String {
     switch self {
     case .rollback:
-      "was rolled back to an earlier state; the earlier snapshots are kept"
+      "was rolled back to an earlier state, or an older CAR was packed; all snapshots are kept"
     case .fork:
       "has two commits with one revision; both are kept"
     case .handle: "has a handle that does not resolve back to it"

@@ -92,8 +92,12 @@ package enum IdentityError: Error, Equatable, Sendable, CustomStringConvertible 
     }
   }
 
-  /// The beginning of what a server answered, on one line, for a message.
+  /// The beginning of what a server answered, on one line, for a message; of an XRPC error its words.
   static func excerpt(_ body: [UInt8]) -> String {
+    if let answer = Answer(body), let name = answer.optionalText("error") {
+      let message = answer.optionalText("message").map { ": \($0)" } ?? ""
+      return Excerpt.of(name + message)
+    }
     let shown = Excerpt.of(body)
     return shown.isEmpty ? "" : "\"\(shown)\""
   }

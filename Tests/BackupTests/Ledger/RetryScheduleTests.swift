@@ -49,6 +49,15 @@ import Testing
     #expect(isDue(.lost, last: nil, triedAgain: "2026-03-04T03:00:00Z"))
   }
 
+  @Test(arguments: [BlobLedger.Reason.notFound, .serverError])
+  func `knows when a blob was last asked for in vain`(_ reason: BlobLedger.Reason) {
+    let again = "2026-03-04T03:00:00Z"
+    let schedule = RetrySchedule.daily(now: Self.now, triedAgain: again)
+    #expect(schedule.lastTried(entry(reason, last: "2026-03-01T12:00:00Z")) == again)
+    #expect(schedule.lastTried(entry(reason, last: Self.now)) == Self.now)
+    #expect(schedule.lastTried(entry(.notTried, last: nil)) == nil)
+  }
+
   @Test func `is never for what is accepted as lost`() {
     var accepted = entry(.serverError, last: nil)
     accepted.accepted = BlobLedger.Acceptance(date: Self.now, reason: nil)

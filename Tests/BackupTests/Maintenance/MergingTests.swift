@@ -63,6 +63,25 @@ import Verification
     #expect(try merge([second, first]).1.cars() == cars)
   }
 
+  @Test func `puts an older revision before a newer one, however late it was packed`() throws {
+    var (first, second) = (try Series(), try Series())
+    var repository = try TestRepository(posts: 5)
+    let older = try repository.car()
+    try repository.advance()
+    try repository.add("a.b.c/1", ["day": .integer(1)])
+    let newer = try repository.car()
+    try first.pack(newer) { $0.provenance.createdAt = "2026-01-01T00:00:00Z" }
+    try second.pack(older) { $0.provenance.createdAt = "2026-01-02T00:00:00Z" }
+    let (_, reader) = try merge([first, second])
+    #expect(try reader.cars() == [older, newer])
+    #expect(try SnapshotHistory(of: reader).disruptions.isEmpty)
+    // What is a rollback in one of them stays one.
+    try first.pack(older) { $0.provenance.createdAt = "2026-01-03T00:00:00Z" }
+    let rolledBack = try merge([first, second]).1
+    #expect(try rolledBack.cars() == [older, newer, older])
+    #expect(try SnapshotHistory(of: rolledBack).disruptions.map(\.kind) == [.rollback])
+  }
+
   @Test func `keeps once what both have, whatever has become of it in each`() throws {
     var first = try Series()
     var repository = try TestRepository(posts: 100)

@@ -136,6 +136,17 @@ struct `carpack resolve` {
     server.stop()
   }
 
+  @Test func `says in words what a server answers to a handle that it does not know`() throws {
+    let result = try command.run(
+      "carpack resolve nobody.example.com --resolver \(server.url) --plc \(server.url) --attempts 1"
+    )
+    #expect(result.status == 69, "\(result.errors)")
+    #expect(result.errors.contains("HandleNotFound: Unable to resolve handle"), "\(result.errors)")
+    #expect(!result.errors.contains("{"), "\(result.errors)")
+    #expect(result.errors.contains("hint: check the spelling"), "\(result.errors)")
+    server.stop()
+  }
+
   @Test func `ends with 69 when there is no such account`() throws {
     let never = try run("did:plc:ewvi7nxzyoun6zhxrhs64oiz")
     #expect(never.status == 69)

@@ -158,6 +158,7 @@ struct `Rehearsing and planning` {
       "carpack rehearse \(RestoreScene.archive) --to \(scene.new.url) \(scene.flags) --login --password-file old --new-password-file new"
     )
     #expect(asked.status == 10, "\(asked.text)\(asked.errors)")
+    #expect(asked.errors.contains("hint: where there is no terminal"), "\(asked.errors)")
     #expect(scene.new.createdCount == 0)
     let result = try scene.command.run(
       "carpack rehearse \(RestoreScene.archive) --to \(scene.new.url) \(scene.flags) --login --password-file old --new-password-file new --yes"
@@ -176,6 +177,18 @@ struct `Rehearsing and planning` {
     try scene.expectMoved()
     #expect(scene.calls(of: "uploadBlob") == uploads)
     #expect(scene.calls(of: "importRepo") == 1)
+  }
+
+  @Test func `a plan says that nothing is left to do where the account has moved`() throws {
+    let scene = try RestoreScene()
+    _ = try scene.addRecoveryKey()
+    try scene.backUp()
+    let line = "--recovery-key recovery.key \(RestoreScene.agreed)"
+    let moved = try scene.restore(line)
+    #expect(moved.status == 0, "\(moved.text)\(moved.errors)")
+    let plan = try scene.restore("\(line) --plan")
+    #expect(plan.text.contains("nothing left to do"), "\(plan.text)\(plan.errors)")
+    #expect(!plan.text.contains(" to send") && !plan.text.contains("by mail"), "\(plan.text)")
   }
 
   @Test func `a plan says what is missing and what is needed, and changes nothing`() throws {

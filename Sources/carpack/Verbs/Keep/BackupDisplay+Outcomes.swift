@@ -66,7 +66,11 @@ extension BackupDisplay {
       signHead(of: report, account)
       BackupEvents.finished.tell((account, report))
       guard !Console.isJSON else { return }
-      if common.quiet { report.sayTrouble() } else { report.printSummary(isShort: !isSingle) }
+      if common.quiet {
+        report.sayTrouble(isShort: !isSingle)
+      } else {
+        report.printSummary(isShort: !isSingle)
+      }
     case .planned(let plan):
       tally.withLock { $0.counts.plannedCount += 1 }
       for warning in plan.warnings { warn(.warning, warning, of: account) }

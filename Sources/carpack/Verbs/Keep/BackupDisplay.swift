@@ -79,7 +79,7 @@ final class BackupDisplay: Sendable {
     case .blobs(let referenced, let listed, let wanted):
       BackupEvents.blobs.tell((account, (referenced, listed, wanted)))
       step(
-        "blobs: \(Quantity.grouped(referenced)) referenced, \(listed.map { "\(Quantity.grouped($0)) listed" } ?? "server list unknown"), \(Quantity.grouped(wanted)) to fetch",
+        "blobs: \(Quantity.grouped(referenced)) referenced, \(listed.map { "\(Quantity.grouped($0)) listed, " } ?? "")\(Quantity.grouped(wanted)) to fetch",
         of: account)
     case .missing(let entry, let answers):
       BackupEvents.missing.tell((account, (entry, answers)))

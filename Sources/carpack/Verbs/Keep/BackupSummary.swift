@@ -10,6 +10,7 @@ internal import Terminal
 extension BackupReport {
   /// Prints it: one line, or all that there is to say.
   func printSummary(isShort: Bool) {
+    let title = title(isShort: isShort)
     let accepted = snapshot.blobs.acceptance.map { ", \($0)" } ?? ""
     let verdict =
       switch outcome {
@@ -24,34 +25,31 @@ extension BackupReport {
     if isShort {
       let growth = bytesAdded > 0 ? ", \(Quantity.bytes(bytesAdded)) added" : ""
       let flaw = damage.isNone ? "" : ", \(Console.red("\(damage.text) damaged"))"
-      Console.print("\(name): \(verdict)\(flaw)\(growth)")
+      Console.print("\(title): \(verdict)\(flaw)\(growth)")
     } else {
-      Console.print("\(name): \(verdict)")
+      Console.print("\(title): \(verdict)")
       for line in content(accepted) + findings { Console.print("  \(line)") }
     }
-    sayDoubts()
+    snapshot.standing.sayDoubts(named: title)
   }
 
   /// Says what is wrong, if anything is: all that a quiet backup says.
-  func sayTrouble() {
-    sayDoubts()
+  func sayTrouble(isShort: Bool) {
+    let title = title(isShort: isShort)
+    snapshot.standing.sayDoubts(named: title)
     if !snapshot.isSettled || lacksPrivateData {
       let hint =
         snapshot.blobs.unaccepted > 0 ? "; \"carpack missing \(name)\" names what is missing" : ""
-      Console.say(.incomplete, "\(name): \(whatIsLacking(isShort: true))\(hint)")
+      Console.say(.incomplete, "\(title): \(whatIsLacking(isShort: true))\(hint)")
     }
     if !damage.isNone {
-      Console.say(.damaged, "\(name): \(damage.text); \"carpack verify \(name)\" says what is lost")
+      Console.say(
+        .damaged, "\(title): \(damage.text); \"carpack verify \(name)\" says what is lost")
     }
   }
 
-  /// Says what is evidence against the account, and how to accept it.
-  private func sayDoubts() {
-    for doubt in snapshot.standing.grave {
-      let option = doubt == .handle ? "--accept handle" : "--accept rollback"
-      Console.say(
-        .notGenuine, "\(name): the account \(doubt); if you know why, \(option) accepts it")
-    }
+  private func title(isShort: Bool) -> String {
+    isShort ? archiveTitle(name, of: snapshot.handle, snapshot.did) : name
   }
 
   /// Whose it is, what is in it, and what was added.
@@ -59,13 +57,12 @@ extension BackupReport {
     let blobs = snapshot.blobs
     let account = snapshot.handle.map { "\($0.text) (\(snapshot.did))" } ?? snapshot.did.text
     let revision = snapshot.rev.map { " at \($0.text)" } ?? ""
-    let listed = blobs.listed.map { "\(Quantity.grouped($0)) listed" } ?? "server list unknown"
     let extras =
       blobs.extras > 0
       ? "; \(Quantity.count(blobs.extras, "extra")) (\(Quantity.bytes(blobs.extrasBytes)))" : ""
     var lines = [
       "\(account)\(revision), from \(snapshot.pds ?? "an unknown server")",
-      "\(Quantity.count(snapshot.counts.records, "record")); blobs: \(Quantity.grouped(blobs.referenced)) referenced, \(listed), \(Quantity.grouped(blobs.held)) held (\(Quantity.bytes(blobs.heldBytes))), \(Quantity.grouped(blobs.unaccepted)) missing\(accepted)\(extras)",
+      "\(Quantity.count(snapshot.counts.records, "record")); blobs: \(Quantity.grouped(blobs.referenced)) referenced, \(blobs.listing), \(Quantity.grouped(blobs.held)) held (\(Quantity.bytes(blobs.heldBytes))), \(Quantity.grouped(blobs.unaccepted)) missing\(accepted)\(extras)",
     ]
     if bytesAdded > 0 || outcome == .complete {
       let repository =
@@ -111,13 +108,17 @@ extension BackupReport {
     if let context, !context.failures.isEmpty {
       lines.append("the context is incomplete; the next backup with --context asks again")
     }
-    for (reason, count) in missingByReason {
+    let missing = missing.byReason
+    for (reason, count) in missing {
       lines.append("missing: \(Quantity.grouped(count)), \(reason.sentence)")
     }
     if blobs.unaccepted > 0 {
       lines.append("\"carpack missing \(name)\" names them, \"carpack fill\" tries again")
+    }
+    if lacksRoom { lines.append("make room on the disk, then run the same command again") }
+    if missing.contains(where: \.reason.isLasting) {
       lines.append(
-        "\"carpack missing --accept all \(name)\" notes that they are lost for good, and backups count as complete again"
+        "\"carpack missing --accept all \(name)\" notes those that are lost for good, and backups count as complete again"
       )
     }
     if let head = generation.head { lines.append("archive head \(head.cid)") }
@@ -133,7 +134,7 @@ extension BackupReport {
   private func whatIsLacking(isShort: Bool) -> String {
     let blobs = snapshot.blobs
     guard blobs.unaccepted == 0 else {
-      let why = isShort ? missingByReason.map { ", \($0.reason.sentence)" }.joined() : ""
+      let why = isShort ? missing.byReason.map { ", \($0.reason.sentence)" }.joined() : ""
       return "\(Quantity.count(blobs.unaccepted, "blob")) missing\(why)"
     }
     if blobs.listFault != nil { return "the list of blobs" }
@@ -144,11 +145,27 @@ extension BackupReport {
   }
 }
 
+extension Standing {
+  /// Says what is evidence against the account, and how to accept it.
+  func sayDoubts(named name: String) {
+    for doubt in grave {
+      let option = doubt == .handle ? "--accept handle" : "--accept rollback"
+      Console.say(
+        .notGenuine, "\(name): the account \(doubt); if you know why, \(option) accepts it")
+    }
+  }
+}
+
 extension BackupReport {
+  /// Whether the disk had no room for a blob.
+  private var lacksRoom: Bool { missing.byReason.contains { $0.reason == .noRoom } }
+
   /// The exit status that it leads to.
   var status: ExitStatus {
     let lacks: ExitStatus =
-      if !snapshot.isSettled {
+      if lacksRoom {
+        .ioError
+      } else if !snapshot.isSettled {
         // A list that broke off and may come next time is worth another run.
         snapshot.blobs.listFault?.isTransient == true ? .temporary : .incomplete
       } else {
@@ -178,6 +195,13 @@ extension BackupTally {
   }
 }
 
+/// The name of an archive, one of several in a list, with the account in front of it unless the
+/// archive is named after that: several accounts may go into one archive.
+private func archiveTitle(_ name: String, of handle: Handle?, _ did: DID) -> String {
+  let isNamedAfter = name.contains(did.text) || handle.map { name.contains($0.text) } ?? false
+  return isNamedAfter ? name : "\(handle?.text ?? did.text): \(name)"
+}
+
 /// What a backup would do, as a person reads it.
 extension BackupPlan {
   /// Prints it: one line, or all that there is to say.
@@ -185,10 +209,13 @@ extension BackupPlan {
     let rest = repository == .recent ? nil : "blobs: \(blobsInWords)"
     guard !isShort else {
       return Console.print(
-        "\(name): repository: \(repositoryInWords)\(rest.map { "; \($0)" } ?? "")")
+        "\(archiveTitle(name, of: handle, did)): repository: \(repositoryInWords)\(rest.map { "; \($0)" } ?? "")"
+      )
     }
     let account = handle.map { "\($0) (\(did))" } ?? did.text
-    Console.print("\(name): \(exists ? "exists" : "would be new")")
+    let isCurrent = blobs.wanted == 0 && [.unchanged, .recent].contains(repository)
+    let found = isCurrent ? "nothing to fetch" : exists ? "exists" : "would be new"
+    Console.print("\(name): \(found)")
     Console.print("  \(account)\(server.map { ", from \($0)" } ?? "")")
     Console.print("  repository: \(repositoryInWords)")
     if let rest { Console.print("  \(rest)") }
@@ -219,6 +246,12 @@ extension BackupPlan {
 }
 
 extension Snapshot.BlobCounts {
+  /// How many blobs the server lists, in words.
+  fileprivate var listing: String {
+    if let listed { return "\(Quantity.grouped(listed)) listed" }
+    return listFault == nil ? "the server's list was not asked for" : "server list unknown"
+  }
+
   /// How many losses were accepted, in words; nil if none was.
   var acceptance: String? {
     guard accepted > 0 else { return nil }

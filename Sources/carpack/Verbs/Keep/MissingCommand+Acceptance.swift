@@ -41,8 +41,14 @@ extension MissingCommand {
     let done = Quantity.count(report.changedCount, "loss", "losses")
     let now = Quantity.count(report.acceptedCount, "loss is", "losses are")
     common.say(
-      "\(file): \(done) \(accept.isEmpty ? "to be asked for again" : "accepted"), \(Quantity.bytes(report.bytesAdded)) added; \(now) accepted now, \(Quantity.count(report.missingCount, "blob")) missing otherwise"
+      "\(file): \(done) \(accept.isEmpty ? "to be asked for again" : "accepted"), \(Quantity.bytes(report.bytesAdded)) added; \(now) accepted now, \(Quantity.count(report.missing.count, "blob")) missing otherwise"
     )
+    guard accept.contains("all") else { return }
+    for (reason, count) in report.missing.byReason {
+      common.say(
+        "\(file): \(Quantity.count(count, "blob")) not accepted, as the reason may pass: \(reason.sentence)"
+      )
+    }
   }
 
   static let acceptanceReport = Report<
@@ -56,7 +62,7 @@ extension MissingCommand {
       $0.accepts ? nil : $0.result.changedCount
     }
     Field("acceptedCount", "losses accepted now") { $0.result.acceptedCount }
-    Field("missingCount", "blobs missing otherwise") { $0.result.missingCount }
+    Field("missingCount", "blobs missing otherwise") { $0.result.missing.count }
     Field("bytesAdded", "by how many bytes the file grew") { $0.result.bytesAdded }
     ArchiveFields.head { $0.result.generation.head?.cid }
   }

@@ -17,7 +17,7 @@ struct MissingCommand: ReportingCommand {
 
   @Option(
     help: ArgumentHelp(
-      "Accept a missing blob, or all, as lost; may be repeated.",
+      "Accept a missing blob, or all lost for good; may be repeated.",
       valueName: "cid|all"))
   var accept: [String] = []
 
@@ -57,7 +57,7 @@ struct MissingCommand: ReportingCommand {
     let mark = opened.path.flatMap { VerificationMark(of: $0) }
     let place = argument.archives.isOne ? "" : "\(opened.name): "
     var (status, acceptedCount, isByIndex) = (ExitStatus.success, 0, false)
-    var isOpen = false
+    var isLost = false
     for archived in try opened.snapshots(snapshot) {
       let snapshot = archived.snapshot
       if let fault = snapshot.blobs.listFault { show(fault, of: snapshot, in: opened.name) }
@@ -67,14 +67,20 @@ struct MissingCommand: ReportingCommand {
       }
       let missing = try archived.missingNow()
       isByIndex = isByIndex || missing.isByIndex
-      for entry in missing.blobs {
+      let tried = opened.path.flatMap {
+        ArchiveMark.tried.time(of: snapshot.did, about: archived.cid, on: $0)
+      }
+      let schedule = RetrySchedule.daily(now: Host.now, triedAgain: tried)
+      for var entry in missing.blobs {
+        // A run that got nothing new wrote no snapshot.
+        entry.blob.lastTried = schedule.lastTried(entry.blob)
         if entry.damage != nil {
           status = .worst(status, .damaged)
         } else if entry.blob.accepted != nil {
           acceptedCount += 1
         } else {
           status = .worst(status, .incomplete)
-          isOpen = true
+          isLost = isLost || entry.blob.reason.isLasting
         }
         show(entry, of: snapshot, in: opened.name, mark)
       }
@@ -94,7 +100,7 @@ struct MissingCommand: ReportingCommand {
       )
     }
     if isByIndex { common.say(place + OpenedArchive.byIndex) }
-    if isOpen {
+    if isLost {
       common.say(
         "hint: \"carpack missing --accept CID \(opened.name)\" notes that a blob is lost for good, and backups count as complete again"
       )

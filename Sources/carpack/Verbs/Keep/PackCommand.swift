@@ -201,11 +201,10 @@ struct PackCommand: ReportingCommand, ConfigurableOptions {
 
   private func finish(_ report: RepositoryPacker.Report) throws {
     for (path, why) in report.refused { Console.say(.refused, "\(path): \(why)") }
-    for (doubt, what) in Self.doubts where report.newDoubts.contains(doubt) {
-      Console.say(
-        .warning,
-        "the CAR has \(what), to \"carpack verify\", unless --accept rollback is given")
-    }
+    // What is packed says nothing of the handle.
+    var standing = report.snapshot.standing
+    standing.doubts.remove(.handle)
+    standing.sayDoubts(named: output)
     let stranger = report.signature.flatMap { $0.isGenuine ? nil : $0 }
     if let stranger {
       Console.say(.notGenuine, "\(stranger), by what was given about the account")
@@ -221,14 +220,9 @@ struct PackCommand: ReportingCommand, ConfigurableOptions {
     try ExitStatus.end(
       with: report.refused.isEmpty ? .success : .refused,
       report.snapshot.isSettled ? .success : .incomplete,
-      stranger == nil ? .success : .notGenuine,
+      stranger == nil && standing.grave.isEmpty ? .success : .notGenuine,
       report.damage.isNone ? .success : .damaged)
   }
-
-  private static let doubts: [(Standing.Doubt, String)] = [
-    (.rollback, "an older revision than the archive: a rollback"),
-    (.fork, "another commit than the archive, with the same revision: a fork"),
-  ]
 
   private func saySummary(_ report: RepositoryPacker.Report) {
     let (snapshot, blobs) = (report.snapshot, report.snapshot.blobs)
@@ -253,8 +247,9 @@ struct PackCommand: ReportingCommand, ConfigurableOptions {
     }
     let leftOut = report.leftOutCount
     if leftOut > 0 {
+      let them = leftOut == 1 ? "it" : "them"
       common.say(
-        "  \(Quantity.count(leftOut, "file")) skipped: no record refers to \(leftOut == 1 ? "it" : "them") (--extras keeps them)"
+        "  \(Quantity.count(leftOut, "file")) skipped: no record refers to \(them) (--extras keeps \(them))"
       )
     }
     if !report.inspection.isComplete {

@@ -83,11 +83,15 @@ struct Schedule {
     }
     #if canImport(Darwin)
       _ = try HookProcess.run(["launchctl", "unload", timer.string], within: Self.patience)
-      try tell(["launchctl", "load", timer.string])
+      try tell(["launchctl", "load", timer.string], orElse: byCron)
     #else
-      try tell(["systemctl", "--user", "daemon-reload"])
-      try tell(["systemctl", "--user", "enable", "--now", "carpack-backup.timer"])
+      try tell(["systemctl", "--user", "daemon-reload"], orElse: byCron)
+      try tell(["systemctl", "--user", "enable", "--now", "carpack-backup.timer"], orElse: byCron)
     #endif
+  }
+
+  private var byCron: String {
+    "without such timers, cron does it: 0 3 * * * \(program) backup --quiet"
   }
 
   /// Has the system forget the timer, and removes the files.
@@ -101,14 +105,16 @@ struct Schedule {
     #else
       let words = ["systemctl", "--user", "disable", "--now", "carpack-backup.timer"]
     #endif
-    let fault = Result { try tell(words) }
+    let fault = Result { try tell(words, orElse: "the timer's files were removed") }
     for path in Set([timer, service]) { try AtomicFile.remove(path) }
     try fault.get()
     return true
   }
 
   /// Runs a program of the system.
-  private func tell(_ words: [String]) throws {
+  ///
+  /// - Throws: ``Failure`` with a hint if that fails.
+  private func tell(_ words: [String], orElse hint: String) throws {
     let command = words.joined(separator: " ")
     let fault: String?
     do {
@@ -117,10 +123,7 @@ struct Schedule {
       fault = failure.message
     }
     guard let fault else { return }
-    throw Failure(
-      "\"\(command)\" \(fault)",
-      hint: "without such timers, cron does it: 0 3 * * * \(program) backup --quiet",
-      status: .failure)
+    throw Failure("\"\(command)\" \(fault)", hint: hint, status: .failure)
   }
 
   #if canImport(Darwin)

@@ -72,6 +72,14 @@ struct MergeCommand: ReportingCommand {
       )
     }
     if json { Self.report.print((output, report)) } else { printSummary(report) }
+    let history = try open(output).history
+    let unaccepted = history.disruptions.filter { !$0.isAccepted }
+    Console.say(
+      .notGenuine,
+      unaccepted.lazy.map {
+        "snapshot \(history.entries[$0.after].number): \(history.sentence($0.kind, after: $0.before))"
+      }, of: unaccepted.count, all: "carpack verify \(output)")
+    if !unaccepted.isEmpty { throw ExitStatus.notGenuine }
   }
 
   /// Opens an archive; what is wrong with it is said with its name, because there are several.

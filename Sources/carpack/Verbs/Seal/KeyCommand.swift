@@ -174,14 +174,24 @@ struct RemoveRecipientCommand: ReportingCommand {
 
   @Argument(
     help: ArgumentHelp("The recipients to remove, or \"passphrase\".", valueName: "age1…"))
-  var recipients: [String]
+  var recipients: [String] = []
+
+  @Flag(help: "Remove the passphrase.")
+  var passphrase = false
 
   @OptionGroup var reporting: ReportOptions
+
+  func validate() throws {
+    try require(
+      !recipients.isEmpty || passphrase, "say who is removed: a recipient, or --passphrase")
+  }
 
   func run() throws {
     var keys = try archive.keys()
     for recipient in recipients { try keys.remove(recipient) }
+    if passphrase { try keys.remove(SealedRecipient.passphraseName) }
     try finish(keys, archive.file)
+    if !json { common.say("old copies of the file still open with what was removed") }
   }
 }
 

@@ -159,7 +159,7 @@ struct CheckKeyCommand: ReportingCommand {
       Console.print(
         "\(own) is rotation key \(place + 1) of \(keys.rotationKeys.count) of \(keys.did)")
     } else {
-      Console.print("\(own) is none of the \(keys.rotationKeys.count) rotation keys of \(keys.did)")
+      Console.print("\(own) is not a rotation key of \(keys.did)")
     }
     if place == nil { throw ExitStatus.incomplete }
   }

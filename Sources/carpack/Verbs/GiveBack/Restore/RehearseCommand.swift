@@ -55,7 +55,8 @@ struct RehearseCommand: ReportingCommand {
     common.say(consequence)
     guard yes || Console.agrees(question) else {
       throw Failure(
-        "nothing was created: you did not confirm", hint: "--yes agrees", status: .incomplete)
+        "nothing was created: the question was not answered with yes",
+        hint: "where there is no terminal to answer on, --yes answers it", status: .incomplete)
     }
   }
 }

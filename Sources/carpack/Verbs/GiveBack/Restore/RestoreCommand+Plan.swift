@@ -44,6 +44,9 @@ extension RestorePlan {
       ),
       ("from", old.map { "\($0.url), which \($0.standing.sentence)" } ?? "no server"),
       ("to", "\(server.url) (\(server.facts.did)), which \(there.sentence)"),
+    ]
+    if isMoved { return rows + [("steps", "nothing left to do: the account has moved")] }
+    rows += [
       (
         "repository",
         "\(Quantity.count(source.recordCount, "record")), \(Quantity.bytes(source.byteCount))"
@@ -62,7 +65,7 @@ extension RestorePlan {
         "\($0.key) is the old server's (\($0.evidence.rawValue)): --drop-old-keys removes it"
       )
     }
-    rows += needs.map { ("needed", $0) }
+    rows += obstaclesInWords.map { ("first", $0) } + laterNeeds.map { ("later", $0) }
     let preferences = hasPreferences ? "preferences, " : ""
     rows.append(
       (
@@ -73,16 +76,24 @@ extension RestorePlan {
   }
 
   /// What has to be given or put right first.
-  var needs: [String] {
-    var needs = obstacles.map { obstacle in
+  var needs: [String] { obstaclesInWords + laterNeeds.map { "later: \($0)" } }
+
+  private var obstaclesInWords: [String] {
+    obstacles.map { obstacle in
       let failure = Failure(obstacle)
       return failure.message + (failure.hint.map { ": \($0)" } ?? "")
     }
+  }
+
+  /// What has to be given once the account is on the new server.
+  private var laterNeeds: [String] {
+    guard !isMoved else { return [] }
+    var needs: [String] = []
     if let old, old.standing.isThere, source.did.method == "plc" {
-      needs.append("later: the code that \(old.url) sends by mail, or a rotation key of your own")
+      needs.append("the code that \(old.url) sends by mail, or a rotation key of your own")
     }
     if source.did.method == "web" {
-      needs.append("later: a change of the DID document, which is yours to make")
+      needs.append("a change of the DID document, which is yours to make")
     }
     return needs
   }
