@@ -278,8 +278,12 @@ final class ArchiveLookup {
   }
 
   private func open(_ name: String) async throws -> DestinationArchive {
-    try await DestinationArchive.open(
-      name, in: destination.bucket, isReadOnly: isReadOnly, recipients: recipients)
+    do {
+      return try await DestinationArchive.open(
+        name, in: destination.bucket, isReadOnly: isReadOnly, recipients: recipients)
+    } catch let error as any ArchiveFileError {
+      throw error.of(name)
+    }
   }
 
   /// Claims an account for this backup.

@@ -55,7 +55,7 @@ extension ConfiguredAccount {
   fileprivate var destination: AccountBackup.Destination? {
     guard let output, !CommandWords.has("output", "into", letter: "o") else { return nil }
     return OutputPath.isFolder(output)
-      ? .folder(ArchiveFolder(FilePath(output))) : .file(FilePath(output))
+      ? .folder(ArchiveFolder(told: output)) : .file(FilePath(output))
   }
 
   /// The options with what holds for this account.

@@ -221,7 +221,7 @@ struct BackupCommand: Verb, ConfigurableOptions {
 
   private func destination(isSingle: Bool) throws -> AccountBackup.Destination {
     if let into { return .shared(FilePath(into)) }
-    guard let output else { return .folder(ArchiveFolder("")) }
+    guard let output else { return .folder(ArchiveFolder(told: "")) }
     if output.hasPrefix(BucketAddress.scheme) {
       let bucket = try BucketDestination(
         BucketAddress(output), store.options, network: self.options.network.options(),
@@ -235,7 +235,7 @@ struct BackupCommand: Verb, ConfigurableOptions {
         hint: "-o s3://bucket/prefix/ writes to an object store", status: .usage)
     }
     if OutputPath.isFolder(output) {
-      return .folder(ArchiveFolder(FilePath(output)))
+      return .folder(ArchiveFolder(told: output))
     }
     guard isSingle else { throw Self.notForSeveral(output) }
     return .file(FilePath(output))
