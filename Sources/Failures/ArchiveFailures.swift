@@ -52,7 +52,7 @@ extension BackupError: Explained {
     case .archiveOfOther:
       (.cannotCreate, "--into, instead of -o, puts several accounts into one archive")
     case .fileDiffers: (.cannotCreate, "use --overwrite to replace it")
-    case .inTheWay: (.cannotCreate, nil)
+    case .inTheWay, .noFolder: (.cannotCreate, nil)
     case .busy: (.temporary, nil)
     case .tooLarge:
       (.damaged, "if you trust the archive and have the space, use --allow-large")

@@ -17,6 +17,8 @@ public final class ArchiveFolder: Sendable {
 
   /// Something that a person should know of a folder.
   package enum Event: Sendable {
+    /// It was not there, and was made.
+    case made(FilePath)
     /// This archive was skipped, because a key is missing: its account is unknown.
     case unopened(FilePath, any StorageLayerError)
   }
@@ -70,10 +72,10 @@ public final class ArchiveFolder: Sendable {
   ///   - did: the account.
   ///   - handle: its handle, if it has one.
   ///   - isMade: whether the folder is made, if it is not there.
-  /// - Throws: ``BackupError`` for a folder that cannot be made; for an archive that has such a name
-  ///   and was skipped, why it was.
+  /// - Throws: ``BackupError`` for a folder that cannot be made, or that would lie in one that is
+  ///   not there; for an archive that has such a name and was skipped, why it was.
   package func newArchive(of did: DID, handle: Handle?, isMade: Bool = true) throws -> FilePath {
-    if isMade { try make() }
+    try make(isMade)
     return try known.withLock { known in
       let names = [handle?.text, did.text].compactMap(\.self).map(file)
       // It may be this account's archive.
@@ -90,9 +92,10 @@ public final class ArchiveFolder: Sendable {
     path.appending(FileNaming.name(name, ending: FileNaming.archiveEnding))
   }
 
-  private func make() throws {
+  private func make(_ isMade: Bool) throws {
     guard !path.isEmpty, !AtomicFile.isTaken(path) else { return }
-    try BlobFolder.make(path.string)
+    guard isMade else { return try AtomicFile.requireFolder(of: path) }
+    if try BlobFolder.makeLast(path.string) { observer(.made(path)) }
   }
 
   private func look() throws -> Contents {

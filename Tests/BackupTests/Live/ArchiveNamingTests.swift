@@ -3,6 +3,7 @@ import Archive
 internal import HTTP
 import IPLD
 import StandIn
+import Synchronization
 import SystemPackage
 import TestSupport
 import Testing
@@ -117,6 +118,32 @@ import XRPC
     #expect(try folder.archive(of: DID("did:web:nobody.test")) == nil)
     #expect(try ArchiveFolder(scene.path("not there")).archive(of: DID(alice.did)) == nil)
     #expect(try await scene.backUp(alice, byHandle: true).path == report.path)
+  }
+
+  @Test func `lie in a folder that is made, but only in one that is there`() async throws {
+    let made = Mutex<[FilePath]>([])
+    let folder = ArchiveFolder(scene.path("new")) { event in
+      if case .made(let path) = event { made.withLock { $0.append(path) } }
+    }
+    let name = try ATIdentifier(alice.did)
+    for _ in 0..<2 {
+      let report = try await scene.backup().run(name, into: .folder(folder))
+      #expect(report.path == scene.path("new/alice.example.com.car.zst"))
+    }
+    #expect(made.withLock { $0 } == [scene.path("new")])
+    // A disk that is not mounted: its archives are not begun again beside it.
+    let lost: [AccountBackup.Destination] = [
+      .folder(ArchiveFolder(scene.path("disk/backups"))), .file(scene.path("disk/a.car.zst")),
+    ]
+    for destination in lost {
+      await #expect(throws: BackupError.noFolder(scene.path("disk").string)) {
+        try await scene.backup().run(name, into: destination)
+      }
+    }
+    await #expect(throws: BackupError.noFolder(scene.path("disk").string)) {
+      _ = try await scene.backup().plan(name, into: lost[0], locks: RunLocks())
+    }
+    #expect(!AtomicFile.isTaken(scene.path("disk")))
   }
 
   @Test func `are not shared with another account unless that is asked for`() async throws {
