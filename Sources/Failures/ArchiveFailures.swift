@@ -46,7 +46,7 @@ extension BackupError: Explained {
       )
     case .malformedRepository, .carNotExact, .malformedDocument: (.damaged, nil)
     case .changedMeanwhile, .copyFailed: (.ioError, nil)
-    case .carsInFolder(_, []): (.noInput, nil)
+    case .carsInFolder(_, []), .idlePipe: (.noInput, nil)
     case .carsInFolder: (.usage, "name the one to pack, and the folder with --blobs")
     case .otherAccount, .hostileName: (.refused, nil)
     case .archiveOfOther:

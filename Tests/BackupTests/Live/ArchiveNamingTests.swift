@@ -2,6 +2,7 @@ import ATProtocol
 import Archive
 internal import HTTP
 import IPLD
+import LibC
 import StandIn
 import Synchronization
 import SystemPackage
@@ -113,6 +114,8 @@ import XRPC
     let report = try await scene.backUp(alice, into: "kept.car.zst")
     try scene.folder.write("other.car.zst", Array("nothing".utf8))
     try scene.folder.write(".bob.example.com.car.zst.partial", Array("nothing".utf8))
+    let isMade = unsafe mkfifo(scene.folder.file("pipe.car.zst"), 0o600) == 0
+    #expect(isMade, "a pipe that nothing writes to, which is not waited for")
     let folder = scene.archives
     #expect(try folder.archive(of: DID(alice.did)) == report.path)
     #expect(try folder.archive(of: DID("did:web:nobody.test")) == nil)
