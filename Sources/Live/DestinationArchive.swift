@@ -160,7 +160,7 @@ final class DestinationArchive {
       return storage
     } catch BackupError.system(_, Errno.fileExists.rawValue) {
       // Another run has made the archive since this one looked for it: the next run continues it.
-      throw ArchiveError(.locked)
+      throw ArchiveError(.locked).of(path.string)
     }
   }
 

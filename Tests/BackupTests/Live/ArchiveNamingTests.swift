@@ -149,6 +149,15 @@ import XRPC
     #expect(!AtomicFile.isTaken(scene.path("disk")))
   }
 
+  @Test func `are said if the file is something else`() async throws {
+    try scene.folder.write("text.car.zst", Array("nothing".utf8))
+    let error = await #expect(throws: ArchiveError(.notAnArchive)) {
+      try await scene.backUp(alice, into: "text.car.zst")
+    }
+    let name = scene.path("text.car.zst").string
+    #expect(error?.description == "\(name): the file is not a carpack archive")
+  }
+
   @Test func `are not shared with another account unless that is asked for`() async throws {
     let bob = try StandInAccount("bob", posts: 5, blobs: 2)
     scene.server.add(bob)
@@ -199,9 +208,11 @@ import XRPC
       scene.path("a.car.zst").string)
     #expect(target?.isNew == false)
     let before = scene.server.server.log.count
-    await #expect(throws: ArchiveError(.locked)) {
+    let error = await #expect(throws: ArchiveError(.locked)) {
       try await scene.backUp(alice, into: "a.car.zst")
     }
+    let name = scene.path("a.car.zst").string
+    #expect(error?.description == "\(name): another process is writing to the archive")
     #expect(scene.server.server.log.count == before, "nobody is asked for anything")
     target = nil
     #expect(try await scene.backUp(alice, into: "a.car.zst").outcome == .upToDate)
