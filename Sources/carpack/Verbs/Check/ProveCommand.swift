@@ -43,9 +43,11 @@ struct ProveCommand: Verb {
     common.say(
       "\(text) \(isAbsent ? "is not in" : "is in") \(judged.did) at \(judged.rev?.text ?? "its commit"): \(Quantity.bytes(UInt64(proof.count))) of proof"
     )
-    // The proof of a record that is not there does not say which.
-    let named = isAbsent ? " --record \(text)" : ""
-    common.say("hint: \"carpack verify-proof \(output.output)\(named)\" checks it")
+    if output.output != "-" {
+      // The proof of a record that is not there does not say which.
+      let named = isAbsent ? " --record \(text)" : ""
+      common.say("hint: \"carpack verify-proof \(output.output)\(named)\" checks it")
+    }
     try opened.status.finish()
   }
 
