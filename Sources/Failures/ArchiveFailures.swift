@@ -46,13 +46,13 @@ extension BackupError: Explained {
       )
     case .malformedRepository, .carNotExact, .malformedDocument: (.damaged, nil)
     case .changedMeanwhile, .copyFailed: (.ioError, nil)
-    case .carsInFolder(_, []): (.noInput, nil)
+    case .carsInFolder(_, []), .idlePipe: (.noInput, nil)
     case .carsInFolder: (.usage, "name the one to pack, and the folder with --blobs")
     case .otherAccount, .hostileName: (.refused, nil)
     case .archiveOfOther:
       (.cannotCreate, "--into, instead of -o, puts several accounts into one archive")
     case .fileDiffers: (.cannotCreate, "use --overwrite to replace it")
-    case .inTheWay: (.cannotCreate, nil)
+    case .inTheWay, .noFolder: (.cannotCreate, nil)
     case .busy: (.temporary, nil)
     case .tooLarge:
       (.damaged, "if you trust the archive and have the space, use --allow-large")

@@ -7,7 +7,12 @@ extension CARError: FormatError {}
 extension DAGCBORError: FormatError {}
 extension MSTDiffError: FormatError {}
 extension MSTProblem: FormatError {}
-extension RecordProofFault: FormatError {}
+extension RecordProofFault: FormatError {
+  package var explanation: Explanation {
+    self == .pathUnknown
+      ? (.usage, "name yours with --record COLLECTION/RKEY") : (.damaged, nil)
+  }
+}
 extension RepositoryError: FormatError {}
 extension SnapshotError: FormatError {
   package var explanation: Explanation {

@@ -2,7 +2,7 @@ package import Age
 package import Sealing
 package import Terminal
 
-extension SealedError: Explained {
+extension SealedError: FormatError {
   package var explanation: Explanation {
     switch self {
     case .noKey:
@@ -18,6 +18,7 @@ extension SealedError: Explained {
     case .noMemory: (.failure, nil)
     case .notSealed: (.usage, "\"carpack seal\" seals it")
     case .isSealed: (.usage, "\"carpack key\" says who can open it, and changes that")
+    case .inFile(_, let cause): cause.explanation
     }
   }
 }

@@ -78,6 +78,7 @@ package final class AtomicFile: Sendable {
   /// - Throws: ``BackupError/leftover(_:_:)`` if an interrupted run has left something that another
   ///   may need; `ArchiveError` if the file cannot be made, or another process is making it.
   package func storage() throws -> FileStorage {
+    try Self.requireFolder(of: path)
     try refuseLeftover()
     if let storage = try FileStorage.createNameless(for: path, permissions: permissions) {
       return try open(storage, .copy)
@@ -99,6 +100,7 @@ package final class AtomicFile: Sendable {
   package func storage(
     continuing isContinued: (ArchiveReader) throws -> Bool = { _ in true }
   ) throws -> (storage: any ArchiveStorage, continued: ArchiveReader?, replaced: String?) {
+    try Self.requireFolder(of: path)
     let file = try open(
       FileStorage.openOrCreate(Self.leftoverPath(of: path), permissions: permissions),
       .continued)
@@ -353,6 +355,15 @@ extension AtomicFile {
     // Of a file that is not there, nothing is lost.
     guard let first = status(of: left), let second = status(of: right) else { return false }
     return first.st_dev == second.st_dev && first.st_ino == second.st_ino
+  }
+
+  /// Refuses a path in a folder that is not there: its disk may not be mounted.
+  ///
+  /// - Throws: ``BackupError/noFolder(_:)``.
+  package static func requireFolder(of path: FilePath) throws {
+    let folder = path.removingLastComponent()
+    guard !folder.isEmpty, status(of: folder) == nil, errno == ENOENT else { return }
+    throw BackupError.noFolder(folder.string)
   }
 
   /// Refuses a name that leads to something other than a plain file: it can be neither appended to

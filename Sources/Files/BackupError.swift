@@ -24,6 +24,10 @@ public enum BackupError: Error, Equatable, Sendable, CustomStringConvertible {
   case inTheWay(String)
   /// Another run is writing into a folder.
   case busy(String)
+  /// A pipe is to be read, and no program writes to it.
+  case idlePipe(String)
+  /// The folder that an output is to lie in is not there.
+  case noFolder(String)
   /// What is in an output's place cannot be appended to or replaced: its path, and what it is.
   case notAFile(String, String)
   /// Under the temporary name of a new archive is what another run has left: its path, and of which
@@ -114,6 +118,8 @@ public enum BackupError: Error, Equatable, Sendable, CustomStringConvertible {
     case .fileDiffers(let path): "\(path) exists already and holds something else"
     case .inTheWay(let path): "\(path) exists already and is not an ordinary file or folder"
     case .busy(let path): "another carpack is writing into \(path)"
+    case .idlePipe(let path): "\(path) is a pipe, and no program writes to it"
+    case .noFolder(let path): "there is no folder \(path) (is the disk mounted?)"
     case .notAFile(let path, let kind): "\(path) is \(kind), not a plain file"
     case .leftover(let path, let account):
       "\(path) is an unfinished backup of \(account ?? "an unknown account")"

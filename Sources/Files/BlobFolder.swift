@@ -91,6 +91,18 @@ package struct BlobFolder: Sendable {
     }
   }
 
+  /// Makes a folder, but none around it.
+  ///
+  /// - Returns: Whether it was not there.
+  /// - Throws: ``BackupError``.
+  @discardableResult
+  package static func makeLast(_ path: String) throws -> Bool {
+    try AtomicFile.requireFolder(of: FilePath(path))
+    if unsafe mkdir(path, 0o777) == 0 { return true }
+    guard errno == EEXIST else { throw BackupError.system("make the folder \(path)", errno) }
+    return false
+  }
+
   /// The names of everything in a folder.
   ///
   /// - Parameters:

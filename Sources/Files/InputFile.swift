@@ -53,15 +53,17 @@ package final class InputFile {
   ///   - argument: its name.
   ///   - isReadAtOnce: whether all of it is going to be read, so that it had better be brought in
   ///     at once.
+  ///   - waitsForWriter: whether a pipe that no program has opened to write to it is waited for.
   /// - Throws: ``BackupError`` if it cannot be read.
-  package init(_ argument: String, isReadAtOnce: Bool = false) throws {
+  package init(_ argument: String, isReadAtOnce: Bool = false, waitsForWriter: Bool = true) throws {
     let path = FilePath(argument)
     let name = argument == "-" ? Self.standardInputName : argument
     var (spool, stamp): (TemporaryFile?, Stamp?)
     var isInPage = false
     mapped = try BackupError.attempting("read \(name)") {
       if argument == "-" { return try Self.spool(.standardInput, name, &spool) }
-      let descriptor = try FileDescriptor.open(path, .readOnly, options: [.closeOnExec])
+      let descriptor = try FileDescriptor.open(
+        path, .readOnly, options: waitsForWriter ? [.closeOnExec] : [.closeOnExec, .nonBlocking])
       return try descriptor.closeAfter {
         // A folder can be opened, and then neither mapped nor read.
         var status = stat()
@@ -74,7 +76,11 @@ package final class InputFile {
           isInPage = true
           return archive
         } catch Errno.illegalSeek {
-          return try Self.spool(descriptor, name, &spool)
+          // Only to open it did not have to wait: a program that writes to it is waited for.
+          if !waitsForWriter { _ = fcntl(descriptor.rawValue, F_SETFL, 0) }
+          let content = try Self.spool(descriptor, name, &spool)
+          guard waitsForWriter || content.count > 0 else { throw BackupError.idlePipe(name) }
+          return content
         }
       }
     }

@@ -26,7 +26,8 @@ package enum TrustedFile {
   ///
   /// - Returns: Its bytes, one more than `limit` if it is longer; nil if there is none.
   package static func read(_ path: String, limit: Int) throws(Fault) -> [UInt8]? {
-    guard let place = try resolved(path) else { return nil }
+    // Without a file it does not matter what others could do to the folders.
+    guard unsafe access(path, F_OK) == 0, let place = try resolved(path) else { return nil }
     let descriptor = unsafe open(place, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC)
     guard descriptor >= 0 else { throw .unreadable(Errno(rawValue: errno)) }
     defer { close(descriptor) }

@@ -160,7 +160,7 @@ final class DestinationArchive {
       return storage
     } catch BackupError.system(_, Errno.fileExists.rawValue) {
       // Another run has made the archive since this one looked for it: the next run continues it.
-      throw ArchiveError(.locked)
+      throw ArchiveError(.locked).of(path.string)
     }
   }
 
@@ -278,8 +278,12 @@ final class ArchiveLookup {
   }
 
   private func open(_ name: String) async throws -> DestinationArchive {
-    try await DestinationArchive.open(
-      name, in: destination.bucket, isReadOnly: isReadOnly, recipients: recipients)
+    do {
+      return try await DestinationArchive.open(
+        name, in: destination.bucket, isReadOnly: isReadOnly, recipients: recipients)
+    } catch let error as any ArchiveFileError {
+      throw error.of(name)
+    }
   }
 
   /// Claims an account for this backup.

@@ -1,5 +1,7 @@
+internal import Archive
+
 /// Why a sealed archive cannot be opened or written.
-package enum SealedError: Error, Equatable, Sendable, CustomStringConvertible {
+package indirect enum SealedError: StorageLayerError, Equatable, Sendable, CustomStringConvertible {
   /// No key was given.
   case noKey
   /// None of the keys that were given opens it.
@@ -24,6 +26,15 @@ package enum SealedError: Error, Equatable, Sendable, CustomStringConvertible {
   case notSealed
   /// The file is sealed already.
   case isSealed
+  /// One of these, of the file with this path.
+  case inFile(String, SealedError)
+
+  package func of(_ file: String) -> SealedError {
+    if case .inFile = self { self } else { .inFile(file, self) }
+  }
+
+  /// The error without the path of a file.
+  package var cause: SealedError { if case .inFile(_, let cause) = self { cause } else { self } }
 
   /// What a person reads: one sentence, lower case, without a full stop.
   package var description: String {
@@ -42,6 +53,7 @@ package enum SealedError: Error, Equatable, Sendable, CustomStringConvertible {
     case .noMemory(let why): "could not keep what is secret in memory: \(why)"
     case .notSealed: "the archive is not sealed"
     case .isSealed: "the archive is sealed already"
+    case .inFile(let file, let cause): "\(file): \(cause)"
     }
   }
 }

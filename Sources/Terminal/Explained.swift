@@ -17,8 +17,8 @@ extension Explained {
   package var sentence: String { "\(self)" }
 }
 
-/// That bytes are not of the format that they should be: it knows where in them, and not of which
-/// file they are.
+/// An error about the bytes of a file, such as that they are not of the format that they should be:
+/// it knows where in them, and not of which file they are.
 package protocol FormatError: Explained {}
 
 extension FormatError {

@@ -97,6 +97,23 @@ import Testing
     #expect(throws: (any Error).self) { try ArchiveRepair.run(archive.storage) }
   }
 
+  @Test func `says how much it cuts off behind what it makes count`() throws {
+    let archive = try sample(0x4e9a8, generations: 2)
+    var random = SeededGenerator(printing: 0x4e9a9)
+    var writer = try archive.open()
+    var ends: [Int] = []
+    for _ in 0..<2 {
+      let body = random.bytes(5000)
+      try writer.append(CID(codec: .raw, hashing: body.span), body.span)
+      try writer.flush()
+      ends.append(archive.storage.bytes.count)
+    }
+    // The first is whole, and of the second a thousand bytes are missing.
+    let report = try repaired(archive, Array(archive.storage.bytes.dropLast(1000)))
+    #expect(report.isReindexed)
+    #expect(report.bytesCutOff == UInt64(ends[1] - 1000 - ends[0]))
+  }
+
   @Test func `cuts off what an interrupted write has left`() throws {
     let archive = try sample(0x4e9a6, generations: 2)
     let bytes = archive.storage.bytes

@@ -183,12 +183,19 @@ import Testing
 
   @Test(
     arguments: [
-      "", "0", "-0", "00", "-", "--1", "+1", "1.0", "3ls", "newest", "LATEST", "bafyreiaaaaaa1",
+      "", "-", "--1", "+1", "1.0", "3ls", "newest", "LATEST", "bafyreiaaaaaa1",
       "2026-13-01", "2026-1-1", "3lscuqc52or2x4", "zzzz", "1lsc", "at://did:plc:x", "３", " 1",
       "bafyreiAAAAAAAA", "latest ",
     ]) func `takes no other words`(text: String)
   {
     #expect(throws: SelectionError.malformedSelector(text)) { try SnapshotSelector(text) }
+  }
+
+  @Test(arguments: ["0", "-0", "00"]) func `knows that no snapshot has the number 0`(text: String) {
+    let error = #expect(throws: SelectionError.self) { try SnapshotSelector(text) }
+    #expect(
+      error?.description
+        == "there is no snapshot \(text): numbers begin at 1, or at -1 from the end")
   }
 
   @Test func `tells the words apart`() throws {

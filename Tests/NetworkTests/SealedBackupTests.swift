@@ -62,6 +62,45 @@ struct `Backing up into a sealed archive` {
     try scene.store.expect("carpack verify \(NetworkScene.archive) --age-identity key.age")
   }
 
+  @Test func `skips a sealed archive of someone else, and names it`() throws {
+    let scene = try Scene()
+    let account = scene.network.account
+    let seal = "carpack pack -q out.car -o new/pass.car.zst --recipient \(scene.recipient)"
+    try scene.store.expect(scene.network.line())
+    try scene.store.expect("carpack extract --car -o out.car \(NetworkScene.archive)")
+    try FileManager.default.createDirectory(
+      atPath: scene.folder.file("new"), withIntermediateDirectories: false)
+    try scene.store.expect(seal, 10)
+    let words = "note: new/pass.car.zst: the archive is sealed, and no key was given"
+    let line = "carpack backup \(account.handle) \(scene.network.flags) -o new"
+    try scene.store.expect(line, 0, words, "--age-identity FILE")
+    #expect(scene.folder.names(under: "new").contains("\(account.handle).car.zst"))
+    // An archive that is found by the handle is enough.
+    let again = try scene.store.run(line)
+    #expect(again.status == 0 && !again.errors.contains("sealed"), "\(again.errors)")
+  }
+
+  @Test(arguments: [true, false], [true, false])
+  func `makes no second archive beside a sealed one that may be the account's`(
+    isNamedByDID: Bool, isAskedByDID: Bool
+  ) throws {
+    let scene = try Scene()
+    let account = scene.network.account
+    let file = "new/\(isNamedByDID ? account.did : account.handle).car.zst"
+    try FileManager.default.createDirectory(
+      atPath: scene.folder.file("new"), withIntermediateDirectories: false)
+    try scene.store.expect(
+      scene.network.line("--recipient \(scene.recipient)")
+        .replacing(NetworkScene.archive, with: file))
+    let name = isAskedByDID ? account.did : account.handle
+    for more in ["", "--dry-run"] {
+      try scene.store.expect(
+        "carpack backup \(name) \(scene.network.flags) -o new \(more)", 77,
+        "error: \(file): the archive is sealed, and no key was given")
+    }
+    #expect(scene.folder.names(under: "new").filter { $0.hasSuffix(".car.zst") }.count == 1)
+  }
+
   @Test(arguments: ["backup", "fill", "pack"])
   func `ends what was killed after its footer, and before its table`(_ verb: String) throws {
     let scene = try Scene()

@@ -16,7 +16,8 @@ package enum RecordProofFault: Error, Equatable, Sendable, CustomStringConvertib
   case notACommit(RepositoryError)
   /// A tree node on the way is not what it must be.
   case illegalNode(MSTProblem)
-  /// It does not hold exactly one record, so the path has to be given.
+  /// It does not hold exactly one record, so the path has to be given: a record that is not there
+  /// may have any of the paths in a gap of the tree.
   case pathUnknown
 
   /// What a person reads.
@@ -29,7 +30,7 @@ package enum RecordProofFault: Error, Equatable, Sendable, CustomStringConvertib
     case .missingBlock(let cid): "the proof is incomplete: it lacks the block \(cid)"
     case .notACommit(let error): "the proof's root is not a commit: \(error)"
     case .illegalNode(let problem): "the tree in the proof is not legal: \(problem)"
-    case .pathUnknown: "the proof does not hold exactly one record; name the path"
+    case .pathUnknown: "the proof can be about several records"
     }
   }
 }

@@ -1,8 +1,14 @@
 package import IPLD
 internal import SystemPackage
 
+/// An error about the bytes of an archive, which does not always know of which file they are.
+package protocol ArchiveFileError: Error {
+  /// The same, said of a file; unless it names one already.
+  func of(_ file: String) -> Self
+}
+
 /// Why an archive could not be opened, read or written, and at which byte of the file.
-public struct ArchiveError: Error, Equatable, Sendable, CustomStringConvertible {
+public struct ArchiveError: ArchiveFileError, Equatable, Sendable, CustomStringConvertible {
   /// What went wrong.
   package enum Reason: Equatable, Sendable {
     // The file.
@@ -116,6 +122,8 @@ public struct ArchiveError: Error, Equatable, Sendable, CustomStringConvertible 
   package let reason: Reason
   /// Where in the file, if it is about a place.
   package let offset: UInt64?
+  /// Which file, if that is known.
+  private var file: String?
 
   /// An error, with its place if there is one.
   package init(_ reason: Reason, offset: UInt64? = nil) {
@@ -126,10 +134,26 @@ public struct ArchiveError: Error, Equatable, Sendable, CustomStringConvertible 
   /// An error about a place in a file that is here.
   init(_ reason: Reason, at place: Int) { self.init(reason, offset: UInt64(clamping: place)) }
 
+  package func of(_ file: String) -> ArchiveError {
+    switch reason {
+    // The sentence has the path.
+    case .system, .alreadyExists: return self
+    default:
+      var error = self
+      error.file = self.file ?? file
+      return error
+    }
+  }
+
+  /// Whether they say the same of a file, whatever it is called.
+  public static func == (one: ArchiveError, other: ArchiveError) -> Bool {
+    (one.reason, one.offset) == (other.reason, other.offset)
+  }
+
   /// What a person reads: one sentence, lower case, without a full stop.
   public var description: String {
-    guard let offset else { return sentence }
-    return "\(sentence), at byte \(offset)"
+    let place = offset.map { ", at byte \($0)" } ?? ""
+    return "\(file.map { "\($0): " } ?? "")\(sentence)\(place)"
   }
 
   private var sentence: String {

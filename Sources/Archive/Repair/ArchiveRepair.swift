@@ -157,10 +157,9 @@ package struct ArchiveRepair {
       // A writer makes voids of damaged frames, and gives what follows other ordinals.
       let adoption = TailAdoption(
         storage: storage, file: file, committed: committed, keepsOrdinals: keepsOrdinals)
-      let count = try adoption.run(carHeader: [])
-      report.isReindexed = report.isReindexed || count > 0
-      let end = try ArchiveReader.lastGeneration(of: storage.map())?.committedLength ?? 0
-      if count == 0 { report.bytesCutOff += UInt64(file.count) - end }
+      let outcome = try adoption.run(carHeader: [])
+      report.isReindexed = report.isReindexed || outcome.sectionCount > 0
+      report.bytesCutOff += outcome.bytesCutOff
       return true
     } catch let error as ArchiveError where !error.isOfSystem {
       // A writer would refuse: more than the end is damaged, and what follows decides.

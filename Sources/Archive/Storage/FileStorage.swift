@@ -200,7 +200,7 @@ package final class FileStorage: ArchiveStorage {
       do {
         try SystemCalls.lock(descriptor)
       } catch Errno.wouldBlock {
-        throw ArchiveError(.locked)
+        throw ArchiveError(.locked).of(path.string)
       }
     }
     SystemCalls.mark(descriptor, asWritten: true)

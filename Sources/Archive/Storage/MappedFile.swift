@@ -34,7 +34,9 @@ package final class MappedFile: @unchecked Sendable {
   /// - Throws: ``ArchiveError`` if it cannot be opened or mapped.
   package convenience init(_ path: FilePath) throws {
     do {
-      let descriptor = try FileDescriptor.open(path, .readOnly, options: [.closeOnExec])
+      // A pipe that no program writes to would be waited for; it cannot be mapped.
+      let descriptor = try FileDescriptor.open(
+        path, .readOnly, options: [.closeOnExec, .nonBlocking])
       try self.init(descriptor, closing: true, watchesWriter: true)
     } catch let error as Errno {
       throw ArchiveError(.system(operation: "open \(path)", code: error.rawValue))

@@ -66,6 +66,9 @@ package protocol StorageLayer: Sendable {
   ) throws -> any ArchiveStorage
 }
 
+/// Why a layer does not open a file, whose bytes may be whole: a key is missing, for example.
+package protocol StorageLayerError: ArchiveFileError {}
+
 /// The layer of this process.
 package enum StorageLayers {
   private static let installed = Mutex<(any StorageLayer)?>(nil)
@@ -158,6 +161,10 @@ extension FileStorage {
   ///
   /// - Throws: as ``open(_:)`` does, and ``StorageLayer/storage(in:)``.
   package static func openArchive(_ path: FilePath) throws -> any ArchiveStorage {
-    try open(path).archive()
+    do {
+      return try open(path).archive()
+    } catch let error as any ArchiveFileError {
+      throw error.of(path.string)
+    }
   }
 }

@@ -26,7 +26,7 @@ extension ArchiveWriter {
     var reader = try committed(of: file)
     if reader?.generation.features.isProtected == true { _ = try ErasureLibrary.opened() }
     let adopted = try TailAdoption(storage: storage, file: file, committed: reader)
-      .run(carHeader: carHeader)
+      .run(carHeader: carHeader).sectionCount
     // Or between the footer and what has it count.
     try storage.commit()
     if reader.map({ $0.generation.committedLength < UInt64(file.count) }) ?? true {

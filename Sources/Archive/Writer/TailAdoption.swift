@@ -24,15 +24,18 @@ struct TailAdoption {
 
   private var generation: Generation? { committed?.generation }
 
+  /// How many sections were adopted, and how many bytes were cut off.
+  typealias Outcome = (sectionCount: UInt64, bytesCutOff: UInt64)
+
   /// Adopts what can be.
   ///
   /// - Parameter carHeader: The header with which an archive begins that has no snapshot yet.
   /// - Throws: ``ArchiveError`` if what was committed is damaged, or the file is another archive of
   ///   which nothing is committed; what the storage throws.
-  /// - Returns: How many sections were adopted.
-  func run(carHeader: [UInt8]) throws -> UInt64 {
-    let start = generation?.committedLength ?? 0
-    guard UInt64(file.count) > start else { return 0 }
+  /// - Returns: What was done.
+  func run(carHeader: [UInt8]) throws -> Outcome {
+    let (start, size) = (generation?.committedLength ?? 0, UInt64(file.count))
+    guard size > start else { return (0, 0) }
     var survey = try Survey(file, after: generation, limits: ArchiveLimits(allowsLarge: true))
     let older = (committed?.index.segments ?? []).map(\.frame.range)
     return try file.withBytes(reading: older + [survey.start..<file.count]) { (bytes) throws in
@@ -60,24 +63,26 @@ struct TailAdoption {
       else {
         throw ArchiveError(.damagedFooter, offset: footers.first.map { UInt64($0) } ?? start)
       }
-      if try writeRemains(of: dropped, survey, in: bytes) {
-        return try TailAdoption(
+      if let place = try writeRemains(of: dropped, survey, in: bytes) {
+        let rest = try TailAdoption(
           storage: storage, file: storage.map(), committed: committed,
           keepsOrdinals: keepsOrdinals
         ).run(carHeader: carHeader)
+        return (rest.sectionCount, size - place + rest.bytesCutOff)
       }
       survey.drop(dropped)
       let head = isTorn ? generation?.head : try head(survey, claimedBy: footers, in: bytes)
       if generation == nil, head == nil { try checkHeader(survey, carHeader, in: bytes) }
       guard let last else {
-        try storage.truncate(to: max(start, UInt64(survey.header?.frame.end ?? 0)))
+        let place = max(start, UInt64(survey.header?.frame.end ?? 0))
+        try storage.truncate(to: place)
         try storage.synchronize()
-        return 0
+        return (0, size - place)
       }
       try void(dropped, before: last, in: survey)
       let required = isTorn || supersedesDamage ? FeatureFlags.repaired : 0
-      try end(survey, behind: last, head, required: required, in: bytes)
-      return survey.sectionCount - survey.firstOrdinal
+      let place = try end(survey, behind: last, head, required: required, in: bytes)
+      return (survey.sectionCount - survey.firstOrdinal, size - place)
     }
   }
 
@@ -161,9 +166,9 @@ struct TailAdoption {
   /// Writes what frames that are not adopted have and the archive has not after the last data
   /// frame, in frames that hold.
   ///
-  /// - Returns: Whether there was anything.
+  /// - Returns: Where the file was cut off and they follow; nil if there was nothing.
   private func writeRemains(of dropped: Set<Int>, _ survey: Survey, in file: Span<UInt8>) throws
-    -> Bool
+    -> UInt64?
   {
     var remains = Dictionary(grouping: survey.salvaged, by: \.frame)
       .mapValues { $0.map { (index: $0.index, key: $0.key) } }
@@ -172,7 +177,8 @@ struct TailAdoption {
     where survey.frames[number].holdsSections && survey.frames[number].sectionCount > 1 {
       remains[number] = survey.keys(of: survey.frames[number]).enumerated().map { ($0, $1) }
     }
-    guard !remains.isEmpty, var end = survey.frames.last?.end else { return false }
+    guard !remains.isEmpty, let start = survey.frames.last?.end else { return nil }
+    var end = start
     let wanted = Set(remains.values.joined().map(\.key))
     var known: Set<CID> = []
     for (number, frame) in survey.frames.enumerated()
@@ -215,8 +221,9 @@ struct TailAdoption {
       }
       try write(content)
     }
-    if isCut { try storage.synchronize() }
-    return isCut
+    guard isCut else { return nil }
+    try storage.synchronize()
+    return start
   }
 
   /// Makes what lies between the adopted frames void, unless it is adopted: nothing of it was ever
@@ -232,10 +239,12 @@ struct TailAdoption {
   }
 
   /// Cuts off what follows the last adopted frame, and ends the generation there.
+  ///
+  /// - Returns: Where the file was cut off.
   private func end(
     _ survey: Survey, behind last: Int, _ head: Generation.Head?, required: UInt64,
     in file: Span<UInt8>
-  ) throws {
+  ) throws -> UInt64 {
     let live = generation?.segments ?? []
     let place = survey.frames[last].end
     let kept = survey.frames.filter { $0.firstOrdinal != .max }
@@ -263,6 +272,7 @@ struct TailAdoption {
     try log.commit(
       after: generation, sectionCount: survey.sectionCount, head: head, segments: segments,
       required: required)
+    return end
   }
 
   /// The index segment that was written at a place, if it is what would be written there, and how

@@ -52,22 +52,23 @@ package struct SnapshotExtractor {
   /// Writes what is selected of several snapshots, each account into a folder of its own, unless
   /// something is in the way of any.
   ///
+  /// - Returns: The result for each account, with what it is called.
   /// - Throws: as it does for one.
   package static func extract(
     _ selection: Selection, of snapshots: [ArchivedSnapshot], into folder: OutputFolder,
     options: ExtractionOptions, observer: @escaping Progress.Observer
-  ) throws -> Report {
-    var report = Report()
+  ) throws -> [(account: String, report: Report)] {
+    var results: [(account: String, report: Report)] = []
     for checksOnly in snapshots.count > 1 ? [true, false] : [false] {
-      for snapshot in snapshots {
-        report.add(
-          try extract(
-            selection, of: snapshot, into: folder, options: options, checksOnly: checksOnly,
-            observer: observer))
+      results = try snapshots.map { snapshot in
+        let report = try extract(
+          selection, of: snapshot, into: folder, options: options, checksOnly: checksOnly,
+          observer: observer)
+        return (snapshot.snapshot.handle?.text ?? snapshot.snapshot.did.text, report)
       }
-      guard report.inTheWay.isEmpty else { break }
+      guard results.allSatisfy(\.report.inTheWay.isEmpty) else { break }
     }
-    return report
+    return results
   }
 
   /// Writes what is selected.

@@ -1,5 +1,5 @@
 package import ATProtocol
-internal import Archive
+package import Archive
 package import Files
 internal import Synchronization
 public import SystemPackage
@@ -11,11 +11,32 @@ public import SystemPackage
 public final class ArchiveFolder: Sendable {
   /// Where it is.
   public let path: FilePath
-  /// Whose newest snapshot each archive has; nil before the folder has been looked through.
-  private let known = Mutex<[DID: FilePath]?>(nil)
+  /// What is in it; nil before the folder has been looked through.
+  private let known = Mutex<Contents?>(nil)
+  private let observer: @Sendable (Event) -> Void
+
+  /// Something that a person should know of a folder.
+  package enum Event: Sendable {
+    /// It was not there, and was made.
+    case made(FilePath)
+    /// This archive was skipped, because a key is missing: its account is unknown.
+    case unopened(FilePath, any StorageLayerError)
+  }
+
+  private struct Contents {
+    /// The archive that has the newest snapshot of each account.
+    var archives: [DID: FilePath] = [:]
+    /// Why archives were skipped that may be any account's.
+    var unopened: [FilePath: any StorageLayerError] = [:]
+  }
 
   /// A folder, which need not be there yet.
-  public init(_ path: FilePath) { self.path = path }
+  public convenience init(_ path: FilePath) { self.init(path) { _ in } }
+
+  /// A folder, and what is told of what happens to it.
+  package init(_ path: FilePath, observer: @escaping @Sendable (Event) -> Void) {
+    (self.path, self.observer) = (path, observer)
+  }
 
   /// All archives in a folder and the folders within, by their paths, in the order of these.
   ///
@@ -35,10 +56,10 @@ public final class ArchiveFolder: Sendable {
   /// - Throws: ``BackupError`` for a folder that cannot be read.
   package func archive(of did: DID) throws -> FilePath? {
     try known.withLock { known in
-      if let known { return known[did] }
+      if let known { return known.archives[did] }
       let found = try look()
       known = found
-      return found[did]
+      return found.archives[did]
     }
   }
 
@@ -51,15 +72,18 @@ public final class ArchiveFolder: Sendable {
   ///   - did: the account.
   ///   - handle: its handle, if it has one.
   ///   - isMade: whether the folder is made, if it is not there.
-  /// - Throws: ``BackupError`` for a folder that cannot be made.
+  /// - Throws: ``BackupError`` for a folder that cannot be made, or that would lie in one that is
+  ///   not there; for an archive that has such a name and was skipped, why it was.
   package func newArchive(of did: DID, handle: Handle?, isMade: Bool = true) throws -> FilePath {
-    if isMade { try make() }
-    return known.withLock { known in
-      var name = file(handle?.text ?? did.text)
+    try make(isMade)
+    return try known.withLock { known in
+      let names = [handle?.text, did.text].compactMap(\.self).map(file)
+      // It may be this account's archive.
+      for name in names { if let error = known?.unopened[name] { throw error.of(name.string) } }
       // Another account had the handle before, or claims it now.
-      let isGiven = known?.contains { $0.value == name && $0.key != did } ?? false
-      if handle != nil, isGiven || AtomicFile.isTaken(name) { name = file(did.text) }
-      known?[did] = name
+      let isGiven = known?.archives.contains { $0.value == names[0] && $0.key != did } ?? false
+      let name = isGiven || AtomicFile.isTaken(names[0]) ? file(did.text) : names[0]
+      known?.archives[did] = name
       return name
     }
   }
@@ -68,15 +92,16 @@ public final class ArchiveFolder: Sendable {
     path.appending(FileNaming.name(name, ending: FileNaming.archiveEnding))
   }
 
-  private func make() throws {
+  private func make(_ isMade: Bool) throws {
     guard !path.isEmpty, !AtomicFile.isTaken(path) else { return }
-    try BlobFolder.make(path.string)
+    guard isMade else { return try AtomicFile.requireFolder(of: path) }
+    if try BlobFolder.makeLast(path.string) { observer(.made(path)) }
   }
 
-  private func look() throws -> [DID: FilePath] {
+  private func look() throws -> Contents {
     let folder = path.isEmpty ? "." : path.string
-    guard AtomicFile.isTaken(FilePath(folder)) else { return [:] }
-    var found: [DID: FilePath] = [:]
+    var found = Contents()
+    guard AtomicFile.isTaken(FilePath(folder)) else { return found }
     // Hidden files are left alone: no archive has such a name.
     for name in try BlobFolder.names(in: folder).sorted()
     where name.hasSuffix(FileNaming.archiveEnding) && !name.hasPrefix(".") {
@@ -85,10 +110,14 @@ public final class ArchiveFolder: Sendable {
         let reader = try ArchiveReader(path: file)
         guard let head = reader.generation.head?.cid else { continue }
         let snapshot = try ArchivedSnapshot(head, in: reader)
-        if found[snapshot.snapshot.did] == nil { found[snapshot.snapshot.did] = file }
+        let did = snapshot.snapshot.did
+        if found.archives[did] == nil { found.archives[did] = file }
       } catch is ArchiveError, is SnapshotError {
         // Not an archive; a backup that is to write to it says so.
         continue
+      } catch let error as any StorageLayerError {
+        found.unopened[file] = error
+        observer(.unopened(file, error))
       }
     }
     return found

@@ -33,7 +33,8 @@ package enum SnapshotSelector: Equatable, Sendable {
 
   /// Reads a selector.
   ///
-  /// - Throws: ``SelectionError/malformedSelector(_:)``.
+  /// - Throws: ``SelectionError/malformedSelector(_:)``; for 0,
+  ///   ``SelectionError/noSuchSnapshot(_:available:)``.
   package init(_ text: String) throws(SelectionError) {
     if text == "latest" {
       self = .latest
@@ -44,7 +45,9 @@ package enum SnapshotSelector: Equatable, Sendable {
     } else if text.utf8.count == TID.maximumLength, TID.isValid(text.utf8.span) {
       self = .revision(text)
     } else if let number = Self.number(text) {
-      guard number != 0 else { throw .malformedSelector(text) }
+      guard number != 0 else {
+        throw .noSuchSnapshot(text, available: "numbers begin at 1, or at -1 from the end")
+      }
       self = .number(number)
     } else if let moment = Moment(text) {
       self = .moment(moment)

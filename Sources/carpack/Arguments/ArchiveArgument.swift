@@ -101,7 +101,7 @@ extension OpenedArchive {
   ) throws -> InputFile {
     if RemoteArchive.isAddress(file) { return try fetching(file, store, network) }
     if BlobFolder.isFolder(file) { throw try OtherInput.folder(file) }
-    return try InputFile(file)
+    return try InputFile(file, waitsForWriter: false)
   }
 
   private static func fetching(

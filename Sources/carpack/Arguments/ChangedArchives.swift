@@ -42,7 +42,7 @@ struct ChangedArchives: ParsableArguments {
         try change(file)
         return .success
       }
-      let input = try InputFile(file)
+      let input = try InputFile(file, waitsForWriter: false)
       try CARInput.refuse(input)
       do {
         try change(file)

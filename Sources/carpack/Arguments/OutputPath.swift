@@ -7,10 +7,10 @@ enum OutputPath {
   /// Whether the path is that of a folder.
   static func isFolder(_ path: String) -> Bool { path.hasSuffix("/") || BlobFolder.isFolder(path) }
 
-  /// Makes the folder that a path which ends in `/` names, if it is not there.
+  /// Makes the folder that a path which ends in `/` names, if it is not there, but none around it.
   static func makeFolder(_ path: String?) throws {
     guard let path, path.hasSuffix("/"), !BlobFolder.isFolder(path) else { return }
-    try BlobFolder.make(path)
+    try BlobFolder.makeLast(path)
   }
 
   /// The archive to write: the path itself, or in the folder that it names a file called after the

@@ -18,12 +18,13 @@ struct BackupGroup {
   /// - Parameters:
   ///   - accounts: Those that are to be backed up.
   ///   - common: How they are backed up if nothing else is said.
+  ///   - talk: How much is said of a folder.
   ///   - destination: Where archives go if nothing else is said; asked for only if that is so of
   ///     some account.
   ///   - failed: Is told of an account that cannot be backed up as it is configured.
   /// - Throws: What `destination` throws, and a configuration that cannot be read.
   static func groups(
-    of accounts: [ATIdentifier], _ common: AccountBackup.Options,
+    of accounts: [ATIdentifier], _ common: AccountBackup.Options, _ talk: CommonOptions,
     destination: () throws -> AccountBackup.Destination,
     failed: (Failure) -> Void
   ) throws -> [BackupGroup] {
@@ -36,7 +37,7 @@ struct BackupGroup {
         continue
       }
       do {
-        let place = try own.destination ?? destination()
+        let place = try own.destination(talk) ?? destination()
         groups.append(
           BackupGroup(
             accounts: [account], destination: place,
@@ -52,10 +53,10 @@ struct BackupGroup {
 
 extension ConfiguredAccount {
   /// Where its archive goes; nil if that is not said here, or said on the command line.
-  fileprivate var destination: AccountBackup.Destination? {
+  fileprivate func destination(_ talk: CommonOptions) -> AccountBackup.Destination? {
     guard let output, !CommandWords.has("output", "into", letter: "o") else { return nil }
     return OutputPath.isFolder(output)
-      ? .folder(ArchiveFolder(FilePath(output))) : .file(FilePath(output))
+      ? .folder(ArchiveFolder(told: output, talk)) : .file(FilePath(output))
   }
 
   /// The options with what holds for this account.

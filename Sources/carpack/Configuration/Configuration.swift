@@ -102,14 +102,14 @@ struct Configuration {
 
   /// Why the file is not read.
   private static func failure(_ fault: TrustedFile.Fault, _ path: String) -> Failure {
-    let (power, hint) = ("the configuration can run programs, and", doWithout)
+    let (power, hint) = ("\(path) can run programs, and", doWithout)
     return switch fault {
     case .notAFile: Failure("\(path) is not a file", hint: hint, status: .noInput, at: path)
     case .belongsToAnother(let place):
       Failure("\(power) \(place) belongs to another user", hint: hint, status: .refused, at: place)
     case .writableByOthers(let place):
       Failure(
-        "\(power) \(place) may be written to by others", hint: "chmod go-w '\(place)'",
+        "\(power) \(place) may be written to by others", hint: "chmod go-w '\(place)'; \(hint)",
         status: .refused, at: place)
     case .unreadable(let error):
       Failure(

@@ -2,7 +2,9 @@ import ATProtocol
 import Archive
 internal import HTTP
 import IPLD
+import LibC
 import StandIn
+import Synchronization
 import SystemPackage
 import TestSupport
 import Testing
@@ -112,11 +114,48 @@ import XRPC
     let report = try await scene.backUp(alice, into: "kept.car.zst")
     try scene.folder.write("other.car.zst", Array("nothing".utf8))
     try scene.folder.write(".bob.example.com.car.zst.partial", Array("nothing".utf8))
+    let isMade = unsafe mkfifo(scene.folder.file("pipe.car.zst"), 0o600) == 0
+    #expect(isMade, "a pipe that nothing writes to, which is not waited for")
     let folder = scene.archives
     #expect(try folder.archive(of: DID(alice.did)) == report.path)
     #expect(try folder.archive(of: DID("did:web:nobody.test")) == nil)
     #expect(try ArchiveFolder(scene.path("not there")).archive(of: DID(alice.did)) == nil)
     #expect(try await scene.backUp(alice, byHandle: true).path == report.path)
+  }
+
+  @Test func `lie in a folder that is made, but only in one that is there`() async throws {
+    let made = Mutex<[FilePath]>([])
+    let folder = ArchiveFolder(scene.path("new")) { event in
+      if case .made(let path) = event { made.withLock { $0.append(path) } }
+    }
+    let name = try ATIdentifier(alice.did)
+    for _ in 0..<2 {
+      let report = try await scene.backup().run(name, into: .folder(folder))
+      #expect(report.path == scene.path("new/alice.example.com.car.zst"))
+    }
+    #expect(made.withLock { $0 } == [scene.path("new")])
+    // A disk that is not mounted: its archives are not begun again beside it.
+    let lost: [AccountBackup.Destination] = [
+      .folder(ArchiveFolder(scene.path("disk/backups"))), .file(scene.path("disk/a.car.zst")),
+    ]
+    for destination in lost {
+      await #expect(throws: BackupError.noFolder(scene.path("disk").string)) {
+        try await scene.backup().run(name, into: destination)
+      }
+    }
+    await #expect(throws: BackupError.noFolder(scene.path("disk").string)) {
+      _ = try await scene.backup().plan(name, into: lost[0], locks: RunLocks())
+    }
+    #expect(!AtomicFile.isTaken(scene.path("disk")))
+  }
+
+  @Test func `are said if the file is something else`() async throws {
+    try scene.folder.write("text.car.zst", Array("nothing".utf8))
+    let error = await #expect(throws: ArchiveError(.notAnArchive)) {
+      try await scene.backUp(alice, into: "text.car.zst")
+    }
+    let name = scene.path("text.car.zst").string
+    #expect(error?.description == "\(name): the file is not a carpack archive")
   }
 
   @Test func `are not shared with another account unless that is asked for`() async throws {
@@ -169,9 +208,11 @@ import XRPC
       scene.path("a.car.zst").string)
     #expect(target?.isNew == false)
     let before = scene.server.server.log.count
-    await #expect(throws: ArchiveError(.locked)) {
+    let error = await #expect(throws: ArchiveError(.locked)) {
       try await scene.backUp(alice, into: "a.car.zst")
     }
+    let name = scene.path("a.car.zst").string
+    #expect(error?.description == "\(name): another process is writing to the archive")
     #expect(scene.server.server.log.count == before, "nobody is asked for anything")
     target = nil
     #expect(try await scene.backUp(alice, into: "a.car.zst").outcome == .upToDate)

@@ -45,8 +45,11 @@ struct IdentityCommand: ReportingCommand {
   private var shown: String { RemoteArchive.shown(subject) }
 
   private var isArchive: Bool {
-    AtomicFile.isTaken(FilePath(subject)) || shown.hasSuffix(".car.zst")
-      || RemoteArchive.isAddress(subject)
+    if shown.hasSuffix(".car.zst") || RemoteArchive.isAddress(subject) { return true }
+    // "carpack extract" makes folders that are called after accounts.
+    let isFolderOfAccount =
+      BlobFolder.isFolder(subject) && (try? ATIdentifier(account: subject)) != nil
+    return AtomicFile.isTaken(FilePath(subject)) && !isFolderOfAccount
   }
 
   private func ofArchive() throws -> [IdentityEvidence] {

@@ -39,10 +39,15 @@ struct ProveCommand: Verb {
     }
     try output.write(.memory([proof]))
     let judged = try RecordProof(judging: proof.span, of: path)
-    let what = judged.finding == .absent ? "is not in" : "is in"
+    let isAbsent = judged.finding == .absent
     common.say(
-      "\(text) \(what) \(judged.did) at \(judged.rev?.text ?? "its commit"): \(Quantity.bytes(UInt64(proof.count))) of proof"
+      "\(text) \(isAbsent ? "is not in" : "is in") \(judged.did) at \(judged.rev?.text ?? "its commit"): \(Quantity.bytes(UInt64(proof.count))) of proof"
     )
+    if output.output != "-" {
+      // The proof of a record that is not there does not say which.
+      let named = isAbsent ? " --record \(text)" : ""
+      common.say("hint: \"carpack verify-proof \(output.output)\(named)\" checks it")
+    }
     try opened.status.finish()
   }
 

@@ -69,6 +69,9 @@ struct VerifyCommand: ReportingCommand, ConfigurableOptions {
   }
 
   func run() throws {
+    if let expect, (try? CID(expect)) == nil, !AtomicFile.isTaken(FilePath(expect)) {
+      throw Failure("--expect: \"\(expect)\" is neither a CID nor a file", status: .noInput)
+    }
     let isOne = argument.archives.isOne
     let (limits, store) = (argument.limits.limits, argument.store)
     try argument.archives.each(opening: { file in

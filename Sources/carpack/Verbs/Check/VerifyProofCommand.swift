@@ -29,12 +29,8 @@ struct VerifyProofCommand: ReportingCommand {
   func run() throws {
     let input = try InputFile(file)
     let path = try record.map(path)
-    let proof = try input.withBytes { bytes in
-      do throws(RecordProofFault) {
-        return try RecordProof(judging: bytes, of: path)
-      } catch {
-        throw Failure("\(file): \(error)", status: .damaged, at: file)
-      }
+    let proof = try Failure.naming(file) {
+      try input.withBytes { bytes throws in try RecordProof(judging: bytes, of: path) }
     }
     if let did, proof.did.text != did {
       throw Failure("the proof is of \(proof.did), not of \(did)", status: .notGenuine, at: file)

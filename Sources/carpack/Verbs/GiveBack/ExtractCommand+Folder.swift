@@ -31,7 +31,7 @@ extension ExtractCommand {
   func extract(
     _ selection: Selection, of snapshots: [ArchivedSnapshot], into directory: String,
     observer: @escaping Progress.Observer
-  ) throws -> SnapshotExtractor.Report {
+  ) throws -> [(account: String, report: SnapshotExtractor.Report)] {
     let folder = try OutputFolder(directory, overwriting: overwrite) {
       Interruption.received != nil
     }

@@ -164,10 +164,15 @@ struct ExtractCommand: ReportingCommand, ConfigurableOptions {
       ? try opened.snapshots(choice) : [try opened.snapshot(choice, naming: selectors)]
     let folder = try folder(for: archive.file)
     let selection = try selection(in: snapshots[0], of: opened, observer)
-    let report = try opened.explainingAbsence(of: selectors, in: snapshots[0]) {
+    let results = try opened.explainingAbsence(of: selectors, in: snapshots[0]) {
       try extract(selection, of: snapshots, into: folder, observer: observer)
     }
     Console.endProgress()
+    var report = SnapshotExtractor.Report()
+    for (account, part) in results {
+      sayLosses(of: results.count > 1 ? "\(account): " : "", part)
+      report.add(part)
+    }
     say(report, folder)
     if selection.isAll, !privateData, snapshots.contains(where: \.holdsPrivateData) {
       common.say(.note, "private data is left out: --private gives it, too")
@@ -204,19 +209,15 @@ struct ExtractCommand: ReportingCommand, ConfigurableOptions {
     return selection
   }
 
-  private func say(_ report: SnapshotExtractor.Report, _ directory: String) {
-    for (what, why) in report.damaged { Console.say(.damaged, "\(what): \(why)") }
+  /// Says what is wrong with what came of one account.
+  private func sayLosses(of account: String, _ report: SnapshotExtractor.Report) {
+    for (what, why) in report.damaged { Console.say(.damaged, "\(account)\(what): \(why)") }
     for name in report.refused {
-      Console.say(.refused, "no file may have the name \(name.debugDescription)")
+      Console.say(.refused, "\(account)no file may have the name \(name.debugDescription)")
     }
-    Console.say(
-      .error, report.inTheWay.lazy.map { "\($0) exists already and holds something else" },
-      of: report.inTheWayCount)
-    if !report.inTheWay.isEmpty {
-      Console.say(
-        "hint: move them, choose another folder with -d, or replace them with --overwrite")
-    }
-    common.say(.missing, report.missing, of: report.missing.count, all: "carpack missing")
+    common.say(
+      .missing, report.missing.lazy.map { "\(account)\($0)" }, of: report.missing.count,
+      all: "carpack missing")
     let gaps = [
       report.missingRecords.first.map {
         "\(Quantity.count(report.missingRecords.count, "record")), the first is \($0)"
@@ -224,9 +225,21 @@ struct ExtractCommand: ReportingCommand, ConfigurableOptions {
       Quantity.some(report.missingNodes.count, "tree node").map { "\($0), and all records below" },
     ].compactMap(\.self)
     for gap in gaps.isEmpty && report.isCARPartial ? [Self.partialCAR] : gaps {
-      common.say(.missing, gap)
+      common.say(.missing, "\(account)\(gap)")
     }
-    common.say(.note, report.mistyped, of: report.mistyped.count)
+    common.say(
+      .note, report.mistyped.lazy.map { "\(account)\($0)" }, of: report.mistyped.count)
+  }
+
+  /// Says what became of the files of all accounts.
+  private func say(_ report: SnapshotExtractor.Report, _ directory: String) {
+    Console.say(
+      .error, report.inTheWay.lazy.map { "\($0) exists already and holds something else" },
+      of: report.inTheWayCount)
+    if !report.inTheWay.isEmpty {
+      Console.say(
+        "hint: move them, choose another folder with -d, or replace them with --overwrite")
+    }
     common.say(
       .note, report.changed.lazy.map { "\($0) was changed, and stays" }, of: report.changed.count)
     if let why = report.keptBecause {

@@ -140,7 +140,8 @@ struct BackupCommand: Verb, ConfigurableOptions {
     }
     failures.forEach(display.failed)
     let groups = try BackupGroup.groups(
-      of: named, backupOptions, destination: { try self.destination(isSingle: isSingle) },
+      of: named, backupOptions, self.options.common,
+      destination: { try self.destination(isSingle: isSingle) },
       failed: display.failed)
     let server = networkOptions.pds
     try require(!all || server != nil, "--all needs the server: --pds URL")
@@ -221,7 +222,7 @@ struct BackupCommand: Verb, ConfigurableOptions {
 
   private func destination(isSingle: Bool) throws -> AccountBackup.Destination {
     if let into { return .shared(FilePath(into)) }
-    guard let output else { return .folder(ArchiveFolder("")) }
+    guard let output else { return .folder(ArchiveFolder(told: "", options.common)) }
     if output.hasPrefix(BucketAddress.scheme) {
       let bucket = try BucketDestination(
         BucketAddress(output), store.options, network: self.options.network.options(),
@@ -235,7 +236,7 @@ struct BackupCommand: Verb, ConfigurableOptions {
         hint: "-o s3://bucket/prefix/ writes to an object store", status: .usage)
     }
     if OutputPath.isFolder(output) {
-      return .folder(ArchiveFolder(FilePath(output)))
+      return .folder(ArchiveFolder(told: output, options.common))
     }
     guard isSingle else { throw Self.notForSeveral(output) }
     return .file(FilePath(output))

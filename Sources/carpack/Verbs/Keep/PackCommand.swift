@@ -110,8 +110,16 @@ struct PackCommand: ReportingCommand, ConfigurableOptions {
     var input = try PackInput(input, blobFolders: blobFolders)
     input.car = try CARInput.open(input.car)
     let options = try options(input)
-    let report = try output == "-" ? packToStandardOutput(input, options) : pack(input, options)
-    try finish(report)
+    do {
+      let report = try output == "-" ? packToStandardOutput(input, options) : pack(input, options)
+      try finish(report)
+    } catch let error as PLCLogError {
+      guard let plcLog else { throw error }
+      throw Failure(
+        "\(plcLog): \(error)",
+        hint: error == .notALog ? "a DID document goes with --did-document" : nil,
+        status: .damaged, at: plcLog)
+    }
   }
 
   /// Packs into a file without a name, and then copies that: an archive needs a file that can be
@@ -160,7 +168,7 @@ struct PackCommand: ReportingCommand, ConfigurableOptions {
       where error.reason == .notAnArchive || error.reason == .begunOtherwise
     {
       throw Failure(
-        "\(error)", hint: "use --force to replace it, or choose another name",
+        "\(error.of(output))", hint: "use --force to replace it, or choose another name",
         status: .cannotCreate)
     }
   }

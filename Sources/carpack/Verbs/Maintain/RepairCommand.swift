@@ -64,7 +64,7 @@ struct RepairCommand: ReportingCommand {
     Interruption.removeIfInterrupted(nil)
     do {
       try repair(file, healed: healed)
-    } catch SealedError.noKey where healed > 0 {
+    } catch let error as SealedError where error.cause == .noKey && healed > 0 {
       common.say("\(file): \(Quantity.bytes(healed)) healed from parity")
       try SealedVerification.verify(file, store, self, heals: false).finish()
     }

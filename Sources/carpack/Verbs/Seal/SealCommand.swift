@@ -46,10 +46,12 @@ struct SealCommand: ReportingCommand {
   func run() throws {
     var sealed = try recipients.map(SealedRecipient.init(named:))
     if passphrase { sealed.append(.passphrase(try ArchiveKeys.newPassphrase())) }
-    let report = try SealedCopy.write(
-      FilePath(file), to: AtomicFile(FilePath(output), replacing: force, isPrivate: true),
-      isSealed: true
-    ) { try SealedLayer(ArchiveKeys.ring).create(in: $0, for: sealed) }
+    let report = try Failure.naming(file) {
+      try SealedCopy.write(
+        FilePath(file), to: AtomicFile(FilePath(output), replacing: force, isPrivate: true),
+        isSealed: true
+      ) { try SealedLayer(ArchiveKeys.ring).create(in: $0, for: sealed) }
+    }
     SealedCopy.say(report, (file, output), self)
   }
 }
@@ -73,10 +75,12 @@ struct UnsealCommand: ReportingCommand {
   @OptionGroup var reporting: ReportOptions
 
   func run() throws {
-    let report = try SealedCopy.write(
-      FilePath(file), to: AtomicFile(FilePath(output), replacing: force, isPrivate: true),
-      isSealed: false
-    ) { $0 }
+    let report = try Failure.naming(file) {
+      try SealedCopy.write(
+        FilePath(file), to: AtomicFile(FilePath(output), replacing: force, isPrivate: true),
+        isSealed: false
+      ) { $0 }
+    }
     SealedCopy.say(report, (file, output), self)
   }
 }

@@ -1,0 +1,22 @@
+internal import Archive
+internal import Keys
+internal import Reports
+internal import Snapshots
+internal import SystemPackage
+internal import Terminal
+
+/// A folder of archives that was named, of which a person is told what happens to it.
+extension ArchiveFolder {
+  convenience init(told path: String, _ common: CommonOptions) {
+    self.init(FilePath(path)) { [quiet = common.quiet] event in
+      switch event {
+      case .made(let path): if !quiet { Console.say(.note, "made the folder \(path)") }
+      case .unopened(let file, let error):
+        Console.say(
+          .note,
+          "\(error.of(file.string)), so it was skipped; if it is this account's, give its key: --age-identity FILE, or \(ArchiveKeys.passphraseVariable)"
+        )
+      }
+    }
+  }
+}
