@@ -56,7 +56,8 @@ import XRPC
     // The archive that bears the handle goes on with its own account.
     let known = try await scene.backUp(other, byHandle: true)
     #expect(known.snapshot.did.text == alice.did)
-    #expect(known.warnings.contains { $0.contains("no longer claims the handle alice.example.com") })
+    #expect(
+      known.warnings.contains { $0.contains("no longer claims the handle alice.example.com") })
     let report = try await scene.backUp(other)
     #expect(report.snapshot.did.text == other.did)
     #expect(names == ["alice.example.com.car.zst", "\(other.did).car.zst"].sorted())
