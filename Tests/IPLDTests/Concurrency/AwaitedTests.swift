@@ -25,7 +25,7 @@ import Testing
     #expect(try await awaited.value(within: .zero, else: Late()) {} == 1)
   }
 
-  @Test(.timeLimit(.minutes(1))) func `is an error when time is over, though the work goes on`()
+  @Test(.timeLimit(.minutes(15))) func `is an error when time is over, though the work goes on`()
     async throws
   {
     let awaited = Awaited<Int>()
@@ -41,7 +41,7 @@ import Testing
     isOver.signal()
   }
 
-  @Test(.timeLimit(.minutes(1))) func `is an error when the task is cancelled, before or after`()
+  @Test(.timeLimit(.minutes(15))) func `is an error when the task is cancelled, before or after`()
     async throws
   {
     let (waits, isWaiting) = AsyncStream.makeStream(of: Void.self)
