@@ -1,6 +1,7 @@
 import HTTP
 import IPLD
 import StandIn
+import TestSupport
 import Testing
 
 @testable import ObjectStore
@@ -74,8 +75,8 @@ struct `A bucket` {
   @Test func `makes an object of parts of another and of what is sent`() async throws {
     let store = try StandInStore()
     let client = try client(store)
-    var generator = SystemRandomNumberGenerator()
-    let old = (0..<(6 << 20)).map { _ in UInt8.random(in: 0...255, using: &generator) }
+    var random = SeededGenerator(seed: 6)
+    let old = random.bytes(6 << 20)
     store["old"] = old
     let tag = try #require(try await tag(client, "old"))
     let upload = try await client.beginUpload(of: "new")

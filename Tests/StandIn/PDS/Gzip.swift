@@ -1,3 +1,5 @@
+import TestSupport
+
 /// gzip (RFC 1952) without a compressor: bytes as they are, and zeros as densely as deflate can
 /// have them.
 enum Gzip {
@@ -15,7 +17,7 @@ enum Gzip {
       result += bytes[start..<end]
       start = end
     } while start < bytes.count
-    for value in [crc32(bytes), UInt32(truncatingIfNeeded: bytes.count)] {
+    for value in [CRC32.of(bytes), UInt32(truncatingIfNeeded: bytes.count)] {
       for shift in stride(from: 0, to: 32, by: 8) {
         result.append(UInt8(value >> UInt32(shift) & 0xff))
       }
@@ -66,17 +68,6 @@ enum Gzip {
     bits.writeZeros(count / 258 * 2)
     bits.write(0b11, 2)
     return bits.bytes + [UInt8](repeating: 0, count: 8)
-  }
-
-  /// CRC-32 as RFC 1952 has it.
-  static func crc32(_ bytes: [UInt8]) -> UInt32 {
-    var value: UInt32 = 0xffff_ffff
-    for byte in bytes { value = table[Int(UInt8(value & 0xff) ^ byte)] ^ (value >> 8) }
-    return ~value
-  }
-
-  private static let table: [UInt32] = (0..<256).map { (index: UInt32) in
-    (0..<8).reduce(index) { value, _ in value & 1 == 1 ? 0xedb8_8320 ^ (value >> 1) : value >> 1 }
   }
 
   /// Bits, the lowest of each byte first.

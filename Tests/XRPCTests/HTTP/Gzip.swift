@@ -1,3 +1,5 @@
+import TestSupport
+
 /// Just enough of gzip (RFC 1951, RFC 1952) to send it.
 enum Gzip {
   private static let header: [UInt8] = [0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 3]
@@ -14,7 +16,7 @@ enum Gzip {
       for number in [count, ~count] { result += [UInt8(number & 0xff), UInt8(number >> 8)] }
       result += piece
     } while !rest.isEmpty
-    for number in [crc(bytes), UInt32(bytes.count)] {
+    for number in [CRC32.of(bytes), UInt32(bytes.count)] {
       for shift in [0, 8, 16, 24] { result.append(UInt8(number >> UInt32(shift) & 0xff)) }
     }
     return result
@@ -41,13 +43,5 @@ enum Gzip {
     for _ in 0...(count / 258) { put(0b1010_0011, 8); put(0, 5) }
     put(0, 16)
     return result
-  }
-
-  private static func crc(_ bytes: [UInt8]) -> UInt32 {
-    ~bytes.reduce(~UInt32(0)) { crc, byte in
-      var crc = crc ^ UInt32(byte)
-      for _ in 0..<8 { crc = crc & 1 == 1 ? crc >> 1 ^ 0xedb8_8320 : crc >> 1 }
-      return crc
-    }
   }
 }

@@ -1,6 +1,7 @@
 import HTTP
 import StandIn
 import Synchronization
+import TestSupport
 import Testing
 
 /// What every test of the transport needs: a server, and a transport that may speak to it.
@@ -48,7 +49,8 @@ extension HTTPResponse {
 
 /// Bytes that are not all the same.
 func content(_ count: Int) -> [UInt8] {
-  (0..<count).map { UInt8(truncatingIfNeeded: $0 &* 31 &+ $0 >> 8) }
+  var random = SeededGenerator(seed: 31)
+  return random.bytes(count)
 }
 
 @Suite struct `the transport` {
