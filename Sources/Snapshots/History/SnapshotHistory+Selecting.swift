@@ -171,10 +171,10 @@ extension SnapshotHistory {
 
   /// From when to when they were made.
   private static func span(_ list: [Entry]) -> String {
-    guard let first = list.first, let last = list.last, list.count > 1 else {
-      return list.first.map { ", made \($0.createdAt)" } ?? ""
-    }
-    return ", made \(first.createdAt) to \(last.createdAt)"
+    // Those of one account are in the order of their revisions, not of their times.
+    let times = list.map(\.createdAt)
+    guard let first = times.min(), let last = times.max() else { return "" }
+    return first == last ? ", made \(first)" : ", made \(first) to \(last)"
   }
 }
 

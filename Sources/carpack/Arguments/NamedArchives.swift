@@ -119,15 +119,13 @@ struct NamedArchives {
     /// Says how many had each result, if there are several.
     func say(_ common: CommonOptions) {
       guard statuses.count > 1, !Console.isJSON else { return }
-      let words: [(String, (ExitStatus) -> Bool)] = [
-        ("in order", { $0 == .success }), ("incomplete", { $0 == .incomplete }),
-        ("damaged", { $0 == .damaged }),
-        ("not read", { $0 != .success && $0 != .incomplete && $0 != .damaged }),
+      let named: [(ExitStatus, String)] = [
+        (.success, "in order"), (.incomplete, "incomplete"), (.damaged, "damaged"),
+        (.notGenuine, "not genuine"),
       ]
-      let parts = words.compactMap { word, isMeant in
-        let count = statuses.count(where: isMeant)
-        return count > 0 ? "\(Quantity.grouped(count)) \(word)" : nil
-      }
+      var counts = named.map { status, word in (statuses.count { $0 == status }, word) }
+      counts.append((statuses.count - counts.reduce(0) { $0 + $1.0 }, "not read"))
+      let parts = counts.filter { $0.0 > 0 }.map { "\(Quantity.grouped($0.0)) \($0.1)" }
       common.say("\(Quantity.count(statuses.count, "archive")): \(parts.joined(separator: ", "))")
     }
 
