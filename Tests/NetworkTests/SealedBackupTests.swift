@@ -78,6 +78,9 @@ struct `Backing up into a sealed archive` {
     // An archive that is found by the handle is enough.
     let again = try scene.store.run(line)
     #expect(again.status == 0 && !again.errors.contains("sealed"), "\(again.errors)")
+    // So is one that is found by looking for the account.
+    let byDID = try scene.store.run(line.replacing(account.handle, with: account.did))
+    #expect(byDID.status == 0 && !byDID.errors.contains("sealed"), "\(byDID.errors)")
   }
 
   @Test(arguments: [true, false], [true, false])

@@ -19,7 +19,8 @@ public final class ArchiveFolder: Sendable {
   package enum Event: Sendable {
     /// It was not there, and was made.
     case made(FilePath)
-    /// This archive was skipped, because a key is missing: its account is unknown.
+    /// This archive was skipped, because a key is missing: its account is unknown, and may be one
+    /// that gets a new archive.
     case unopened(FilePath, any StorageLayerError)
   }
 
@@ -28,6 +29,18 @@ public final class ArchiveFolder: Sendable {
     var archives: [DID: FilePath] = [:]
     /// Why archives were skipped that may be any account's.
     var unopened: [FilePath: any StorageLayerError] = [:]
+    /// Whether a person knows of these.
+    var isSaid = false
+
+    /// Says which archives were skipped, once: each may be the one of an account that begins
+    /// another.
+    mutating func saySkipped(to observer: (Event) -> Void) {
+      guard !isSaid else { return }
+      isSaid = true
+      for (file, error) in unopened.sorted(by: { $0.key.string < $1.key.string }) {
+        observer(.unopened(file, error))
+      }
+    }
   }
 
   /// A folder, which need not be there yet.
@@ -80,6 +93,7 @@ public final class ArchiveFolder: Sendable {
       let names = [handle?.text, did.text].compactMap(\.self).map(file)
       // It may be this account's archive.
       for name in names { if let error = known?.unopened[name] { throw error.of(name.string) } }
+      known?.saySkipped(to: observer)
       // Another account had the handle before, or claims it now.
       let isGiven = known?.archives.contains { $0.value == names[0] && $0.key != did } ?? false
       let name = isGiven || AtomicFile.isTaken(names[0]) ? file(did.text) : names[0]
@@ -117,7 +131,6 @@ public final class ArchiveFolder: Sendable {
         continue
       } catch let error as any StorageLayerError {
         found.unopened[file] = error
-        observer(.unopened(file, error))
       }
     }
     return found
