@@ -84,7 +84,7 @@ CLIENT_PYTHON ?= python3
 
 # Verbs of several steps take them in order.
 .NOTPARALLEL:
-.PHONY: viewer test-viewer run-page-tests test-packaging run-packaging-tests serve test-serve run-server-tests test-suites run-suites demo-view help dependencies requirements build release test sanitize sanitize-briefly torture sequences fleet-drill restore-all demo fixtures schemas lint format docs bench \
+.PHONY: viewer test-viewer run-page-tests run-browser-tests test-packaging run-packaging-tests serve test-serve run-server-tests test-suites run-suites demo-view help dependencies requirements build release test sanitize sanitize-briefly torture sequences fleet-drill restore-all demo fixtures schemas lint format docs bench \
   bench-network fuzz man completions install uninstall reproducible tarball deb sbom container-root dist check-completions clean
 
 help: ## list these verbs
@@ -108,7 +108,7 @@ release: $(if $(BUILT),,requirements) ## the command as it is released, in one f
 
 test: build ## build and run all tests: page, server, suites (set CARPACK_CORPUS to have real repositories in them)
 	@# Browsers would take the cores from what waits for servers.
-	@BESIDE=run-server-tests BEHIND="run-page-tests run-packaging-tests" $(RUN_SUITES)
+	@BESIDE=run-server-tests BEHIND="run-browser-tests run-page-tests run-packaging-tests" $(RUN_SUITES)
 
 test-suites: build run-suites ## the suites alone
 
@@ -159,7 +159,7 @@ run-server-tests:
 demo-view: release serve ## look at an account of Fixtures/ in the browser
 	@Scripts/demo-view.sh "$(COMMAND)" "$(CURDIR)/$(SERVE)"
 
-test-viewer: build run-page-tests ## test the page: its readers with node, and in Chromium (with playwright) and Firefox where they are there
+test-viewer: build run-page-tests run-browser-tests ## test the page: its readers with node, and in Chromium (with playwright) and Firefox where they are there
 
 test-packaging: build run-packaging-tests ## test the install script, units, compose files, the container's root, the page of the format
 
@@ -172,8 +172,13 @@ run-page-tests: viewer
 	cmp .build/viewer.html .build/viewer-of-command.html
 	@if command -v node >/dev/null; then CARPACK_BIN="$(TESTED_COMMAND)" node --test Serve/Viewer/tests/*.test.js; \
 	  else echo 'the readers of the page were not tested: there is no node'; fi
-	$(BROWSER_PYTHON) Serve/Viewer/tests/browser.py "$(TESTED_COMMAND)"
 	python3 Serve/Viewer/tests/firefox.py "$(TESTED_COMMAND)"
+
+# Two processes take turns with the tests: each waits for its browser most of the time.
+run-browser-tests:
+	@$(BROWSER_PYTHON) Serve/Viewer/tests/browser.py "$(TESTED_COMMAND)" --part 1/2 & \
+	  $(BROWSER_PYTHON) Serve/Viewer/tests/browser.py "$(TESTED_COMMAND)" --part 2/2; \
+	  status=$$?; wait $$! && exit $$status
 
 schemas: release ## write Docs/JSON.md and Docs/schemas again, from the reports
 	rm -f Docs/schemas/*.schema.json

@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
 """Tests of the page in a real browser: Debian's Chromium, driven by playwright.
 
-Usage: browser.py CARPACK [--page PAGE] [--pictures FOLDER] [--only WORDS] [--keep]. The page is the one in the command, or PAGE.
-Pictures of every view are left in the folder, to be looked at. Only the tests whose names have the words are run. Without
-playwright or Chromium it says so, and ends with 0. With --keep the pictures in screens/ are made anew: those of Debian's Chromium
-with DejaVu, which others are compared with.
+Usage: browser.py CARPACK [--page PAGE] [--pictures FOLDER] [--only WORDS] [--part 1/2] [--keep].
+The page is the one in the command, or PAGE. Pictures of every view are left in the folder, to be
+looked at. Only the tests whose names have the words are run; with --part only every second, so that
+two processes share them. Without playwright or Chromium it says so, and ends with 0. With --keep
+the pictures in screens/ are made again: those of Debian's Chromium with DejaVu, which others are
+compared with.
 """
 import argparse
 import base64
@@ -845,8 +847,10 @@ def main():
     parser.add_argument("--page", type=pathlib.Path)
     parser.add_argument("--pictures")
     parser.add_argument("--only", default="")
+    parser.add_argument("--part", default="1/1")
     parser.add_argument("--keep", action="store_true")
     options = parser.parse_args()
+    part, parts = map(int, options.part.split("/"))
     COMMAND, PICTURES, KEEPS = options.command, options.pictures, options.keep
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
         folder = pathlib.Path(folder)
@@ -857,8 +861,9 @@ def main():
             carpack("view", "--page", PAGE, "-q")
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
         failed = 0
-        for name, function in list(globals().items()):
-            if not getattr(function, "is_test", False) or options.only.replace(" ", "_") not in name:
+        tests = [(name, one) for name, one in globals().items() if getattr(one, "is_test", False)]
+        for name, function in tests[part - 1::parts]:
+            if options.only.replace(" ", "_") not in name:
                 continue
             try:
                 function(browser, folder)
