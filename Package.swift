@@ -230,11 +230,10 @@ let package = Package(
       dependencies: [
         "ATProtocol", "CCrypto", "HTTP", "IPLD", "LibC", "ObjectStore", "TestSupport", "XRPC",
       ],
-      path: "Tests/StandIn", swiftSettings: strict + unoptimised,
-      linkerSettings: [.linkedLibrary("crypto")]),
+      path: "Tests/StandIn", swiftSettings: strict, linkerSettings: [.linkedLibrary("crypto")]),
     .executableTarget(
       name: "stand-in", dependencies: ["StandIn", arguments], path: "Tests/StandInProgram",
-      swiftSettings: strict + unoptimised),
+      swiftSettings: strict),
     // The programs of the documentation, which see what any other package sees. They import
     // CarpackKit alone; the rooms are named here because what is compiled again follows from it.
     .target(

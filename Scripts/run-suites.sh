@@ -16,7 +16,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 # What takes long, each by the beginning of its tests' names; what fits two belongs to the first.
 # Those that wait for servers and programs come first, and a process has no more threads for them
 # than there are cores. The others compute: they give way.
-waiting=('^NetworkTests\.`A ' '^NetworkTests\.`(Ac|An|Backing|Restoring)' '^NetworkTests\.' '^FleetTests\.' '^CommandTests\.')
+waiting=('^NetworkTests\.`A ' '^NetworkTests\.`(An|Backing) ' '^NetworkTests\.' '^FleetTests\.' '^CommandTests\.')
 computing=('^TortureTests\.`An archive to which one thing ' '^TortureTests\.' '^BackupTests\.`A ' '^BackupTests\.')
 parts=("${waiting[@]}" "${computing[@]}")
 logs=.build/tests/logs

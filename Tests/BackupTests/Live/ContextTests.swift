@@ -131,13 +131,11 @@ import Testing
 
   @Test func `takes few requests for 5,000 likes and 800 follows`() async throws {
     let scene = try ContextScene(likes: 5000, follows: 6000..<6800)
-    let begin = ContinuousClock.now
     let report = try await scene.backUp(rate: 100_000)
     #expect(report.outcome == .complete && report.warnings.isEmpty, "\(report.warnings)")
     #expect(scene.appView.requestCount(getPosts) == 200)
     #expect(scene.appView.requestCount(getProfiles) == 32)
     #expect(try scene.items().count == 10_800)
-    #expect(begin.duration(to: .now) < .seconds(300))
     scene.forgetLog()
     try await scene.backUp(rate: 100_000)
     #expect(scene.appView.server.log.isEmpty)
