@@ -1,7 +1,7 @@
 /// The transport over libcurl.
 ///
 /// Follows redirections itself, because each of them is a request that has to be allowed. A long
-/// body may last as long as it gets on; one that stands still, or next to, ends.
+/// body may take any time while bytes arrive; a stalled or nearly stalled transfer ends.
 package final class CurlTransport: HTTPTransport {
   /// How many redirections in a row are followed.
   package static let maximumRedirects = 3

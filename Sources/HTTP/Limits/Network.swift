@@ -16,7 +16,7 @@ public final class Network: Sendable {
   /// The places for transfers to all hosts together: each takes a descriptor or two.
   private let transfers: Places
 
-  /// How often something is tried that stands still each time, because each of these takes long.
+  /// How often a request is tried that stalls each time: every attempt takes long.
   private static let maximumStalls = 2
   /// How often a host's naming a time is obeyed for one request.
   private static let maximumRefusals = 30
