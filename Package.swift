@@ -194,7 +194,7 @@ let package = Package(
     .room("Keys", ["Age", "Archive", "Files", "LibC", "Sealing", "Terminal"]),
     // What follows a backup: a health check, and programs that are run.
     .room(
-      "AfterBackup",
+      "Notifications",
       ["ATProtocol", "Files", "HTTP", "IPLD", "LibC", "Reports", "Terminal", paths]),
     // What a shell offers at a word of a command line, by what the verbs and an archive say.
     .target(
@@ -207,9 +207,8 @@ let package = Package(
     .executableTarget(
       name: "carpack",
       dependencies: backup + [
-        "AfterBackup", "Age", "CGlibc", "Completions", "Failures", "Fleet", "Scraping",
-        "Keys", "ObjectStore", "Reports", "Sealing", "TOML", "Terminal", "Viewer",
-        arguments,
+        "Age", "CGlibc", "Completions", "Failures", "Fleet", "Keys", "Notifications",
+        "ObjectStore", "Reports", "Scraping", "Sealing", "TOML", "Terminal", "Viewer", arguments,
       ],
       // What verbs say of themselves.
       resources: [.embedInCode("Manual"), .embedInCode("Units")],
@@ -278,14 +277,7 @@ let package = Package(
 if Context.environment["CARPACK_BUILD_SERVE"] != nil {
   package.products.append(.executable(name: "carpack-serve", targets: ["carpack-serve"]))
   package.dependencies += [
-    // Without its traits: settings come from the command line.
-    .package(
-      url: "https://github.com/hummingbird-project/hummingbird", exact: "2.28.1", traits: []),
-    // What Hummingbird's interface is made of.
-    .package(url: "https://github.com/apple/swift-http-types", exact: "1.8.0"),
-    .package(url: "https://github.com/apple/swift-log", exact: "1.16.2"),
-    .package(url: "https://github.com/apple/swift-nio", exact: "2.101.2"),
-    .package(url: "https://github.com/swift-server/swift-service-lifecycle", exact: "2.13.0"),
+    .package(url: "https://github.com/apple/swift-nio", exact: "2.101.2")
   ]
   package.targets += [
     .systemLibrary(
@@ -298,14 +290,9 @@ if Context.environment["CARPACK_BUILD_SERVE"] != nil {
       [
         "Archive", "ATProtocol", "Files", "HTTP", "IPLD", "LibC", "ObjectStore", "Remote",
         "Snapshots", "Terminal", "Viewer", paths,
-        .product(name: "Hummingbird", package: "hummingbird"),
-        .product(name: "HummingbirdCore", package: "hummingbird"),
-        .product(name: "HTTPTypes", package: "swift-http-types"),
-        .product(name: "Logging", package: "swift-log"),
         .product(name: "NIOCore", package: "swift-nio"),
+        .product(name: "NIOHTTP1", package: "swift-nio"),
         .product(name: "NIOPosix", package: "swift-nio"),
-        .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
-        .product(name: "UnixSignals", package: "swift-service-lifecycle"),
       ],
       path: "Serve/Sources/Serve"),
     // A snapshot's records as tables of SQLite.

@@ -18,7 +18,7 @@ TOP = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 RUNTIME_LICENCE = "Apache-2.0 WITH Swift-exception"
 LICENCES = {
     "swift-argument-parser": RUNTIME_LICENCE, "swift-system": RUNTIME_LICENCE,
-    "swift-nio": "Apache-2.0", "hummingbird": "Apache-2.0", "swift-": "Apache-2.0",
+    "swift-nio": "Apache-2.0", "swift-": "Apache-2.0",
     "libsqlite3": "blessing", "libzstd": "BSD-3-Clause", "libz": "Zlib", "libxxhash": "BSD-2-Clause", "libcrypto": "Apache-2.0", "libstdc": "GPL-3.0-or-later WITH GCC-exception-3.1", "libcurl": "curl", "libisal": "BSD-3-Clause", "libpq": "PostgreSQL",
     "libc": "LGPL-2.1-or-later", "libm": "LGPL-2.1-or-later", "libresolv": "LGPL-2.1-or-later",
     "ld-linux": "LGPL-2.1-or-later", "libgcc_s": "GPL-3.0-or-later WITH GCC-exception-3.1",

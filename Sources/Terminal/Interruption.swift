@@ -26,6 +26,8 @@ package enum Interruption {
     // Who starts a command with nohup wants it to outlive the terminal.
     if !isIgnored(SIGHUP) { signal(SIGHUP) { _ in Interruption.stop(129) } }
     unblock(SIGINT, SIGTERM, SIGHUP)
+    // A file that may not grow (ulimit -f) is an error, as a full disk is.
+    signal(SIGXFSZ, SIG_IGN)
     signal(SIGBUS) { _ in
       let text: StaticString =
         "carpack: error: a file was cut off by another program while it was being read\n"

@@ -1,23 +1,14 @@
 import Archive
 import Files
-import Hummingbird
-import HummingbirdCore
-import Logging
 import NIOCore
 import Remote
-import ServiceLifecycle
 import Snapshots
 import SystemPackage
 import Terminal
-import UnixSignals
 import Viewer
 
 /// Serves archives over HTTP until it is stopped.
 package struct ArchiveServer {
-  private static let maximumConnections = 1024
-  private static let maximumHeader = 32 << 10
-  private static let idleSeconds: Int64 = 60
-
   private let options: ServerOptions
   private let shelf: Shelf
   private let log: AccessLog?
@@ -62,43 +53,42 @@ package struct ArchiveServer {
     let endpoints = Endpoints(
       shelf: shelf, threads: threads, repositories: Repositories(on: threads), budget: budget,
       directory: Directory(shelf: shelf, impersonates: options.impersonates), options: options)
-    var logger = Logger(label: "carpack")
-    logger.logLevel = .critical
     let (options, shelf) = (options, shelf)
     let hosts = BoundHosts()
     let responder = Responder(
       endpoints: endpoints, pages: pages, hosts: hosts, options: options,
       metrics: options.hasMetrics ? Metrics() : nil, log: log)
-    var decoder = HTTP1Channel.Configuration.DecoderConfiguration()
-    decoder.maxHeaderFieldSize = Self.maximumHeader
-    decoder.maxHeaderListSize = Self.maximumHeader
-    decoder.maxHeaderFieldCount = 100
-    let application = Application(
-      responder: responder,
-      server: .http1(
-        configuration: .init(
-          additionalChannelHandlers: [
-            IdleStateHandler(allTimeout: ClientConnection.limit), ClientConnection(),
-          ],
-          idleTimeout: .seconds(Self.idleSeconds), httpDecoderConfiguration: decoder)),
-      configuration: ApplicationConfiguration(
-        address: .hostname(options.host, port: options.port),
-        availableConnectionsDelegate: MaximumAvailableConnections(
-          Self.maximumConnections, logger: logger)),
-      services: [Watch(shelf: shelf, threads: threads)],
-      onServerRunning: { channel in
-        let port = channel.localAddress?.port ?? options.port
+    let server = HTTPServer(host: options.host, port: options.port) { request, client in
+      await responder.respond(to: request, from: client)
+    }
+    let serving = Task {
+      async let _: Void = Self.watch(shelf, on: threads)
+      try await server.run { port in
         hosts.bind(HostRule(host: options.host, port: port, names: options.hostnames))
         Announcement(options, shelf, port: port, token: token).say()
-      },
-      logger: logger)
-    let end = PromptEnd()
+      }
+    }
+    let end = PromptEnd { serving.cancel() }
     do {
-      try await application.runService(gracefulShutdownSignals: [.sigterm, .sigint])
+      try await serving.value
     } catch {
       throw failure(error)
     }
     return end.cancel()
+  }
+
+  /// Looks at the archives again, every second, until the task is cancelled.
+  private static func watch(_ shelf: Shelf, on threads: WorkThreads) async {
+    while !Task.isCancelled {
+      do {
+        try await Task.sleep(for: .seconds(1))
+        try await threads.run("refresh") { _ = shelf.refresh() }
+      } catch is WorkThreads.Busy {
+        // Files are looked at when there is time.
+      } catch {
+        return
+      }
+    }
   }
 
   /// Why the server cannot listen, for a person: the network library names its own functions.
@@ -116,26 +106,5 @@ package struct ArchiveServer {
         hint: "--bind takes an address, a port, or both", status: .usage)
     }
     return Failure("\(host):\(port): \(code?.description ?? "\(error)")", status: .failure)
-  }
-}
-
-/// Looks at the archives again, every second.
-private struct Watch: Service {
-  let shelf: Shelf
-  let threads: WorkThreads
-
-  func run() async throws {
-    await cancelWhenGracefulShutdown {
-      while !Task.isCancelled {
-        do {
-          try await Task.sleep(for: .seconds(1))
-          try await threads.run("refresh") { _ = shelf.refresh() }
-        } catch is WorkThreads.Busy {
-          // Files are looked at when there is time.
-        } catch {
-          return
-        }
-      }
-    }
   }
 }

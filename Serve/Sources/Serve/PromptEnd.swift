@@ -5,9 +5,9 @@ import Synchronization
 /// Ends the process a second after SIGTERM or SIGINT, and at once on a second signal, whatever
 /// clients do.
 ///
-/// The first signal also has the server end by itself, after the answers that are being sent; a
-/// reader that takes nothing would keep it for minutes. This stands on a queue of its own and
-/// depends on no task and no connection.
+/// The first signal has the server end by itself, after the answers that are being sent; a reader
+/// that takes nothing would keep it for minutes. This stands on a queue of its own and depends on no
+/// task and no connection.
 struct PromptEnd {
   private static let grace = DispatchTimeInterval.seconds(1)
   /// The exit status of the last signal; 0 before the first.
@@ -15,17 +15,20 @@ struct PromptEnd {
 
   private let sources: [any DispatchSourceSignal]
 
-  /// Listens for the signals, beside all others who do.
-  init() {
+  /// Listens for the signals.
+  ///
+  /// - Parameter stop: has the server end by itself.
+  init(_ stop: @escaping @Sendable () -> Void) {
     let queue = DispatchQueue(label: "signals")
     sources = [SIGTERM, SIGINT].map { number in
-      // Listeners are notified nevertheless.
+      // The source is notified nevertheless.
       signal(number, SIG_IGN)
       let source = DispatchSource.makeSignalSource(signal: number, queue: queue)
       source.setEventHandler {
         let before = Self.status.exchange(128 + number, ordering: .relaxed)
         // Files without a name go by themselves, and logs are written line by line.
         guard before == 0 else { _exit(128 + number) }
+        stop()
         queue.asyncAfter(deadline: .now() + Self.grace) { _exit(128 + number) }
       }
       source.resume()

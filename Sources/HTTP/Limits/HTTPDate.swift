@@ -17,6 +17,20 @@ package enum HTTPDate {
     return Double(date.number * 86_400 + hour * 3600 + minute * 60 + second)
   }
 
+  /// A moment, by its seconds since 1970.
+  package static func text(_ unixTime: Int64) -> String {
+    let day = CalendarDay(number: CalendarDay.floor(unixTime, 86_400))
+    let second = unixTime - day.number * 86_400
+    func two(_ number: Int64) -> String { (number < 10 ? "0" : "") + "\(number)" }
+    let clock = [second / 3600, second / 60 % 60, second % 60].map(two).joined(separator: ":")
+    // 1970 began on a Thursday.
+    let weekday = weekdays[Int((day.number + 3) % 7)]
+    let date = day.date
+    return "\(weekday), \(two(date.day)) \(months[Int(date.month - 1)]) \(date.year) \(clock) GMT"
+  }
+
+  private static let weekdays = ["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"]
+
   private static let months: [Substring] = [
     "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec",
   ]

@@ -1,4 +1,4 @@
-internal import AfterBackup
+internal import Notifications
 internal import Terminal
 
 extension Configuration {

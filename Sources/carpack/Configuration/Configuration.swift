@@ -1,7 +1,7 @@
 internal import ATProtocol
-internal import AfterBackup
 internal import Files
 internal import LibC
+internal import Notifications
 internal import SystemPackage
 internal import TOML
 internal import Terminal

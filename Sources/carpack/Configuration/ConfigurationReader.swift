@@ -1,5 +1,5 @@
 internal import ATProtocol
-internal import AfterBackup
+internal import Notifications
 internal import TOML
 internal import Terminal
 

@@ -13,7 +13,7 @@ private enum Shortage: CaseIterable {
   /// A line of shell that runs a command so.
   func line(_ command: String, in folder: TemporaryFolder) -> String {
     switch self {
-    case .fileLimit: "trap '' XFSZ; ulimit -f 400; exec timeout 100 \(command)"
+    case .fileLimit: "ulimit -f 400; exec timeout 100 \(command)"
     case .fullDisk:
       "unshare -rm sh -c 'mount -t tmpfs -o size=200k none \(folder.file("scratch")) && TMPDIR=\(folder.file("scratch")) exec timeout 100 \(command)'"
     }

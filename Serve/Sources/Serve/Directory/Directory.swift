@@ -1,6 +1,4 @@
 import ATProtocol
-import HTTPTypes
-import Hummingbird
 import IPLD
 import Snapshots
 

@@ -1,20 +1,18 @@
 import ATProtocol
-import HTTPTypes
-import Hummingbird
-import HummingbirdCore
 import IPLD
 import NIOCore
+import NIOHTTP1
 import Snapshots
 
 /// Why a request is not answered with what it asked for, as AT Protocol says it.
 struct XRPCFault: Error {
-  let status: HTTPResponse.Status
+  let status: HTTPResponseStatus
   /// The name of the error in the lexicon.
   let name: String
   /// What a person reads.
   let message: String
 
-  init(_ name: String, _ message: String, status: HTTPResponse.Status = .badRequest) {
+  init(_ name: String, _ message: String, status: HTTPResponseStatus = .badRequest) {
     (self.name, self.message, self.status) = (name, message, status)
   }
 
@@ -78,7 +76,7 @@ extension JSONWriter {
 extension Response {
   /// An object as JSON.
   static func json(
-    status: HTTPResponse.Status = .ok, _ writeFields: (inout JSONWriter) throws -> Void
+    status: HTTPResponseStatus = .ok, _ writeFields: (inout JSONWriter) throws -> Void
   ) rethrows -> Response {
     var json = JSONWriter()
     json.beginObject()
@@ -89,42 +87,35 @@ extension Response {
 
   /// Bytes of this type.
   static func bytes(
-    _ bytes: [UInt8], type: String, status: HTTPResponse.Status = .ok
+    _ bytes: [UInt8], type: String, status: HTTPResponseStatus = .ok
   ) -> Response {
-    var headers = HTTPFields()
+    var headers = HTTPHeaders()
     headers[.contentType] = type
     headers[.xContentTypeOptions] = "nosniff"
-    return Response(
-      status: status, headers: headers, body: ResponseBody(byteBuffer: ByteBuffer(bytes: bytes)))
+    return Response(status: status, headers: headers, body: .bytes(ByteBuffer(bytes: bytes)))
   }
 
   /// A line for people.
-  static func text(_ text: String, status: HTTPResponse.Status = .ok) -> Response {
+  static func text(_ text: String, status: HTTPResponseStatus = .ok) -> Response {
     .bytes(Array(text.utf8), type: "text/plain; charset=utf-8", status: status)
-  }
-}
-
-extension HTTPField.Name {
-  static let xContentTypeOptions = named("X-Content-Type-Options")
-  static let repoRev = named("Atproto-Repo-Rev")
-  static let referrerPolicy = named("Referrer-Policy")
-  static let crossOriginResourcePolicy = named("Cross-Origin-Resource-Policy")
-  static let xFrameOptions = named("X-Frame-Options")
-
-  private static func named(_ text: StaticString) -> Self {
-    guard let name = Self("\(text)") else { preconditionFailure("no name of a header: \(text)") }
-    return name
   }
 }
 
 /// The parameters of a query.
 struct Parameters {
-  private let values: FlatDictionary<Substring, Substring>
+  private let values: [(name: Substring, value: String)]
 
-  init(_ uri: URI) { values = uri.queryParameters }
+  /// Reads a query; a value that is not well percent-encoded is taken as it is.
+  init(_ query: Substring) {
+    values = query.split(separator: "&").map { part in
+      let name = part.prefix { $0 != "=" }
+      let value = part.dropFirst(name.count + 1)
+      return (name, PercentEncoding.decode(value) ?? String(value))
+    }
+  }
 
   /// A parameter; nil if it was not given.
-  subscript(_ name: String) -> String? { values[name[...]].map(String.init) }
+  subscript(_ name: String) -> String? { values.first { $0.name == name }?.value }
 
   /// A parameter that has to be there.
   func required(_ name: String) throws(XRPCFault) -> String {
@@ -135,7 +126,7 @@ struct Parameters {
   }
 
   /// All values of a parameter.
-  func all(_ name: String) -> [String] { values[values: name[...]].map(String.init) }
+  func all(_ name: String) -> [String] { values.filter { $0.name == name }.map(\.value) }
 
   /// How many things are asked for.
   func limit(_ usual: Int, upTo maximum: Int) throws(XRPCFault) -> Int {

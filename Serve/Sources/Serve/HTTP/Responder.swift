@@ -1,26 +1,8 @@
 import ATProtocol
-import HTTPTypes
-import Hummingbird
-import Logging
-import NIOCore
-
-/// What is known of a request beside what it says.
-struct ClientContext: RequestContext {
-  var coreContext: CoreRequestContextStorage
-  /// From where it came.
-  let client: String
-  /// The connection.
-  let channel: any Channel
-
-  init(source: ApplicationRequestContextSource) {
-    coreContext = CoreRequestContextStorage(source: source)
-    channel = source.channel
-    client = source.channel.remoteAddress?.ipAddress ?? "-"
-  }
-}
+import NIOHTTP1
 
 /// Leads every request to what answers it, and counts it.
-struct Responder: HTTPResponder {
+struct Responder {
   let endpoints: Endpoints
   let pages: Pages
   let hosts: BoundHosts
@@ -28,31 +10,26 @@ struct Responder: HTTPResponder {
   let metrics: Metrics?
   let log: AccessLog?
 
-  func respond(to request: Request, context: ClientContext) async throws -> Response {
+  func respond(to request: Request, from client: String) async -> Response {
     let start = ContinuousClock.now
-    let path = request.uri.path
-    var (response, endpoint) = await ClientConnection.$channel.withValue(context.channel) {
-      await answer(path, request)
-    }
-    response =
-      request.method == .head ? response.createHeadResponse() : response.paced(on: context.channel)
+    let (response, endpoint) = await answer(request)
     if metrics != nil || log != nil {
       let elapsed = ContinuousClock.now - start
       let seconds =
         Double(elapsed.components.attoseconds) / 1e18 + Double(elapsed.components.seconds)
-      let bytes = request.method == .head ? 0 : response.body.contentLength ?? 0
-      metrics?.count(endpoint, response.status.code, bytes: bytes, seconds: seconds)
+      let bytes = request.method == .HEAD ? 0 : response.length ?? 0
+      let status = Int(response.status.code)
+      metrics?.count(endpoint, status, bytes: bytes, seconds: seconds)
       // Who reads the log is not thereby told how to read the archives.
-      let target = request.uri.string.replacing(pages.token, with: "TOKEN")
+      let target = request.target.replacing(pages.token, with: "TOKEN")
       log?.note(
-        context.client, "\(request.method)", target, response.status.code, bytes: bytes,
-        seconds: seconds)
+        client, request.method.rawValue, target, status, bytes: bytes, seconds: seconds)
     }
     return response
   }
 
-  private func answer(_ path: String, _ request: Request) async -> (Response, endpoint: String) {
-    let authority = request.head.authority
+  private func answer(_ request: Request) async -> (Response, endpoint: String) {
+    let (path, authority) = (request.path, request.authority)
     if path == "/.well-known/atproto-did", options.offer == .everything, request.isReading {
       return (wellKnown(authority), "atproto-did")
     }
@@ -78,7 +55,7 @@ struct Responder: HTTPResponder {
       }
     }
     if path == secret.dropLast() {
-      return (Response(status: .seeOther, headers: [.location: secret]), "page")
+      return (Response(status: .seeOther, headers: ["Location": secret]), "page")
     }
     if path == "/metrics", let metrics, request.isReading {
       let text = metrics.text(
@@ -108,7 +85,7 @@ struct Responder: HTTPResponder {
   ) {
     let endpoint = Endpoints.names.contains(method) ? method : "other"
     var response: Response
-    if request.method == .options {
+    if request.method == .OPTIONS {
       response = Response(status: .noContent)
       response.headers[.accessControlAllowMethods] = "GET, HEAD, OPTIONS"
       response.headers[.accessControlAllowHeaders] = "*, Authorization"
@@ -141,10 +118,6 @@ struct Responder: HTTPResponder {
     }
     return "http://\(authority ?? "localhost")"
   }
-}
-
-extension Request {
-  fileprivate var isReading: Bool { method == .get || method == .head }
 }
 
 extension Response {

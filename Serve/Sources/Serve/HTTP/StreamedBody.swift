@@ -1,8 +1,7 @@
 import Archive
-import HTTPTypes
-import Hummingbird
 import IPLD
 import NIOCore
+import NIOHTTP1
 import Synchronization
 
 /// What all answers that are being sent may hold in memory together.
@@ -103,10 +102,8 @@ extension Response {
   ///     `If-None-Match` and `If-Range`.
   ///   - write: writes these bytes of it.
   static func ranged(
-    _ length: UInt64, _ request: Request, _ headers: HTTPFields,
-    _ write:
-      @escaping @concurrent @Sendable (Range<UInt64>, inout any ResponseBodyWriter) async throws ->
-      Void
+    _ length: UInt64, _ request: Request, _ headers: HTTPHeaders,
+    _ write: @escaping @concurrent @Sendable (Range<UInt64>, BodyWriter) async throws -> Void
   ) -> Response {
     var headers = headers
     headers[.acceptRanges] = "bytes"
@@ -118,7 +115,7 @@ extension Response {
           return text.prefix { $0 != " " } == headers[.eTag] ?? ""
         }
     }
-    let unmet: HTTPResponse.Status? =
+    let unmet: HTTPResponseStatus? =
       if let wanted = request.headers[.ifMatch], !names(wanted, isWeak: false) {
         .preconditionFailed
       } else if let known = request.headers[.ifNoneMatch], names(known, isWeak: true) {
@@ -140,18 +137,12 @@ extension Response {
     case .all:
       return Response(
         status: .ok, headers: headers,
-        body: ResponseBody(contentLength: Int(length)) { writer in
-          try await write(0..<length, &writer)
-          try await writer.finish(nil)
-        })
+        body: .written(length: Int(length)) { try await write(0..<length, $0) })
     case .part(let part):
       headers[.contentRange] = "bytes \(part.lowerBound)-\(part.upperBound - 1)/\(length)"
       return Response(
         status: .partialContent, headers: headers,
-        body: ResponseBody(contentLength: Int(part.upperBound - part.lowerBound)) { writer in
-          try await write(part, &writer)
-          try await writer.finish(nil)
-        })
+        body: .written(length: part.count) { try await write(part, $0) })
     }
   }
 }
@@ -171,13 +162,13 @@ extension SendBudget {
   ///   the answer ends short.
   @concurrent func send(
     _ cid: CID, _ range: Range<UInt64>, of reader: ArchiveReader,
-    to writer: inout any ResponseBodyWriter
+    to writer: BodyWriter
   ) async throws {
     try await withTaskExecutorPreference(threads) {
       guard var cursor = try reader.body(of: cid, from: range.lowerBound) else {
         throw ArchiveError(.damagedSection(cid))
       }
-      try await send(Int(range.lowerBound)..<Int(range.upperBound), to: &writer) { part, buffer in
+      try await send(Int(range.lowerBound)..<Int(range.upperBound), to: writer) { part, buffer in
         while buffer.readableBytes < part.count {
           let missing = part.count - buffer.readableBytes
           let given: Void? = try cursor.next(upTo: missing) { buffer.append($0) }
@@ -192,7 +183,7 @@ extension SendBudget {
 
   /// Sends bytes that are at hand, piece by piece.
   @concurrent func send(
-    _ range: Range<Int>, to writer: inout any ResponseBodyWriter,
+    _ range: Range<Int>, to writer: BodyWriter,
     _ append: (Range<Int>, inout ByteBuffer) throws -> Void
   ) async throws {
     count.add(1, ordering: .relaxed)
@@ -200,7 +191,7 @@ extension SendBudget {
     try await withTaskExecutorPreference(threads) {
       var place = range.lowerBound
       while place < range.upperBound {
-        if place > range.lowerBound { try await writer.write(ByteBuffer()) }
+        if place > range.lowerBound { try await writer.pause() }
         let end = min(range.upperBound, place + pieceLength)
         var buffer = ByteBufferAllocator().buffer(capacity: end - place)
         try append(place..<end, &buffer)

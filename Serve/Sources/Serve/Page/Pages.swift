@@ -1,8 +1,7 @@
 import Archive
-import HTTPTypes
-import Hummingbird
 import IPLD
 import NIOCore
+import NIOHTTP1
 import Snapshots
 import SystemPackage
 import Viewer
@@ -22,7 +21,7 @@ struct Pages: Sendable {
     if path.isEmpty {
       let items = items
       if items.count == 1 {
-        var headers = HTTPFields()
+        var headers = HTTPHeaders()
         headers[.location] = Self.view(items)
         headers[.referrerPolicy] = "no-referrer"
         return Response(status: .seeOther, headers: headers)
@@ -48,7 +47,7 @@ struct Pages: Sendable {
   }
 
   private func file(_ archive: ShelvedArchive, _ request: Request) throws -> Response {
-    var headers = HTTPFields()
+    var headers = HTTPHeaders()
     headers[.contentType] = "application/zstd"
     headers[.xContentTypeOptions] = "nosniff"
     headers[.eTag] = archive.tag
@@ -57,7 +56,7 @@ struct Pages: Sendable {
       guard archive.isReadable else { throw XRPCFault.busy }
       return keptPrivate(
         .ranged(archive.length, request, headers) { range, writer in
-          try await budget.send(Int(range.lowerBound)..<Int(range.upperBound), to: &writer) {
+          try await budget.send(Int(range.lowerBound)..<Int(range.upperBound), to: writer) {
             part, buffer in
             let bytes = far.withBytes(reading: [part]) { $0.extracting(part).array }
             try far.checkFetched()
@@ -77,7 +76,7 @@ struct Pages: Sendable {
   private func file(_ car: OfferedCAR, _ request: Request) throws -> Response {
     let descriptor = try OpenFile(car.path)
     guard let (length, tag) = car.current else { throw XRPCFault.busy }
-    var headers = HTTPFields()
+    var headers = HTTPHeaders()
     headers[.contentType] = "application/octet-stream"
     headers[.xContentTypeOptions] = "nosniff"
     headers[.eTag] = tag
@@ -85,12 +84,12 @@ struct Pages: Sendable {
   }
 
   private func file(
-    _ descriptor: OpenFile, _ length: UInt64, _ request: Request, _ headers: HTTPFields
+    _ descriptor: OpenFile, _ length: UInt64, _ request: Request, _ headers: HTTPHeaders
   ) -> Response {
     let budget = budget
     return keptPrivate(
       .ranged(length, request, headers) { range, writer in
-        try await budget.send(Int(range.lowerBound)..<Int(range.upperBound), to: &writer) {
+        try await budget.send(Int(range.lowerBound)..<Int(range.upperBound), to: writer) {
           part, buffer in
           try descriptor.append(part, to: &buffer)
         }

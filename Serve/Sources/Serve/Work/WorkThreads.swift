@@ -96,7 +96,7 @@ final class WorkThreads: TaskExecutor {
   func run<Value: Sendable>(_ key: String, _ work: @escaping @Sendable () throws -> Value)
     async throws -> Value
   {
-    let client = try await ClientConnection.ofTask()
+    let client = ClientConnection.ofTask
     let value = try await withCheckedThrowingContinuation { continuation in
       add(key, (client, continuation), work)
     }

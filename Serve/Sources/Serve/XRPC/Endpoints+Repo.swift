@@ -1,5 +1,4 @@
 import ATProtocol
-import Hummingbird
 import IPLD
 import Snapshots
 

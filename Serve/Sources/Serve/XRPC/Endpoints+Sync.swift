@@ -1,9 +1,8 @@
 import ATProtocol
 import Archive
-import HTTPTypes
-import Hummingbird
 import IPLD
 import NIOCore
+import NIOHTTP1
 import Snapshots
 
 /// `com.atproto.sync`: repositories, blocks and blobs as they are.
@@ -71,7 +70,7 @@ extension Endpoints {
     // The same manifest gives the same CAR, bit for bit.
     headers[.eTag] = "\"\(account.entry.cid)\""
     return .ranged(UInt64(length), request, headers) { range, writer in
-      try await budget.send(Int(range.lowerBound)..<Int(range.upperBound), to: &writer) {
+      try await budget.send(Int(range.lowerBound)..<Int(range.upperBound), to: writer) {
         part, buffer in
         car.withBytes { buffer.append($0.extracting(part)) }
         budget.hasRead(part.count, release: car.releasePages)
@@ -113,7 +112,7 @@ extension Endpoints {
     let commit = account.entry.commit
     return Response(
       status: .ok, headers: headers(Self.carType, account),
-      body: ResponseBody { writer in
+      body: .written(length: nil) { writer in
         try await withTaskExecutorPreference(threads) {
           var header: [UInt8] = []
           CARWriter.appendHeader(roots: [commit], to: &header)
@@ -129,13 +128,11 @@ extension Endpoints {
               budget.hasRead(buffer.readableBytes, release: repository.releasePages)
               try await writer.write(buffer)
               buffer = ByteBuffer()
-              // Waits until more goes out.
-              try await writer.write(buffer)
+              try await writer.pause()
             }
           }
           try await writer.write(buffer)
         }
-        try await writer.finish(nil)
       })
   }
 
@@ -171,8 +168,8 @@ extension Endpoints {
     return .bytes(proof, type: Self.carType)
   }
 
-  private func headers(_ type: String, _ account: ServedAccount) -> HTTPFields {
-    var headers = HTTPFields()
+  private func headers(_ type: String, _ account: ServedAccount) -> HTTPHeaders {
+    var headers = HTTPHeaders()
     headers[.contentType] = type
     headers[.xContentTypeOptions] = "nosniff"
     if !account.rev.isEmpty { headers[.repoRev] = account.rev }
@@ -217,7 +214,7 @@ extension Endpoints {
         try archive.hash(cid) { budget.hasRead($0, release: archive.reader.releasePages) }
       }
     }
-    var headers = HTTPFields()
+    var headers = HTTPHeaders()
     headers[.contentType] = Self.mediaType(repository.blobs[cid]?.mimeType)
     headers[.xContentTypeOptions] = "nosniff"
     headers[.contentDisposition] = "attachment; filename=\"\(cid)\""
@@ -226,7 +223,7 @@ extension Endpoints {
     headers[.cacheControl] = "public, max-age=31536000, immutable"
     let reader = archive.reader
     return .ranged(section.bodyLength, request, headers) { range, writer in
-      try await budget.send(cid, range, of: reader, to: &writer)
+      try await budget.send(cid, range, of: reader, to: writer)
     }
   }
 

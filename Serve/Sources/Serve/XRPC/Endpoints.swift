@@ -1,7 +1,5 @@
 import ATProtocol
 import Archive
-import HTTPTypes
-import Hummingbird
 import IPLD
 import Snapshots
 
@@ -24,7 +22,7 @@ struct Endpoints: Sendable {
   ///   - origin: how the server was addressed, `http://host:port`.
   /// - Throws: ``XRPCFault``, and what reading an archive throws.
   func answer(_ method: String, _ request: Request, origin: String) async throws -> Response {
-    let parameters = Parameters(request.uri)
+    let parameters = Parameters(request.query)
     switch method {
     case "_health": return .json { $0.field("version", options.tool) }
     case "com.atproto.server.describeServer": return describeServer(origin)

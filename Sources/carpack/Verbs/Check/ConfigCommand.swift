@@ -1,6 +1,6 @@
 internal import ATProtocol
-internal import AfterBackup
 internal import ArgumentParser
+internal import Notifications
 internal import Reports
 internal import Terminal
 

@@ -1,10 +1,10 @@
 internal import ATProtocol
-internal import AfterBackup
 internal import ArgumentParser
 internal import Files
 internal import HTTP
 internal import IPLD
 internal import Live
+internal import Notifications
 internal import ObjectStore
 internal import Remote
 internal import Snapshots

@@ -1,9 +1,9 @@
 internal import ATProtocol
-internal import AfterBackup
 internal import Archive
 internal import HTTP
 internal import IPLD
 internal import Live
+internal import Notifications
 internal import Reports
 internal import Snapshots
 internal import Terminal

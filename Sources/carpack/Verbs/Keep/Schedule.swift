@@ -1,6 +1,6 @@
-internal import AfterBackup
 internal import Files
 internal import IPLD
+internal import Notifications
 internal import SystemPackage
 internal import Terminal
 

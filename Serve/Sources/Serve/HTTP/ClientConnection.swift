@@ -8,7 +8,7 @@ import Synchronization
 ///
 /// It stands behind an `IdleStateHandler`, which says that nothing moves. What is being written
 /// counts as moving each time a piece of it has gone out.
-final class ClientConnection: ChannelInboundHandler, RemovableChannelHandler, Sendable {
+final class ClientConnection: ChannelInboundHandler, Sendable {
   typealias InboundIn = NIOAny
 
   /// How long nothing may move.
@@ -27,21 +27,14 @@ final class ClientConnection: ChannelInboundHandler, RemovableChannelHandler, Se
     limit: 128 << 10
   )
 
-  /// The channel on which the request came that a task answers.
-  @TaskLocal static var channel: (any Channel)?
+  /// The connection on which the request came that this task answers; nil if it answers none.
+  @TaskLocal static var ofTask: ClientConnection?
 
   private let isEnded = Atomic<Bool>(false)
 
   /// Whether the client has closed the connection, or its half of it: the two look the same until
   /// something is sent.
   var isGone: Bool { isEnded.load(ordering: .relaxed) }
-
-  /// The connection on which the request came that this task answers; nil if it answers none.
-  ///
-  /// - Throws: `ChannelPipelineError` if it is closed.
-  static func ofTask() async throws -> ClientConnection? {
-    try await channel?.pipeline.handler(type: ClientConnection.self).get()
-  }
 
   func handlerAdded(context: ChannelHandlerContext) {
     // A connection that cannot have it keeps what is usual, 64 KiB.
