@@ -1095,6 +1095,75 @@ def hostile_requests_get_an_answer_or_the_door():
         assert server.ask("/xrpc/_health")[0] == 200
 
 
+def exchange(server, *requests, ending=False):
+    """All bytes that come back for some requests, which are sent at once, until the server closes the connection."""
+    with socket.create_connection((server.host, server.port), timeout=30) as one:
+        one.sendall(b"".join(requests))
+        if ending:
+            one.shutdown(socket.SHUT_WR)
+        return b"".join(iter(lambda: one.recv(1 << 16), b""))
+
+
+@test
+def requests_follow_one_another_on_a_connection_until_one_side_ends_it():
+    with serving() as server:
+        host = f"Host: {server.host}:{server.port}\r\n".encode()
+        health = b"GET /xrpc/_health HTTP/1.1\r\n" + host
+        last = health + b"Connection: close\r\n\r\n"
+        body = server.ask("/xrpc/_health")[2]
+        assert exchange(server, *[health + b"\r\n"] * 50, last).count(body) == 51
+        # A client that has no more to say still wants its answers.
+        assert exchange(server, *[health + b"\r\n"] * 3, ending=True).count(body) == 3
+        assert exchange(server, last, health + b"\r\n").count(body) == 1
+        # No body comes with the answers to these, and none of a request is taken for the next one.
+        for first in (b"HEAD /xrpc/_health HTTP/1.1\r\n" + host + b"\r\n", b"OPTIONS /xrpc/_health HTTP/1.1\r\n" + host + b"\r\n",
+                      b"POST /xrpc/_health HTTP/1.1\r\n" + host + b"Transfer-Encoding: chunked\r\n\r\n4\r\nabcd\r\n0\r\n\r\n",
+                      b"POST /xrpc/_health HTTP/1.1\r\n" + host + b"Content-Length: 9\r\n\r\n" + b"GET / HTT"):
+            head, rest = exchange(server, first, last).split(b"\r\n\r\n", 1)
+            assert re.match(rb"HTTP/1.1 (200|204|501) ", head), head
+            assert rest.count(b"HTTP/1.1 200 OK\r\n") == 1 and rest.endswith(body), rest
+        # A body whose length is not known before ends with the connection, where there are no chunks.
+        rev = server.xrpc("com.atproto.sync.getLatestCommit", did=ALICE)["rev"]
+        changes = f"/xrpc/com.atproto.sync.getRepo?did={ALICE}&since={rev}".encode()
+        old = exchange(server, b"GET " + changes + b" HTTP/1.0\r\nConnection: keep-alive\r\n" + host + b"\r\n")
+        assert old.startswith(b"HTTP/1.0 200 OK\r\n") and b"chunked" not in old, old
+        assert old.endswith(b"\r\n\r\n" + server.ask(changes.decode())[2])
+
+
+@test
+def a_request_is_for_the_host_that_it_names_once():
+    with serving() as server:
+        name = f"{server.host}:{server.port}"
+        for line, hosts, status in (("/", [name], 200), ("/", [], 421), ("/", [name, name], 421), ("/", [name, "example.com"], 421),
+                                    (f"http://{name}/", ["example.com"], 200), ("http://example.com/", [name], 421)):
+            text = f"GET {line} HTTP/1.1\r\nConnection: close\r\n" + "".join(f"Host: {host}\r\n" for host in hosts) + "\r\n"
+            assert exchange(server, text.encode()).startswith(f"HTTP/1.1 {status} ".encode()), (line, hosts)
+
+
+@test
+def a_server_that_may_open_few_files_goes_on():
+    with tempfile.TemporaryDirectory() as folder:
+        archive(folder)
+        line = f"ulimit -n 40; exec {COMMAND} serve {folder} --json --bind 127.0.0.1:0"
+        with subprocess.Popen(["sh", "-c", line], stdout=subprocess.PIPE, text=True, env=ENVIRONMENT) as process:
+            place = urllib.parse.urlsplit(json.loads(process.stdout.readline())["page"])
+            sockets = [socket.create_connection((place.hostname, place.port)) for _ in range(100)]
+            time.sleep(0.5)
+            for one in sockets:
+                one.close()
+            for _ in range(300):
+                with contextlib.suppress(OSError):
+                    connection = http.client.HTTPConnection(place.hostname, place.port, timeout=30)
+                    connection.request("GET", "/xrpc/_health")
+                    if connection.getresponse().status == 200:
+                        break
+                time.sleep(0.1)
+            else:
+                raise AssertionError("no more is answered")
+            process.send_signal(signal.SIGTERM)
+            assert process.wait(20) == 143
+
+
 @test
 def what_cannot_be_served_is_said():
     with tempfile.TemporaryDirectory() as folder:

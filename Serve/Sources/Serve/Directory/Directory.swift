@@ -1,5 +1,6 @@
 import ATProtocol
 import IPLD
+import NIOHTTP1
 import Snapshots
 
 /// What a PLC directory answers, of the documents and logs that were archived.

@@ -35,19 +35,22 @@ struct HTTPServer {
         channel.eventLoop.makeCompletedFuture { try Connection(channel) }
       }
     isBound(listener.channel.localAddress?.port ?? port)
-    try await listener.executeThenClose { connections in
-      try await withThrowingTaskGroup { group in
-        var count = 0
-        for try await connection in connections {
-          if count == Self.maximumConnections {
-            try await group.next()
-            count -= 1
+    do {
+      try await listener.executeThenClose { connections in
+        try await withThrowingTaskGroup(of: Void.self) { group in
+          var count = 0
+          for try await connection in connections {
+            if count == Self.maximumConnections {
+              try await group.next()
+              count -= 1
+            }
+            group.addTask { await connection.serve(answer) }
+            count += 1
           }
-          group.addTask { await connection.serve(answer) }
-          count += 1
         }
-        group.cancelAll()
       }
+    } catch is CancellationError {
+      // The connections are closed by now.
     }
   }
 }
@@ -92,7 +95,7 @@ private struct Connection: Sendable {
           while let head = try await next(&requests) {
             // A cancelled task writes nothing. What has been begun is sent to its end by another.
             try await Task { try await respond(to: head, by: answer, outbound) }.value
-            guard head.isKeepAlive else { break }
+            guard head.isFollowed else { break }
           }
         } catch is HTTPParserError {
           let headers: HTTPHeaders = ["Connection": "close", "Content-Length": "0"]
@@ -116,7 +119,7 @@ private struct Connection: Sendable {
     let channel = parts.channel
     let end = channel.eventLoop.scheduleTask(in: Self.patience) { channel.close(promise: nil) }
     defer { end.cancel() }
-    while let part = try await requests.next() {
+    while let part = try await requests.next(isolation: #isolation) {
       if case .head(let head) = part { return head }
     }
     return nil
@@ -132,7 +135,7 @@ private struct Connection: Sendable {
     var headers = response.headers
     headers[.date] = HTTPDate.text(Int64(Date().timeIntervalSince1970))
     headers[.contentLength] = response.length.map(String.init)
-    if !head.isKeepAlive { headers[.connection] = "close" }
+    if !head.isFollowed { headers[.connection] = "close" }
     let start = HTTPServerResponsePart.head(
       HTTPResponseHead(version: head.version, status: response.status, headers: headers))
     switch response.body {
@@ -145,4 +148,11 @@ private struct Connection: Sendable {
       try await writer.write(.end(nil))
     }
   }
+}
+
+extension HTTPRequestHead {
+  /// Whether another request may follow on the connection.
+  ///
+  /// HTTP/1.0 has no chunks: what has no length there ends with the connection.
+  fileprivate var isFollowed: Bool { version == .http1_1 && isKeepAlive }
 }

@@ -1,6 +1,7 @@
 import ATProtocol
 import Archive
 import IPLD
+import NIOHTTP1
 import Snapshots
 
 /// What a personal data server answers, of what is on the shelf.
