@@ -52,6 +52,14 @@ import Verification
       print("\(bytes.count) bytes, \(blobs.count) blobs")
     }
 
+    /// All places but most of those deep inside of what is compressed, which are much alike.
+    var places: [Int] {
+      let deep = blobs.map { $0.frame.dropFirst(100).dropLast(50) }
+      return bytes.indices.filter { place in
+        place % 10 == 0 || !deep.contains { $0.contains(place) }
+      }
+    }
+
     /// Reads every blob: what comes back is right, and what was not touched comes back.
     func check(_ reader: ArchiveReader, _ what: String, isWhole: (Range<Int>) -> Bool) {
       for (cid, body, frame) in blobs {
@@ -73,7 +81,7 @@ import Verification
     #expect(try sample.packed.verify().verdict == .incomplete)
     let file = try FileDescriptor.open(sample.packed.path, .readWrite)
     defer { try? file.close() }
-    for place in sample.bytes.indices {
+    for place in sample.places {
       try file.writeAll(toAbsoluteOffset: Int64(place), [~sample.bytes[place]])
       defer { _ = try? file.writeAll(toAbsoluteOffset: Int64(place), [sample.bytes[place]]) }
       let what = "byte \(place)"

@@ -174,7 +174,7 @@ struct `What an independent walker finds intact in a damaged archive` {
     throws
   {
     var (lostCount, caseCount) = (0, 0)
-    for var round in Torture.rounds(16, from: 0x5ec0_1000) {
+    for var round in Torture.rounds(6, from: 0x5ec0_1000) {
       let original = try Original(&round.random)
       for _ in 0..<5 {
         let (damaged, what) = Damage.befall(original.bytes, &round.random)

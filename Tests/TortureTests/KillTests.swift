@@ -187,7 +187,7 @@ struct `The command, killed at any moment` {
         let duration = try account.duration(time) {
           try account.folder.write("a.car.zst", before)
         }
-        for number in 0..<15 {
+        for number in 0..<10 {
           try account.folder.write("a.car.zst", before)
           // Also while it recovers from having been killed.
           let delays = (0..<Int.random(in: 1...3, using: &round.random)).map { _ in

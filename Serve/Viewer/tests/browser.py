@@ -440,9 +440,10 @@ def no_forged_archive_gets_the_green_mark_and_what_is_wrong_is_said_large(browse
     made = folder / "forged"
     made.mkdir()
     genuine = {"genuine", "genuine-by-hand", "former-key", "future-revision", "log-without-times", "document-only"}
+    page = Page(browser)
     for archive in forgeries.write(COMMAND, made):
         name = archive.name.removesuffix(".car.zst")
-        page = Page(browser).open(archive)
+        page.open(archive)
         # No mark is green while something is still being checked.
         assert not page.tab.evaluate("[...document.querySelectorAll('.proof')].some(e => e.innerText.includes('checking') && e.classList.contains('good'))"), name
         page.tab.wait_for_selector("[data-proof=mark]:not(:has-text('checking'))", timeout=30_000)
@@ -457,7 +458,7 @@ def no_forged_archive_gets_the_green_mark_and_what_is_wrong_is_said_large(browse
         for level in ("intact", "well-formed", "signed", "identity-proven", "continuous", "complete"):
             assert level in levels, levels
         page.expect_quiet()
-        page.close()
+    page.close()
 
 
 @test
@@ -615,31 +616,37 @@ def real_accounts_are_shown_in_every_view(browser, folder):
     if not corpus:
         print("CARPACK_CORPUS is not set: no real accounts were looked at")
         return
-    shown = 0
-    for car in sorted(pathlib.Path(corpus, "repos").rglob("*.car")):
+    shown, of_folders = 0, {}
+    pages = [Page(browser, size) for size in ((1200, 900), (390, 844))]
+    for car in sorted(pathlib.Path(corpus, "repos").rglob("*.car"), reverse=True):
+        # A folder may have one large account many times, of which the newest is enough.
+        of_folders[car.parent] = of_folders.get(car.parent, 0) + car.stat().st_size
+        if of_folders[car.parent] > max(1 << 20, car.stat().st_size):
+            continue
         archive = folder / f"{car.stem}.car.zst"
         archive.unlink(missing_ok=True)
         packed = subprocess.run([COMMAND, "pack", "-q", car, "-o", archive], capture_output=True)
         if packed.returncode not in (0, 10):
             continue
-        page = Page(browser, (390, 844) if shown % 2 else (1200, 900)).open(archive)
+        page = pages[shown % 2].open(archive)
         if page.tab.locator("[role=alert]").count() == 0:
             for view in VIEWS:
                 assert page.show(view).strip(), f"{car.name}: {view}"
             shown += 1
         page.expect_quiet()
+    for page in pages:
         page.close()
     assert shown > 15, shown
 
 
 @test
-def two_hundred_forged_archives_never_hang_the_tab(browser, folder):
+def fifty_forged_archives_never_hang_the_tab(browser, folder):
     if not shutil.which("node"):
         return
     forging = pathlib.Path(__file__).parent / "forging.js"
-    subprocess.run(["node", forging, ROOT / "Fixtures/archives/several.car.zst", folder, "200"], check=True)
+    subprocess.run(["node", forging, ROOT / "Fixtures/archives/several.car.zst", folder, "50"], check=True)
     page = Page(browser)
-    for number in range(200):
+    for number in range(50):
         start = time.monotonic()
         page.open(folder / f"forged-{number}.car.zst")
         assert time.monotonic() - start < 10, number
@@ -865,9 +872,10 @@ def main():
         for name, function in tests[part - 1::parts]:
             if options.only.replace(" ", "_") not in name:
                 continue
+            start = time.monotonic()
             try:
                 function(browser, folder)
-                print("ok", name.replace("_", " "))
+                print(f"ok {name.replace('_', ' ')} ({time.monotonic() - start:.1f} s)")
             except Exception as error:
                 failed += 1
                 print("FAILED", name.replace("_", " "), "\n  ", error)

@@ -25,7 +25,7 @@ struct `Proofs that two programs judge` {
       paths.append((String(decoding: $0.key, as: UTF8.self), $0.cid))
     }
     #expect(found.isComplete)
-    return try (0..<200).map { number in
+    return try (0..<80).map { number in
       let there = paths[Int.random(in: paths.indices, using: &random)]
       // Beside a record that is there, or in a collection that is not.
       let path =
