@@ -27,6 +27,7 @@ extension AccountBackup {
     defer { target.release() }
     guard let reader = target.reader else { throw SnapshotError.noSnapshot }
     guard reader.generation.number > 0 else { throw ArchiveError(.noFooter) }
+    guard reader.generation.head != nil else { throw SnapshotError.noSnapshot }
     for snapshots in try Self.history(of: reader) {
       guard let newest = snapshots.first else { continue }
       let did = newest.snapshot.did

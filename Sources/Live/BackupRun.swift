@@ -64,6 +64,10 @@ final class BackupRun {
   /// snapshot of what there is.
   func run() async throws -> BackupReport {
     identity.warnings.forEach(warn)
+    // An archive gets its name with a snapshot in it.
+    if !target.isNew, target.reader?.generation.head == nil {
+      warn("the archive has lost its snapshots; the blobs that it still holds are kept")
+    }
     // A fill does not ask whether the repository has changed.
     let newest = try await newestCommit()
     let kept = base.flatMap {

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Tests of the page in a real browser: Debian's Chromium, driven by playwright.
+"""Tests of the page in a real browser: Debian's Chromium, driven by playwright, and without its
+windows (chromium-headless-shell) if that is installed, because it takes a third of the time.
 
 Usage: browser.py CARPACK [--page PAGE] [--pictures FOLDER] [--only WORDS] [--part 1/2] [--keep].
 The page is the one in the command, or PAGE. Pictures of every view are left in the folder, to be
@@ -31,7 +32,7 @@ import repositories
 import videos
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
+CHROMIUM = next(filter(None, map(shutil.which, ("chromium-headless-shell", "chromium", "chromium-browser"))), None)
 SCREENS = pathlib.Path(__file__).parent / "screens"
 VIEWS = ["", "replies", "media", "search/the", "everything", "statistics", "time", "proof"]
 passed = []

@@ -25,7 +25,8 @@ public final class ArchiveFolder: Sendable {
   }
 
   private struct Contents {
-    /// The archive that has the newest snapshot of each account.
+    /// The archive of each account: one with a snapshot of it, or else one that has lost its
+    /// snapshots.
     var archives: [DID: FilePath] = [:]
     /// Why archives were skipped that may be any account's.
     var unopened: [FilePath: any StorageLayerError] = [:]
@@ -94,9 +95,10 @@ public final class ArchiveFolder: Sendable {
       // It may be this account's archive.
       for name in names { if let error = known?.unopened[name] { throw error.of(name.string) } }
       known?.saySkipped(to: observer)
-      // Another account had the handle before, or claims it now.
+      // Another account had the handle before, or claims it now. Of what is there and belongs to no
+      // account, the backup says what is wrong with it.
       let isGiven = known?.archives.contains { $0.value == names[0] && $0.key != did } ?? false
-      let name = isGiven || AtomicFile.isTaken(names[0]) ? file(did.text) : names[0]
+      let name = isGiven ? file(did.text) : names[0]
       known?.archives[did] = name
       return name
     }
@@ -115,6 +117,7 @@ public final class ArchiveFolder: Sendable {
   private func look() throws -> Contents {
     let folder = path.isEmpty ? "." : path.string
     var found = Contents()
+    var damaged: [DID: FilePath] = [:]
     guard AtomicFile.isTaken(FilePath(folder)) else { return found }
     // Hidden files are left alone: no archive has such a name.
     for name in try BlobFolder.names(in: folder).sorted()
@@ -122,17 +125,30 @@ public final class ArchiveFolder: Sendable {
       let file = path.appending(name)
       do {
         let reader = try ArchiveReader(path: file)
-        guard let head = reader.generation.head?.cid else { continue }
-        let snapshot = try ArchivedSnapshot(head, in: reader)
-        let did = snapshot.snapshot.did
-        if found.archives[did] == nil { found.archives[did] = file }
-      } catch is ArchiveError, is SnapshotError {
+        if let did = try account(of: reader) {
+          if found.archives[did] == nil { found.archives[did] = file }
+        } else if let owner = reader.owner, damaged[owner] == nil {
+          damaged[owner] = file
+        }
+      } catch is ArchiveError {
         // Not an archive; a backup that is to write to it says so.
         continue
       } catch let error as any StorageLayerError {
         found.unopened[file] = error
       }
     }
+    found.archives.merge(damaged) { intact, _ in intact }
     return found
+  }
+
+  /// The account of an archive's newest snapshot; nil if there is none that can be read.
+  private func account(of reader: ArchiveReader) throws -> DID? {
+    do {
+      return try reader.generation.head.map {
+        try ArchivedSnapshot($0.cid, in: reader).snapshot.did
+      }
+    } catch is ArchiveError, is SnapshotError {
+      return nil
+    }
   }
 }

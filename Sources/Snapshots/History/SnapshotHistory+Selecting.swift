@@ -5,6 +5,9 @@ package import IPLD
 
 /// Choosing among the snapshots.
 extension SnapshotHistory {
+  /// How many there are, as words.
+  static func thereAre(_ count: Int) -> String { count == 1 ? "there is 1" : "there are \(count)" }
+
   /// The newest snapshot of each account, by revision, the newest in the file first.
   ///
   /// It need not be the one that was added last: a server may have been rolled back to an earlier
@@ -72,8 +75,7 @@ extension SnapshotHistory {
     let eligible = entries(of: account)
     func none(_ what: String) -> SelectionError {
       let names =
-        account.map { "of \(name(of: $0)) there are \(eligible.count)" }
-        ?? "there are \(eligible.count)"
+        (account.map { "of \(name(of: $0)) " } ?? "") + Self.thereAre(eligible.count)
       return .noSuchSnapshot(
         what, available: eligible.isEmpty ? "there is none at all" : names + Self.span(eligible))
     }

@@ -36,6 +36,32 @@ import XRPC
     #expect(names.count == 1)
   }
 
+  @Test(arguments: [true, false])
+  func `stay when the archive is damaged so that it has lost its snapshots`(byHandle: Bool)
+    async throws
+  {
+    let path = try await scene.backUp(alice).path
+    let whole = try scene.folder.read("alice.example.com.car.zst")
+    let noFooter = whole.dropLast(200) + Array(repeating: 0, count: 200)
+    for damaged in [Array(noFooter), Array(whole.prefix(whole.count * 2 / 3))] {
+      try scene.folder.write("alice.example.com.car.zst", damaged)
+      let filled = await #expect(throws: (any Error).self) {
+        try await scene.backup().fill(path) { _, _ in }
+      }
+      #expect(filled is ArchiveError || filled is SnapshotError, "\(String(describing: filled))")
+      let report = try await scene.backUp(alice, byHandle: byHandle)
+      #expect(report.path == path)
+      #expect(report.warnings.contains { $0.contains("has lost its snapshots") })
+      #expect(names == ["alice.example.com.car.zst"])
+      #expect(try scene.verdict(path) == .intact)
+      #expect(try await scene.backUp(alice, byHandle: byHandle).outcome == .upToDate)
+    }
+    // What is no archive is not passed over, either.
+    try scene.folder.write("alice.example.com.car.zst", Array("nothing".utf8))
+    await #expect(throws: ArchiveError.self) { try await scene.backUp(alice, byHandle: byHandle) }
+    #expect(names == ["alice.example.com.car.zst"])
+  }
+
   @Test func `stay when the handle changes`() async throws {
     try await scene.backUp(alice)
     alice.handle = "alice.elsewhere.example"

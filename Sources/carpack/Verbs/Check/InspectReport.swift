@@ -88,12 +88,20 @@ final class InspectReport {
         ("account", commit?.did.text),
         ("revision", commit.map { $0.rev?.text ?? "none (a commit of version 2 has none)" }),
         ("commit", commit.map { "\(inspection.header.roots[0]), version \($0.version)" }),
-        ("signed", (try? signed.get())?.why),
+        ("signed", commit.map { _ in signature }),
         (
           "CAR",
           "\(Quantity.bytes(file.count)), version \(inspection.carVersion), \(Quantity.count(inspection.sectionCount, "block"))\(rest)"
         ),
       ] + (commit == nil ? [] : contentRows), width: 11)
+  }
+
+  /// By whom the commit was signed, if that was asked for.
+  private var signature: String {
+    switch signed {
+    case .success(let finding?): finding.why
+    case .success(nil), .failure: "not checked: give --key or --identity"
+    }
   }
 
   /// What is in the repository.

@@ -151,11 +151,14 @@ struct VerifyReport {
   private var fileLines: [String] {
     let archive = report.archive
     let (unknown, superseded) = (archive.unverifiableCount, archive.supersededBytes)
-    let kind = archive.isComplete ? "hashed" : "not hashed (--quick)"
+    let sections =
+      archive.isComplete
+      ? "\(Quantity.count(Int(clamping: archive.sectionCount), "section")) hashed"
+      : "sections not hashed (--quick)"
     let rest =
       unknown > 0 ? ", \(unknown) of them under a hash function that cannot be checked" : ""
     let size =
-      "\(Quantity.bytes(archive.byteCount)) in \(Quantity.count(Int(clamping: archive.frameCount), "data frame")), \(Quantity.count(Int(clamping: archive.sectionCount), "section")) \(kind)\(rest)"
+      "\(Quantity.bytes(archive.byteCount)) in \(Quantity.count(Int(clamping: archive.frameCount), "data frame")), \(sections)\(rest)"
     guard superseded > 0 else { return [size] }
     return [
       size,
