@@ -92,7 +92,7 @@ enum BackupEvents {
   }
 
   static let warning: Report<(account: String?, text: String)> = event(
-    "warning", "Something is odd."
+    "warning", "A warning."
   ) {
     Field("account", "the account; null for the network") { $0.account }
     Field("message", "what") { $0.text }

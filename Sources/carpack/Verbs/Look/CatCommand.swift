@@ -50,7 +50,7 @@ struct CatCommand: Verb {
     }
     guard let item = items.first, items.count == 1 else {
       throw Failure(
-        "\"\(selector)\" fits \(Quantity.count(items.count, "record"))",
+        "\"\(selector)\" matches \(Quantity.count(items.count, "record"))",
         hint: "\"carpack ls\" lists them, \"carpack extract\" writes them to files", status: .usage)
     }
     switch item {
