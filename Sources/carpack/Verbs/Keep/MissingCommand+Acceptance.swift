@@ -46,7 +46,7 @@ extension MissingCommand {
     guard accept.contains("all") else { return }
     for (reason, count) in report.missing.byReason {
       common.say(
-        "\(file): \(Quantity.count(count, "blob")) not accepted, as the reason may pass: \(reason.sentence)"
+        "\(file): \(Quantity.count(count, "blob")) not accepted, because the cause may be temporary: \(reason.sentence)"
       )
     }
   }

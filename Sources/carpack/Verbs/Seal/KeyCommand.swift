@@ -38,7 +38,7 @@ struct NewIdentityCommand: ReportingCommand {
   @OptionGroup var reporting: ReportOptions
 
   func validate() throws {
-    try require(!json || !paper, "--json and --paper both want standard output")
+    try require(!json || !paper, "--json and --paper both write to standard output")
   }
 
   func run() throws {

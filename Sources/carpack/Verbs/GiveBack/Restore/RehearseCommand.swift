@@ -29,7 +29,7 @@ struct RehearseCommand: ReportingCommand {
     guard try !directory.hasSameOrigin(as: HTTPURL(NetworkOptions(userAgent: "").plcDirectory))
     else {
       throw ValidationError(
-        "--all needs a test directory (--plc URL): in the public one, the signed operations would take effect"
+        "--all needs a directory for rehearsals (--plc URL): in the public one, the signed operations would take effect"
       )
     }
   }

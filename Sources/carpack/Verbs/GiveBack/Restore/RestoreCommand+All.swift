@@ -274,7 +274,7 @@ private struct AllOutcomes {
   private var upload: (count: Int, bytes: UInt64) = (0, 0)
   private var statuses: [ExitStatus] = []
 
-  /// The worst of all.
+  /// The worst exit status of all.
   var status: ExitStatus { .worst(statuses) }
   /// Whether every account has arrived.
   var isFinished: Bool { status == .success }
