@@ -70,7 +70,7 @@ struct NewArchiveOptions: ParsableArguments {
   func validate() throws {
     if output == "-" { throw ValidationError("-o takes a file: what is written is read back") }
     if let output, RemoteArchive.isAddress(output) {
-      throw ValidationError("-o takes a file; \"carpack push\" puts that elsewhere")
+      throw ValidationError("-o takes a file; \"carpack push\" then uploads it")
     }
     if force && output == nil { throw ValidationError("--force is for the output that -o names") }
   }
