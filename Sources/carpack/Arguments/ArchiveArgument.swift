@@ -31,10 +31,10 @@ struct ArchiveArgument: ParsableArguments {
 
   @OptionGroup var limits: LimitOptions
 
-  /// Opens it, and does something with it.
+  /// Opens the archive, and runs `body` with it.
   ///
   /// - Parameters:
-  ///   - network: how it is fetched if it lies elsewhere; nil for what the environment sets.
+  ///   - network: how to reach a remote archive; nil for what the environment sets.
   ///   - body: what is done with it.
   func read<Value>(
     over network: NetworkOptions? = nil, _ body: (OpenedArchive) throws -> Value
@@ -93,7 +93,7 @@ extension OpenedArchive {
     self.init(reader: reader, input: input)
   }
 
-  /// What the name of an archive leads to.
+  /// The file or remote archive that a name leads to.
   ///
   /// - Throws: ``Failure`` for a folder; `BackupError`, `FetchFailure`.
   static func input(
@@ -107,7 +107,7 @@ extension OpenedArchive {
   private static func fetching(
     _ address: String, _ store: StoreArguments?, _ network: NetworkOptions?
   ) throws -> InputFile {
-    guard let store else { throw Elsewhere.refusal(of: address, "this verb reads files") }
+    guard let store else { throw Elsewhere.refusal(of: address, "this command reads only files") }
     let network = try network ?? StoreArguments.network()
     guard !RemoteArchive.isFolder(address) else {
       throw OtherInput.folder(

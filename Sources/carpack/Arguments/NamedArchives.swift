@@ -51,7 +51,7 @@ struct NamedArchives {
   }
 
   private func objects(under prefix: String, _ note: (any Error) -> Void) throws -> [String] {
-    guard let store else { throw Elsewhere.refusal(of: prefix, "this verb reads files") }
+    guard let store else { throw Elsewhere.refusal(of: prefix, "this command reads only files") }
     do {
       return try RemoteArchive.archives(
         in: prefix, store.options, network: StoreArguments.network())

@@ -9,7 +9,7 @@ internal import Terminal
 
 /// An archive that has been opened, and where it lies.
 ///
-/// It remembers what had to be done to read it, and says so once, when it is asked for its
+/// It remembers what had to be done to read it, and prints that once, when asked for its
 /// ``status``.
 final class OpenedArchive {
   private(set) var reader: ArchiveReader
@@ -19,14 +19,14 @@ final class OpenedArchive {
 
   init(reader: ArchiveReader, input: InputFile) { (self.reader, self.input) = (reader, input) }
 
-  /// That blobs were not looked at, because that would fetch them.
+  /// The note that blobs were not checked, because that would fetch them.
   static let byIndex =
-    "the blobs are those of the archive's index, with the sizes that records declare; \"carpack verify\" reads them"
+    "the blobs are listed from the archive's index, with the sizes that records declare; \"carpack verify\" reads them"
 
-  /// What a message calls it.
+  /// Its name in messages.
   var name: String { input.name }
 
-  /// A path that leads to its bytes; nil if it lies elsewhere.
+  /// A path that leads to its bytes; nil for a remote archive.
   var path: FilePath? { input.isFar ? nil : input.path }
 
   /// Does something with it, and makes sure that all that was read came: else nothing can be
@@ -55,10 +55,10 @@ final class OpenedArchive {
     }
   }
 
-  /// The snapshots that were asked for, one at most of each account; without a wish, the newest of
+  /// The selected snapshots, at most one of each account; without a selection, the newest of
   /// each.
   ///
-  /// Of an archive that has lost all manifests, what is left.
+  /// For an archive that has lost all manifests, what is left.
   func snapshots(_ options: SnapshotOptions) throws -> [ArchivedSnapshot] {
     try snapshots(options.selector, options.accountOption.account)
   }
@@ -104,7 +104,7 @@ final class OpenedArchive {
       }
       guard account == nil || account == owner else {
         throw Failure(
-          "\(selector) is not of the account \(history.name(of: account ?? owner))",
+          "\(selector) does not belong to the account \(history.name(of: account ?? owner))",
           hint: "select items of one account at a time", status: .usage)
       }
       account = owner
@@ -136,7 +136,7 @@ final class OpenedArchive {
     }
     if isSalvaged {
       Console.say(
-        .damaged, "\(name): its manifest is lost; this is what could be found out without it"
+        .damaged, "\(name): its manifest is lost; this is what can be read without it"
       )
       status = .damaged
     }
@@ -151,7 +151,7 @@ final class OpenedArchive {
     let size = Quantity.bytes(recovery.interruptedTail)
     if recovery.isBeingWritten {
       Console.say(
-        .note, "\(name) is being written to; this is what is committed")
+        .note, "\(name) is being written to; only what is already committed is read")
       return .success
     }
     let found = (knownHistory?.entries ?? []).count { !$0.isVouched }

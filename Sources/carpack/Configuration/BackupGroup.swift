@@ -72,7 +72,7 @@ extension ConfiguredAccount {
     guard common.session == nil else { return options }
     guard passwordFile != nil || isOnly else {
       throw Failure(
-        "where there are several accounts, a login needs its password-file",
+        "where there are several accounts, each login needs a password-file",
         hint: "line \(line) of \(Configuration.location ?? "the configuration file")",
         status: .usage)
     }

@@ -227,7 +227,7 @@ struct VerifyReport {
     Field("type", "its media type, as that record declares it") { $0.mimeType }
     Field("size", "its size in bytes, as that record declares it") { $0.size }
     Field(
-      optional: "accepted", "that the loss is accepted", { $0.accepted },
+      optional: "accepted", "when and why the loss was accepted", { $0.accepted },
       as: BlobFields.acceptance)
   }
 

@@ -223,7 +223,7 @@ struct Listing {
       $0.item.state.word
     }
     Field(
-      optional: "accepted", "that the loss is accepted", { $0.item.accepted },
+      optional: "accepted", "when and why the loss was accepted", { $0.item.accepted },
       as: BlobFields.acceptance)
     Field(
       optional: "createdAt", "with -l, --since or --until: when the record was made", .time

@@ -98,7 +98,8 @@ enum SealedCopy {
   ///   - target: The file to make.
   ///   - isSealed: Whether it becomes sealed.
   ///   - begin: Makes the storage for the archive of an empty file.
-  /// - Throws: `SealedError` if it is already sealed, or not sealed; `ArchiveError` if it is damaged.
+  /// - Throws: `SealedError` if it is already sealed, or not sealed; `ArchiveError` if it is
+  ///   damaged.
   static func write(
     _ path: FilePath, to target: AtomicFile, isSealed: Bool,
     _ begin: (any ArchiveStorage) throws -> any ArchiveStorage
