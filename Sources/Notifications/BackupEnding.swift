@@ -2,8 +2,8 @@ package import HTTP
 internal import Reports
 internal import Terminal
 
-/// Does a backup, and then what follows: the health check gets the exit status, and a program is
-/// run.
+/// Runs a backup, and then sends the exit status to the health check, and runs the program for
+/// it.
 ///
 /// Neither changes the status of the backup; a signal that comes during the health check ends
 /// the command with its own.
