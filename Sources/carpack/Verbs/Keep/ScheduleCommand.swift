@@ -26,7 +26,7 @@ struct ScheduleCommand: Verb {
   func run() throws {
     guard let schedule = Schedule() else {
       throw Failure(
-        "no home folder for the timer: HOME is not set to an absolute path", status: .failure)
+        "no home folder for the timer (HOME)", status: .failure)
     }
     switch change {
     case .on:

@@ -138,7 +138,7 @@ struct StatusReport {
     Field("error", "why not") { $0.failure?.message }
     Field("bytes", "its size") { $0.status?.byteCount }
     Field("verified", "when all of it was last verified", .time) { $0.status?.verification?.time }
-    Field("verdict", "the result", .one(of: SnapshotVerifier.Verdict.self)) {
+    Field("verdict", "the result of that verification", .one(of: SnapshotVerifier.Verdict.self)) {
       $0.status?.verification?.verdict.rawValue
     }
     Field("bytesSinceVerified", "how many bytes were appended since then") {
