@@ -14,7 +14,7 @@ internal import Terminal
 ///   - network: how servers are reached.
 ///   - body: the backup.
 /// - Throws: ``Failure`` for a URL that cannot be used, before anything is done; what `body`
-///   throws, or the status that is left of it once it is said.
+///   throws, or the status that is left once the error has been printed.
 package func endingBackup(
   healthcheck url: String?, hooks: Hooks?, network: NetworkOptions,
   _ body: () throws -> Void

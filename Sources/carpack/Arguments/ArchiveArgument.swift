@@ -73,8 +73,8 @@ extension OpenedArchive {
   /// - Parameters:
   ///   - file: its name, or the address it has elsewhere.
   ///   - limits: how much it may hold.
-  ///   - store: how it is asked for elsewhere; nil if only archives that lie here are read.
-  ///   - network: how it is fetched from there; nil for what the environment sets.
+  ///   - store: how to reach a remote archive; nil if only local archives are read.
+  ///   - network: how to reach its server; nil for what the environment sets.
   /// - Throws: ``Failure`` for a CAR, a folder and other files that are not an archive;
   ///   `BackupError` and `ArchiveError` for a file that cannot be read as an archive.
   convenience init(

@@ -82,7 +82,7 @@ struct NewArchiveOptions: ParsableArguments {
       "-o \(output) is one file, but there are several archives; use -o \(output)/ for a folder")
   }
 
-  /// The file for the new archive of an old one; nil if none is asked for.
+  /// The file for the new archive of an old one; nil without -o.
   func target(for file: String) throws -> AtomicFile? {
     guard let path = path(for: file) else { return nil }
     try OutputPath.makeFolder(output)
@@ -90,7 +90,7 @@ struct NewArchiveOptions: ParsableArguments {
     return try AtomicFile(FilePath(path), replacing: force, from: [FilePath(file)])
   }
 
-  /// Where the new archive of an old one goes; nil if none is asked for.
+  /// Where the new archive of an old one goes; nil without -o.
   func path(for file: String) -> String? {
     output.map { OutputPath.archive($0, for: RemoteArchive.shown(file)) ?? $0 }
   }

@@ -83,12 +83,12 @@ final class OpenedArchive {
     return found.snapshots
   }
 
-  /// The one snapshot that was asked for, and that single things are looked for in: those that name
+  /// The one selected snapshot, in which single items are looked up: items that name
   /// an account narrow it.
   ///
   /// - Parameters:
   ///   - options: what the user asked for.
-  ///   - selectors: the things, of which AT URIs say whose they are.
+  ///   - selectors: the items, of which AT URIs name the account.
   func snapshot(_ options: SnapshotOptions, naming selectors: [String] = []) throws
     -> ArchivedSnapshot
   {
@@ -118,7 +118,7 @@ final class OpenedArchive {
     return found[0]
   }
 
-  /// Says what could not be read; returns 11 if some of it is damaged, 10 if some is missing.
+  /// Prints what could not be read; returns 11 if some of it is damaged, 10 if some is missing.
   func say(_ gaps: [RecordSearch.Gap]) -> ExitStatus {
     gaps.reduce(.success) { status, gap in
       Console.say(gap.isDamage ? .damaged : .incomplete, "\(name): \(gap.what)")
@@ -126,7 +126,7 @@ final class OpenedArchive {
     }
   }
 
-  /// 11 if opening the file took a repair in memory or something is lost, 0 otherwise; says what
+  /// 11 if opening the file took a repair in memory or something is lost, 0 otherwise; prints what
   /// was done.
   var status: ExitStatus {
     var status = ExitStatus.success
@@ -143,7 +143,7 @@ final class OpenedArchive {
     return .worst(status, .worst(repairStatus, tailStatus))
   }
 
-  /// 10 if something follows what is committed, 11 if it was committed once; says what it is.
+  /// 10 if something follows what is committed, 11 if it was committed once; prints what it is.
   private var tailStatus: ExitStatus {
     guard let recovery = reader.recovery, recovery.interruptedTail > 0,
       reader.generation.number > 0

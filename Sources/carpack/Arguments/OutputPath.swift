@@ -7,7 +7,7 @@ enum OutputPath {
   /// Whether the path names a folder.
   static func isFolder(_ path: String) -> Bool { path.hasSuffix("/") || BlobFolder.isFolder(path) }
 
-  /// Makes the folder that a path which ends in `/` names, if it is not there, but none around it.
+  /// Creates the folder that a path which ends in `/` names, if it is missing, but no parent of it.
   static func makeFolder(_ path: String?) throws {
     guard let path, path.hasSuffix("/"), !BlobFolder.isFolder(path) else { return }
     try BlobFolder.makeLast(path)

@@ -21,7 +21,7 @@ struct SecretInput {
   ///
   /// - Parameters:
   ///   - file: the file whose first line it is; nil if none was named.
-  ///   - asks: whether it is asked for on the terminal.
+  ///   - asks: whether to ask for it on the terminal.
   /// - Returns: nil if it was given nowhere, or the answer was empty.
   /// - Throws: ``Failure`` for a file or variable that holds none.
   func read(_ file: String?, asks: Bool = true) throws -> Secret? {

@@ -14,7 +14,7 @@ final class InspectReport {
   private let digest = RecordsDigest()
   /// What was found; empty before the CAR has been walked.
   private(set) var inspection: RepositoryInspection
-  /// Who signed the commit; nil if that was not asked for, or there is none.
+  /// Who signed the commit; nil if that was not checked, or there is no commit.
   private(set) var signed: Result<ProofLevels.Finding?, any Error> = .success(nil)
 
   init(_ file: InputFile, _ car: CARFile, _ command: InspectCommand) {

@@ -176,7 +176,7 @@ struct BackupCommand: Verb, ConfigurableOptions {
     return options
   }
 
-  /// What signs heads; nil if none are to be signed.
+  /// What signs heads; nil without --sign-head.
   ///
   /// - Throws: ``Failure`` for a file that is not a key, that others may read, or that cannot be
   ///   read.

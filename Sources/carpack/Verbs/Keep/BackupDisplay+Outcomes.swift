@@ -22,19 +22,19 @@ extension BackupDisplay {
   /// The worst exit status of all.
   var status: ExitStatus { tally.withLock { $0.status } }
 
-  /// Records the result of something else that was asked for.
+  /// Records the result of another part of the run.
   func note(_ status: ExitStatus) {
     tally.withLock { $0.status = .worst($0.status, status) }
   }
 
-  /// Notes an account that the server lists and does not give out.
+  /// Records an account that the server lists but does not serve.
   func skipped(_ did: DID, _ status: String) {
     tally.withLock { $0.counts.skippedCount += 1 }
     BackupEvents.skipped.tell((did, status))
     common.say("\(did): skipped: the server reports it as \(status)")
   }
 
-  /// Notes entries of a server's list that name no account.
+  /// Records entries of a server's list that are not accounts.
   func malformed(_ entries: [String]) {
     let before = tally.withLock { tally in
       defer { tally.counts.malformedCount += entries.count }

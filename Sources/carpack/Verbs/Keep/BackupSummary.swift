@@ -146,7 +146,7 @@ extension BackupReport {
 }
 
 extension Standing {
-  /// Says what is evidence against the account, and how to accept it.
+  /// Prints the evidence against the account, and how to accept it.
   func sayDoubts(named name: String) {
     for doubt in grave {
       let option = doubt == .handle ? "--accept handle" : "--accept rollback"

@@ -10,7 +10,7 @@ internal import Terminal
 
 /// Accepting losses, and taking that back: what `carpack missing` changes if it is asked to.
 extension MissingCommand {
-  /// What is to be changed; nil if nothing is.
+  /// The change to make; nil if there is none.
   var acceptance: LossAcceptance? {
     get throws {
       let words = accept + reconsider

@@ -84,7 +84,7 @@ struct StatusCommand: ReportingCommand, ConfigurableOptions {
     try ExitStatus.end(with: outcomes.worst, absent > 0 ? .incomplete : .success)
   }
 
-  /// Says which accounts of the configuration have no archive here, and when the next backup is.
+  /// Prints which accounts of the configuration have no archive here, and when the next backup is.
   ///
   /// - Returns: How many accounts have none.
   private func sayPlans(_ report: StatusReport) throws -> Int {

@@ -199,7 +199,7 @@ struct RemoveRecipientCommand: ReportingCommand {
 }
 
 extension ReportingCommand {
-  /// Says who may open an archive now.
+  /// Prints who may open the archive now.
   fileprivate func finish(_ keys: SealedKeys, _ file: String) throws {
     let names = try keys.names
     if json { return sealedKeysReport.print((file, names)) }

@@ -160,7 +160,7 @@ enum SealedCopy {
     return hash.finish()
   }
 
-  /// Says what was done.
+  /// Prints the result.
   static func say(
     _ sizes: Sizes, _ names: (file: String, output: String), _ verb: some ReportingCommand
   ) {

@@ -1,7 +1,7 @@
 internal import Failures
 internal import Terminal
 
-/// The command line of this process as it goes on after it has stopped.
+/// The command line that continues this process after it has stopped.
 ///
 /// Codes from a mail are valid once and left out, and an invite code is not shown.
 enum ContinuedCommand {

@@ -91,7 +91,7 @@ struct RestoreArguments: ParsableArguments {
     }
   }
 
-  /// Opens the archive, and does something with the snapshot that was asked for.
+  /// Opens the archive, and runs `body` with the selected snapshot.
   ///
   /// - Parameters:
   ///   - target: the new server; nil if only the account's own server is used.

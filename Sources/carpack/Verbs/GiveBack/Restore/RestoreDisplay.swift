@@ -116,7 +116,7 @@ final class RestoreDisplay: Sendable {
     }
   }
 
-  /// Shows a document that is to be published.
+  /// Shows a document that the user has to publish.
   static func show(document json: String, at url: String) {
     tell(Self.document, (json, url)) {
       Console.say("publish this at \(url), then the restore continues:\n\(json)")
