@@ -22,7 +22,7 @@ struct ConfigCommand: ReportingCommand {
       return Console.print("no configuration: neither HOME nor XDG_CONFIG_HOME is set")
     }
     guard let configuration else { return Console.print("\(location): not there") }
-    Console.print("\(location): sound")
+    Console.print("\(location): valid")
     var lines = configuration.entries.map { entry in
       let value = entry.setting.kind == .secret ? "(set)" : entry.values.joined(separator: ", ")
       return "[\(entry.section)] \(entry.setting.name) = \(value)"
@@ -56,7 +56,7 @@ struct ConfigCommand: ReportingCommand {
           $0.setting.kind == .secret ? [] : $0.values
         }
         Field("secret", "whether the value is not shown") { $0.setting.kind == .secret }
-        Field("line", "where it stands") { $0.line }
+        Field("line", "its line in the file") { $0.line }
       })
     Field("accountList", "the file with accounts") { $0.all.accountList }
     Field(
@@ -66,7 +66,7 @@ struct ConfigCommand: ReportingCommand {
         Field("output", "its archive, or the folder for it") { $0.output }
         Field("login", "whether to log in") { $0.login }
         Field("private", "whether to keep private data") { $0.keepsPrivateData }
-        Field("line", "where it stands") { $0.line }
+        Field("line", "its line in the file") { $0.line }
       })
     Field(
       "hooks", "programs to run after a backup", \.all.hooks,

@@ -25,8 +25,7 @@ struct ScheduleCommand: Verb {
 
   func run() throws {
     guard let schedule = Schedule() else {
-      throw Failure(
-        "no home folder for the timer (HOME)", status: .failure)
+      throw Failure("no home folder for the timer (HOME)", status: .failure)
     }
     switch change {
     case .on:

@@ -128,7 +128,7 @@ struct ListCommand: ReportingCommand, ConfigurableOptions {
     if let flaw = contents.flaw {
       listing.add(.damaged)
       Console.say(
-        .damaged, "the repository is not whole, these are its remains: \(flaw)"
+        .damaged, "the repository is damaged; this is what is left of it: \(flaw)"
       )
     } else if let why = tree.whyNoCommit {
       common.say(.incomplete, "no record can be listed: \(why)")
