@@ -6,9 +6,9 @@ internal import Snapshots
 internal import SystemPackage
 internal import Terminal
 
-/// What an archive on the line offers: its snapshots, its accounts, the paths of its records.
+/// Candidates from the archive on the line: its snapshots, its accounts, the paths of its records.
 ///
-/// Whatever cannot be read is not offered.
+/// What cannot be read is not offered.
 struct ArchiveCandidates {
   typealias Candidate = CompletionAnswer.Candidate
 

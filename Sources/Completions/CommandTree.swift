@@ -4,9 +4,9 @@
   internal import Foundation
 #endif
 
-/// The verbs and what each takes, as the command describes itself.
+/// The verbs and their arguments, as the command describes itself.
 package struct CommandTree: Decodable {
-  /// What every description of a command has.
+  /// The description of a command.
   package let command: Command
 
   /// A verb, or the command itself.
@@ -43,7 +43,7 @@ package struct CommandTree: Decodable {
     package let abstract: String?
     package let isRepeating: Bool?
     package let isOptional: Bool?
-    /// What completes its value: `file`, `directory` or `list`, and which.
+    /// The kind of completion for its value: `file`, `directory` or `list`, and which.
     let completionKind: [String: [String: [String]]]?
     let allValues: [String]?
     let allValueDescriptions: [String: String]?

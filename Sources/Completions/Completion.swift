@@ -49,9 +49,9 @@ package enum Completion {
   }
 }
 
-/// What fits in the place of a word.
+/// The completions for a word.
 struct CompletionAnswer: Equatable {
-  /// Which files the shell shall offer.
+  /// The files that the shell offers.
   enum Files: Equatable {
     case none
     case folders
@@ -68,7 +68,7 @@ struct CompletionAnswer: Equatable {
     }
   }
 
-  /// A text that fits.
+  /// A candidate.
   struct Candidate: Equatable {
     let text: String
     var description = ""
@@ -91,9 +91,9 @@ struct CompletionAnswer: Equatable {
 }
 
 extension CompletionAnswer.Candidate {
-  /// Whether a shell can insert it as it is.
+  /// Whether a shell can insert it unquoted.
   ///
-  /// Much of what is offered comes from archives, and an archive may say anything, also `$(…)`.
+  /// Many candidates come from archives, and an archive may hold anything, even `$(…)`.
   fileprivate var isHarmless: Bool {
     text.first != "~"
       && text.utf8.allSatisfy { byte in

@@ -7,12 +7,12 @@ struct CompletionLine: Equatable {
   var current = ""
   /// The words after the cursor.
   var after: [String] = []
-  /// How many characters of ``current`` stay as they are, and are not part of what is offered.
+  /// How many characters of ``current`` stay as they are, and are not part of the candidates.
   var replacedFrom = 0
-  /// Whether the shell shows what candidates mean.
+  /// Whether the shell shows the descriptions of candidates.
   var showsDescriptions = true
 
-  /// Reads what a script says: the shell's name, and the line in the form in which that shell has
+  /// Reads a script's arguments: the shell's name, and the line in the form in which that shell has
   /// it.
   init?(_ arguments: [String]) {
     switch arguments.first {

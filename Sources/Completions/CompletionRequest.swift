@@ -1,4 +1,4 @@
-/// What is being typed at the cursor, found by going along the words before it as the command
+/// What is being typed at the cursor, found by parsing the words before it as the command
 /// would.
 struct CompletionRequest {
   /// What stands at the cursor.
@@ -12,7 +12,7 @@ struct CompletionRequest {
 
   let line: CompletionLine
   private let place: Place
-  /// What the options on the line say, all words of the line read.
+  /// The values of all options on the line, before and after the cursor.
   private let options: [String: String]
   /// The archive that is named on the line.
   private let archive: String?
@@ -28,7 +28,7 @@ struct CompletionRequest {
     archive = walk.archive
   }
 
-  /// What fits.
+  /// The completions.
   var answer: CompletionAnswer {
     switch place {
     case .nothing: CompletionAnswer()
@@ -88,7 +88,7 @@ struct CompletionRequest {
   /// How many characters of a menu's line a description takes at most.
   private static let maximumSummary = 72
 
-  /// The first sentence of a help, for one line of a menu.
+  /// The first sentence of a help text, for one line of a menu.
   private static func summary(_ text: String?) -> String {
     let line = (text ?? "").prefix { $0 != "\n" }
     let sentence = line.firstIndex(of: ".").map { end in
@@ -103,7 +103,7 @@ struct CompletionRequest {
   }
 }
 
-/// Goes along the words of a line: which verb it is, which options were given, what stands in which
+/// Parses the words of a line: the verb, the options, and what is in which
 /// place.
 struct CommandWalk {
   private var command: CommandTree.Command
@@ -123,7 +123,7 @@ struct CommandWalk {
     command = root
   }
 
-  /// Goes on by a word.
+  /// Parses the next word.
   mutating func take(_ word: String) {
     if let option = awaiting {
       for name in option.words { values[name] = word }
@@ -140,7 +140,7 @@ struct CommandWalk {
     }
   }
 
-  /// Goes on by the word that is being typed, which says nothing yet.
+  /// Parses the word that is being typed, which has no meaning yet.
   mutating func pass(_ word: String) {
     if awaiting != nil {
       awaiting = nil
@@ -170,7 +170,7 @@ struct CommandWalk {
     return all.last.flatMap { $0.isRepeating == true ? $0 : nil }
   }
 
-  /// What a word that is being typed here is.
+  /// What the word that is being typed is.
   func place(of current: String) -> CompletionRequest.Place {
     if let awaiting { return .value(awaiting, prefix: "") }
     if isHelp {

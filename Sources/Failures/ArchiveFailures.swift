@@ -12,7 +12,10 @@ extension ArchiveError: FormatError {
       (ExitStatus(ofSystem: code, writing: !operation.hasPrefix("open")), nil)
     case .alreadyExists, .locked, .begunOtherwise: (.cannotCreate, nil)
     case .unsupportedVersion, .unknownFeatures:
-      (.failure, "a newer carpack wrote the file; use that, or unpack it with zstd: it holds a CAR")
+      (
+        .failure,
+        "a newer carpack wrote the file; use that version, or decompress the file with zstd: it holds a CAR"
+      )
     case .notAnArchive:
       (.damaged, "archives are made by \"carpack backup\" and \"carpack pack\"")
     case .contentMismatch, .lengthMismatch: (.refused, nil)
@@ -21,16 +24,16 @@ extension ArchiveError: FormatError {
     case .writerFailed:
       (.ioError, "what has arrived is kept; free some space and run the same command again")
     case .commitUncertain, .changedMeanwhile: (.ioError, nil)
-    case .damagedIndex: (.damaged, "\"carpack repair\" makes the index again from the data")
+    case .damagedIndex: (.damaged, "\"carpack repair\" rebuilds the index from the data")
     case .damagedFrame, .damagedSection:
       (
         .damaged,
         "\"carpack verify\" says what is lost; \"carpack repair -o NEW\" makes a new archive of everything else"
       )
     case .furtherArchive:
-      (.damaged, "\"carpack repair -o NEW\" makes one archive of all that lie in the file")
+      (.damaged, "\"carpack repair -o NEW\" makes one archive of all archives in the file")
     case .damagedFooter:
-      (.damaged, "run \"carpack repair\" before anything is appended")
+      (.damaged, "run \"carpack repair\" before you append anything")
     default: (.damaged, nil)
     }
   }
@@ -73,7 +76,7 @@ extension BackupError: Explained {
         .damaged,
         "nothing was changed; wait for the program that writes to it, or run \"carpack repair\" to keep the intact part"
       )
-    case .notFound: (.noInput, "\"carpack ls\" shows what there is")
+    case .notFound: (.noInput, "\"carpack ls\" lists the content")
     case .notInRemains:
       (
         .damaged,
@@ -88,12 +91,12 @@ extension BackupError: Explained {
     case .incompleteRepository:
       (
         .incomplete,
-        "\"carpack fetch repo\" gets what there is, and \"carpack pack\" packs it, incomplete as it is"
+        "\"carpack fetch repo\" downloads what the server has, and \"carpack pack\" packs the incomplete repository"
       )
     case .accountUnavailable:
       (.unavailable, "if the account is yours, log in with --login")
     case .noServer, .notARepository: (.unavailable, nil)
-    case .unusableServer: (.refused, "--pds names a server of your own")
+    case .unusableServer: (.refused, "if it is your own server, name it with --pds")
     case .lastSnapshot: (.usage, "an account keeps at least one snapshot")
     case .unclaimedHandle:
       (.notGenuine, "if the account is yours, use its DID, or name its server with --pds")

@@ -17,14 +17,15 @@ extension TransportError: Explained {
   }
 
   fileprivate static let certificateHint =
-    "if the server has a certificate authority of its own, name its file with --ca-file"
+    "if the server uses a private certificate authority, name its certificate file with --ca-file"
 
   fileprivate var hint: String? {
     switch reason {
     case .notSecure: Self.certificateHint
     case .refusedAddress:
-      "a server of your own can be named with --pds, or given an address with --pin"
-    case .unavailable: "the network needs libcurl: on Debian and Ubuntu, apt-get install libcurl4"
+      "if it is your own server, name it with --pds, or give its address with --pin"
+    case .unavailable:
+      "carpack needs libcurl for the network: on Debian and Ubuntu, apt-get install libcurl4"
     default: nil
     }
   }
@@ -36,11 +37,11 @@ extension XRPCError: Explained {
     return switch status {
     case 400..<500 where name == "AuthFactorTokenRequired":
       (.loginRefused, "pass the code from the mail with --auth-factor-token")
-    case 401, 403: (.loginRefused, isLogin ? nil : "--login asks as the account's owner")
+    case 401, 403: (.loginRefused, isLogin ? nil : "--login sends requests as the account's owner")
     case 400 where endpoint == "com.atproto.identity.signPlcOperation":
       (
         .loginRefused,
-        "a code works once, within 15 minutes; without --mail-code another is sent"
+        "a code works once, within 15 minutes; run the command without --mail-code to get another"
       )
     case 400 where name == "InvalidToken":
       (.loginRefused, "use the account's own password, not an app password")
@@ -73,7 +74,7 @@ extension IdentityError: Explained {
   private var hint: String? {
     switch self {
     case .unresolvableHandle(let handle) where handle.topLevel != "invalid":
-      "if a server on this machine knows it, name the server with --resolver, --pds or --plc"
+      "if a server on this machine knows the handle, name that server with --resolver, --pds or --plc"
     case .handleNotFound: "check the spelling; if you know its DID, use that instead"
     case .handleUnreachable: "if you know its DID, use that instead"
     case .handleUntrusted: TransportError.certificateHint

@@ -4,18 +4,18 @@ internal import XRPC
 
 /// The options that continue a stopped restore.
 ///
-/// Each is a way of its own. Words in capitals stand for what the user has to say.
+/// Each is an alternative. Words in capitals stand for values that the user has to give.
 package struct RestoreContinuation: Sendable {
   /// The options to set, each with its value.
   package let options: [(name: String, value: String?)]
-  /// Whether the options of a move are taken away, because the account stays where it is.
+  /// Whether the options of a move are removed, because the account stays where it is.
   package let staysAtHome: Bool
 
   private init(_ options: (String, String?)..., staysAtHome: Bool = false) {
     (self.options, self.staysAtHome) = (options, staysAtHome)
   }
 
-  /// The same command, which asks servers and directory where things are.
+  /// The same command, which asks servers and directory for the current state.
   private static let again = RestoreContinuation()
   private static func with(_ option: String, _ value: String? = nil) -> RestoreContinuation {
     RestoreContinuation((option, value))
@@ -33,7 +33,7 @@ package struct RestoreContinuation: Sendable {
     (self.options, staysAtHome) = (options, false)
   }
 
-  /// The ways on from a question.
+  /// The ways to continue after a question.
   package static func after(_ question: RestoreQuestion) -> [RestoreContinuation] {
     switch question {
     case .identity: [with("--yes", "identity")]
@@ -46,7 +46,7 @@ package struct RestoreContinuation: Sendable {
     }
   }
 
-  /// The ways on from an error; none where no command helps.
+  /// The ways to continue after an error; none where no command helps.
   package static func after(_ error: any Error) -> [RestoreContinuation] {
     switch error {
     case let question as RestoreQuestion: after(question)

@@ -19,7 +19,7 @@ extension RestoreError: Explained {
     return (status, hint)
   }
 
-  /// What a person reads: in the library's words, but where options are a part of it.
+  /// The message: in the library's words, except where it names options.
   package var sentence: String {
     switch self {
     case .cannotVouch(let obstacle):
@@ -30,27 +30,27 @@ extension RestoreError: Explained {
     }
   }
 
-  /// What to do about it; nil where that is plain.
+  /// What to do about it; nil where that is obvious.
   private var hint: String? {
     switch self {
-    case .busy: "wait until it ends; then run the same command to continue"
+    case .busy: "wait until the other run ends; then run the same command to continue"
     case .livesThere:
-      "--in-place puts the snapshot's records back there; --blobs-only sends what the server lacks"
+      "--in-place puts the snapshot's records back into it; --blobs-only sends the blobs that the server lacks"
     case .newerThere:
-      "run \"carpack backup\" first, or choose a snapshot with --at and lose what came later"
+      "run \"carpack backup\" first, or choose a snapshot with --at and lose all later records"
     case .otherPassword: "give it with --new-password-file"
     case .cannotVouch:
-      "--login has the old server prove it, --recovery-key FILE your own key; with neither, --as-new makes a new account from the archive"
+      "with --login the old server proves it, with --recovery-key FILE your own key; with neither, --as-new makes a new account from the archive"
     case .needsHandle: "give it with --handle"
     case .needsEmail: "give it with --email"
     case .needsInvite: "give it with --invite"
     case .needsSigner: "use --login or --recovery-key"
     case .handle: "choose another with --handle"
     case .importRefused:
-      "servers may limit the size of repositories, may refuse all, and may answer 500 to one that they cannot read"
+      "servers may limit the size of repositories, may refuse all, and may answer 500 to a repository that they cannot read"
     case .otherRepository, .notWrittenAgain: nil
     case .missingBlobs:
-      "--accept missing goes on without them; \"carpack fill\" may find them first"
+      "--accept missing continues without them; \"carpack fill\" may still find them"
     case .codeSent: "run the same command again with --mail-code CODE"
     case .identityUnchanged, .notActivated, .silent, .writtenMeanwhile: nil
     case .notSaved: "run \"carpack backup\" first, so that nothing is lost"
@@ -72,14 +72,14 @@ extension RestoreError.Obstacle {
     switch self {
     case .otherAccountMade(let did): "the server made an account of \(did) instead"
     case .accountUnknown: "the new server does not know the account that it made"
-    case .noLogin: "there is no login for the old server"
-    case .oldServerGone: "the old server is gone, and there is no key"
+    case .noLogin: "no login for the old server"
+    case .oldServerGone: "the old server is gone, and no key was given"
     case .rehearsal:
-      "if the old server does not vouch, only a change of the DID could, which a rehearsal does not make"
+      "if the old server does not vouch for the account, only a change of the DID could, and a rehearsal does not change it"
     case .oldServerAnswers(let url):
-      "\(url) still has the account: use --login to let it vouch, or --abandon-old to skip it"
+      "\(url) still has the account: use --login to let it vouch for the account, or --abandon-old to skip it"
     case .oldServerSilent:
-      "the old server, which --login needs, does not answer: try again later, or skip it with --abandon-old"
+      "--login needs the old server, which does not answer: try again later, or skip it with --abandon-old"
     }
   }
 }
@@ -94,7 +94,7 @@ extension PLCSuccessor.Fault: Explained {
 }
 
 extension RecordRestore.Outcome {
-  /// A word for a script, and what a person reads.
+  /// A word for scripts, and the message.
   package var said: (word: String, sentence: String) {
     switch self {
     case .written: ("written", "written")

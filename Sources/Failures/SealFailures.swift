@@ -13,11 +13,12 @@ extension SealedError: FormatError {
     case .wrongKey: (.loginRefused, nil)
     case .noKeySlot, .malformedSlot: (.damaged, nil)
     case .tooManyRecipients, .knownRecipient, .unknownRecipient, .lastRecipient:
-      (.usage, "\"carpack key list\" says who can open it")
-    case .noOwnRecipient: (.usage, "give the worker --recipient, and the identity that opens it")
+      (.usage, "\"carpack key list\" lists who can open it")
+    case .noOwnRecipient:
+      (.usage, "start the worker with --recipient, and with the identity that opens it")
     case .noMemory: (.failure, nil)
     case .notSealed: (.usage, "\"carpack seal\" seals it")
-    case .isSealed: (.usage, "\"carpack key\" says who can open it, and changes that")
+    case .isSealed: (.usage, "\"carpack key\" lists and changes who can open it")
     case .inFile(_, let cause): cause.explanation
     }
   }

@@ -13,7 +13,7 @@ extension FetchFailure: Explained {
     case .forbidden:
       (
         .loginRefused,
-        "keys are looked for in the environment, in Amazon's files, and on the machine"
+        "carpack looks for keys in the environment, in Amazon's files, and in the machine's metadata"
       )
     case .replaced: (.temporary, "run the same command again")
     case .refused: (.refused, nil)
@@ -39,7 +39,7 @@ extension PushError: Explained {
     case .unfinishedCopy(let name, let address):
       (
         .incomplete,
-        "\"carpack repair \(name)\" keeps it, and \"carpack merge\" then puts both into one archive; \"carpack pull --replace \(address) \(name)\" gives it up"
+        "\"carpack repair \(name)\" keeps it, and \"carpack merge\" then puts both into one archive; \"carpack pull --replace \(address) \(name)\" discards it"
       )
     case .damagedCopy(let name, let address):
       (
@@ -53,10 +53,10 @@ extension PushError: Explained {
 extension DatabaseError: Explained {
   package var explanation: Explanation {
     switch kind {
-    case .library: (.unavailable, "the package with it is called libpq5, or libpq")
+    case .library: (.unavailable, "install libpq: the package is libpq5, or libpq")
     case .connection: (.unavailable, nil)
     case .statement: (.refused, nil)
-    case .noTables: (.noInput, "\"carpack fleet init\" makes one")
+    case .noTables: (.noInput, "\"carpack fleet init\" creates them")
     }
   }
 }

@@ -23,23 +23,23 @@ package enum ArchiveKeys {
 
   private static let given = Mutex(Given())
 
-  /// Says which files hold identities.
+  /// Sets the files that hold identities.
   package static func use(files: [String]) {
     given.withLock { $0.files = files }
     install()
   }
 
-  /// Says to whom new archives are sealed.
+  /// Sets the recipients to whom new archives are sealed.
   package static func use(recipients: [SealedRecipient]) {
     keepSecret()
     given.withLock { $0.recipients = recipients }
     install()
   }
 
-  /// Has the identities of archives that are opened or made be kept on this machine.
+  /// Keeps the identities of archives that are opened or made on this machine.
   package static func rememberKeys() { given.withLock { $0.remembersKeys = true } }
 
-  /// Has sealed archives be opened with the keys that were given, wherever an archive is opened.
+  /// Makes every opening of a sealed archive use the keys that were given.
   package static func install() {
     StorageLayers.install(SealedLayer(ring, recipients: given.withLock { $0.recipients }))
   }
@@ -63,14 +63,14 @@ package enum ArchiveKeys {
     return Host.environment(variable)?.value.split(separator: ":").map(String.init) ?? []
   }
 
-  /// Has a program that this one goes on as use the same files.
+  /// Passes the files on to a program that replaces this one.
   package static func handOn() {
     if !files.isEmpty { _ = unsafe setenv(variable, files.joined(separator: ":"), 1) }
   }
 
   /// The identities in a file.
   ///
-  /// - Throws: ``Failure`` if it is no such file, or others may read it.
+  /// - Throws: ``Failure`` if it is not a file with identities, or others may read it.
   private static func identities(in path: String) throws -> [AgeIdentity] {
     let file = try InputFile(path)
     var status = stat()
@@ -87,7 +87,7 @@ package enum ArchiveKeys {
       } catch AgeError.passphraseNeeded {
         guard let passphrase = try passphrase("passphrase of \(path): ") else {
           throw Failure(
-            "\(path) is encrypted with a passphrase, and none was given",
+            "\(path) is encrypted with a passphrase, but none was given",
             hint: "set \(passphraseVariable), or answer on a terminal", status: .loginRefused,
             at: path)
         }

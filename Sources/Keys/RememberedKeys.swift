@@ -22,7 +22,7 @@ enum RememberedKeys {
     return settings?.appending("carpack").appending("keys")
   }
 
-  /// The files that there are.
+  /// The files with keys.
   ///
   /// - Throws: `BackupError` if the folder cannot be read; ``Failure`` if there are too many.
   static func files() throws -> [String] {
@@ -30,7 +30,7 @@ enum RememberedKeys {
     let names = try BlobFolder.names(in: folder.string).filter { $0.hasSuffix(ending) }.sorted()
     guard names.count <= maximumCount else {
       throw Failure(
-        "\(folder) has \(names.count) keys, and \(maximumCount) are the most that are tried",
+        "\(folder) has \(names.count) keys; at most \(maximumCount) are tried",
         status: .failure, at: folder.string)
     }
     return names.map { folder.appending($0).string }
@@ -43,7 +43,7 @@ enum RememberedKeys {
   static func keep(_ identity: AgeIdentity) throws {
     guard let folder else {
       throw Failure(
-        "there is no folder for keys: neither HOME nor XDG_CONFIG_HOME is set", status: .usage)
+        "no folder for keys: neither HOME nor XDG_CONFIG_HOME is set", status: .usage)
     }
     let path = folder.appending(identity.recipient.text + ending)
     guard !AtomicFile.isTaken(path) else { return }

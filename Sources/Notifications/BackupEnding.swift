@@ -2,8 +2,8 @@ package import HTTP
 internal import Reports
 internal import Terminal
 
-/// Does a backup, and then what follows: the health check gets the exit status, and a program is
-/// run.
+/// Runs a backup, and then sends the exit status to the health check, and runs the program for
+/// it.
 ///
 /// Neither changes the status of the backup; a signal that comes during the health check ends
 /// the command with its own.
@@ -14,7 +14,7 @@ internal import Terminal
 ///   - network: how servers are reached.
 ///   - body: the backup.
 /// - Throws: ``Failure`` for a URL that cannot be used, before anything is done; what `body`
-///   throws, or the status that is left of it once it is said.
+///   throws, or the status that is left once the error has been printed.
 package func endingBackup(
   healthcheck url: String?, hooks: Hooks?, network: NetworkOptions,
   _ body: () throws -> Void

@@ -11,10 +11,10 @@ internal import Terminal
 package final class EventRecord: Sendable {
   private let state: Mutex<(file: TemporaryFile?, fault: String?)>
 
-  /// The one that is written to, if there is one.
+  /// The record that events are written to, if there is one.
   private static let recording = Mutex<EventRecord?>(nil)
 
-  /// Begins to record.
+  /// Starts recording.
   static func begin() -> EventRecord {
     let record = EventRecord()
     recording.withLock { $0 = record }
@@ -44,7 +44,7 @@ package final class EventRecord: Sendable {
     }
   }
 
-  /// A descriptor from which all of it is read, to be used as long as this exists; -1 if there is
+  /// A descriptor to read all of it from, valid as long as this exists; -1 if there is
   /// none.
   func open() -> CInt {
     Self.recording.withLock { $0 = nil }

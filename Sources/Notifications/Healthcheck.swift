@@ -3,29 +3,29 @@ internal import HTTP
 internal import Reports
 internal import Terminal
 
-/// Tells a service that waits for it how a backup ended, as healthchecks.io takes it: by asking for
+/// Tells a monitoring service how a backup ended, in the way of healthchecks.io: by requesting
 /// a URL.
 ///
 /// Success is the URL itself, any other exit status follows after a slash. Nothing else is sent.
-/// The URL is all that it takes to do the same, so it is in no message and no log.
+/// Anyone with the URL can do the same, so no message and no log has it.
 package struct Healthcheck {
   private let origin: String
   private let path: Substring
   private let query: Substring
 
-  /// How long all attempts together take at most, in seconds.
+  /// The time limit for all attempts together, in seconds.
   private static let maximumSeconds = 30.0
   private static let attempts = 3
   /// After how many seconds without a byte an attempt is given up.
   private static let stallSeconds = 10
-  /// The longest URL that is taken.
+  /// The longest URL that is accepted.
   private static let maximumLength = 2048
   /// How much of an answer is read: services say "OK".
   private static let maximumAnswer = 256
 
   /// A check.
   ///
-  /// - Throws: ``Failure`` for a URL that is neither of https nor of this machine.
+  /// - Throws: ``Failure`` for a URL that is neither https nor on this machine.
   package init(_ url: String) throws {
     do throws(ServerOriginError) {
       let (origin, rest) = try ServerOrigin.split(url)
@@ -39,16 +39,16 @@ package struct Healthcheck {
   }
 
   private static let unusable = Failure(
-    "the URL of the health check cannot be used: it takes https, or http to this machine",
-    hint: "it looks like https://hc-ping.com/ and the number of the check", status: .usage)
+    "the URL of the health check cannot be used: it must be https, or http to this machine",
+    hint: "it looks like https://hc-ping.com/UUID, with the UUID of the check", status: .usage)
 
-  /// The URL to ask for.
+  /// The URL to request.
   func url(for status: ExitStatus) -> String {
     guard status != .success else { return "\(origin)\(path)\(query)" }
     return "\(origin)\(path)\(path.hasSuffix("/") ? "" : "/")\(status.number)\(query)"
   }
 
-  /// Sends the status, and says so if it does not arrive.
+  /// Sends the status, and prints a warning if it does not arrive.
   ///
   /// - Returns: The exit status of the signal that ended it; nil if none did.
   func send(_ status: ExitStatus, _ options: NetworkOptions) -> ExitStatus? {
@@ -60,21 +60,21 @@ package struct Healthcheck {
     } catch let error as TransportError {
       Self.warn(Self.words(error))
     } catch is CancellationError {
-      Self.warn("it was interrupted")
+      Self.warn("interrupted")
     } catch let signal as ExitStatus {
-      Self.warn("it was interrupted")
+      Self.warn("interrupted")
       return signal
     } catch {
-      Self.warn("it failed")
+      Self.warn("the request failed")
     }
     return nil
   }
 
   private static func warn(_ why: String) {
-    Console.say(.warning, "the health check was not told how the backup ended: \(why)")
+    Console.say(.warning, "could not report the result to the health check: \(why)")
   }
 
-  /// Asks for a URL.
+  /// Requests a URL.
   ///
   /// - Returns: Why the service did not take it; nil if it did.
   /// - Throws: ``TransportError``; `CancellationError`.
@@ -96,7 +96,7 @@ package struct Healthcheck {
     return refusal(String(decoding: body, as: UTF8.self))
   }
 
-  /// What healthchecks.io says with status 200, and does not mean as success.
+  /// Answers of healthchecks.io with status 200 that do not mean success.
   private static func refusal(_ answer: String) -> String? {
     if answer.hasPrefix("OK (not found)") { return "the service knows no such check" }
     if answer.hasPrefix("OK (rate limited)") { return "the service limits requests" }
@@ -112,7 +112,7 @@ package struct Healthcheck {
     case .stalled, .tooSlow, .late, .silent: "no answer"
     case .cutOff, .malformedAnswer, .tooLong: "the answer is not HTTP"
     case .refusedAddress, .unusableURL, .unusablePin, .refusedRedirect, .tooManyRedirects:
-      "its address is refused"
+      "its address is not allowed"
     case .overloaded, .postponed: "the service is overloaded"
     case .unavailable: "libcurl cannot be used"
     }

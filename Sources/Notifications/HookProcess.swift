@@ -7,7 +7,7 @@ internal import Terminal
 ///
 /// What it prints goes to standard error, where it does not mix with results.
 package struct HookProcess {
-  /// How long a program has to end after SIGTERM.
+  /// How long a program may take to end after SIGTERM.
   private static let grace: Duration = .seconds(5)
   private static let shortestPause: Duration = .milliseconds(5)
   private static let longestPause: Duration = .milliseconds(200)
@@ -21,7 +21,7 @@ package struct HookProcess {
   /// - Parameters:
   ///   - words: its name and its arguments.
   ///   - seconds: how long it may take.
-  /// - Returns: What is said of its end; nil of one with status 0.
+  /// - Returns: How it ended, in words; nil for status 0.
   /// - Throws: ``Failure`` if it cannot be started.
   package static func run(_ words: [String], within seconds: Int64) throws -> String? {
     try runBlocking {
@@ -51,7 +51,7 @@ package struct HookProcess {
   /// Waits for its end, and ends it if that takes too long or the task is cancelled.
   ///
   /// - Parameter seconds: how long it may take.
-  /// - Returns: What is said of the end; nil of one with status 0.
+  /// - Returns: How it ended, in words; nil for status 0.
   func end(within seconds: Int64) async -> String? {
     if let status = await wait(.seconds(seconds), isCancellable: true) {
       return Self.sentence(status)

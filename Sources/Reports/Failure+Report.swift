@@ -2,7 +2,7 @@ package import ATProtocol
 package import Terminal
 
 extension Failure {
-  /// Says it on standard error.
+  /// Prints the failure on standard error.
   package func say() {
     guard Console.isJSON else {
       Console.say(.error, message)
@@ -16,9 +16,11 @@ extension Failure {
   package func writeFields(to json: inout JSONWriter) { Self.field.write(self, &json) }
 
   package static let fields = Fields<Failure> {
-    Field("status", "the exit status that it leads to") { $0.status.number }
+    Field("status", "the exit status") { $0.status.number }
     Field("what", "what went wrong") { $0.message }
-    Field("where", "the file, account or place that it is about") { $0.place ?? Subject.current }
+    Field("where", "the file, account or place that the error is about") {
+      $0.place ?? Subject.current
+    }
     Field("hint", "what to do") { $0.hint }
   }
 

@@ -1,12 +1,12 @@
 package import ATProtocol
 
-/// A field of a report: its name, what it means, and how it is got from what is reported on.
+/// A field of a report: its name, its meaning, and how to get it from the subject.
 ///
-/// It is written down once: JSON, its schema and `Docs/JSON.md` are made from it.
+/// It is defined once: JSON, its schema and `Docs/JSON.md` are generated from it.
 package struct Field<Subject>: Sendable {
-  /// One; several where a library writes them by itself.
+  /// One row; several where a library writes the fields itself.
   package let rows: [ReportTable.Row]
-  /// Writes keys and values, or nothing if there is nothing to say.
+  /// Writes keys and values, or nothing if the field is left out.
   package let write: @Sendable (Subject, inout JSONWriter) -> Void
 
   package init(
@@ -112,7 +112,7 @@ package struct Field<Subject>: Sendable {
     }
   }
 
-  /// The same field of something that has what it is about.
+  /// The same field of a value that contains the subject.
   package func of<Outer>(_ path: @escaping @Sendable (Outer) -> Subject) -> Field<Outer> {
     Field<Outer>(rows) { outer, json in write(path(outer), &json) }
   }
@@ -130,12 +130,12 @@ package struct Fields<Subject>: Sendable {
 
   package var table: ReportTable { ReportTable(title: title, rows: all.flatMap(\.rows)) }
 
-  /// The fields of something that has what these are about.
+  /// The fields of a value that contains the subject.
   package func of<Outer>(_ path: @escaping @Sendable (Outer) -> Subject) -> [Field<Outer>] {
     all.map { $0.of(path) }
   }
 
-  /// The fields of something that may have what these are about, left out where it has not.
+  /// The fields of a value that may contain the subject, left out where it does not.
   package func optional<Outer>(_ path: @escaping @Sendable (Outer) -> Subject?) -> [Field<Outer>] {
     all.map { field in
       Field<Outer>(field.rows.map(\.optional)) { outer, json in

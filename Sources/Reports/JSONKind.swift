@@ -11,7 +11,7 @@ package indirect enum JSONKind: Sendable {
   case map(of: JSONKind)
   case object(ReportTable)
 
-  /// The same, where each text in it has a form.
+  /// This kind, with every text in it in the given form.
   package func with(_ form: TextForm) -> JSONKind {
     switch self {
     case .text: .text(form)
@@ -23,7 +23,7 @@ package indirect enum JSONKind: Sendable {
   }
 }
 
-/// What a text of JSON looks like.
+/// The form of a JSON string.
 package enum TextForm: Sendable {
   case any, cid, did
   /// RFC 3339.
@@ -103,7 +103,7 @@ extension Dictionary: JSONValue where Key == String, Value: JSONValue {
   }
 }
 
-/// A text that is at hand as bytes; what is not UTF-8 in it becomes U+FFFD.
+/// A text given as bytes; invalid UTF-8 in it becomes U+FFFD.
 package struct UTF8Text: JSONValue {
   let bytes: [UInt8]
 

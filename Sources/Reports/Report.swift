@@ -8,7 +8,7 @@ internal import Terminal
 package struct Report<Subject>: Sendable {
   private static var version: Int { 1 }
 
-  /// What stands after `carpack.`.
+  /// The part of the schema's name after `carpack.`.
   package let name: String
   /// What `Docs/JSON.md` says of the object.
   package let about: String
@@ -27,7 +27,7 @@ package struct Report<Subject>: Sendable {
     }
   }
 
-  /// An event of a verb that tells what it does, an object a line.
+  /// An event of a verb that reports its progress, an object a line.
   package init(
     _ name: String, event: String, _ about: String,
     @FieldList<Subject> _ fields: () -> [Field<Subject>]
@@ -46,7 +46,7 @@ package struct Report<Subject>: Sendable {
     Console.print(json.takeBytes().span)
   }
 
-  /// Says an object on standard error, always in one line.
+  /// Prints an object on standard error, always in one line.
   package func say(_ subject: Subject) {
     var json = JSONWriter()
     fields.write(subject, to: &json)
@@ -74,7 +74,7 @@ package struct Report<Subject>: Sendable {
 extension JSONWriter {
   /// A writer of results: an object a line, or indented with --pretty.
   ///
-  /// What it has at the end is still to be printed.
+  /// The caller prints what it holds at the end.
   package static var ofResults: JSONWriter {
     JSONWriter(pretty: Console.isPretty) { Console.print($0.span) }
   }

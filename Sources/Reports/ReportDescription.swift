@@ -2,7 +2,7 @@ internal import ATProtocol
 internal import Files
 package import SystemPackage
 
-/// What a report is, without what it is about.
+/// The description of a report, without a subject.
 package struct ReportDescription: Sendable {
   package let name: String
   package let about: String
@@ -14,7 +14,7 @@ package struct ReportDescription: Sendable {
 
   /// Writes `JSON.md` and `schemas/NAME.schema.json` of all reports into a folder.
   ///
-  /// Reports of one name are the forms that its object has.
+  /// Reports with the same name are the alternative forms of one object.
   package static func write(_ all: [ReportDescription], into folder: FilePath) throws {
     var names: [String] = []
     for report in all where !names.contains(report.name) { names.append(report.name) }

@@ -1,7 +1,7 @@
 package import ATProtocol
 
-/// What a report says of an object, without the object: from it schemas and `Docs/JSON.md` are
-/// made.
+/// The fields of an object, without the object: schemas and `Docs/JSON.md` are generated from
+/// them.
 package struct ReportTable: Sendable {
   package struct Row: Sendable {
     package let name: String
@@ -51,7 +51,7 @@ package struct ReportTable: Sendable {
     }
   }
 
-  /// The objects within that are described by themselves.
+  /// The objects within that have a description of their own.
   package var titled: [ReportTable] {
     rows.compactMap { $0.kind.object?.table }.flatMap {
       ($0.title == nil ? [] : [$0]) + $0.titled

@@ -1,6 +1,6 @@
 package import Terminal
 
-/// What a line on standard error is about: the word in front of it, and its colour on a terminal.
+/// The kind of a line on standard error: the word in front of it, and its colour on a terminal.
 package enum Mark: String, CaseIterable {
   case error, damaged, lost, refused
   case incomplete, missing, unfinished, interrupted, warning, note
@@ -17,23 +17,23 @@ package enum Mark: String, CaseIterable {
 }
 
 extension Console {
-  /// How many lines of one kind are said at most.
+  /// The most lines of one kind that are printed.
   package static let maximumTold = 20
 
-  /// Says on standard error what is wrong: `carpack: damaged: …`; with --json as an object.
+  /// Prints on standard error what is wrong: `carpack: damaged: …`; with --json as an object.
   package static func say(_ mark: Mark, _ text: String) {
     guard isJSON else { return put(line: "carpack: \(mark.text) \(Subject.name(in: text))") }
     message(mark, text)
   }
 
-  /// Says what is wrong with several things, the first of them, and how many there are more.
+  /// Prints what is wrong with the first of several things, and how many more there are.
   ///
   /// - Parameters:
   ///   - mark: what they have in common.
   ///   - count: how many there are.
   ///   - texts: them, or only the first.
   ///   - verb: the command that lists all.
-  ///   - limit: how many are said.
+  ///   - limit: how many are printed.
   package static func say(
     _ mark: Mark, _ texts: some Sequence<String>, of count: Int, all verb: String? = nil,
     limit: Int = maximumTold
@@ -45,7 +45,7 @@ extension Console {
     }
   }
 
-  /// Says what is wrong; of sentences that differ only in names and numbers the first three.
+  /// Prints what is wrong; of sentences that differ only in names and numbers the first three.
   ///
   /// - Parameters:
   ///   - sentences: the sentences, each with what it is about.
@@ -64,7 +64,7 @@ extension Console {
     }
   }
 
-  /// Says something on standard error that is not wrong; with --json as an object.
+  /// Prints a line on standard error that is not about a problem; with --json as an object.
   package static func say(_ text: String) {
     if isJSON { message(.note, text) } else { put(line: text) }
   }
@@ -77,15 +77,15 @@ extension Console {
   }
 
   package static let report = Report<(mark: Mark, text: String)>(
-    "message", "What is said on standard error beside errors."
+    "message", "A message on standard error other than an error."
   ) {
-    Field("kind", "what it is about", .one(of: Mark.self)) { $0.mark.rawValue }
+    Field("kind", "the kind of message", .one(of: Mark.self)) { $0.mark.rawValue }
     Field("file", "the archive, where there are several") { _ in Subject.current }
     Field("text", "the words") { $0.text }
   }
 }
 
-/// The archive that is being looked at, where a command looks at several: what is said names it.
+/// The current archive, where a command reads several: messages name it.
 package enum Subject {
   @TaskLocal package static var current: String?
 

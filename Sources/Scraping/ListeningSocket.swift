@@ -7,7 +7,7 @@ struct ListeningSocket {
   /// The port it listens on.
   let port: UInt16
 
-  /// How many clients the system has wait.
+  /// How many clients may wait in the system's queue.
   private static let backlog: CInt = 64
 
   /// Listens: `getaddrinfo` of what is an address already, `socket`, `bind`, `listen`.

@@ -19,10 +19,10 @@ struct MetricsClient {
 
   init(_ descriptor: CInt) { self.descriptor = descriptor }
 
-  /// What it is waited for, as `poll` has it.
+  /// The events to wait for, as `poll` has them.
   var events: CShort { CShort(answer == nil ? POLLIN : POLLOUT) }
 
-  /// Reads, or writes, as much as goes without waiting.
+  /// Reads or writes as much as possible without waiting.
   mutating func go(_ text: MetricsServer.Answer) {
     if answer == nil { read(text) }
     if answer != nil, !isOver { write() }
@@ -44,7 +44,7 @@ struct MetricsClient {
     let isAsked = words.count == 3 && words[0] == "GET" && words[2].hasPrefix("HTTP/1.")
     let (status, body) =
       (isAsked ? text(String(words[1])) : nil)
-      ?? ("404 Not Found", "there are /metrics and /healthz here\n")
+      ?? ("404 Not Found", "not found: this server has only /metrics and /healthz\n")
     let head = """
       HTTP/1.1 \(status)\r
       Content-Type: text/plain; version=0.0.4; charset=utf-8\r

@@ -31,12 +31,12 @@ package final class MetricsServer: Sendable {
   /// How long it waits for descriptors when there are none left, in microseconds.
   private static let pause: UInt32 = 100_000
 
-  /// Listens, from now on.
+  /// Starts listening.
   ///
   /// - Parameters:
   ///   - address: an IPv4 or IPv6 address; `::` is every address of both.
   ///   - port: the port; 0 for any.
-  ///   - text: makes what is answered.
+  ///   - text: makes the answer.
   /// - Throws: `BackupError` if it cannot listen there.
   package init(address: String, port: UInt16, text: @escaping Answer) throws {
     let listener = try ListeningSocket(address: address, port: port)
@@ -75,7 +75,7 @@ package final class MetricsServer: Sendable {
     return IPAddress(text) != nil && isBracketed == text.contains(":") ? text : nil
   }
 
-  /// Listens no longer, and has closed everything when it returns.
+  /// Stops listening; everything is closed when it returns.
   package func stop() {
     guard !isStopped.exchange(true, ordering: .acquiringAndReleasing) else { return }
     close(lifeline)

@@ -1,6 +1,6 @@
 internal import LibC
 
-/// Texts as C wants them: each ended by a zero byte, and all of them by a null pointer.
+/// Texts as C strings, and a null pointer after the last.
 @unsafe package struct CStrings {
   package let pointers: [UnsafeMutablePointer<CChar>?]
 

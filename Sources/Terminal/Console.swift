@@ -4,7 +4,7 @@ internal import LibC
 internal import Synchronization
 internal import SystemPackage
 
-/// Where words go: results to standard output, talk to standard error.
+/// Where text goes: results to standard output, messages to standard error.
 ///
 /// Results are gathered and handed to the system in large pieces.
 package enum Console {
@@ -18,8 +18,8 @@ package enum Console {
   package static let hasTerminalOutput = isatty(1) == 1
   private static let words = Host.arguments.prefix { $0 != "--" }
 
-  /// Whether what is said is to be JSON: known before the arguments are parsed, for what is wrong
-  /// with them is said as well.
+  /// Whether messages are JSON: known before the arguments are parsed, because errors in them
+  /// are messages as well.
   package static let isJSON = words.contains("--json")
   /// Whether JSON is indented.
   package static let isPretty = words.contains("--pretty")
@@ -27,7 +27,7 @@ package enum Console {
   private static let hasColour = isTerminal && !isColourUnwanted
   private static let isColourUnwanted = Host.environment("NO_COLOR") != nil || isDumb
   private static let isDumb = Host.environment("TERM")?.value == "dumb"
-  /// Whether lines on standard error can be taken away again.
+  /// Whether lines on standard error can be erased again.
   package static let canRedraw = isTerminal && !isDumb
 
   /// Opens something under the numbers of standard input, output and error that are closed, before
@@ -42,7 +42,7 @@ package enum Console {
     }
   }
 
-  /// Where text goes.
+  /// The stream to which text goes.
   package enum Stream {
     case output, error
   }
@@ -82,8 +82,8 @@ package enum Console {
     print(bytes.span)
   }
 
-  /// Text in which nothing rules the terminal: records and archives may say anything, and what they
-  /// say is shown.
+  /// Text that cannot control the terminal: records and archives may hold anything, and what they
+  /// hold is shown.
   ///
   /// Control characters are written as escapes, except the colours that are set here, and line
   /// feeds where they are kept.
@@ -129,8 +129,8 @@ package enum Console {
     if isLarge { flush() }
   }
 
-  /// Writes bytes of unknown content through at once, as they are, or to a terminal as text in
-  /// which nothing rules it.
+  /// Writes bytes of unknown content at once, unchanged, or to a terminal as text that cannot
+  /// control it.
   ///
   /// - Parameters:
   ///   - forcesTerminal: whether a terminal gets them as they are, too.
@@ -158,12 +158,12 @@ package enum Console {
   package static func refuseTerminal() throws {
     guard hasTerminalOutput else { return }
     throw Failure(
-      "this is binary data, and standard output is a terminal",
+      "this is binary data, but standard output is a terminal",
       hint: "write it to a file with \"> FILE\"; --force-terminal writes it here anyway",
       status: .usage)
   }
 
-  /// Writes bytes of results through at once: for large ones, and where the caller has to know that
+  /// Writes bytes of results at once: for large results, and where the caller has to know that
   /// they arrived.
   package static func write(_ bytes: Span<UInt8>) throws {
     flush()
@@ -176,7 +176,7 @@ package enum Console {
 
   /// How long a reader may take nothing after a signal has asked for an end, in milliseconds.
   private static let patience: CInt = 500
-  /// Whether a reader has taken nothing for so long.
+  /// Whether a reader has taken nothing for that long.
   private static let isAbandoned = Atomic<Bool>(false)
 
   /// Writes all of it.
@@ -215,12 +215,12 @@ package enum Console {
     put(visible(line, keepingLines: true) + "\n")
   }
 
-  /// Shows how a long piece of work gets on, in lines that the next word takes away.
+  /// Shows the progress of long work, in lines that the next output erases.
   ///
   /// A line that is longer than the terminal is wide is cut off.
   package static func showProgress(_ lines: String...) { showProgress(lines) }
 
-  /// Shows how a long piece of work gets on, in lines that the next word takes away.
+  /// Shows the progress of long work, in lines that the next output erases.
   package static func showProgress(_ lines: [String]) {
     let width = width
     let text = lines.map { String(visible($0, keepingLines: false).prefix(width - 1)) }
@@ -231,7 +231,7 @@ package enum Console {
     }
   }
 
-  /// Takes away the lines that show progress.
+  /// Erases the lines that show progress.
   package static func endProgress() {
     progressLines.withLock { count in
       if count > 0 { put(erasing(count)) }
@@ -243,7 +243,7 @@ package enum Console {
     "\r\u{1b}[K" + String(repeating: "\u{1b}[1A\u{1b}[K", count: max(0, count - 1))
   }
 
-  /// How many characters a line of the terminal has.
+  /// The width of the terminal, in characters.
   private static var width: Int {
     var size = winsize()
     guard unsafe ioctl(2, UInt(TIOCGWINSZ), &size) == 0, size.ws_col > 10 else { return 80 }

@@ -1,6 +1,6 @@
 internal import LibC
 
-/// How the command ends; the same for every verb.
+/// The exit status of the command; the same for every verb.
 package struct ExitStatus: Error, Equatable {
   package let number: CInt
 
@@ -21,7 +21,7 @@ package struct ExitStatus: Error, Equatable {
   package static let loginRefused = ExitStatus(number: 77)
   package static let interrupted = ExitStatus(number: 130)
 
-  /// From the worst to nothing at all.
+  /// The statuses, from the worst to success.
   private static let order = [
     damaged, notGenuine, refused, ioError, cannotCreate, usage, noInput, failure, interrupted,
     loginRefused,
@@ -31,7 +31,7 @@ package struct ExitStatus: Error, Equatable {
   /// The worst of these.
   package static func worst(_ statuses: ExitStatus...) -> ExitStatus { worst(statuses) }
 
-  /// The worst of these; one that has no place in the order comes before all that have.
+  /// The worst of these; one that is not in the order is worse than all that are.
   package static func worst(_ statuses: [ExitStatus]) -> ExitStatus {
     statuses.first { !order.contains($0) } ?? order.first(where: statuses.contains) ?? .success
   }

@@ -1,6 +1,6 @@
 /// An error that the command knows: what it means to the user.
 ///
-/// Each type of error says so in one place. An error of a type that does not is a defect of
+/// Each type of error does this in one place. An error of any other type is a defect of
 /// carpack, and ends with status 1.
 package protocol Explained: Error {
   /// The exit status, and what to do about it.

@@ -17,13 +17,13 @@ package struct Failure: Error {
     self.place = place
   }
 
-  /// The same, said of a file or an account.
+  /// The same failure, with a file or an account named.
   package func of(_ subject: String) -> Failure {
     let text = message.contains(subject) ? message : "\(subject): \(message)"
     return Failure(text, hint: hint, status: status, at: subject)
   }
 
-  /// Does something with a file, and adds its name to every error.
+  /// Runs `body`, and adds the file's name to every error.
   ///
   /// Errors about accounts, servers and words that select something already say what they are
   /// about; those of a format know bytes only.

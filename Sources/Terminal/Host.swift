@@ -49,7 +49,7 @@ package enum Host {
     }
   }
 
-  /// The time of day in this many seconds, as a clock on the wall shows it here: `14:05:30`.
+  /// The local time of day in this many seconds: `14:05:30`.
   package static func timeOfDay(inSeconds seconds: Double) -> String {
     var moment = time(nil) + Int(seconds.rounded(.up))
     var parts = unsafe tm()
@@ -73,7 +73,7 @@ package enum Host {
     return nil
   }
 
-  /// What the machine is called, as far as it says.
+  /// The machine's name; "unknown" if the system does not say.
   package static var name: String {
     var buffer = [CChar](repeating: 0, count: 256)
     guard unsafe gethostname(&buffer, buffer.count - 1) == 0 else { return "unknown" }

@@ -36,7 +36,7 @@ package enum Interruption {
     }
   }
 
-  /// Lets signals through that the program which started this one held back from itself.
+  /// Unblocks signals that the program which started this one had blocked.
   private static func unblock(_ numbers: CInt...) {
     var signals = sigset_t()
     unsafe sigemptyset(&signals)
@@ -85,7 +85,7 @@ package enum Interruption {
 
   /// From now on the first signal sends its exit status here instead of ending the process.
   ///
-  /// - Throws: ``Failure`` if there can be no pipe.
+  /// - Throws: ``Failure`` if no pipe can be made.
   package static func beginNotifying() throws -> WakeUp {
     let pipe = try wakeUp.withLock { pipe in
       let made = try pipe ?? WakeUp()
@@ -112,7 +112,7 @@ package enum Interruption {
     errno = saved
   }
 
-  /// What is said when a signal ends the process: made when the signals are installed, for a
+  /// The message when a signal ends the process: made when the handlers are installed, because a
   /// handler may not allocate.
   private static let farewell: StaticString =
     Console.isJSON

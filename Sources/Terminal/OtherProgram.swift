@@ -79,11 +79,11 @@ package enum OtherProgram {
     return variables
   }
 
-  /// How many descriptors are looked at; those of archives and connections are closed for programs
-  /// anyway.
+  /// The most descriptors that are checked; those of archives and connections are closed for
+  /// programs anyway.
   private static let maximumDescriptors = 4096
 
-  /// Has no file that is open here stay open in programs that are started.
+  /// Prevents files that are open here from staying open in programs that are started.
   private static func keepFilesBack() {
     for descriptor in 3..<CInt(maximumDescriptors) { _ = fcntl(descriptor, F_SETFD, FD_CLOEXEC) }
   }

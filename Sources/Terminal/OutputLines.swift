@@ -1,11 +1,11 @@
 internal import IPLD
 
-/// Lines of results that are put together as bytes: there may be millions.
+/// Lines of results that are assembled as bytes: there may be millions.
 package struct OutputLines {
   /// What has not been printed yet.
   package var bytes: [UInt8] = []
 
-  /// Nothing yet.
+  /// Starts without lines.
   package init() {}
 
   /// Adds text of the command itself.
@@ -13,7 +13,7 @@ package struct OutputLines {
     text.withUTF8Buffer { unsafe bytes.append(contentsOf: $0) }
   }
 
-  /// Adds text from elsewhere, in which nothing is to rule the terminal.
+  /// Adds text from elsewhere, which must not control the terminal.
   package mutating func append(visible text: String) {
     let utf8 = text.utf8
     if utf8.allSatisfy(Self.isPlain) {
@@ -23,7 +23,7 @@ package struct OutputLines {
     }
   }
 
-  /// Adds text from elsewhere that is at hand as bytes.
+  /// Adds text from elsewhere, given as bytes.
   package mutating func append(visible text: [UInt8]) {
     if text.allSatisfy(Self.isPlain) {
       bytes.append(contentsOf: text)
@@ -47,12 +47,12 @@ package struct OutputLines {
 
   private static func isPlain(_ byte: UInt8) -> Bool { 0x20..<0x7f ~= byte }
 
-  /// Prints what there is, if that is much.
+  /// Prints the lines so far, if they are many.
   package mutating func printIfMany() {
     if bytes.count > 1 << 15 { print() }
   }
 
-  /// Prints what there is.
+  /// Prints the lines so far.
   package mutating func print() {
     let lines = bytes
     Console.print(lines.span)

@@ -1,8 +1,8 @@
 package import Files
 internal import Synchronization
 
-/// One line on a terminal that says how a long piece of work gets on: how much, how fast, how long
-/// still.
+/// One line on a terminal with the progress of long work: how much is done, how fast, how long
+/// it still takes.
 ///
 /// It shows nothing in the first second, nothing when standard error is not a terminal, and ten
 /// times a second at most.

@@ -18,7 +18,7 @@ package enum Quantity {
     return "\(tenths / 10).\(tenths % 10)"
   }
 
-  /// A count with its thousands apart: "12,345".
+  /// A count with thousands separators: "12,345".
   package static func grouped(_ number: Int) -> String {
     let digits = Array("\(number.magnitude)")
     var text = number < 0 ? "-" : ""

@@ -1,6 +1,6 @@
 internal import Synchronization
 
-/// Runs what waits for the network, and waits for it.
+/// Runs asynchronous work, and blocks until it ends.
 ///
 /// The first signal to stop cancels it: it finishes what it must and throws, or returns what it
 /// has. The second ends the process at once.
@@ -33,7 +33,7 @@ package func runBlocking<Value: Sendable>(_ body: @escaping @Sendable () async t
   }
 }
 
-/// Where a task leaves what it came to.
+/// Where a task leaves its result.
 private final class Outcome<Value: Sendable>: Sendable {
   private let result = Mutex<Result<Value, any Error>?>(nil)
 

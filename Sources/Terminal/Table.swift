@@ -1,6 +1,6 @@
-/// Rows of text in columns that are as wide as they have to be.
+/// Rows of text in columns that are as wide as their content.
 package enum Table {
-  /// On which side a column is even.
+  /// The side to which a column is aligned.
   package enum Side {
     case left, right
   }
@@ -8,7 +8,7 @@ package enum Table {
   /// Prints the titles and the rows; columns are two blanks apart, and no line ends in one.
   ///
   /// - Parameters:
-  ///   - columns: what stands at the top of each, and on which side it is even.
+  ///   - columns: the title of each column, and its alignment.
   ///   - rows: one text for each column.
   package static func print(_ columns: [(title: String, side: Side)], _ rows: [[String]]) {
     let rows = [columns.map(\.title)] + rows
@@ -25,8 +25,8 @@ extension String {
   /// The text with blanks, up to a width.
   ///
   /// - Parameters:
-  ///   - side: where the text stands.
-  ///   - width: how many characters there are then, unless there are more.
+  ///   - side: the alignment of the text.
+  ///   - width: the least number of characters.
   package func padded(_ side: Table.Side = .left, to width: Int) -> String {
     let blanks = String(repeating: " ", count: max(0, width - count))
     return side == .left ? self + blanks : blanks + self
@@ -34,13 +34,13 @@ extension String {
 }
 
 extension Console {
-  /// Prints names and what is said of each, one below the other, indented; one of which nothing is
-  /// said is left out.
+  /// Prints names and values, one pair below the other, indented; names without a value are
+  /// left out.
   ///
   /// - Parameters:
-  ///   - rows: the names, and what is said of them.
-  ///   - indent: how many blanks stand in front.
-  ///   - width: how far the values stand after the beginning of the names.
+  ///   - rows: the names and their values.
+  ///   - indent: how many blanks are in front.
+  ///   - width: the column of the values, counted from the beginning of the names.
   package static func print(
     _ rows: [(name: String, value: String?)], indent: Int = 2, width: Int
   ) {

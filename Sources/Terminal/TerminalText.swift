@@ -6,7 +6,7 @@ internal import IPLD
 /// They are read as UTF-8. Control characters other than line feeds and tabs are written as
 /// escapes, such as `\u{1b}`, and bytes that are not text as U+FFFD.
 package struct TerminalText {
-  /// The beginning of a character whose end is yet to come: three bytes at most.
+  /// The beginning of an incomplete character: three bytes at most.
   private var beginning: [UInt8] = []
 
   /// Whether nothing has been appended yet.
@@ -19,7 +19,7 @@ package struct TerminalText {
     return !bytes.contains(0) && String(validating: bytes[..<end], as: UTF8.self) != nil
   }
 
-  /// The text of all characters that have come to their end.
+  /// The text of all complete characters.
   package mutating func append(_ bytes: Span<UInt8>) -> [UInt8] {
     isEmpty = false
     beginning.append(contentsOf: bytes.array)
@@ -29,7 +29,7 @@ package struct TerminalText {
     return shown
   }
 
-  /// The text of what has not come to its end.
+  /// The text of the incomplete character that is left.
   package mutating func finish() -> [UInt8] {
     defer { beginning = [] }
     return Self.visible(beginning[...])

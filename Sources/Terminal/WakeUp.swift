@@ -1,6 +1,6 @@
 internal import LibC
 
-/// A pipe through which a signal handler, which may do next to nothing, wakes up who waits for it.
+/// A pipe through which a signal handler, which may do next to nothing, wakes up a waiting task.
 package struct WakeUp: Sendable {
   private let input: CInt
   private let output: CInt

@@ -39,7 +39,7 @@ extension ReportDescription {
     "export", "`carpack export --sqlite`: the database that was written.",
     [
       ("file", .text(.any), "the archive"), ("database", .text(.any), "the database"),
-      ("newSnapshots", .integer, "the snapshots that came in"),
+      ("newSnapshots", .integer, "the snapshots that were added"),
       ("records", .integer, "the records in it, in all their forms"),
       (
         "missingRecords", .integer,

@@ -100,7 +100,8 @@ struct `Accepting losses` {
     #expect(backup.status == 10 && backup.text.contains("--accept all"), "\(backup.text)")
     let all = try Self.run(scene, "missing \(archive) --accept all")
     #expect(all.status == 0, "\(all.errors)")
-    let sentence = "1 blob not accepted, as the reason may pass: the server failed at every attempt"
+    let sentence =
+      "1 blob not accepted, because the cause may be temporary: the server failed at every attempt"
     #expect(all.errors.contains(sentence), "\(all.errors)")
     #expect(try Array(Self.accepted(scene).keys) == [absent[0]])
     // What is left has no hint to accept it.

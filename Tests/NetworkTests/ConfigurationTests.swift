@@ -100,7 +100,7 @@ struct `A backup by the configuration` {
     )
     let several = try scene.command.run("carpack backup \(scene.flags) -o all/")
     #expect(several.status == 64)
-    #expect(several.errors.contains("a login needs its password-file"))
+    #expect(several.errors.contains("each login needs a password-file"))
   }
 
   @Test(arguments: ["", "--login --password-file password"])

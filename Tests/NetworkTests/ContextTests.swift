@@ -24,7 +24,8 @@ struct `Keeping what others said` {
   @Test func `says what came, and gives it back marked as others'`() throws {
     let (scene, appView) = try Self.scene()
     let plan = try backUp(scene, appView, "--context --dry-run")
-    #expect(plan.text.contains("context: what is new is asked of \(appView.url)"), "\(plan.text)")
+    #expect(
+      plan.text.contains("context: new items are requested from \(appView.url)"), "\(plan.text)")
     #expect(appView.server.log.isEmpty)
     let result = try backUp(scene, appView)
     #expect(result.status == 0, "\(result.errors)")

@@ -68,7 +68,8 @@ struct `A health check` {
     let result = try scene.backUp("--healthcheck \(service.url)/\(Self.secret)")
     #expect(result.status == 0)
     #expect(
-      result.errors.contains("carpack: warning: the health check was not told"), "\(result.errors)")
+      result.errors.contains("carpack: warning: could not report the result to the health check"),
+      "\(result.errors)")
     #expect(result.errors.contains(words), "\(result.errors)")
     #expect(!(result.text + result.errors).contains(Self.secret))
     #expect(asked(other).isEmpty)

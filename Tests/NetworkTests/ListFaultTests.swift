@@ -23,7 +23,7 @@ struct `A list of blobs that fails` {
       if verb == "info" || verb == "log" { #expect(words.contains("\"complete\":false")) }
     }
     let log = try scene.command.run("carpack log \(NetworkScene.archive)")
-    #expect(log.text.contains("the list of blobs is not whole"))
+    #expect(log.text.contains("the list of blobs is incomplete"))
     let info = try scene.command.run("carpack info \(NetworkScene.archive)")
     #expect(info.text.contains("the server's list of blobs is not whole"))
   }

@@ -38,7 +38,7 @@ struct `A backup that is only planned` {
     let json = try scene.backUp("--max-age 1h --json")
     #expect(json.text.contains(#""outcome":"recent""#))
     let plan = try scene.backUp("--max-age 1h --dry-run")
-    #expect(plan.text.contains("nothing is asked"))
+    #expect(plan.text.contains("no request is made"))
     #expect(scene.server.server.log.isEmpty)
   }
 

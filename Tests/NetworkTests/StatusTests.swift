@@ -49,7 +49,7 @@ struct `The exit status of a backup` {
     _ = try scene.folder.write("ca.pem", [UInt8]("not a certificate".utf8))
     let result = try scene.backUp("--ca-file ca.pem")
     #expect(result.status == 66, "\(result.errors)")
-    #expect(result.errors.contains("there is no certificate in ca.pem"))
+    #expect(result.errors.contains("no certificate in ca.pem"))
     #expect(scene.server.server.log.isEmpty)
   }
 

@@ -4,9 +4,9 @@ internal import Files
 internal import Snapshots
 internal import Terminal
 
-/// What is said of a record that is not in the snapshot in which it is looked for.
+/// The error for a record that is not in the selected snapshot.
 extension OpenedArchive {
-  /// Does something with a selector; if that finds nothing, says where the thing is instead.
+  /// Runs `body` with a selector; if that finds nothing, the error says where the item is instead.
   func explainingAbsence<Value>(
     of selectors: [String], in snapshot: ArchivedSnapshot, _ body: () throws -> Value
   ) throws -> Value {
@@ -18,12 +18,12 @@ extension OpenedArchive {
     }
   }
 
-  /// Why a selector means nothing in a snapshot.
+  /// Why a selector matches nothing in a snapshot.
   func absence(of word: String, in snapshot: ArchivedSnapshot) throws -> any Error {
     if Selector.isShortOfCID(word) {
       return Failure(
         "\(word) is not in the archive",
-        hint: "the beginning of a CID needs 6 characters at least", status: .noInput)
+        hint: "the beginning of a CID must have at least 6 characters", status: .noInput)
     }
     let history = try self.history
     let entries = history.entries.filter { $0.did == snapshot.snapshot.did }
@@ -40,7 +40,8 @@ extension OpenedArchive {
       if case .cid = selector { return BackupError.notFound(word) }
       return Failure(
         "\(word) is not in \(place)",
-        hint: "another may have it: \"carpack log\" lists them, --at chooses", status: .noInput)
+        hint: "another snapshot may have it: \"carpack log\" lists them, --at chooses one",
+        status: .noInput)
     }
     let record = try RecordHistory(of: path, in: entries, reader)
     let fate = record.deletion(upTo: here.number).map { "; deleted in snapshot \($0)" } ?? ""

@@ -2,7 +2,7 @@ internal import ATProtocol
 internal import Terminal
 
 extension ATIdentifier {
-  /// Reads what a person calls an account, in every spelling that people paste.
+  /// Reads the name of an account, in every form that people paste.
   ///
   /// - Throws: ``Failure``.
   init(account given: String) throws {
@@ -19,7 +19,7 @@ extension ATIdentifier {
         "\"\(name)\" names no account: \(error)",
         hint: isLabel && !name.isEmpty
           ? "did you mean \"\(name.lowercased()).bsky.social\"?"
-          : "an account goes by a handle (alice.example.com), a DID (did:plc:…), an at:// URI or the address of its page",
+          : "an account is named by a handle (alice.example.com), a DID (did:plc:…), an at:// URI or the address of its page",
         status: .usage)
     }
   }

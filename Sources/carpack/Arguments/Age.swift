@@ -8,10 +8,10 @@ struct Age: ExpressibleByArgument {
   private static let units: [Character: Int64] = [
     "s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800,
   ]
-  /// The longest number that is read, so that no unit overflows.
+  /// The largest number that is read, so that no unit overflows.
   private static let maximumDigits = 6
 
-  /// So many seconds.
+  /// A length of time in seconds.
   init(seconds: Int64) { self.seconds = seconds }
 
   init?(argument: String) {

@@ -31,10 +31,10 @@ struct ArchiveArgument: ParsableArguments {
 
   @OptionGroup var limits: LimitOptions
 
-  /// Opens it, and does something with it.
+  /// Opens the archive, and runs `body` with it.
   ///
   /// - Parameters:
-  ///   - network: how it is fetched if it lies elsewhere; nil for what the environment sets.
+  ///   - network: how to reach a remote archive; nil for what the environment sets.
   ///   - body: what is done with it.
   func read<Value>(
     over network: NetworkOptions? = nil, _ body: (OpenedArchive) throws -> Value
@@ -73,8 +73,8 @@ extension OpenedArchive {
   /// - Parameters:
   ///   - file: its name, or the address it has elsewhere.
   ///   - limits: how much it may hold.
-  ///   - store: how it is asked for elsewhere; nil if only archives that lie here are read.
-  ///   - network: how it is fetched from there; nil for what the environment sets.
+  ///   - store: how to reach a remote archive; nil if only local archives are read.
+  ///   - network: how to reach its server; nil for what the environment sets.
   /// - Throws: ``Failure`` for a CAR, a folder and other files that are not an archive;
   ///   `BackupError` and `ArchiveError` for a file that cannot be read as an archive.
   convenience init(
@@ -93,7 +93,7 @@ extension OpenedArchive {
     self.init(reader: reader, input: input)
   }
 
-  /// What the name of an archive leads to.
+  /// The file or remote archive that a name leads to.
   ///
   /// - Throws: ``Failure`` for a folder; `BackupError`, `FetchFailure`.
   static func input(
@@ -107,7 +107,7 @@ extension OpenedArchive {
   private static func fetching(
     _ address: String, _ store: StoreArguments?, _ network: NetworkOptions?
   ) throws -> InputFile {
-    guard let store else { throw Elsewhere.refusal(of: address, "this verb reads files") }
+    guard let store else { throw Elsewhere.refusal(of: address, "this command reads only files") }
     let network = try network ?? StoreArguments.network()
     guard !RemoteArchive.isFolder(address) else {
       throw OtherInput.folder(

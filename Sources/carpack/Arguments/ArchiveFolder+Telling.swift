@@ -5,12 +5,12 @@ internal import Snapshots
 internal import SystemPackage
 internal import Terminal
 
-/// A folder of archives that was named, of which a person is told what happens to it.
+/// A folder of archives, whose events are printed.
 extension ArchiveFolder {
   convenience init(told path: String, _ common: CommonOptions) {
     self.init(FilePath(path)) { [quiet = common.quiet] event in
       switch event {
-      case .made(let path): if !quiet { Console.say(.note, "made the folder \(path)") }
+      case .made(let path): if !quiet { Console.say(.note, "created the folder \(path)") }
       case .unopened(let file, let error):
         Console.say(
           .note,

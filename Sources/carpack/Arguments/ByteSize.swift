@@ -37,7 +37,7 @@ struct ByteSize: ExpressibleByArgument {
     }
   }
 
-  /// What defaults are shown in.
+  /// The units in which defaults are shown.
   ///
   /// As a local list the optimiser unrolls it, in an order that differs from build to build.
   private static let units = [

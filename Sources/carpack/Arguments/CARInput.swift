@@ -24,13 +24,13 @@ enum CARInput {
     } catch let error as CompressedStreamError {
       var (status, hint): (ExitStatus, String?) = (.damaged, nil)
       if case .tooLong = error {
-        (status, hint) = (.refused, "decompress it by yourself if it is to be trusted")
+        (status, hint) = (.refused, "if you trust the file, decompress it yourself")
       }
       throw Failure("\(file.name): \(error)", hint: hint, status: status, at: file.name)
     }
   }
 
-  /// Says that a CAR is the content of an archive with other snapshots.
+  /// Prints that a CAR is the content of an archive with other snapshots.
   ///
   /// - Parameters:
   ///   - archived: the commits of all of them, the oldest first.
@@ -48,13 +48,13 @@ enum CARInput {
     )
   }
 
-  /// Refuses an address: a CAR has no index to be read by from elsewhere.
+  /// Refuses an address: a CAR has no index, so it cannot be read remotely.
   ///
   /// - Throws: ``Failure`` for an address.
   static func refuseAddress(_ name: String) throws {
     try Elsewhere.refuse(
       name, "CARs are read from files and standard input",
-      hint: "download it first; \"carpack verify\" reads archives that lie elsewhere")
+      hint: "download it first; \"carpack verify\" reads remote archives")
   }
 
   /// Refuses a CAR where an archive is wanted, and says which verbs read it.
@@ -108,7 +108,7 @@ enum CARInput {
     }
     throw Failure(
       "\(file.name) is a carpack archive, not a CAR",
-      hint: "\"carpack verify\" checks an archive, \"carpack extract --car\" gives its CAR back",
+      hint: "\"carpack verify\" checks an archive, \"carpack extract --car\" extracts its CAR",
       status: .usage, at: file.name)
   }
 }

@@ -15,7 +15,7 @@ struct ChangedArchives: ParsableArguments {
 
   /// Changes one after the other, or makes a new one of each.
   ///
-  /// What goes wrong with one of several is said, and does not keep the others from being changed.
+  /// An error with one of several is printed, and the others are still changed.
   ///
   /// - Parameters:
   ///   - common: how it talks.
@@ -27,12 +27,12 @@ struct ChangedArchives: ParsableArguments {
     _ common: CommonOptions, onlyReading: Bool = false, _ change: (String) throws -> Void
   ) throws {
     for file in files {
-      if !onlyReading { try Elsewhere.refuse(file, "archives are changed in files only") }
+      if !onlyReading { try Elsewhere.refuse(file, "only archives in files can be changed") }
       if BlobFolder.isFolder(file) {
         throw Failure(
           "\(file) is a folder",
           hint:
-            "name the archives that are to be changed, such as \(FilePath(file).appending("*.car.zst"))",
+            "name the archives to change, such as \(FilePath(file).appending("*.car.zst"))",
           status: .usage, at: file)
       }
     }
@@ -70,19 +70,19 @@ struct NewArchiveOptions: ParsableArguments {
   func validate() throws {
     if output == "-" { throw ValidationError("-o takes a file: what is written is read back") }
     if let output, RemoteArchive.isAddress(output) {
-      throw ValidationError("-o takes a file; \"carpack push\" puts that elsewhere")
+      throw ValidationError("-o takes a file; \"carpack push\" then uploads it")
     }
-    if force && output == nil { throw ValidationError("--force is for the output that -o names") }
+    if force && output == nil { throw ValidationError("--force goes with -o") }
   }
 
   /// Refuses one output for several archives.
   func check(_ archives: ChangedArchives) throws {
     guard let output, archives.files.count > 1, !OutputPath.isFolder(output) else { return }
     throw ValidationError(
-      "-o \(output) is one file, and there are several archives; -o \(output)/ is a folder")
+      "-o \(output) is one file, but there are several archives; use -o \(output)/ for a folder")
   }
 
-  /// The file for the new archive of an old one; nil if none is asked for.
+  /// The file for the new archive of an old one; nil without -o.
   func target(for file: String) throws -> AtomicFile? {
     guard let path = path(for: file) else { return nil }
     try OutputPath.makeFolder(output)
@@ -90,7 +90,7 @@ struct NewArchiveOptions: ParsableArguments {
     return try AtomicFile(FilePath(path), replacing: force, from: [FilePath(file)])
   }
 
-  /// Where the new archive of an old one goes; nil if none is asked for.
+  /// Where the new archive of an old one goes; nil without -o.
   func path(for file: String) -> String? {
     output.map { OutputPath.archive($0, for: RemoteArchive.shown(file)) ?? $0 }
   }

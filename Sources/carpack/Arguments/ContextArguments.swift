@@ -2,7 +2,7 @@ internal import ArgumentParser
 internal import Live
 internal import Terminal
 
-/// What is asked of an app view beside a backup.
+/// The options for context, which a backup requests from an app view.
 struct ContextArguments: ConfigurableOptions {
   static let settings = [
     Setting(name: "context", kind: .text, isTakenBack: true),
@@ -32,7 +32,7 @@ struct ContextArguments: ConfigurableOptions {
     }
   }
 
-  /// The options; nil if nothing is asked.
+  /// The options; nil without --context.
   ///
   /// - Throws: ``Failure`` for a URL that cannot be used.
   func options() throws -> ContextOptions? {

@@ -3,7 +3,7 @@ internal import Remote
 internal import SystemPackage
 internal import Terminal
 
-/// Archives that lie elsewhere, where a verb takes only files, or only reads.
+/// Remote archives, where a verb takes only files, or only reads.
 enum Elsewhere {
   /// Refuses an address where a verb takes files only.
   ///
@@ -20,17 +20,17 @@ enum Elsewhere {
   static func refusal(of address: String, _ why: String, hint: String? = nil) -> Failure {
     let shown = RemoteArchive.shown(address)
     return Failure(
-      "\(shown) lies elsewhere, and \(why)", hint: hint ?? pulling(address), status: .usage,
+      "\(shown) is not a local file, and \(why)", hint: hint ?? pulling(address), status: .usage,
       at: shown)
   }
 
-  /// How an archive is fetched.
+  /// The hint about how to fetch an archive.
   private static func pulling(_ address: String) -> String {
     let shown = RemoteArchive.shown(address)
     if RemoteArchive.isFolder(address) {
       let folder = shown.hasSuffix("/") ? shown : shown + "/"
       return
-        "pull what is needed of it first: carpack pull \(folder)NAME.car.zst NAME.car.zst"
+        "pull the archives that you need first: carpack pull \(folder)NAME.car.zst NAME.car.zst"
     }
     // What follows the question mark may be secret.
     return
@@ -46,7 +46,7 @@ enum Elsewhere {
 }
 
 extension ArchiveReader {
-  /// Opens an archive that is only read, in a file or elsewhere.
+  /// Opens an archive that is only read, local or remote.
   ///
   /// - Throws: ``Failure``; `ArchiveError`; `FetchFailure`.
   static func opening(_ file: String, _ limits: ArchiveLimits, _ store: StoreArguments) throws
@@ -58,7 +58,7 @@ extension ArchiveReader {
     return try OpenedArchive(file, limits, store).reader
   }
 
-  /// Does something with archives, and makes sure that all that was read of them came: else nothing
+  /// Runs `body` with archives, and makes sure that all reads succeeded: otherwise nothing
   /// can be concluded from it.
   ///
   /// - Throws: what was not fetched, before anything that `body` throws.

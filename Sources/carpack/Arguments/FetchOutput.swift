@@ -14,7 +14,7 @@ extension DownloadedFile {
   }
 }
 
-/// Where a piece goes.
+/// Where to write a fetched piece.
 struct FetchOutput: ParsableArguments {
   @Option(
     name: [.customShort("o"), .customLong("output")],

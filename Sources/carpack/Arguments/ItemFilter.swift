@@ -48,7 +48,7 @@ struct BlobFilterOptions: ParsableArguments {
 extension ItemFilter {
   /// A filter by selectors, of which one has to fit, and options, which all have to.
   ///
-  /// - Throws: `BackupError` for a selector that is none; ``Failure`` for a collection.
+  /// - Throws: `BackupError` for an invalid selector; ``Failure`` for an invalid collection.
   init(
     _ selectors: [String], _ options: RecordFilterOptions, _ blobOptions: BlobFilterOptions? = nil
   ) throws {

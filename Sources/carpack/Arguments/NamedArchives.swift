@@ -9,10 +9,10 @@ internal import Terminal
 struct NamedArchives {
   let paths: [String]
   let limits: ArchiveLimits
-  /// How archives that lie elsewhere are asked for; nil if only those that lie here are looked at.
+  /// How to reach remote archives; nil if only local ones are read.
   var store: StoreArguments?
 
-  /// Whether one archive was named, so that it needs no name in what is said.
+  /// Whether one archive was named, so that messages need not name it.
   var isOne: Bool {
     paths.count == 1 && !BlobFolder.isFolder(paths[0]) && !RemoteArchive.isFolder(paths[0])
   }
@@ -20,7 +20,7 @@ struct NamedArchives {
   /// The files: those that are named, and those in folders whose names end in `.car.zst`, in the
   /// order of their paths; so it is with objects under a prefix.
   ///
-  /// A folder that cannot be read is said, and does not keep the others from being searched.
+  /// A folder that cannot be read is reported, and the others are still searched.
   ///
   /// - Returns: the files, and the result of the search.
   /// - Throws: ``Failure`` for a folder without one.
@@ -51,7 +51,7 @@ struct NamedArchives {
   }
 
   private func objects(under prefix: String, _ note: (any Error) -> Void) throws -> [String] {
-    guard let store else { throw Elsewhere.refusal(of: prefix, "this verb reads files") }
+    guard let store else { throw Elsewhere.refusal(of: prefix, "this command reads only files") }
     do {
       return try RemoteArchive.archives(
         in: prefix, store.options, network: StoreArguments.network())
@@ -63,7 +63,7 @@ struct NamedArchives {
 
   /// Looks at each of them.
   ///
-  /// What goes wrong with one of several is said, and does not keep the others from being looked
+  /// An error with one of several is reported, and does not keep the others from being looked
   /// at.
   ///
   /// - Parameter look: Returns the verdict on an archive.
@@ -113,10 +113,10 @@ struct NamedArchives {
 
     mutating func add(_ status: ExitStatus) { statuses.append(status) }
 
-    /// The worst of all.
+    /// The worst exit status of all.
     var worst: ExitStatus { .worst(statuses) }
 
-    /// Says how many had each result, if there are several.
+    /// Prints how many had each result, if there are several.
     func say(_ common: CommonOptions) {
       guard statuses.count > 1, !Console.isJSON else { return }
       let named: [(ExitStatus, String)] = [

@@ -7,8 +7,8 @@ internal import Terminal
 
 /// Which servers a verb asks, how it reaches them and how often.
 ///
-/// What is not given on the command line is looked for in the environment; a variable without text
-/// counts as none.
+/// Options that are not on the command line are taken from the environment; an empty variable
+/// counts as not set.
 struct NetworkCommandOptions: ParsableArguments {
   /// The user agent of every request.
   private static let userAgent =
@@ -87,7 +87,7 @@ struct NetworkCommandOptions: ParsableArguments {
     }
   }
 
-  /// What was set, here or in the environment.
+  /// The options, from here or the environment.
   ///
   /// - Throws: ``Failure`` if a URL is not one that can be used.
   func options() throws -> NetworkOptions {
@@ -125,7 +125,7 @@ struct NetworkCommandOptions: ParsableArguments {
   /// How much of a file of certificates is searched for one: bundles have some 200 kB.
   private static let longestCertificates = 1 << 20
 
-  /// The file of certificates, which has to be there before anything is asked.
+  /// The file of certificates, which must exist before the first request.
   private func certificates() throws -> String? {
     let found =
       caFile.map { (name: "--ca-file", value: $0) } ?? Self.variable("ca-file")
@@ -145,8 +145,8 @@ struct NetworkCommandOptions: ParsableArguments {
     }
     guard text.contains("CERTIFICATE-----") else {
       throw Failure(
-        "there is no certificate in \(found.value) (\(found.name))",
-        hint: "it has to be in the form of PEM, which begins with -----BEGIN CERTIFICATE-----",
+        "no certificate in \(found.value) (\(found.name))",
+        hint: "the file must be in PEM format, which begins with -----BEGIN CERTIFICATE-----",
         status: .noInput)
     }
     return found.value
@@ -184,7 +184,7 @@ struct NetworkCommandOptions: ParsableArguments {
 
   /// The warning about a proxy.
   static func proxyWarning(_ proxy: String) -> String {
-    "requests go through the proxy \(proxy), which looks names up by itself, so addresses cannot be checked"
+    "requests go through the proxy \(proxy), which looks up names itself, so carpack cannot check addresses"
   }
 }
 
@@ -202,7 +202,7 @@ extension NetworkCommandOptions: ConfigurableOptions {
     ("attempts", .text), ("verbose", .flag),
   ].map { Setting(name: $0, kind: $1, isGeneral: true, variables: variables[$0] ?? []) }
 
-  /// What the environment says of an option.
+  /// The value of an option in the environment.
   private static func variable(_ option: String) -> (name: String, value: String)? {
     Host.environment(variables[option] ?? [])
   }

@@ -9,7 +9,7 @@ internal import Terminal
 
 /// An archive that has been opened, and where it lies.
 ///
-/// It remembers what had to be done to read it, and says so once, when it is asked for its
+/// It remembers what had to be done to read it, and prints that once, when asked for its
 /// ``status``.
 final class OpenedArchive {
   private(set) var reader: ArchiveReader
@@ -19,14 +19,14 @@ final class OpenedArchive {
 
   init(reader: ArchiveReader, input: InputFile) { (self.reader, self.input) = (reader, input) }
 
-  /// That blobs were not looked at, because that would fetch them.
+  /// The note that blobs were not checked, because that would fetch them.
   static let byIndex =
-    "the blobs are those of the archive's index, with the sizes that records declare; \"carpack verify\" reads them"
+    "the blobs are listed from the archive's index, with the sizes that records declare; \"carpack verify\" reads them"
 
-  /// What a message calls it.
+  /// Its name in messages.
   var name: String { input.name }
 
-  /// A path that leads to its bytes; nil if it lies elsewhere.
+  /// A path that leads to its bytes; nil for a remote archive.
   var path: FilePath? { input.isFar ? nil : input.path }
 
   /// Does something with it, and makes sure that all that was read came: else nothing can be
@@ -55,10 +55,10 @@ final class OpenedArchive {
     }
   }
 
-  /// The snapshots that were asked for, one at most of each account; without a wish, the newest of
+  /// The selected snapshots, at most one of each account; without a selection, the newest of
   /// each.
   ///
-  /// Of an archive that has lost all manifests, what is left.
+  /// For an archive that has lost all manifests, what is left.
   func snapshots(_ options: SnapshotOptions) throws -> [ArchivedSnapshot] {
     try snapshots(options.selector, options.accountOption.account)
   }
@@ -83,12 +83,12 @@ final class OpenedArchive {
     return found.snapshots
   }
 
-  /// The one snapshot that was asked for, and that single things are looked for in: those that name
+  /// The one selected snapshot, in which single items are looked up: items that name
   /// an account narrow it.
   ///
   /// - Parameters:
   ///   - options: what the user asked for.
-  ///   - selectors: the things, of which AT URIs say whose they are.
+  ///   - selectors: the items, of which AT URIs name the account.
   func snapshot(_ options: SnapshotOptions, naming selectors: [String] = []) throws
     -> ArchivedSnapshot
   {
@@ -104,7 +104,7 @@ final class OpenedArchive {
       }
       guard account == nil || account == owner else {
         throw Failure(
-          "\(selector) is not of the account \(history.name(of: account ?? owner))",
+          "\(selector) does not belong to the account \(history.name(of: account ?? owner))",
           hint: "select items of one account at a time", status: .usage)
       }
       account = owner
@@ -118,7 +118,7 @@ final class OpenedArchive {
     return found[0]
   }
 
-  /// Says what could not be read; returns 11 if some of it is damaged, 10 if some is missing.
+  /// Prints what could not be read; returns 11 if some of it is damaged, 10 if some is missing.
   func say(_ gaps: [RecordSearch.Gap]) -> ExitStatus {
     gaps.reduce(.success) { status, gap in
       Console.say(gap.isDamage ? .damaged : .incomplete, "\(name): \(gap.what)")
@@ -126,7 +126,7 @@ final class OpenedArchive {
     }
   }
 
-  /// 11 if opening the file took a repair in memory or something is lost, 0 otherwise; says what
+  /// 11 if opening the file took a repair in memory or something is lost, 0 otherwise; prints what
   /// was done.
   var status: ExitStatus {
     var status = ExitStatus.success
@@ -136,14 +136,14 @@ final class OpenedArchive {
     }
     if isSalvaged {
       Console.say(
-        .damaged, "\(name): its manifest is lost; this is what could be found out without it"
+        .damaged, "\(name): its manifest is lost; this is what can be read without it"
       )
       status = .damaged
     }
     return .worst(status, .worst(repairStatus, tailStatus))
   }
 
-  /// 10 if something follows what is committed, 11 if it was committed once; says what it is.
+  /// 10 if something follows what is committed, 11 if it was committed once; prints what it is.
   private var tailStatus: ExitStatus {
     guard let recovery = reader.recovery, recovery.interruptedTail > 0,
       reader.generation.number > 0
@@ -151,7 +151,7 @@ final class OpenedArchive {
     let size = Quantity.bytes(recovery.interruptedTail)
     if recovery.isBeingWritten {
       Console.say(
-        .note, "\(name) is being written to; this is what is committed")
+        .note, "\(name) is being written to; only what is already committed is read")
       return .success
     }
     let found = (knownHistory?.entries ?? []).count { !$0.isVouched }

@@ -4,9 +4,9 @@ internal import IPLD
 internal import Snapshots
 internal import Terminal
 
-/// What is given where an archive or a CAR is wanted, and is something else.
+/// The errors for input that is neither an archive nor a CAR.
 enum OtherInput {
-  /// That a folder was given where a verb reads one archive: with the archives that are in it.
+  /// The error for a folder instead of an archive; it names the archives in the folder.
   static func folder(_ path: String) throws -> Failure {
     folder(path, with: try ArchiveFolder.archives(in: path))
   }
@@ -15,7 +15,7 @@ enum OtherInput {
   static func folder(_ path: String, with archives: [String]) -> Failure {
     let hint =
       switch archives.count {
-      case 0: "there is no archive (*.car.zst) in it"
+      case 0: "it holds no archive (*.car.zst)"
       case 1: "the archive in it is \(archives[0])"
       default:
         "name one of the \(Quantity.grouped(archives.count)) archives in it, such as \(archives[0])"
@@ -23,7 +23,7 @@ enum OtherInput {
     return Failure("\(path) is a folder", hint: hint, status: .usage, at: path)
   }
 
-  /// That a file is not an archive: with what it seems to be.
+  /// The error for a file that is not an archive; it says what the file seems to be.
   static func noArchive(_ file: InputFile) -> Failure {
     let made = "archives are made by \"carpack backup\" and \"carpack pack\""
     let (what, hint) = file.withBeginning { bytes -> (String, String) in
@@ -39,7 +39,7 @@ enum OtherInput {
     return Failure("\(file.name) \(what)", hint: hint, status: .damaged, at: file.name)
   }
 
-  /// That a file is not a CAR, if it is empty or a text; nil if it may be one.
+  /// The error for a file that is empty or a text instead of a CAR; nil if it may be a CAR.
   static func noCAR(_ file: InputFile) -> Failure? {
     let what = file.withBeginning { bytes in
       bytes.isEmpty ? "is empty" : isText(bytes) ? "is a text, not a CAR" : nil
@@ -47,7 +47,7 @@ enum OtherInput {
     return what.map {
       Failure(
         "\(file.name) \($0)",
-        hint: "a CAR is what \"carpack fetch repo\" gets, and what servers give as an export",
+        hint: "\"carpack fetch repo\" downloads a CAR, and servers export one",
         status: .damaged, at: file.name)
     }
   }

@@ -2,12 +2,12 @@ internal import Files
 internal import SystemPackage
 internal import Terminal
 
-/// What `-o` means: a folder, if that is there or the path ends in `/`; a file otherwise.
+/// What `-o` means: a folder, if that exists or the path ends in `/`; a file otherwise.
 enum OutputPath {
-  /// Whether the path is that of a folder.
+  /// Whether the path names a folder.
   static func isFolder(_ path: String) -> Bool { path.hasSuffix("/") || BlobFolder.isFolder(path) }
 
-  /// Makes the folder that a path which ends in `/` names, if it is not there, but none around it.
+  /// Creates the folder that a path which ends in `/` names, if it is missing, but no parent of it.
   static func makeFolder(_ path: String?) throws {
     guard let path, path.hasSuffix("/"), !BlobFolder.isFolder(path) else { return }
     try BlobFolder.makeLast(path)

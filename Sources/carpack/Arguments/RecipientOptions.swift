@@ -3,7 +3,7 @@ internal import ArgumentParser
 internal import Keys
 internal import Sealing
 
-/// To whom a new archive is sealed.
+/// The recipients to whom a new archive is sealed.
 struct RecipientOptions: ConfigurableOptions {
   static let settings = [
     Setting(name: "recipient", kind: .list), Setting(name: "remember-key", kind: .flag),
@@ -33,7 +33,7 @@ struct RecipientOptions: ConfigurableOptions {
 extension SealedRecipient {
   /// A recipient by its text.
   ///
-  /// - Throws: `ValidationError` for a text that is none.
+  /// - Throws: `ValidationError` for a text that is not a recipient.
   init(named text: String) throws {
     do {
       self = .key(try AgeRecipient(parsing: text))

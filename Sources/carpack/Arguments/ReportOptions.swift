@@ -6,7 +6,7 @@ internal import Repository
 internal import Snapshots
 internal import Terminal
 
-/// What every verb understands.
+/// The options that every verb has.
 struct CommonOptions: ConfigurableOptions {
   static let settings = [
     Setting(name: "quiet", kind: .flag, isGeneral: true, letter: "q"),
@@ -30,26 +30,26 @@ struct CommonOptions: ConfigurableOptions {
   // Sealed archives are opened far below, as all others are.
   func validate() throws { ArchiveKeys.use(files: ageIdentity) }
 
-  /// Says something on standard error, unless that was not wanted.
+  /// Prints a line on standard error, unless --quiet is set.
   ///
-  /// A script that reads JSON finds it there.
+  /// With --json it is an object there.
   func say(_ text: @autoclosure () -> String) {
     if !quiet, !Console.isJSON { Console.say(text()) }
   }
 
-  /// Says what lacks a little, unless that was not wanted.
+  /// Prints a minor problem, unless --quiet is set.
   func say(_ mark: Mark, _ text: @autoclosure () -> String) {
     if !quiet { Console.say(mark, text()) }
   }
 
-  /// Says what lacks a little of several things, unless that was not wanted; see ``Console``.
+  /// Prints a minor problem with several things, unless --quiet is set; see ``Console``.
   func say(
     _ mark: Mark, _ texts: some Sequence<String>, of count: Int, all verb: String? = nil
   ) {
     if !quiet { Console.say(mark, texts, of: count, all: verb) }
   }
 
-  /// Says how many records cannot be read, if there are any.
+  /// Prints how many records cannot be read, if there are any.
   ///
   /// - Parameters:
   ///   - records: How many there are.

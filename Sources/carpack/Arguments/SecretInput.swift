@@ -4,8 +4,8 @@ internal import IPLD
 internal import Terminal
 internal import XRPC
 
-/// Something secret that a person gives: in a file, in a variable, or on the terminal; never on the
-/// command line, which every process of the machine can read.
+/// A secret that the user gives: in a file, in a variable, or on the terminal; never on the
+/// command line, which every process on the machine can read.
 struct SecretInput {
   /// What it is, in messages: `app password`.
   let name: String
@@ -17,18 +17,18 @@ struct SecretInput {
   /// The longest file that is taken for one with a password.
   private static let maximumFile = 4096
 
-  /// What was given.
+  /// The secret, if the user gave one.
   ///
   /// - Parameters:
   ///   - file: the file whose first line it is; nil if none was named.
-  ///   - asks: whether it is asked for on the terminal.
+  ///   - asks: whether to ask for it on the terminal.
   /// - Returns: nil if it was given nowhere, or the answer was empty.
   /// - Throws: ``Failure`` for a file or variable that holds none.
   func read(_ file: String?, asks: Bool = true) throws -> Secret? {
     if let file {
       let input = try InputFile(file)
       guard input.count <= Self.maximumFile else {
-        throw Failure("\(file) is too long to be a \(name)", status: .usage)
+        throw Failure("\(file) is too long to hold a \(name)", status: .usage)
       }
       let text = input.withBytes { String(decoding: $0.array, as: UTF8.self) }
       return try secret(text.prefix { !$0.isNewline }, from: file)
@@ -40,13 +40,13 @@ struct SecretInput {
     return Secret(text)
   }
 
-  /// What was given, which has to be there.
+  /// The secret, which is required.
   ///
   /// - Throws: ``Failure`` if it is not.
   func need(_ file: String?) throws -> Secret {
     if let secret = try read(file) { return secret }
     throw Failure(
-      "there is no \(name)",
+      "no \(name) was given",
       hint: "set \(variable), name a file with \(option), or answer on a terminal",
       status: .usage)
   }

@@ -12,7 +12,7 @@ struct SnapshotOptions: ParsableArguments {
       valueName: "snapshot"))
   var at: String?
 
-  /// The words that choose, read; nil if there are none.
+  /// The parsed selector; nil without --at.
   var selector: SnapshotSelector? {
     get throws { try at.map { text throws in try SnapshotSelector(text) } }
   }

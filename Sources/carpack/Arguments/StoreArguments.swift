@@ -5,7 +5,7 @@ internal import Remote
 internal import SystemPackage
 internal import Terminal
 
-/// How object stores are asked, and web servers that have archives.
+/// How to reach object stores, and web servers that have archives.
 struct StoreArguments: ParsableArguments {
   @Option(
     help: ArgumentHelp(
@@ -34,7 +34,7 @@ struct StoreArguments: ParsableArguments {
   )
   var pathStyle: Bool?
 
-  /// What was set, here, in the environment or in Amazon's files.
+  /// The options, from here, the environment or Amazon's files.
   var options: StoreOptions {
     var options = StoreOptions { Host.environment($0)?.value }
     options.endpoint = endpointURL
@@ -47,7 +47,7 @@ struct StoreArguments: ParsableArguments {
 }
 
 extension Host {
-  /// The folder for what is kept between runs and can be done without.
+  /// The folder for caches between runs.
   static var cacheFolder: FilePath { RemoteArchive.cacheFolder { environment($0)?.value } }
 }
 

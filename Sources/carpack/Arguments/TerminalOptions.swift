@@ -6,7 +6,7 @@ struct TerminalOptions: ParsableArguments {
   @Flag(help: "Write binary data even to a terminal.")
   var forceTerminal = false
 
-  /// Refuses to write to a terminal, unless that was asked for.
+  /// Refuses to write to a terminal, unless the user forces it.
   func check() throws {
     if !forceTerminal { try Console.refuseTerminal() }
   }

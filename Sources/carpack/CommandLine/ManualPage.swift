@@ -8,7 +8,7 @@ internal import Synchronization
 /// example, however long. A line `ENVIRONMENT` is followed by names of groups of variables, which
 /// are in `Manual/environment.txt`.
 final class ManualPage: Sendable {
-  /// What the verb is called.
+  /// The verb's name.
   let name: String
   private let text: @Sendable () -> [UInt8]
   private let parent: String?

@@ -1,4 +1,4 @@
-/// Options that have another name since the release before: the old ones are taken until the next.
+/// Options that were renamed in the last release: the old names are accepted until the next one.
 enum OldSpelling {
   private static let today = [
     "--accept-rollback": "--accept=rollback", "--allow-unconfirmed-handle": "--accept=handle",
@@ -7,7 +7,7 @@ enum OldSpelling {
     "--yes-delete-old": "--yes=delete-old", "--yes-rewrite": "--yes=rewrite",
   ]
 
-  /// The words of a command line with the names of today.
+  /// The words of a command line with the current names.
   static func replaced(in words: [String]) -> [String] {
     let options = CommandWords.options(words)
     return options.map { today[$0] ?? $0 } + words.dropFirst(options.count)

@@ -1,13 +1,13 @@
 internal import LibC
 
-/// What the command is called, and which one it is.
+/// The name and the version of the command.
 enum Program {
   static let name = "carpack"
   static let version = "0.2.0"
-  /// Both, as archives and servers say which tool wrote them.
+  /// Both, as archives and servers record the tool.
   static let tool = "\(name) \(version)"
 
-  /// Where it lies; nil if the system does not say.
+  /// The path of its executable; nil if the system does not say.
   static var path: String? {
     #if canImport(Darwin)
       guard let path = unsafe _dyld_get_image_name(0).map({ unsafe String(cString: $0) }),

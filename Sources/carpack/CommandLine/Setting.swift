@@ -15,7 +15,7 @@ struct Setting {
     case path
     /// A text, or a list of them.
     case list
-    /// A text that is shown to no one.
+    /// A text that is never shown.
     case secret
     /// A program and its arguments; no option.
     case program
@@ -27,16 +27,16 @@ struct Setting {
   let kind: Kind
   /// Whether it may be set for all verbs that take it, under `[defaults]`.
   var isGeneral = false
-  /// The variables that give it, too: they come before the file.
+  /// The variables that also set it: they override the file.
   var variables: [String] = []
-  /// Options of which one on the line leaves out all of the file.
+  /// Options of which any on the command line overrides the setting.
   var rivals: [String] = []
-  /// Whether `--no-NAME` takes it back though it is no flag.
+  /// Whether `--no-NAME` undoes it although it is not a flag.
   var isTakenBack = false
   /// Its short name.
   var letter: Character?
 
-  /// The word that takes back what the file sets.
+  /// The word that undoes what the file sets.
   var negation: String? {
     (kind == .flag || isTakenBack) && !name.hasPrefix("no-") ? "--no-\(name)" : nil
   }

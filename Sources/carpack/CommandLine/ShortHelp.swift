@@ -6,7 +6,7 @@ internal import Completions
 /// `--help` has everything. Of an option it shows the first clause, which has to be true and
 /// complete by itself.
 enum ShortHelp {
-  /// How many lines it has at most, and how long they are at most.
+  /// The most lines that it has, and the most columns of a line.
   private static let (maximumLines, columns) = (40, 80)
   /// Where descriptions begin.
   private static let indentation = 26
@@ -67,7 +67,7 @@ enum ShortHelp {
     }
     lines += ["EXAMPLES"] + page.examples.prefix(3).map { "  \($0)" }
     return lines.joined(separator: "\n")
-      + "\n\"\(Program.name) VERB -h\" is help on one screen, \"--help\" all of it."
+      + "\n\"\(Program.name) VERB -h\" is help on one screen, \"--help\" is all of it."
   }
 
   private static func ended(_ lines: [String], _ command: String, rest: Int = 0) -> String {

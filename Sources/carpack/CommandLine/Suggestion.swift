@@ -1,4 +1,4 @@
-/// A word that was meant by one that does not exist.
+/// A word that the user may have meant by one that does not exist.
 enum Suggestion {
   /// The words that are nearest to a mistyped one: at most a third of its letters differ.
   static func words(like typed: String, among words: [String]) -> [String] {

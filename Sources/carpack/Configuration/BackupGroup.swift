@@ -16,12 +16,12 @@ struct BackupGroup {
   /// Sorts accounts into groups.
   ///
   /// - Parameters:
-  ///   - accounts: Those that are to be backed up.
-  ///   - common: How they are backed up if nothing else is said.
-  ///   - talk: How much is said of a folder.
-  ///   - destination: Where archives go if nothing else is said; asked for only if that is so of
+  ///   - accounts: The accounts to back up.
+  ///   - common: How they are backed up by default.
+  ///   - talk: How much is printed about a folder.
+  ///   - destination: Where archives go by default; evaluated only if that applies to
   ///     some account.
-  ///   - failed: Is told of an account that cannot be backed up as it is configured.
+  ///   - failed: Called with an account that cannot be backed up as it is configured.
   /// - Throws: What `destination` throws, and a configuration that cannot be read.
   static func groups(
     of accounts: [ATIdentifier], _ common: AccountBackup.Options, _ talk: CommonOptions,
@@ -52,7 +52,7 @@ struct BackupGroup {
 }
 
 extension ConfiguredAccount {
-  /// Where its archive goes; nil if that is not said here, or said on the command line.
+  /// Where its archive goes; nil if that is not set here, or set on the command line.
   fileprivate func destination(_ talk: CommonOptions) -> AccountBackup.Destination? {
     guard let output, !CommandWords.has("output", "into", letter: "o") else { return nil }
     return OutputPath.isFolder(output)
@@ -72,7 +72,7 @@ extension ConfiguredAccount {
     guard common.session == nil else { return options }
     guard passwordFile != nil || isOnly else {
       throw Failure(
-        "where there are several accounts, a login needs its password-file",
+        "where there are several accounts, each login needs a password-file",
         hint: "line \(line) of \(Configuration.location ?? "the configuration file")",
         status: .usage)
     }

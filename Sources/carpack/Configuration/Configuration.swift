@@ -9,10 +9,10 @@ internal import Terminal
 /// What the user's configuration file says: defaults of options, accounts, and what follows a
 /// backup.
 struct Configuration {
-  /// A setting that stands in the file.
+  /// A setting in the file.
   struct Entry {
     let setting: Setting
-    /// The table it stands in: `defaults`, or a verb.
+    /// The table that has it: `defaults`, or a verb.
     let section: String
     /// Its value as words of a command line have it; several of a list.
     let values: [String]
@@ -45,7 +45,7 @@ struct Configuration {
 
   // MARK: Where it is
 
-  /// Where the file is looked for; nil if the user has no folder of their own.
+  /// The path of the file; nil if the user has no home folder.
   static let location: String? = {
     // The specification of these folders says that a relative path does not count.
     let folder =
@@ -65,22 +65,22 @@ struct Configuration {
     return home + path.dropFirst()
   }
 
-  /// That a backup has no accounts, on the command line or here.
+  /// The error for a backup without accounts, on the command line or here.
   static var nothingToBackUp: Failure {
     Failure(
-      "name an account, or give --accounts or --all",
+      "name an account, or use --accounts or --all",
       hint: location.map {
         "accounts that are listed in \($0) need not be named; \"carpack backup --help\" shows what it takes"
       } ?? "\"carpack backup --help\" shows what it takes", status: .usage)
   }
 
-  /// Whether there is something in the place of the file, and `--no-config` is not said.
+  /// Whether the file exists, and `--no-config` is not set.
   static var isThere: Bool {
     guard !CommandWords.has(absence), let location else { return false }
     return unsafe access(location, F_OK) == 0
   }
 
-  /// The option that does without the file.
+  /// The option that ignores the file.
   static let absence = "no-config"
 
   /// What the file says, read once when it is first asked for; nil without a file, and with
@@ -119,13 +119,13 @@ struct Configuration {
   }
 
   /// What to do about a file that cannot be used.
-  static let doWithout = "--\(absence) does without the configuration file"
+  static let doWithout = "--\(absence) ignores the configuration file"
 }
 
 /// An account that the file lists, and what holds for it alone.
 struct ConfiguredAccount {
   let account: ATIdentifier
-  /// Its archive, or the folder of it.
+  /// Its archive, or the folder for it.
   var output: String?
   /// Whether to log in as the account, and the file with its app password.
   var login = false
@@ -134,6 +134,6 @@ struct ConfiguredAccount {
   var keepsPrivateData = false
   let line: Int
 
-  /// Whether it is backed up otherwise than the rest.
+  /// Whether it is backed up differently from the rest.
   var isSpecial: Bool { output != nil || login }
 }

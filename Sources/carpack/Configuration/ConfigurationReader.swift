@@ -53,7 +53,7 @@ struct ConfigurationReader {
           Self.settings(in: $0).contains { $0.name == name }
         }
         throw fault(
-          "\"\(name)\" stands outside of all tables", line: entry.line,
+          "\"\(name)\" is outside of all tables", line: entry.line,
           hint: tables.isEmpty
             ? nil : "it belongs under " + tables.map { "[\($0)]" }.joined(separator: " or "))
       }
@@ -62,7 +62,7 @@ struct ConfigurationReader {
       }
     }
     guard case .table(let table) = entry.value.content else {
-      throw fault("\"\(name)\" is to be a table, [\(name)]", line: entry.line)
+      throw fault("\"\(name)\" must be a table, [\(name)]", line: entry.line)
     }
     for entry in table.entries {
       let (setting, values) = try read(entry, settings, in: "[\(name)]")
@@ -87,7 +87,7 @@ struct ConfigurationReader {
     return (setting, try values(entry, setting.kind))
   }
 
-  /// What `[backup]` has beside options.
+  /// What `[backup]` has besides options.
   private static let ofBackup =
     [Setting(name: "accounts", kind: .path), Setting(name: "hook-timeout", kind: .age)]
     + Hooks.Moment.allCases.map { Setting(name: $0.rawValue, kind: .program) }
@@ -244,11 +244,11 @@ struct ConfigurationReader {
     Self.fault(what, at: configuration.path, line: line, hint: hint)
   }
 
-  /// That something is wrong with a line of the file.
+  /// The error for a line of the file.
   static func fault(_ what: String, at path: String, line: Int, hint: String? = nil) -> Failure {
     let place = "\(path), line \(line)"
     return Failure(
-      "\(place): \(what)", hint: hint ?? "--\(Configuration.absence) does without the file",
+      "\(place): \(what)", hint: hint ?? "--\(Configuration.absence) ignores the file",
       status: .usage, at: place)
   }
 }

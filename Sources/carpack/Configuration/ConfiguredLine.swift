@@ -2,7 +2,7 @@ internal import Terminal
 
 /// A command line with what the configuration file adds to it.
 ///
-/// What the file says stands before what was typed, so that this has the last word.
+/// The settings of the file come before the words that were typed, which therefore win.
 struct ConfiguredLine {
   /// The words to parse.
   let words: [String]
@@ -61,8 +61,8 @@ struct ConfiguredLine {
         "\"\(entry.setting.name)\": \(message(error))", at: configuration.path, line: entry.line)
     }
     return Failure(
-      "\(configuration.path): what is set there does not go together: \(message(error))",
-      hint: "--\(Configuration.absence) does without the file", status: .usage,
+      "\(configuration.path): its settings conflict: \(message(error))",
+      hint: "--\(Configuration.absence) ignores the file", status: .usage,
       at: configuration.path)
   }
 

@@ -28,7 +28,7 @@ enum BlobFields {
     Field("firstTried", "when it was first asked for", .time) { $0.firstTried }
     Field("lastTried", "when it was last asked for", .time) { $0.lastTried }
     Field(
-      optional: "accepted", "that the loss is accepted", { $0.accepted }, as: acceptance)
+      optional: "accepted", "when and why the loss was accepted", { $0.accepted }, as: acceptance)
   }
 
   static let answers = Fields<ServerAnswer>("Answer") {
@@ -36,11 +36,11 @@ enum BlobFields {
     Field("reason", "what its answer means") { $0.failure.reason.rawValue }
     Field("why", "the same in words") { $0.sentence }
     Field("status", "the HTTP status") { $0.failure.status }
-    Field("wantsLogin", "whether it may give the blob to the account's owner") { $0.wantsLogin }
+    Field("wantsLogin", "whether it may give the blob to the logged-in owner") { $0.wantsLogin }
   }
 
   static let listFault = Fields<ListFault>("List fault") {
-    Field("reason", "why the server's list of blobs is not whole") { $0.reason.rawValue }
+    Field("reason", "why the server's list of blobs is not complete") { $0.reason.rawValue }
     Field("why", "the same in words") { $0.sentence }
     Field(optional: "status", "the HTTP status") { $0.status }
     Field("transient", "whether asking again may help") { $0.isTransient }
@@ -61,9 +61,9 @@ enum SnapshotFields {
   private static let standingRows = [
     Row(
       "doubts", doubts,
-      "what spoke against the snapshot when it was made; absent if nothing did", isOptional: true),
+      "doubts about the snapshot when it was made; absent if there were none", isOptional: true),
     Row(
-      "accepted", doubts, "what of that the user accepted; absent if nothing was",
+      "accepted", doubts, "the doubts that the user accepted; absent if there were none",
       isOptional: true),
   ]
 
@@ -71,7 +71,7 @@ enum SnapshotFields {
   static let standing = Field<Standing>(standingRows) { $0.writeFields(to: &$1) }
 
   static let remains = Fields<Snapshot.Remains> {
-    Field("records", "records that can be reached and are there") { $0.records }
+    Field("records", "records that can be reached and read") { $0.records }
     Field("recordsBefore", "of how many") { $0.recordsBefore }
     Field("references", "blobs that these refer to") { $0.references }
     Field("referencesBefore", "of how many") { $0.referencesBefore }
@@ -111,7 +111,7 @@ enum SnapshotFields {
         Row("accepted", .integer, "missing blobs that are accepted as lost", isOptional: true),
         Row(
           "listFault", .object(BlobFields.listFault.table),
-          "why the server's list is not whole", isOptional: true),
+          "why the server's list is not complete", isOptional: true),
         Row("new", .integer, "blobs that this snapshot added", isOptional: true),
         Row("newBytes", .integer, "their bytes", isOptional: true)),
       "its blobs, when it was made"),
@@ -119,7 +119,7 @@ enum SnapshotFields {
       "car",
       object(
         Row("bytes", .integer, "its length in bytes"),
-        Row("sha256", String?.kind, "its SHA-256; null if it never was a CAR that came in"),
+        Row("sha256", String?.kind, "its SHA-256; null if it was never received as one CAR"),
         Row("blocks", .integer, "its sections")), "the CAR of the repository"),
     Row(
       "unreadable",
@@ -139,14 +139,14 @@ enum SnapshotFields {
       object(
         Row(
           "kind", .text(.one(of: "full", "incremental")),
-          "whether all of it came, or what had changed"),
+          "whether all of it was fetched, or only the changes"),
         Row("since", String.kind, "the revision before it", isOptional: true),
         Row("repoRev", String.kind, "what the server called its revision", isOptional: true),
         Row(
           "leftOut",
           object(Row("blocks", .integer, "blocks"), Row("bytes", .integer, "their bytes")),
-          "blocks beside the repository that were not kept", isOptional: true)),
-      "how it came from a server", isOptional: true),
+          "blocks besides the repository that were not kept", isOptional: true)),
+      "how it was fetched from a server", isOptional: true),
     Row(
       "host",
       object(
@@ -172,7 +172,7 @@ enum ArchiveFields {
   /// What is damaged of what was there before.
   static let damage = Fields<StoredDamage> {
     Field("damagedSections", "sections of the archive that are damaged") { $0.sectionCount }
-    Field("damagedElsewhere", "whether something else of it is") { $0.isElsewhere }
+    Field("damagedElsewhere", "whether other parts of it are damaged") { $0.isElsewhere }
   }
 }
 

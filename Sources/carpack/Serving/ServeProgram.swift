@@ -3,7 +3,7 @@ internal import Keys
 internal import LibC
 internal import Terminal
 
-/// `carpack-serve`: the program in whose place this one puts itself for what takes libraries that
+/// `carpack-serve`: the program that replaces this one for work that needs libraries that
 /// the command does not carry, an HTTP server and a database.
 ///
 /// It takes a word and JSON; both programs come from the same source, and the installed ones lie
@@ -13,10 +13,10 @@ enum ServeProgram {
   /// The variable that says where it is, if it is elsewhere.
   static let variable = "CARPACK_SERVE"
 
-  /// Goes on as that program.
+  /// Replaces this process with that program.
   ///
   /// - Parameters:
-  ///   - task: what it is to do.
+  ///   - task: what the program does.
   ///   - writeFields: writes the options.
   /// - Throws: ``Failure`` if it is not there.
   static func run(_ task: String, _ writeFields: (inout JSONWriter) -> Void) throws -> Never {
@@ -40,7 +40,7 @@ enum ServeProgram {
       }
     }
     throw Failure(
-      "\(name), which does this, is not installed",
+      "\(name), which this command needs, is not installed",
       hint: "it comes with the packages; \"make serve\" builds it", status: .failure)
   }
 

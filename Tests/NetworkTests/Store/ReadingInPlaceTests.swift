@@ -32,7 +32,7 @@ struct `An archive that lies elsewhere` {
     result.errors.replacing(name, with: "FILE")
       .replacing(isHere ? ", and what is stored of the blobs is not damaged" : "", with: "")
       .split(separator: "\n").map(String.init)
-      .filter { !$0.contains("the blobs are those of the archive's index") }
+      .filter { !$0.contains("the blobs are listed from the archive's index") }
   }
 
   @Test func `gives every verb what the file gives`() throws {

@@ -123,7 +123,7 @@ struct `Verbs with archives that lie elsewhere` {
     let scene = try Self.scene(times: 1)
     let result = try scene.expect(
       "carpack \(verb.replacing("FILE", with: StoreScene.address))", 64,
-      "\(StoreScene.address) lies elsewhere, and ", "hint: ")
+      "\(StoreScene.address) is not a local file, and ", "hint: ")
     #expect(result.errors.split(separator: "\n").count == 2, "\(result.errors)")
     #expect(scene.requests().isEmpty)
     #expect(scene.store[StoreScene.key] == scene.newest)

@@ -22,7 +22,7 @@ struct ConfigCommand: ReportingCommand {
       return Console.print("no configuration: neither HOME nor XDG_CONFIG_HOME is set")
     }
     guard let configuration else { return Console.print("\(location): not there") }
-    Console.print("\(location): sound")
+    Console.print("\(location): valid")
     var lines = configuration.entries.map { entry in
       let value = entry.setting.kind == .secret ? "(set)" : entry.values.joined(separator: ", ")
       return "[\(entry.section)] \(entry.setting.name) = \(value)"
@@ -52,24 +52,24 @@ struct ConfigCommand: ReportingCommand {
       as: Fields {
         Field("table", "`defaults`, or a verb") { $0.section }
         Field("name", "the option") { $0.setting.name }
-        Field("values", "its value, several of a list, none of a secret") {
+        Field("values", "its values; empty for a secret") {
           $0.setting.kind == .secret ? [] : $0.values
         }
         Field("secret", "whether the value is not shown") { $0.setting.kind == .secret }
-        Field("line", "where it stands") { $0.line }
+        Field("line", "its line in the file") { $0.line }
       })
     Field("accountList", "the file with accounts") { $0.all.accountList }
     Field(
       "accounts", "accounts that are backed up", each: { $0.all.accounts },
       as: Fields {
         Field("name", "handle or DID") { $0.account.text }
-        Field("output", "its archive, or the folder of it") { $0.output }
+        Field("output", "its archive, or the folder for it") { $0.output }
         Field("login", "whether to log in") { $0.login }
-        Field("private", "whether to keep what is the owner's alone") { $0.keepsPrivateData }
-        Field("line", "where it stands") { $0.line }
+        Field("private", "whether to keep private data") { $0.keepsPrivateData }
+        Field("line", "its line in the file") { $0.line }
       })
     Field(
-      "hooks", "programs that are run after a backup", \.all.hooks,
+      "hooks", "programs to run after a backup", \.all.hooks,
       as: Fields {
         Field("afterSuccess", "the program that is run after success") {
           $0.programs[.success]?[0]

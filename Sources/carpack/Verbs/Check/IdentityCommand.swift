@@ -78,7 +78,7 @@ struct IdentityCommand: ReportingCommand {
     guard let history = evidence.history else {
       let what =
         evidence.documents.isEmpty
-        ? "nothing is known but the name" : "what DID documents said, which nobody signed"
+        ? "nothing is known but the name" : "what DID documents said, without signatures"
       Console.print("\(evidence.did): \(what)")
       for entry in evidence.documents {
         Console.print("  snapshot \(entry.snapshot), \(entry.createdAt)")
@@ -94,7 +94,7 @@ struct IdentityCommand: ReportingCommand {
     for (number, operation) in history.operations.enumerated() {
       let (isTakenBack, isEnd) = (operation.nullifiedBy != nil, operation.kind == .tombstone)
       let state = isTakenBack ? ", taken back later" : isEnd ? ", the end" : ""
-      let time = operation.receivedAt.map { "\($0)" } ?? "at a time that the log does not give"
+      let time = operation.receivedAt.map { "\($0)" } ?? "at a time that is not in the log"
       Console.print("  \(number + 1)  \(time)\(state)")
       let facts = isEnd ? [] : Self.facts(of: operation)
       // What the one before it said, too, is not said again.
@@ -127,7 +127,7 @@ struct IdentityCommand: ReportingCommand {
     "identity", "`carpack identity`: who an account was, when, and who signed that."
   ) {
     Field("did", "the account") { $0.did }
-    Field("proven", "whether there is a log, checked back to its first operation") {
+    Field("proven", "whether there is a log that was checked back to its first operation") {
       $0.history != nil
     }
     Field("faults", "what does not hold") { $0.faults }
@@ -135,7 +135,7 @@ struct IdentityCommand: ReportingCommand {
       "operations", "the log of a did:plc, the oldest first",
       each: { $0.history?.operations ?? [] }, as: operations)
     Field(
-      "documents", "of an archive: the DID documents, those that changed",
+      "documents", "of an archive: each DID document that differs from the one before",
       each: { $0.documents },
       as: Fields {
         Field("snapshot", "the first snapshot that has it") { $0.snapshot }
@@ -162,6 +162,6 @@ struct IdentityCommand: ReportingCommand {
       $0.rotationKeys.map(\.didKey)
     }
     Field("signer", "the rotation key that signed it") { $0.signer.didKey }
-    Field("nullifiedBy", "the operation that took it back") { $0.nullifiedBy }
+    Field("nullifiedBy", "the operation that nullified it") { $0.nullifiedBy }
   }
 }

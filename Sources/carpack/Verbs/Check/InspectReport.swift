@@ -14,7 +14,7 @@ final class InspectReport {
   private let digest = RecordsDigest()
   /// What was found; empty before the CAR has been walked.
   private(set) var inspection: RepositoryInspection
-  /// Who signed the commit; nil if that was not asked for, or there is none.
+  /// Who signed the commit; nil if that was not checked, or there is no commit.
   private(set) var signed: Result<ProofLevels.Finding?, any Error> = .success(nil)
 
   init(_ file: InputFile, _ car: CARFile, _ command: InspectCommand) {
@@ -172,7 +172,7 @@ final class InspectReport {
       "of the content of an archive: the commits of its snapshots, the oldest first"
     ) { $0.archivedCommits.isEmpty ? nil : $0.archivedCommits }
     Field(
-      optional: "signed", "with --key or --identity: whether a key that may have signed did"
+      optional: "signed", "with --key or --identity: whether an accepted key signed the commit"
     ) { report in (try? report.signed.get()).map { $0.isHeld } }
     Field(optional: "why", "with `signed`: why") { try? $0.signed.get()?.why }
   }
@@ -185,7 +185,7 @@ final class InspectReport {
     Field("hashMismatchBlocks", "blocks that do not hash to their CIDs", .cid) {
       $0.mismatchedBlocks.map { "\($0)" }.sorted()
     }
-    Field("unverifiableBlockCount", "blocks under a hash function that cannot be checked") {
+    Field("unverifiableBlockCount", "blocks with a hash function that is not supported") {
       $0.unverifiableBlockCount
     }
     Field("codecs", "blocks of each codec") { inspection in
@@ -208,7 +208,7 @@ final class InspectReport {
     Field("did", "the account") { $0.did }
     Field("commitVersion", "the version of the commit") { $0.version }
     Field("rev", "the revision") { $0.rev?.text }
-    Field("prev", "the commit before it, if it says so") { $0.prev }
+    Field("prev", "the previous commit, if it names one") { $0.prev }
     Field("hasPrevField", "whether the commit has a field `prev`") { $0.hasPrev }
     Field("commitKeys", "its fields") { $0.fields.sorted() }
     Field("data", "the root of the tree") { $0.data }
@@ -237,7 +237,7 @@ final class InspectReport {
     Field("mstMissingNodes", "nodes that are not there", .cid) {
       $0.missingNodes.map { "\($0)" }.sorted()
     }
-    Field("mstProblems", "rules that the tree breaks, the first of them") {
+    Field("mstProblems", "the first of the rules that the tree breaks") {
       $0.treeProblems.map { "\($0)" }
     }
     Field("mstProblemCount", "how many") { $0.treeProblemCount }
@@ -276,7 +276,7 @@ final class InspectReport {
     Field("legacyBlobCidCount", "distinct blobs in the old form") {
       $0.entries.count(where: \.isLegacy)
     }
-    Field("legacyBlobCidsSha256", "the same for these") {
+    Field("legacyBlobCidsSha256", "the SHA-256 over their CIDs, sorted, one a line") {
       $0.digestOfCIDs(where: \.isLegacy)
     }
     Field("legacyBlobCids", "their CIDs", .cid) { $0.sortedCIDs(where: \.isLegacy) }

@@ -6,7 +6,7 @@ internal import Live
 internal import Snapshots
 internal import Terminal
 
-/// `carpack prove`: that an account had a record, or had none, in a file for those who have no
+/// `carpack prove`: a proof that an account had a record, or did not, for a reader without the
 /// archive.
 struct ProveCommand: Verb {
   static let page = ManualPage("prove", PackageResources.prove_txt)
@@ -51,12 +51,11 @@ struct ProveCommand: Verb {
     try opened.status.finish()
   }
 
-  /// The record that is meant: one that is named, be it there or not, or the only one that a
-  /// selector fits.
+  /// The record to prove: a named one, present or not, or the only one that a selector matches.
   private func path(in archived: ArchivedSnapshot, _ opened: OpenedArchive) throws -> RecordPath {
     guard case .records(let pattern, _) = try Selector(record) else {
       throw Failure(
-        "\"\(record)\" names no record", hint: "collection/rkey names one", status: .usage)
+        "\"\(record)\" does not name a record", hint: "collection/rkey names one", status: .usage)
     }
     let text: String
     if let exact = pattern.exactPath {
@@ -67,7 +66,7 @@ struct ProveCommand: Verb {
       }
       guard case .record(let only)? = items.first, items.count == 1 else {
         throw Failure(
-          "\"\(record)\" fits \(Quantity.count(items.count, "record"))",
+          "\"\(record)\" matches \(Quantity.count(items.count, "record"))",
           hint: "collection/rkey names one", status: .usage)
       }
       text = only

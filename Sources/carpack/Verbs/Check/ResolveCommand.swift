@@ -5,7 +5,7 @@ internal import Reports
 internal import Terminal
 internal import XRPC
 
-/// `carpack resolve`: who is this, where, and does it hold.
+/// `carpack resolve`: the DID, handle, server and key of an account, and whether they agree.
 struct ResolveCommand: ReportingCommand {
   static let page = ManualPage("resolve", PackageResources.resolve_txt)
 

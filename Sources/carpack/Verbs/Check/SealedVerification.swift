@@ -63,7 +63,7 @@ enum SealedVerification {
     Field("pieces", "its pieces") { $0.check.pieceCount }
     Field("bytes", "the size of the file") { $0.bytes }
     Field("archiveBytes", "how many bytes of the archive the pieces hold") { $0.check.plainCount }
-    Field("unfinishedBytes", "bytes at the end of a write that was not finished") {
+    Field("unfinishedBytes", "bytes of an unfinished write at the end") {
       $0.check.tailCount
     }
   }

@@ -5,7 +5,7 @@ internal import IPLD
 internal import Terminal
 internal import Verification
 
-/// Who has to have signed a commit, as far as the user says.
+/// The key or identity that must have signed a commit, if the user gave one.
 struct SignerOptions: ParsableArguments {
   @Option(help: ArgumentHelp("The key that must have signed.", valueName: "did:key"))
   var key: String?
@@ -15,12 +15,12 @@ struct SignerOptions: ParsableArguments {
     completion: .file(extensions: ["json"]))
   var identity: String?
 
-  /// Whether the user says anything of it.
+  /// Whether the user gave either.
   var isGiven: Bool { key != nil || identity != nil }
 
-  /// Who signed a commit, as far as that was asked for.
+  /// Checks who signed a commit, if the user gave a key or an identity.
   ///
-  /// - Throws: ``Failure`` for a key or file that is none, and for a log that does not hold.
+  /// - Throws: ``Failure`` for an invalid key or file, and for a log that fails verification.
   func judge(_ commit: Commit) throws -> ProofLevels.Finding {
     if let key {
       return ProofLevels.Finding(commit, by: try VerificationKey(key, of: "--key"))
@@ -41,7 +41,7 @@ struct SignerOptions: ParsableArguments {
 extension VerificationKey {
   /// The key that an option gives.
   ///
-  /// - Throws: ``Failure`` for what is none.
+  /// - Throws: ``Failure`` if the text is not a key.
   init(_ text: String, of option: String) throws {
     do throws(VerificationKeyError) {
       try self.init(didKey: text)

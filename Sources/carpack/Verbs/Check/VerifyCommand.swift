@@ -58,13 +58,13 @@ struct VerifyCommand: ReportingCommand, ConfigurableOptions {
   @OptionGroup var reporting: ReportOptions
 
   func validate() throws {
-    if quick, cars { throw ValidationError("--quick puts no CAR together: leave out --cars") }
+    if quick, cars { throw ValidationError("--quick does not reassemble CARs: leave out --cars") }
     if headKey != nil, expect == nil {
       throw ValidationError("--head-key is for the signed head that --expect names")
     }
-    if quick, heal { throw ValidationError("--quick looks for no parity: leave out --heal") }
+    if quick, heal { throw ValidationError("--quick does not use parity: leave out --heal") }
     if quick, require != nil || key != nil {
-      throw ValidationError("--quick looks at no signature: leave out --require and --key")
+      throw ValidationError("--quick does not check signatures: leave out --require and --key")
     }
   }
 
@@ -85,7 +85,8 @@ struct VerifyCommand: ReportingCommand, ConfigurableOptions {
     }).finish(common)
   }
 
-  /// What parity can heal of a damaged archive; nil if it has none, or that cannot be told.
+  /// What parity can heal of a damaged archive; nil if it has no parity, or that cannot be
+  /// read.
   static func parity(
     of name: String, _ assess: () throws -> ParityHealing.Report?
   ) throws -> ParityHealing.Report? {
@@ -177,7 +178,7 @@ struct VerifyCommand: ReportingCommand, ConfigurableOptions {
     }
   }
 
-  /// The result that a level that was asked for does not hold.
+  /// The exit status for a required level of proof that is not reached.
   private func requiredLevel(_ opened: OpenedArchive, _ report: SnapshotVerifier.Report)
     -> ExitStatus
   {
@@ -196,7 +197,7 @@ struct VerifyCommand: ReportingCommand, ConfigurableOptions {
 }
 
 extension SnapshotVerifier.Report {
-  /// The exit status that says the result of verifying.
+  /// The exit status for the result.
   var status: ExitStatus {
     let status: ExitStatus =
       switch verdict {
@@ -209,7 +210,7 @@ extension SnapshotVerifier.Report {
 }
 
 extension ProofLevels.Level: ExpressibleByArgument {
-  /// The result that it does not hold.
+  /// The exit status for a level that is not reached.
   fileprivate var statusOfLack: ExitStatus {
     switch self {
     case .intact, .wellFormed: .damaged

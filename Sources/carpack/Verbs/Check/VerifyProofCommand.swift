@@ -69,7 +69,7 @@ struct VerifyProofCommand: ReportingCommand {
     if surplus > 0 {
       common.say(
         .note,
-        "\(Quantity.count(surplus, "block")) more than it takes to prove that the record was \(isThere ? "" : "not ")there"
+        "\(Quantity.count(surplus, "block")) more than needed to prove that the record was \(isThere ? "" : "not ")there"
       )
     }
   }
@@ -86,10 +86,10 @@ struct VerifyProofCommand: ReportingCommand {
       if case .record(let cid, _) = subject.proof.finding { cid } else { nil }
     }
     Field(
-      "signed", "whether a key that may have signed did; null if that was not asked for"
+      "signed", "whether an accepted key signed it; null if not checked"
     ) { $0.verdict.isHeld }
     Field("why", "why") { $0.verdict.why }
-    Field("extraBlocks", "blocks more than the proof takes") {
+    Field("extraBlocks", "blocks that the proof does not need") {
       $0.proof.extraBlocks + $0.proof.duplicateBlocks
     }
   }

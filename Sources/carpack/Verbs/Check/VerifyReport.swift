@@ -9,13 +9,13 @@ internal import Verification
 struct VerifyReport {
   let opened: OpenedArchive
   let report: SnapshotVerifier.Report
-  /// What parity can heal of it; nil if it is not damaged, or has none.
+  /// What parity can heal of it; nil if it is not damaged, or has no parity.
   let parity: ParityHealing.Report?
 
-  /// How many lines there are at most of one kind.
+  /// The most lines of one kind.
   private static let maximumLines = 100
 
-  /// Whether what is said of a snapshot has to say of which.
+  /// Whether lines about a snapshot must name it.
   private var areSeveral: Bool { report.snapshots.count > 1 }
 
   // MARK: Text
@@ -63,7 +63,7 @@ struct VerifyReport {
     return isDoubtful ? Console.red("not genuine") : coloured(report.verdict)
   }
 
-  /// Says what parity can heal.
+  /// Prints what parity can heal.
   static func say(_ parity: ParityHealing.Report?, of name: String) {
     guard let parity else { return }
     guard !parity.isHealable else {
@@ -94,8 +94,9 @@ struct VerifyReport {
     }
   }
 
-  /// Says what is damaged of the file and of the snapshots: what several of these have in common
-  /// only once, of the newest of them.
+  /// Prints the damage to the file and to the snapshots.
+  ///
+  /// Damage that several snapshots share is printed once, for the newest of them.
   private func sayDamage() {
     let list = "carpack verify --json \(opened.name)"
     Console.say(report.archive.findings.map { (Self.mark($0.severity), "\($0)") }, all: list)
@@ -143,7 +144,7 @@ struct VerifyReport {
       all: "carpack missing \(opened.name)")
   }
 
-  /// Of which snapshot something is said, where there are several.
+  /// The snapshot's number as a prefix, if there are several snapshots.
   private func place(_ snapshot: SnapshotVerifier.SnapshotReport) -> String {
     areSeveral ? "snapshot \(snapshot.entry.number): " : ""
   }
@@ -156,7 +157,7 @@ struct VerifyReport {
       ? "\(Quantity.count(Int(clamping: archive.sectionCount), "section")) hashed"
       : "sections not hashed (--quick)"
     let rest =
-      unknown > 0 ? ", \(unknown) of them under a hash function that cannot be checked" : ""
+      unknown > 0 ? ", \(unknown) of them with a hash function that is not supported" : ""
     let size =
       "\(Quantity.bytes(archive.byteCount)) in \(Quantity.count(Int(clamping: archive.frameCount), "data frame")), \(sections)\(rest)"
     guard superseded > 0 else { return [size] }
@@ -183,7 +184,7 @@ struct VerifyReport {
     return lines
   }
 
-  /// What is here now of a snapshot.
+  /// What the archive now holds of a snapshot.
   private func line(_ snapshot: SnapshotVerifier.SnapshotReport) -> String {
     let (entry, accepted) = (snapshot.entry, snapshot.blobs.accepted)
     let revision = entry.rev.map { " at \($0.text)" } ?? ""
@@ -229,13 +230,13 @@ struct VerifyReport {
     Field("type", "its media type, as that record declares it") { $0.mimeType }
     Field("size", "its size in bytes, as that record declares it") { $0.size }
     Field(
-      optional: "accepted", "that the loss is accepted", { $0.accepted },
+      optional: "accepted", "when and why the loss was accepted", { $0.accepted },
       as: BlobFields.acceptance)
   }
 
   private static let levels = Fields<(level: ProofLevels.Level, finding: ProofLevels.Finding)> {
     Field("level", "the level of proof", .one(of: ProofLevels.Level.self)) { $0.level.rawValue }
-    Field("holds", "whether it holds; null if the archive has nothing that would tell") {
+    Field("holds", "whether it holds; null if the archive has no evidence either way") {
       $0.finding.isHeld
     }
     Field("why", "why") { $0.finding.why }
@@ -265,7 +266,7 @@ struct VerifyReport {
       "damagedBlobs", "those not named with a newer snapshot", each: { $0.damagedBlobs },
       as: lostBlobs)
     Field(
-      optional: "listFault", "why the server's list of blobs was not whole",
+      optional: "listFault", "why the server's list of blobs was not complete",
       { $0.entry.blobs.listFault }, as: BlobFields.listFault)
     Field("missingBlobCount", "missing blobs") { $0.blobs.missing }
     Field("unreadableRecords", "records that cannot be read") { $0.unreadable.count }
@@ -291,7 +292,7 @@ struct VerifyReport {
     }
     Field(
       "genuine",
-      "whether nothing speaks against an account having made its snapshots; null with --quick"
+      "whether no evidence contradicts that the accounts made their snapshots; null with --quick"
     ) { $0.all.archive.isComplete ? $0.all.doubts.isEmpty : nil }
     Field(
       "depth", "whether everything was hashed, or checksums compared", .one(of: "full", "quick")
@@ -299,7 +300,7 @@ struct VerifyReport {
     Field("bytes", "the size of the file") { $0.all.archive.byteCount }
     Field("frames", "data frames") { $0.all.archive.frameCount }
     Field("sections", "sections") { $0.all.archive.sectionCount }
-    Field("unverifiableSections", "sections under a hash function that cannot be checked") {
+    Field("unverifiableSections", "sections with a hash function that is not supported") {
       $0.all.archive.unverifiableCount
     }
     ArchiveFields.head { $0.all.archive.generation.head?.cid }
@@ -307,7 +308,7 @@ struct VerifyReport {
       "snapshot", "the newest snapshot", orNull: { $0.newest },
       as: Fields { SnapshotFields.manifest })
     Field(
-      "snapshots", "all snapshots that were looked at, the newest first",
+      "snapshots", "all snapshots that were checked, the newest first",
       each: { $0.all.snapshots }, as: snapshots)
     Field(
       "findings", "what is wrong with the file, or may be", each: { $0.all.archive.findings },
@@ -319,8 +320,8 @@ struct VerifyReport {
     Field(
       "parity", "what parity can heal of a damaged archive; null without", orNull: { $0.parity },
       as: Fields {
-        Field("damagedBlocks", "blocks that do not have their checksums") { $0.damagedCount }
-        Field("healableBlocks", "those that can be made again") { $0.healableCount }
+        Field("damagedBlocks", "blocks that do not match their checksums") { $0.damagedCount }
+        Field("healableBlocks", "those that parity can restore") { $0.healableCount }
       })
     Field("damage", "what is damaged of file and snapshots") { $0.all.damage }
     Field(

@@ -28,7 +28,8 @@ struct PullCommand: ReportingCommand {
 
   func validate() throws {
     try require(
-      RemoteArchive.isAddress(address), "\"\(address)\" is no address: s3://bucket/key or https://…"
+      RemoteArchive.isAddress(address),
+      "\"\(address)\" is not an address: use s3://bucket/key or https://…"
     )
   }
 
@@ -47,7 +48,7 @@ struct PullCommand: ReportingCommand {
     "pull", "`carpack pull`."
   ) {
     ArchiveFields.file { $0.file }
-    Field("address", "where the archive lies elsewhere, without a query") { $0.address }
+    Field("address", "the address of the remote archive, without a query") { $0.address }
     Field(
       "outcome", "what was done; `ahead`: the file is a later state of the archive",
       .one(of: "unchanged", "ahead", "created", "appended", "replaced")

@@ -53,7 +53,7 @@ struct PushCommand: ReportingCommand {
     "push", "`carpack push`."
   ) {
     ArchiveFields.file { $0.file }
-    Field("address", "where the archive lies elsewhere, without a query") { "\($0.place)" }
+    Field("address", "the address of the remote archive, without a query") { "\($0.place)" }
     Field(
       "outcome", "what was done; `ahead`: the object is a later state of the archive",
       .one(of: TransferReport.Outcome.self)
@@ -68,9 +68,9 @@ extension TransferReport {
   /// What was done, in words.
   ///
   /// - Parameters:
-  ///   - other: what was to be brought here or there.
-  ///   - moved: what was done with bytes.
-  ///   - ending: what else was done with them.
+  ///   - other: the archive to copy from.
+  ///   - moved: the verb for the bytes: fetched or sent.
+  ///   - ending: what else was done with the bytes.
   func sentence(other: String, _ moved: String, _ ending: String = "") -> String {
     let (size, part) = (Quantity.bytes(count), Quantity.bytes(transferred))
     return switch outcome {
@@ -84,7 +84,7 @@ extension TransferReport {
   }
 }
 
-/// That nothing else writes to an object.
+/// The user's assurance that nothing else writes to an object.
 struct ExclusiveOption: ParsableArguments {
   @Flag(
     help:

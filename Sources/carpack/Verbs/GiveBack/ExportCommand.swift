@@ -38,11 +38,12 @@ struct ExportCommand: ReportingCommand {
 
   func validate() throws {
     guard [csv, sqlite, html].count(where: { $0 != nil }) == 1 else {
-      throw ValidationError("say what to write: --csv, --sqlite or --html, one of them")
+      throw ValidationError("use one of --csv, --sqlite and --html")
     }
     guard sqlite != nil else { return }
     if choice.at != nil || choice.accountOption.account != nil {
-      throw ValidationError("--sqlite takes all snapshots of all accounts")
+      throw ValidationError(
+        "--sqlite exports all snapshots of all accounts: leave out --at and --account")
     }
     if archive.file == "-" { throw ValidationError("--sqlite takes a file") }
   }
@@ -96,7 +97,7 @@ struct ExportCommand: ReportingCommand {
     }
     let gaps = [
       Quantity.some(contents.tree.missingRecordCount, "record").map {
-        "\($0) not in the archive; the rows have their names"
+        "\($0) not in the archive; the rows have only their names"
       },
       Quantity.some(contents.missingNodeCount, "tree node").map {
         "\($0) not in the archive; the records below are in no table"
@@ -158,7 +159,7 @@ struct ExportCommand: ReportingCommand {
       })
     Field(
       "missingRecords",
-      "records that are not in the archive, of which only the names are in a table"
+      "records that are not in the archive; the tables have only their names"
     ) { $0.contents.tree.missingRecordCount + $0.contents.missingNodeCount }
     Field("complete", "whether all records are in the tables") { $0.contents.isWhole }
   }
@@ -178,6 +179,6 @@ struct ExportCommand: ReportingCommand {
     Field("missingRecords", "the records that are not in the archive, or cannot be read") {
       $0.all.allMissingRecords
     }
-    Field("complete", "whether all of that is there") { $0.all.isComplete }
+    Field("complete", "whether no media and no records are missing") { $0.all.isComplete }
   }
 }

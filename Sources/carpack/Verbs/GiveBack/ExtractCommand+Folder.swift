@@ -14,7 +14,7 @@ extension ExtractCommand {
     if let directory { return directory }
     guard archive != "-" else {
       throw Failure(
-        "what comes from standard input has no name for a folder", hint: "name one with -d",
+        "an archive from standard input has no name for a folder", hint: "name one with -d",
         status: .usage)
     }
     for ending in [".car.zst", ".zst"] where archive.hasSuffix(ending) {
@@ -24,8 +24,8 @@ extension ExtractCommand {
     return archive + ".extracted"
   }
 
-  /// Extracts snapshots into a folder, each account into one of its own, unless something is in the
-  /// way of any; ends well when it is interrupted.
+  /// Extracts snapshots into a folder, each account into a folder of its own, unless a file is in
+  /// the way of any; when interrupted, leaves only complete files.
   ///
   /// - Throws: ``ExitStatus`` of the signal that interrupted it, and what the extraction throws.
   func extract(

@@ -16,7 +16,7 @@ struct ExtractCommand: ReportingCommand, ConfigurableOptions {
     Setting(name: "no-times", kind: .flag),
   ]
 
-  /// What blobs are called, as it is asked for.
+  /// How blobs are named, if the user chose.
   enum BlobNames: String, CaseIterable, ExpressibleByArgument { case cid, readable }
 
   @Flag(help: "Everything except private data.")
@@ -108,15 +108,17 @@ struct ExtractCommand: ReportingCommand, ConfigurableOptions {
       throw ValidationError("-o and -d - give the CAR alone: use them with --car and nothing else")
     }
     if let directory, output != nil {
-      throw ValidationError("-o names a file for the CAR, -d \(directory) a folder: one of them")
+      throw ValidationError(
+        "-o names a file for the CAR, -d \(directory) a folder: use one of them")
     }
     let isFiltered = try !filter.hasNoOptions
     if delete, !selectors.isEmpty || isFiltered {
-      throw ValidationError("--delete is for whole kinds of things: leave out the choice of some")
+      throw ValidationError(
+        "--delete works on whole kinds of files: leave out selectors and filters")
     }
     if isFiltered, all || car || metadata || privateData || context {
       throw ValidationError(
-        "--collection, --since, --until, --type and --larger choose records and blobs")
+        "--collection, --since, --until, --type and --larger choose only records and blobs")
     }
   }
 
@@ -175,7 +177,7 @@ struct ExtractCommand: ReportingCommand, ConfigurableOptions {
     }
     say(report, folder)
     if selection.isAll, !privateData, snapshots.contains(where: \.holdsPrivateData) {
-      common.say(.note, "private data is left out: --private gives it, too")
+      common.say(.note, "private data is left out: --private extracts it, too")
     }
     if json { Self.report.print((folder, report)) }
     try ExitStatus.end(
@@ -209,7 +211,7 @@ struct ExtractCommand: ReportingCommand, ConfigurableOptions {
     return selection
   }
 
-  /// Says what is wrong with what came of one account.
+  /// Prints what is wrong with the extraction of one account.
   private func sayLosses(of account: String, _ report: SnapshotExtractor.Report) {
     for (what, why) in report.damaged { Console.say(.damaged, "\(account)\(what): \(why)") }
     for name in report.refused {
@@ -231,7 +233,7 @@ struct ExtractCommand: ReportingCommand, ConfigurableOptions {
       .note, report.mistyped.lazy.map { "\(account)\($0)" }, of: report.mistyped.count)
   }
 
-  /// Says what became of the files of all accounts.
+  /// Prints what was done with the files of all accounts.
   private func say(_ report: SnapshotExtractor.Report, _ directory: String) {
     Console.say(
       .error, report.inTheWay.lazy.map { "\($0) exists already and holds something else" },
@@ -241,7 +243,7 @@ struct ExtractCommand: ReportingCommand, ConfigurableOptions {
         "hint: move them, choose another folder with -d, or replace them with --overwrite")
     }
     common.say(
-      .note, report.changed.lazy.map { "\($0) was changed, and stays" }, of: report.changed.count)
+      .note, report.changed.lazy.map { "\($0) was changed, so it stays" }, of: report.changed.count)
     if let why = report.keptBecause {
       common.say(.note, "files of earlier snapshots stay: \(why)")
     }

@@ -3,11 +3,11 @@ internal import Terminal
 
 /// How far the backup of one account has come, for a line about it.
 struct BackupActivity {
-  /// What the account was called when its turn came.
+  /// The account as the command named it.
   let account: String
   /// What it is called in lines.
   var name: String
-  /// When something was last said of it, where lines do not change.
+  /// When its last line was printed, if lines are not redrawn.
   var said = ContinuousClock.now
   private var progress = BackupProgress(.resolving)
   private var stageBegin = ContinuousClock.now

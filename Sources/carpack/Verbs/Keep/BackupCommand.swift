@@ -97,15 +97,16 @@ struct BackupCommand: Verb, ConfigurableOptions {
 
   func validate() throws {
     try require(
-      !all || (accounts.isEmpty && list == nil), "--all is for all accounts: name none beside it")
-    try require(output == nil || into == nil, "-o and --into both say where archives go")
+      !all || (accounts.isEmpty && list == nil), "--all backs up all accounts: name none")
+    try require(
+      output == nil || into == nil, "-o and --into both name the destination: use one of them")
     try require(
       !keepsPrivateData || options.login.login,
       "--private is for the account's owner: log in with --login (the handle alone shows nothing private)"
     )
     try require(
       output != "-" && into != "-",
-      "an archive is a file, and is read back: -o and --into take no \"-\"")
+      "an archive is a file that is read back: -o and --into take no \"-\"")
     try require(
       into?.hasPrefix(BucketAddress.scheme) != true,
       "--into takes a file; in a bucket each account has an object of its own")
@@ -175,7 +176,7 @@ struct BackupCommand: Verb, ConfigurableOptions {
     return options
   }
 
-  /// What signs heads; nil if none are to be signed.
+  /// What signs heads; nil without --sign-head.
   ///
   /// - Throws: ``Failure`` for a file that is not a key, that others may read, or that cannot be
   ///   read.
@@ -203,19 +204,19 @@ struct BackupCommand: Verb, ConfigurableOptions {
     return (ATIdentifier.unique(found), listed?.failures ?? [])
   }
 
-  /// That a file was named where an account is wanted; nil for what may be an account.
+  /// The error for a file that is named instead of an account; nil if the word may be an account.
   private static func mistakenFile(_ word: String) -> Failure? {
     guard AtomicFile.isTaken(FilePath(word)) || word.hasSuffix(".car.zst") else { return nil }
     if word.hasSuffix(".car.zst") {
       return Failure(
-        "\(word) is an archive, and backup takes the account",
+        "\(word) is an archive, but backup takes an account",
         hint: "\"carpack backup ACCOUNT -o \(word)\" brings it up to date", status: .usage, at: word
       )
     }
     guard !BlobFolder.isFolder(word), [".txt", ".list", ".csv"].contains(where: word.hasSuffix)
     else { return nil }
     return Failure(
-      "\(word) is a file, and backup takes accounts",
+      "\(word) is a file, but backup takes accounts",
       hint: "\"carpack backup --accounts \(word)\" backs up those that it lists", status: .usage,
       at: word)
   }
@@ -232,7 +233,7 @@ struct BackupCommand: Verb, ConfigurableOptions {
     }
     if RemoteArchive.isAddress(output) {
       throw Failure(
-        "\(output) is on a web server, which takes no backups",
+        "\(output) is on a web server, to which carpack cannot write",
         hint: "-o s3://bucket/prefix/ writes to an object store", status: .usage)
     }
     if OutputPath.isFolder(output) {
@@ -245,7 +246,7 @@ struct BackupCommand: Verb, ConfigurableOptions {
   private static func notForSeveral(_ output: String) -> Failure {
     let isObject = RemoteArchive.isAddress(output)
     return Failure(
-      "\(output) is \(isObject ? "an object" : "a file"), and there are several accounts",
+      "\(output) is \(isObject ? "an object" : "a file"), but there are several accounts",
       hint: isObject
         ? "-o \(output)/ has an object for each"
         : "-o \(output)/ is a folder with an archive for each; --into \(output) is one archive for all",

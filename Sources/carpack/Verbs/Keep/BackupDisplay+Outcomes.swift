@@ -19,22 +19,22 @@ extension BackupDisplay {
   /// How many entries that name no account are named one by one.
   private static var maximumMalformed: Int { 5 }
 
-  /// The worst of all.
+  /// The worst exit status of all.
   var status: ExitStatus { tally.withLock { $0.status } }
 
-  /// Records the result of something else that was asked for.
+  /// Records the result of another part of the run.
   func note(_ status: ExitStatus) {
     tally.withLock { $0.status = .worst($0.status, status) }
   }
 
-  /// Notes an account that the server lists and does not give out.
+  /// Records an account that the server lists but does not serve.
   func skipped(_ did: DID, _ status: String) {
     tally.withLock { $0.counts.skippedCount += 1 }
     BackupEvents.skipped.tell((did, status))
     common.say("\(did): skipped: the server reports it as \(status)")
   }
 
-  /// Notes entries of a server's list that name no account.
+  /// Records entries of a server's list that are not accounts.
   func malformed(_ entries: [String]) {
     let before = tally.withLock { tally in
       defer { tally.counts.malformedCount += entries.count }
@@ -49,7 +49,7 @@ extension BackupDisplay {
     }
   }
 
-  /// Notes that something else than an account was named.
+  /// Records an argument or a line that is not an account.
   func failed(_ failure: Failure) {
     tally.withLock { $0.counts.failedCount += 1 }
     note(failure.status)
@@ -88,7 +88,7 @@ extension BackupDisplay {
     }
   }
 
-  /// Signs the head of an archive, if that is wanted; that it cannot be is said.
+  /// Signs the head of an archive, if the user wants that; prints an error if it cannot.
   private func signHead(of report: BackupReport, _ account: String) {
     do {
       if let path = try signer?(report) { common.say("\(path): the archive's head, signed") }

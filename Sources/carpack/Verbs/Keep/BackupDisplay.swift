@@ -7,7 +7,7 @@ internal import Synchronization
 internal import SystemPackage
 internal import Terminal
 
-/// Shows how the backups of one run get on, and what comes of them: live lines on a terminal, a
+/// Shows the progress and the results of the backups of one run: live lines on a terminal, a
 /// line for each step where there is none, or events as JSON.
 final class BackupDisplay: Sendable {
   private struct State {
@@ -23,10 +23,10 @@ final class BackupDisplay: Sendable {
   let common: CommonOptions
   /// Whether there is one account, whose name no line needs.
   let isSingle: Bool
-  /// Signs what a backup has committed, if that is wanted; returns where the statement is.
+  /// Signs what a backup has committed, if the user wants that; returns where the statement is.
   let signer: (@Sendable (BackupReport) throws -> FilePath?)?
   let begin = ContinuousClock.now
-  /// How many accounts had each result, and the worst of it.
+  /// How many accounts had each result, and the worst exit status.
   let tally = Mutex((counts: BackupTally(), status: ExitStatus.success))
   /// Whether lines change, one for each account that is being backed up.
   private let isLive: Bool
@@ -44,13 +44,13 @@ final class BackupDisplay: Sendable {
       Console.canRedraw && !Console.isJSON && !options.common.quiet && !options.network.verbose
   }
 
-  /// Notes that an account's turn has come.
+  /// Records that the backup of an account has begun.
   func begin(_ account: String) {
     state.withLock { $0.activities.append(BackupActivity(account)) }
     BackupEvents.started.tell(account)
   }
 
-  /// Notes that an account is done with.
+  /// Records that the backup of an account has ended.
   func end(_ account: String) {
     state.withLock { state in state.activities.removeAll { $0.account == account } }
     Console.endProgress()
@@ -92,7 +92,7 @@ final class BackupDisplay: Sendable {
     case .arrived(let cid, let server, let answers):
       BackupEvents.arrived.tell((account, (cid, server, answers)))
       let isTold = isTold(\.arrivedCount) {
-        common.say("more blobs come; the summary counts them")
+        common.say("more blobs arrived; the summary counts them")
       }
       let before = answers.isEmpty ? "" : " (\(Self.text(answers, namesOne: true)))"
       if isTold { common.say("\(prefix(account))\(cid): came from \(server)\(before)") }
@@ -130,7 +130,7 @@ final class BackupDisplay: Sendable {
     return answers.map { "\($0.server): \($0.sentence)" }.joined(separator: "; ")
   }
 
-  /// Notes which servers may have given a blob to its owner.
+  /// Records which servers may give a blob to the account's owner.
   private func noteLogins(_ answers: [ServerAnswer]) {
     state.withLock { state in
       for answer in answers where answer.wantsLogin && !state.wantLogin.contains(answer.server) {
@@ -143,9 +143,9 @@ final class BackupDisplay: Sendable {
   /// said so.
   var serversThatWantLogin: [String] { state.withLock { $0.wantLogin } }
 
-  /// Counts one of many; returns whether it is one of the first, which are said one by one.
+  /// Counts one of many; returns whether it is one of the first, which are printed one by one.
   ///
-  /// Behind those, `more` says once that there are more.
+  /// After those, `more` says once that there are more.
   private func isTold(_ count: WritableKeyPath<State, Int>, more: () -> Void) -> Bool {
     let number = state.withLock { state in
       state[keyPath: count] += 1
@@ -155,7 +155,7 @@ final class BackupDisplay: Sendable {
     return number <= Console.maximumTold
   }
 
-  /// Says a step, where lines do not show it by themselves.
+  /// Prints a step, unless live lines show it.
   private func step(_ text: @autoclosure () -> String, of account: String) {
     if !isLive { common.say("\(prefix(account))\(text())") }
   }
@@ -198,7 +198,7 @@ final class BackupDisplay: Sendable {
     }
     var notes: [String] = []
     let more = state.activities.count - Self.maximumLines
-    if more > 0 { notes.append("and \(more) more accounts") }
+    if more > 0 { notes.append("and \(Quantity.count(more, "more account"))") }
     if state.retryCount > 0 { notes.append(Quantity.count(state.retryCount, "retry", "retries")) }
     if let waiting = state.waiting, now < waiting.until { notes.append(waiting.line) }
     if !notes.isEmpty { lines.append("  " + notes.joined(separator: "; ")) }

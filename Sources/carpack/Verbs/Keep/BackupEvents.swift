@@ -36,11 +36,12 @@ enum BackupEvents {
   private static let account = Field<String>("account", "what the account was called") { $0 }
 
   static let started: Report<String> = event(
-    "started", "`carpack backup` and `carpack fill`, an event a line. An account's turn has come."
+    "started",
+    "`carpack backup` and `carpack fill`, an event a line. The backup of an account has begun."
   ) { account }
 
   static let resolved: OfAccount<(did: DID, handle: Handle?, server: String)> = ofAccount(
-    "resolved", "Who it is is known."
+    "resolved", "The account is identified."
   ) {
     Field("did", "the account") { $0.did }
     Field("handle", "its handle") { $0.handle?.text }
@@ -48,15 +49,15 @@ enum BackupEvents {
   }
 
   static let repository: OfAccount<(records: Int, bytes: UInt64, isIncremental: Bool)> = ofAccount(
-    "repository", "The repository is there and checked."
+    "repository", "The repository is fetched and checked."
   ) {
     Field("records", "its records") { $0.records }
-    Field("bytes", "bytes that came") { $0.bytes }
-    Field("incremental", "whether only what had changed came") { $0.isIncremental }
+    Field("bytes", "bytes received") { $0.bytes }
+    Field("incremental", "whether only the changes were fetched") { $0.isIncremental }
   }
 
   static let blobs: OfAccount<(referenced: Int, listed: Int?, wanted: Int)> = ofAccount(
-    "blobs", "What is to be fetched is known."
+    "blobs", "The blobs to fetch are known."
   ) {
     Field("referenced", "blobs that records refer to") { $0.referenced }
     Field("listed", "blobs that the server lists") { $0.listed }
@@ -64,26 +65,26 @@ enum BackupEvents {
   }
 
   static let progress: OfAccount<BackupProgress> = ofAccount(
-    "progress", "Something is getting on."
+    "progress", "Progress."
   ) {
     Field("stage", "what", .one(of: BackupProgress.Stage.self)) { $0.stage.rawValue }
     Field("bytes", "bytes so far") { $0.bytes }
-    Field(optional: "done", "blobs that came") { $0.stage == .blobs ? $0.blobsDone : nil }
-    Field(optional: "total", "blobs wanted") { $0.stage == .blobs ? $0.blobsTotal : nil }
-    Field(optional: "failed", "blobs that did not come") {
+    Field(optional: "done", "blobs fetched") { $0.stage == .blobs ? $0.blobsDone : nil }
+    Field(optional: "total", "blobs to fetch") { $0.stage == .blobs ? $0.blobsTotal : nil }
+    Field(optional: "failed", "blobs that could not be fetched") {
       $0.stage == .blobs ? $0.blobsFailed : nil
     }
   }
 
   static let missing: OfAccount<(entry: BlobLedger.Missing, answers: [ServerAnswer])> = ofAccount(
-    "missing", "A blob does not come."
+    "missing", "A blob could not be fetched."
   ) {
     BlobFields.missing.of { $0.entry }
     Field("answers", "what servers answered", each: { $0.answers }, as: BlobFields.answers)
   }
 
   static let arrived: OfAccount<(cid: CID, server: String, answers: [ServerAnswer])> = ofAccount(
-    "arrived", "A missing blob has come (`fill`)."
+    "arrived", "A missing blob was fetched (`fill`)."
   ) {
     Field("cid", "the blob") { $0.cid }
     Field("from", "the server") { $0.server }
@@ -92,7 +93,7 @@ enum BackupEvents {
   }
 
   static let warning: Report<(account: String?, text: String)> = event(
-    "warning", "Something is odd."
+    "warning", "A warning."
   ) {
     Field("account", "the account; null for the network") { $0.account }
     Field("message", "what") { $0.text }
@@ -101,8 +102,9 @@ enum BackupEvents {
   typealias Pause = (host: String, seconds: Double, why: String)
 
   static let retry = pause(
-    "retry", "A request is repeated.", "afterMs", "after so many milliseconds")
-  static let wait = pause("wait", "A server is waited for.", "atMostMs", "for so many milliseconds")
+    "retry", "A request is repeated.", "afterMs", "after how many milliseconds")
+  static let wait = pause(
+    "wait", "It waits for a server.", "atMostMs", "the longest wait in milliseconds")
 
   private static func pause(
     _ name: String, _ about: String, _ duration: String, _ meaning: String
@@ -115,7 +117,7 @@ enum BackupEvents {
   }
 
   static let skipped: Report<(did: DID, status: String)> = event(
-    "skipped", "An account that the server does not give out (`--all`)."
+    "skipped", "An account that the server does not serve (`--all`)."
   ) {
     Field("account", "the account") { $0.did }
     Field("status", "what the server calls it") { $0.status }
@@ -145,7 +147,7 @@ enum BackupEvents {
     Field("heldRev", "the revision in the archive") { $0.heldRevision?.text }
     Field("newestRev", "the server's revision") { $0.newestRevision?.text }
     Field("blobs", "the blobs", { $0.blobs }, as: blobsToFetch)
-    Field("appView", "the app view that would be asked for context") { $0.appView }
+    Field("appView", "the app view from which context would be requested") { $0.appView }
     Field("warnings", "what is odd") { $0.warnings }
   }
 
@@ -165,34 +167,38 @@ enum BackupEvents {
     Field("bytes", "its size") { $0.generation.committedLength }
     Field("healed", "whether damaged sections were written again") { $0.isHealed }
     ArchiveFields.damage.of { $0.damage }
-    Field("lacksPrivateData", "whether private data was asked for and did not all come") {
+    Field("lacksPrivateData", "whether private data was requested and is incomplete") {
       $0.lacksPrivateData
     }
     Field(
-      optional: "context", "with --context: what came of asking the app view", { $0.context },
+      optional: "context", "with --context: the result of asking the app view", { $0.context },
       as: context)
     Field("milliseconds", "how long it took") { $0.milliseconds }
     ArchiveFields.head { $0.generation.head?.cid }
     SnapshotFields.manifest.of { $0.snapshot }
     Field(
       "missing", "blobs that are missing", each: { $0.missing }, as: BlobFields.missing)
-    Field("identityChanges", "what is new about who the account is: handle, server, key") {
+    Field("identityChanges", "what changed in the account's identity: handle, server, key") {
       $0.identityChanges
     }
     Field("warnings", "what is odd") { $0.warnings }
   }
 
   private static let context = Fields<ContextOutcome> {
-    Field("people", "people that came") { $0.people }
-    Field("posts", "posts that came") { $0.posts }
-    Field("thumbnails", "thumbnails that came") { $0.thumbnails }
-    Field("thumbnailsMissing", "thumbnails that did not come") { $0.thumbnailsMissing }
-    Field("thumbnailsLeftOut", "thumbnails for which there was no room") { $0.thumbnailsLeftOut }
-    Field("proofs", "proofs that came and hold") { $0.proofs }
-    Field("unproven", "posts for which there is no proof that holds") { $0.unproven }
-    Field("proofsLeftOut", "posts whose servers had been asked for enough") { $0.proofsLeftOut }
-    Field("leftOut", "people and posts for which there was no room") { $0.leftOut }
-    Field("failures", "what did not come") { $0.failures }
+    Field("people", "people received") { $0.people }
+    Field("posts", "posts received") { $0.posts }
+    Field("thumbnails", "thumbnails received") { $0.thumbnails }
+    Field("thumbnailsMissing", "thumbnails that could not be fetched") { $0.thumbnailsMissing }
+    Field("thumbnailsLeftOut", "thumbnails left out because of the size limit") {
+      $0.thumbnailsLeftOut
+    }
+    Field("proofs", "valid proofs received") { $0.proofs }
+    Field("unproven", "posts without a valid proof") { $0.unproven }
+    Field(
+      "proofsLeftOut", "posts whose proofs were not requested because of the limits for a server"
+    ) { $0.proofsLeftOut }
+    Field("leftOut", "people and posts left out because of the limit") { $0.leftOut }
+    Field("failures", "what could not be fetched") { $0.failures }
   }
 
   static let failed: OfAccount<Failure> = ofAccount("failed", "An account was not backed up.") {
@@ -200,7 +206,7 @@ enum BackupEvents {
     Field("exitStatus", "the exit status for it") { $0.status.number }
   }
 
-  static let summary: Report<BackupTally> = event("summary", "All accounts are done with.") {
+  static let summary: Report<BackupTally> = event("summary", "All accounts are finished.") {
     Field("complete", "complete") { $0[.complete] }
     Field("upToDate", "up to date") { $0[.upToDate] }
     Field("recent", "skipped as recent") { $0[.recent] }

@@ -44,11 +44,11 @@ struct BackupOptions: ConfigurableOptions {
 
   @OptionGroup var reporting: ReportOptions
 
-  /// Whether what happens is written as JSON, an event a line.
+  /// Whether events are written as JSON, one a line.
   var json: Bool { reporting.json }
   var common: CommonOptions { reporting.common }
 
-  /// What was set about the network, with `display` told what happens there.
+  /// The network options; `display` shows what happens on the network.
   func networkOptions(showing display: BackupDisplay) throws -> NetworkOptions {
     var options = try network.options()
     let tell = options.observer
@@ -59,7 +59,7 @@ struct BackupOptions: ConfigurableOptions {
     return options
   }
 
-  /// What was set about backups.
+  /// The options for backups.
   func backupOptions() throws -> AccountBackup.Options {
     var options = AccountBackup.Options(compression, size, network)
     options.parity = parity.percent
@@ -71,7 +71,7 @@ struct BackupOptions: ConfigurableOptions {
     return options
   }
 
-  /// Runs a backup, and says what is to be said when it is interrupted.
+  /// Runs a backup; prints how to continue if it is interrupted.
   func run(
     _ display: BackupDisplay, _ body: @escaping @Sendable () async throws -> Void
   ) throws {
@@ -93,7 +93,7 @@ struct BackupOptions: ConfigurableOptions {
 }
 
 extension AccountBackup.Options {
-  /// What every backup is made by.
+  /// The program and the limits with which every backup is made.
   init(_ compression: CompressionOptions, _ size: BlobSize, _ network: NetworkCommandOptions) {
     self.init(
       tool: Program.tool, hostSystem: Host.system, now: { Host.now },

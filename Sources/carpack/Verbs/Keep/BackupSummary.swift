@@ -8,7 +8,7 @@ internal import Terminal
 
 /// The result of a backup, for people.
 extension BackupReport {
-  /// Prints it: one line, or all that there is to say.
+  /// Prints it: one line, or everything that is known.
   func printSummary(isShort: Bool) {
     let title = title(isShort: isShort)
     let accepted = snapshot.blobs.acceptance.map { ", \($0)" } ?? ""
@@ -33,7 +33,7 @@ extension BackupReport {
     snapshot.standing.sayDoubts(named: title)
   }
 
-  /// Says what is wrong, if anything is: all that a quiet backup says.
+  /// Prints what is wrong, if anything is: all that a quiet backup prints.
   func sayTrouble(isShort: Bool) {
     let title = title(isShort: isShort)
     snapshot.standing.sayDoubts(named: title)
@@ -130,7 +130,7 @@ extension BackupReport {
     return lines
   }
 
-  /// What is not whole, and in short why.
+  /// What is incomplete, and in short why.
   private func whatIsLacking(isShort: Bool) -> String {
     let blobs = snapshot.blobs
     guard blobs.unaccepted == 0 else {
@@ -146,7 +146,7 @@ extension BackupReport {
 }
 
 extension Standing {
-  /// Says what is evidence against the account, and how to accept it.
+  /// Prints the evidence against the account, and how to accept it.
   func sayDoubts(named name: String) {
     for doubt in grave {
       let option = doubt == .handle ? "--accept handle" : "--accept rollback"
@@ -178,7 +178,7 @@ extension BackupReport {
 }
 
 extension BackupTally {
-  /// All of it in words; nil if nothing came to an end.
+  /// The counts in words; nil if no account has ended.
   func sentence(after elapsed: Duration) -> String? {
     guard accountCount + skippedCount + malformedCount > 0 else { return nil }
     let parts = [
@@ -204,7 +204,7 @@ private func archiveTitle(_ name: String, of handle: Handle?, _ did: DID) -> Str
 
 /// What a backup would do, as a person reads it.
 extension BackupPlan {
-  /// Prints it: one line, or all that there is to say.
+  /// Prints it: one line, or everything that is known.
   func print(isShort: Bool) {
     let rest = repository == .recent ? nil : "blobs: \(blobsInWords)"
     guard !isShort else {
@@ -219,7 +219,7 @@ extension BackupPlan {
     Console.print("  \(account)\(server.map { ", from \($0)" } ?? "")")
     Console.print("  repository: \(repositoryInWords)")
     if let rest { Console.print("  \(rest)") }
-    if let appView { Console.print("  context: what is new is asked of \(appView)") }
+    if let appView { Console.print("  context: new items are requested from \(appView)") }
   }
 
   private var repositoryInWords: String {
@@ -230,7 +230,7 @@ extension BackupPlan {
     case .changed:
       "what changed\(heldRevision.map { " since \($0)" } ?? "")\(newestRevision.map { ", to \($0)" } ?? "")"
     case .unknown: "the server does not say whether it changed\(held)"
-    case .recent: "recent, nothing is asked\(held)"
+    case .recent: "recent, no request is made\(held)"
     }
   }
 
@@ -249,7 +249,7 @@ extension Snapshot.BlobCounts {
   /// How many blobs the server lists, in words.
   fileprivate var listing: String {
     if let listed { return "\(Quantity.grouped(listed)) listed" }
-    return listFault == nil ? "the server's list was not asked for" : "server list unknown"
+    return listFault == nil ? "server list not requested" : "server list unknown"
   }
 
   /// How many losses were accepted, in words; nil if none was.
@@ -268,6 +268,7 @@ extension StoredDamage {
   /// Which command helps.
   var advice: String {
     sectionCount > 0
-      ? "\"carpack verify\" says what is lost" : "no content; \"carpack repair\" makes it again"
+      ? "\"carpack verify\" says what is lost"
+      : "no content is lost; \"carpack repair\" rebuilds it"
   }
 }

@@ -5,7 +5,7 @@ internal import Live
 internal import SystemPackage
 internal import Terminal
 
-/// `carpack fill`: the blobs that are missing, asked for once more.
+/// `carpack fill`: requests the missing blobs once more.
 struct FillCommand: Verb {
   static let page = ManualPage("fill", PackageResources.fill_txt)
 

@@ -10,7 +10,7 @@ internal import Terminal
 
 /// Accepting losses, and taking that back: what `carpack missing` changes if it is asked to.
 extension MissingCommand {
-  /// What is to be changed; nil if nothing is.
+  /// The change to make; nil if there is none.
   var acceptance: LossAcceptance? {
     get throws {
       let words = accept + reconsider
@@ -46,7 +46,7 @@ extension MissingCommand {
     guard accept.contains("all") else { return }
     for (reason, count) in report.missing.byReason {
       common.say(
-        "\(file): \(Quantity.count(count, "blob")) not accepted, as the reason may pass: \(reason.sentence)"
+        "\(file): \(Quantity.count(count, "blob")) not accepted, because the cause may be temporary: \(reason.sentence)"
       )
     }
   }

@@ -36,7 +36,8 @@ struct MissingCommand: ReportingCommand {
   func validate() throws {
     let maximum = BlobLedger.Acceptance.maximumReason
     try require(
-      accept.isEmpty || reconsider.isEmpty, "--accept and --reconsider are for one run each")
+      accept.isEmpty || reconsider.isEmpty,
+      "--accept and --reconsider exclude each other: use one of them")
     try require(reason == nil || !accept.isEmpty, "--reason goes with --accept")
     try require(
       reason.map { 1...maximum ~= $0.utf8.count } ?? true,
@@ -111,7 +112,7 @@ struct MissingCommand: ReportingCommand {
 
   /// When the whole archive was last verified.
   private static func sentence(_ mark: VerificationMark?, _ generation: Generation) -> String {
-    guard let mark else { return "never verified (\"carpack verify\" looks at all of the file)" }
+    guard let mark else { return "never verified (\"carpack verify\" checks the whole file)" }
     var text = "last verified \(mark.time): \(mark.verdict)"
     if generation.committedLength > mark.committedLength {
       text += "; \(Quantity.bytes(generation.committedLength - mark.committedLength)) came later"
@@ -124,7 +125,7 @@ struct MissingCommand: ReportingCommand {
     if json { return Self.fault.print((file, snapshot.did, fault)) }
     Console.print(
       named:
-        "\(fault.sentence); what it would name is not known, and the next \"carpack backup\" asks again"
+        "\(fault.sentence); the blobs that it would name are not known; the next \"carpack backup\" asks again"
     )
   }
 
@@ -156,7 +157,7 @@ struct MissingCommand: ReportingCommand {
 
   static let blob = Report<
     (file: String, did: DID, found: ArchivedSnapshot.MissingBlob, mark: VerificationMark?)
-  >("missing", "`carpack missing`: a blob that is not there, or is damaged.") {
+  >("missing", "`carpack missing`: a blob that is missing or damaged.") {
     Field("kind", "", .one(of: "blob")) { _ in "blob" }
     ArchiveFields.file { $0.file }
     Field("account", "whose it is") { $0.did }

@@ -98,7 +98,7 @@ struct PackCommand: ReportingCommand, ConfigurableOptions {
     try require(
       OutputPath.archive(given ?? into ?? "-", for: input) != nil,
       "the output is a folder, and standard input has no name: name the file")
-    try require(!json || output != "-", "--json and -o - both want standard output")
+    try require(!json || output != "-", "--json and -o - both write to standard output")
   }
 
   func run() throws {
@@ -162,7 +162,7 @@ struct PackCommand: ReportingCommand, ConfigurableOptions {
       throw Failure(
         "\(output) is a damaged archive without a valid footer; nothing is appended",
         hint:
-          "\"carpack repair \(output)\" puts right what can be; \"carpack verify\" says what is lost",
+          "\"carpack repair \(output)\" repairs what it can; \"carpack verify\" says what is lost",
         status: .damaged)
     } catch let error as ArchiveError
       where error.reason == .notAnArchive || error.reason == .begunOtherwise
@@ -215,7 +215,7 @@ struct PackCommand: ReportingCommand, ConfigurableOptions {
     standing.sayDoubts(named: output)
     let stranger = report.signature.flatMap { $0.isGenuine ? nil : $0 }
     if let stranger {
-      Console.say(.notGenuine, "\(stranger), by what was given about the account")
+      Console.say(.notGenuine, "\(stranger), according to what was given about the account")
     }
     if !report.knowsTimes {
       common.say(
@@ -290,7 +290,7 @@ struct PackCommand: ReportingCommand, ConfigurableOptions {
     ArchiveFields.head { $0.report.generation.head?.cid }
     SnapshotFields.manifest.of { $0.report.snapshot }
     Field("missing", "blobs that are missing", each: { $0.report.missing }, as: missing)
-    Field("refused", "files that were not taken", each: { $0.report.refused }, as: refused)
+    Field("refused", "files that were rejected", each: { $0.report.refused }, as: refused)
     Field("leftOut", "files that no record refers to") { $0.report.leftOutCount }
     Field(
       optional: "signed", "whether the account's key signed it; absent if nothing given names one"

@@ -7,13 +7,13 @@ internal import Terminal
 /// The timer of the system that runs `carpack backup` for the user: systemd's on Linux, launchd's
 /// on macOS.
 ///
-/// It consists of files in a folder of the user's, and is there if ``timer`` is.
+/// It consists of files in a folder of the user's, and exists if ``timer`` does.
 struct Schedule {
   /// The file that says when.
   let timer: FilePath
   /// The file that says what; the same where one file says both.
   private let service: FilePath
-  /// The folder in which archives lie that have no other place.
+  /// The folder for archives without a place of their own.
   private let archives: String
   private let program: String
 
@@ -68,10 +68,10 @@ struct Schedule {
     #endif
   }
 
-  /// Writes the files, and has the system heed them.
+  /// Writes the files, and makes the system load them.
   ///
-  /// - Throws: ``BackupError``; ``Failure`` if the system does not: the files stay, and it will
-  ///   when the user logs in.
+  /// - Throws: ``BackupError``; ``Failure`` if the system does not load them: the files stay, and
+  ///   it will load them when the user logs in.
   func turnOn(at time: ClockTime) throws {
     try BlobFolder.make(archives)
     try BlobFolder.make(timer.removingLastComponent().string)
@@ -91,13 +91,13 @@ struct Schedule {
   }
 
   private var byCron: String {
-    "without such timers, cron does it: 0 3 * * * \(program) backup --quiet"
+    "without such timers, use cron: 0 3 * * * \(program) backup --quiet"
   }
 
-  /// Has the system forget the timer, and removes the files.
+  /// Makes the system forget the timer, and removes the files.
   ///
   /// - Returns: Whether there was one.
-  /// - Throws: ``BackupError``; ``Failure`` if the system does not know of it any more.
+  /// - Throws: ``BackupError``; ``Failure`` if the system no longer knows the timer.
   func turnOff() throws -> Bool {
     guard isThere else { return false }
     #if canImport(Darwin)

@@ -25,7 +25,7 @@ struct ScheduleCommand: Verb {
 
   func run() throws {
     guard let schedule = Schedule() else {
-      throw Failure("there is no home folder to keep a timer in", status: .failure)
+      throw Failure("no home folder for the timer (HOME)", status: .failure)
     }
     switch change {
     case .on:
@@ -44,7 +44,8 @@ struct ScheduleCommand: Verb {
     case nil:
       guard schedule.isThere else {
         throw Failure(
-          "no backups are scheduled", hint: "\"carpack schedule on\" does it", status: .noInput)
+          "no backups are scheduled", hint: "\"carpack schedule on\" schedules them",
+          status: .noInput)
       }
       Console.print("backups are scheduled by \(schedule.timer)")
     }

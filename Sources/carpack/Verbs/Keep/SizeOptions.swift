@@ -1,7 +1,7 @@
 internal import ArgumentParser
 internal import Live
 
-/// How long a repository may be.
+/// The size limit for a repository.
 struct RepositorySize: ConfigurableOptions {
   static let settings = [
     Setting(name: "max-repo", kind: .text, isGeneral: true)
@@ -13,7 +13,7 @@ struct RepositorySize: ConfigurableOptions {
   var maxRepo = ByteSize(AccountBackup.Options.largestRepository)
 }
 
-/// How long a blob may be.
+/// The size limit for a blob.
 struct BlobSize: ConfigurableOptions {
   static let settings = [
     Setting(name: "max-blob", kind: .text, isGeneral: true)

@@ -32,7 +32,7 @@ struct CatCommand: Verb {
     if case .cid(let cid) = try Selector(selector) {
       guard choice.at == nil, choice.accountOption.account == nil else {
         throw Failure(
-          "a CID is looked for in the whole file", hint: "leave out --at and --account",
+          "a CID is looked up in the whole file", hint: "leave out --at and --account",
           status: .usage)
       }
       try show(cid, opened)
@@ -50,7 +50,7 @@ struct CatCommand: Verb {
     }
     guard let item = items.first, items.count == 1 else {
       throw Failure(
-        "\"\(selector)\" fits \(Quantity.count(items.count, "record"))",
+        "\"\(selector)\" matches \(Quantity.count(items.count, "record"))",
         hint: "\"carpack ls\" lists them, \"carpack extract\" writes them to files", status: .usage)
     }
     switch item {
@@ -77,7 +77,7 @@ struct CatCommand: Verb {
     guard isThere else { throw BackupError.notFound(selector) }
   }
 
-  /// Prints a block as JSON; as its own bytes if it cannot be that, or if these were asked for.
+  /// Prints a block as JSON; as its bytes if it has no JSON form, or if the user asked for these.
   private func show(_ block: Span<UInt8>) throws {
     let rendering = RecordRendering(block)
     if rendering.isJSON && !raw {

@@ -36,7 +36,7 @@ enum ContextListing {
       $0.item.post.map { "\($0.cid)" }
     }
     Field(optional: "record", "of a post: the record, JSON as text") { $0.item.post?.record }
-    Field(optional: "thumbnails", "how many thumbnails there are") {
+    Field(optional: "thumbnails", "the number of thumbnails") {
       $0.item.isAbsent
         ? nil : $0.item.post?.thumbnails.count ?? ($0.item.person?.avatar == nil ? 0 : 1)
     }
@@ -46,7 +46,7 @@ enum ContextListing {
     Field(optional: "absent", "why there is nothing", .one(of: ContextItem.Absence.self)) {
       if case .absent(let absence) = $0.item.content { absence.rawValue } else { nil }
     }
-    Field(optional: "excerpt", "the text that was found, and what stands around it") {
+    Field(optional: "excerpt", "the text that was found, with its surroundings") {
       $0.excerpt
     }
     Field("seenFrom", "the app view") { $0.item.seenFrom }

@@ -32,7 +32,7 @@ struct DiffCommand: ReportingCommand {
       throw ValidationError("Unknown option '\(option)'")
     }
     if snapshots.count > 2 {
-      throw ValidationError("two snapshots are compared, and \(snapshots.count) were given")
+      throw ValidationError("diff compares two snapshots, but \(snapshots.count) were given")
     }
   }
 
@@ -110,7 +110,7 @@ struct DiffCommand: ReportingCommand {
     } catch { return nil }
   }
 
-  /// Prints a blob that came or went.
+  /// Prints a blob that was added or is gone.
   private func show(_ change: SnapshotDiff.BlobChange) {
     guard !json else { return Self.blob.print(change) }
     let (blob, isAdded, state) = change
@@ -138,7 +138,8 @@ struct DiffCommand: ReportingCommand {
     Field("new", "the record after") { $0.new }
   }
 
-  static let blob = Report<SnapshotDiff.BlobChange>("diff", "Or a blob that came or went.") {
+  static let blob = Report<SnapshotDiff.BlobChange>("diff", "Or a blob that was added or is gone.")
+  {
     Field("kind", "", .one(of: "blob")) { _ in "blob" }
     Field("change", "how", .one(of: "added", "gone")) { $0.isAdded ? "added" : "gone" }
     Field("cid", "the blob") { $0.blob.cid }
@@ -160,7 +161,7 @@ struct DiffCommand: ReportingCommand {
 
   static let summary = Report<
     (old: SnapshotHistory.Entry, new: SnapshotHistory.Entry, diff: SnapshotDiff)
-  >("diff", "Or, at last, the sum.") {
+  >("diff", "At the end, the totals.") {
     Field("kind", "", .one(of: "summary")) { _ in "summary" }
     Field("account", "the account") { $0.new.did }
     Field("old", "the first snapshot", { $0.old }, as: end)
@@ -168,10 +169,10 @@ struct DiffCommand: ReportingCommand {
     Field("created", "records created") { $0.diff.createdCount }
     Field("updated", "records updated") { $0.diff.updatedCount }
     Field("deleted", "records deleted") { $0.diff.deletedCount }
-    Field("blobsAdded", "blobs that came") { $0.diff.addedBlobs.count }
-    Field("blobsGone", "blobs that went") { $0.diff.goneBlobs.count }
-    Field("nodesCreated", "tree nodes that came") { $0.diff.createdNodeCount }
-    Field("nodesDeleted", "tree nodes that went") { $0.diff.deletedNodeCount }
+    Field("blobsAdded", "blobs added") { $0.diff.addedBlobs.count }
+    Field("blobsGone", "blobs gone") { $0.diff.goneBlobs.count }
+    Field("nodesCreated", "tree nodes created") { $0.diff.createdNodeCount }
+    Field("nodesDeleted", "tree nodes deleted") { $0.diff.deletedNodeCount }
     Field("complete", "whether all could be compared") { $0.diff.gapCount == 0 }
   }
 }

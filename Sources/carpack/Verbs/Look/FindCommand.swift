@@ -7,7 +7,7 @@ internal import Snapshots
 internal import SystemPackage
 internal import Terminal
 
-/// `carpack find`: the records of all snapshots in which a text is.
+/// `carpack find`: the records of all snapshots that contain a text.
 struct FindCommand: ReportingCommand {
   static let page = ManualPage("find", PackageResources.find_txt)
 
@@ -97,14 +97,14 @@ struct FindCommand: ReportingCommand {
   }
 
   static let report = Report<(file: String, did: DID, match: RecordSearch.Match)>(
-    "find", "`carpack find`: a record in which the text is."
+    "find", "`carpack find`: a record that contains the text."
   ) {
     ArchiveFields.file { $0.file }
     Field("account", "whose it is") { $0.did }
     Field("path", "collection/rkey") { $0.match.path }
     Field("cid", "the record") { $0.match.cid }
     Field("createdAt", "when it was made, as it says itself") { $0.match.createdAt }
-    Field("excerpt", "the text and what stands around it") { $0.match.excerpt }
+    Field("excerpt", "the text with its surroundings") { $0.match.excerpt }
     Field("firstSnapshot", "the first snapshot that has it") { $0.match.first }
     Field("lastSnapshot", "the last snapshot that has it") { $0.match.last }
     Field("current", "whether the newest has it") { $0.match.isCurrent }

@@ -120,7 +120,7 @@ struct InfoCommand: ReportingCommand {
         (
           "private",
           data.isEmpty
-            ? "nothing that the server gives"
+            ? "nothing: the server gave no private data"
             : "\(size); \"carpack extract --private\" gives it back"
         )
       ])
@@ -136,7 +136,7 @@ struct InfoCommand: ReportingCommand {
     }
   }
 
-  /// How much of others there is.
+  /// How much context of other accounts there is.
   private func printContext(of archived: ArchivedSnapshot) throws {
     do {
       guard let context = try archived.context() else { return }
@@ -164,7 +164,7 @@ struct InfoCommand: ReportingCommand {
 
   private static let privateEntry = Fields<PrivateData.Entry> {
     Field("endpoint", "the method that gave it") { $0.endpoint }
-    Field("fetchedAt", "when, RFC 3339") { $0.fetchedAt }
+    Field("fetchedAt", "when it was fetched, RFC 3339") { $0.fetchedAt }
     Field("contentType", "the media type, as the server named it") { $0.contentType }
     Field("answers", "answers, one a page") { $0.answers.count }
     Field("bytes", "their bytes") { $0.byteCount }

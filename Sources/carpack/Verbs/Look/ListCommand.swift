@@ -58,7 +58,8 @@ struct ListCommand: ReportingCommand, ConfigurableOptions {
       throw ValidationError("--snapshots lists all of them: leave out --at")
     }
     if context, records || blobs || snapshots || missing || !selectors.isEmpty {
-      throw ValidationError("--context lists what is others', and nothing else beside it")
+      throw ValidationError(
+        "--context lists only other people and their posts: leave out the other options")
     }
   }
 
@@ -127,7 +128,7 @@ struct ListCommand: ReportingCommand, ConfigurableOptions {
     if let flaw = contents.flaw {
       listing.add(.damaged)
       Console.say(
-        .damaged, "the repository is not whole, this is what is left of it: \(flaw)"
+        .damaged, "the repository is damaged; this is what is left of it: \(flaw)"
       )
     } else if let why = tree.whyNoCommit {
       common.say(.incomplete, "no record can be listed: \(why)")
@@ -222,7 +223,7 @@ struct Listing {
       $0.item.state.word
     }
     Field(
-      optional: "accepted", "that the loss is accepted", { $0.item.accepted },
+      optional: "accepted", "when and why the loss was accepted", { $0.item.accepted },
       as: BlobFields.acceptance)
     Field(
       optional: "createdAt", "with -l, --since or --until: when the record was made", .time

@@ -28,7 +28,7 @@ struct LogCommand: ReportingCommand {
     }.finish(common)
   }
 
-  /// The archive, and the record whose history is asked for; nil if none is.
+  /// The archive, and the record whose history is requested; nil for all snapshots.
   ///
   /// The last argument names a record if it is no file, and reads like one.
   private func selectedRecord() throws -> (file: String, selector: String)? {

@@ -41,7 +41,7 @@ extension LogCommand {
     return .worst(status, opened.status)
   }
 
-  /// Whose record is meant: that of the account named, or of the only one that has such a record.
+  /// The account of the record: the named one, or the only one that has such a record.
   private func account(_ selector: String, in history: SnapshotHistory) throws -> DID? {
     if let named = try Selector(selector).account { return try history.account(named.text) }
     return try history.account(accountOption.account)

@@ -7,7 +7,7 @@ internal import Remote
 internal import Snapshots
 internal import Terminal
 
-/// `carpack serve`: archives as a personal data server that can be read only, and as pages.
+/// `carpack serve`: archives as a read-only personal data server, and as pages.
 struct ServeCommand: ReportingCommand {
   static let page = ManualPage("serve", PackageResources.serve_txt)
 
@@ -71,15 +71,15 @@ struct ServeCommand: ReportingCommand {
 }
 
 extension ServeProgram {
-  /// Goes on as a server.
+  /// Continues as a server.
   ///
   /// - Parameters:
-  ///   - offer: what it offers.
+  ///   - offer: what the server offers.
   ///   - paths: archives, and folders to look for archives in.
   ///   - bind: where it listens.
   ///   - limits: how much archives may hold.
-  ///   - store: how stores are asked.
-  ///   - reporting: how it talks.
+  ///   - store: how to reach object stores.
+  ///   - reporting: the form of messages and results.
   ///   - writeFields: writes the other options.
   /// - Throws: ``Failure`` if there is no such file, or the program is not there.
   static func serve(

@@ -54,7 +54,7 @@ extension OpenedArchive {
       [entry.isVouched ? nil : "found, not committed"] + entry.standing.words + [
         entry.remains?.sentence ?? (entry.isComplete ? nil : "records missing"),
         missing > 0 ? "\(Quantity.count(missing, "blob")) missing" : nil, entry.blobs.acceptance,
-        entry.blobs.listFault == nil ? nil : "the list of blobs is not whole",
+        entry.blobs.listFault == nil ? nil : "the list of blobs is incomplete",
       ]
     return lacks.compactMap(\.self).joined(separator: ", ")
   }
@@ -68,7 +68,7 @@ extension LogCommand {
     Field("number", "its number, from 1 for the oldest") { $0.entry.number }
     Field("manifest", "its manifest") { $0.entry.cid }
     Field("vouched", "whether a footer leads to it") { $0.entry.isVouched }
-    Field("bytesAdded", "by how many bytes the file grew for it") { $0.entry.bytesAdded }
+    Field("bytesAdded", "how many bytes it added to the file") { $0.entry.bytesAdded }
     SnapshotFields.manifest.of { $0.snapshot }
   }
 }

@@ -84,7 +84,7 @@ struct StatsCommand: ReportingCommand {
       $0.all.blobs.bytes
     }
     Field("missingBlobs", "of these, missing or damaged") { $0.all.missing.count }
-    Field("undatedRecords", "records whose key is no time") { $0.all.undated.count }
+    Field("undatedRecords", "records whose keys are not timestamps") { $0.all.undated.count }
     Field(
       "collections", "the records of each collection", byName: { $0.all.collections }, as: amount)
     Field(

@@ -9,7 +9,7 @@ internal import SystemPackage
 internal import Terminal
 internal import Verification
 
-/// `carpack status`: how all archives of a folder stand.
+/// `carpack status`: the state of all archives of a folder.
 struct StatusCommand: ReportingCommand, ConfigurableOptions {
   static let page = ManualPage("status", PackageResources.status_txt)
   static let settings = [
@@ -39,7 +39,7 @@ struct StatusCommand: ReportingCommand, ConfigurableOptions {
 
   func validate() throws {
     if prometheus == "-", json {
-      throw ValidationError("--json and --prometheus - both want standard output")
+      throw ValidationError("--json and --prometheus - both write to standard output")
     }
   }
 
@@ -84,7 +84,7 @@ struct StatusCommand: ReportingCommand, ConfigurableOptions {
     try ExitStatus.end(with: outcomes.worst, absent > 0 ? .incomplete : .success)
   }
 
-  /// Says which accounts of the configuration have no archive here, and when the next backup is.
+  /// Prints which accounts of the configuration have no archive here, and when the next backup is.
   ///
   /// - Returns: How many accounts have none.
   private func sayPlans(_ report: StatusReport) throws -> Int {
@@ -92,7 +92,7 @@ struct StatusCommand: ReportingCommand, ConfigurableOptions {
     configured?.failures.forEach { $0.say() }
     let absent = (configured?.accounts ?? []).filter { !report.has($0) }
     for account in absent {
-      common.say(.warning, "\(account.text) is configured and has no archive here")
+      common.say(.warning, "\(account.text) is configured, but has no archive here")
     }
     if !json, let time = try Schedule()?.time {
       common.say("the next backup begins at \(time.text)\(Schedule.leeway)")
@@ -100,7 +100,7 @@ struct StatusCommand: ReportingCommand, ConfigurableOptions {
     return absent.count
   }
 
-  /// How the command ends for what an archive comes to, where that is not for what is missing.
+  /// The exit status for the state of an archive, apart from what is missing.
   private static let statuses: [ArchiveStatus.Verdict: ExitStatus] = [
     .complete: .success, .notGenuine: .notGenuine, .damaged: .damaged,
   ]

@@ -5,9 +5,9 @@ internal import Snapshots
 internal import Terminal
 internal import Verification
 
-/// How archives stand, as a table, JSON or metrics.
+/// The state of archives, as a table, JSON or metrics.
 struct StatusReport {
-  /// An archive, and how it stands, or why it cannot be read.
+  /// An archive, and its state, or why it cannot be read.
   typealias Row = (file: String, status: ArchiveStatus?, failure: Failure?)
 
   var rows: [Row] = []
@@ -51,7 +51,7 @@ struct StatusReport {
     if rows.count > 1 { common.say(summary) }
   }
 
-  /// Why an archive was not read, in a word.
+  /// Why an archive was not read, in a few words.
   private static func unread(_ failure: Failure?) -> String {
     failure?.status == .loginRefused ? "sealed, no key" : Console.red("cannot be read")
   }
@@ -88,7 +88,7 @@ struct StatusReport {
       missing > 0 ? "\(Quantity.count(missing, "blob")) missing" : nil,
       snapshot.isComplete ? nil : "records missing",
       snapshot.unreadable.mayHideBlobs ? "records that cannot be read" : nil,
-      snapshot.blobs.listFault == nil ? nil : "the server's list of blobs broke off",
+      snapshot.blobs.listFault == nil ? nil : "the server's list of blobs is incomplete",
     ].compactMap(\.self)
     let words =
       (lacks.isEmpty ? ["complete"] : lacks) + (account.isOverdue ? ["overdue"] : [])
@@ -131,17 +131,17 @@ struct StatusReport {
   }
 
   static let report = Report<Row>(
-    "status", "`carpack status`: how an archive stands."
+    "status", "`carpack status`: the state of an archive."
   ) {
     ArchiveFields.file { $0.file }
     Field("readable", "whether it can be opened") { $0.status != nil }
     Field("error", "why not") { $0.failure?.message }
     Field("bytes", "its size") { $0.status?.byteCount }
     Field("verified", "when all of it was last verified", .time) { $0.status?.verification?.time }
-    Field("verdict", "what came of that", .one(of: SnapshotVerifier.Verdict.self)) {
+    Field("verdict", "the result of that verification", .one(of: SnapshotVerifier.Verdict.self)) {
       $0.status?.verification?.verdict.rawValue
     }
-    Field("bytesSinceVerified", "how many bytes were appended since") {
+    Field("bytesSinceVerified", "how many bytes were appended since then") {
       $0.status.flatMap { $0.isFar ? nil : $0.bytesSinceVerification }
     }
     Field(

@@ -60,7 +60,9 @@ struct ViewCommand: ReportingCommand {
       throw ValidationError(
         "--page writes the page alone; --with puts an archive into it, others are dropped onto it")
     }
-    if page != nil, json { throw ValidationError("--page writes the page, and no JSON") }
+    if page != nil, json {
+      throw ValidationError("--page writes the page, not JSON: leave out --json")
+    }
     if page == nil, with != nil {
       throw ValidationError("--with puts an archive into the page that --page writes")
     }

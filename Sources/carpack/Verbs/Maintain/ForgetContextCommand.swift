@@ -5,7 +5,7 @@ internal import Snapshots
 internal import SystemPackage
 internal import Terminal
 
-/// `carpack forget-context`: takes what was kept of other people out of archives.
+/// `carpack forget-context`: removes the context of other people from archives.
 struct ForgetContextCommand: ReportingCommand {
   static let page = ManualPage("forget-context", PackageResources.forget_context_txt)
 
@@ -23,8 +23,8 @@ struct ForgetContextCommand: ReportingCommand {
       guard !json else { return Self.report.print((file, result)) }
       common.say(
         result.snapshotCount == 0
-          ? "\(file): there is no context in it"
-          : "\(file): context forgotten in \(Quantity.count(result.snapshotCount, "snapshot")), \(Quantity.bytes(result.bytesAdded)) added; \"carpack compact\" takes it out of the file"
+          ? "\(file): no context to forget"
+          : "\(file): context forgotten in \(Quantity.count(result.snapshotCount, "snapshot")), \(Quantity.bytes(result.bytesAdded)) added; \"carpack compact\" removes it from the file"
       )
     }
   }

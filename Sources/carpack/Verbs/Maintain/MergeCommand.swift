@@ -45,7 +45,7 @@ struct MergeCommand: ReportingCommand {
       throw ValidationError("\(output) is a folder: name the file")
     }
     if RemoteArchive.isAddress(output) {
-      throw ValidationError("-o takes a file; \"carpack push\" puts that elsewhere")
+      throw ValidationError("-o takes a file; \"carpack push\" then uploads it")
     }
     if output == "-" { throw ValidationError("-o takes a file: what is written is read back") }
   }
@@ -82,7 +82,7 @@ struct MergeCommand: ReportingCommand {
     if !unaccepted.isEmpty { throw ExitStatus.notGenuine }
   }
 
-  /// Opens an archive; what is wrong with it is said with its name, because there are several.
+  /// Opens an archive; errors name it, because there are several.
   private func open(_ file: String) throws -> SourceArchive {
     let name = RemoteArchive.shown(file)
     return try Failure.naming(name) {

@@ -4,7 +4,7 @@ internal import Reports
 internal import SystemPackage
 internal import Terminal
 
-/// `carpack protect`: parity, from which an archive heals itself.
+/// `carpack protect`: parity, so that an archive can heal itself.
 struct ProtectCommand: ReportingCommand, ConfigurableOptions {
   static let page = ManualPage("protect", PackageResources.protect_txt)
   static let settings = ParityOptions.settings

@@ -54,10 +54,10 @@ struct PruneCommand: ReportingCommand, ConfigurableOptions {
   func validate() throws {
     guard !counts.isEmpty || !forget.isEmpty else {
       throw ValidationError(
-        "say what to keep (--keep-last, --keep-daily, …) or what to forget (--forget)")
+        "nothing to do: use --keep-last, --keep-daily, … to keep, or --forget to forget")
     }
     guard counts.allSatisfy({ $0 > 0 }) else {
-      throw ValidationError("a number of snapshots to keep is 1 or more")
+      throw ValidationError("the number of snapshots to keep must be 1 or more")
     }
   }
 
@@ -98,7 +98,7 @@ struct PruneCommand: ReportingCommand, ConfigurableOptions {
     for entry in report.plan.lastComplete {
       common.say(
         .warning,
-        "\(file): no other snapshot of \(entry.handle?.text ?? entry.did.text) than number \(entry.number), which is forgotten, has all records"
+        "\(file): only snapshot \(entry.number) of \(entry.handle?.text ?? entry.did.text), which is forgotten, has all records"
       )
     }
     let forgotten = report.plan.forgottenCount
@@ -110,7 +110,7 @@ struct PruneCommand: ReportingCommand, ConfigurableOptions {
         + (dryRun ? "would be forgotten" : "forgotten, \(Quantity.bytes(report.bytesAdded)) added")
     common.say("\(file): \(kept), \(change)")
     if forgotten > 0, !dryRun {
-      common.say("  what they held is in the file until \"carpack compact\"")
+      common.say("  their data stays in the file until \"carpack compact\" removes it")
     }
   }
 

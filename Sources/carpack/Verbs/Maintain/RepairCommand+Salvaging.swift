@@ -33,7 +33,7 @@ extension RepairCommand {
     try end(with: verification, of: output, report.isWhole ? .success : .incomplete)
   }
 
-  /// Prints what was saved, and the first of what was not.
+  /// Prints what was saved, and the first of what was lost.
   ///
   /// - Parameters:
   ///   - report: the result.
@@ -60,7 +60,7 @@ extension RepairCommand {
     )
   }
 
-  /// How many things of one kind that are lost are named.
+  /// The most lost things of one kind that are named.
   private static let maximumTold = 10
 
   private static func losses(of snapshot: ArchiveCopier.SalvagedSnapshot) -> String {
@@ -83,11 +83,11 @@ extension RepairCommand {
     ArchiveFields.file { $0.file }
     Field("bytes", "the size of the new archive") { $0.all.generation?.committedLength ?? 0 }
     ArchiveFields.head { $0.all.generation?.head?.cid }
-    Field("verdict", "what verifying it came to", .one(of: SnapshotVerifier.Verdict.self)) {
+    Field("verdict", "the result of verifying it", .one(of: SnapshotVerifier.Verdict.self)) {
       $0.verification.verdict.rawValue
     }
     Field("lostSections", "sections that are lost") { $0.all.lostSectionCount }
-    Field("lost", "these, the first of them") { $0.all.lostSections.map { "\($0)" } }
+    Field("lost", "the first of these") { $0.all.lostSections.map { "\($0)" } }
     Field("lostSnapshots", "snapshots that are lost") { $0.all.lostSnapshots }
     Field("snapshots", "the snapshots", each: { $0.all.snapshots }, as: salvagedSnapshot)
   }
@@ -99,7 +99,7 @@ extension RepairCommand {
     Field("oldManifest", "its manifest in the damaged archive") { $0.old }
     Field("lostBlocks", "blocks it lost") { $0.loss.blockCount }
     Field("lostRecords", "records it lost") { $0.loss.recordCount }
-    Field("records", "these, as far as they can be named") { $0.loss.records }
+    Field("records", "these records, as far as they can be named") { $0.loss.records }
     Field("lostBlobs", "blobs it lost") { $0.loss.blobs.map { "\($0)" } }
     Field(
       optional: "left", "what is left of it", \.loss.remains,

@@ -10,7 +10,7 @@ internal import SystemPackage
 internal import Terminal
 internal import Verification
 
-/// `carpack repair`: what can be made right again is, and nothing else is touched.
+/// `carpack repair`: repairs what can be repaired, and touches nothing else.
 struct RepairCommand: ReportingCommand {
   static let page = ManualPage("repair", PackageResources.repair_txt)
 
@@ -53,7 +53,7 @@ struct RepairCommand: ReportingCommand {
     }
   }
 
-  /// Another archive, and what it is called.
+  /// Another archive, and its name.
   private typealias Copy = (name: String, reader: ArchiveReader)
 
   /// Heals what parity around the file can heal, which takes no key, and repairs what is in it.
@@ -81,7 +81,7 @@ struct RepairCommand: ReportingCommand {
     if try ArchiveRepair.putInOrder(
       FilePath(file), willWrite: { Interruption.removeIfInterrupted($0.string) })
     {
-      common.say("\(file): written anew, for pieces of it were lost or moved")
+      common.say("\(file): written anew, because pieces of it were lost or moved")
     }
     let moved =
       try healed
@@ -98,7 +98,7 @@ struct RepairCommand: ReportingCommand {
           observer: ProgressLine.observer(quiet: common.quiet))
       } catch let error as ArchiveError where error.reason == .noFooter {
         throw Failure(
-          "\(file): nothing of it can be repaired in place: its end is lost, and every snapshot with it",
+          "\(file): cannot be repaired in place: its end is lost, and with it every snapshot",
           hint: try copyInPlace(of: file, copies) ?? Self.newArchive, status: .damaged)
       }
       Console.endProgress()
@@ -118,7 +118,7 @@ struct RepairCommand: ReportingCommand {
     }
   }
 
-  /// Verifies what was written, as "carpack verify" does.
+  /// Verifies the repaired archive, as "carpack verify" does.
   var verifier: SnapshotVerifier {
     get throws {
       SnapshotVerifier(
@@ -126,7 +126,7 @@ struct RepairCommand: ReportingCommand {
     }
   }
 
-  /// Says the result of verifying, and ends with that.
+  /// Prints the result of verifying, and ends with its exit status.
   func end(with report: SnapshotVerifier.Report, of file: String, _ status: ExitStatus = .success)
     throws
   {
@@ -136,17 +136,17 @@ struct RepairCommand: ReportingCommand {
   }
 
   private static let newArchive =
-    "\"carpack backup\", \"carpack pack\" or \"carpack repair --from COPY\" write again what they find; \"carpack repair -o NEW\" makes a new archive of everything else"
+    "\"carpack backup\", \"carpack pack\" or \"carpack repair --from COPY\" write again the data that they have; \"carpack repair -o NEW\" makes a new archive of everything else"
 
   /// What to do about damage that is left.
   private func hint(on file: String, _ copies: [Copy]) throws -> String {
     if let hint = try copyInPlace(of: file, copies) { return hint }
     return from.isEmpty
       ? "\"carpack verify\" says what is lost with it; \(Self.newArchive)"
-      : "what --from named does not have it; \"carpack verify\" says what is lost with it; \"carpack repair -o NEW\" makes a new archive of everything else"
+      : "the archives of --from do not have it; \"carpack verify\" says what is lost with it; \"carpack repair -o NEW\" makes a new archive of everything else"
   }
 
-  /// What to do if a snapshot that is damaged or lost is in a copy; nil if that is in none.
+  /// What to do if a copy has a damaged or lost snapshot; nil if none has.
   private func copyInPlace(of file: String, _ copies: [Copy]) throws -> String? {
     let left = try ArchiveReader(path: FilePath(file), limits: limits.limits)
     for (name, copy) in copies where try copy.surplus(over: left).snapshots > 0 {
@@ -159,7 +159,7 @@ struct RepairCommand: ReportingCommand {
     return nil
   }
 
-  /// Says what the other archives have beside what was damaged.
+  /// Prints what the other archives have that this one lacks.
   private func pointToMerge(_ file: String, _ copies: [Copy]) throws {
     for (name, copy) in copies {
       let repaired = try ArchiveReader(path: FilePath(file), limits: limits.limits)
@@ -181,9 +181,9 @@ struct RepairCommand: ReportingCommand {
     }
     let report = whole.archive
     let done: [String?] = [
-      Quantity.some(report.segments.count, "index segment").map { "\($0) made again" },
-      Quantity.some(report.footers.count, "footer").map { "\($0) made again" },
-      report.isNoteRestored ? "the note behind the header made again" : nil,
+      Quantity.some(report.segments.count, "index segment").map { "\($0) rebuilt" },
+      Quantity.some(report.footers.count, "footer").map { "\($0) rebuilt" },
+      report.isNoteRestored ? "the note after the header written again" : nil,
       report.bytesCutOff > 0
         ? "\(Quantity.bytes(report.bytesCutOff)) of an unfinished write cut off" : nil,
       moved + report.bytesHealed > 0
@@ -204,16 +204,16 @@ struct RepairCommand: ReportingCommand {
     "repair", "`carpack repair`."
   ) {
     ArchiveFields.file { $0.file }
-    Field("segmentsRestored", "index segments made again") { $0.all.archive.segments.count }
-    Field("footersRestored", "footers made again") { $0.all.archive.footers.count }
-    Field("noteRestored", "whether the note behind the header was made again") {
+    Field("segmentsRestored", "index segments rebuilt") { $0.all.archive.segments.count }
+    Field("footersRestored", "footers rebuilt") { $0.all.archive.footers.count }
+    Field("noteRestored", "whether the note after the header was written again") {
       $0.all.archive.isNoteRestored
     }
     Field("bytesCutOff", "bytes of an unfinished write cut off") { $0.all.archive.bytesCutOff }
     Field("reindexed", "whether a new index was appended") { $0.all.archive.isReindexed }
     Field(
       "bytesHealed",
-      "bytes healed from parity, those that were put back into their places among them"
+      "bytes healed from parity, including those that were moved back into place"
     ) {
       $0.moved + $0.all.archive.bytesHealed
     }
@@ -224,9 +224,9 @@ struct RepairCommand: ReportingCommand {
       $0.all.takenCount
     }
     Field("lostSections", "sections that are lost") { $0.all.archive.lostSectionCount }
-    Field("lost", "what is damaged still") { $0.all.damage }
+    Field("lost", "what is still damaged") { $0.all.damage }
     Field(
-      "verdict", "what verifying it came to", .one(of: SnapshotVerifier.Verdict.self)
+      "verdict", "the result of verifying it", .one(of: SnapshotVerifier.Verdict.self)
     ) { $0.all.verification.verdict.rawValue }
   }
 }

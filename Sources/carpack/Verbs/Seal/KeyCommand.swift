@@ -38,7 +38,7 @@ struct NewIdentityCommand: ReportingCommand {
   @OptionGroup var reporting: ReportOptions
 
   func validate() throws {
-    try require(!json || !paper, "--json and --paper both want standard output")
+    try require(!json || !paper, "--json and --paper both write to standard output")
   }
 
   func run() throws {
@@ -92,7 +92,9 @@ struct NewIdentityCommand: ReportingCommand {
   static let report = Report<(recipient: String, file: String, isEncrypted: Bool)>(
     "key", "`carpack key new`."
   ) {
-    Field("recipient", "to whom archives are sealed that this identity opens") { $0.recipient }
+    Field("recipient", "the recipient to whom archives are sealed that this identity opens") {
+      $0.recipient
+    }
     Field("file", "the file with the identity") { $0.file }
     Field("encrypted", "whether it is encrypted with a passphrase") { $0.isEncrypted }
   }
@@ -110,7 +112,7 @@ extension SecretBytes {
   }
 }
 
-/// The sealed archive whose keys are looked at or changed.
+/// The sealed archive whose keys are listed or changed.
 struct SealedArchiveArgument: ParsableArguments {
   @Argument(
     help: ArgumentHelp("The sealed archive.", valueName: "archive"), completion: .file())
@@ -154,7 +156,8 @@ struct AddRecipientCommand: ReportingCommand {
   @OptionGroup var reporting: ReportOptions
 
   func validate() throws {
-    try require(!recipients.isEmpty || passphrase, "say who is added: a recipient, or --passphrase")
+    try require(
+      !recipients.isEmpty || passphrase, "nothing to add: name a recipient, or use --passphrase")
     _ = try recipients.map(SealedRecipient.init(named:))
   }
 
@@ -183,7 +186,7 @@ struct RemoveRecipientCommand: ReportingCommand {
 
   func validate() throws {
     try require(
-      !recipients.isEmpty || passphrase, "say who is removed: a recipient, or --passphrase")
+      !recipients.isEmpty || passphrase, "nothing to remove: name a recipient, or use --passphrase")
   }
 
   func run() throws {
@@ -191,12 +194,12 @@ struct RemoveRecipientCommand: ReportingCommand {
     for recipient in recipients { try keys.remove(recipient) }
     if passphrase { try keys.remove(SealedRecipient.passphraseName) }
     try finish(keys, archive.file)
-    if !json { common.say("old copies of the file still open with what was removed") }
+    if !json { common.say("old copies of the file can still be opened with the removed keys") }
   }
 }
 
 extension ReportingCommand {
-  /// Says who may open an archive now.
+  /// Prints who may open the archive now.
   fileprivate func finish(_ keys: SealedKeys, _ file: String) throws {
     let names = try keys.names
     if json { return sealedKeysReport.print((file, names)) }

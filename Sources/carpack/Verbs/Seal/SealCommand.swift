@@ -9,7 +9,7 @@ internal import Sealing
 internal import SystemPackage
 internal import Terminal
 
-/// `carpack seal`: an archive that only some can read.
+/// `carpack seal`: an archive that only its recipients can read.
 struct SealCommand: ReportingCommand {
   static let page = ManualPage("seal", PackageResources.seal_txt)
 
@@ -39,7 +39,8 @@ struct SealCommand: ReportingCommand {
 
   func validate() throws {
     try require(
-      !recipients.isEmpty || passphrase, "say who may read it: -r RECIPIENT, or --passphrase")
+      !recipients.isEmpty || passphrase,
+      "name who may read it with -r RECIPIENT, or use --passphrase")
     _ = try recipients.map(SealedRecipient.init(named:))
   }
 
@@ -56,7 +57,7 @@ struct SealCommand: ReportingCommand {
   }
 }
 
-/// `carpack unseal`: a sealed archive as anyone can read it.
+/// `carpack unseal`: a sealed archive as a plain one.
 struct UnsealCommand: ReportingCommand {
   static let page = ManualPage("unseal", PackageResources.unseal_txt)
 
@@ -97,7 +98,8 @@ enum SealedCopy {
   ///   - target: The file to make.
   ///   - isSealed: Whether it becomes sealed.
   ///   - begin: Makes the storage for the archive of an empty file.
-  /// - Throws: `SealedError` if it is sealed already, or is not; `ArchiveError` if it is damaged.
+  /// - Throws: `SealedError` if it is already sealed, or not sealed; `ArchiveError` if it is
+  ///   damaged.
   static func write(
     _ path: FilePath, to target: AtomicFile, isSealed: Bool,
     _ begin: (any ArchiveStorage) throws -> any ArchiveStorage
@@ -137,7 +139,8 @@ enum SealedCopy {
       try new.commit()
       // What was written is read back before it gets its name.
       guard try checksum(of: new.map()) == hash.finish() else {
-        throw BackupError.copyFailed("what was written is not what is read back")
+        throw BackupError.copyFailed(
+          "the new archive differs from the original when it is read back")
       }
       try target.publish()
       return (UInt64(file.count), try storage.size)
@@ -157,7 +160,7 @@ enum SealedCopy {
     return hash.finish()
   }
 
-  /// Says what was done.
+  /// Prints the result.
   static func say(
     _ sizes: Sizes, _ names: (file: String, output: String), _ verb: some ReportingCommand
   ) {

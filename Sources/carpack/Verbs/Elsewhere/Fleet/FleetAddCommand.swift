@@ -63,7 +63,7 @@ struct FleetAddCommand: ReportingCommand {
   func validate() throws {
     try require(
       !accounts.isEmpty || list != nil || host != nil || firehose != nil,
-      "say what to add: accounts, --accounts, --host or --firehose")
+      "nothing to add: name accounts, or use --accounts, --host or --firehose")
     try require(relist == nil || host != nil, "--relist goes with --host")
     try require(
       recipients.isEmpty || !accounts.isEmpty || list != nil,
@@ -92,8 +92,8 @@ struct FleetAddCommand: ReportingCommand {
     if !given.isEmpty {
       common.say("\(Quantity.count(given.count, "account")): \(Quantity.grouped(added)) new")
     }
-    if let host { common.say("\(host): its accounts are listed by a worker") }
-    if let firehose { common.say("\(firehose): is followed by a worker") }
+    if let host { common.say("\(host): a worker will list its accounts") }
+    if let firehose { common.say("\(firehose): a worker will follow it") }
     if named?.failures.isEmpty == false { throw ExitStatus.incomplete }
   }
 

@@ -15,7 +15,7 @@ struct FleetCommand: Verb {
     ])
 }
 
-/// Where a fleet's database is.
+/// The address of a fleet's database.
 struct FleetArguments: ParsableArguments {
   @Option(
     help: ArgumentHelp(
@@ -23,7 +23,7 @@ struct FleetArguments: ParsableArguments {
       valueName: "url"))
   var database: String?
 
-  /// Asks the fleet in it, once it has shown that it can be reached and has the tables.
+  /// Runs a query on the fleet, once the database can be reached and has the tables.
   ///
   /// That is waited for as long as a person waits. A database that is away later is waited for as
   /// long as a worker waits.

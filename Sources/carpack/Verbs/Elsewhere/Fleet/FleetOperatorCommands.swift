@@ -6,7 +6,7 @@ internal import Reports
 internal import Terminal
 internal import XRPC
 
-/// Which accounts of a fleet are meant.
+/// The accounts of a fleet that a verb applies to.
 struct FleetSelectionArguments: ParsableArguments {
   @Option(help: ArgumentHelp("The accounts of this server.", valueName: "url"))
   var host: String?
@@ -17,7 +17,7 @@ struct FleetSelectionArguments: ParsableArguments {
   @Argument(help: ArgumentHelp("The accounts: handles or DIDs.", valueName: "account"))
   var accounts: [String] = []
 
-  /// Whether nothing was said.
+  /// Whether no account was named.
   var isEmpty: Bool { accounts.isEmpty && host == nil && !failed }
 
   /// The selection; handles are looked up.
@@ -85,7 +85,7 @@ struct FleetListCommand: ReportingCommand {
     ]
     if host.waitSeconds > 0 {
       let time = Quantity.duration(seconds: host.waitSeconds)
-      parts.append("asked again in \(time)\(host.waitReason.map { ": \($0)" } ?? "")")
+      parts.append("requests start again in \(time)\(host.waitReason.map { ": \($0)" } ?? "")")
     }
     if host.isPaused { parts.append("paused") }
     if host.alarm > 0 { parts.append("too many accounts gone: no archive is removed") }
@@ -97,15 +97,15 @@ struct FleetListCommand: ReportingCommand {
     "fleet-account", "`carpack fleet list`: an account a line."
   ) {
     Field("did", "the account") { $0.did }
-    Field("host", "the origin of its server; empty before it was looked up") { $0.host }
+    Field("host", "the origin of its server; empty until it is looked up") { $0.host }
     Field("state", "what the account is", .one(of: FleetOutcome.State.self)) { $0.state }
     Field("outcome", "the result of the last backup") { $0.outcome }
-    Field("cause", "why it is not complete, in a word") { $0.cause }
+    Field("cause", "why it is not complete, as one word") { $0.cause }
     Field("reason", "the same in full") { $0.reason }
     Field("failures", "failures in a row") { $0.failures }
     Field("backedUp", "when the last complete backup ended", .time) { $0.backedUp }
     Field("due", "when it is due", .time) { $0.due }
-    Field("wait", "for what it waits") { $0.wait }
+    Field("wait", "what it waits for") { $0.wait }
     Field("nextTry", "when it may be backed up next", .time) { $0.waitUntil }
     Field("bytes", "bytes of its archive") { $0.bytes }
     Field("aside", "where its archive was put aside") { $0.aside }
@@ -114,12 +114,12 @@ struct FleetListCommand: ReportingCommand {
   static let hostReport = Report<FleetHost>(
     "fleet-host", "`carpack fleet list --hosts`: a host a line."
   ) {
-    Field("host", "its origin; empty for accounts that were not looked up") { $0.host }
+    Field("host", "its origin; empty for accounts that have not been looked up") { $0.host }
     Field("due", "accounts that are due, at most 10,001 of them") { Int($0.due) }
     Field("running", "accounts that are being backed up") { Int($0.running) }
     Field("places", "how many may be at a time") { Int($0.places) }
-    Field("waitSeconds", "in how many seconds it is asked again") { Int($0.waitSeconds) }
-    Field("waitReason", "why not now") { $0.waitReason }
+    Field("waitSeconds", "in how many seconds requests to it start again") { Int($0.waitSeconds) }
+    Field("waitReason", "why there are no requests now") { $0.waitReason }
     Field("paused", "whether an operator has paused it") { $0.isPaused }
     Field("alarm", "whether too many accounts have gone, so that no archive is removed") {
       $0.alarm > 0
@@ -127,7 +127,7 @@ struct FleetListCommand: ReportingCommand {
   }
 }
 
-/// Changes accounts of a fleet, and returns how many.
+/// Changes accounts of a fleet, and returns their number.
 typealias FleetChange = @Sendable (FleetDatabase, FleetSelection) async throws -> Int
 
 /// A verb that changes accounts of a fleet, and says how many.
@@ -141,7 +141,7 @@ protocol FleetChangeCommand: ReportingCommand {
 
 extension FleetChangeCommand {
   func validate() throws {
-    try require(!which.isEmpty, "say which: accounts, --host or --failed")
+    try require(!which.isEmpty, "name accounts, or use --host or --failed")
   }
 
   func run() throws {
@@ -171,7 +171,7 @@ struct FleetPlainChangeCommand<Verb: FleetPlainVerb>: FleetChangeCommand {
   @OptionGroup var reporting: ReportOptions
 }
 
-/// What is different in each such verb.
+/// What differs between these verbs.
 protocol FleetPlainVerb: Sendable {
   static var page: ManualPage { get }
   static var done: String { get }
@@ -184,13 +184,13 @@ enum FleetRetry: FleetPlainVerb {
   static let change: FleetChange = { try await $0.retry($1) }
 }
 
-/// `carpack fleet pause`: leave accounts or a host alone.
+/// `carpack fleet pause`: no backups of accounts or a host until they are resumed.
 enum FleetPause: FleetPlainVerb {
   static let (page, done) = (ManualPage("pause", PackageResources.fleet_pause_txt), "paused")
   static let change: FleetChange = { try await $0.pause($1, true) }
 }
 
-/// `carpack fleet resume`: go on with accounts or a host.
+/// `carpack fleet resume`: backups of paused accounts or a host again.
 enum FleetResume: FleetPlainVerb {
   static let (page, done) = (ManualPage("resume", PackageResources.fleet_resume_txt), "resumed")
   static let change: FleetChange = { try await $0.pause($1, false) }
@@ -216,8 +216,8 @@ struct FleetRemoveCommand: FleetChangeCommand {
   @OptionGroup var reporting: ReportOptions
 
   func validate() throws {
-    try require(!which.isEmpty, "say which: accounts, --host or --failed")
-    try require(!archives || !undo, "--archives and --undo are two things")
+    try require(!which.isEmpty, "name accounts, or use --host or --failed")
+    try require(!archives || !undo, "--archives and --undo exclude each other: use one of them")
   }
 
   var change: FleetChange {

@@ -4,7 +4,7 @@ internal import Fleet
 internal import Reports
 internal import Terminal
 
-/// `carpack fleet status`: how a fleet stands.
+/// `carpack fleet status`: the state of a fleet.
 struct FleetStatusCommand: ReportingCommand {
   static let page = ManualPage("status", PackageResources.fleet_status_txt)
 
@@ -49,18 +49,18 @@ struct FleetStatusCommand: ReportingCommand {
       Console.print("  \(failure.did): \(failure.reason)\(next)")
     }
     for source in status.sources {
-      Console.print("waits, or broke off, and is tried again: \(source.url): \(source.reason)")
+      Console.print("waiting, or interrupted and retried: \(source.url): \(source.reason)")
     }
     for worker in status.workers {
       Console.print(
         "worker \(worker.name), since \(worker.since): works on \(worker.running), \(Quantity.grouped(worker.ended)) done, \(Quantity.grouped(worker.failed)) failed"
       )
     }
-    if status.workers.isEmpty { Console.print("no worker is at work") }
+    if status.workers.isEmpty { Console.print("no worker is running") }
   }
 
   private static let counts = Fields<FleetStatus.Count> {
-    Field("name", "what they have in common") { $0.name }
+    Field("name", "what these accounts have in common") { $0.name }
     Field("accounts", "how many") { $0.count }
     Field("nextTry", "when the first of them is tried again", .time) { $0.nextTry }
   }
@@ -77,8 +77,8 @@ struct FleetStatusCommand: ReportingCommand {
   }
 
   private static let worker = Fields<FleetStatus.Worker> {
-    Field("name", "what it is called") { $0.name }
-    Field("since", "since when it works", .time) { $0.since }
+    Field("name", "its name") { $0.name }
+    Field("since", "when it started", .time) { $0.since }
     Field("running", "accounts it works on") { $0.running }
     Field("ended", "backups it has ended") { $0.ended }
     Field("failed", "those that failed") { $0.failed }
@@ -95,24 +95,25 @@ struct FleetStatusCommand: ReportingCommand {
     Field(
       "reasons", "active accounts that are not complete, by the cause", each: { $0.reasons },
       as: counts)
-    Field("due", "accounts that are due and not taken") { $0.due }
-    Field("lateSeconds", "for how long the first of them has been") { Int($0.lateness) }
+    Field("due", "accounts that are due and that no worker has taken") { $0.due }
+    Field("lateSeconds", "for how long the first of them has been due") { Int($0.lateness) }
     Field("running", "accounts that are worked on") { $0.running }
     Field(
       "oldestBackup",
-      "of the active account that was not backed up for longest; null if one never was", .time
+      "the last backup of the active account that has waited longest; null if one was never backed up",
+      .time
     ) { $0.oldest }
     Field("bytes", "bytes of all archives") { $0.bytes }
-    Field("backupsLastHour", "backups that ended within an hour") { $0.hourly }
-    Field("bytesLastHour", "bytes that came by them") { $0.hourlyBytes }
+    Field("backupsLastHour", "backups that ended in the last hour") { $0.hourly }
+    Field("bytesLastHour", "bytes that they added") { $0.hourlyBytes }
     Field("failures", "the newest failures, twenty at most", each: { $0.failures }, as: failure)
     Field(
       "sources",
-      "hosts and firehoses that wait or broke off and are tried again, and firehoses that have lost events",
+      "hosts and firehoses that wait or are retried after an interruption, and firehoses that have lost events",
       each: { $0.sources }, as: source)
     Field(
       "alarms", "hosts that have lost too many accounts, so that none of their archives is removed",
       each: { $0.alarms }, as: source)
-    Field("workers", "workers whose lease runs", each: { $0.workers }, as: worker)
+    Field("workers", "workers whose lease has not expired", each: { $0.workers }, as: worker)
   }
 }

@@ -110,11 +110,11 @@ struct FleetWorkCommand: ReportingCommand {
       "what the account is; `removed`: its archive was put aside, `purged`: and deleted",
       .one(of: FleetOutcome.State.self)
     ) { $0.result.state.rawValue }
-    Field("cause", "why it is not complete, in a word") { $0.result.cause?.rawValue }
+    Field("cause", "why it is not complete, as one word") { $0.result.cause?.rawValue }
     Field("reason", "the same in full") { $0.result.reason }
     Field("rev", "the revision that is backed up") { $0.result.rev }
     Field("bytes", "bytes of the archive") { $0.result.bytes }
-    Field("bytesAdded", "bytes that came to it") { $0.result.added }
+    Field("bytesAdded", "bytes that were added to it") { $0.result.added }
     Field("worker", "which worker") { $0.worker }
   }
 }

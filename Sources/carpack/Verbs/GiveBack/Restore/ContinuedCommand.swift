@@ -1,9 +1,9 @@
 internal import Failures
 internal import Terminal
 
-/// The command line of this process as it goes on after it has stopped.
+/// The command line that continues this process after it has stopped.
 ///
-/// Codes that came by mail are good once and left out, and an invite code is not shown.
+/// Codes from a mail are valid once and left out, and an invite code is not shown.
 enum ContinuedCommand {
   /// Options of a move, each with whether it has a value.
   private static let moving = [
@@ -15,7 +15,7 @@ enum ContinuedCommand {
   /// Options that may be given several times.
   private static let repeated = ["--yes", "--accept"]
 
-  /// A line that a shell takes.
+  /// The command as a line for a shell.
   static func line(_ continuation: RestoreContinuation) -> String {
     var words = Host.arguments
     let end = words.firstIndex(of: "--") ?? words.endIndex
@@ -34,7 +34,7 @@ enum ContinuedCommand {
     return "carpack " + (words + operands).map(quoted).joined(separator: " ")
   }
 
-  /// Takes an option away; returns whether it was there.
+  /// Removes an option; returns whether it was there.
   @discardableResult
   private static func remove(_ name: String, hasValue: Bool, _ words: inout [String]) -> Bool {
     var wasThere = false

@@ -9,7 +9,7 @@ internal import SystemPackage
 internal import Terminal
 internal import XRPC
 
-/// `carpack recovery-key`: a rotation key of the owner's own.
+/// `carpack recovery-key`: the owner's own rotation key.
 struct RecoveryKeyCommand: Verb {
   static let page = ManualPage(
     "recovery-key", PackageResources.recovery_key_txt,
@@ -60,7 +60,7 @@ struct NewKeyCommand: ReportingCommand {
     } else {
       Console.print(name)
       common.say(
-        "\(output) holds the private key. Keep a copy elsewhere: without it, and with your server gone, there is no way back. \"carpack recovery-key add\" adds it to an account"
+        "\(output) holds the private key. Keep a copy elsewhere: without it, you cannot recover the account once your server is gone. \"carpack recovery-key add\" adds it to an account"
       )
     }
   }
@@ -74,7 +74,7 @@ struct NewKeyCommand: ReportingCommand {
         multikey ? Array("\(try key.multikey())\n".utf8) : try key.pem(passphrase: passphrase)
       return (name, Array("# private key of \(name)\n".utf8) + form)
     } catch {
-      throw Failure("no key could be made: \(error)", status: .failure)
+      throw Failure("could not make a key: \(error)", status: .failure)
     }
   }
 
@@ -180,7 +180,7 @@ struct AddKeyCommand: ReportingCommand {
       "The code that the server sent by mail, for signing the operation.", valueName: "code"))
   var mailCode: String?
 
-  /// A step that is asked about.
+  /// A step that needs confirmation.
   enum Step: String, CaseIterable, ExpressibleByArgument { case identity }
 
   @Option(help: ArgumentHelp("Send the operation without asking.", valueName: "step"))
@@ -239,14 +239,14 @@ struct AddKeyCommand: ReportingCommand {
   }
 }
 
-/// What the parts of `recovery-key` say with --json.
+/// The results of the `recovery-key` subcommands with --json.
 struct RecoveryKeyReport {
   var did: DID?
   var key: String?
   var file: String?
   var curve: String?
   var isEncrypted: Bool?
-  /// Nil where it is not said.
+  /// Nil if the subcommand does not report it.
   var place: Int??
   var rotationKeys: [String]?
 

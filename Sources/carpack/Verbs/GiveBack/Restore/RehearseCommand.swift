@@ -29,7 +29,7 @@ struct RehearseCommand: ReportingCommand {
     guard try !directory.hasSameOrigin(as: HTTPURL(NetworkOptions(userAgent: "").plcDirectory))
     else {
       throw ValidationError(
-        "--all takes a directory for rehearsals (--plc URL): what is signed would count in the one of all"
+        "--all needs a directory for rehearsals (--plc URL): in the public one, the signed operations would take effect"
       )
     }
   }
@@ -41,21 +41,21 @@ struct RehearseCommand: ReportingCommand {
       _ = opened.status
       try agree(
         "the account stays on \(to), deactivated: no call deletes it, and it keeps its DID, handle and mail address there",
-        "Make it?")
+        "Create it?")
       var options = try given.options(to: to, agrees: { _ in false })
       options.isRehearsal = true
       try RestoreDisplay(common).restore(snapshot, in: given.archive.file, options, networkOptions)
     }
   }
 
-  /// Asks whether something is made that cannot be removed.
+  /// Asks before something is created that cannot be removed.
   ///
   /// - Throws: ``Failure`` if not.
   func agree(_ consequence: String, _ question: String) throws {
     common.say(consequence)
     guard yes || Console.agrees(question) else {
       throw Failure(
-        "nothing was created: the question was not answered with yes",
+        "nothing was created: you did not answer with yes",
         hint: "where there is no terminal to answer on, --yes answers it", status: .incomplete)
     }
   }

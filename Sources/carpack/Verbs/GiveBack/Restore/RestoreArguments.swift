@@ -91,11 +91,11 @@ struct RestoreArguments: ParsableArguments {
     }
   }
 
-  /// Opens the archive, and does something with the snapshot that was asked for.
+  /// Opens the archive, and runs `body` with the selected snapshot.
   ///
   /// - Parameters:
-  ///   - target: the new server; nil if only the account's own is asked.
-  ///   - records: single records that it is to have.
+  ///   - target: the new server; nil if only the account's own server is used.
+  ///   - records: single records that the snapshot must have.
   ///   - body: what is done, over this network.
   /// - Throws: ``Failure`` for an archive that comes from standard input; what `body` throws.
   func read(
@@ -104,7 +104,7 @@ struct RestoreArguments: ParsableArguments {
   ) throws {
     guard archive.file != "-" else {
       throw Failure(
-        "what is done is noted beside the archive, so it has to be a file", status: .usage)
+        "the progress is recorded beside the archive, so it has to be a file", status: .usage)
     }
     try archive.read(over: network.options()) { opened in
       let snapshot = try opened.snapshot(choice, naming: records)
@@ -114,12 +114,12 @@ struct RestoreArguments: ParsableArguments {
     }
   }
 
-  /// What was said about the account on the new server, and about who moves it there.
+  /// The options about the account on the new server, and about who moves it there.
   ///
   /// - Parameters:
   ///   - target: the new server; nil for the account's own, on which ``login`` logs in.
-  ///   - isPlan: whether nothing is going to be done, so that no password is needed.
-  ///   - agrees: whether something may be done.
+  ///   - isPlan: whether nothing will be changed, so that no password is needed.
+  ///   - agrees: asks whether a step may be done.
   /// - Throws: ``Failure`` for a password or a key that cannot be read, or is needed.
   func options(
     to target: String?, isPlan: Bool = false,

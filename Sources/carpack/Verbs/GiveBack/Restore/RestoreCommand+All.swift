@@ -75,7 +75,7 @@ struct ServerRestoreOptions: ParsableArguments {
       let words = line.split { $0 == " " || $0 == "\t" || $0 == "," }
       guard words.count == 2, words[1].contains("@") else {
         throw Failure(
-          "\(accounts): a line is not a DID with a mail address", status: .usage, at: accounts)
+          "\(accounts): a line is not a DID and a mail address", status: .usage, at: accounts)
       }
       do {
         addresses[try DID(String(words[0]))] = String(words[1])
@@ -93,7 +93,7 @@ struct AllAccounts {
   let server: ServerRestoreOptions
   /// How each of them is restored.
   var options: RestoreOptions
-  /// Whether it is only said what would be done.
+  /// Whether to show only what would be done.
   var isPlan = false
 
   /// A restore or a rehearsal of all accounts of a folder or a bucket's prefix.
@@ -118,7 +118,7 @@ struct AllAccounts {
     return (FilePath("\(name).pem"), FilePath("\(name).jsonl"))
   }
 
-  /// Does it, once that is agreed to, and says the result of each account.
+  /// Restores the accounts once the user agrees, and prints the result of each.
   ///
   /// - Parameter agree: asks once for all, of this many archives.
   /// - Throws: ``ExitStatus``; ``Failure``.
@@ -185,7 +185,7 @@ extension RestoreCommand {
     all.options.comparesBlobs = !skipBlobComparison
     try all.run { count in
       let question =
-        "Restore the accounts of \(Quantity.count(count, "archive"))? Their DIDs are changed, and they are activated"
+        "Restore the accounts of \(Quantity.count(count, "archive"))? This points their DIDs to the new server and activates the accounts"
       guard !(yes.contains(.identity) && yes.contains(.activate)), !Console.agrees(question) else {
         return
       }
@@ -206,14 +206,14 @@ extension RehearseCommand {
     try all.run { count in
       let directory = given.network.plcDirectory ?? ""
       try agree(
-        "the accounts of \(Quantity.count(count, "archive")) stay on \(to), deactivated, and \(directory) is given their histories and an operation each",
-        "Make them?")
+        "the accounts of \(Quantity.count(count, "archive")) stay on \(to), deactivated, and \(directory) receives their histories and one operation each",
+        "Create them?")
     }
   }
 }
 
 extension ServerRestoreOptions {
-  /// Shows what happens to an account, as far as someone has to do something about it.
+  /// Shows the events of an account that the user has to act on.
   func show(_ did: DID, _ event: RestoreEvent) {
     switch event {
     case .warning(let text): Console.say(.warning, "\(did): \(text)")
@@ -223,7 +223,7 @@ extension ServerRestoreOptions {
       do {
         try BlobFolder.make(documents)
         try AtomicFile.save(to: path, replacing: true) { try $0(Array((json + "\n").utf8).span) }
-        Console.say(.note, "\(did): \(path) is to be published at \(url)")
+        Console.say(.note, "\(did): publish \(path) at \(url)")
       } catch {
         Failure(error).of(path.string).say()
         RestoreDisplay.show(document: json, at: url)
@@ -237,7 +237,7 @@ extension ServerRestoreOptions {
 private final class OpenJournal: Sendable {
   private let state: Mutex<(file: FileStorage, end: UInt64)>
 
-  /// Opens it, and keeps other runs away.
+  /// Opens and locks it.
   ///
   /// - Throws: `ArchiveError` if another run has it, or it cannot be written.
   init(_ path: FilePath) throws {
@@ -274,9 +274,9 @@ private struct AllOutcomes {
   private var upload: (count: Int, bytes: UInt64) = (0, 0)
   private var statuses: [ExitStatus] = []
 
-  /// The worst of all.
+  /// The worst exit status of all.
   var status: ExitStatus { .worst(statuses) }
-  /// Whether every account is where it is going to be.
+  /// Whether every account has arrived.
   var isFinished: Bool { status == .success }
 
   mutating func add(_ outcome: ServerRestore.Outcome, of did: DID, _ plan: RestorePlan?) {
@@ -320,7 +320,7 @@ extension ServerRestore.Outcome {
       (
         "done",
         lacking.isEmpty
-          ? wasDone ? "it was active there" : nil
+          ? wasDone ? "it was already active there" : nil
           : "but it lacks \(lacking.joined(separator: ", "))"
       )
     case .waiting(let why): ("waiting", "for its owner: \(why)")

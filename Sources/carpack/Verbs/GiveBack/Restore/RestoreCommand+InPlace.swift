@@ -46,7 +46,7 @@ extension RestoreDisplay {
     let lists = [
       (isDone ? "not written" : "to write", changes.created),
       (isDone ? "not put back" : "to put back", changes.updated),
-      (isDone ? "in the account beside them" : later, changes.added),
+      (isDone ? "only in the account" : later, changes.added),
     ]
     for (words, list) in lists {
       Console.print("\(Quantity.count(list.count, "record")) \(words)")
@@ -59,7 +59,7 @@ extension RestoreDisplay {
     for (path, why) in changes.unwritable { Console.say(.missing, "\(path): \(why)") }
   }
 
-  /// Says which commands go on.
+  /// Prints the commands that continue the restore.
   static func say(_ commands: [String]) {
     guard !Console.isJSON else { return }
     for (number, command) in commands.enumerated() {
@@ -74,12 +74,12 @@ extension RestoreDisplay {
     ) {
       Field("done", "whether it was written") { $0.isDone }
       Field("created", "records that are not there") { $0.changes.created.map { "\($0.path)" } }
-      Field("updated", "records that are others there") { $0.changes.updated.map { "\($0.path)" } }
+      Field("updated", "records that differ there") { $0.changes.updated.map { "\($0.path)" } }
       Field("added", "records that the snapshot does not have") {
         $0.changes.added.map { "\($0.path)" }
       }
       Field("exact", "whether those are deleted") { $0.isExact }
-      Field("unwritable", "records that no server writes as they are") {
+      Field("unwritable", "records that no server accepts as they are") {
         $0.changes.unwritable.map(\.path)
       }
       Field("blobs", "blobs to send") { $0.changes.blobs.count }

@@ -33,7 +33,7 @@ extension RestoreCommand {
 }
 
 extension RestorePlan {
-  /// What a person reads: what each text is about, and the text.
+  /// The rows for a person: what each text is about, and the text.
   fileprivate var rows: [(String, String)] {
     let snapshot = source.archived.snapshot
     var rows = [
@@ -93,12 +93,12 @@ extension RestorePlan {
       needs.append("the code that \(old.url) sends by mail, or a rotation key of your own")
     }
     if source.did.method == "web" {
-      needs.append("a change of the DID document, which is yours to make")
+      needs.append("a change of the DID document, which you have to make yourself")
     }
     return needs
   }
 
-  /// What a person should know.
+  /// What the user should know.
   var warnings: [String] {
     let warnings: [String?] = [
       vouchesItself && obstacles.isEmpty
@@ -106,13 +106,13 @@ extension RestorePlan {
         : nil,
       isNamed ? "the DID names \(server.url) already" : nil,
       uploadDays > 1
-        ? "the reference server takes 1,000 blobs a day: with such a limit it takes \(uploadDays) days, and is waited for"
+        ? "the reference server takes 1,000 blobs a day: with that limit the upload takes \(uploadDays) days, and carpack waits"
         : nil,
       server.facts.blobLimit == nil
-        ? "the new server does not say how long a blob may be" : nil,
+        ? "the new server does not say how large a blob may be" : nil,
     ]
     return warnings.compactMap(\.self) + source.oddities + [
-      "a server may refuse a repository of \(source.byteCount) bytes for its length, which it does not say beforehand"
+      "the server may refuse a repository of \(source.byteCount) bytes as too large; it does not announce its limit"
     ]
   }
 }

@@ -93,7 +93,7 @@ struct RestoreCommand: ReportingCommand {
     completion: .file())
   var dryRun: String?
 
-  /// A step that is asked about.
+  /// A step that needs confirmation.
   enum Step: String, CaseIterable, ExpressibleByArgument {
     case identity, activate
     case deactivateOld = "deactivate-old"
@@ -135,7 +135,7 @@ struct RestoreCommand: ReportingCommand {
     }
     if asNew, given.login.login {
       throw ValidationError(
-        "--as-new needs no login of the old server: it has nothing to do with it")
+        "--as-new does not use the old server: leave out --login")
     }
     if deleteOldAfter != nil, !deactivateOld {
       throw ValidationError("--delete-old-after goes with --deactivate-old")
@@ -147,7 +147,7 @@ struct RestoreCommand: ReportingCommand {
     try given.read(to: to, naming: records) { opened, snapshot, networkOptions in
       if opened.status != .success {
         Console.say(
-          .warning, "the archive is not in order; what is restored is checked all the same")
+          .warning, "the archive is damaged or incomplete; everything that is restored is checked")
       }
       if !records.isEmpty {
         try restoreRecords(of: snapshot, networkOptions)
@@ -162,7 +162,7 @@ struct RestoreCommand: ReportingCommand {
     }
   }
 
-  /// Whether something may be done.
+  /// Asks whether a step may be done.
   var agrees: @Sendable (RestoreQuestion) -> Bool {
     { [yes] question in
       let (step, sentence) = question.asked

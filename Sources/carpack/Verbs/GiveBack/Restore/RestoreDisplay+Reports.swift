@@ -29,8 +29,8 @@ extension RestoreDisplay {
     Field("url", "the server") { $0.url }
     Field("did", "its DID") { $0.facts.did }
     Field("userDomains", "the domains of its handles") { $0.facts.userDomains }
-    Field("inviteRequired", "whether it wants an invite code") { $0.facts.isInviteRequired }
-    Field("blobLimit", "how long a blob may be, in bytes") { $0.facts.blobLimit }
+    Field("inviteRequired", "whether it requires an invite code") { $0.facts.isInviteRequired }
+    Field("blobLimit", "the size limit for a blob, in bytes") { $0.facts.blobLimit }
   }
 
   private static let unrestored = Fields<UnrestoredBlob> {
@@ -63,7 +63,7 @@ extension RestoreDisplay {
   }
 
   static let progress: Report<Progress> = event(
-    "progress", "Something is getting on; once a second at most."
+    "progress", "Progress, once a second at most."
   ) {
     Field("stage", "what") { $0.stage }
     Field("done", "blobs, or bytes, that are done") { $0.done }
@@ -71,14 +71,14 @@ extension RestoreDisplay {
   }
 
   static let waiting: Report<(seconds: Double, why: String)> = event(
-    "waiting", "A limit is waited for."
+    "waiting", "It waits because of a limit."
   ) {
     Field("seconds", "how long") { Int($0.seconds.rounded(.up)) }
     Field("why", "what for") { $0.why }
   }
 
   static let operation: Report<(json: String, changes: [String])> = event(
-    "operation", "This operation is going to be sent, if that is agreed to."
+    "operation", "This operation will be sent if you agree."
   ) {
     Field("operation", "the operation, as JSON") { $0.json }
     Field("changes", "what it changes") { $0.changes }
@@ -86,24 +86,24 @@ extension RestoreDisplay {
 
   static let changes: Report<[String]> = event(
     "changes",
-    "With `recovery-key add`: what an operation is going to change, if that is agreed to."
+    "With `recovery-key add`: what the operation will change if you agree."
   ) {
     Field("changes", "what it changes") { $0 }
   }
 
   static let document: Report<(json: String, url: String)> = event(
-    "document", "This document is to be published, for a did:web."
+    "document", "You have to publish this document, for a did:web."
   ) {
     Field("document", "the document, as JSON") { $0.json }
     Field("url", "where") { $0.url }
   }
 
-  static let warning: Report<String> = event("warning", "Something is odd.") {
+  static let warning: Report<String> = event("warning", "A warning.") {
     Field("message", "what") { $0 }
   }
 
   static let record: Report<(path: RecordPath, outcome: RecordRestore.Outcome)> = event(
-    "record", "With --record: what came of one."
+    "record", "With --record: the result for one record."
   ) {
     Field("path", "collection/rkey") { "\($0.path)" }
     Field("outcome", "what", .one(of: "written", "there", "occupied", "refused")) {
@@ -113,7 +113,7 @@ extension RestoreDisplay {
   }
 
   static let account: Report<(did: DID, outcome: String, why: String?)> = event(
-    "account", "With --all: what came of an account, or, with --plan, would."
+    "account", "With --all: the result for an account, or, with --plan, the expected result."
   ) {
     Field("did", "the account") { $0.did }
     Field("outcome", "what", .one(of: "done", "waiting", "elsewhere", "failed")) { $0.outcome }
@@ -127,7 +127,7 @@ extension RestoreDisplay {
     Field("oldStanding", "what it says of the account") { $0.old?.standing.sentence }
     Field("handle", "the handle") { $0.handle?.text }
     Field("newHandle", "the handle on the new server, if that is known") { $0.newHandle?.text }
-    Field("losesHandle", "whether that is another") {
+    Field("losesHandle", "whether it is not the present one") {
       $0.newHandle != nil && $0.newHandle != $0.handle
     }
     Field("uploads", "blobs to send") { $0.upload.count }
@@ -136,7 +136,7 @@ extension RestoreDisplay {
     Field("unrestored", "the first of them", each: { $0.unrestored.first }, as: unrestored)
     Field("rotationKeys", "the keys that may change the account") { $0.rotationKeys }
     Field("hasPreferences", "whether the archive has preferences") { $0.hasPreferences }
-    Field("oldServersKeys", "those of them that are shown to be the old server's") {
+    Field("oldServersKeys", "those of them that are known to be the old server's") {
       $0.oldServersKeys.map(\.key)
     }
     Field("losses", "what the account would lack") { $0.losses }
@@ -145,7 +145,7 @@ extension RestoreDisplay {
   }
 
   static let finished: Report<(all: RestoreReport, failure: Failure?, commands: [String])> = event(
-    "finished", "It has come to its end, or stopped."
+    "finished", "The run has ended, or stopped for your confirmation."
   ) {
     Field("handle", "the handle on the new server") { $0.all.handle?.text }
     Field("newDID", "the new account, with --as-new") { $0.all.newDID }
@@ -160,17 +160,17 @@ extension RestoreDisplay {
     Field("sentBlobs", "blobs sent in this run") { $0.all.sentBlobs }
     Field("sentBytes", "their bytes") { $0.all.sentBytes }
     Field("equalBlobs", "blobs that came back equal") { $0.all.equalBlobs }
-    Field("unrestoredCount", "blobs not there, or not right") { $0.all.unrestored.count }
+    Field("unrestoredCount", "blobs that are missing or wrong there") { $0.all.unrestored.count }
     Field("unrestored", "the first of them", each: { $0.all.unrestored.first }, as: unrestored)
     Field(
-      "stoppedBefore", "the step that it stopped before, which needs your word",
+      "stoppedBefore", "the step before which it stopped, which needs your confirmation",
       .one(of: RestoreCommand.Step.self)
     ) { $0.all.stoppedBefore?.asked.step.rawValue }
     Field("losses", "what the account lacks, in words") { $0.all.losses }
-    Field("standing", "where things are, in words: what servers and directory said at the end") {
+    Field("standing", "the state at the end, in words, as servers and directory report it") {
       $0.all.situation?.sentences ?? []
     }
-    Field("commands", "the commands that go on, if it stopped; words in capitals are yours") {
+    Field("commands", "the commands that continue, if it stopped; replace the words in capitals") {
       $0.commands
     }
     Field(optional: "error", "what ended it", { $0.failure }, as: Failure.fields)

@@ -116,10 +116,10 @@ final class RestoreDisplay: Sendable {
     }
   }
 
-  /// Shows a document that is to be published.
+  /// Shows a document that the user has to publish.
   static func show(document json: String, at url: String) {
     tell(Self.document, (json, url)) {
-      Console.say("publish this at \(url), and this goes on:\n\(json)")
+      Console.say("publish this at \(url), then the restore continues:\n\(json)")
     }
   }
 
@@ -128,7 +128,7 @@ final class RestoreDisplay: Sendable {
     for change in changes { Console.say("  \(change)") }
   }
 
-  /// Tells of an event: as an object, or in words.
+  /// Reports an event: as an object, or in words.
   private static func tell<Subject>(
     _ report: Report<Subject>, _ subject: Subject, _ sayIt: () -> Void
   ) {
@@ -137,7 +137,7 @@ final class RestoreDisplay: Sendable {
     Console.flush()
   }
 
-  /// Whether a second has gone by since progress was written.
+  /// Whether a second has passed since progress was written.
   private var isTimeForProgress: Bool {
     lastProgress.withLock { last in
       let now = ContinuousClock.now
@@ -159,7 +159,7 @@ final class RestoreDisplay: Sendable {
   ///
   /// - Parameters:
   ///   - failure: what ended it; nil if nothing did.
-  ///   - commands: the commands that go on.
+  ///   - commands: the commands that continue the restore.
   private func finish(_ report: RestoreReport, _ failure: Failure?, _ commands: [String]) {
     Console.endProgress()
     let places = report.situation?.sentences ?? []
@@ -188,7 +188,7 @@ final class RestoreDisplay: Sendable {
     }
     if report.has(.blobs) || report.equalBlobs > 0 {
       lines.append(
-        "blobs: \(Quantity.grouped(report.sentBlobs)) sent (\(Quantity.bytes(report.sentBytes))), \(Quantity.grouped(report.equalBlobs)) read back and equal, \(Quantity.grouped(report.unrestored.count)) not there or not right"
+        "blobs: \(Quantity.grouped(report.sentBlobs)) sent (\(Quantity.bytes(report.sentBytes))), \(Quantity.grouped(report.equalBlobs)) read back and equal, \(Quantity.grouped(report.unrestored.count)) missing or wrong there"
       )
     }
     return lines
@@ -196,7 +196,7 @@ final class RestoreDisplay: Sendable {
 }
 
 extension UnrestoredBlobs {
-  /// Says which blobs are not there, or not right.
+  /// Prints the blobs that are missing or wrong on the new server.
   func say() {
     for blob in first.prefix(Console.maximumTold) {
       Console.say(
