@@ -38,7 +38,7 @@ extension BackupRun {
       return (wanted, subjects.leftOutCount, received, failure)
     }
     outcome.leftOut = leftOutCount
-    if let failure { outcome.fail("the records cannot all be read: \(failure)") }
+    if let failure { outcome.fail("not all records can be read: \(failure)") }
     var download = ContextDownload(
       network, options, known, now: self.options.now(), observer: observer)
     download.outcome = outcome

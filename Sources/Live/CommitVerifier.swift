@@ -39,7 +39,7 @@ struct CommitVerifier: Sendable {
         try PLCHistory(validating: PLCLog(log.span, of: did), of: did)
       }
     } catch {
-      throw BackupError.notGenuine("the PLC log of \(did) does not hold: \(error)")
+      throw BackupError.notGenuine("the PLC log of \(did) is not valid: \(error)")
     }
   }
 
@@ -107,7 +107,7 @@ struct RefusedCommit: Error, CustomStringConvertible {
   private static func read(_ path: FilePath) throws -> [Block] {
     let file = try InputFile(path.string)
     guard file.count <= maximumLength else {
-      throw BackupError.malformedDocument("\(path) is too long")
+      throw BackupError.malformedDocument("\(path) is too large")
     }
     return try file.withBytes { bytes in
       let header = try CARHeader(bytes)

@@ -97,7 +97,9 @@ struct PrivateDataDownload: Sendable {
     do throws(JSONError) { answer = Answer(try DataModelJSON.decode(body)) } catch {
       throw AnswerFault("it is not JSON: \(error)")
     }
-    guard let fields = answer.json.map?.entries else { throw AnswerFault("it is no JSON object") }
+    guard let fields = answer.json.map?.entries else {
+      throw AnswerFault("it is not a JSON object")
+    }
     let lists = fields.compactMap(\.value.array)
     let cursor = try answer.cursor().flatMap { $0.isEmpty ? nil : $0 }
     return (cursor, !lists.isEmpty && lists.allSatisfy(\.isEmpty))
@@ -108,7 +110,7 @@ struct PrivateDataDownload: Sendable {
     let blanks: Set<UInt8> = [0x20, 0x09, 0x0a, 0x0d]
     guard body.first(where: { !blanks.contains($0) }) == UInt8(ascii: "{"),
       body.last(where: { !blanks.contains($0) }) == UInt8(ascii: "}")
-    else { throw AnswerFault("it is no JSON object") }
+    else { throw AnswerFault("it is not a JSON object") }
   }
 
   private mutating func fetchLines(_ kind: OwnerData) async throws {
@@ -118,7 +120,7 @@ struct PrivateDataDownload: Sendable {
       // An answer that broke off comes again from its beginning.
       try received.goBack(to: begin)
       guard response["content-type"]?.lowercased().hasPrefix("text/html") != true else {
-        throw AnswerFault("it is a page")
+        throw AnswerFault("it is an HTML page")
       }
       var (answer, piece, count): ([CID], [UInt8], UInt64) = ([], [], 0)
       for try await bytes in response.body {

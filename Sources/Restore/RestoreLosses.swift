@@ -12,7 +12,7 @@ extension RestorePlan {
     if unrestored.count > 0 {
       let referrers = Set(unrestored.first.compactMap(\.record)).count
       losses.append(
-        "\(unrestored.count) of \(source.blobs.entries.count) blobs, which \(referrers) records or more show"
+        "\(unrestored.count) of \(source.blobs.entries.count) blobs, to which at least \(referrers) records refer"
       )
     }
     if isOutdated, let old, case .active(let rev, _) = old.standing {
@@ -47,7 +47,7 @@ extension RestorePlan {
       }
     } catch is MSTDiffError {
       return
-        "what snapshot \(newest.number) has and this one does not: its tree is damaged, and they cannot be compared"
+        "what snapshot \(newest.number) has and this one does not: its tree is damaged, so they cannot be compared"
     }
     let number = history.entries.first { $0.cid == archived.cid }?.number ?? 0
     return
