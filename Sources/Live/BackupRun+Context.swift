@@ -6,15 +6,15 @@ internal import Snapshots
 
 /// What an app view shows of the people and posts that the account's records point to.
 ///
-/// 1. It comes last and is not part of the backup: a failure is a warning, and never changes what
-///    the backup came to.
-/// 2. What the archive has is not asked for again, whichever account of it brought it; names are,
-///    after 30 days.
+/// 1. It comes last and is not part of the backup: a failure is a warning, and never changes the
+///    backup's result.
+/// 2. What the archive has is not requested again, whichever of its accounts brought it, except for
+///    names, after 30 days.
 extension BackupRun {
   /// How many failures are reported.
   private static let maximumTold = 3
 
-  /// Asks for what is new.
+  /// Requests what is new.
   ///
   /// - Parameter records: visits the blocks of the repository.
   /// - Throws: `CancellationError`; ``BackupError`` if there is no room for what comes.
@@ -77,11 +77,11 @@ extension BackupRun {
   }
 }
 
-/// Visits the blocks of a repository, and perhaps some that it had before.
+/// Visits the blocks of a repository, and perhaps some that it had earlier.
 typealias BlockVisitor = @Sendable (_ visit: (Span<UInt8>) throws -> Void) throws -> Void
 
 extension ReceivedContext {
-  /// Takes what other accounts of an archive have of some subjects.
+  /// Takes what other accounts in the archive have of some subjects.
   ///
   /// - Throws: ``BackupError`` if there is no room; `ArchiveError` if the archive cannot be read.
   fileprivate mutating func takeOver(

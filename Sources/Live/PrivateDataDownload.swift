@@ -5,7 +5,7 @@ internal import IPLD
 internal import Snapshots
 internal import XRPC
 
-/// One kind of private data on its way from the server.
+/// Downloads one kind of private data from the server.
 struct PrivateDataDownload: Sendable {
   let client: XRPCClient
   /// What has come of all kinds.
@@ -17,10 +17,10 @@ struct PrivateDataDownload: Sendable {
   private static let maximumObject = 4 << 20
   /// How long an answer in lines may be, in bytes.
   private static let maximumLines = 1 << 30
-  /// How many pages of a kind are asked for at most.
+  /// How many pages of a kind are requested at most.
   private static let maximumPages = 2000
 
-  /// Asks for a kind, and gives up after some time.
+  /// Requests a kind, and gives up after some time.
   ///
   /// - Returns: all that has come, and what went wrong with this kind.
   /// - Throws: `CancellationError`; ``BackupError`` if there is no room for what comes.
@@ -32,7 +32,7 @@ struct PrivateDataDownload: Sendable {
     }
   }
 
-  /// Asks for a kind; only that there is no room is an error.
+  /// Requests a kind; only a lack of room is an error.
   private mutating func fetch(_ kind: OwnerData) async throws {
     do {
       if kind.isObject { try await fetchPages(kind) } else { try await fetchLines(kind) }
@@ -45,7 +45,7 @@ struct PrivateDataDownload: Sendable {
     received.take(entry)
   }
 
-  /// What an error means for a kind, and why, in words.
+  /// What an error means for a kind, and the reason in words.
   private static func fault(_ kind: OwnerData, _ error: any Error) -> (
     PrivateData.Fault.Kind, String
   ) {
@@ -91,7 +91,7 @@ struct PrivateDataDownload: Sendable {
     } while cursor != nil
   }
 
-  /// What of a page tells how the list goes on, and whether it lists nothing.
+  /// The part of a page that says how the list goes on, and whether the page lists nothing.
   private static func page(_ body: [UInt8]) throws -> (cursor: String?, isEmpty: Bool) {
     let answer: Answer
     do throws(JSONError) { answer = Answer(try DataModelJSON.decode(body)) } catch {
@@ -105,7 +105,7 @@ struct PrivateDataDownload: Sendable {
     return (cursor, !lists.isEmpty && lists.allSatisfy(\.isEmpty))
   }
 
-  /// Refuses the page of a proxy; what an object says is the owner's, whatever it is.
+  /// Refuses the HTML page of a proxy; any JSON object is accepted as the owner's.
   private static func checkObject(_ body: [UInt8]) throws {
     let blanks: Set<UInt8> = [0x20, 0x09, 0x0a, 0x0d]
     guard body.first(where: { !blanks.contains($0) }) == UInt8(ascii: "{"),

@@ -77,7 +77,7 @@ struct BlobTransfer: Sendable {
         let refused = sent.withLock { $0.refused }
         for cid in page {
           missing.add(
-            cid, of: source, refused[cid] ?? .refused("it was sent, but is still listed as missing"))
+            cid, of: source, refused[cid] ?? .refused("it was sent but is still listed as missing"))
         }
       }
       // What the server lists after a round in which nothing could be sent is what it will lack.

@@ -14,8 +14,7 @@ internal import XRPC
 /// restore, the journal is in `NAME.2.restore.json`, and so on.
 ///
 /// ```
-/// {"carpackRestore":1, "did":…, "from":…, "to":…, "server":…, "handle":…, "manifest":…,
-/// "commit":…,
+/// {"carpackRestore":1, "did":…, "from":…, "to":…, "server":…, "handle":…, "manifest":…, "commit":…,
 ///  "steps":[{"step":…, "at":…, "answer":…}], "operations":[{"cid":…, "purpose":…, "operation":…}]}
 /// ```
 /// 1. It holds no secret: no password, token, code or private key.
