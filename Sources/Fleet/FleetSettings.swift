@@ -1,7 +1,7 @@
 package import ObjectStore
 internal import Postgres
 
-/// What all workers of a fleet go by, as it is kept in the database.
+/// The settings of all workers of a fleet, as they are kept in the database.
 package struct FleetSettings: Equatable, Sendable {
   /// Where archives go: what their addresses begin with.
   package var store: BucketAddress
@@ -28,7 +28,7 @@ package struct FleetSettings: Equatable, Sendable {
     guard values["version"] == FleetTables.version, let store = values["store"] else {
       throw DatabaseError(
         .noTables,
-        "the tables of the fleet in this database are of version \(values["version"] ?? "0")")
+        "the tables of the fleet in this database have version \(values["version"] ?? "0")")
     }
     self.init(store: try BucketAddress(store))
     endpoint = values["endpoint"]

@@ -55,7 +55,7 @@ struct PrivateDataDownload: Sendable {
       return (isRefused ? .notGiven : .notFetched, "\(error)")
     case let error as AnswerFault:
       return (
-        .notFetched, "\(kind.rawValue): the answer is not what it should be (\(error.what))"
+        .notFetched, "\(kind.rawValue): the answer is malformed (\(error.what))"
       )
     case is CancellationError:
       return (.notFetched, "\(kind.rawValue): it took too long")

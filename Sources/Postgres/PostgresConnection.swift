@@ -139,7 +139,7 @@ final class PostgresConnection: @unchecked Sendable {
     }
     // 57014: it took longer than it may; what is asked again may be faster.
     if state == "57014" { return lost(message) }
-    return DatabaseError(.statement, "the database refuses: \(message) (\(state))")
+    return DatabaseError(.statement, "the database refused: \(message) (\(state))")
   }
 
   private func lost(_ why: String) -> DatabaseError {

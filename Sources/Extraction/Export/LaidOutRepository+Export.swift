@@ -7,7 +7,7 @@ extension LaidOutRepository {
   package var whyRecordsMayBeMissing: String? {
     if let why = flaw ?? tree.whyNoCommit { return why }
     let count = tree.missingNodes.count
-    return count > 0 ? "\(count) parts of the tree of records are not there" : nil
+    return count > 0 ? "\(count) parts of the tree of records are missing" : nil
   }
 
   /// How many parts of the tree are not there, and with them all records below; without its commit

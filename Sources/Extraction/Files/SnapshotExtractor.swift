@@ -264,7 +264,7 @@ package struct SnapshotExtractor {
     if archived.snapshot.isComplete || archived.cid == nil {
       if takesTree, let why = tree.whyRecordsAreLost { report.damaged.append(("records", why)) }
       for node in tree.missingNodes where takesTree {
-        report.damaged.append(("the tree node \(node)", "it is lost, and all records below it"))
+        report.damaged.append(("the tree node \(node)", "it is lost, with all records below it"))
       }
       for record in report.missingRecords { report.damaged.append((record, "it is lost")) }
       report.missingRecords = []

@@ -4,7 +4,7 @@
 ///    not exist. While it is away one request after the other tries it.
 /// 2. A request is sent only when no time was named before which none may be, and all windows and
 ///    the bucket have room for it.
-/// 3. The number of places is halved when the host has too much to do, and grows by one after as
+/// 3. The number of places is halved when the host is overloaded, and grows by one after as
 ///    many answers in a row.
 struct HostState {
   /// How a request came out, as far as the host is concerned.
@@ -13,12 +13,12 @@ struct HostState {
     case answered
     /// There are too many requests; with the seconds to wait, if it named them.
     case refused(wait: Double?)
-    /// It has too much to do, or just cannot do this.
+    /// It is overloaded, or just cannot do this.
     case busy
     /// It could not be connected to.
     case notConnected
-    /// A proxy had no answer from it, or it broke off, or stood still: which may be about that one
-    /// request.
+    /// A proxy had no answer from it, or the transfer broke off or stalled: which may be about that
+    /// one request.
     case failed
     /// Nothing is known: the request was not for this host in the end, or was broken off here.
     case unknown
@@ -26,7 +26,7 @@ struct HostState {
 
   /// What to do with a request that has come out.
   enum Advice: Equatable {
-    /// The host is neither away nor has it refused anything.
+    /// The host is not away and has refused nothing.
     case none
     /// Sent again, it will be let through when the host allows that.
     case whenAllowed(namesTime: Bool)
@@ -44,7 +44,7 @@ struct HostState {
     var announced = 0.0
   }
 
-  /// That the host is left alone.
+  /// The host is left alone.
   struct Rest: Error {
     let reason: TransportError.Reason
     let end: Double
@@ -170,7 +170,7 @@ extension HostState {
       wait.announced = seconds
       wait.why =
         now < heldUntil
-        ? "it has too much to do" : "no more requests are allowed until then"
+        ? "it is overloaded" : "no more requests are allowed until then"
     }
     return wait
   }

@@ -72,7 +72,7 @@ public struct TransportError: Error, Equatable, Sendable, CustomStringConvertibl
   package var what: String {
     switch reason {
     case .unusableURL: "only https is used, and http to a loopback address"
-    case .unusablePin: "a host is pinned to an address by host:port:address"
+    case .unusablePin: "not a pin: write host:port:address[,address…]"
     case .unknownHost: "host not found"
     case .notConnected(let why): "no connection: \(why)"
     case .notSecure(let why): "no secure connection: \(why)"

@@ -54,7 +54,7 @@ package struct Answer: Sendable {
     do throws(IdentifierError) {
       return try I(text)
     } catch {
-      throw AnswerFault("its \(key) is none: \(error)")
+      throw AnswerFault("its \(key) is not valid: \(error)")
     }
   }
 
@@ -69,7 +69,7 @@ package struct Answer: Sendable {
     do throws(CIDError) {
       return try CID(text)
     } catch {
-      throw AnswerFault("its \(key) is none: \(error)")
+      throw AnswerFault("its \(key) is not valid: \(error)")
     }
   }
 
@@ -82,7 +82,7 @@ package struct Answer: Sendable {
   package func token(_ key: String) throws(AnswerFault) -> String {
     let text = try text(key)
     guard !text.isEmpty, text.utf8.allSatisfy({ 0x21..<0x7f ~= $0 }) else {
-      throw AnswerFault("its \(key) is none")
+      throw AnswerFault("its \(key) is not valid")
     }
     return text
   }

@@ -30,14 +30,14 @@ public struct XRPCError: Error, Equatable, Sendable, CustomStringConvertible {
     name.flatMap { E(rawValue: $0) }
   }
 
-  /// Whether another attempt may come out otherwise.
+  /// Whether another attempt may succeed.
   package var isTransient: Bool { fault == nil && Backoff.mayHelp(afterStatus: status) }
 
-  /// What a person reads.
+  /// The sentence for people.
   public var description: String {
     var text = "\(endpoint) at \(host): "
     if let fault {
-      text += "the answer is not what it should be (\(fault))"
+      text += "the answer is malformed (\(fault))"
     } else {
       text += "status \(status)"
     }

@@ -117,7 +117,7 @@ struct RecordWriter {
 
   /// What is shown instead of a picture or video.
   private static func lost(_ what: HTML, _ why: String, _ alt: String) -> HTML {
-    let description: HTML = alt.isEmpty ? "" : " It was described so: \(alt)"
+    let description: HTML = alt.isEmpty ? "" : " Its description: \(alt)"
     return #"<p class="lost" dir="auto">\#(what) is missing: \#(why).\#(description)</p>"#
   }
 
