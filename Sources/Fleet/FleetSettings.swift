@@ -7,13 +7,13 @@ package struct FleetSettings: Equatable, Sendable {
   package var store: BucketAddress
   /// The URL of the store; nil for Amazon's.
   package var endpoint: String?
-  /// The store's region; nil for what each worker's environment says.
+  /// The store's region; nil for the one in each worker's environment.
   package var region: String?
   /// Whether the bucket is named in the path; nil for what fits the store.
   package var namesBucketInPath: Bool?
-  /// How many seconds lie between two backups of an account, if nothing else was said of it.
+  /// How many seconds lie between two backups of an account, unless it has its own setting.
   package var every = 86_400
-  /// Whether a new revision makes an account due, if nothing else was said of it.
+  /// Whether a new revision makes an account due, unless it has its own setting.
   package var onChange = false
   /// How many requests a second one host gets from all workers together.
   package var requestsPerSecond = 10.0
