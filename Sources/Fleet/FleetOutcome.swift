@@ -41,8 +41,8 @@ package struct FleetOutcome: Equatable, Sendable {
 
     /// The state according to a server.
     ///
-    /// Its word alone does not prove that an account was deleted; only a backup finds out what other
-    /// words mean.
+    /// Its word alone does not prove that an account was deleted; only a backup finds out what
+    /// other words mean.
     init(status: String) {
       switch status {
       case "suspended": self = .suspended
@@ -124,7 +124,7 @@ package struct FleetOutcome: Equatable, Sendable {
       let reasons = Set(report.missing.map(\.reason.rawValue)).sorted()
       self.init(
         .incomplete, .blobs,
-        reason: "\(blobs.unaccepted) blobs are missing: \(reasons.joined(separator: ", "))")
+        reason: "missing blobs (\(blobs.unaccepted)): \(reasons.joined(separator: ", "))")
     } else {
       self.init(
         .incomplete, .unreadable, reason: "records that cannot be read may refer to further blobs")

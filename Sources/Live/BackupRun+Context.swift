@@ -60,18 +60,18 @@ extension BackupRun {
     }
     if outcome.leftOut > 0 {
       warn(
-        "\(outcome.leftOut) people and posts are left out of the context, which is limited to \(options.items) items and \(options.bytes / 1_000_000) MB"
+        "people and posts left out of the context (\(outcome.leftOut)), which is limited to \(options.items) items and \(options.bytes / 1_000_000) MB"
       )
     }
     if outcome.unproven + outcome.proofsLeftOut > 0 {
-      warn("\(outcome.unproven + outcome.proofsLeftOut) posts of the context have no proof")
+      warn("posts of the context without a proof: \(outcome.unproven + outcome.proofsLeftOut)")
     }
     if outcome.thumbnailsMissing > 0 {
-      warn("\(outcome.thumbnailsMissing) thumbnails of the context could not be fetched")
+      warn("thumbnails of the context that could not be fetched: \(outcome.thumbnailsMissing)")
     }
     if outcome.thumbnailsLeftOut > 0 {
       warn(
-        "\(outcome.thumbnailsLeftOut) thumbnails are left out of the context, which is limited to \(options.bytes / 1_000_000) MB"
+        "thumbnails left out of the context (\(outcome.thumbnailsLeftOut)), which is limited to \(options.bytes / 1_000_000) MB"
       )
     }
   }

@@ -141,7 +141,7 @@ final class BackupRun {
       observer(.progress(BackupProgress(.listing, blobsTotal: count)))
     }
     if listing.malformedCount > 0 {
-      warn("the server lists \(listing.malformedCount) blobs under names that are not CIDs")
+      warn("the server lists blobs under names that are not CIDs: \(listing.malformedCount)")
     }
     if listing.isDoubtful {
       warn("the server's list of blobs may be incomplete: it ends with a full page, or has no end")

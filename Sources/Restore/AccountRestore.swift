@@ -241,7 +241,7 @@ package struct AccountRestore {
       report.source = source
       if source.rewrittenCount > 0 {
         tell(
-          .warning("\(source.rewrittenCount) records now name the new account, and have new CIDs")
+          .warning("records that now name the new account, with new CIDs: \(source.rewrittenCount)")
         )
       }
     }

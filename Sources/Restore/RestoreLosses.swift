@@ -51,6 +51,6 @@ extension RestorePlan {
     }
     let number = history.entries.first { $0.cid == archived.cid }?.number ?? 0
     return
-      "of snapshot \(newest.number), the newest: \(created) records that came later, and the later state of \(updated); \(deleted) that were deleted since come back (\"carpack diff\" from \(number) to \(newest.number) lists them)"
+      "of snapshot \(newest.number), the newest: records that came later (\(created)), and the later states of others (\(updated)); records that were deleted since (\(deleted)) come back (\"carpack diff\" from \(number) to \(newest.number) lists them)"
   }
 }

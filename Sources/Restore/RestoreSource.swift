@@ -72,7 +72,7 @@ package struct RestoreSource: Sendable {
     }
     guard tree.isComplete else {
       throw BackupError.malformedRepository(
-        "the snapshot is incomplete: \(tree.missingNodes.count) tree nodes and \(tree.missingRecordCount) records are missing, and no server accepts such a repository"
+        "the snapshot is incomplete (missing tree nodes: \(tree.missingNodes.count), missing records: \(tree.missingRecordCount)), and no server accepts such a repository"
       )
     }
     guard commit.did == archived.snapshot.did else {
@@ -82,7 +82,7 @@ package struct RestoreSource: Sendable {
     (self.archived, self.commit, self.blocks, rewrittenCount) = (archived, commit, blocks, 0)
     oddities =
       (oddPath.map {
-        ["\($0.count) records have paths that servers do not accept, the first is \($0.first)"]
+        ["records with paths that servers do not accept: \($0.count), the first is \($0.first)"]
       } ?? []) + (tree.unreadable.sentence.map { [$0] } ?? [])
     accepted = Set(try archived.acceptances().keys)
     (did, head) = (archived.snapshot.did, archived.snapshot.commit)

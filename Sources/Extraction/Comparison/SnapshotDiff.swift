@@ -194,7 +194,7 @@ private struct Comparison {
     if !tree.isComplete {
       note(
         side,
-        "\(tree.missingRecordCount) records and \(tree.missingNodes.count) tree nodes are not in the archive",
+        "records (\(tree.missingRecordCount)) and tree nodes (\(tree.missingNodes.count)) are not in the archive",
         isDamage: blocks(side).archived.snapshot.isComplete)
     }
     return contents.blobs

@@ -7,7 +7,7 @@ extension LaidOutRepository {
   package var whyRecordsMayBeMissing: String? {
     if let why = flaw ?? tree.whyNoCommit { return why }
     let count = tree.missingNodes.count
-    return count > 0 ? "\(count) parts of the tree of records are missing" : nil
+    return count > 0 ? "missing parts of the tree of records: \(count)" : nil
   }
 
   /// How many parts of the tree are missing, with all records below; without the commit that is the
