@@ -22,8 +22,7 @@ public struct Archive: Sendable {
   /// - Throws: `ArchiveError` for a file that cannot be read, or is not an archive.
   public init(path: String) throws { reader = try ArchiveReader(path: FilePath(path)) }
 
-  /// Every snapshot in a few words, the oldest first, and where damage has broken the chain of
-  /// them.
+  /// A summary of every snapshot, the oldest first, and where damage has broken their chain.
   ///
   /// - Throws: `ArchiveError` if the archive cannot be read.
   public func history() throws -> SnapshotHistory { try SnapshotHistory(of: reader) }
@@ -34,8 +33,8 @@ public struct Archive: Sendable {
   ///   - selector: which, as `carpack --at` takes it: `latest`, a number, a date, a revision or a
   ///     CID.
   ///   - account: of whom, a handle or a DID; nil if there is one account.
-  /// - Throws: `SelectionError` if none is meant, or several; `SnapshotError` and `ArchiveError`
-  ///   for a manifest that is damaged.
+  /// - Throws: `SelectionError` if no snapshot matches, or several; `SnapshotError` and
+  ///   `ArchiveError` for a manifest that is damaged.
   public func snapshot(_ selector: String = "latest", of account: String? = nil) throws
     -> ArchivedSnapshot
   {

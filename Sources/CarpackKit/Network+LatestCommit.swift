@@ -4,7 +4,7 @@ public import IPLD
 internal import XRPC
 
 extension Network {
-  /// Where the repository of an account stands.
+  /// The head of an account's repository.
   ///
   /// - Parameters:
   ///   - did: the account.

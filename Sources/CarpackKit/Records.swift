@@ -8,7 +8,7 @@ internal import Snapshots
 
 /// The records of a snapshot, in the order of their keys.
 ///
-/// Reading one may find that it is damaged or missing, so that `for try await` is the way through.
+/// Reading a record may show that it is damaged or missing, so use `for try await`.
 public struct Records: AsyncSequence, Sendable {
   /// A record.
   public struct Element: Sendable {
@@ -19,12 +19,12 @@ public struct Records: AsyncSequence, Sendable {
     /// Its block: DAG-CBOR.
     public let bytes: [UInt8]
 
-    /// What it says.
+    /// The record's value.
     ///
     /// - Throws: `DAGCBORError` for a record that is not DAG-CBOR, which is kept anyway.
     public func value() throws(DAGCBORError) -> IPLDValue { try DAGCBORDecoder.decode(bytes.span) }
 
-    /// The same as JSON, indented; nil for a record that cannot be read.
+    /// The value as JSON, indented; nil for a record that cannot be read.
     public var json: String? {
       let rendering = RecordRendering(bytes.span)
       return rendering.isJSON ? String(decoding: rendering.bytes, as: UTF8.self) : nil
@@ -49,8 +49,8 @@ public struct Records: AsyncSequence, Sendable {
     /// The next record; nil after the last, and after an error.
     ///
     /// - Throws: `SnapshotError` for a block that is not in the archive; `ArchiveError` for one
-    ///   that is damaged; `RepositoryError` if the commit is none; `BackupError` if the tree breaks
-    ///   its rules.
+    ///   that is damaged; `RepositoryError` if the commit is malformed; `BackupError` if the tree
+    ///   breaks its rules.
     public mutating func next() async throws -> Element? {
       guard !isOver else { return nil }
       do {

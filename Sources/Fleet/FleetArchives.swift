@@ -13,7 +13,7 @@ package struct FleetArchives: Sendable {
   private let fleet: FleetDatabase
   private let destination: BucketDestination
 
-  /// How many are asked for at a time.
+  /// How many archives are checked at a time.
   private static let atATime = 16
 
   /// The archives of a fleet in its store.
@@ -27,14 +27,13 @@ package struct FleetArchives: Sendable {
       try await fleet.settings(), store, network, cache: cache)
   }
 
-  /// Looks whether each complete account has its archive, and has those backed up again that do
-  /// not.
+  /// Checks whether each complete account has its archive, and makes the others due for a backup.
   ///
   /// - Parameters:
   ///   - selection: which accounts.
   ///   - fault: called with each account whose archive is not as recorded, and what is wrong.
   /// - Throws: `DatabaseError`; `FetchFailure`; `TransportError`; `CancellationError`.
-  /// - Returns: How many were looked at, and how many are not as recorded.
+  /// - Returns: How many were checked, and how many are not as recorded.
   package func check(
     _ selection: FleetSelection, fault: @escaping @Sendable (String, String) -> Void
   ) async throws -> (checked: Int, faults: Int) {
@@ -58,7 +57,7 @@ package struct FleetArchives: Sendable {
     return counts.withLock { $0 }
   }
 
-  /// Puts archives aside; the accounts are backed up no more.
+  /// Moves archives aside; the accounts are no longer backed up.
   ///
   /// - Throws: `DatabaseError`; `StoreError`; `FetchFailure`; `TransportError`;
   ///   `CancellationError`.
@@ -87,7 +86,7 @@ package struct FleetArchives: Sendable {
     }
   }
 
-  /// Does something with accounts, some at a time, and returns how many there were.
+  /// Does something with accounts, several at a time, and returns how many there were.
   @discardableResult
   private func each(
     _ selection: FleetSelection, where isMeant: (FleetAccount) -> Bool,

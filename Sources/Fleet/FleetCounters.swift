@@ -1,7 +1,7 @@
 internal import HTTP
 internal import Synchronization
 
-/// What a worker has done since it began, and how the queues stand, as numbers.
+/// What a worker has done since it began, and the state of the queues, as numbers.
 package final class FleetCounters: Sendable {
   /// The numbers.
   package struct Values: Sendable {
@@ -9,11 +9,11 @@ package final class FleetCounters: Sendable {
     package var running = 0
     /// Backups that have ended.
     package var ended = 0
-    /// By their results.
+    /// Backups that have ended, by their results.
     package var complete = 0, incomplete = 0, failed = 0
     /// Accounts that were given up because the lease could not be renewed.
     package var lost = 0
-    /// Bytes that came to archives.
+    /// Bytes added to archives.
     package var added: UInt64 = 0
     /// Hosts whose accounts were listed.
     package var listed = 0
@@ -40,7 +40,7 @@ package final class FleetCounters: Sendable {
 
   /// How many servers are counted by name; all others together are `other`.
   private static let mostServers = 500
-  /// After how many seconds without a renewed lease a worker is not well.
+  /// After how many seconds without a renewed lease a worker counts as unhealthy.
   private static let patience: Duration = .seconds(60)
 
   /// Nothing yet.
@@ -49,7 +49,7 @@ package final class FleetCounters: Sendable {
   /// The numbers as they are now.
   package var values: Values { numbers.withLock { $0 } }
 
-  /// The queues of all hosts, as they were last asked for.
+  /// The queues of all hosts, as they were last read.
   var queues: [FleetHost] {
     get { waiting.withLock { $0 } }
     set { waiting.withLock { $0 = newValue } }
@@ -57,7 +57,7 @@ package final class FleetCounters: Sendable {
 
   func change(_ body: (inout Values) -> Void) { numbers.withLock { body(&$0) } }
 
-  /// Takes in what happens on the network.
+  /// Counts what happens on the network.
   func note(_ event: NetworkEvent) {
     guard case .request(_, let url, let outcome, let seconds) = event else { return }
     let origin = url.split(separator: "/", maxSplits: 3).prefix(2).joined(separator: "//")
@@ -109,7 +109,7 @@ package final class FleetCounters: Sendable {
     one(
       "leases_lost_total", "counter", "Accounts given up because the lease was not renewed.",
       values.lost)
-    one("added_bytes_total", "counter", "Bytes that came to archives.", values.added)
+    one("added_bytes_total", "counter", "Bytes added to archives.", values.added)
     one("lists_total", "counter", "Hosts whose accounts were listed.", values.listed)
     one("events_total", "counter", "Events of firehoses.", values.events)
     let servers = values.requests.sorted { $0.key < $1.key }

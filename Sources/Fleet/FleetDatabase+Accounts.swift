@@ -27,15 +27,15 @@ extension FleetDatabase {
   /// been due for longest.
   ///
   /// The hosts that have something due are found first, each by one look at the index: however many
-  /// accounts of one host wait, they are not gone through.
+  /// accounts of one host wait, they are not scanned.
   ///
-  /// Of a claim whose answer was lost nothing is known here: what the worker holds and does not
-  /// know of is claimed again.
+  /// If the answer to a claim was lost, the worker does not know what it holds: that is claimed
+  /// again.
   ///
   /// - Parameters:
   ///   - count: how many at most.
   ///   - holder: the worker's lease.
-  ///   - known: the accounts that the worker knows to hold.
+  ///   - known: the accounts that the worker knows that it holds.
   /// - Throws: `DatabaseError`; `CancellationError`.
   func claim(_ count: Int, _ holder: String, knowing known: Set<DID> = []) async throws -> [Lease] {
     let isHeld = """
@@ -89,7 +89,7 @@ extension FleetDatabase {
     ).first?.first == "t"
   }
 
-  /// Releases an account until a server allows requests again: of its own host all accounts wait.
+  /// Releases an account until a server allows requests again: all accounts of that server wait.
   ///
   /// - Parameters:
   ///   - lease: the account.
@@ -111,7 +111,7 @@ extension FleetDatabase {
 
   /// Records the result for an account, releases it, and sets when it is due again.
   ///
-  /// A newer revision than was backed up makes it due soon, if it follows changes, and once: a
+  /// A newer revision than was backed up makes it due soon, if it follows changes, but only once: a
   /// server may claim revisions that it does not have. A host that failed has fewer places and is
   /// left alone for a while, longer with each failure; each success gives it one place more, and
   /// each failure of an account one less.
@@ -120,7 +120,7 @@ extension FleetDatabase {
   ///   - lease: the account.
   ///   - outcome: the result.
   ///   - rate: how many requests a second a host gets that has no number of its own: more places
-  ///     are of no use.
+  ///     would not help.
   ///   - grace: in how many seconds an archive that was moved aside is looked at again.
   /// - Throws: `DatabaseError`; `CancellationError`.
   func end(_ lease: Lease, _ outcome: FleetOutcome, rate: Double = 10, grace: Int? = nil)
@@ -184,8 +184,7 @@ extension FleetDatabase {
 
   /// For how many seconds an account that was backed up because it had changed is left alone.
   static let pauseAfterChange = 300
-  /// After how many seconds an account that its server does not give out is asked for again, at the
-  /// least.
+  /// After how many seconds at least an account that its server does not serve is requested again.
   private static let pauseOfInactive = 86_400
 
   /// In how many seconds the next account may be asked for; nil if none is.
@@ -207,7 +206,7 @@ extension FleetDatabase {
   // MARK: Deletions
 
   /// Raises the alarm for the host of an account if more of its accounts have gone within a day
-  /// than go by themselves: 20, or 1 % where it has more than 500.
+  /// than is normal: 20, or 1 % if it has more than 500.
   ///
   /// - Throws: `DatabaseError`; `CancellationError`.
   /// - Returns: The host and how many have gone, if the alarm was not raised before.

@@ -13,7 +13,8 @@ extension FleetDatabase {
 
   /// Claims a firehose that no worker follows; nil if there is none.
   ///
-  /// A worker follows one at a time: another that it holds is of a claim whose answer was lost.
+  /// A worker follows one at a time: another that it holds comes from a claim whose answer was
+  /// lost.
   ///
   /// - Throws: `DatabaseError`; `CancellationError`.
   func claimFirehose(_ holder: String) async throws -> FirehoseLease? {
@@ -35,7 +36,7 @@ extension FleetDatabase {
   ///
   /// - Parameters:
   ///   - lease: which.
-  ///   - fault: why it broke off; nil if it did not, and an earlier reason stays.
+  ///   - fault: why it broke off; nil if it did not, and then an earlier reason stays.
   ///   - forgetsCursor: whether the next worker begins where the server is: it cannot use the
   ///     cursor.
   /// - Throws: `DatabaseError`; `CancellationError`.
@@ -48,8 +49,7 @@ extension FleetDatabase {
       """, [lease.url, lease.holder, fault, "\(forgetsCursor)"])
   }
 
-  /// Records what events have told, and how far they have been recorded, which is never less far
-  /// than before.
+  /// Records what events said, and the last event recorded, which never goes back.
   ///
   /// - Parameters:
   ///   - marks: what events have told.

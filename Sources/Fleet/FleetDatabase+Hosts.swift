@@ -16,7 +16,7 @@ extension FleetDatabase {
 
   /// Claims a host that is due to be listed; nil if none is.
   ///
-  /// A worker lists one at a time: another that it holds is of a claim whose answer was lost.
+  /// A worker lists one at a time: another that it holds comes from a claim whose answer was lost.
   ///
   /// - Throws: `DatabaseError`; `CancellationError`.
   func claimHost(_ holder: String) async throws -> String? {
@@ -35,7 +35,7 @@ extension FleetDatabase {
   /// Records accounts as a host lists them: new ones are added, and those that have become
   /// something else, or have a new revision and follow changes, are due.
   ///
-  /// Where a known account is, no list says: only its identity does.
+  /// A list does not say where a known account is: only its identity does.
   ///
   /// - Throws: `DatabaseError`; `CancellationError`.
   /// - Returns: Whether the host is still held.

@@ -5,11 +5,11 @@ internal import Postgres
 package struct FleetAccount: Equatable, Sendable {
   /// Which.
   package var did = "", host = ""
-  /// What it is, the result of the last backup, and its cause and reason.
+  /// Its state, the result of the last backup, and its cause and reason.
   package var state = "", outcome: String?, cause: String?, reason: String?
   /// When it was last backed up completely, and when it is due.
   package var backedUp: String?, due: String?
-  /// For what it waits, in words, and until when; nil for nothing.
+  /// What it waits for, in words, and until when; nil for nothing.
   package var wait: String?, waitUntil: String?
   /// How often it failed in a row.
   package var failures = 0
@@ -56,7 +56,7 @@ package struct FleetSelection: Equatable, Sendable {
   var isHost: Bool { host != nil && dids.isEmpty && !isFailed }
 }
 
-/// What an operator looks at and mends.
+/// What an operator looks at and repairs.
 extension FleetDatabase {
   /// Accounts in the order of their DIDs, a page at a time.
   ///
@@ -116,7 +116,7 @@ extension FleetDatabase {
     }
   }
 
-  /// Has accounts backed up now, whatever they wait for; a host that is meant as a whole is asked
+  /// Makes accounts due now, whatever they wait for; a host that is chosen as a whole is asked
   /// again.
   ///
   /// - Throws: `DatabaseError`; `CancellationError`.
@@ -129,7 +129,7 @@ extension FleetDatabase {
       selection, "due = now(), failures = 0", where: "a.state NOT IN ('removed', 'purged')")
   }
 
-  /// Leaves accounts, or a host with all of them, alone, or goes on with them.
+  /// Pauses or resumes accounts, or a host with all its accounts.
   ///
   /// - Throws: `DatabaseError`; `CancellationError`.
   /// - Returns: How many accounts; 1 for a host.
@@ -182,7 +182,7 @@ extension FleetDatabase {
       """, [did])
   }
 
-  /// Records that the archive of an account is not what it was, and has it made again.
+  /// Records that the archive of an account is not as recorded, and makes the account due.
   ///
   /// - Throws: `DatabaseError`; `CancellationError`.
   package func markAbsent(_ did: String, _ reason: String) async throws {
@@ -206,7 +206,7 @@ extension FleetDatabase {
     try await count("UPDATE carpack.host SET \(assignments) WHERE host = $1", [host])
   }
 
-  /// Makes a change, and returns of how many rows.
+  /// Makes a change, and returns how many rows it changed.
   private func count(_ change: String, _ values: [String?]) async throws -> Int {
     try await database.ask(
       "WITH changed AS (\(change) RETURNING 1) SELECT count(*) FROM changed", values,

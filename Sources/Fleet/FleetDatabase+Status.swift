@@ -1,6 +1,6 @@
 internal import Postgres
 
-/// How a fleet stands.
+/// The state of a fleet.
 package struct FleetStatus: Equatable, Sendable {
   /// A number of accounts that have something in common.
   package struct Count: Equatable, Sendable {
@@ -14,9 +14,9 @@ package struct FleetStatus: Equatable, Sendable {
 
   /// A worker whose lease runs.
   package struct Worker: Equatable, Sendable {
-    /// What it is called.
+    /// Its name.
     package let name: String
-    /// Since when it works.
+    /// When it began.
     package let since: String
     /// How many accounts it works on.
     package let running: Int
@@ -57,11 +57,11 @@ package struct FleetStatus: Equatable, Sendable {
   package var due = 0, lateness = 0.0
   /// How many are being worked on.
   package var running = 0
-  /// When the account was backed up that has not been for longest; nil if one never was.
+  /// The oldest of the accounts' last complete backups; nil if an account never had one.
   package var oldest: String?
   /// The bytes of all archives.
   package var bytes: UInt64 = 0
-  /// Backups that ended within an hour, and the bytes that came by them.
+  /// Backups that ended in the last hour, and the bytes that they added.
   package var hourly = 0, hourlyBytes: UInt64 = 0
   /// Hosts and firehoses that broke off or wait and are tried again, and firehoses that have lost
   /// events.
@@ -80,7 +80,7 @@ extension FleetDatabase {
   /// How many failures, and reasons, are named.
   private static let maximumNamed = 20
 
-  /// How the fleet stands.
+  /// The state of the fleet.
   ///
   /// - Throws: `DatabaseError`; `CancellationError`.
   package func status() async throws -> FleetStatus {
@@ -148,7 +148,7 @@ extension FleetDatabase {
     return status
   }
 
-  /// Asks what goes over all accounts.
+  /// Runs a query that reads all accounts.
   private func rows(_ statement: String) async throws -> [Database.Row] {
     try await database.persistently(statement, each: Self.longLimit)
   }

@@ -3,16 +3,16 @@ internal import Postgres
 
 /// What a fleet knows: accounts, hosts and firehoses, which worker holds each, and the results.
 ///
-/// A worker has one lease for all that it holds. The row of a worker whose lease has run out is as
-/// good as none: others take what it held, what it says of that is rejected, and the archives'
-/// conditional writes keep the two apart.
+/// A worker has one lease for all that it holds. A worker whose lease has run out counts as gone:
+/// others take what it held, its results are rejected, and conditional writes to the archives keep
+/// the two apart.
 package struct FleetDatabase: Sendable {
   let database: Database
 
   /// How many accounts go into a statement.
   static let batch = 1000
 
-  /// The fleet in a database, which is not asked yet.
+  /// A fleet in a database; nothing is sent to it yet.
   ///
   /// - Parameter url: where the database is, `postgres://…`.
   package init(_ url: String) { database = Database(url) }
@@ -33,14 +33,14 @@ package struct FleetDatabase: Sendable {
       """, [names.asArray, names.compactMap { values[$0] }.asArray])
   }
 
-  /// How long a statement may take that goes over all accounts.
+  /// How long a statement that reads all accounts may take.
   static let longLimit: Duration = .seconds(600)
-  /// How long a database that is away is waited for where a person waits, too.
+  /// How long to wait for an unreachable database while a person waits.
   static let shortPatience: Duration = .seconds(5)
 
   /// The settings.
   ///
-  /// - Parameter patience: how long a database that is away is waited for.
+  /// - Parameter patience: how long to wait for an unreachable database.
   /// - Throws: `DatabaseError`.
   package func settings(waiting patience: Duration = shortPatience) async throws -> FleetSettings {
     let rows = try await database.persistently(
@@ -64,7 +64,7 @@ package struct FleetDatabase: Sendable {
   /// Begins a worker's lease, and forgets workers that have been gone for long.
   ///
   /// - Parameters:
-  ///   - id: what no other lease is called.
+  ///   - id: a name that no other lease has.
   ///   - name: what the worker is called.
   ///   - seconds: how long it runs.
   /// - Throws: `DatabaseError`; `CancellationError`.
@@ -97,7 +97,7 @@ package struct FleetDatabase: Sendable {
 
   /// Ends a worker's lease, so that all that it held is free, also if its task was cancelled.
   ///
-  /// It is not insisted on: leases run out by themselves.
+  /// A failure is ignored: leases run out by themselves.
   ///
   /// - Parameters:
   ///   - id: the worker's lease.
@@ -116,7 +116,7 @@ package struct FleetDatabase: Sendable {
 
   /// Adds accounts; those that are there stay as they are, except for their recipients.
   ///
-  /// They come in no order: those of one host, which a list has in a row, may all be slow.
+  /// They are due in no order: a list may name many accounts of one slow host in a row.
   ///
   /// - Parameters:
   ///   - dids: which.

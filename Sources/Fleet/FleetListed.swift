@@ -5,6 +5,6 @@ struct FleetListed: Sendable {
   let did: DID
   /// Its newest revision, if the host says.
   let rev: String?
-  /// What it is, by the host's word.
+  /// Its state, according to the host.
   let state: FleetOutcome.State
 }

@@ -12,7 +12,7 @@ internal import XRPC
 package struct FleetOutcome: Equatable, Sendable {
   /// The result, in a word.
   package enum Verdict: String, CaseIterable, Sendable {
-    /// All that there is is in the archive.
+    /// The archive has everything.
     case complete
     /// Something is missing.
     case incomplete
@@ -39,10 +39,10 @@ package struct FleetOutcome: Equatable, Sendable {
     /// The archive that was moved aside has been deleted, too.
     case purged
 
-    /// The state by the word of a server.
+    /// The state according to a server.
     ///
-    /// Its word alone does not make an account deleted, and of other words only a backup finds out
-    /// more.
+    /// Its word alone does not prove that an account was deleted; only a backup finds out what
+    /// other words mean.
     init(status: String) {
       switch status {
       case "suspended": self = .suspended
@@ -61,19 +61,19 @@ package struct FleetOutcome: Equatable, Sendable {
     case list
     /// Records that cannot be read may refer to further blobs.
     case unreadable
-    /// Something speaks against the account.
+    /// There are doubts about the account.
     case doubt
-    /// Its server does not give it out.
+    /// Its server does not serve it.
     case unavailable
     /// Its identity could not be looked up.
     case identity
-    /// Its server could not be asked, or has too much to do.
+    /// Its server could not be reached, or is overloaded.
     case server
-    /// What its server sent is not what it should be.
+    /// What its server sent failed its checks.
     case content
     /// Its archive cannot be read or written.
     case archive
-    /// The store refuses, or could not be asked.
+    /// The store refused, or could not be reached.
     case store
     /// Its archive is not in the store.
     case absent
@@ -95,7 +95,7 @@ package struct FleetOutcome: Equatable, Sendable {
   package var rev: String?, head: String?
   /// How many bytes the archive has.
   package var bytes: UInt64?
-  /// How many bytes came to it.
+  /// How many bytes were added to it.
   package var added: UInt64 = 0
   /// Whether its identity was looked up.
   package var isIdentified = false
@@ -124,7 +124,7 @@ package struct FleetOutcome: Equatable, Sendable {
       let reasons = Set(report.missing.map(\.reason.rawValue)).sorted()
       self.init(
         .incomplete, .blobs,
-        reason: "\(blobs.unaccepted) blobs are missing: \(reasons.joined(separator: ", "))")
+        reason: "missing blobs (\(blobs.unaccepted)): \(reasons.joined(separator: ", "))")
     } else {
       self.init(
         .incomplete, .unreadable, reason: "records that cannot be read may refer to further blobs")

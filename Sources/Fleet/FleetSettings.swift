@@ -1,19 +1,19 @@
 package import ObjectStore
 internal import Postgres
 
-/// What all workers of a fleet go by, as it is kept in the database.
+/// The settings of all workers of a fleet, as they are kept in the database.
 package struct FleetSettings: Equatable, Sendable {
   /// Where archives go: what their addresses begin with.
   package var store: BucketAddress
   /// The URL of the store; nil for Amazon's.
   package var endpoint: String?
-  /// The store's region; nil for what each worker's environment says.
+  /// The store's region; nil for the one in each worker's environment.
   package var region: String?
   /// Whether the bucket is named in the path; nil for what fits the store.
   package var namesBucketInPath: Bool?
-  /// How many seconds lie between two backups of an account, if nothing else was said of it.
+  /// How many seconds lie between two backups of an account, unless it has its own setting.
   package var every = 86_400
-  /// Whether a new revision makes an account due, if nothing else was said of it.
+  /// Whether a new revision makes an account due, unless it has its own setting.
   package var onChange = false
   /// How many requests a second one host gets from all workers together.
   package var requestsPerSecond = 10.0
@@ -28,7 +28,7 @@ package struct FleetSettings: Equatable, Sendable {
     guard values["version"] == FleetTables.version, let store = values["store"] else {
       throw DatabaseError(
         .noTables,
-        "the tables of the fleet in this database are of version \(values["version"] ?? "0")")
+        "the tables of the fleet in this database have version \(values["version"] ?? "0")")
     }
     self.init(store: try BucketAddress(store))
     endpoint = values["endpoint"]

@@ -4,10 +4,10 @@
 ///    `worker` is alive, and free otherwise: this is the only lease there is.
 /// 2. Revisions are compared as texts, byte by byte, which is their order.
 enum FleetTables {
-  /// What this program works with.
+  /// The version of the tables that this program uses.
   static let version = "3"
 
-  /// The statement that makes them, or brings those of an older version up to date.
+  /// The statement that makes the tables, or brings those of an older version up to date.
   ///
   /// The lock keeps two that do so out of each other's way; the second may be what an interrupted
   /// command had sent.
@@ -130,7 +130,7 @@ enum FleetTables {
     END $locate$;
     """
 
-  /// What makes the tables of version 1 those of this one.
+  /// The statements that bring tables of version 1 up to date.
   ///
   /// Version 1 called an account deleted because its server did not know it, which proves nothing.
   private static let migration = """

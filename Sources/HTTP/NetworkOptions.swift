@@ -1,6 +1,6 @@
 /// What a user sets about the network, from options and environment variables.
 public struct NetworkOptions: Sendable {
-  /// The name and version the requests go by, with the project's URL.
+  /// The user agent of requests: name and version, with the project's URL.
   package var userAgent: String
   /// The base URL of the PLC directory.
   public var plcDirectory = "https://plc.directory"
@@ -30,13 +30,13 @@ public struct NetworkOptions: Sendable {
   /// How many requests may be sent to a host at once before the rate counts; nil for the reference
   /// server's 3,000, or a second's worth if a rate is set.
   package var burst: Int?
-  /// How many transfers may be under way to a host at a time.
+  /// How many transfers to a host may run at a time.
   package var connectionsPerHost = 16
   /// After how many seconds without a connection a transfer is given up.
   package var connectSeconds = 30
   /// After how many seconds without a byte a transfer is given up.
   package var stallSeconds = 60
-  /// How often something is tried that failed for a reason that may pass.
+  /// How often something is tried that fails for a temporary reason.
   package var attempts = 6
   /// How many seconds a request waits for a host that allows none, or is away, before it fails with
   /// ``TransportError/Reason/postponed(seconds:)``; nil to wait as long as the host says.
@@ -44,7 +44,7 @@ public struct NetworkOptions: Sendable {
   /// Returns when one more request may be sent to a server, by its origin, as far as other programs
   /// that ask it are concerned; nil if this program asks alone.
   package var admission: (@Sendable (_ origin: String) async throws -> Void)?
-  /// Is told what a person may want to know while it happens.
+  /// Called with events that a person may want to see.
   package var observer: @Sendable (NetworkEvent) -> Void = { _ in }
 
   /// The defaults.
@@ -53,15 +53,15 @@ public struct NetworkOptions: Sendable {
 
 /// Something that happens on the network.
 package enum NetworkEvent: Sendable {
-  /// A request was answered, or was not: a line of `--verbose`. Without queries' secrets, which
-  /// there are none of, and without header fields.
+  /// A request was answered, or was not: a line of `--verbose`. It has no header fields, and
+  /// queries have no secrets.
   case request(method: String, url: String, outcome: String, seconds: Double)
   /// Something is tried again after this many seconds.
   case retry(host: String, seconds: Double, why: String)
-  /// A host is waited for, this many seconds at most, by all that ask it.
+  /// All requests to a host wait for it, this many seconds at most.
   case wait(host: String, seconds: Double, why: String)
   /// Requests go through this proxy, which resolves names itself, so addresses cannot be checked;
-  /// told once.
+  /// reported once.
   case proxy(String)
 
   /// A wait from here on is announced, in seconds.

@@ -5,8 +5,8 @@ internal import Snapshots
 package import SystemPackage
 internal import XRPC
 
-/// Asking once more for the blobs that an archive lacks, or that are damaged in it: the account's
-/// server, and then every server where the account was before.
+/// Requests once more the blobs that an archive lacks, or that are damaged in it: from the
+/// account's server, and then from every server where the account was before.
 extension AccountBackup {
   /// Tries to complete the newest snapshot of each account in an archive.
   ///

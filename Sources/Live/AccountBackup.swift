@@ -6,45 +6,47 @@ internal import Remote
 package import Snapshots
 package import XRPC
 
-/// Backs up a live account: who it is, its repository, every blob, into an archive that is there or
-/// a new one.
+/// Backs up a live account (its identity, its repository, every blob) into an existing archive or a
+/// new one.
 ///
 /// ```swift
 /// let backup = AccountBackup(network: network, options: options) { event in … }
-/// let report = try await backup.run(ATIdentifier("alice.example"), into: .folder(ArchiveFolder("backups")))
+/// let report = try await backup.run(ATIdentifier("alice.example"), into:
+/// .folder(ArchiveFolder("backups")))
 /// ```
 ///
 /// 1. Nothing is appended of a repository that has not been checked; a blob is appended only if its
 ///    bytes hash to its CID.
-/// 2. What has been appended is not fetched again, however a backup ends: the next one takes it up.
+/// 2. What has been appended is not fetched again, however a backup ends: the next backup uses it.
 /// 3. If nothing has changed and nothing is missing, nothing is written.
 public struct AccountBackup: Sendable {
   /// How to back up.
   public struct Options: Sendable {
     /// The zstd level.
     package var level = 3
-    /// How much parity protects what is added, in percent; nil for as much as the archive has.
+    /// How much parity protects what is added, in percent; nil for the percentage that the archive
+    /// has.
     package var parity: Int?
-    /// Whether what the archive holds is compared with its checksums before it is called up to
-    /// date.
+    /// Whether the archive's content is compared with its checksums before the archive counts as up
+    /// to date.
     package var checksHeld = true
     /// Whether to plan only, and write nothing.
     public var isDryRun = false
     /// How old, in seconds, the last check against the server may be for an account to be skipped;
     /// nil to skip none.
     package var maximumAge: Int64?
-    /// How many transfers are under way at a time.
+    /// How many transfers run at a time.
     public var connections = 16
-    /// The memory for blobs that are on their way, shared by all accounts.
+    /// The memory for blobs in transfer, shared by all accounts.
     package var memory = MemoryBudget(8 << 20)
     /// How long a blob may be, in bytes, whatever a record says.
     package var maxBlob = Self.largestBlob
     /// How long a repository's CAR may be, in bytes, decompressed.
     package var maxRepository = Self.largestRepository
-    /// Whether repositories are asked for compressed, which pays on slow lines alone.
+    /// Whether repositories are requested compressed, which helps only on slow lines.
     package var isCompressed = false
-    /// The session to ask with, for what the server gives to the account's owner only; nil to ask
-    /// as anybody.
+    /// The session for what the server gives only to the account's owner; nil to ask without a
+    /// login.
     package var session: (@Sendable (DID, _ server: String, Network) async throws -> Session)?
     /// Whether what the server keeps for the account's owner alone is asked for, too; it takes a
     /// `session`.
@@ -52,9 +54,9 @@ public struct AccountBackup: Sendable {
     /// How long private data may take, all of it together; what has not come by then is noted as
     /// not fetched.
     package var privateDataLimit = Self.longestPrivateData
-    /// What is asked of an app view beside the backup; nil for nothing.
+    /// What is requested from an app view in addition to the backup; nil for nothing.
     package var context: ContextOptions?
-    /// Whether the identity that the archive has is believed, so that no directory is asked.
+    /// Whether the identity in the archive is trusted, so that no directory is asked.
     package var trustsKeptIdentity = false
     /// The DID document, if it was fetched a moment ago.
     package var document: (bytes: [UInt8], document: DIDDocument)?
@@ -65,7 +67,7 @@ public struct AccountBackup: Sendable {
     package var located: (@Sendable (DID, _ server: String) async throws -> Void)?
     /// The age recipients to which a new archive in a bucket is sealed besides the program's own.
     package var recipients: [String] = []
-    /// What is not taken for evidence against the account, and noted as accepted.
+    /// Doubts about the account that the user accepts; they are noted as accepted.
     package var accepted: Set<Standing.Doubt> = []
     /// Name and version of the program.
     package var tool: String

@@ -5,7 +5,7 @@ internal import Snapshots
 internal import SystemPackage
 internal import XRPC
 
-/// Who an account is and where, as far as a backup has to know.
+/// Who an account is and where, as far as a backup needs it.
 struct AccountIdentity: Sendable {
   /// The account.
   let did: DID
@@ -28,17 +28,17 @@ struct AccountIdentity: Sendable {
   var isHandleConfirmed: Bool? = nil
   /// The handles that the newest known DID document claims.
   let claims: [Handle]
-  /// What a person should know.
+  /// Warnings for the user.
   var warnings: [String]
 }
 
 extension AccountIdentity {
   /// Finds out who an account is.
   ///
-  /// Of a `did:plc` that the archive knows its log is fetched, and nothing else as long as it says
-  /// what it said before: the DID document follows from it. Of any other account that is known, the
-  /// document is. The handle is asked about if another one is claimed, if it was not confirmed the
-  /// last time, or that was more than a week ago.
+  /// Of a `did:plc` that the archive knows, only the log is fetched as long as it says what it said
+  /// before: the DID document follows from it. Of any other known account the document is fetched.
+  /// The handle is asked about if another one is claimed, if it was not confirmed the last time, or
+  /// that was more than a week ago.
   ///
   /// - Parameters:
   ///   - account: what the account is called.
@@ -47,9 +47,9 @@ extension AccountIdentity {
   ///   - now: the moment, in RFC 3339 and UTC.
   ///   - network: the way to servers and directories.
   ///   - known: the DID document, if it was fetched a moment ago.
-  ///   - trustsKept: whether the document and the log that the archive has are believed, and no
-  ///     directory is asked.
-  ///   - mayBeGone: whether an account that is known no more is taken for what the archive says it
+  ///   - trustsKept: whether the document and the log in the archive are trusted, and no directory
+  ///     is asked.
+  ///   - mayBeGone: whether an account that no longer exists is taken for what the archive says it
   ///     was.
   /// - Throws: `IdentityError`, `TransportError`; ``BackupError`` if nothing says where it is, or
   ///   its log does not hold.
@@ -106,8 +106,8 @@ extension AccountIdentity {
     take(found, isConfirmed: source != nil)
   }
 
-  /// What is known of an account whose archive there is: by its log, if that says what it said
-  /// before, and else by its document.
+  /// The identity of an account that has an archive: by its log, if that says what it said before,
+  /// and otherwise by its document.
   private init(knownBy base: ArchivedSnapshot, _ resolver: IdentityResolver, _ network: Network)
     async throws
   {
@@ -155,10 +155,10 @@ extension AccountIdentity {
       document: bytes, claims: document.handles, warnings: [])
   }
 
-  /// Whether a log says what the one that is known says.
+  /// Whether a log says what the known log says.
   ///
-  /// - Throws: ``BackupError/notGenuine(_:)`` if one that says something else does not hold, or has
-  ///   lost operations that were in the one that is known.
+  /// - Throws: ``BackupError/notGenuine(_:)`` if a log that says something else is not valid, or
+  ///   has lost operations that were in the known log.
   private static func isSame(_ log: [UInt8], _ known: [UInt8], of did: DID) throws -> Bool {
     if log == known { return true }
     do {
@@ -174,11 +174,11 @@ extension AccountIdentity {
       }
       return false
     } catch let error where error is PLCLogError || error is PLCFault {
-      throw BackupError.notGenuine("the PLC log of \(did) does not hold: \(error)")
+      throw BackupError.notGenuine("the PLC log of \(did) is not valid: \(error)")
     }
   }
 
-  /// Takes in what was found out about the handle that the account claims.
+  /// Records what was found out about the handle that the account claims.
   private mutating func take(_ found: [IdentityWarning], isConfirmed: Bool) {
     warnings += found.map { "\($0)" }
     if found.contains(where: \.isContradiction) {
@@ -215,13 +215,13 @@ extension AccountIdentity {
 }
 
 extension DIDDocument {
-  /// The one that an archive keeps as it was received; nil if there is none that can be read.
+  /// The document that an archive keeps as it was received; nil if there is none that can be read.
   init?(kept bytes: [UInt8]?) {
     guard let bytes else { return nil }
     do throws(DIDDocumentError) { try self.init(bytes.span) } catch { return nil }
   }
 
-  /// Whether it says what an operation of the PLC log says of handle, server and key.
+  /// Whether the document says what an operation of the PLC log says of handle, server and key.
   fileprivate func follows(from operation: PLCLog.Entry) -> Bool {
     !operation.isTombstone && handle == operation.handle && pds == operation.pds?.text
       && signingKey == operation.signingKey

@@ -4,13 +4,13 @@ internal import IPLD
 internal import Snapshots
 internal import Synchronization
 
-/// The only one that writes to an archive, while blobs arrive from many sides.
+/// The only writer to an archive, while blobs arrive from many tasks.
 ///
-/// 1. What is to be written is done one after the other, in a queue of its own.
+/// 1. Writes happen one after the other, in a queue of their own.
 /// 2. A blob is in the archive only if its bytes hashed to its CID.
 /// 3. What was appended is handed to the system as soon as nothing else waits to be appended, and
-///    after ``flushInterval`` in any case, so that a process that is killed loses next to nothing
-///    of what had arrived.
+///    after ``flushInterval`` in any case, so that a killed process loses almost nothing of what
+///    had arrived.
 actor ArchiveAppender {
   private let queue = OwnQueue("archive")
   private var writer: ArchiveWriter
@@ -25,7 +25,7 @@ actor ArchiveAppender {
 
   nonisolated var unownedExecutor: UnownedSerialExecutor { unsafe queue.asUnownedSerialExecutor() }
 
-  /// Opens an archive to append to it, or begins one.
+  /// Opens an archive to append to it, or begins a new one.
   ///
   /// - Throws: as `ArchiveWriter.openNaming` does.
   init(_ storage: any ArchiveStorage, carHeader: [UInt8], options: ArchiveOptions) throws {
@@ -42,7 +42,7 @@ actor ArchiveAppender {
     try work(&writer)
   }
 
-  /// By how many bytes the archive has grown since it was opened, as far as that is committed.
+  /// By how many committed bytes the archive has grown since it was opened.
   nonisolated func bytesAdded(by generation: Generation) -> UInt64 {
     generation.committedLength - startLength
   }
@@ -59,7 +59,7 @@ actor ArchiveAppender {
 
   /// Appends a blob that has arrived.
   ///
-  /// - Throws: `ArchiveError` with the reason `contentMismatch` if it is another one; what was
+  /// - Throws: `ArchiveError` with the reason `contentMismatch` if it is another blob; what was
   ///   written of it is cut off again.
   nonisolated func append(_ cid: CID, _ content: DownloadedFile) async throws {
     waitingCount.add(1, ordering: .relaxed)
@@ -91,7 +91,7 @@ actor ArchiveAppender {
     try writer.finish()
   }
 
-  /// Makes what has arrived count, for the next backup to continue, after one has failed.
+  /// Commits what has arrived before a backup failed, for the next backup to continue.
   func keepWhatArrived() {
     do {
       try writer.checkpoint()

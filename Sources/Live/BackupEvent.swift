@@ -6,27 +6,27 @@ public import SystemPackage
 
 /// Something that happens while an account is backed up.
 public enum BackupEvent: Sendable {
-  /// It is known who the account is, and where.
+  /// The account and its server are known.
   case resolved(DID, handle: Handle?, server: String)
-  /// The repository has arrived and is what it should be.
+  /// The repository has arrived and has passed its checks.
   case repository(records: Int, bytes: UInt64, isIncremental: Bool)
-  /// It is known which blobs there are, and how many have to be asked for.
+  /// The list of blobs is known, and how many have to be requested.
   case blobs(referenced: Int, listed: Int?, wanted: Int)
-  /// It gets on.
+  /// Progress was made.
   case progress(BackupProgress)
-  /// A blob does not come; what each server that was asked said of it.
+  /// A blob could not be fetched; what each server that was asked said of it.
   case missing(BlobLedger.Missing, [ServerAnswer])
   /// A blob that was missing has come from a server; what those asked before said of it.
   case arrived(CID, from: String, [ServerAnswer])
-  /// Something that a person should know, and that does not keep the backup from being made.
+  /// A warning that does not prevent the backup.
   case warning(String)
 }
 
 /// How far a backup has come.
 public struct BackupProgress: Equatable, Sendable {
-  /// What is being done.
+  /// The stage.
   public enum Stage: String, CaseIterable, Sendable {
-    /// Finding out who the account is, and where.
+    /// Looking up the account and its server.
     case resolving
     /// Receiving what the server keeps for the account's owner alone.
     case privateData = "private"
@@ -40,19 +40,19 @@ public struct BackupProgress: Equatable, Sendable {
     case listing
     /// Receiving blobs.
     case blobs
-    /// Writing what makes it all count.
+    /// Committing the snapshot.
     case committing
   }
 
-  /// What is being done.
+  /// The stage.
   public package(set) var stage: Stage
   /// How many bytes have arrived in this stage.
   public package(set) var bytes: UInt64 = 0
-  /// How many of them have come.
+  /// How many blobs have come.
   public package(set) var blobsDone = 0
   /// How many blobs there are to ask for.
   public package(set) var blobsTotal = 0
-  /// How many of them do not come.
+  /// How many of them could not be fetched.
   public package(set) var blobsFailed = 0
 
   /// How far a stage has come.
@@ -93,22 +93,22 @@ public struct BackupReport: Sendable {
   public internal(set) var bytesAdded: UInt64 = 0
   /// Whether damaged sections were written again.
   package internal(set) var isHealed = false
-  /// If damage was found: what of the archive is damaged still.
+  /// If damage was found: what is still damaged in the archive.
   package internal(set) var damage = StoredDamage()
   /// How long it took, in milliseconds.
   package let milliseconds: Int
   /// The blobs that are missing.
   public let missing: BlobLedger.MissingList
-  /// What a person should know, and what did not keep the backup from being made.
+  /// Warnings that did not prevent the backup.
   public let warnings: [String]
-  /// What is new about who the account is, a sentence each: its handle, server, key.
+  /// What is new about the account's identity, a sentence each: its handle, server, key.
   package internal(set) var identityChanges: [String] = []
-  /// Whether private data was asked for, and something of it did not come that the server may have.
+  /// Whether private data was requested, and some that the server may have did not come.
   package let lacksPrivateData: Bool
   /// The result of asking an app view; nil if none was asked.
   package internal(set) var context: ContextOutcome?
 
-  /// That nothing was written.
+  /// The report of a backup that wrote nothing.
   ///
   /// - Parameters:
   ///   - base: the newest snapshot.

@@ -39,14 +39,14 @@ package struct BackupPlan: Sendable {
   package internal(set) var newestRevision: TID?
   /// The blobs that would be asked for.
   package internal(set) var blobs: Blobs = (nil, 0, 0, 0)
-  /// The app view that would be asked for what is new of others; nil if none would.
+  /// The app view from which new context would be requested; nil if none.
   package internal(set) var appView: String?
-  /// What a person should know.
+  /// Warnings for the user.
   package internal(set) var warnings: [String] = []
 
   /// The blobs to fetch: listed by the server or known to be missing, and not held.
   ///
-  /// Records that are not known yet may refer to more.
+  /// Records that are not known yet may refer to more blobs.
   ///
   /// `listed` is how many the server lists, nil if it was not asked, or does not say; `wanted` how
   /// many are to be fetched; `declaredBytes` the declared size of those whose size is known;
@@ -55,7 +55,7 @@ package struct BackupPlan: Sendable {
 }
 
 extension BackupRun {
-  /// How many blobs records may refer to, for what is known without the repository.
+  /// How many blobs records may refer to, as far as that is known without the repository.
   private static let maximumReferenced = 500_000
 
   /// Finds out what ``run()`` would do.

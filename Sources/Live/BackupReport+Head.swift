@@ -9,7 +9,7 @@ internal import Verification
 extension BackupReport {
   /// Signs what is committed, into a file beside the archive with `.head` in place of `.car.zst`.
   ///
-  /// A statement that says the same is left as it is: the older time is the stronger.
+  /// A statement that says the same is left as it is: its older time proves more.
   ///
   /// - Returns: where the statement is; nil if nothing is committed.
   /// - Throws: `BackupError` if it cannot be written.

@@ -6,15 +6,15 @@ internal import Snapshots
 
 /// What an app view shows of the people and posts that the account's records point to.
 ///
-/// 1. It comes last and is not part of the backup: a failure is a warning, and never changes what
-///    the backup came to.
-/// 2. What the archive has is not asked for again, whichever account of it brought it; names are,
-///    after 30 days.
+/// 1. It comes last and is not part of the backup: a failure is a warning, and never changes the
+///    backup's result.
+/// 2. What the archive has is not requested again, whichever of its accounts brought it, except for
+///    names, after 30 days.
 extension BackupRun {
   /// How many failures are reported.
   private static let maximumTold = 3
 
-  /// Asks for what is new.
+  /// Requests what is new.
   ///
   /// - Parameter records: visits the blocks of the repository.
   /// - Throws: `CancellationError`; ``BackupError`` if there is no room for what comes.
@@ -38,7 +38,7 @@ extension BackupRun {
       return (wanted, subjects.leftOutCount, received, failure)
     }
     outcome.leftOut = leftOutCount
-    if let failure { outcome.fail("the records cannot all be read: \(failure)") }
+    if let failure { outcome.fail("not all records can be read: \(failure)") }
     var download = ContextDownload(
       network, options, known, now: self.options.now(), observer: observer)
     download.outcome = outcome
@@ -60,28 +60,28 @@ extension BackupRun {
     }
     if outcome.leftOut > 0 {
       warn(
-        "\(outcome.leftOut) people and posts are left out of the context, which is limited to \(options.items) items and \(options.bytes / 1_000_000) MB"
+        "people and posts left out of the context (\(outcome.leftOut)), which is limited to \(options.items) items and \(options.bytes / 1_000_000) MB"
       )
     }
     if outcome.unproven + outcome.proofsLeftOut > 0 {
-      warn("\(outcome.unproven + outcome.proofsLeftOut) posts of the context have no proof")
+      warn("posts of the context without a proof: \(outcome.unproven + outcome.proofsLeftOut)")
     }
     if outcome.thumbnailsMissing > 0 {
-      warn("\(outcome.thumbnailsMissing) thumbnails of the context could not be fetched")
+      warn("thumbnails of the context that could not be fetched: \(outcome.thumbnailsMissing)")
     }
     if outcome.thumbnailsLeftOut > 0 {
       warn(
-        "\(outcome.thumbnailsLeftOut) thumbnails are left out of the context, which is limited to \(options.bytes / 1_000_000) MB"
+        "thumbnails left out of the context (\(outcome.thumbnailsLeftOut)), which is limited to \(options.bytes / 1_000_000) MB"
       )
     }
   }
 }
 
-/// Visits the blocks of a repository, and perhaps some that it had before.
+/// Visits the blocks of a repository, and perhaps some that it had earlier.
 typealias BlockVisitor = @Sendable (_ visit: (Span<UInt8>) throws -> Void) throws -> Void
 
 extension ReceivedContext {
-  /// Takes what other accounts of an archive have of some subjects.
+  /// Takes what other accounts in the archive have of some subjects.
   ///
   /// - Throws: ``BackupError`` if there is no room; `ArchiveError` if the archive cannot be read.
   fileprivate mutating func takeOver(

@@ -5,15 +5,15 @@ internal import IPLD
 internal import Snapshots
 internal import Verification
 
-/// Going by the ledger of a snapshot whose repository has not changed, and ending with a new one.
+/// Uses the ledger of a snapshot whose repository has not changed, and ends with a new snapshot.
 ///
-/// 1. A run that learns nothing new writes nothing. That blobs were asked for in vain once more is
-///    not news; `ArchiveMark` remembers it. To a fill, which asks for blobs, nothing else is news.
-/// 2. As long as the ledger names all that is missing, the repository is not put together for it.
+/// 1. A run that learns nothing new writes nothing. Another failed request for blobs is not new;
+///    `ArchiveMark` remembers it. For a fill, which requests blobs, nothing else counts as new.
+/// 2. As long as the ledger names all that is missing, the repository is not assembled for it.
 extension BackupRun {
-  /// Asks again for what a snapshot lacks by its own ledger, as far as it is time for that.
+  /// Requests again the blobs that a snapshot's ledger lists as missing and that are due.
   ///
-  /// - Returns: The report if that is all there is to do; nil if the repository is needed.
+  /// - Returns: The report if nothing else is to be done; nil if the repository is needed.
   func retry(_ base: ArchivedSnapshot, _ schedule: RetrySchedule) async throws -> BackupReport? {
     guard let missing = try base.exhaustiveLedger() else { return nil }
     let fault = base.snapshot.blobs.listFault
@@ -59,8 +59,8 @@ extension BackupRun {
   ///   - fetched: the repository.
   ///   - schedule: which blobs are asked for again.
   ///   - plcLog: the account's history in the PLC directory, if it is known.
-  ///   - standing: what speaks against the account.
-  ///   - archive: where it was looked up what is wanted; nil to look when the repository is there.
+  ///   - standing: the doubts about the account.
+  ///   - archive: where the wanted blobs were looked up; nil to look when the repository is there.
   func write(
     _ fetched: FoundRepository, _ schedule: RetrySchedule, plcLog: [UInt8]?, _ standing: Standing,
     lookedUpIn archive: ArchiveReader? = nil
@@ -98,8 +98,8 @@ extension BackupRun {
     }
   }
 
-  /// Fetches blobs and ends a backup: with a new snapshot if it says something that the one before
-  /// does not say.
+  /// Fetches blobs and ends a backup: with a new snapshot if it says something that the previous
+  /// one does not.
   private func end(
     _ draft: Snapshot, _ facts: AccountFacts, _ reconciliation: BlobReconciliation,
     _ archive: ArchiveReader, _ storage: any ArchiveStorage, _ visitBlocks: @escaping BlockVisitor,
@@ -162,7 +162,7 @@ extension BackupRun {
       lacksPrivateData: lacksPrivateData, context: context?.outcome)
   }
 
-  /// Whether private data was asked for, and something of it did not come.
+  /// Whether private data was requested, and some of it did not come.
   private var lacksPrivateData: Bool { privateData?.failures.isEmpty == false }
 
   /// Notes that the server has nothing newer than a snapshot, which a fill does not find out.
@@ -192,7 +192,7 @@ extension ArchivedSnapshot {
   }
 }
 
-/// What speaks against the account, and what is new about who it is.
+/// The doubts about the account, and what is new about its identity.
 extension BackupRun {
   /// The standing of a snapshot whose repository is the one of the snapshot before.
   func standingOfBase(_ base: ArchivedSnapshot) throws -> Standing {
@@ -212,7 +212,7 @@ extension BackupRun {
     return self.standing(after: standing)
   }
 
-  /// A standing with what is to be said of the handle.
+  /// A standing that includes the doubts about the handle.
   func standing(after repository: Standing) -> Standing {
     var standing = repository
     let before = base?.snapshot.standing
@@ -231,7 +231,7 @@ extension BackupRun {
     return standing
   }
 
-  /// What is new about who the account is, a sentence each.
+  /// What is new about the account's identity, a sentence each.
   func identityChanges() throws -> [String] {
     guard let base else { return [] }
     var changes: [String] = []
@@ -267,7 +267,7 @@ extension ArchivedSnapshot {
 }
 
 extension AccountIdentity {
-  /// Whether it says something that a snapshot does not say.
+  /// Whether the standing says something that a snapshot does not.
   func isNews(after snapshot: Snapshot) -> Bool {
     let isOther = { (document: [UInt8]?, known: CID?) in
       document.map { CID(codec: .raw, hashing: $0.span) != known } ?? false

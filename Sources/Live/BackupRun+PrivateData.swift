@@ -4,18 +4,18 @@ internal import IPLD
 internal import Snapshots
 internal import XRPC
 
-/// What the server keeps for the account's owner alone, asked for as the owner.
+/// Private data: what the server keeps for the account's owner alone, requested as the owner.
 ///
-/// 1. What does not come, for whatever reason, costs that part alone: it is noted as a fault, and
-///    the next backup asks again.
-/// 2. What is not given is not an error: servers differ, and an app password may not read
+/// 1. If a part does not come, for whatever reason, only that part is missing: it is noted as a
+///    fault, and the next backup requests it again.
+/// 2. A refusal is not an error: servers differ, and an app password may not read
 ///    conversations.
-/// 3. What came earlier stays until something whole takes its place.
+/// 3. What came earlier stays until a complete answer replaces it.
 extension BackupRun {
-  /// What part of the time for everything one kind may take that is not long.
+  /// The share of the total time that one kind may take, except for the long ones.
   private static let shareOfKind = 0.1
 
-  /// Asks for everything.
+  /// Requests all kinds.
   ///
   /// - Throws: `CancellationError`; ``BackupError`` if there is no room for what comes.
   func fetchPrivateData() async throws -> ReceivedPrivateData {

@@ -6,8 +6,7 @@ internal import Repository
 internal import Snapshots
 package import XRPC
 
-/// The account's repository, or what has changed of it: fetched until what came is what it should
-/// be.
+/// The account's repository, or its changes: fetched until what came passes its checks.
 ///
 /// Servers ignore `since`, refuse it, answer with nothing, or send blocks that are long gone; a
 /// repository that is written to while it is read arrives with holes. What came counts only if
@@ -16,7 +15,7 @@ package import XRPC
 /// Blocks that are not part of the repository are stored only while they are few
 /// (`Snapshot.LeftOut`).
 extension BackupRun {
-  /// How often a repository is fetched that is not what it should be.
+  /// How often a repository is fetched that fails its checks.
   private static let repositoryAttempts = 3
 
   /// The repository from the nearest place that has it: the snapshot, what an interrupted backup
@@ -37,7 +36,7 @@ extension BackupRun {
     return try await fetchRepository(verifier)
   }
 
-  /// The repository that the archive has already.
+  /// The repository that the archive already has.
   ///
   /// - Throws: ``BackupError/carNotExact(_:)`` if it is damaged.
   func restored(_ base: ArchivedSnapshot) async throws -> FoundRepository {
@@ -47,8 +46,8 @@ extension BackupRun {
     }
   }
 
-  /// The repository that an interrupted backup has left; nil if there is none that is what it
-  /// should be.
+  /// The repository that an interrupted backup has left; nil if there is none that passes its
+  /// checks.
   private func leftRepository(at latest: CID, _ verifier: CommitVerifier) async throws
     -> FoundRepository?
   {
@@ -105,8 +104,8 @@ extension BackupRun {
     }
   }
 
-  /// How often it is asked for at most: a signature does not get better, but may have been that of
-  /// a commit that another has followed meanwhile.
+  /// How often the repository is requested at most: a signature does not get better, but it may be
+  /// that of a commit that has been superseded meanwhile.
   private static func attempts(after error: any Error) -> Int {
     error is RefusedCommit ? 2 : repositoryAttempts
   }
@@ -193,7 +192,8 @@ extension CommitVerifier {
 extension XRPCClient {
   /// The newest commit of an account; nil if the server does not say.
   ///
-  /// - Throws: ``BackupError/accountUnavailable(_:_:_:)``; what the client throws, if it may pass.
+  /// - Throws: ``BackupError/accountUnavailable(_:_:_:)``; what the client throws, if the error is
+  ///   temporary.
   package func latestCommit(of did: DID) async throws -> LatestCommit? {
     do {
       return try await call(.getLatestCommit(did))
@@ -208,7 +208,7 @@ extension XRPCClient {
 }
 
 extension XRPCError {
-  /// That an account is not available; nil if that is not what the server says.
+  /// The error for an account that is not available; nil if the server does not say that.
   func unavailability(of did: DID) -> BackupError? {
     guard let error = declared(RepoError.self) else { return nil }
     let answer: BackupError.Unavailability =

@@ -4,8 +4,8 @@ internal import HTTP
 internal import Snapshots
 internal import XRPC
 
-/// The backup of an account of which is known who it is, from its server, into its archive: the
-/// steps in their order.
+/// The backup of an account whose identity is known, from its server, into its archive: the steps
+/// in their order.
 ///
 /// One task uses it.
 final class BackupRun {
@@ -14,9 +14,9 @@ final class BackupRun {
   let observer: @Sendable (BackupEvent) -> Void
   let identity: AccountIdentity
   let client: XRPCClient
-  /// The server at which this run is logged in, which is the only one; nil if it is at none.
+  /// The only server at which this run is logged in; nil if there is none.
   let loggedInAt: String?
-  /// Servers where the account was before, to ask a fill's blobs of; nil for a backup.
+  /// Servers where the account was before, from which a fill requests blobs; nil for a backup.
   let earlierServers: [XRPCClient]?
   /// Whether only missing blobs are requested, and each that arrives is reported.
   var isFill: Bool { earlierServers != nil }
@@ -26,9 +26,9 @@ final class BackupRun {
   let base: ArchivedSnapshot?
   /// When the run began, in milliseconds.
   let begin: Int
-  /// What a person should know, from all steps.
+  /// The warnings of all steps.
   private(set) var warnings: [String] = []
-  /// The owner's private data, once it has been asked for.
+  /// The owner's private data, once it has been requested.
   private(set) var privateData: ReceivedPrivateData?
   /// What an app view shows of others, once it has been asked.
   private(set) var context: (received: ReceivedContext, outcome: ContextOutcome)?
@@ -124,7 +124,7 @@ final class BackupRun {
     return try await client.latestCommit(of: identity.did)
   }
 
-  /// Whether what is stored holds, as far as that is looked at.
+  /// Whether what is stored matches its checksums, as far as that is checked.
   private func isUndamaged() throws -> Bool {
     guard options.checksHeld, try !target.storedDamage().isNone else { return true }
     warn("the archive is damaged; what the server still has of it is written again")
@@ -133,7 +133,7 @@ final class BackupRun {
 
   // MARK: What the server has
 
-  /// Asks which blobs the server lists, and takes it as far as the list comes.
+  /// Asks which blobs the server lists, and uses the list as far as it comes.
   ///
   /// - Parameter referenced: how many blobs records refer to.
   @discardableResult
@@ -145,7 +145,7 @@ final class BackupRun {
       observer(.progress(BackupProgress(.listing, blobsTotal: count)))
     }
     if listing.malformedCount > 0 {
-      warn("the server lists \(listing.malformedCount) blobs under names that are not CIDs")
+      warn("the server lists blobs under names that are not CIDs: \(listing.malformedCount)")
     }
     if listing.isDoubtful {
       warn("the server's list of blobs may be incomplete: it ends with a full page, or has no end")
@@ -162,13 +162,13 @@ final class BackupRun {
   /// What decides whether a commit is the account's own.
   ///
   /// - Parameter log: the account's log as it came; nil to use the one that the archive has.
-  /// - Throws: ``BackupError/notGenuine(_:)`` for a log that does not hold.
+  /// - Throws: ``BackupError/notGenuine(_:)`` for a log that is not valid.
   private func verifier(by log: [UInt8]?) throws -> CommitVerifier {
     var verifier = try CommitVerifier(
       did: identity.did, key: identity.key,
       log: log ?? base?.readable { try $0.plcLog() }, now: options.now())
     if !verifier.hasKey, let key = try base?.earlierKey() {
-      warn("the DID document names no key that can be used; the one that it named before decides")
+      warn("the DID document names no usable key; the last key that it named is used instead")
       verifier.key = key
     }
     return verifier
@@ -185,7 +185,7 @@ final class BackupRun {
     }
   }
 
-  /// Asks for the owner's private data, if it is wanted and has not been asked for.
+  /// Requests the owner's private data, if it is wanted and has not been requested.
   ///
   /// It comes last: other services answer most of it, and they may be slow or away.
   func takePrivateData() async throws {
@@ -193,7 +193,7 @@ final class BackupRun {
     privateData = try await fetchPrivateData()
   }
 
-  /// Asks the app view for what is new, if that is wanted and has not been asked for.
+  /// Requests what is new from the app view, if that is wanted and has not been requested.
   func takeContext(_ visitBlocks: @escaping BlockVisitor) async throws {
     guard let options = options.context, context == nil else { return }
     context = try await fetchContext(options, visitBlocks)

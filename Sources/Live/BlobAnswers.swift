@@ -9,7 +9,7 @@ internal import XRPC
 extension BlobListing {
   /// The longest page that the lexicon allows.
   static let pageLength = 1000
-  /// How many entries of a page are read: some servers take the limit as a hint.
+  /// How many entries of a page are read: some servers treat the limit as a hint.
   static let maximumPage = 4 * pageLength
   /// The longest cursor that is sent back, in bytes: it becomes a part of a URL.
   static let maximumCursor = 4096
@@ -19,7 +19,7 @@ extension BlobListing {
   /// on is one that has no end, and each of its blobs would be asked for.
   static let maximumSurplus = 10_000
 
-  /// Asks for all pages.
+  /// Requests all pages.
   ///
   /// A page that does not come ends the list: what had come is kept, and ``fault`` says why it is
   /// not all.
@@ -70,7 +70,7 @@ extension BlobListing {
     }
   }
 
-  /// What of a page is more than it may be; nil if nothing is.
+  /// Which limit a page exceeds; nil if none.
   private static func excess(of page: BlobPage) -> String? {
     let count = page.cids.count + page.malformed.count
     if count > maximumPage {
@@ -84,8 +84,8 @@ extension BlobListing {
 }
 
 extension BlobFailure {
-  /// What an error means for the blob; nil if it is about more than that: the archive, or the end
-  /// of everything.
+  /// What an error means for the blob; nil if it is about more than one blob: about the archive, or
+  /// the whole run.
   init?(_ error: any Error) {
     switch error {
     case let error as XRPCError: self.init(error)
@@ -109,7 +109,7 @@ extension BlobFailure {
     }
   }
 
-  /// Whether a smaller blob may find room where this one did not.
+  /// Whether there may be room for a smaller blob where there was none for this one.
   private static func isLackOfRoom(_ code: CInt) -> Bool {
     [Errno.noSpace, .diskQuotaExceeded, .fileTooLarge].contains(Errno(rawValue: code))
   }
@@ -147,7 +147,7 @@ extension BlobFailure {
 }
 
 extension ListFault {
-  /// What an error means for a list of blobs; nil if it is about more than that.
+  /// What an error means for a list of blobs; nil if it is about more than the list.
   init?(_ error: any Error) {
     guard let failure = BlobFailure(error) else { return nil }
     let answer = error as? XRPCError

@@ -19,7 +19,7 @@ internal import XRPC
 final class BlobDownload {
   /// The longest blob that is kept in memory.
   static let maximumInMemory = BlobLedger.largeBlob
-  /// How long a blob in memory may take: a slower one would keep the memory from others.
+  /// How long a blob in memory may take: a slower one would hold memory that others need.
   private static let longestInMemory: Duration = .seconds(10)
 
   private let cid: CID
@@ -34,7 +34,7 @@ final class BlobDownload {
   private var begin = ContinuousClock.now
   /// How many bytes have come.
   private(set) var count = 0
-  /// The hash of the bytes in memory, if they are not those that the CID names.
+  /// The hash of the bytes in memory, if it does not match the CID.
   private(set) var otherDigest: SHA256Digest?
 
   /// A blob of which nothing has come.

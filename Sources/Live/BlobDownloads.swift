@@ -29,10 +29,10 @@ final class BlobDownloads: Sendable {
       )
     >
 
-  /// How often a blob is requested whose content turns out to be another's.
+  /// How often a blob is requested if its content does not match its CID.
   private static let mismatchAttempts = 3
-  /// The same, if the content is another one each time: then it is corrupted on the way, and may
-  /// yet arrive intact.
+  /// The same, if the content differs each time: then it is corrupted in transfer, and may still
+  /// arrive intact.
   private static let corruptAttempts = 8
   /// How often a blob is requested in the first round; the second, for all that failed, has the
   /// remaining attempts.
@@ -96,7 +96,7 @@ final class BlobDownloads: Sendable {
 
   // MARK: One server
 
-  /// Fetches blobs, in this order as far as there is one among many at a time.
+  /// Fetches blobs, many at a time, started in this order.
   ///
   /// One failed blob does not hold up the others: temporary failures are tried again at the end.
   ///
@@ -228,10 +228,10 @@ public struct ServerAnswer: Equatable, Sendable {
   package let failure: BlobFailure
   /// The only server at which this run is logged in; nil if it is at none.
   package let loggedInAt: String?
-  /// Whether the server may give it to the account's owner, and was not asked as its owner.
+  /// Whether the server may give the blob to the account's owner, and was not asked by the owner.
   package var wantsLogin: Bool { failure.wantsLogin && loggedInAt != server }
 
-  /// What a person reads, without the server.
+  /// The sentence for people, without the server.
   package var sentence: String {
     let status = failure.status.map { " (HTTP \($0))" } ?? ""
     guard wantsLogin else {

@@ -5,19 +5,20 @@ internal import LibC
 internal import SystemPackage
 
 /// Checks whether a commit is an account's own: by the history of its keys, if that is known, and
-/// else by the key in its DID document.
+/// otherwise by the key in its DID document.
 ///
 /// An account that moved and has not written since has a commit that its former key signed, which
-/// is as genuine as any. A commit of an unknown key is not, whatever a server or document says.
+/// is as genuine as any. A commit signed with an unknown key is not genuine, whatever a server or
+/// document says.
 struct CommitVerifier: Sendable {
   private let did: DID
-  /// The key in its DID document, or, if that names none that can be used, the one that it had
-  /// before; nil if none is known.
+  /// The key in its DID document, or, if that names no usable one, the last that it named; nil if
+  /// none is known.
   var key: VerificationKey?
   /// The history of its keys, checked back to the first operation; nil if it has none, or it could
   /// not be fetched.
   private let history: PLCHistory?
-  /// Now, to tell revisions of the future.
+  /// The time, to recognise revisions in the future.
   private let now: UnixTime
 
   /// A verifier.
@@ -27,8 +28,8 @@ struct CommitVerifier: Sendable {
   ///   - key: the key in its DID document.
   ///   - log: its log in the PLC directory, if it has one.
   ///   - now: the moment, in RFC 3339 and UTC.
-  /// - Throws: ``BackupError/notGenuine(_:)`` for a log that does not hold; ``BackupError`` if
-  ///   `now` is not a such moment: without one nothing could be checked.
+  /// - Throws: ``BackupError/notGenuine(_:)`` for a log that is not valid; ``BackupError`` if
+  ///   `now` is not such a moment: without one nothing could be checked.
   init(did: DID, key: VerificationKey?, log: [UInt8]?, now: String) throws {
     guard let time = UnixTime(now) else {
       throw BackupError.system("read the clock: \(now)", EINVAL)
@@ -39,7 +40,7 @@ struct CommitVerifier: Sendable {
         try PLCHistory(validating: PLCLog(log.span, of: did), of: did)
       }
     } catch {
-      throw BackupError.notGenuine("the PLC log of \(did) does not hold: \(error)")
+      throw BackupError.notGenuine("the PLC log of \(did) is not valid: \(error)")
     }
   }
 
@@ -71,10 +72,10 @@ struct CommitVerifier: Sendable {
 /// It is kept as evidence, which is not part of the archive: `NAME.refused.car` beside
 /// `NAME.car.zst`, a CAR that has each such commit once and names all as roots, the latest last.
 ///
-/// 1. What is in it stays in it, up to ``maximumCount`` commits; then the oldest goes.
-/// 2. A file of that name that is no such CAR is left alone.
+/// 1. Commits stay in it, up to ``maximumCount``; then the oldest is dropped.
+/// 2. A file of that name that is not such a CAR is left alone.
 struct RefusedCommit: Error, CustomStringConvertible {
-  /// Why it is not.
+  /// Why the commit is not genuine.
   let reason: String
   /// Its block.
   let block: Block
@@ -83,10 +84,10 @@ struct RefusedCommit: Error, CustomStringConvertible {
 
   /// How many are kept at most.
   private static let maximumCount = 64
-  /// No longer file is taken for one, in bytes.
+  /// The longest file that is read as such a CAR, in bytes.
   private static let maximumLength = maximumCount << 20 | 1 << 20
 
-  /// Keeps it beside an archive; returns what a person should know of that.
+  /// Keeps the commit beside an archive; returns a sentence for the user.
   func keep(beside archive: FilePath) -> String {
     let path = FileNaming.beside(archive, ".refused.car")
     do {
@@ -107,7 +108,7 @@ struct RefusedCommit: Error, CustomStringConvertible {
   private static func read(_ path: FilePath) throws -> [Block] {
     let file = try InputFile(path.string)
     guard file.count <= maximumLength else {
-      throw BackupError.malformedDocument("\(path) is too long")
+      throw BackupError.malformedDocument("\(path) is too large")
     }
     return try file.withBytes { bytes in
       let header = try CARHeader(bytes)

@@ -5,10 +5,10 @@ internal import IPLD
 internal import Snapshots
 internal import XRPC
 
-/// What an app view shows of people and posts, on its way from there.
+/// Downloads what an app view shows of people and posts.
 ///
 /// 1. Only what was asked for is taken: an answer about anything else is dropped.
-/// 2. What does not come costs the context alone, and is asked for again by the next backup.
+/// 2. What does not come is missing from the context only, and the next backup requests it again.
 /// 3. Everything is bounded: an answer by `XRPCQuery`, an item by `Context.maximumItem`, a
 ///    thumbnail by ``maximumThumbnail``, all of it by ``ContextOptions``.
 struct ContextDownload: Sendable {
@@ -27,20 +27,20 @@ struct ContextDownload: Sendable {
 
   private enum Picture {
     case kept(ContextItem.Thumbnail)
-    /// There is none.
+    /// There is no picture.
     case absent
-    /// It did not come, and may the next time.
+    /// It did not come, but may come the next time.
     case owed
   }
 
   /// The most bytes of a thumbnail.
   private static let maximumThumbnail = 900 << 10
-  /// After how many failures in a row no more is asked for.
+  /// After how many failures in a row nothing more is requested.
   private static let maximumFailures = 3
-  /// How many requests are under way at a time, and how many for pictures.
+  /// How many requests run at a time, and how many for pictures.
   private static let concurrency = 4
   private static let picturesAtATime = 8
-  /// Of how many people and posts pictures are asked for that did not come before.
+  /// For how many people and posts pictures are requested that did not come before.
   private static let maximumOwed = 2000
   /// After how many seconds a name is asked for again: 30 days.
   private static let lifetime: Int64 = 30 * 86_400
@@ -55,7 +55,7 @@ struct ContextDownload: Sendable {
     proofs = ContextProofs(network, budget: options.proofsOfHost)
   }
 
-  /// Asks for what is new of some subjects, and gives up after some time.
+  /// Requests what is new of some subjects, and gives up after some time.
   ///
   /// - Returns: all that has come, and what went wrong.
   /// - Throws: `CancellationError`; ``BackupError`` if there is no room for what comes.
@@ -84,7 +84,7 @@ struct ContextDownload: Sendable {
     (outcome.unproven, outcome.proofsLeftOut) = (proofs.unprovenCount, proofs.leftOutCount)
   }
 
-  /// Whether something is to be asked for: what is not known, and names that are old.
+  /// Whether something is to be requested: what is not known, and names that are old.
   private func isWanted(_ subject: ContextItem.Subject) -> Bool {
     guard let known = received[subject] else { return true }
     if case .post = subject, !known.isAbsent { return false }

@@ -1,5 +1,5 @@
-/// What is asked of an app view beside a backup: who the people are, and what the posts say, that
-/// the account's records point to.
+/// What is requested from an app view in addition to a backup: who the people are, and what the
+/// posts say, that the account's records point to.
 public struct ContextOptions: Sendable {
   /// What is kept.
   package enum Kind: String, CaseIterable, Sendable {
@@ -7,7 +7,7 @@ public struct ContextOptions: Sendable {
     case names
     /// People and posts, with thumbnails.
     case posts
-    /// The same, and for each post the proof that it is its author's.
+    /// The same, and for each post the proof that its author wrote it.
     case signed
   }
 
@@ -16,7 +16,7 @@ public struct ContextOptions: Sendable {
   /// How many items there are by default.
   package static let usualItems = 20_000
 
-  /// The most items that a context may be set to have.
+  /// The highest limit for the items of a context.
   package static let maximumItems = 200_000
 
   package var kind: Kind
@@ -37,7 +37,7 @@ public struct ContextOptions: Sendable {
 
 /// The result of asking an app view.
 package struct ContextOutcome: Sendable, Equatable {
-  /// How many people and posts came that are new, or new again.
+  /// How many people and posts came that are new, or have changed.
   package internal(set) var people = 0
   package internal(set) var posts = 0
   /// How many thumbnails came, how many did not, and for how many there was no room.

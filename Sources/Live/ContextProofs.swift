@@ -8,7 +8,7 @@ internal import XRPC
 ///
 /// 1. An author costs one request to a directory, and a server no more than its budget.
 /// 2. A server that has failed ``maximumFailures`` times is asked no more.
-/// 3. Only a proof that holds is taken.
+/// 3. Only a valid proof is kept.
 struct ContextProofs: Sendable {
   private let network: Network
   private let resolver: DIDResolver
@@ -24,11 +24,11 @@ struct ContextProofs: Sendable {
 
   /// How often a server may fail.
   private static let maximumFailures = 3
-  /// How many requests are under way at a time.
+  /// How many requests run at a time.
   private static let concurrency = 8
   /// The most bytes of a proof.
   private static let maximumProof = 512 << 10
-  /// After how many seconds without its end a request is given up.
+  /// After how many seconds an unfinished request is given up.
   private static let seconds = 30.0
 
   /// An author: the DID document as received, and the server that it names.
@@ -57,7 +57,7 @@ struct ContextProofs: Sendable {
     resolver = IdentityResolver(network: network).dids
   }
 
-  /// The proofs of some posts, those that hold.
+  /// The valid proofs of some posts.
   ///
   /// - Throws: `CancellationError`.
   mutating func proofs(of posts: [(uri: ATURI, post: ContextItem.Post)]) async throws

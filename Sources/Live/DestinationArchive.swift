@@ -6,7 +6,7 @@ public import Remote
 public import Snapshots
 public import SystemPackage
 
-/// What a backup goes to: an archive that is there, one that is being made under a temporary name,
+/// The destination of a backup: an existing archive, one that is being made under a temporary name,
 /// or an object in a bucket.
 ///
 /// 1. A reader of the final name sees what was there before, or an archive with at least one
@@ -17,25 +17,25 @@ public import SystemPackage
 final class DestinationArchive {
   /// Where the archive is, or will be; for one in a bucket, a file here to note things on.
   let path: FilePath
-  /// What a person calls it.
+  /// Its name in messages.
   let name: String
   /// Whether nothing had the final name when this was opened.
   let isNew: Bool
   /// The archive as it was when it was opened; nil if nothing was committed to it.
   let reader: ArchiveReader?
   /// Whose repository an interrupted backup has left under the temporary name, committed or not;
-  /// nil if that cannot be told.
+  /// nil if that is unknown.
   private let leftoverOwner: DID?
   /// Where an interrupted backup leaves what it has.
   private let leftover: FilePath
-  /// That what it left does not hold and is replaced; nil if nothing is.
+  /// A warning that what it left is damaged and is replaced; nil if nothing is replaced.
   private(set) var replaced: String?
   private var opened: (any ArchiveStorage)?
   private let new: AtomicFile?
   private let object: BucketStorage?
 
-  /// How long to wait for another process that writes to the file: a killed one has the lock until
-  /// the system is done with it.
+  /// How long to wait for another process that writes to the file: a killed one holds the lock
+  /// until the system has ended it.
   private static let patience: Duration = .seconds(2)
 
   /// Opens what is there.
@@ -164,12 +164,12 @@ final class DestinationArchive {
     }
   }
 
-  /// What does not hold by the checksums of what is stored, of all snapshots.
+  /// What does not match the checksums of what is stored, of all snapshots.
   ///
   /// - Throws: `ArchiveError` if the file cannot be read.
   func storedDamage() throws -> StoredDamage { try opened?.storedDamage() ?? StoredDamage() }
 
-  /// Lets others write to the file: nothing more will be written to it from here.
+  /// Lets others write to the file: this process will not write to it any more.
   ///
   /// A file that was made and is still empty is removed.
   func release() {
@@ -177,8 +177,8 @@ final class DestinationArchive {
     opened?.unlock()
   }
 
-  /// Refuses what an interrupted backup of another account has left: its blobs may exist nowhere
-  /// else.
+  /// Refuses to replace what an interrupted backup of another account has left: its blobs may exist
+  /// nowhere else.
   ///
   /// - Throws: ``BackupError/leftover(_:_:)``.
   func refuseLeftover(unlessOf did: DID) throws {
@@ -204,8 +204,8 @@ final class DestinationArchive {
   }
 }
 
-/// The archive that one backup works on, found by the account's name, or, where that does not lead
-/// to it, by who the account is.
+/// The archive that one backup works on, found by the account's name, or, if that does not lead to
+/// it, by the account's identity.
 ///
 /// The backup has the archive to itself within its run from the moment it is found until
 /// ``release()``. One task uses it.
@@ -237,7 +237,7 @@ final class ArchiveLookup {
     self.recipients = recipients
   }
 
-  /// Looks for the archive of an account by what the account is called.
+  /// Looks for the archive of an account by the account's name.
   ///
   /// An archive that another backup of the same run holds is not opened: the account's DID will
   /// tell whether it is the same account.
@@ -255,7 +255,7 @@ final class ArchiveLookup {
     if case .folder = destination, base == nil, found.reader?.generation.head != nil { release() }
   }
 
-  /// Looks for the archive of an account that is known, or for a name for a new one.
+  /// Looks for the archive of an identified account, or for a name for a new one.
   ///
   /// - Throws: `ArchiveError` and ``BackupError`` for a file that cannot be opened, or is another
   ///   account's; `CancellationError`.
@@ -288,7 +288,7 @@ final class ArchiveLookup {
 
   /// Claims an account for this backup.
   ///
-  /// - Throws: ``RunLocks/Taken`` if it is another's of the same run.
+  /// - Throws: ``RunLocks/Taken`` if another backup of the same run has it.
   func claim(_ did: DID) throws {
     guard !claimed.contains(did) else { return }
     try locks.claim(did)
@@ -330,7 +330,7 @@ extension AccountBackup {
     case file(FilePath)
     /// Into this file, whatever accounts it has already.
     case shared(FilePath)
-    /// Into a file in this folder, called after the account.
+    /// Into a file in this folder, named after the account.
     case folder(ArchiveFolder)
     /// Into an object in a bucket.
     case bucket(BucketDestination)
@@ -338,8 +338,8 @@ extension AccountBackup {
     /// The bucket; nil for files.
     var bucket: BucketDestination? { if case .bucket(let bucket) = self { bucket } else { nil } }
 
-    /// What the archive of an account is called, by what the account is called; nil if that depends
-    /// on who the account is.
+    /// The name of an account's archive, given the account's name; nil if it depends on the
+    /// account's identity.
     func archive(of account: ATIdentifier) throws -> String? {
       switch (self, account) {
       case (.file(let file), _), (.shared(let file), _): file.string
@@ -350,7 +350,7 @@ extension AccountBackup {
       }
     }
 
-    /// What the archive of an account is called, or a new one.
+    /// The name of an account's archive, or of a new one.
     ///
     /// - Parameters:
     ///   - identity: who the account is.
@@ -362,7 +362,7 @@ extension AccountBackup {
       return try folder.newArchive(of: identity.did, handle: handle, isMade: isMade).string
     }
 
-    /// What may hold one account only: the file or object that was named.
+    /// The file or object that was named, which may hold one account only.
     var namedForOne: String? {
       switch self {
       case .file(let path): path.string

@@ -4,11 +4,11 @@ internal import IPLD
 internal import Repository
 internal import Snapshots
 
-/// A repository that is what it should be, on its way into a snapshot: one that was inspected as a
+/// A checked repository on its way into a snapshot: one that was inspected as a
 /// whole, one that is known by how it differs from the snapshot before (``RepositoryChanges``), or
 /// the one that this has.
 struct FoundRepository: Sendable {
-  /// What its manifest says of it, and how a server gave it.
+  /// What its manifest says of it, and how a server sent it.
   let draft: Snapshot
   /// How many bytes there were to look at.
   let byteCount: Int
@@ -118,7 +118,7 @@ extension FoundRepository {
 /// anyway.
 ///
 /// Some servers send blocks of earlier commits, and a CAR that came in is given back bit for bit,
-/// so a few are kept. They are left out once they outweigh the repository: nothing says what they
+/// so a few are kept. They are left out once they outweigh the repository: nothing shows what they
 /// are, and a server could fill any disk with them.
 extension Snapshot.LeftOut {
   /// How many bytes they may have beyond what the repository has.
@@ -154,7 +154,7 @@ extension Snapshot.LeftOut {
   }
 }
 
-/// Finding out how a repository differs from the snapshot that an archive has.
+/// How a repository differs from the snapshot that an archive has.
 ///
 /// Only what is new is read: the blocks that a server sent, the nodes of the old tree that the new
 /// one does not have, and the records that changed. The rest is what it was in that snapshot, which
@@ -163,7 +163,7 @@ extension Snapshot.LeftOut {
 /// Invariants:
 /// 1. The new tree keeps the rules, every block of it that the snapshot does not have is in the
 ///    archive or was sent, and each hashes to its CID.
-/// 2. Every figure is exact, and the CAR has each block that the commit leads to, and no other.
+/// 2. Every figure is exact, and the CAR has every block that the commit leads to, and no other.
 ///    Where what changed does not tell that, there are none
 ///    (``find(in:after:_:verify:)``).
 struct RepositoryChanges {
@@ -194,7 +194,7 @@ struct RepositoryChanges {
   /// - Parameters:
   ///   - sent: what the server sent, each block of which hashes to its CID.
   ///   - base: the snapshot.
-  ///   - origin: how the server gave it.
+  ///   - origin: how the server sent it.
   ///   - verify: refuses a commit.
   /// - Returns: The repository; nil if the two do not make one, or not all that a manifest says
   ///   follows from what changed: a blob that is held already, or is not referred to by a record
@@ -311,7 +311,7 @@ struct RepositoryChanges {
 
   // MARK: Blocks
 
-  /// Finds out where the blocks are that came, and where those that went.
+  /// Finds out where the added blocks are, and where the removed ones.
   private mutating func locate() throws {
     let createdRecords = Set(records.compactMap(\.new))
     let removedRecords = Set(records.compactMap(\.old)).subtracting(createdRecords)

@@ -3,7 +3,7 @@
 /// - Parameters:
 ///   - limit: How long it may take.
 ///   - body: What is done; a cancellation ends it, and is not an error of its own.
-/// - Returns: What it returns.
+/// - Returns: What `body` returns.
 /// - Throws: `CancellationError` if the caller was cancelled; what `body` throws.
 func givingUp<Value: Sendable>(
   after limit: Duration, _ body: @escaping @Sendable () async throws -> Value

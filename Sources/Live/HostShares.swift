@@ -2,10 +2,10 @@ internal import HTTP
 internal import Synchronization
 internal import XRPC
 
-/// The accounts of a run that wait for their hosts, and how many of each host are under way.
+/// The accounts of a run that wait for their hosts, and how many of each host are being backed up.
 ///
 /// 1. A host begins with few accounts at a time. Each success allows one more, and a failure of the
-///    host brings it down to one, so that a bad host does not take the places of good ones.
+///    host brings it down to one, so that a bad host does not take places from good ones.
 /// 2. An account whose host has no room, or wants to be asked later, gives its place back and waits
 ///    here.
 final class HostShares: Sendable {
@@ -37,7 +37,7 @@ final class HostShares: Sendable {
 
   private let state = Mutex(State())
 
-  /// How many accounts of a host are under way at a time before one has succeeded.
+  /// How many accounts of a host are backed up at a time before one has succeeded.
   private static let firstPlaces = 2
 
   /// For how many seconds at most a run waits for a host that allows no request.
@@ -80,7 +80,7 @@ final class HostShares: Sendable {
     if let seconds = HostFault.postponement(error)?.seconds { close(host, for: seconds) }
   }
 
-  /// Has the accounts of a host wait for this many seconds.
+  /// Makes the accounts of a host wait for this many seconds.
   func close(_ host: String, for seconds: Double) {
     state.withLock { state in
       var known = state.hosts[host] ?? Host()
@@ -89,7 +89,7 @@ final class HostShares: Sendable {
     }
   }
 
-  /// Has an account wait.
+  /// Makes an account wait.
   func putOff(_ account: Waiting) { state.withLock { $0.waiting.append(account) } }
 
   /// The next account whose host has room; nil if there is none.
@@ -106,10 +106,10 @@ final class HostShares: Sendable {
   }
 }
 
-/// What an error says of the host that was asked, rather than of the account.
+/// Whether an error is about the host that was asked, rather than about the account.
 package enum HostFault {
-  /// Whether it may be about all accounts of the host: no answer, or one that it has too much to
-  /// do.
+  /// Whether it may be about all accounts of the host: no answer, or an answer that the host is
+  /// overloaded.
   package static func isHosts(_ error: any Error) -> Bool {
     switch error {
     case let error as TransportError:
@@ -122,8 +122,8 @@ package enum HostFault {
     }
   }
 
-  /// In how many seconds a server wants to be asked again, and the URL that was asked for; nil if
-  /// the error is another.
+  /// In how many seconds a server wants to be asked again, and the requested URL; nil if the error
+  /// does not say that.
   package static func postponement(_ error: (any Error)?) -> (seconds: Double, url: String)? {
     var found = error as? TransportError
     if case .noAnswer(_, let error)? = error as? IdentityError { found = error }

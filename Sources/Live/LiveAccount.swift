@@ -36,12 +36,12 @@ package struct LiveAccount: Sendable {
       session: try await identity.session(session, for: account, network: network))
   }
 
-  /// The repository, or what has changed of it, each block compared with its CID.
+  /// The repository, or its changes, each block compared with its CID.
   ///
   /// - Parameters:
   ///   - since: the revision since which changes are wanted; nil for all of it.
   ///   - limit: how long its CAR may be, in bytes, decompressed.
-  ///   - now: the moment, in RFC 3339, to tell revisions of the future.
+  ///   - now: the moment, in RFC 3339, to recognise revisions in the future.
   /// - Returns: the CAR, and how many tree nodes and records are missing in it.
   /// - Throws: `XRPCError`, `TransportError`; `CARError`, `RepositoryError` and ``BackupError`` for
   ///   one that is malformed, or not the account's.

@@ -7,28 +7,28 @@ package import XRPC
 
 /// Backs up many accounts, some at a time.
 ///
-/// One that fails does not keep the others from being backed up, and one whose servers are slow
-/// leaves its place to another. Where the network does not wait for a host that allows no request
-/// (`NetworkOptions.longestWait`), its accounts come again when it does, and while others want to
-/// be backed up no host has more places than its accounts' successes have shown to be of use.
+/// An account that fails does not hold up the others, and one whose servers are slow leaves its
+/// place to another. Where the network does not wait for a host that allows no request
+/// (`NetworkOptions.longestWait`), its accounts come again when it does, and while others wait to
+/// be backed up no host has more places than its accounts' successes have justified.
 package struct MultiAccountBackup: Sendable {
-  /// An account to be backed up: what it is called, and its newest commit, if a server has said so
-  /// already; an archive that has it is up to date without another question.
+  /// An account to be backed up: its name, and its newest commit, if a server has said so already;
+  /// an archive that has that commit is up to date without another request.
   package typealias Account = (account: ATIdentifier, head: CID?)
 
   /// The result for an account.
   package enum Outcome: Sendable {
     /// It is backed up.
     case success(BackupReport)
-    /// It is not, or not to the end.
+    /// It is not backed up, or not completely.
     case failure(any Error)
-    /// It was a dry run: what a backup would do.
+    /// A dry run: what a backup would do.
     case planned(BackupPlan)
-    /// The account was given by another name before, and is backed up once.
+    /// The account was already given under another name, and is backed up once.
     case duplicate(DID)
   }
 
-  /// Is called with what happens to each account: its turn has come; something happens; it is done.
+  /// Called with what happens to each account: its backup begins; an event; its result.
   package typealias Observer = (
     began: @Sendable (ATIdentifier) -> Void,
     happened: @Sendable (ATIdentifier, BackupEvent) -> Void,
@@ -59,7 +59,8 @@ package struct MultiAccountBackup: Sendable {
   /// - Parameters:
   ///   - accounts: which; asked for the next when there is a place for it.
   ///   - destination: where their archives go. Into one file they go one after the other.
-  /// - Throws: what `accounts` throws, or `CancellationError`, after those under way have ended.
+  /// - Throws: what `accounts` throws, or `CancellationError`, after the running backups have
+  ///   ended.
   package func run<Accounts: AsyncSequence & Sendable>(
     _ accounts: Accounts, into destination: AccountBackup.Destination
   ) async throws where Accounts.Element == Account {
@@ -130,9 +131,9 @@ package struct MultiAccountBackup: Sendable {
     }
   }
 
-  /// Backs up accounts that were named, one after the other, as there are places.
+  /// Backs up the named accounts in order, as places become free.
   ///
-  /// - Throws: `CancellationError`, after those under way have ended.
+  /// - Throws: `CancellationError`, after the running backups have ended.
   package func run(_ accounts: [ATIdentifier], into destination: AccountBackup.Destination)
     async throws
   {
@@ -208,7 +209,7 @@ package struct MultiAccountBackup: Sendable {
 ///
 /// 1. An account is slow when it waits for its servers and they have sent less than `leastBytes`
 ///    for as long as there is patience.
-/// 2. What is done here with what has come is not the servers' fault, however long it takes.
+/// 2. Local work on what has come is not the servers' fault, however long it takes.
 package final class StallDetector: Sendable {
   private static let leastBytes: UInt64 = 128 << 10
 
@@ -230,7 +231,7 @@ package final class StallDetector: Sendable {
     }
   }
 
-  /// Takes in what happens to the account.
+  /// Records what happens to the account.
   package func note(_ event: BackupEvent) {
     guard case .progress(let progress) = event else { return }
     state.withLock { state in
@@ -242,7 +243,7 @@ package final class StallDetector: Sendable {
     }
   }
 
-  /// Returns when the account is slow.
+  /// Returns once the account is slow.
   ///
   /// - Throws: `CancellationError`.
   func isSlow() async throws {
@@ -257,14 +258,14 @@ package final class StallDetector: Sendable {
   }
 }
 
-/// How often it is said how far something is: pieces arrive by the thousand, and a person who
-/// watches wants to see some of it a second.
+/// How often progress is reported: pieces arrive by the thousand, and a person who watches needs a
+/// few reports a second.
 final class ProgressPace: Sendable {
   private static let interval: Duration = .milliseconds(50)
 
   private let said = Mutex<ContinuousClock.Instant>(.now)
 
-  /// Whether it is time to say it again; if so, that is taken for done.
+  /// Whether it is time to report again; if so, the report counts as made.
   func isDue() -> Bool {
     said.withLock { said in
       let now = ContinuousClock.now
@@ -280,7 +281,7 @@ final class ProgressPace: Sendable {
 /// 1. An account is claimed once in a run, by the first backup that learns its DID.
 /// 2. An archive belongs to one backup at a time, and a backup that waits for one holds none.
 final class RunLocks: Sendable {
-  /// The account is another backup's of this run.
+  /// Another backup of this run has the account.
   struct Taken: Error { let did: DID }
 
   /// An archive that is locked, and its only place.
@@ -297,7 +298,7 @@ final class RunLocks: Sendable {
     guard accounts.withLock({ $0.insert(did).inserted }) else { throw Taken(did: did) }
   }
 
-  /// Gives up the claim of an account that comes again.
+  /// Gives up the claim on an account that comes again later.
   func unclaim(_ did: DID) { accounts.withLock { _ = $0.remove(did) } }
 
   /// Locks an archive.
@@ -339,7 +340,7 @@ final class RunLocks: Sendable {
 
 /// All accounts that a server lists, page by page (`com.atproto.sync.listRepos`).
 package struct ServerAccounts: AsyncSequence, AsyncIteratorProtocol, Sendable {
-  /// An account that the server gives out.
+  /// An account that the server serves.
   package typealias Element = MultiAccountBackup.Account
 
   private let client: XRPCClient
@@ -361,8 +362,8 @@ package struct ServerAccounts: AsyncSequence, AsyncIteratorProtocol, Sendable {
   ///
   /// - Parameters:
   ///   - client: what asks the server.
-  ///   - inactive: called with accounts that the server lists as ones that it does not give out,
-  ///     with what it calls that.
+  ///   - inactive: called with accounts that the server lists but does not serve, with its word for
+  ///     that.
   ///   - malformed: called with entries without a valid DID, page by page: what stands in its
   ///     place.
   package init(
@@ -375,7 +376,7 @@ package struct ServerAccounts: AsyncSequence, AsyncIteratorProtocol, Sendable {
   /// The accounts, from the first on; a page is fetched when the one before has been read.
   package func makeAsyncIterator() -> ServerAccounts { self }
 
-  /// The next account that the server gives out.
+  /// The next account that the server serves.
   ///
   /// - Throws: as `nextPage()` does.
   package mutating func next() async throws -> MultiAccountBackup.Account? {

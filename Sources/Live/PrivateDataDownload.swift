@@ -5,7 +5,7 @@ internal import IPLD
 internal import Snapshots
 internal import XRPC
 
-/// One kind of private data on its way from the server.
+/// Downloads one kind of private data from the server.
 struct PrivateDataDownload: Sendable {
   let client: XRPCClient
   /// What has come of all kinds.
@@ -17,10 +17,10 @@ struct PrivateDataDownload: Sendable {
   private static let maximumObject = 4 << 20
   /// How long an answer in lines may be, in bytes.
   private static let maximumLines = 1 << 30
-  /// How many pages of a kind are asked for at most.
+  /// How many pages of a kind are requested at most.
   private static let maximumPages = 2000
 
-  /// Asks for a kind, and gives up after some time.
+  /// Requests a kind, and gives up after some time.
   ///
   /// - Returns: all that has come, and what went wrong with this kind.
   /// - Throws: `CancellationError`; ``BackupError`` if there is no room for what comes.
@@ -32,7 +32,7 @@ struct PrivateDataDownload: Sendable {
     }
   }
 
-  /// Asks for a kind; only that there is no room is an error.
+  /// Requests a kind; only a lack of room is an error.
   private mutating func fetch(_ kind: OwnerData) async throws {
     do {
       if kind.isObject { try await fetchPages(kind) } else { try await fetchLines(kind) }
@@ -45,7 +45,7 @@ struct PrivateDataDownload: Sendable {
     received.take(entry)
   }
 
-  /// What an error means for a kind, and why, in words.
+  /// What an error means for a kind, and the reason in words.
   private static func fault(_ kind: OwnerData, _ error: any Error) -> (
     PrivateData.Fault.Kind, String
   ) {
@@ -55,7 +55,7 @@ struct PrivateDataDownload: Sendable {
       return (isRefused ? .notGiven : .notFetched, "\(error)")
     case let error as AnswerFault:
       return (
-        .notFetched, "\(kind.rawValue): the answer is not what it should be (\(error.what))"
+        .notFetched, "\(kind.rawValue): the answer is malformed (\(error.what))"
       )
     case is CancellationError:
       return (.notFetched, "\(kind.rawValue): it took too long")
@@ -91,24 +91,26 @@ struct PrivateDataDownload: Sendable {
     } while cursor != nil
   }
 
-  /// What of a page tells how the list goes on, and whether it lists nothing.
+  /// The part of a page that says how the list goes on, and whether the page lists nothing.
   private static func page(_ body: [UInt8]) throws -> (cursor: String?, isEmpty: Bool) {
     let answer: Answer
     do throws(JSONError) { answer = Answer(try DataModelJSON.decode(body)) } catch {
       throw AnswerFault("it is not JSON: \(error)")
     }
-    guard let fields = answer.json.map?.entries else { throw AnswerFault("it is no JSON object") }
+    guard let fields = answer.json.map?.entries else {
+      throw AnswerFault("it is not a JSON object")
+    }
     let lists = fields.compactMap(\.value.array)
     let cursor = try answer.cursor().flatMap { $0.isEmpty ? nil : $0 }
     return (cursor, !lists.isEmpty && lists.allSatisfy(\.isEmpty))
   }
 
-  /// Refuses the page of a proxy; what an object says is the owner's, whatever it is.
+  /// Refuses the HTML page of a proxy; any JSON object is accepted as the owner's.
   private static func checkObject(_ body: [UInt8]) throws {
     let blanks: Set<UInt8> = [0x20, 0x09, 0x0a, 0x0d]
     guard body.first(where: { !blanks.contains($0) }) == UInt8(ascii: "{"),
       body.last(where: { !blanks.contains($0) }) == UInt8(ascii: "}")
-    else { throw AnswerFault("it is no JSON object") }
+    else { throw AnswerFault("it is not a JSON object") }
   }
 
   private mutating func fetchLines(_ kind: OwnerData) async throws {
@@ -118,7 +120,7 @@ struct PrivateDataDownload: Sendable {
       // An answer that broke off comes again from its beginning.
       try received.goBack(to: begin)
       guard response["content-type"]?.lowercased().hasPrefix("text/html") != true else {
-        throw AnswerFault("it is a page")
+        throw AnswerFault("it is an HTML page")
       }
       var (answer, piece, count): ([CID], [UInt8], UInt64) = ([], [], 0)
       for try await bytes in response.body {

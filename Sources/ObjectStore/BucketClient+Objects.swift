@@ -3,7 +3,7 @@ package import IPLD
 
 /// Single objects: read, put, copied, removed, listed.
 extension BucketClient {
-  /// On what a write depends.
+  /// The condition of a write.
   package enum Condition: Equatable, Sendable {
     /// Nothing.
     case none
@@ -21,7 +21,7 @@ extension BucketClient {
     }
   }
 
-  /// Asks for an object or a part of it.
+  /// Requests an object or a part of it.
   ///
   /// - Parameters:
   ///   - key: Its key.
@@ -63,7 +63,7 @@ extension BucketClient {
   /// The media type of archives.
   static let contentType = "application/zstd"
 
-  /// Removes an object; that there is none is as good.
+  /// Removes an object; it is not an error if there is none.
   ///
   /// - Throws: ``StoreError``; `TransportError`.
   package func remove(_ key: String) async throws {
@@ -84,7 +84,7 @@ extension BucketClient {
     try await listVersions(prefix) { page($0.map(\.key)) }
   }
 
-  /// The same, each key with what tells one content of it from another.
+  /// The same, each key with what identifies its content.
   package func listVersions(
     _ prefix: String, page: ([(key: String, version: String)]) -> Void
   ) async throws {
@@ -124,7 +124,7 @@ extension BucketClient {
       }
       guard answer["IsTruncated"]?.text == "true", next.count == marks.count else { return }
       guard !next.elementsEqual(place, by: ==) else {
-        throw malformed("the list (\(name)) does not go on")
+        throw malformed("the list (\(name)) is cut off, and does not name its next page")
       }
       place = next
     }

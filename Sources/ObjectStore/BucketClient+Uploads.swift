@@ -11,7 +11,7 @@ extension BucketClient {
   /// How many parts an upload may have.
   package static let maximumParts = 10_000
 
-  /// For how many seconds a store may be at work without a word.
+  /// For how many seconds a store may work without sending anything.
   private static let longWork = 600
 
   /// An upload that was begun.
@@ -46,7 +46,7 @@ extension BucketClient {
     call.fields = [("Content-Type", Self.contentType)]
     let (_, body) = try await send(call)
     guard let id = XMLElement(body)?["UploadId"]?.text, !id.isEmpty else {
-      throw malformed("an upload was begun without a name")
+      throw malformed("the store began an upload without giving its ID")
     }
     return Upload(key: key, id: id)
   }
@@ -61,7 +61,7 @@ extension BucketClient {
     call.query = [("partNumber", "\(number)"), ("uploadId", upload.id)]
     (call.body, call.digest) = (body, digest)
     guard let tag = try await send(call).0["etag"] else {
-      throw malformed("a part was taken without a tag")
+      throw malformed("the store accepted a part without giving its tag")
     }
     return Part(number: number, tag: tag)
   }
@@ -74,7 +74,8 @@ extension BucketClient {
   ///   - range: Which bytes of it.
   ///   - number: The number of the part.
   ///   - upload: The upload.
-  /// - Throws: ``StoreError``, also if the store answers well and copies nothing; `TransportError`.
+  /// - Throws: ``StoreError``, also if the store reports success and copies nothing;
+  ///   `TransportError`.
   /// - Returns: The part.
   package func copy(
     _ source: String, tag: String, _ range: Range<UInt64>, asPart number: Int, of upload: Upload
@@ -127,7 +128,7 @@ extension BucketClient {
     return try refuseError(answer, of: upload.key)?["ETag"]?.text ?? answer.0["etag"]
   }
 
-  /// Gives an upload up; that it is gone is as good.
+  /// Aborts an upload; it is not an error if the upload is gone already.
   ///
   /// - Throws: ``StoreError``; `TransportError`.
   package func abandon(_ upload: Upload) async throws {

@@ -5,9 +5,9 @@ internal import Synchronization
 
 /// One bucket of an object store that speaks as Amazon's S3 does.
 ///
-/// Every request is signed for itself, unless the bucket is read without a signature; a clock that
-/// is wrong is put right by the store's own (`RequestTimeTooSkewed`), and credentials that have
-/// ended are looked for again. No redirection is followed.
+/// Every request is signed for itself, unless the bucket is read without a signature; a wrong clock
+/// is corrected by the store's (`RequestTimeTooSkewed`), and credentials that have ended are looked
+/// for again. No redirection is followed.
 ///
 /// Source: [S3 API
 /// reference](https://docs.aws.amazon.com/AmazonS3/latest/API/API_Operations_Amazon_Simple_Storage_Service.html).
@@ -144,7 +144,7 @@ package final class BucketClient: Sendable {
     return request
   }
 
-  /// The time by the store's clock, as far as that is known.
+  /// The time by the store's clock, if that is known.
   package var now: UnixTime { Self.now.advanced(by: state.withLock { $0.clockOffset }) }
 
   /// Where the bucket is asked: it tells the buckets of one name in several stores apart.
@@ -180,12 +180,12 @@ extension BucketClient {
       case (_, "NoSuchUpload"): (.noSuchUpload, "there is no such upload any more")
       case (404, _): (.noSuchObject, "there is no such object")
       case (412, _), (304, _), (_, "ConditionalRequestConflict"), (200, "PreconditionFailed"):
-        (.conditionFailed, "the object is another one by now")
-      case (401, _), (403, _): (.denied, "the store does not let this user do it")
+        (.conditionFailed, "the object has been replaced meanwhile")
+      case (401, _), (403, _): (.denied, "the store does not allow this user to do it")
       case (500..., _), (429, _), (200, "InternalError"), (200, "SlowDown"),
         (200, "ServiceUnavailable"):
-        (.unavailable, "the store cannot do it now")
-      default: (.refused, "the store refuses")
+        (.unavailable, "the store is not available now")
+      default: (.refused, "the store refused the request")
       }
     let words = [code, answer?["Message"]?.text].compactMap { $0 }.filter { !$0.isEmpty }
     var text = "\(what) (status \(response.status)"

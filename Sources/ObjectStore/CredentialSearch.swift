@@ -39,7 +39,7 @@ struct CredentialSearch: Sendable {
     guard let key, let secret else {
       throw StoreError(
         .noCredentials,
-        "of AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY only one is set")
+        "only one of AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY is set")
     }
     return StoreCredentials(
       key: key, secret: Secret(secret),
@@ -69,7 +69,7 @@ struct CredentialSearch: Sendable {
     if let found = unusable.first(where: { profile[$0] != nil }) {
       throw StoreError(
         .noCredentials,
-        "the profile \"\(profileName)\" gets its keys by \(found), which is not done here: give them in AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_SESSION_TOKEN"
+        "the profile \"\(profileName)\" gets its keys by \(found), which carpack does not support: give them in AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_SESSION_TOKEN"
       )
     }
     guard !isNamed else {

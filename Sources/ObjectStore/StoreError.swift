@@ -8,7 +8,7 @@ package struct StoreError: Error, Equatable, Sendable, CustomStringConvertible {
     case noSuchBucket
     /// The upload is not there: it was completed, or given up.
     case noSuchUpload
-    /// The store does not let this user do it.
+    /// The store does not allow this user to do it.
     case denied
     /// No credentials were found, or they cannot be used.
     case noCredentials
@@ -16,9 +16,9 @@ package struct StoreError: Error, Equatable, Sendable, CustomStringConvertible {
     case conditionFailed
     /// The store is too busy, or broken for now.
     case unavailable
-    /// It does not make parts of objects that it has.
+    /// The store does not copy parts of existing objects.
     case cannotCopy
-    /// What was named is no address in a store; nothing was asked.
+    /// What was named is not an address in a store; no request was made.
     case noAddress
     /// Anything else that it refuses.
     case refused

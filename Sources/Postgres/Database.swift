@@ -4,7 +4,7 @@ internal import Synchronization
 
 /// A connection to PostgreSQL, opened when it is first needed and again after it broke.
 ///
-/// 1. Statements go one after the other, in a queue of its own.
+/// 1. Statements run one after the other, in a queue of their own.
 /// 2. Callers do not wait for that queue: they get the answer, or an error when the time is over or
 ///    the task is cancelled, whatever libpq, the resolver of names and the server do meanwhile.
 /// 3. A connection whose answer did not come in time is closed: what comes next on it is unknown.
@@ -14,7 +14,7 @@ package final class Database: Sendable {
 
   /// How long a statement may take, with connecting.
   package static let answerLimit: Duration = .seconds(8)
-  /// How long a database that is away is waited for, if nothing else is said.
+  /// How long to wait for an unreachable database by default.
   package static let patience: Duration = .seconds(120)
   /// How long connecting to one address of the server may take, unless the user says otherwise.
   private static let connectLimit: Duration = .seconds(4)
@@ -35,13 +35,13 @@ package final class Database: Sendable {
     (self.url, self.grace) = (url, grace)
   }
 
-  /// Asks, and as long as there is no connection, asks again.
+  /// Runs a statement, and tries again as long as there is no connection.
   ///
   /// A statement whose answer was lost may be carried out twice.
   ///
   /// - Parameters:
   ///   - statement: one statement of SQL.
-  ///   - values: what stands for `$1`, `$2` and so on, as text; nil for NULL.
+  ///   - values: the values of `$1`, `$2` and so on, as text; nil for NULL.
   ///   - patience: how long all of it may take.
   ///   - limit: how long one answer is waited for.
   /// - Throws: ``DatabaseError`` if the statement is refused, or there is no connection for this
@@ -65,13 +65,13 @@ package final class Database: Sendable {
     }
   }
 
-  /// Asks once.
+  /// Runs a statement once.
   ///
   /// An abandoned statement may still be carried out.
   ///
   /// - Parameters:
   ///   - statement: one statement of SQL.
-  ///   - values: what stands for `$1`, `$2` and so on, as text; nil for NULL.
+  ///   - values: the values of `$1`, `$2` and so on, as text; nil for NULL.
   ///   - limit: how long the answer is waited for.
   /// - Throws: ``DatabaseError``; `CancellationError`, at once.
   @discardableResult

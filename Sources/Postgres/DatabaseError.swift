@@ -6,9 +6,9 @@ package struct DatabaseError: Error, Equatable, Sendable, CustomStringConvertibl
     case library
     /// There is no connection, or it broke.
     case connection
-    /// The database refuses the statement.
+    /// The database refused the statement.
     case statement
-    /// What is to be in it is not, or is of another version.
+    /// The fleet's tables are missing, or have another version.
     case noTables
   }
 

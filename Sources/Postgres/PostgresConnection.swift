@@ -8,7 +8,7 @@ internal import LibC
 final class PostgresConnection: @unchecked Sendable {
   private let library: PostgresLibrary
   private let pointer: OpaquePointer?
-  /// Whether more can be asked: it is open, and nothing is under way.
+  /// Whether another statement can be sent: the connection is open, and nothing is running.
   private(set) var isUsable = true
 
   /// How often to look whether the caller still waits, in milliseconds.
@@ -50,11 +50,11 @@ final class PostgresConnection: @unchecked Sendable {
 
   deinit { unsafe library.finish(pointer) }
 
-  /// Asks, and waits for the answer.
+  /// Sends a statement, and waits for the answer.
   ///
   /// - Parameters:
   ///   - statement: one statement of SQL.
-  ///   - values: what stands for `$1`, `$2` and so on, as text; nil for NULL.
+  ///   - values: the values of `$1`, `$2` and so on, as text; nil for NULL.
   ///   - mayWait: whether to wait on.
   /// - Throws: ``DatabaseError``.
   func ask(_ statement: String, _ values: [String?], while mayWait: () -> Bool)
@@ -99,7 +99,7 @@ final class PostgresConnection: @unchecked Sendable {
     }
   }
 
-  /// Asks the server to stop the statement that was abandoned.
+  /// Asks the server to stop the abandoned statement.
   ///
   /// `PQcancel` makes a connection of its own and blocks, so it runs on a detached thread.
   private func cancel() {
@@ -139,7 +139,7 @@ final class PostgresConnection: @unchecked Sendable {
     }
     // 57014: it took longer than it may; what is asked again may be faster.
     if state == "57014" { return lost(message) }
-    return DatabaseError(.statement, "the database refuses: \(message) (\(state))")
+    return DatabaseError(.statement, "the database refused: \(message) (\(state))")
   }
 
   private func lost(_ why: String) -> DatabaseError {

@@ -9,7 +9,7 @@ internal import XRPC
 extension AccountRestore {
   private static let createAccount = "com.atproto.server.createAccount"
 
-  /// Logs in on the new server, where the account is, and else has it made.
+  /// Logs in on the new server if it has the account, and otherwise has it created.
   mutating func account(_ plan: RestorePlan) async throws -> (DestinationServer, Outcome) {
     if plan.there.isThere { return (try await logIn(), ("\(did)", true)) }
     guard let handle = plan.newHandle else { throw RestoreError.needsHandle(on: plan.server.url) }
@@ -39,13 +39,13 @@ extension AccountRestore {
     return (try await logIn(), ("\(handle)", wasDone))
   }
 
-  /// The longest that is waited until a server makes accounts again, in seconds.
+  /// The longest wait, in seconds, until a server creates accounts again.
   private static let longestWait = 3600.0
-  /// How long is waited where a server does not say how long.
+  /// How long to wait if the server does not say.
   private static let assumedWait = 60.0
 
-  /// Requests the account, and waits where the server makes no more for now; what vouches for it is
-  /// good for a minute, and made again each time.
+  /// Requests the account, and waits if the server creates no more accounts for now; the token that
+  /// vouches for it is valid for a minute, and is made anew for each attempt.
   private mutating func create(
     _ did: DID, _ handle: Handle, email: String, vouchedForBy server: RestoreServer
   ) async throws -> NewAccount {
@@ -57,7 +57,7 @@ extension AccountRestore {
       } catch let error as XRPCError where error.status == 429 && waited < Self.longestWait {
         let wait = max(1, error.wait ?? Self.assumedWait)
         waited += wait
-        tell(.waiting(seconds: wait, why: "\(error.host) makes no more accounts until then"))
+        tell(.waiting(seconds: wait, why: "\(error.host) creates no more accounts until then"))
         try await Task.sleep(for: .seconds(wait))
       }
     }
@@ -66,8 +66,8 @@ extension AccountRestore {
   /// Requests the account without anything that vouches for it, before the DID is changed for that.
   ///
   /// The reference server looks at the mail address, the invite code and the handle first, and only
-  /// then refuses it for want of a token. Where many accounts are made, each request counts against
-  /// the server's limit, and it is not asked.
+  /// then refuses it for want of a token. If many accounts are restored, each request counts
+  /// against the server's limit, so this one is not made.
   ///
   /// - Returns: The account, if the server makes it like that; nil if it wants a token.
   /// - Throws: ``RestoreError/accountRefused(_:why:option:)``; `XRPCError` where the account is
@@ -84,7 +84,8 @@ extension AccountRestore {
     }
   }
 
-  /// Requests an account, once that is noted: from then on it may be there, whatever comes back.
+  /// Notes that an account is requested, and requests it: from then on it may exist, whatever comes
+  /// back.
   mutating func create(_ did: DID?, _ handle: Handle, email: String, as token: Secret?)
     async throws -> NewAccount
   {
@@ -101,7 +102,7 @@ extension AccountRestore {
     }
   }
 
-  /// The option that helps where a server does not make an account; nil if none does.
+  /// The option that helps if a server refuses to create an account; nil if none does.
   private static func remedy(_ error: XRPCError) -> String? {
     let message = error.message ?? ""
     return switch error.name {
@@ -121,7 +122,7 @@ extension AccountRestore {
     }
   }
 
-  /// As the account's owner on the new server, where the account is.
+  /// A login as the account's owner on the new server, which has the account.
   mutating func logIn() async throws -> DestinationServer {
     do {
       let handle = report.handle ?? journal?.handle ?? plan?.handle

@@ -5,12 +5,12 @@ internal import XRPC
 
 /// What cannot be undone: the identity, the activation, the end on the old server.
 extension AccountRestore {
-  /// Has the DID name the new server.
+  /// Makes the DID name the new server.
   mutating func moveIdentity(_ target: DestinationServer) async throws -> Outcome {
     let credentials = try await target.call(.getRecommendedDIDCredentials())
     guard Self.isSame(credentials.pds.endpoint, options.target) else {
       throw RestoreError.otherServer(
-        credentials.pds.endpoint, asked: options.target, why: "it recommends that for the DID")
+        credentials.pds.endpoint, asked: options.target, why: "it recommends that name for the DID")
     }
     guard did.method == "plc" else {
       return try await publish(
@@ -102,14 +102,14 @@ extension AccountRestore {
 
   // MARK: Activation
 
-  /// Has the new server speak for the account.
+  /// Activates the account on the new server.
   func activate(_ target: DestinationServer) async throws -> Outcome {
     let status = try await target.call(.checkAccountStatus())
     let isActive = status.isActivated == true
     if !isActive {
       guard status.isDIDValid != false else {
         throw RestoreError.notActivated(
-          "the new server does not find the DID's document in order")
+          "the new server does not accept the DID document")
       }
       try ask(.activation)
       try await target.perform(.activateAccount())
@@ -120,20 +120,20 @@ extension AccountRestore {
     return ("active", isActive)
   }
 
-  /// Has the old server speak for the account no more, if that is wanted and possible.
+  /// Deactivates the account on the old server, if that is wanted and possible.
   func deactivateOld() async throws -> Outcome? {
     // The DID does not name the key that vouched any more.
     if options.sharedKeyFile == nil { try AtomicFile.remove(keyPath) }
     guard options.deactivatesOld else { return nil }
     guard let client = old?.client else {
-      tell(.warning("the old server is not asked to deactivate the account: there is no login"))
+      tell(.warning("the old server is not asked to deactivate the account: you are not logged in"))
       return nil
     }
     try ask(.deactivation)
     if let time = options.deleteOldAfter { try ask(.deletion(after: time)) }
     try await client.perform(.deactivateAccount(deleteAfter: options.deleteOldAfter))
     if let old, case .active = try await ServerStanding(of: did, at: old.url, network) {
-      tell(.warning("\(old.url) goes on showing the account, though it was told not to"))
+      tell(.warning("\(old.url) still serves the account, although it was asked to deactivate it"))
       return nil
     }
     return (options.deleteOldAfter.map { "to be deleted after \($0)" } ?? "", false)

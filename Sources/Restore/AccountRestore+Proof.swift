@@ -4,23 +4,23 @@ internal import IPLD
 internal import Repository
 internal import XRPC
 
-/// The end of a restore: what the new server gives out is checked as a backup of it would be.
+/// The end of a restore: what the new server serves is checked as a backup would check it.
 ///
-/// After an import the reference server goes on giving out the commit of the archive, with its old
-/// signature, until something is written. For an account that moved that signature is genuine: its
-/// history names the key. A new account never had that key, and its server has to sign.
+/// After an import the reference server serves the commit of the archive, with its old signature,
+/// until something is written. For an account that moved that signature is genuine: its history
+/// names the key. A new account never had that key, and its server has to sign.
 extension AccountRestore {
-  /// Where the record is that is written so that the server signs, and deleted at once: under a
-  /// name that no application can have.
+  /// The path of the record that is written to make the server sign, and is deleted at once: its
+  /// collection has a name that no application can have.
   private static let mark = RecordPath(checked: "internal.carpack.signature/self")
 
-  /// Checks it, and has the server sign if that is needed and agreed to.
+  /// Checks what the server serves, and makes it sign if that is needed and agreed to.
   ///
   /// - Throws: ``RestoreQuestion/signing``; ``RestoreError/unsigned(_:)`` if that does not help;
   ///   ``RestoreError/otherRepository(_:)``.
   func prove(_ target: DestinationServer) async throws -> Outcome {
     guard let why = try await whyNotGenuine(target) else { return ("", false) }
-    tell(.warning("\(target.client.service) gives out a commit that is \(why)"))
+    tell(.warning("\(target.client.service) serves a commit that is \(why)"))
     try ask(.signing)
     let record: IPLDMap = [
       "$type": .string(Self.mark.collection), "createdAt": .string(options.now()),
@@ -37,7 +37,7 @@ extension AccountRestore {
     try await target.perform(.deleteRecord(Self.mark, of: target.did, expecting: cid))
   }
 
-  /// Why what the server gives out to everybody is not the account's own; nil if it is.
+  /// Why what the server serves publicly is not the account's own; nil if it is.
   private func whyNotGenuine(_ target: DestinationServer) async throws -> String? {
     guard let source = report.source else { return nil }
     let client = XRPCClient(service: target.client.service, network: network)

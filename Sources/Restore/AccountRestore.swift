@@ -8,20 +8,20 @@ package import Snapshots
 package import SystemPackage
 internal import XRPC
 
-/// Puts an account from an archive onto a server: step by step, each once, going by what servers
+/// Restores an account from an archive to a server: step by step, each once, guided by what servers
 /// and directory say, and stopping before every step that cannot be undone.
 ///
 /// ```
 /// server ─► [signing key] ─► account ─► repository ─► blobs ─► comparison ─► preferences
 ///        ─► identity ─► activation ─► [deactivation of the old] ─► proof
 /// ```
-/// 1. Nothing is changed before everything was asked that can be asked: ``RestorePlan``.
+/// 1. Nothing is changed before everything that can be asked has been asked: ``RestorePlan``.
 /// 2. The old server and the DID are not changed before the new server has everything that it is
 ///    going to have. Where the old server is gone, the DID first names a key of the owner's own: no
-///    server takes an account without a word of its key or its server.
+///    server accepts an account unless its key or its server vouches for it.
 /// 3. What is irreversible is in the journal before it is sent, and is asked about at the directory
 ///    before it is sent again.
-/// 4. Where things are at the end is asked, and not remembered: ``RestoreSituation``.
+/// 4. The state at the end is asked for, and not remembered: ``RestoreSituation``.
 package struct AccountRestore {
   let archived: ArchivedSnapshot
   let options: RestoreOptions
@@ -35,7 +35,7 @@ package struct AccountRestore {
   private(set) var plan: RestorePlan?
   /// The new server, asked as the owner.
   private var target: DestinationServer?
-  /// Whether the account was used there since an earlier run, so that nothing of it is replaced.
+  /// Whether the account has been used there since an earlier run, so nothing of it is replaced.
   private(set) var isInUse = false
   /// The result, so far.
   package internal(set) var report = RestoreReport()
@@ -84,7 +84,7 @@ package struct AccountRestore {
     report.situation = await situation()
   }
 
-  /// Where things are; nil if only blobs were sent, or a signal has come.
+  /// The state of both servers; nil if only blobs were sent, or a signal has come.
   private func situation() async -> RestoreSituation? {
     guard !options.sendsBlobsOnly else { return nil }
     let key = journal?.operation(for: .signingKey)?["verificationMethods"]?[
@@ -108,8 +108,7 @@ package struct AccountRestore {
       + (options.asNew ? [.proof] : [.identity, .activation, .deactivation, .proof])
   }
 
-  /// Takes a step, or finds that it was taken; nil for one that there is no need for, or that is
-  /// not noted.
+  /// Takes a step, or finds that it has been taken; nil for one that is not needed, or not noted.
   private mutating func outcome(of step: RestoreStep) async throws -> Outcome? {
     switch step {
     case .server:
@@ -148,8 +147,8 @@ package struct AccountRestore {
 
   /// Whether the account is active on the new server, after an earlier run.
   ///
-  /// - Throws: ``RestoreError/livesThere(_:)`` for one that is there for another reason, and may
-  ///   have more than the archive: nothing of it is replaced.
+  /// - Throws: ``RestoreError/livesThere(_:)`` for one that was not restored by an earlier run and
+  ///   may have more than the archive: nothing of it is replaced.
   private func isActive(on target: DestinationServer, _ plan: RestorePlan) async throws -> Bool {
     let status = try await target.call(.checkAccountStatus())
     let isActive = status.isActivated == true
@@ -170,7 +169,7 @@ package struct AccountRestore {
     let source = try await onOwnQueue { [archived, tell, sendsBlobsOnly = options.sendsBlobsOnly] in
       var source = try RestoreSource(archived) { tell(.progress($0)) }
       if !sendsBlobsOnly, let why = source.whyCommitIsUnfit {
-        tell(.warning("\(why): the records are given a new commit"))
+        tell(.warning("\(why): the repository gets a new commit"))
         source = try RestoreSource(source, as: source.did, rewritesReferences: false)
       }
       // What it took to read the repository is not needed any more, and what follows takes long.
@@ -242,7 +241,7 @@ package struct AccountRestore {
       report.source = source
       if source.rewrittenCount > 0 {
         tell(
-          .warning("\(source.rewrittenCount) records name the new account now, and have other CIDs")
+          .warning("records that now name the new account, with new CIDs: \(source.rewrittenCount)")
         )
       }
     }
@@ -268,14 +267,14 @@ package struct AccountRestore {
     )
   }
 
-  /// Reads back what the server has; of blobs, from where an interrupted run had come to.
+  /// Reads back what the server has; of blobs, from where an interrupted run stopped.
   private mutating func compare(_ target: DestinationServer) async throws -> Outcome {
     let source = try have(report.source)
     let status = try await target.call(.checkAccountStatus())
     if let count = status.records, count != source.recordCount {
       tell(
         .warning(
-          "the new server counts \(count) records, and the archive \(source.recordCount)"))
+          "the new server has \(count) records, and the archive has \(source.recordCount)"))
     }
     report.areRecordsEqual = false
     try await source.compare(on: target) { [tell] in tell(.progress($0)) }
@@ -311,7 +310,7 @@ package struct AccountRestore {
       return ("\(json.count) bytes", false)
     } catch let error as XRPCError where error.status != 401 {
       // Another server than this one may keep them, and be away: that holds nothing else up.
-      report.losses.append("the preferences, which the new server did not take: \(error)")
+      report.losses.append("the preferences, which the new server did not accept: \(error)")
       report.hasAllPreferences = false
       return nil
     }
@@ -332,9 +331,9 @@ package struct AccountRestore {
     if !options.agrees(question) { throw question }
   }
 
-  /// The file with the key with which the owner vouches where the old server is gone.
+  /// The file with the key with which the owner vouches if the old server is gone.
   ///
-  /// It is the account's, whichever server it is restored to.
+  /// The same key vouches for the account, whichever server it is restored to.
   var keyPath: FilePath {
     if let shared = options.sharedKeyFile { return shared }
     let earlier = FileNaming.beside(archive, ".restore-key.pem")
@@ -374,7 +373,7 @@ package struct AccountRestore {
 }
 
 extension ArchivedSnapshot {
-  /// What the server answered for its owner alone, as JSON; nil if not all of it is there.
+  /// What the server answered to the account's owner alone, as JSON; nil if not all of it is there.
   ///
   /// - Throws: `ArchiveError`, ``SnapshotError`` if the archive cannot be read.
   func ownerAnswer(_ kind: OwnerData) throws -> [UInt8]? {
@@ -390,7 +389,7 @@ extension ArchivedSnapshot {
 /// Sending an account's own server the blobs that it says it misses, and reading back the others.
 ///
 /// Nothing else on it is changed, unless records are to be written again for blobs that the server
-/// only believes to have.
+/// lists but has lost.
 extension AccountRestore {
   /// Reads back the blobs that the server should have.
   private mutating func compareBlobs(_ server: DestinationServer) async throws -> Outcome? {
@@ -414,7 +413,7 @@ extension AccountRestore {
     let restore = RecordRestore(repository, to: server)
     let finished = try await restore.finishPending(in: path)
     if finished > 0 {
-      tell(.warning("\(finished) records that an interrupted run had deleted were written again"))
+      tell(.warning("records written again that an interrupted run had deleted: \(finished)"))
     }
     let plan = try await restore.plan(for: Set(differing))
     for (cid, why) in plan.hopeless { tell(.warning("\(cid) cannot be restored: \(why)")) }

@@ -12,20 +12,20 @@ internal import XRPC
 struct BlobTransfer: Sendable {
   let source: RestoreSource
   let server: DestinationServer
-  /// How long a blob may be by what the server says, in bytes.
+  /// The server's limit for the length of a blob, in bytes.
   let limit: UInt64?
   let connections: Int
   let tell: @Sendable (RestoreEvent) -> Void
 
-  /// How many calls in a row may get no answer.
+  /// How many calls in a row may go unanswered.
   private static let maximumSilence = 8
   private static let pageLength = 1000
-  /// How often a server is sent what it goes on listing as missing.
+  /// How often a blob is sent that the server still lists as missing.
   private static let maximumRounds = 3
   /// How many blobs a server may miss beside twice those that the snapshot has: those of records
   /// that are gone, or came later.
   private static let maximumOthers = 200_000
-  /// How often a blob is read back whose content is another's.
+  /// How often a blob is read back if its content does not match its CID.
   private static let attempts = 3
   /// How many blobs are taken from the table at a time to be read back.
   private static let batch = 256
@@ -77,7 +77,7 @@ struct BlobTransfer: Sendable {
         let refused = sent.withLock { $0.refused }
         for cid in page {
           missing.add(
-            cid, of: source, refused[cid] ?? .refused("it was sent but is listed as missing"))
+            cid, of: source, refused[cid] ?? .refused("it was sent but is still listed as missing"))
         }
       }
       // What the server lists after a round in which nothing could be sent is what it will lack.
@@ -137,14 +137,14 @@ struct BlobTransfer: Sendable {
 
   /// Reads back every blob that the archive holds, and compares it with its CID.
   ///
-  /// A server knows a blob by a row in a table, and does not look whether the bytes are there: only
-  /// reading them tells.
+  /// A server knows a blob by a row in a table, and does not check whether the bytes are there:
+  /// only reading them shows that.
   ///
   /// - Parameters:
   ///   - skipped: blobs that are known not to be there.
   ///   - done: how many of the snapshot's blobs, in the order of their first references, were
   ///     compared before and found to be equal.
-  ///   - note: called with how many have been, as long as none differs.
+  ///   - note: called with how many have been compared, as long as none differs.
   /// - Throws: `TransportError` if the server does not answer any more; `ArchiveError` if the
   ///   archive cannot be read; `CancellationError`.
   func compare(
@@ -211,7 +211,7 @@ package struct UnrestoredBlob: Sendable, Equatable {
 
   /// Why a blob is not there, or not as it should be.
   package struct Reason: Error, Equatable {
-    /// A word for a script.
+    /// The name of the reason, for scripts.
     package let word: String
     /// What a person reads.
     package let sentence: String
@@ -220,12 +220,12 @@ package struct UnrestoredBlob: Sendable, Equatable {
       (self.word, self.sentence) = (word, sentence)
     }
 
-    /// Why a blob that stands like this in the archive cannot be sent; nil if it can be.
+    /// Why a blob with this state in the archive cannot be sent; nil if it can be.
     init?(_ state: BlobState, isAccepted: Bool, limit: UInt64?) {
       switch state {
       case .held(let length):
         guard let limit, length > limit else { return nil }
-        self.init("too-large", "it has \(length) bytes, and the server takes \(limit)")
+        self.init("too-large", "it has \(length) bytes, and the server accepts \(limit)")
       case .missing: self = isAccepted ? .acceptedAsLost : .notHeld
       case .damaged(let why): self = .damaged(why)
       }
@@ -233,9 +233,9 @@ package struct UnrestoredBlob: Sendable, Equatable {
 
     /// The archive does not hold it.
     static let notHeld = Reason("not-held", "the archive does not hold it")
-    /// The archive does not hold it, and its loss is accepted.
+    /// The archive does not hold the blob, and its loss is accepted.
     static let acceptedAsLost = Reason(
-      "accepted-as-lost", "the archive does not hold it, which was accepted")
+      "accepted-as-lost", "the archive does not hold it, and its loss was accepted")
     /// The server gives back other bytes.
     static let otherBytes = Reason("other-bytes", "the server returns other bytes")
 
@@ -250,7 +250,9 @@ package struct UnrestoredBlob: Sendable, Equatable {
     }
 
     /// The server named another CID for it.
-    static func otherCID(_ cid: CID) -> Reason { Reason("other-cid", "the server calls it \(cid)") }
+    static func otherCID(_ cid: CID) -> Reason {
+      Reason("other-cid", "the server gave it another CID, \(cid)")
+    }
 
     /// The server does not give it back, and does not list it as missing.
     static func notServed(_ why: String) -> Reason {
@@ -269,7 +271,7 @@ package struct UnrestoredBlobs: Sendable {
   package private(set) var acceptedCount = 0
   /// The first of them.
   package private(set) var first: [UnrestoredBlob] = []
-  /// Whether all of them are such as are accepted.
+  /// Whether the loss of all of them is accepted.
   package var areAccepted: Bool { count <= acceptedCount }
 
   /// The most blobs that are listed.

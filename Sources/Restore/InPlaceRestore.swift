@@ -7,8 +7,8 @@ internal import Repository
 package import Snapshots
 internal import XRPC
 
-/// Puts the records of a snapshot back into the account that they are of, on its own server, by
-/// writes: the repository's history goes on, with a new revision.
+/// Puts the records of a snapshot back into their own account, on its own server, by writes: the
+/// repository's history goes on, with a new revision.
 ///
 /// 1. What is going to be written is found by comparing the snapshot with what the server has; so
 ///    an interrupted run is continued by the next.
@@ -19,11 +19,11 @@ package struct InPlaceRestore: Sendable {
   package struct Changes: Sendable {
     /// Records that are not there any more.
     package fileprivate(set) var created: [Change] = []
-    /// Records that are others there.
+    /// Records that are different there.
     package fileprivate(set) var updated: [Change] = []
     /// Records that the snapshot does not have.
     package fileprivate(set) var added: [Change] = []
-    /// Records that no server would write as they are: why.
+    /// Records that no server would write unchanged, and why.
     package fileprivate(set) var unwritable: [(path: String, why: String)] = []
     /// Blobs that the records to be written refer to and that no record there does.
     package fileprivate(set) var blobs: [BlobRef] = []
@@ -128,16 +128,16 @@ package struct InPlaceRestore: Sendable {
     return Block(cid: cid, bytes: bytes)
   }
 
-  /// Why no server would write a record as it is; nil if one would.
+  /// Why no server would write a record unchanged; nil if one would.
   private func whyUnwritable(_ path: RecordPath, _ cid: CID) throws -> String? {
-    guard path.oddity == nil else { return "servers do not take its path" }
+    guard path.oddity == nil else { return "servers do not accept its path" }
     let block = try block(cid)
     do throws(BackupError) { try RecordRestore.value(of: block) } catch { return "\(error)" }
     return try RecordRestore.blobs(of: block).contains(where: \.isLegacy)
-      ? "it refers to a blob in the form of 2022, which no server takes any more" : nil
+      ? "it refers to a blob in the form of 2022, which servers no longer accept" : nil
   }
 
-  /// Writes what is different, and looks whether it was written.
+  /// Writes what is different, and checks that it was written.
   ///
   /// - Parameter agrees: asks whether it may be done.
   /// - Returns: What is different still: what could not be written, and what came later.
@@ -182,11 +182,11 @@ package struct InPlaceRestore: Sendable {
     return try await self.changes()
   }
 
-  /// How many bytes of JSON a write takes beside its record and its path.
+  /// How many bytes of JSON a write takes in addition to its record and its path.
   private static let overhead = 100
 
-  /// Writes a batch; where the server refuses all of it, its records one by one, so that one that
-  /// it does not take keeps no other away.
+  /// Writes a batch; where the server refuses all of it, writes its records one by one, so that one
+  /// refused record does not hold up the others.
   private func send(_ writes: [XRPCCall.Write]) async throws {
     guard !writes.isEmpty else { return }
     let head = try await server.call(.getLatestCommit(source.did)).cid

@@ -2,9 +2,9 @@ internal import ATProtocol
 internal import IPLD
 internal import XRPC
 
-/// A rotation key of an account that is shown to be a server's, and not the owner's.
+/// A rotation key of an account that provably belongs to a server, and not to the owner.
 ///
-/// A key of which nothing shows whose it is may be a second one of the owner's.
+/// A key without such evidence may be a second key of the account's owner.
 package struct OldServersKey: Sendable, Equatable {
   /// What shows that the key is the server's.
   package enum Evidence: String, Sendable {
@@ -12,8 +12,8 @@ package struct OldServersKey: Sendable, Equatable {
     case recommended = "the server recommends it"
     /// The server recommended it when the archive was made.
     case archived = "the server recommended it at the time of the backup"
-    /// The operation that put the account on the server brought this key along, and no other.
-    case log = "it came into the DID when the account came to the server"
+    /// The operation that put the account on the server added this key, and no other.
+    case log = "it was added to the DID when the account came to the server"
   }
 
   /// The key, as `did:key:…`.
@@ -55,7 +55,7 @@ extension RestorePlan {
     guard let bytes = try source.archived.ownerAnswer(.credentials) else { return nil }
     guard let json = try? DataModelJSON.decode(bytes), let credentials = PLCCredentials(json) else {
       tell(
-        "the archive has an answer of the old server to \(OwnerData.credentials.rawValue) that cannot be read: keys that it alone shows to be that server's are not named"
+        "the archive has an answer of the old server to \(OwnerData.credentials.rawValue) that cannot be read: keys are not listed that only this answer shows to be that server's"
       )
       return nil
     }

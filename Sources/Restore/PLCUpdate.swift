@@ -19,13 +19,13 @@ package struct PLCUpdate: Sendable {
   let history: PLCHistory
   /// Its state.
   let state: PLCState
-  /// The time by the directory's clock, or by the own one if that does not say.
+  /// The time by the directory's clock, or by this computer's if the directory does not say.
   let time: UnixTime
   private let network: Network
   private var directory: PLCDirectory { PLCDirectory(network: network) }
 
-  /// How often the directory is asked for the operation that it got, and the time between, in
-  /// seconds.
+  /// How often the directory is asked for the operation that was sent to it, and the time between,
+  /// in seconds.
   private static let (patience, interval) = (5, 2.0)
 
   /// Asks the directory.
@@ -33,16 +33,16 @@ package struct PLCUpdate: Sendable {
   /// - Parameters:
   ///   - did: the account.
   ///   - network: the way to servers and the directory.
-  ///   - now: the time by the own clock, in RFC 3339 and UTC.
+  ///   - now: the time by this computer's clock, in RFC 3339 and UTC.
   /// - Throws: `IdentityError` for an account without a log; ``BackupError/notGenuine(_:)`` for a
-  ///   log that does not hold; `PLCSuccessor.Fault` for an account that was given up.
+  ///   log that is not valid; `PLCSuccessor.Fault` for an account that was deleted.
   package init(of did: DID, network: Network, now: @Sendable () -> String) async throws {
     (self.did, self.network) = (did, network)
     let (log, time) = try await PLCDirectory(network: network).log(of: did)
     do throws(PLCFault) {
       history = try PLCHistory(validating: log, of: did)
     } catch {
-      throw BackupError.notGenuine("the PLC log of \(did) does not hold: \(error)")
+      throw BackupError.notGenuine("the PLC log of \(did) is not valid: \(error)")
     }
     guard let state = log.state else { throw PLCSuccessor.Fault.ended }
     (self.log, self.state) = (log, state)

@@ -6,8 +6,8 @@ package import Snapshots
 internal import SystemPackage
 internal import XRPC
 
-/// Puts single records of a snapshot back, and the blobs that they refer to, into the account that
-/// they are of: with the same keys, the same values and therefore the same CIDs.
+/// Puts single records of a snapshot back, and the blobs that they refer to, into their own
+/// account: with the same keys, the same values and therefore the same CIDs.
 package struct RecordRestore {
   /// The result for one record.
   package enum Outcome: Sendable, Equatable {
@@ -68,7 +68,7 @@ package struct RecordRestore {
     do {
       for ref in try Self.blobs(of: block) {
         guard !ref.isLegacy else {
-          return .refused("it refers to a blob in the form of 2022, which no server takes any more")
+          return .refused("it refers to a blob in the form of 2022, which servers no longer accept")
         }
         // The server may have what the archive does not; if not, it says so.
         if case .failure(let reason) = try await server.send(
@@ -86,7 +86,7 @@ package struct RecordRestore {
           try await server.call(.writeRecord(value, at: path, of: did))
         }
       return written == block.cid
-        ? .written : .refused("the server made another record of it, \(written)")
+        ? .written : .refused("the server stored another record instead, \(written)")
     } catch let error as XRPCError where [400, 413, 500].contains(error.status) {
       // Cut off on the way back, it may have been written.
       if error.status == 500, try await cid(at: path) == block.cid { return .written }
@@ -141,10 +141,10 @@ package struct RecordRestore {
   }
 }
 
-/// The way out for blobs that a server believes to have and does not.
+/// The remedy for blobs that a server lists but has lost.
 ///
-/// It takes such a blob again only when no record refers to it. So the records that do are deleted,
-/// and written again with the same keys and values, which gives them the same CIDs.
+/// It accepts such a blob again only when no record refers to it. So the records that do are
+/// deleted, and written again with the same keys and values, which gives them the same CIDs.
 ///
 /// 1. A record is deleted only if the archive has it as the server does, with all blobs that it
 ///    refers to.
@@ -221,12 +221,13 @@ extension RecordRestore {
       }
     }
     guard try await cid(at: recordPath) == block.cid else {
-      return "\(path) is another on the server than in the archive"
+      return "\(path) is a different record on the server than in the archive"
     }
     return nil
   }
 
-  /// Finishes what an interrupted run has begun, as a file says; returns how many records it wrote.
+  /// Finishes what an interrupted run has begun, according to its file; returns how many records it
+  /// wrote.
   ///
   /// They are read from the snapshot that they were deleted by: one that was made since lacks them.
   ///
@@ -262,7 +263,7 @@ extension RecordRestore {
     _ = try await finish(records.map(\.path), in: pending)
   }
 
-  /// Writes what was deleted, and forgets that it was; returns how many records it wrote.
+  /// Writes what was deleted, and removes the file; returns how many records it wrote.
   private func finish(_ paths: [RecordPath], in pending: FilePath) async throws -> Int {
     var count = 0
     for path in paths {

@@ -7,11 +7,11 @@ package import XRPC
 package enum RestoreEvent: Sendable {
   /// It is known what is to be restored.
   case source(RestoreSource)
-  /// It is known what the new server is like.
+  /// It is known what the new server says of itself.
   case server(RestoreServer)
   /// A step is done; what was answered, and whether it had been done before.
   case step(RestoreStep, String, wasDone: Bool)
-  /// It gets on.
+  /// Progress was made.
   case progress(Progress)
   /// Something is waited for, this many seconds.
   case waiting(seconds: Double, why: String)
@@ -32,7 +32,7 @@ package enum RestoreEvent: Sendable {
 /// A server's URL, and what it says of itself.
 package typealias RestoreServer = (url: String, facts: ServerDescription)
 
-/// Something that is not done before it was agreed to; thrown where it is not.
+/// Something that is not done until it is agreed to; thrown if it is not.
 package enum RestoreQuestion: Error {
   /// May this operation be sent, which changes the account's identity for good?
   case identity
@@ -52,13 +52,14 @@ package enum RestoreQuestion: Error {
 
 /// The result of a restore.
 package struct RestoreReport: Sendable {
-  /// What was to be restored; nil if it did not come to that.
+  /// What was to be restored; nil if the restore ended before that was known.
   package internal(set) var source: RestoreSource?
   /// The new server.
   package var server: RestoreServer?
   /// The old server; nil if none is known.
   package var oldServer: String?
-  /// Where things are at the end; nil if that was not asked, because a signal ended it.
+  /// The state of both servers at the end; nil if a signal ended the restore, so that they were not
+  /// asked.
   package internal(set) var situation: RestoreSituation?
   /// What the account lacks, or is going to lack, in sentences.
   package internal(set) var losses: [String] = []
@@ -83,14 +84,14 @@ package struct RestoreReport: Sendable {
   /// What stopped it before its end: a question that was not agreed to.
   package var stoppedBefore: RestoreQuestion?
 
-  /// A report of nothing.
+  /// An empty report.
   package init() {}
 
   /// Whether a step is done.
   package func has(_ step: RestoreStep) -> Bool { steps.contains(step) }
 }
 
-/// What keeps a restore from going on, beside what servers and archives say by themselves.
+/// What prevents a restore from going on, besides errors of servers and archives.
 package enum RestoreError: Error {
   /// Another run restores the account to the server: the path of its journal.
   case busy(String)
@@ -117,9 +118,10 @@ package enum RestoreError: Error {
   case importRefused(String, [String])
   /// The repository on the new server is not the one in the archive.
   case otherRepository(String)
-  /// A record that was deleted, to be written again, was not: the file that names all such.
+  /// A record was deleted to be written again, and was not written: the file that names all of
+  /// these.
   case notWrittenAgain(RecordPath, RecordRestore.Outcome, file: String)
-  /// Blobs are missing that were not agreed to be: how many.
+  /// Blobs are missing, which was not agreed to: how many.
   case missingBlobs(Int)
   /// A code was sent by mail, and has to be given.
   case codeSent(String)
@@ -127,25 +129,26 @@ package enum RestoreError: Error {
   case identityUnchanged(String)
   /// The signing key given is not the one that the DID names.
   case strangeKey
-  /// The new server calls itself otherwise than it was asked for: how, and why that is believed.
+  /// The new server has another name than the one that was given: which, and why that is believed.
   case otherServer(String, asked: String, why: String)
   /// The document of the `did:web`, at this URL, does not say what it has to.
   case unpublished(String)
-  /// The new server does not make the account: why, and which option helps.
+  /// The new server refuses to create the account: why, and which option helps.
   case accountRefused(String, why: String, option: String)
-  /// The new server was stopped while it made the account, and neither has it nor makes it again.
+  /// The new server was stopped while it created the account, and neither has it nor creates it
+  /// again.
   case halfMade(String)
   /// The new server lacks methods that are needed.
   case lacks(String, [String])
   /// The new server does not say whether it has the account: why.
   case silent(String, String)
-  /// The new server gives out a commit that is not signed with the account's key.
+  /// The new server serves a commit that is not signed with the account's key.
   case unsigned(String)
   /// The archive lacks what the account's server has, which would be lost: the revision there.
   case notSaved(String)
   /// The account was written to while an older state was put back.
   case writtenMeanwhile
-  /// The new server does not find the DID's document in order.
+  /// The new server does not accept the DID document.
   case notActivated(String)
 
   /// Why nothing vouches for an account.
@@ -169,8 +172,8 @@ package enum RestoreError: Error {
 
 /// The steps of a restore, in their order.
 ///
-/// Each is done by what servers and directory say: a step that has been done is found to be done,
-/// whether that was noted or not. The first changes nothing, and is not noted.
+/// What servers and directory say decides whether a step is done, whether that was noted or not.
+/// The first changes nothing, and is not noted.
 package enum RestoreStep: String, CaseIterable, Sendable {
   /// The new server says what it wants and allows.
   case server
@@ -188,10 +191,10 @@ package enum RestoreStep: String, CaseIterable, Sendable {
   case preferences
   /// The DID names the new server.
   case identity
-  /// The new server speaks for the account.
+  /// The account is active on the new server.
   case activation
-  /// The old server does no more.
+  /// The account is deactivated on the old server.
   case deactivation
-  /// What the new server gives out was checked as a backup of it would be.
+  /// What the new server serves was checked as a backup would check it.
   case proof
 }

@@ -8,9 +8,9 @@ internal import SystemPackage
 internal import XRPC
 
 /// The journal of a restore, `NAME.restore.json` beside the archive: what was done and what was
-/// answered, so that the same command goes on, and a person can see where it stands.
+/// answered, so that the same command resumes the restore, and a person can see how far it is.
 ///
-/// It belongs to an account and a server, which is known by its DID. Where the file is of another
+/// It belongs to an account and a server, which its DID identifies. If the file belongs to another
 /// restore, the journal is in `NAME.2.restore.json`, and so on.
 ///
 /// ```
@@ -19,7 +19,7 @@ internal import XRPC
 /// ```
 /// 1. It holds no secret: no password, token, code or private key.
 /// 2. What cannot be undone is in it before it is sent.
-/// 3. It is a memory, and no proof: what was done is asked of servers and directory.
+/// 3. It is a memory, and no proof: servers and directory are asked what was done.
 struct RestoreJournal {
   static let version = 1
 
@@ -40,7 +40,7 @@ struct RestoreJournal {
   private var entries: [(step: String, at: String, answer: String)] = []
   /// The signed operations that were sent, or were to be, and the steps that they are for.
   private var operations: [(purpose: RestoreStep, operation: IPLDValue)] = []
-  /// Whether the account was asked for, whatever came of that.
+  /// Whether createAccount may have been sent, whatever its result.
   var hasAskedForAccount = false
   /// How many of the snapshot's blobs were read back and are equal, in the order of their first
   /// references.
@@ -106,7 +106,7 @@ struct RestoreJournal {
     self.file = file
   }
 
-  /// What was written before, to be looked at; nil if there is nothing.
+  /// The journal that was written before, only to be read; nil if there is none.
   private init?(reading path: FilePath) throws {
     guard let bytes = try AtomicFile.read(path) else { return nil }
     func malformed(_ why: String) -> BackupError {
@@ -177,7 +177,7 @@ struct RestoreJournal {
     try save()
   }
 
-  /// Writes it down.
+  /// Saves the journal.
   ///
   /// - Throws: ``BackupError/system(_:_:)``; ``RestoreError/busy(_:)`` if another run has begun.
   mutating func save() throws {

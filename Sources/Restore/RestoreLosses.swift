@@ -12,7 +12,7 @@ extension RestorePlan {
     if unrestored.count > 0 {
       let referrers = Set(unrestored.first.compactMap(\.record)).count
       losses.append(
-        "\(unrestored.count) of \(source.blobs.entries.count) blobs, which \(referrers) records or more show"
+        "\(unrestored.count) of \(source.blobs.entries.count) blobs, to which at least \(referrers) records refer"
       )
     }
     if isOutdated, let old, case .active(let rev, _) = old.standing {
@@ -47,10 +47,10 @@ extension RestorePlan {
       }
     } catch is MSTDiffError {
       return
-        "what snapshot \(newest.number) has and this one does not: its tree is damaged, and they cannot be compared"
+        "what snapshot \(newest.number) has and this one does not: its tree is damaged, so they cannot be compared"
     }
     let number = history.entries.first { $0.cid == archived.cid }?.number ?? 0
     return
-      "of snapshot \(newest.number), the newest: \(created) records that came later, and the later state of \(updated); \(deleted) that were deleted since come back (\"carpack diff\" from \(number) to \(newest.number) lists them)"
+      "of snapshot \(newest.number), the newest: records that came later (\(created)), and the later states of others (\(updated)); records that were deleted since (\(deleted)) come back (\"carpack diff\" from \(number) to \(newest.number) lists them)"
   }
 }

@@ -3,7 +3,7 @@ package import HTTP
 internal import SystemPackage
 internal import XRPC
 
-/// How an account is put back.
+/// How an account is restored.
 package struct RestoreOptions: Sendable {
   /// The new server's URL.
   package var target: String
@@ -25,7 +25,7 @@ package struct RestoreOptions: Sendable {
   package var inviteCode: Secret?
   /// A rotation key of the owner's own.
   package var recoveryKey: PrivateKey?
-  /// The passphrase of that key's file, which a key that is made goes by as well.
+  /// The passphrase of that key's file, which also protects a key that is made.
   package var passphrase: Secret?
   /// The file with the signing key that vouches for many accounts, which have no journals then; nil
   /// for a key and a journal of the account's own, beside its archive.
@@ -34,7 +34,7 @@ package struct RestoreOptions: Sendable {
   package var signingKey: PrivateKey?
   /// The code that the old server has sent by mail for signing an operation.
   package var mailCode: Secret?
-  /// Whether the old server is done without though it answers.
+  /// Whether to do without the old server although it answers.
   package var abandonsOld = false
   /// Whether the archive's records go into a new account, with a DID of its own.
   package var asNew = false
@@ -42,7 +42,7 @@ package struct RestoreOptions: Sendable {
   package var rewritesReferences = false
   /// Whether blobs may be missing on the new server.
   package var acceptsMissing = false
-  /// Whether an older state than the old server's is meant.
+  /// Whether the restore of an older state than the old server's is intended.
   package var acceptsOlder = false
   /// Whether the rotation keys that are shown to be the old server's are taken out of the DID.
   package var dropsOldKeys = false
@@ -50,7 +50,7 @@ package struct RestoreOptions: Sendable {
   package var deactivatesOld = false
   /// From when on the old server may delete the account, in RFC 3339; nil for never.
   package var deleteOldAfter: String?
-  /// Whether it ends with the comparison, before the identity is touched.
+  /// Whether the restore ends with the comparison, before the identity is changed.
   package var isRehearsal = false
   /// Whether the directory is one for rehearsals, in which the DID may be changed.
   var hasScratchDirectory = false
@@ -61,10 +61,10 @@ package struct RestoreOptions: Sendable {
   package var rewritesRecords = false
   /// Whether blobs are read back and compared.
   package var comparesBlobs = true
-  /// Is given an operation instead of the directory; nothing is sent then that changes the
+  /// Receives an operation instead of the directory; then nothing is sent that changes the
   /// identity.
   package var dryRun: (@Sendable (PLCSuccessor) throws -> Void)?
-  /// How many transfers are under way at a time.
+  /// How many transfers run at a time.
   package var connections = 16
   /// The time, in RFC 3339 and UTC.
   package var now: @Sendable () -> String

@@ -7,12 +7,12 @@ internal import LibC
 package import Snapshots
 internal import XRPC
 
-/// What a restore to a server would do, what would be missing, and what stands in its way: asked of
+/// What a restore to a server would do, what would be missing, and what prevents it: found out from
 /// the archive, both servers and the directory before anything is changed.
 ///
-/// A restore asks for the same and does not begin where there is an obstacle: with a recovery key
-/// its first step changes the DID, and what is found out later leaves the account of a living
-/// server in between.
+/// A restore finds out the same and does not begin if there is an obstacle: with a recovery key its
+/// first step changes the DID, and an obstacle found later would leave a working account halfway
+/// between two servers.
 package struct RestorePlan: Sendable {
   /// What is to be restored.
   package let source: RestoreSource
@@ -28,26 +28,26 @@ package struct RestorePlan: Sendable {
   package let isNamed: Bool
   /// The account's handle.
   package let handle: Handle?
-  /// The handle that it is going to have; nil if that is not known.
+  /// The handle that it is going to have on the new server; nil if that is not known.
   package private(set) var newHandle: Handle?
   /// How many blobs would be sent, and how many bytes those have.
   package private(set) var upload: (count: Int, bytes: UInt64) = (0, 0)
   /// The blobs that would not be there.
   package private(set) var unrestored = UnrestoredBlobs()
-  /// The rotation keys that are the old server's, each with what shows it.
+  /// The rotation keys that are the old server's, each with what shows that.
   package private(set) var oldServersKeys: [OldServersKey] = []
   /// What the account would lack, in sentences.
   package private(set) var losses: [String] = []
   /// Whether the archive has preferences to give back.
   package let hasPreferences: Bool
-  /// What has to be put right or given first, the most important first.
+  /// What has to be put right or provided first, the most important first.
   package private(set) var obstacles: [any Error] = []
 
   private let options: RestoreOptions
   private let network: Network
   private let document: DIDDocument?
 
-  /// How many blobs the reference server takes a day.
+  /// How many blobs the reference server accepts a day.
   private static let uploadsADay = 1000
 
   /// The rotation keys that may change the account, in the order of their authority.
@@ -242,7 +242,7 @@ package struct RestorePlan: Sendable {
     }
   }
 
-  /// Whether the DID is first to name a key of the owner's own, which vouches for the account.
+  /// Whether the DID has to name a key of the owner's own first, which vouches for the account.
   package var vouchesItself: Bool {
     !options.asNew && !there.isThere && !isVouchedForByOld && options.signingKey == nil
   }
@@ -281,7 +281,7 @@ package struct RestorePlan: Sendable {
       return handle
     }
     guard let domain = server.facts.userDomains.first else {
-      throw RestoreError.handle(handle.text, "\(server.url) gives out no handles")
+      throw RestoreError.handle(handle.text, "\(server.url) does not offer handles")
     }
     let text = handle.text.prefix { $0 != "." } + domain
     let new: Handle
@@ -292,7 +292,7 @@ package struct RestorePlan: Sendable {
     return new
   }
 
-  /// The domain of the new server's that a handle is under; nil if it is under none.
+  /// The new server's domain that a handle is under; nil if it is under none.
   private func domain(of handle: Handle) -> String? {
     server.facts.userDomains.first(where: handle.text.hasSuffix)
   }
@@ -321,7 +321,7 @@ package struct RestorePlan: Sendable {
     }
     if holder == nil, domain == nil {
       throw RestoreError.handle(
-        handle.text, "\(server.url) does not find that it leads to \(source.did)")
+        handle.text, "\(server.url) does not find that it resolves to \(source.did)")
     }
   }
 }

@@ -3,7 +3,7 @@ internal import ATProtocol
 // What a restore comes to, in words.
 
 extension RestoreStep {
-  /// What a person reads.
+  /// The sentence for people.
   package var sentence: String {
     switch self {
     case .server: "both servers and the directory were asked, and nothing stands in the way"
@@ -22,7 +22,7 @@ extension RestoreStep {
 }
 
 extension RestoreError: CustomStringConvertible {
-  /// What keeps it from going on; where that is up to the user, the command says more.
+  /// What prevents the restore from going on; if the user can do something, the command says what.
   package var description: String {
     switch self {
     case .busy(let path): "another restore from this archive is running: it has locked \(path)"
@@ -50,7 +50,7 @@ extension RestoreError: CustomStringConvertible {
     case .identityUnchanged(let why): "the directory did not apply the operation: \(why)"
     case .strangeKey: "the signing key given is not the one that the DID names"
     case .otherServer(let named, let asked, let why):
-      "\(asked) calls itself \(named), and the DID has to name it so (\(why))"
+      "\(asked) calls itself \(named), and the DID has to use that name (\(why))"
     case .unpublished(let url): "the document at \(url) is not up to date yet"
     case .accountRefused(let server, let why, _): "\(server) refused to create the account: \(why)"
     case .halfMade(let server):

@@ -16,7 +16,8 @@ struct DestinationServer: Sendable {
   let did: DID
   let tell: @Sendable (RestoreEvent) -> Void
 
-  /// The longest that one call waits for a limit in all, in seconds: a day, and what clocks differ.
+  /// The longest that one call waits for a limit in all, in seconds: a day, and some for clocks
+  /// that differ.
   private static let longestWait = 26.0 * 3600
   /// How long to wait where a server does not say.
   private static let assumedWait = 60.0
@@ -103,7 +104,7 @@ struct DestinationServer: Sendable {
   ///   - archived: where it is.
   ///   - isAccepted: whether its loss is accepted.
   ///   - limit: how long a blob may be, in bytes.
-  ///   - gate: what all wait for who send blobs.
+  ///   - gate: the gate for which all transfers of blobs wait.
   /// - Returns: How many bytes were sent, or why the server does not have it now.
   /// - Throws: what the client throws; `ArchiveError` if the archive cannot be read.
   func send(
@@ -122,7 +123,7 @@ struct DestinationServer: Sendable {
     } catch let error as ArchiveError where error.isDamage {
       return .failure(.damaged("\(error)"))
     } catch let fault as AnswerFault {
-      return .failure(.refused("its answer is not what it should be (\(fault.what))"))
+      return .failure(.refused("its answer is malformed (\(fault.what))"))
     }
   }
 

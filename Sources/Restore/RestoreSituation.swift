@@ -3,9 +3,9 @@ internal import HTTP
 internal import IPLD
 internal import XRPC
 
-/// Where things are: what the two servers and the DID's document say at one moment.
+/// The state of an account: what the two servers and the DID document say at one moment.
 ///
-/// It is asked for when a restore ends, however it ends, and goes by nothing that was remembered.
+/// It is asked for when a restore ends, however it ends, and relies on nothing that was remembered.
 package struct RestoreSituation: Sendable {
   /// A server, and what it says of the account.
   package typealias Place = (url: String, standing: ServerStanding)
@@ -29,7 +29,7 @@ package struct RestoreSituation: Sendable {
   /// The file with the key of the owner's own that the document names; nil if it names none.
   package let keyFile: String?
 
-  /// How long each of them is waited for, in seconds.
+  /// How long to wait for each of them, in seconds.
   private static let patience = 10.0
 
   /// Asks both servers and the directory, at once.
@@ -102,7 +102,7 @@ package struct RestoreSituation: Sendable {
           "the DID names a signing key of your own, which is in \(keyFile): keep that file until the account is active"
         )
       }
-    case .unknown(let why): sentences.append("what the DID names is not known (\(why))")
+    case .unknown(let why): sentences.append("the server that the DID names is not known (\(why))")
     }
     sentences.append("\(new.url) \(new.standing.sentence)")
     if let old, old.url != new.url {

@@ -8,8 +8,8 @@ package import Snapshots
 internal import Synchronization
 internal import XRPC
 
-/// A snapshot that is to be given back to a server: its repository laid out, whole and checked, and
-/// the blobs that its records refer to.
+/// A snapshot to be restored to a server: its repository as a checked CAR, and the blobs that its
+/// records refer to.
 package struct RestoreSource: Sendable {
   /// The snapshot.
   package let archived: ArchivedSnapshot
@@ -29,7 +29,7 @@ package struct RestoreSource: Sendable {
   package let head: CID
   /// The CAR, to be sent.
   let body: RequestBody
-  /// The snapshot's repository; nil where it is going to be another one.
+  /// The snapshot's repository; nil if it is going to be another one.
   let repository: LaidOutRepository?
   private let blocks: any BlockSource
   private let releasePages: @Sendable () -> Void
@@ -46,7 +46,7 @@ package struct RestoreSource: Sendable {
   /// How long the CAR is, in bytes.
   package var byteCount: UInt64 { body.byteCount }
 
-  /// Lays a snapshot's CAR out and checks all of it.
+  /// Assembles a snapshot's CAR and checks all of it.
   ///
   /// - Throws: ``BackupError`` if it is not whole, or not as it came; `ArchiveError`.
   init(_ archived: ArchivedSnapshot, observer: @escaping Progress.Observer) throws {
@@ -72,17 +72,17 @@ package struct RestoreSource: Sendable {
     }
     guard tree.isComplete else {
       throw BackupError.malformedRepository(
-        "the snapshot is not whole: \(tree.missingNodes.count) tree nodes and \(tree.missingRecordCount) records are missing in it, and no server takes such a repository"
+        "the snapshot is incomplete (missing tree nodes: \(tree.missingNodes.count), missing records: \(tree.missingRecordCount)), and no server accepts such a repository"
       )
     }
     guard commit.did == archived.snapshot.did else {
       throw BackupError.notGenuine(
-        "the snapshot's commit is of \(commit.did), not of \(archived.snapshot.did)")
+        "the snapshot's commit belongs to \(commit.did), not to \(archived.snapshot.did)")
     }
     (self.archived, self.commit, self.blocks, rewrittenCount) = (archived, commit, blocks, 0)
     oddities =
       (oddPath.map {
-        ["\($0.count) records have paths that servers do not take, the first is \($0.first)"]
+        ["records with paths that servers do not accept: \($0.count), the first is \($0.first)"]
       } ?? []) + (tree.unreadable.sentence.map { [$0] } ?? [])
     accepted = Set(try archived.acceptances().keys)
     (did, head) = (archived.snapshot.did, archived.snapshot.commit)
@@ -189,9 +189,9 @@ package struct RestoreSource: Sendable {
   /// Why a server would take the commit and could not write to the repository afterwards, or would
   /// not take it; nil if it is one of today's.
   var whyCommitIsUnfit: String? {
-    if commit.version != 3 { return "its commit is of version \(commit.version)" }
+    if commit.version != 3 { return "its commit has version \(commit.version)" }
     guard commit.hasPrev, commit.rev != nil, commit.fields.count == Self.commitFieldCount else {
-      return "its commit has not the fields that servers expect"
+      return "its commit does not have the fields that servers expect"
     }
     return nil
   }
@@ -209,7 +209,7 @@ package struct RestoreSource: Sendable {
     }
   }
 
-  /// A media type that a record names, if it can be sent.
+  /// A media type that a record names, if it is valid in a header.
   static func mediaType(_ named: String?) -> String {
     let named = named ?? ""
     // It goes into a header field.
@@ -219,14 +219,14 @@ package struct RestoreSource: Sendable {
   }
 }
 
-/// Giving a server a repository, and finding out whether it has it.
+/// Sending a repository to a server, and finding out whether it has it.
 extension RestoreSource {
   /// How long the server is asked whether it has taken a repository whose import was not answered,
   /// in seconds: where a proxy gave up, or nothing came for half an hour; and where the connection
   /// broke off, which mostly ends the import as well.
   private static let (patience, shortPatience) = (60.0, 2.0)
   private static let interval = 2.0
-  /// How often an import is tried that gets no answer.
+  /// How often an unanswered import is tried.
   private static let attempts = 3
 
   /// Sends the repository to a server unless it is there.
@@ -317,7 +317,7 @@ extension RestoreSource {
     }
   }
 
-  /// What a server gives out, whole and checked.
+  /// What a server serves, complete and checked.
   ///
   /// - Throws: ``RestoreError/otherRepository(_:)`` if it is not whole; what fetching throws.
   func received(
@@ -334,7 +334,7 @@ extension RestoreSource {
       let repository = try CheckedRepository(
         file.map(), archive: nil, isHashed: true, observer: { _ in })
       guard repository.inspection.isComplete else {
-        throw RestoreError.otherRepository("tree nodes or records are missing in it")
+        throw RestoreError.otherRepository("tree nodes or records are missing")
       }
       return repository
     }

@@ -21,14 +21,14 @@ struct RewrittenRecords {
     (self.repository, self.old, self.new) = (repository, old.text, new.text)
   }
 
-  /// What a record says; nil for one that cannot be read, which stays as it is.
+  /// A record's value; nil for one that cannot be read, which stays as it is.
   private static func value(of block: Block) -> IPLDValue? {
     do throws(DAGCBORError) { return try DAGCBORDecoder.decode(block.bytes.span) } catch {
       return nil
     }
   }
 
-  /// A record as it is to be.
+  /// A rewritten record.
   ///
   /// A record that refers to others knows their CIDs, so that references never lead round. They may
   /// be long, as threads are, so that no call is made inside another.

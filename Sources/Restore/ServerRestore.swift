@@ -6,14 +6,15 @@ package import Snapshots
 package import SystemPackage
 internal import XRPC
 
-/// Puts the accounts of a server that is gone onto another, for its operator: with the rotation key
-/// of the old server, which stands in their DIDs, and the admin password of the new one.
+/// Restores the accounts of a server that is gone to another server, for its operator: with the
+/// rotation key of the old server, which stands in their DIDs, and the admin password of the new
+/// one.
 ///
-/// 1. It keeps no memory of its own: what is done is asked of the new server and the directory, so
+/// 1. It keeps no memory of its own: the new server and the directory are asked what is done, so
 ///    that an interrupted run is continued by the next.
-/// 2. Passwords are random, and forgotten: owners set their own by the new server's reset by mail.
-///    That of an active account is never touched.
-/// 3. Accounts whose DID has moved elsewhere, or is not in the server's hands, are left alone.
+/// 2. Passwords are random and are not kept: owners set their own by the new server's reset by
+///    mail. That of an active account is never touched.
+/// 3. Accounts whose DID has moved elsewhere, or is not under the server's key, are left alone.
 /// 4. A rehearsal takes the same steps up to the comparison, with a directory of its own, which is
 ///    given the accounts' histories from the archives.
 package struct ServerRestore: Sendable {
@@ -24,7 +25,7 @@ package struct ServerRestore: Sendable {
     case done(wasDone: Bool, lacking: [String])
     /// Only its owner can go on: why.
     case waiting(String)
-    /// It lives elsewhere: where.
+    /// It is on another server: which.
     case elsewhere(String)
     /// It was not restored: why.
     case failed(any Error)
@@ -36,7 +37,7 @@ package struct ServerRestore: Sendable {
   private let network: Network
   private let tell: @Sendable (DID, RestoreEvent) -> Void
 
-  /// What an account lacks whose commit was signed on the server that is gone.
+  /// What an account lacks if its commit was signed on the server that is gone.
   private static let signature = "a signature by its key, which comes with its next write"
   /// How many random bytes a password has.
   private static let passwordLength = 24
@@ -79,7 +80,7 @@ package struct ServerRestore: Sendable {
           return (
             plan,
             .waiting(
-              "its DID document is to be published twice: with a key that vouches, and with the new server"
+              "its DID document has to be published twice: with a key that vouches, and with the new server"
             )
           )
         }
@@ -91,7 +92,7 @@ package struct ServerRestore: Sendable {
     }
   }
 
-  /// Restores an account, as far as that goes.
+  /// Restores an account, as far as possible.
   ///
   /// - Throws: `CancellationError`; ``RestoreQuestion`` if it was not agreed to.
   package func restore(_ archived: ArchivedSnapshot) async throws -> Outcome {
@@ -115,7 +116,7 @@ package struct ServerRestore: Sendable {
       try await restore.run()
       let report = restore.report
       var lacking = Self.lacking(report.unrestored)
-      if !report.hasAllPreferences { lacking.append("preferences, which it did not take") }
+      if !report.hasAllPreferences { lacking.append("preferences, which it did not accept") }
       switch report.stoppedBefore {
       case nil: break
       case .signing: lacking.append(Self.signature)

@@ -3,7 +3,7 @@ package import HTTP
 package import IPLD
 internal import XRPC
 
-/// What a server says of an account to everybody.
+/// What a server says publicly of an account.
 package enum ServerStanding: Sendable, Equatable {
   /// It serves the account, whose head is at this revision.
   case active(rev: TID, head: CID)
@@ -16,7 +16,7 @@ package enum ServerStanding: Sendable, Equatable {
   /// It does not answer: why.
   case silent(String)
 
-  /// How often a server is asked that may be gone for good.
+  /// How often to ask a server that may be gone for good.
   private static let attempts = 2
 
   /// Whether the server serves the account.
@@ -35,7 +35,7 @@ package enum ServerStanding: Sendable, Equatable {
     switch self {
     case .active(let rev, _): "has the account, active, at revision \(rev.text)"
     case .deactivated: "has the account, deactivated"
-    case .withheld(let why): "has the account, and does not serve it: \(why)"
+    case .withheld(let why): "has the account, but does not serve it: \(why)"
     case .absent: "has no such account"
     case .silent(let why): "does not answer as it should (\(why))"
     }
@@ -64,7 +64,7 @@ package enum ServerStanding: Sendable, Equatable {
   }
 }
 
-/// The server that an account leaves, as far as it is there.
+/// The server that an account leaves, as far as it answers.
 package struct SourceServer: Sendable {
   /// Its URL.
   package let url: String

@@ -3,7 +3,7 @@ internal import IPLD
 internal import Snapshots
 internal import XRPC
 
-/// What the document of a `did:web` has to say for a restore, beside what it says already.
+/// What the document of a `did:web` has to say for a restore, besides what it says already.
 struct WebDocument {
   /// The key that signs, as `did:key:…`.
   let signingKey: String
@@ -14,7 +14,7 @@ struct WebDocument {
 
   private static let (keyID, serverID) = ("#atproto", "#atproto_pds")
 
-  /// Whether a document says it.
+  /// Whether a document says all of it.
   func isPublished(in document: DIDDocument) -> Bool {
     let isThere =
       pds.map { wanted in

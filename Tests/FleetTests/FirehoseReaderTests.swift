@@ -106,7 +106,7 @@ struct `A reader of a firehose` {
       }
       let noted = try await state(of: fleet)
       #expect(noted[0] == "8" && noted[2] == "3lkxag2qhdd2a")
-      #expect(noted[1]?.contains("the server has ended it") == true)
+      #expect(noted[1]?.contains("the server ended it") == true)
     }
   }
 

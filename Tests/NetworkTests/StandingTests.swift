@@ -225,7 +225,7 @@ struct `An account that is not what it was` {
     nameNoKey()
     try scene.account.commit([.put(path: "a.b.c/1", record: ["x": .integer(1)])])
     let result = try backUp(status: 0)
-    #expect(result.errors.contains("the one that it named before decides"), "\(result.errors)")
+    #expect(result.errors.contains("the last key that it named is used"), "\(result.errors)")
     _ = try verified(status: 0)
     try scene.account.commit([.put(path: "a.b.c/2", record: ["x": .integer(1)])])
     scene.server.play(FaultRule(.badSignature, on: "getRepo"))

@@ -4,7 +4,7 @@ import Remote
 import SystemPackage
 import Terminal
 
-/// What is said when the server is there.
+/// What is printed when the server has started.
 struct Announcement {
   private let options: ServerOptions
   private let archives: Int
@@ -31,7 +31,7 @@ struct Announcement {
     }.joined()
   }
 
-  /// Says something that a person should know.
+  /// Prints a warning.
   static func warn(_ text: String) { write("carpack: warning: \(text)\n", to: .standardError) }
 
   private static func write(_ text: String, to file: FileDescriptor) {
@@ -42,7 +42,7 @@ struct Announcement {
     }
   }
 
-  /// Says where the server is, and opens the browser if that is wanted.
+  /// Prints the server's address, and opens the browser if that is wanted.
   func say() {
     let page = "\(origin)/\(token)/"
     if options.isJSON {
@@ -70,7 +70,7 @@ struct Announcement {
     }
     if options.offer == .everything, !HostRule.isLoopback(options.host) {
       Self.warn(
-        "\(options.host) can be reached from other machines: all who reach it can read the newest snapshots"
+        "\(options.host) can be reached from other machines: everyone who reaches it can read the newest snapshots"
       )
     }
     if options.opensBrowser { open(page) }
@@ -84,7 +84,7 @@ struct Announcement {
     guard options.offer == .everything else { return [look, "Control-C ends it"] }
     var lines = [
       "serving \(count(archives, "archive")) with \(count(accounts, "account"))",
-      "\(origin) is a personal data server that can be read only", look,
+      "\(origin) is a read-only personal data server", look,
     ]
     if options.impersonates {
       lines.append("\(origin)/did is a directory whose documents name this server as the accounts'")

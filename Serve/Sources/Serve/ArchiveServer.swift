@@ -15,8 +15,8 @@ package struct ArchiveServer {
 
   /// A server of what the options name.
   ///
-  /// - Throws: `SelectionError` for a selector that is none; an error of the system if the access
-  ///   log cannot be opened; `Failure` if there is no archive that can be read.
+  /// - Throws: `SelectionError` for a selector that is malformed; an error of the system if the
+  ///   access log cannot be opened; `Failure` if there is no archive that can be read.
   package init(_ options: ServerOptions) throws {
     CutOffGuard.install()
     self.options = options
@@ -34,7 +34,7 @@ package struct ArchiveServer {
     guard
       !shelf.archives.isEmpty || !options.cars.isEmpty || options.paths.contains(where: isFolder)
     else {
-      throw Failure("there is no archive that can be read", status: .noInput)
+      throw Failure("found no archive that can be read", status: .noInput)
     }
   }
 
@@ -91,7 +91,8 @@ package struct ArchiveServer {
     }
   }
 
-  /// Why the server cannot listen, for a person: the network library names its own functions.
+  /// Why the server cannot listen, in words for people: the network library names its own
+  /// functions.
   private func failure(_ error: any Error) -> Failure {
     let (host, port) = (options.host, options.port)
     let code = (error as? IOError).map { Errno(rawValue: $0.errnoCode) }

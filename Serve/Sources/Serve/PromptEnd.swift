@@ -5,9 +5,9 @@ import Synchronization
 /// Ends the process a second after SIGTERM or SIGINT, and at once on a second signal, whatever
 /// clients do.
 ///
-/// The first signal has the server end by itself, after the answers that are being sent; a reader
-/// that takes nothing would keep it for minutes. This stands on a queue of its own and depends on no
-/// task and no connection.
+/// The first signal makes the server end by itself, after the answers that are being sent; a client
+/// that reads nothing could delay that for minutes. This code runs on a queue of its own and
+/// depends on no task and no connection.
 struct PromptEnd {
   private static let grace = DispatchTimeInterval.seconds(1)
   /// The exit status of the last signal; 0 before the first.
@@ -17,7 +17,7 @@ struct PromptEnd {
 
   /// Listens for the signals.
   ///
-  /// - Parameter stop: has the server end by itself.
+  /// - Parameter stop: makes the server end by itself.
   init(_ stop: @escaping @Sendable () -> Void) {
     let queue = DispatchQueue(label: "signals")
     sources = [SIGTERM, SIGINT].map { number in

@@ -8,7 +8,7 @@ import Remote
   import Foundation
 #endif
 
-/// What a server was asked to be: the argument of `carpack-serve serve`, as JSON.
+/// The options of a server: the argument of `carpack-serve serve`, as JSON.
 ///
 /// `carpack serve` and `carpack view` make it of their options, which are explained there.
 package struct ServerOptions: Decodable, Sendable {
@@ -30,7 +30,7 @@ package struct ServerOptions: Decodable, Sendable {
   package var host: String
   /// The port; 0 for any that is free.
   package var port: Int
-  /// Names by which the server may be addressed, beside those of its address; with `https://` in
+  /// Names by which the server may be addressed, in addition to its address; with `https://` in
   /// front, also how it is reached.
   package var hostnames: [String]
   /// Which snapshot of each account is served; nil for the newest.
@@ -50,9 +50,9 @@ package struct ServerOptions: Decodable, Sendable {
   package var allowsLarge: Bool
   /// Whether the browser is opened.
   package var opensBrowser: Bool
-  /// Whether nothing but warnings and errors is said.
+  /// Whether only warnings and errors are printed.
   package var isQuiet: Bool
-  /// Whether what is said of the start is JSON, on standard output.
+  /// Whether the server's start is reported as JSON, on standard output.
   package var isJSON: Bool
   /// Name and version of the command.
   package var tool: String
@@ -66,7 +66,7 @@ extension ServerOptions {
     var namesBucketInPath: Bool?
   }
 
-  /// The archives that lie elsewhere, if some do.
+  /// The archives in buckets or on web servers, if there are any.
   var farArchives: FarArchives? {
     guard paths.contains(where: RemoteArchive.isAddress) else { return nil }
     let environment = ProcessInfo.processInfo.environment

@@ -2,7 +2,7 @@ import ATProtocol
 import Extraction
 import IPLD
 
-/// What of a record has columns of its own.
+/// The parts of a record that have columns of their own.
 struct RecordContent {
   /// The record as JSON; nil if it cannot be read.
   var json: String?

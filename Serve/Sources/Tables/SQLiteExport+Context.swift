@@ -6,9 +6,9 @@ import IPLD
 import SQLite
 import Snapshots
 
-/// What app views have shown of others, in tables of their own.
+/// What app views have shown of others, in separate tables.
 extension SQLiteExport {
-  /// Puts what the newest snapshot of an account has in the place of what was there.
+  /// Replaces the tables' rows of an account with what its newest snapshot has.
   mutating func addContext(of archived: ArchivedSnapshot) throws {
     let did = archived.snapshot.did.text
     do {

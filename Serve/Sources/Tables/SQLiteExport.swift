@@ -11,40 +11,40 @@ import Terminal
 /// Writes an archive into a database of SQLite: every snapshot, and every record in each form that
 /// it ever had.
 ///
-/// 1. A snapshot is in the database or it is not: each is one transaction. What is stopped goes on
-///    where it was.
-/// 2. A newest snapshot that lacks records as the archive is damaged is not done: the next run
-///    reads it again.
-/// 3. Snapshots that the database has, and the archive no longer, stay.
+/// 1. A snapshot is in the database or it is not: each is one transaction. An interrupted run is
+///    continued where it stopped.
+/// 2. A newest snapshot that lacks records because the archive is damaged is not complete: the next
+///    run reads it again.
+/// 3. Snapshots that are in the database, and no longer in the archive, stay.
 /// 4. An account's snapshots are ordered by revision, whichever archive came in first; a commit
 ///    that several archives or snapshots have is one snapshot.
 package struct SQLiteExport {
   /// Why a database cannot be written.
   package enum Fault: Error, CustomStringConvertible {
-    /// It is something else.
+    /// The file is something else.
     case foreign
-    /// A later version made it.
+    /// A later version of carpack made it.
     case later(Int64)
 
-    /// What a person reads.
+    /// The sentence for people.
     package var description: String {
       switch self {
-      case .foreign: "it is there, and no database that carpack made"
-      case .later(let version): "a later carpack made it (version \(version))"
+      case .foreign: "it exists already, and is not a database that carpack made"
+      case .later(let version): "a later version of carpack made it (version \(version))"
       }
     }
   }
 
   /// The result.
   package struct Report: Sendable {
-    /// How many snapshots came in.
+    /// How many snapshots were added.
     package var newSnapshots = 0
     /// How many records are in the database, in all their forms.
     package var records = 0
     /// How many of them are not in the archive, or cannot be read, so that only their names are
     /// here.
     package var unreadable = 0
-    /// How many snapshots came in that were not whole when they were made.
+    /// How many of the added snapshots were incomplete when they were made.
     package var incompleteSnapshots = 0
     /// What is wrong with the archive and its snapshots, each in a line.
     package var flaws: [String] = []
@@ -192,7 +192,7 @@ package struct SQLiteExport {
     return id
   }
 
-  /// Says of an account what a snapshot says, if it has no newer one.
+  /// Updates an account from a snapshot, if the account has no newer one.
   private func noteAccount(
     _ entry: SnapshotHistory.Entry, _ archived: ArchivedSnapshot
   ) throws {
@@ -210,7 +210,7 @@ package struct SQLiteExport {
       ])
   }
 
-  /// Says of an account's records up to where they last.
+  /// Updates the last snapshot of an account's current records.
   ///
   /// Once for all snapshots that came in: there may be thousands, and each has nearly all records.
   ///
@@ -234,7 +234,7 @@ package struct SQLiteExport {
 
   // MARK: Blobs
 
-  /// Says of every blob of an account whether the archive holds it.
+  /// Updates for every blob of an account whether the archive holds it.
   ///
   /// - Parameter isNewest: whether no other archive has a newer snapshot; otherwise what another
   ///   one holds stays held.

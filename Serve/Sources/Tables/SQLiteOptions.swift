@@ -1,4 +1,4 @@
-/// What database is to be written: the argument of `carpack-serve sqlite`, as JSON.
+/// The options of an export to SQLite: the argument of `carpack-serve sqlite`, as JSON.
 package struct SQLiteOptions: Decodable, Sendable {
   /// The archive.
   package let archive: String
@@ -6,7 +6,7 @@ package struct SQLiteOptions: Decodable, Sendable {
   package let database: String
   /// Whether archives may hold far more than their size suggests.
   package let allowsLarge: Bool
-  /// Whether nothing but results and what is wrong is said.
+  /// Whether only results and problems are printed.
   package let isQuiet: Bool
   /// Whether results are JSON.
   package let isJSON: Bool

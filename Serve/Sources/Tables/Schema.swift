@@ -18,7 +18,7 @@ import SQLite
 ///               write words without spaces
 /// ```
 enum Schema {
-  /// Says that a database is one of these: "carp".
+  /// Marks a database as one of these: "carp".
   static let applicationID: Int64 = 0x6361_7270
   /// Raised when a column goes or changes its meaning.
   static let version: Int64 = 1
@@ -208,7 +208,7 @@ enum Schema {
         """
     }
 
-    /// Says of each row of an account whether it is in the newest snapshot.
+    /// Updates for each row of an account whether it is in the newest snapshot.
     var update: String {
       """
       UPDATE \(name) SET is_current = NOT is_current WHERE did = ?1

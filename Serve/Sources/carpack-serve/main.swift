@@ -32,7 +32,7 @@ func options<Options: Decodable>(_ text: String) -> Options {
   do {
     return try JSONDecoder().decode(Options.self, from: Data(text.utf8))
   } catch {
-    fail("carpack and carpack-serve are of different versions: \(error)", .usage)
+    fail("carpack and carpack-serve have different versions: \(error)", .usage)
   }
 }
 

@@ -12,14 +12,14 @@ package import Snapshots
 /// print(diff.createdCount, diff.addedBlobs.map(\.cid))
 /// ```
 ///
-/// The snapshots may lie in one archive or in two. What is read follows what changed: of the trees
-/// the nodes that they do not share, and the records that changed. Only when one of these refers to
-/// a blob that its counterpart does not, all records of a snapshot are looked through, for one that
-/// did not change may refer to it, too.
+/// The snapshots may lie in one archive or in two. Only what changed is read: the nodes that the
+/// trees do not share, and the records that changed. Only when one of these records refers to a
+/// blob that its counterpart does not, all records of a snapshot are read, because an unchanged
+/// record may refer to that blob, too.
 package struct SnapshotDiff: Sendable {
   /// How many records only the new snapshot has.
   package fileprivate(set) var createdCount = 0
-  /// How many records are others in the new snapshot than in the old.
+  /// How many records are different in the two snapshots.
   package fileprivate(set) var updatedCount = 0
   /// How many records only the old snapshot has.
   package fileprivate(set) var deletedCount = 0
@@ -31,7 +31,7 @@ package struct SnapshotDiff: Sendable {
   package fileprivate(set) var addedBlobs: [BlobTable.Entry] = []
   /// The blobs that only records of the old snapshot refer to, in the order of their CIDs as text.
   package fileprivate(set) var goneBlobs: [BlobTable.Entry] = []
-  /// What could not be read; blobs may be missing from the lists because of it, or be listed in
+  /// What could not be read; because of it, blobs may be missing from the lists or be listed in
   /// error.
   package fileprivate(set) var gaps: [Gap] = []
   /// How many gaps there are; the first `RepositoryInspection.maximumListed` are listed.
@@ -84,10 +84,10 @@ package struct SnapshotDiff: Sendable {
 }
 
 extension SnapshotDiff {
-  /// A blob that came or went, and how it stands in the snapshot that refers to it.
+  /// A blob that was added or removed, and its state in the snapshot that refers to it.
   package typealias BlobChange = (blob: BlobTable.Entry, isAdded: Bool, state: BlobState)
 
-  /// The blobs that came and went, in the order of their CIDs as text.
+  /// The added and removed blobs, in the order of their CIDs as text.
   ///
   /// - Parameters:
   ///   - old: the snapshot with which the other was compared.
@@ -112,12 +112,12 @@ extension SnapshotDiff {
 /// Finds the blobs that only one of two snapshots refers to, given the records that are not the
 /// same in both.
 ///
-/// A blob that came or went is one that a changed record refers to, before or after. It did come or
-/// go unless another record of the other snapshot refers to it as well; to know that, all records
-/// of it are looked through, in one go.
+/// A blob that was added or removed is one that a changed record refers to, before or after, unless
+/// another record of the other snapshot refers to it as well; to know that, all records of that
+/// snapshot are read, in one pass.
 ///
-/// When much has changed, both snapshots are looked through from the start. What that takes is
-/// known beforehand, however often a hostile tree names one long record.
+/// When much has changed, both snapshots are read completely. The cost of that is known beforehand,
+/// however often a hostile tree names one long record.
 private struct Comparison {
   /// How many records are read one by one.
   private static let maximumReads = 1000
@@ -139,7 +139,7 @@ private struct Comparison {
     readCount > Self.maximumReads || readLength > Self.maximumReadLength
   }
 
-  /// Takes in the blobs that a record refers to, before or after.
+  /// Records the blobs that a record refers to, before or after.
   mutating func read(_ cid: CID, _ record: MSTDiff.RecordChange, _ side: MSTDiff.Side) throws {
     let blocks = blocks(side)
     guard !isLarge, !blocks.isPlainRecord(cid) else { return }
@@ -165,7 +165,7 @@ private struct Comparison {
     diff.gaps.append((side, what, isDamage))
   }
 
-  /// Looks through both snapshots if there was too much to read one by one.
+  /// Reads both snapshots if there was too much to read one by one.
   mutating func readAllIfLarge() throws {
     guard isLarge else { return }
     // What was not there one by one is not there all at once.
@@ -173,7 +173,7 @@ private struct Comparison {
     for side in [MSTDiff.Side.old, .new] { found[side] = try allBlobs(side) }
   }
 
-  /// The blobs of one side, once all changes have been taken in, in the order of their CIDs as
+  /// The blobs of one side, once all changes have been recorded, in the order of their CIDs as
   /// text.
   mutating func blobs(
     in side: MSTDiff.Side, not other: MSTDiff.Side
@@ -194,7 +194,7 @@ private struct Comparison {
     if !tree.isComplete {
       note(
         side,
-        "\(tree.missingRecordCount) records and \(tree.missingNodes.count) tree nodes are not in the archive",
+        "records (\(tree.missingRecordCount)) and tree nodes (\(tree.missingNodes.count)) are not in the archive",
         isDamage: blocks(side).archived.snapshot.isComplete)
     }
     return contents.blobs

@@ -2,7 +2,7 @@ internal import ATProtocol
 package import IPLD
 package import Snapshots
 
-/// What people read of others, as an app view showed them.
+/// The texts of others, as an app view showed them.
 extension ContextItem {
   /// The record of a post; nil if the item has none, or its text is not JSON.
   package var record: IPLDValue? {
@@ -22,7 +22,7 @@ extension ContextItem {
     }
   }
 
-  /// What it is, in a line: a person's handle and name, or what a post says.
+  /// A summary in one line: a person's handle and name, or a post's text.
   package var summary: String {
     switch content {
     case .person(let person):
@@ -33,7 +33,7 @@ extension ContextItem {
     }
   }
 
-  /// Writes it as an object.
+  /// Writes the item as an object.
   ///
   /// - Parameter file: the name of the file that has a thumbnail.
   func write(to json: inout JSONWriter, file: (CID) -> String) {
@@ -59,12 +59,12 @@ extension ContextItem {
     json.endObject()
   }
 
-  /// Whether it is about an account.
+  /// Whether the item is about an account.
   package var isPerson: Bool { if case .person = subject { true } else { false } }
 }
 
 extension ContextItem.Absence {
-  /// What a person reads.
+  /// The sentence for people.
   package var sentence: String {
     switch self {
     case .notFound: "the app view did not show it"
@@ -75,6 +75,6 @@ extension ContextItem.Absence {
 }
 
 extension TextPattern {
-  /// The first text that has the pattern, as much as fits in a line; nil if none has.
+  /// The first text that matches the pattern, as much as fits in a line; nil if none does.
   package func firstMatch(in texts: [String]) -> String? { texts.lazy.compactMap(excerpt).first }
 }

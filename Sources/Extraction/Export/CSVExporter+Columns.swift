@@ -3,11 +3,11 @@ internal import IPLD
 
 /// The columns of a collection's table.
 ///
-/// Every table begins with `uri`, `cid` and `created`. Collections of lexicons that are known have
-/// columns for what people look for; every other has one, `json`.
+/// Every table begins with `uri`, `cid` and `created`. Collections of known lexicons have columns
+/// for what people look for; every other collection has one, `json`.
 extension CSVExporter {
-  /// A column: what it is called, and what stands in it of what a record says, which is nil if it
-  /// cannot be read.
+  /// A column: its name, and its cell for a record's value, which is nil if the record cannot be
+  /// read.
   typealias Column = (name: String, content: @Sendable (IPLDValue?) -> String)
 
   /// The columns of a collection that follow the first three.
@@ -25,8 +25,8 @@ extension CSVExporter {
 
   /// A row: RFC 4180, ended by CR LF.
   ///
-  /// A spreadsheet takes a cell that begins with one of `= + - @`, a tab or a CR for a formula;
-  /// such a cell gets an apostrophe in front.
+  /// A spreadsheet takes a cell that begins with one of `= + - @`, a tab or a CR for a formula; so
+  /// the cell gets an apostrophe in front.
   static func row(_ cells: [String]) -> [UInt8] {
     let cells = cells.map { cell in
       let isFormula = cell.utf8.first.map(formulaSigns.contains) ?? false

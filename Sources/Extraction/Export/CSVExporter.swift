@@ -5,30 +5,30 @@ internal import IPLD
 package import Snapshots
 package import SystemPackage
 
-/// Writes the records of a snapshot as tables, one CSV file a collection.
+/// Writes the records of a snapshot as tables, one CSV file per collection.
 ///
 /// RFC 4180 in UTF-8, with a header line. A file has its name once all of it is written.
 package struct CSVExporter {
   /// A table that was written: the name of its file, and how many records it has.
   package typealias Table = (name: String, rows: Int)
 
-  /// How many bytes are gathered before they are written.
+  /// How many bytes are collected before they are written.
   private static let piece = 1 << 18
 
   private let folder: FilePath
   private let replacing: Bool
   private var tables: [Table] = []
-  /// The table that is being written: whose, its columns and its file.
+  /// The table that is being written: its collection, its columns and its file.
   private var open:
     (collection: ArraySlice<UInt8>?, columns: [Column], file: AtomicFile, storage: FileStorage)?
-  /// What of it is not written yet.
+  /// The part of it that is not written yet.
   private var content: [UInt8] = []
 
   /// Writes the tables of a snapshot.
   ///
   /// - Parameters:
   ///   - archived: the snapshot.
-  ///   - folder: where; it is made if it is not there.
+  ///   - folder: the folder for the tables; it is made if it does not exist.
   ///   - replacing: whether files that are there are replaced.
   /// - Returns: The tables, in the order of the collections; and the repository, which says what of
   ///   it could not be written: of a record that is not in the archive, a table has the name.

@@ -2,7 +2,7 @@ package import IPLD
 
 /// What exports look for in records.
 extension IPLDValue {
-  /// The value and all that it holds, each before what it holds itself.
+  /// The value and all values in it, each before those inside it.
   package var descendants: some Sequence<IPLDValue> {
     sequence(state: [self]) { waiting in
       let next = waiting.popLast()
@@ -26,7 +26,7 @@ extension IPLDValue {
   /// The texts in the list under a key.
   func texts(_ key: String) -> [String] { (self[key]?.array ?? []).compactMap(\.string) }
 
-  /// What a post shows beside a quote.
+  /// What a post shows in addition to a quote.
   var shownMedia: IPLDValue? { self["embed"]?["media"] ?? self["embed"] }
 
   /// The record that a post quotes.

@@ -4,8 +4,8 @@ package import IPLD
 internal import Repository
 package import Snapshots
 
-/// What the records say that refer to blobs, each blob's first: when that was, and what its file
-/// may be called.
+/// What the records that refer to blobs first say about them: the time, and words for the file's
+/// name.
 ///
 /// An account may refer to a million blobs, so only the CIDs of these records are kept.
 package struct BlobNotes {
@@ -23,12 +23,12 @@ package struct BlobNotes {
     (self.blocks, times) = (blocks, RecordTimes(of: blocks.archived.snapshot))
   }
 
-  /// Takes in a record of ``SnapshotBlocks/contents(_:)``.
+  /// Records what a record of ``SnapshotBlocks/contents(_:)`` says.
   package mutating func add(_ record: SnapshotBlocks.Record) {
     if !blocks.isPlainRecord(record.cid) { records[record.key.hashValue] = record.cid }
   }
 
-  /// Takes in a record, and returns when it was made.
+  /// Records what a record says, and returns when it was made.
   package mutating func time(of record: SnapshotBlocks.Record, _ body: Span<UInt8>) -> Moment? {
     add(record)
     return times.time(of: record.key, createdAt: RecordTimes.createdAt(in: body))
@@ -63,9 +63,9 @@ package struct BlobNotes {
 
   // MARK: Names
 
-  /// How much of a key that tells a time is enough: within half a minute.
+  /// How many characters of a key that tells a time are enough: within half a minute.
   private static let shortKey = 8
-  /// How much there is of any other key.
+  /// How many characters are used of any other key.
   private static let longestKey = 40
 
   /// The name for a blob, without an ending: `2025-03-22_3lkxag2q_1_plan-of-forty-beds`.
@@ -92,11 +92,10 @@ package struct BlobNotes {
     return words.isEmpty ? name : "\(name)_\(words)"
   }
 
-  /// A value that is to be looked at: what it is called, and what is said about it by the maps
-  /// around it.
+  /// A value to be visited: its key, and what the maps around it say about it.
   private typealias Place = (value: IPLDValue, key: String, alt: String?, title: String?)
 
-  /// Keys under which pictures stand that are called by nothing better.
+  /// Keys of pictures that have no better name.
   private static let telling: Set<String> = ["avatar", "banner", "icon", "logo", "cover"]
 
   /// The words that belong to a blob of a record.

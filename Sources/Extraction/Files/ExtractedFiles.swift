@@ -8,12 +8,12 @@ internal import SystemPackage
 ///
 /// ```
 /// begin ──► write, write … ──► finish
-///   │                           └ the list of this run, and of what earlier ones wrote, gets its name
-///   └ the lists of earlier runs are one; that of this run is begun beside it
+///   │                           └ the list of this run, and of what earlier ones wrote, gets its
+///   name └ the lists of earlier runs are one; that of this run is begun beside it
 /// ```
 /// Whenever a run ends, the next finds each file that was replaced in one of two lists: a line is
 /// handed to the system before the file that it names takes the place of another; other lines a few
-/// at a time. So an interruption, a kill even, costs the memory of a few new files at most.
+/// at a time. So an interruption, even a kill, loses the record of at most a few new files.
 final class ExtractedFiles {
   /// After how many bytes lines are handed to the system: those of some forty files.
   private static let bufferLength = 1 << 12
@@ -33,11 +33,11 @@ final class ExtractedFiles {
   private var hasNews = false
   /// Hashes of the paths that are still among what is extracted.
   private var noted: Set<Int> = []
-  /// Hashes of the paths of files that are there and the same, as was found out before anything was
-  /// written.
+  /// Hashes of the paths of files that exist already with the same content, as was found out before
+  /// anything was written.
   private var same: Set<Int> = []
 
-  /// What is known of a folder; nothing if there is none.
+  /// Opens the lists of a folder; there are none if it does not exist.
   ///
   /// - Throws: ``BackupError`` for lists that cannot be read, and if another run writes into the
   ///   folder.
@@ -61,7 +61,7 @@ final class ExtractedFiles {
 
   /// Whether the folder was there before.
   var isThere: Bool { lock != nil }
-  /// Whether it is only found out what is in the way: until ``begin()``.
+  /// Whether only files in the way are looked for: until ``begin()``.
   var isChecking: Bool { output == nil }
 
   /// Begins the list of this run.
@@ -152,7 +152,7 @@ final class ExtractedFiles {
   ///   - isStopped: whether the run was stopped, so that nothing stops it again.
   ///   - isUnwanted: which of the files are removed that earlier runs wrote and this one did not;
   ///     all others stay.
-  /// - Returns: Files that were to be removed and hold something else than what was written.
+  /// - Returns: Files that were to be removed and no longer hold what was written.
   /// - Throws: ``BackupError``.
   func finish(isStopped: Bool = false, removing isUnwanted: (String) -> Bool) throws -> [String] {
     folder.isEnding = isStopped
@@ -213,12 +213,13 @@ final class ExtractedFiles {
 ///
 /// ```
 /// # carpack-extracted 1: …
-/// 9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08  records/app.bsky.feed.post/3k2a.json
+/// 9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08
+/// records/app.bsky.feed.post/3k2a.json
 /// ```
-/// Anybody may have written to it, so each line has to be exactly of that form. The lines are not
-/// kept in memory, only a hash of each.
+/// Anybody may have written to the list, so each line has to have exactly that form. The lines are
+/// not kept in memory, only a hash of each.
 struct ExtractedList {
-  /// What stands in the first line, before anything that is said to people.
+  /// How the first line begins, before the words for people.
   private static let mark = "# carpack-extracted 1"
   /// The first line.
   static let header =
@@ -231,11 +232,11 @@ struct ExtractedList {
   /// How many digits a digest has.
   private static let digits = 2 * SHA256Digest.length
 
-  /// Whether the run that wrote it did not come to its end.
+  /// Whether the run that wrote the list was interrupted.
   let isUnfinished: Bool
   /// Hashes of its lines.
   let lines: Set<Int>
-  /// How many there are.
+  /// How many lines there are.
   let count: Int
   private let file: MappedFile
   /// Where the lines stand that name files: one that was interrupted may end in half a line.

@@ -1,10 +1,10 @@
 internal import Files
 
-/// Text made into a part of a name that every file system takes.
+/// Text made into a part of a name that every file system accepts.
 extension FileNaming {
   /// The most characters and bytes.
   private static let (maximumCount, maximumBytes) = (60, 120)
-  /// How much of a text is looked at.
+  /// How much of a text is read.
   private static let maximumText = 1000
   /// How many marks, such as accents, a letter may have.
   private static let maximumMarks = 2

@@ -12,10 +12,11 @@ package struct ItemFilter {
   private let since: Moment?
   private let until: Moment?
 
-  /// A filter by selectors, of which one has to fit, and the rest, which all have to.
+  /// A filter by selectors, of which one has to match, and by other conditions, which all have to
+  /// hold.
   ///
   /// - Parameters:
-  ///   - selectors: the things that are meant; all if there are none.
+  ///   - selectors: the things that are chosen; all if there are none.
   ///   - collections: the collections of records, as far as these are limited.
   ///   - type: the media type of blobs, where `*` stands for any characters.
   ///   - minimum: what the size has to exceed.
@@ -74,7 +75,7 @@ package struct ItemFilter {
   }
 }
 
-/// A record or a blob of a snapshot, and how it stands in the archive.
+/// A record or a blob of a snapshot, and its state in the archive.
 package struct ListedItem {
   /// What it is.
   package enum Kind: String, CaseIterable {
@@ -89,13 +90,13 @@ package struct ListedItem {
   package var path: [UInt8]?
   /// The CID of the record or blob.
   package let cid: CID
-  /// Whether it is there.
+  /// Whether the archive has it.
   package let state: BlobState
   /// The media type of a blob, as a record says.
   package var type: String?
-  /// Its bytes; if it is not there, what a record says of them.
+  /// Its size in bytes; if it is missing, the size that a record declares.
   package var size: UInt64?
-  /// That its loss is accepted, if it is missing.
+  /// Whether its loss is accepted, if it is missing.
   package var accepted: BlobLedger.Acceptance?
   /// When the record was made, if that was asked for.
   package var time: Moment?
@@ -115,7 +116,7 @@ extension ItemFilter {
   ///   - visit: receives each of them.
   /// - Throws: as `SnapshotBlocks.contents` does; ``SnapshotError`` and `ArchiveError` if a list of
   ///   blobs cannot be read.
-  /// - Returns: the repository; and whether the index alone was asked for blobs.
+  /// - Returns: the repository; and whether only the index was searched for blobs.
   @discardableResult
   package func forEachItem(
     of archived: ArchivedSnapshot, records: Bool, blobs: Bool, extras: Bool = false,

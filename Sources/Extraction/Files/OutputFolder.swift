@@ -19,9 +19,9 @@ package final class OutputFolder {
     package var written = 0
     /// Their bytes.
     package var bytes: UInt64 = 0
-    /// Of these, those that took the place of another content.
+    /// Those of them that replaced other content.
     package var replaced = 0
-    /// Files that were there.
+    /// Files that existed already with this content.
     package var alreadyThere = 0
     /// Files that were removed.
     package var removed = 0
@@ -29,8 +29,7 @@ package final class OutputFolder {
 
   /// Hands a content, piece by piece, to the sink it is given.
   typealias Content = ((Span<UInt8>) throws -> Void) throws -> Void
-  /// Decides whether a file may be replaced, by the digests of what it holds and of what it is to
-  /// hold.
+  /// Decides whether a file may be replaced, by the digests of its content and of the new content.
   typealias Replacing = (_ old: SHA256Digest, _ new: SHA256Digest) throws -> Bool
 
   /// How much of a file is read at a time.
@@ -40,7 +39,7 @@ package final class OutputFolder {
   private let root: CInt
   private let overwriting: Bool
   private let isStopping: () -> Bool
-  /// Whether what has been done is being brought to its end, which is not stopped any more.
+  /// Whether the work is being finished, which is not stopped any more.
   var isEnding = false
   /// The folders that are open: each lies in the one before it, the first in the root.
   private var chain: [(name: String, descriptor: CInt)] = []
@@ -71,10 +70,10 @@ package final class OutputFolder {
     _ = close(root)
   }
 
-  /// What a message calls a file.
+  /// A file's name in messages.
   func shown(_ components: [String]) -> String { ([path] + components).joined(separator: "/") }
 
-  /// Ends the work if that was asked for.
+  /// Throws if the work is to be stopped.
   ///
   /// - Throws: `CancellationError`.
   private func stopIfAsked() throws {
@@ -201,10 +200,10 @@ package final class OutputFolder {
     }
   }
 
-  /// What the names of files begin with until they are complete.
+  /// The prefix of files' names until they are complete.
   private static let temporaryPrefix = ".carpack-"
 
-  /// Removes what interrupted runs have left of files in a folder.
+  /// Removes unfinished files that interrupted runs have left in a folder.
   func removeLeftovers(in folder: String) throws {
     let (opened, shown) = (try self.folder([folder]), shown([folder]))
     let (start, end) = (Self.temporaryPrefix, FileNaming.temporaryEnding)
@@ -280,7 +279,7 @@ package final class OutputFolder {
   /// - Parameters:
   ///   - components: which file.
   ///   - digest: the digest of its content, as text.
-  /// - Returns: Whether it does, and is gone; nil if it was not there.
+  /// - Returns: Whether it held that, and is removed; nil if there was no file.
   /// - Throws: ``BackupError``.
   func remove(_ components: [String], holding digest: String) throws -> Bool? {
     do {
@@ -307,7 +306,7 @@ package final class OutputFolder {
     }
   }
 
-  /// Whether the file system takes names for the same that differ in upper and lower case only.
+  /// Whether the file system treats names as equal that differ in upper and lower case only.
   ///
   /// - Parameter folder: a folder that is there, with letters in its name.
   func foldsCase(_ folder: String) throws -> Bool {
@@ -418,6 +417,6 @@ struct OutputFile {
   var digest: SHA256Digest?
   /// When the file was modified; nil for when it is written.
   var time: Moment?
-  /// Whether it is for its owner alone, with the folders that are made for it.
+  /// Whether only its owner may read it and the folders that are made for it.
   var isPrivate = false
 }

@@ -1,7 +1,7 @@
 internal import ATProtocol
 internal import IPLD
 
-/// A record as it is given to people: JSON where it can be, its own bytes where not.
+/// A record as it is given to people: JSON if possible, otherwise its own bytes.
 package struct RecordRendering: Sendable {
   /// What is written.
   package let bytes: [UInt8]

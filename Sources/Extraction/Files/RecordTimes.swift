@@ -3,14 +3,14 @@ package import Files
 internal import IPLD
 package import Snapshots
 
-/// When records were made, as far as they can be believed.
+/// When records were made, as far as their times are plausible.
 package struct RecordTimes {
   /// How many seconds a record may claim to be later than the commit that holds it: clocks differ.
   private static let tolerance: Int64 = 86_400
 
   /// The time of the commit.
   let commit: Moment?
-  /// The seconds that are believed.
+  /// The times that are plausible, in seconds.
   private let range: ClosedRange<Int64>
 
   /// The times of a snapshot's records.

@@ -29,7 +29,7 @@ package struct Selection: Sendable {
     case record(String)
   }
 
-  /// Whether everything is selected, be it with ``privateData`` and ``context`` or without.
+  /// Whether everything is selected, with or without ``privateData`` and ``context``.
   package var isAll: Bool { car && records && blobs && metadata }
 
   /// Everything but ``privateData`` and ``context``.
@@ -47,18 +47,18 @@ package struct Selection: Sendable {
 
 /// How things are extracted.
 package struct ExtractionOptions: Sendable {
-  /// Whether blobs are called by the day, the key and the words of the record that refers to them;
-  /// otherwise by their CIDs.
+  /// Whether blobs are named after the day, the key and the words of the record that refers to
+  /// them; otherwise after their CIDs.
   package var isReadable = false
   /// Whether files get the times of the records.
   package var setsTimes = true
-  /// Whether files go that carpack wrote there, and that belong to the snapshot no longer.
+  /// Whether files are removed that carpack wrote there and that the snapshot no longer has.
   package var isDeleting = false
 
   /// As by default.
   package init() {}
 
-  /// What has to take the names.
+  /// Which systems have to accept the names.
   var target: FileNaming.Target { isReadable ? .any : .unix }
 }
 
@@ -189,7 +189,7 @@ extension Selection {
     }
   }
 
-  /// Makes sure that a word means one thing: a block or blob, or a record, whatever blobs that has.
+  /// Makes sure that a word means one thing: a block or blob, or a record, whatever blobs it has.
   private static func checkOne(_ items: [Item], _ word: String) throws {
     var (paths, cids): ([String], [String]) = ([], [])
     var seen: Set<Item> = []

@@ -9,7 +9,8 @@ package import IPLD
 /// | a CID | that block or blob |
 /// | `bafy…`, `bafk…`, six characters at least | the only CID that begins so |
 /// | `collection/rkey` | that record; `*` and `?` stand for any characters but `/` |
-/// | `collection` (a word with a `.`) | all records of the collection, or of those that fit the pattern |
+/// | `collection` (a word with a `.`) | all records of the collection, or of those that fit the
+/// pattern |
 /// | any other word | the only record with this key |
 /// | `at://account/collection/rkey` | the same of that account |
 /// | `https://bsky.app/profile/account/post/rkey` | the record that the page shows |
@@ -43,7 +44,7 @@ package enum Selector: Equatable, Sendable {
     }
   }
 
-  /// Whether a word may be the beginning of a CID that is too short to be taken for one.
+  /// Whether a word may be a beginning of a CID that is too short to be accepted.
   package static func isShortOfCID(_ word: String) -> Bool {
     word.hasPrefix("baf") && word.utf8.count < shortestPrefix
   }
@@ -95,8 +96,8 @@ package enum Selector: Equatable, Sendable {
     "post": "app.bsky.feed.post", "feed": "app.bsky.feed.generator", "lists": "app.bsky.graph.list",
   ]
 
-  /// The record that a page of bsky.app, or of one that is built like it, shows; nil if the text is
-  /// no such address.
+  /// The record that a page of bsky.app, or of a site that is built like it, shows; nil if the text
+  /// is not such an address.
   private static func page(_ text: String) -> (account: String, path: String)? {
     let scheme = "https://"
     guard text.hasPrefix(scheme) else { return nil }
@@ -153,7 +154,7 @@ package struct PathPattern: Equatable, Sendable {
     return !Self.isPattern(key)
   }
 
-  /// Whether the key of a record in the tree, `collection/rkey`, fits.
+  /// Whether the key of a record in the tree, `collection/rkey`, matches.
   package func matches(_ path: [UInt8]) -> Bool {
     guard let slash = path.firstIndex(of: UInt8(ascii: "/")) else { return false }
     return (collection.map { Self.matches(path[..<slash], $0) } ?? true)
@@ -164,9 +165,10 @@ package struct PathPattern: Equatable, Sendable {
     text.contains { $0 == UInt8(ascii: "*") || $0 == UInt8(ascii: "?") }
   }
 
-  /// Whether a text fits a pattern, with `*` for any characters and `?` for one.
+  /// Whether a text matches a pattern, with `*` for any characters and `?` for one.
   ///
-  /// It steps back only to the last `*`, so that it takes no more than their product.
+  /// It steps back only to the last `*`, so that its time is at most the product of the two
+  /// lengths.
   package static func matches(_ text: ArraySlice<UInt8>, _ pattern: [UInt8]) -> Bool {
     var (place, next) = (text.startIndex, 0)
     var retry: (place: Int, next: Int)?

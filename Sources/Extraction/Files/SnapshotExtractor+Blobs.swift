@@ -36,8 +36,7 @@ extension SnapshotExtractor {
     for (_, later) in found.sorted(by: { $0.key < $1.key }) { report.add(later) }
   }
 
-  /// Blobs up to this length are read once, into memory: it takes their beginning to know their
-  /// names.
+  /// Blobs up to this length are read once, into memory: their names depend on their beginning.
   private static let maximumInMemory: UInt64 = 1 << 16
 
   /// Writes a blob.
@@ -113,7 +112,7 @@ extension SnapshotExtractor {
 }
 
 extension SnapshotExtractor.Report {
-  /// Whether there is anything to say of a blob but how much was written.
+  /// Whether there is anything to report of a blob except how much was written.
   fileprivate var saysAnything: Bool {
     !damaged.isEmpty || !refused.isEmpty || !inTheWay.isEmpty || !missing.isEmpty
       || !mistyped.isEmpty

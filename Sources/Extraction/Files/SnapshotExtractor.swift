@@ -5,7 +5,7 @@ internal import IPLD
 internal import Repository
 package import Snapshots
 
-/// Writes what a snapshot holds into a folder, in the layout that people know.
+/// Writes what a snapshot holds into a folder, in a familiar layout.
 ///
 /// ```
 /// OUT/{did}/{handle or did}-{rev}.car      bit for bit what came in
@@ -23,7 +23,7 @@ package struct SnapshotExtractor {
   private let folder: OutputFolder
   private let account: String
   private let files: ExtractedFiles
-  /// The blocks, which serve again once they are laid out.
+  /// The blocks, which are used again once they are laid out.
   private let blocks: SnapshotBlocks
   var notes: BlobNotes
   var report = Report()
@@ -76,7 +76,7 @@ package struct SnapshotExtractor {
   /// Files that an earlier extraction wrote, and that were not changed since, are replaced by what
   /// the snapshot has now. If anything else is in the way, nothing is written.
   ///
-  /// - Parameter checksOnly: whether it is only found out what is in the way, and nothing written.
+  /// - Parameter checksOnly: whether only files in the way are looked for, and nothing is written.
   /// - Throws: ``BackupError`` for a folder that cannot be written to; `CancellationError` if the
   ///   folder was stopped, and then what was written is known to the next extraction. What is
   ///   wrong with the archive is in the report.
@@ -244,8 +244,8 @@ package struct SnapshotExtractor {
     }
   }
 
-  /// Says what is not there of the selection, so that less than everything never passes for
-  /// everything.
+  /// Reports what is missing of the selection, so that an incomplete extraction never passes for a
+  /// complete one.
   ///
   /// - Throws: ``BackupError`` if a record is not in a repository that is not damaged.
   private mutating func noteLosses(_ contents: LaidOutRepository, _ unseen: Set<String>) throws {
@@ -264,7 +264,7 @@ package struct SnapshotExtractor {
     if archived.snapshot.isComplete || archived.cid == nil {
       if takesTree, let why = tree.whyRecordsAreLost { report.damaged.append(("records", why)) }
       for node in tree.missingNodes where takesTree {
-        report.damaged.append(("the tree node \(node)", "it is lost, and all records below it"))
+        report.damaged.append(("the tree node \(node)", "it is lost, with all records below it"))
       }
       for record in report.missingRecords { report.damaged.append((record, "it is lost")) }
       report.missingRecords = []
@@ -300,7 +300,7 @@ package struct SnapshotExtractor {
     }
   }
 
-  /// A name, or another if there is one already that differs in case only.
+  /// A name, or another one if a name is taken already that differs in case only.
   private mutating func claimed(
     _ folder: String, _ name: String, _ ending: String, _ part: [UInt8]
   ) -> String {
@@ -362,12 +362,12 @@ extension SnapshotExtractor {
   package struct Report: Sendable {
     /// What was written.
     package internal(set) var tally = OutputFolder.Tally()
-    /// What could not be given back because it is damaged: what, and how.
+    /// What could not be written because it is damaged: what, and how.
     package internal(set) var damaged: [(what: String, why: String)] = []
     /// Names that no file may have.
     package internal(set) var refused: [String] = []
-    /// The first of the files that are in the way: nothing was written then, or, if one came into
-    /// the way meanwhile, everything else.
+    /// The first of the files that are in the way: then nothing was written, or, if a file appeared
+    /// meanwhile, everything else was.
     package internal(set) var inTheWay: [String] = []
     /// How many files are in the way.
     package internal(set) var inTheWayCount = 0
@@ -377,7 +377,7 @@ extension SnapshotExtractor {
     package internal(set) var missingRecords: [String] = []
     /// Nodes of the tree that are not in the archive, and with them all records below.
     package internal(set) var missingNodes: [String] = []
-    /// Whether the CAR came in without some of its blocks, and is given back so.
+    /// Whether the CAR came in without some of its blocks, and is written without them.
     package internal(set) var isCARPartial = false
     /// Blobs whose content has the signature of another type than their record says.
     package internal(set) var mistyped: [String] = []
@@ -391,7 +391,7 @@ extension SnapshotExtractor {
     /// Why files that the snapshot no longer has were not removed; nil if they were.
     package internal(set) var keptBecause: String?
 
-    /// Whether everything is in the archive that was to be given back.
+    /// Whether the archive has everything that was selected.
     package var isComplete: Bool {
       missing.isEmpty && missingRecords.isEmpty && missingNodes.isEmpty && !isCARPartial
     }
@@ -399,7 +399,7 @@ extension SnapshotExtractor {
     /// How many files in the way are named.
     static let maximumListed = 1000
 
-    /// That nothing was done.
+    /// An empty report.
     package init() {}
 
     /// Adds the result of a later extraction into the same folder.

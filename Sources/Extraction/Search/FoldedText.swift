@@ -5,8 +5,8 @@
   @_spi(_Unicode) internal import Swift
 #endif
 
-/// A text as it is compared: canonically composed and without case, so that ß and SS, Σ and ς, é in
-/// one scalar or two are the same.
+/// A text as it is compared: canonically composed and without case, so that ß and SS, Σ and ς, or é
+/// in one scalar or two, are equal.
 ///
 /// Scalars are compared, and not characters: the beginning of a word in any script, or a sign
 /// without its marks, is found. The page does the same (`fold.js`).
@@ -61,7 +61,7 @@ struct FoldedText {
     #endif
   }
 
-  /// Where another text is in this one, in scalars of the composed text; nil if it is not.
+  /// Where another text occurs in this one, in scalars of the composed text; nil if it does not.
   func range(of pattern: FoldedText) -> Range<Int>? {
     let (text, pattern) = (scalars, pattern.scalars)
     guard let first = pattern.first, text.count >= pattern.count else { return nil }

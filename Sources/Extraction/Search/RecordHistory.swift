@@ -4,7 +4,7 @@ internal import Files
 package import IPLD
 package import Snapshots
 
-/// What became of one record from snapshot to snapshot.
+/// How one record changed from snapshot to snapshot.
 package struct RecordHistory {
   /// A snapshot that has another version of the record than the one before it, or none any more;
   /// whether the one before it had none; the record's CID, or nil if it is gone.
@@ -21,7 +21,7 @@ package struct RecordHistory {
   ///   - path: its path, `collection/rkey`.
   ///   - entries: the snapshots of its account, the oldest first.
   ///   - reader: the archive.
-  /// - Throws: what says nothing of the archive; what is damaged is in ``gaps``.
+  /// - Throws: errors that are not about the archive; what is damaged is in ``gaps``.
   package init(
     of path: String, in entries: [SnapshotHistory.Entry], _ reader: ArchiveReader
   ) throws {
@@ -57,8 +57,8 @@ package struct RecordHistory {
     return last?.number ?? changes.first { $0.cid != nil }?.entry.number
   }
 
-  /// The path of the only record that is meant: of a key alone, that in the newest snapshot that
-  /// has it; nil if none of the snapshots has it.
+  /// The path of the only record that matches: for a key alone, in the newest snapshot that has it;
+  /// nil if none of the snapshots has it.
   ///
   /// - Parameters:
   ///   - selector: what means a record.

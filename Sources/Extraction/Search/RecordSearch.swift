@@ -7,7 +7,7 @@ package import Snapshots
 
 /// Looks for a text in the records of all snapshots of an account.
 ///
-/// Every record is looked at once: all of the first snapshot, and of each later one those that it
+/// Every record is read once: all of the first snapshot, and of each later one those that it
 /// changed.
 ///
 /// Invariant: `open` holds the matches that are in the snapshot that was looked at last, which has
@@ -21,7 +21,7 @@ package struct RecordSearch {
     package let cid: CID
     /// When it was made, as far as the record says so.
     package let createdAt: String?
-    /// The text and what stands around it.
+    /// The text and its surroundings.
     package let excerpt: String
     /// The number of the first snapshot that has it.
     package let first: Int
@@ -42,8 +42,8 @@ package struct RecordSearch {
   /// What could not be searched.
   package private(set) var gaps: [Gap] = []
 
-  /// Something that could not be searched, and whether that is damage; otherwise the CAR came
-  /// without it.
+  /// Something that could not be searched, and whether that is damage; otherwise it was not in the
+  /// CAR.
   package typealias Gap = (what: String, isDamage: Bool)
 
   /// A search in an archive.
@@ -167,7 +167,7 @@ package struct RecordSearch {
     }
   }
 
-  /// Notes what of a snapshot was not searched.
+  /// Notes which parts of a snapshot were not searched.
   private mutating func noteUnsearched(
     _ archived: ArchivedSnapshot, _ number: Int, below nodes: Int = 0
   ) {
@@ -196,7 +196,7 @@ package struct RecordSearch {
       createdAt: RecordTimes.createdAt(in: body), excerpt: excerpt, first: number, last: number)
   }
 
-  /// A match that ends with the snapshot that was looked at last.
+  /// A match that ends with the snapshot that was read last.
   private func ended(_ match: Match, isCurrent: Bool = false) -> Match {
     var match = match
     (match.last, match.isCurrent) = (lastNumber, isCurrent)

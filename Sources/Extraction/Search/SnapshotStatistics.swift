@@ -4,7 +4,7 @@ internal import IPLD
 internal import Repository
 package import Snapshots
 
-/// What the records and blobs of a snapshot come to, by collection, year and type.
+/// How many records and blobs a snapshot has, and their sizes, by collection, year and type.
 package struct SnapshotStatistics: Sendable {
   /// A number of things and their bytes.
   package struct Amount: Equatable, Sendable {
@@ -36,9 +36,9 @@ package struct SnapshotStatistics: Sendable {
   package private(set) var missing = Amount()
   /// The blobs of each media type, as records declare it.
   package private(set) var types: [String: Amount] = [:]
-  /// Why the repository is not as it was; nil if it is.
+  /// Why the repository is damaged or incomplete; nil if it is not.
   package private(set) var flaw: String?
-  /// Whether the archive's index alone was asked for blobs, so that their sizes are those that
+  /// Whether only the archive's index was searched for blobs, so that their sizes are those that
   /// records declare.
   package private(set) var isByIndex = false
   /// Whether all records are in the archive.

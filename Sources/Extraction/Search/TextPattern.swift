@@ -2,7 +2,7 @@ internal import IPLD
 
 /// A text that is looked for in records, whatever the case of its letters.
 package struct TextPattern: Sendable {
-  /// How much of a text is shown around the place.
+  /// How much of the text is shown around a match.
   private static let shown = 60
 
   private let text: FoldedText
@@ -17,10 +17,10 @@ package struct TextPattern: Sendable {
       self.text.scalars.allSatisfy(\.isASCII) ? self.text.scalars.map { UInt8($0.value) } : nil
   }
 
-  /// The first text value of a record in which it is, as much as fits in a line; nil if it is in
-  /// none.
+  /// The first text value of a record that contains the pattern, as much as fits in a line; nil if
+  /// none does.
   ///
-  /// Names of fields are not looked at. What is not DAG-CBOR is not text.
+  /// Names of fields are not searched. What is not DAG-CBOR has no text.
   ///
   /// - Parameter block: the record's block.
   func firstMatch(in block: Span<UInt8>) -> String? {
@@ -30,7 +30,7 @@ package struct TextPattern: Sendable {
     return value.descendants.lazy.compactMap { $0.string.flatMap(excerpt) }.first
   }
 
-  /// The place and what stands around it; nil if the text is not there.
+  /// The match and its surroundings; nil if there is none.
   func excerpt(of value: String) -> String? {
     let folded = FoldedText(value)
     guard let place = folded.range(of: text) else { return nil }

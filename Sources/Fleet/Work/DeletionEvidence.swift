@@ -4,15 +4,15 @@ internal import XRPC
 
 /// What proves that an account was deleted.
 ///
-/// That its server does not know it is not a proof: a server that has lost its disk says so of all
-/// its accounts.
+/// That its server does not know the account proves nothing: a server that has lost its disk says
+/// that of all its accounts.
 package enum DeletionEvidence: String, CaseIterable, Sendable {
   /// Its log in the PLC directory, of which every signature was verified, ends with a tombstone.
   case tombstone
   /// The server that its verified identity names says that the account was deleted.
   case server
 
-  /// Looks for it; nil if there is none.
+  /// Looks for evidence; nil if there is none.
   ///
   /// - Throws: `IdentityError`, `PLCLogError`, `PLCFault`, `XRPCError`, `TransportError`.
   static func find(of did: DID, _ network: Network) async throws -> DeletionEvidence? {

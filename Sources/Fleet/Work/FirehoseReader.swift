@@ -6,16 +6,16 @@ internal import XRPC
 /// Follows the firehoses of a fleet, each of which one worker follows at a time, and marks accounts
 /// as due.
 ///
-/// 1. A cursor is kept only when everything before it is noted in the database: what a reader that
-///    ends has not noted comes again.
-/// 2. Of an account that is not in the fleet nothing is noted.
+/// 1. A cursor is kept only when everything before it is noted in the database: what a reader has
+///    not noted when it ends comes again.
+/// 2. Nothing is noted of an account that is not in the fleet.
 struct FirehoseReader: Sendable {
   let fleet: FleetDatabase
   let network: NetworkOptions
   let counters: FleetCounters
 
-  /// After how many seconds of silence the server is asked whether it is there, and after how many
-  /// the connection is given up.
+  /// After how many seconds of silence the server is sent a ping, and after how many the connection
+  /// is given up.
   var silence = (ping: 30, end: 90)
 
   /// How often a firehose that no worker follows is looked for.
@@ -25,7 +25,7 @@ struct FirehoseReader: Sendable {
   /// How long events wait to be noted, in seconds.
   private static let patience = 1.0
 
-  /// Follows whatever is there to follow, until it is cancelled.
+  /// Follows firehoses until it is cancelled.
   ///
   /// - Parameter holder: the worker's lease.
   /// - Throws: `CancellationError`; `DatabaseError` if the database is gone for long.
@@ -92,7 +92,7 @@ struct FirehoseReader: Sendable {
   }
 }
 
-/// What some events come to.
+/// The combined result of some events.
 struct FirehoseMarks: Sendable {
   private(set) var revisions: [DID: String] = [:]
   private(set) var changed: Set<DID> = []

@@ -6,12 +6,11 @@ internal import Postgres
 internal import Remote
 package import SystemPackage
 
-/// A worker with all that it needs, put together from what a fleet's settings and its own machine
-/// say.
+/// A worker with all that it needs, from a fleet's settings and its own machine.
 package enum FleetWork {
-  /// Finds out what is wrong with the store rather now than once for each account.
+  /// Finds out now what is wrong with the store, rather than once for each account.
   ///
-  /// One that is away is no reason not to begin: accounts are tried again.
+  /// An unreachable store does not prevent the start: accounts are tried again.
   private static func check(_ destination: BucketDestination) async throws {
     do {
       try await destination.check()
@@ -41,11 +40,11 @@ package enum FleetWork {
   ///   - url: where the database is.
   ///   - options: how it works.
   ///   - network: what the user set about the network.
-  ///   - store: how the store is asked; what is not said here is as the fleet's settings have it.
+  ///   - store: how the store is asked; what is not set here comes from the fleet's settings.
   ///   - backup: how an account is backed up.
-  ///   - isExclusive: whether nothing else writes to the store, so that one that knows no
-  ///     conditions will do.
-  ///   - cache: the folder for what is kept between runs.
+  ///   - isExclusive: whether nothing else writes to the store, so that it need not support
+  ///     conditional writes.
+  ///   - cache: the folder for files that are kept between runs.
   ///   - counters: what is counted.
   ///   - observer: called with what happens.
   /// - Throws: `DatabaseError`; `StoreError` if the store's address cannot be used;

@@ -5,12 +5,12 @@ internal import Live
 internal import Postgres
 internal import Synchronization
 
-/// Claims accounts that are due, and has them backed up, some at a time.
+/// Claims accounts that are due, and backs them up, several at a time.
 ///
-/// 1. A worker keeps nothing: it may be ended at any moment, and others take what it held when its
+/// 1. A worker keeps no state: it may be ended at any moment, and others take its accounts when its
 ///    lease has run out.
-/// 2. A worker that cannot renew its lease ends all that it does before the lease runs out, and
-///    goes on with another one.
+/// 2. A worker that cannot renew its lease ends all its work before the lease runs out, and
+///    continues under a new one.
 package struct FleetWorker: Sendable {
   /// How a worker works.
   package struct Options: Sendable {
@@ -20,7 +20,7 @@ package struct FleetWorker: Sendable {
     package var leaseSeconds = 120
     /// Whether it ends when no account is due.
     package var endsWhenIdle = false
-    /// What it is called in the database.
+    /// Its name in the database.
     package var name: String
     /// How long it may take to give up its lease when it ends.
     var farewell: Duration = .seconds(1)
@@ -39,9 +39,9 @@ package struct FleetWorker: Sendable {
       ) async throws -> FleetOutcome
     /// What proves that one was deleted.
     var evidence: @Sendable (DID) async throws -> DeletionEvidence?
-    /// Where its archive is moved aside on a day.
+    /// The key to which its archive is moved aside on a day.
     var keyAside: @Sendable (DID, _ day: String) -> String
-    /// Puts its archive aside.
+    /// Moves its archive aside.
     var putAside: @Sendable (DID, _ key: String) async throws -> Void
     /// Brings its archive back.
     var bringBack: @Sendable (DID, _ key: String) async throws -> Void
@@ -56,7 +56,7 @@ package struct FleetWorker: Sendable {
   package enum Event: Sendable {
     /// The result for an account.
     case ended(DID, FleetOutcome)
-    /// So many accounts of a host have gone within a day, so that none of its archives is removed.
+    /// Too many accounts of a host have gone within a day, so none of its archives is removed.
     case alarm(host: String, count: Int)
   }
 
@@ -76,7 +76,7 @@ package struct FleetWorker: Sendable {
   private static let longestPause = 5.0
   /// The shortest one, and the longest while something is due that other workers leave no room for.
   private static let (shortestPause, pauseForRoom) = (0.05, 1.0)
-  /// How soon accounts are used up that are claimed ahead.
+  /// If claimed accounts are used up sooner than this, more are claimed ahead.
   private static let quick: Duration = .milliseconds(500)
   /// How often the lease is renewed at the least.
   private static let pulseInterval: Duration = .seconds(10)
@@ -85,7 +85,7 @@ package struct FleetWorker: Sendable {
   ///
   /// - Parameters:
   ///   - fleet: whose.
-  ///   - pulse: the same by a connection that nothing holds up for long; nil for the same
+  ///   - pulse: the same database by a connection that nothing holds up for long; nil for the same
   ///     connection.
   ///   - settings: the settings of all workers.
   ///   - options: how it works.
@@ -142,11 +142,11 @@ package struct FleetWorker: Sendable {
       holder, within: Task.isCancelled ? options.farewell : FleetDatabase.shortPatience)
   }
 
-  /// For how long what is done under a lease may go on: what is written then has time to end.
+  /// How long work under a lease may go on, so that writes have time to end.
   static func usable(_ lease: Duration) -> Duration { lease - min(lease / 5, .seconds(10)) }
 
-  /// Renews the lease until it is lost, or too little of it is left to end what is written: by this
-  /// machine's clock, whether the database answers or not.
+  /// Renews the lease until it is lost, or until too little of it is left for writes to end, by
+  /// this machine's clock, whether the database answers or not.
   ///
   /// - Returns: false: there is more to do.
   private func keepLease(_ holder: String, since begin: ContinuousClock.Instant) async throws
@@ -308,7 +308,7 @@ package struct FleetWorker: Sendable {
 
   // MARK: Deletions
 
-  /// Puts the archive of a deleted account aside, if that is wanted, the account has been deleted
+  /// Moves the archive of a deleted account aside, if that is wanted, the account has been deleted
   /// for long enough and still is, and there is no alarm.
   private func removed(_ lease: FleetDatabase.Lease, _ outcome: FleetOutcome) async throws
     -> FleetOutcome

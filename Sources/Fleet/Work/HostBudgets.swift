@@ -1,11 +1,11 @@
 internal import HTTP
 internal import Postgres
 
-/// Has requests of this worker wait until the budget of their server allows them, which all workers
-/// share.
+/// Makes this worker's requests wait until the budget of their server, which all workers share,
+/// allows them.
 ///
-/// Requests are taken from the database some at a time. What a worker that ends has not used is
-/// lost: servers are asked less often then, never more.
+/// Requests are taken from the database some at a time. What a worker has not used when it ends is
+/// lost: servers then get fewer requests, never more.
 actor HostBudgets {
   private let fleet: FleetDatabase
   private let rate: Double
@@ -15,13 +15,13 @@ actor HostBudgets {
     var granted = 0
     /// Until when that counts.
     var end = ContinuousClock.now
-    /// One request at a time is let through, or has some taken.
+    /// One request at a time is let through, or takes more from the database.
     let turns = Places(1)
   }
 
-  /// Requests for how long are taken at a time, in seconds.
+  /// For how many seconds requests are taken at a time.
   private static let portion = 0.25
-  /// For how long what was taken may be used: a server is not to have a rush of what was saved up.
+  /// For how long what was taken may be used: a server must not get a burst of saved-up requests.
   private static let validity: Duration = .seconds(1)
   /// The longest pause before a budget that has nothing is asked again, in seconds.
   private static let longestPause = 5.0

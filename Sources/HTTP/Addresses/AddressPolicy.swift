@@ -1,14 +1,14 @@
 /// Which addresses may be connected to: a server that is asked for an account must not make
 /// this machine ask its own network.
 ///
-/// Addresses of the public internet may be; others only where the user wants that. It is asked
-/// about the address that is being connected to, so that it does not matter what DNS said before.
+/// Addresses of the public internet are permitted; others only if the user wants that. The check is
+/// of the address that is being connected to, so it does not matter what DNS said before.
 package struct AddressPolicy: Sendable {
-  /// Whether any host may be this machine itself: so it is once the user has named a server here.
+  /// Whether any host may be this machine itself: true once the user has named a server here.
   package var allowsLoopback: Bool
   /// The servers that the user has named, or given an address to; they may be anywhere.
   package var named: Set<Authority>
-  /// Of these, those that may be asked by http where they are not on the public internet.
+  /// Those of them that may be asked by http if they are not on the public internet.
   package var plain: Set<Authority> = []
 
   /// A policy.
@@ -41,7 +41,7 @@ package struct AddressPolicy: Sendable {
   /// later.
   ///
   /// - Parameters:
-  ///   - url: what is asked for.
+  ///   - url: the requested URL.
   ///   - isRedirected: whether a server of another origin pointed there.
   package func permits(_ url: HTTPURL, isRedirected: Bool) -> Bool {
     if let address = url.authority.address {
@@ -55,9 +55,9 @@ package struct AddressPolicy: Sendable {
   ///
   /// - Parameters:
   ///   - address: what is connected to.
-  ///   - url: what is asked for.
-  ///   - isRedirected: whether a server of another origin pointed there, which is not the user's
-  ///     naming it.
+  ///   - url: the requested URL.
+  ///   - isRedirected: whether a server of another origin pointed there, so that the user did not
+  ///     name it.
   package func permits(_ address: IPAddress, for url: HTTPURL, isRedirected: Bool) -> Bool {
     let scope = address.scope
     let mayBePlain = !isRedirected && plain.contains(url.authority) && scope != .global

@@ -1,9 +1,9 @@
-/// What a host's name tells before it is looked up.
+/// What a host's name shows before it is looked up.
 extension Authority {
   /// The address that the host is, if it is not a name.
   package var address: IPAddress? { IPAddress(host) }
 
-  /// Whether the host is by its name or address this machine itself (RFC 6761, section 6.3).
+  /// Whether the host's name or address is this machine itself (RFC 6761, section 6.3).
   package var isLoopback: Bool {
     host == "localhost" || host.hasSuffix(".localhost") || address?.scope == .loopback
   }
@@ -11,7 +11,7 @@ extension Authority {
   /// Whether the host cannot be on the public internet: an address that is not global, or a name
   /// that only a local network or machine knows.
   ///
-  /// Where a proxy looks names up, this is all that can be known.
+  /// If a proxy looks names up, nothing more can be known.
   var isPrivate: Bool {
     if let address { return address.scope != .global }
     guard host.contains(".") else { return true }

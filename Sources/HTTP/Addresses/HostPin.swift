@@ -25,7 +25,7 @@ package struct HostPin: Sendable {
     self.addresses = addresses
   }
 
-  /// Splits a list of pins at white space, and at commas where it is clear what follows.
+  /// Splits a list of pins at white space, and at commas if it is clear what follows.
   ///
   /// A comma is followed by another pin, or by another address of the pin before it.
   ///

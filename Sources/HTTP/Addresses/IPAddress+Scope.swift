@@ -13,11 +13,11 @@ extension IPAddress {
     case privateUse = "private"
     /// The network between a provider and its customers.
     case shared
-    /// The next cable.
+    /// The local link (link-local).
     case linkLocal = "link-local"
-    /// Many receivers.
+    /// Many receivers (multicast).
     case multicast
-    /// Examples in texts, measurements, protocols' own use, or nothing yet.
+    /// Documentation, benchmarking, protocols' own use, or unassigned.
     case reserved
   }
 

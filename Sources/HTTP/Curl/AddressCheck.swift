@@ -1,7 +1,7 @@
 internal import CCurl
 
-/// Permits or refuses each address that libcurl is about to connect to, and knows afterwards what
-/// it has refused.
+/// Permits or refuses each address that libcurl is about to connect to, and remembers what it
+/// refused.
 ///
 /// It belongs to the thread on which libcurl works.
 final class AddressCheck {
@@ -28,7 +28,7 @@ final class AddressCheck {
     return isPermitted
   }
 
-  /// Why libcurl failed with this code, if what it failed at is that something was refused.
+  /// Why libcurl failed with this code, if it failed because something was refused.
   func refusal(_ code: CURLcode) -> TransportError.Reason? {
     let url = target.url
     if let refused {

@@ -1,6 +1,7 @@
 internal import CCurl
 
-/// To where connections may be made, and how: what the user set, for all that speaks over libcurl.
+/// Where connections may be made to, and how: the user's settings, for everything that uses
+/// libcurl.
 struct ConnectionRules: Sendable {
   /// Which addresses may be connected to.
   let policy: AddressPolicy
@@ -48,7 +49,7 @@ struct ConnectionRules: Sendable {
   }
 }
 
-/// A connection that is to be made, and what has been decided about it.
+/// A connection to be made, and what has been decided about it.
 struct ConnectionTarget: Sendable {
   let url: HTTPURL
   let policy: AddressPolicy
@@ -64,8 +65,7 @@ struct ConnectionTarget: Sendable {
 }
 
 extension CurlEasy {
-  /// Sets all that concerns the connection: to where, by which protocols, pins, proxy and
-  /// certificates.
+  /// Sets everything about the connection: destination, protocols, pins, proxy and certificates.
   func configure(_ target: ConnectionTarget) {
     set(CURLOPT_URL, target.url.text)
     set(CURLOPT_PROTOCOLS_STR, "http,https")

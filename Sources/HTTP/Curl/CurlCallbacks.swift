@@ -3,7 +3,7 @@ internal import LibC
 
 /// The functions that libcurl calls, all on the thread on which it works.
 ///
-/// The context of those that are asked about addresses is an ``AddressCheck``, of the others a
+/// The context of the callbacks about addresses is an ``AddressCheck``, that of the others a
 /// ``CurlTransfer``.
 enum CurlCallbacks {
   /// `CURLOPT_HEADERFUNCTION`: one line.
@@ -61,7 +61,7 @@ enum CurlCallbacks {
     return CInt(CURL_PREREQFUNC_OK)
   }
 
-  /// What libcurl was given as a context.
+  /// The object that libcurl was given as a context.
   private static func object<Object: AnyObject>(_ context: UnsafeMutableRawPointer?) -> Object? {
     unsafe context.map { unsafe Unmanaged.fromOpaque($0).takeUnretainedValue() }
   }

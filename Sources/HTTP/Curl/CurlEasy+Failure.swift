@@ -1,6 +1,6 @@
 internal import CCurl
 
-/// What libcurl's errors mean here.
+/// The meanings of libcurl's errors.
 extension CurlEasy {
   /// Why it ended with a code.
   ///
@@ -19,7 +19,7 @@ extension CurlEasy {
     case CURLE_COULDNT_RESOLVE_HOST: return .unknownHost
     case CURLE_OPERATION_TIMEDOUT:
       guard wasSent else {
-        return .notConnected("none came about in \(settings.connectSeconds) seconds")
+        return .notConnected("not made within \(settings.connectSeconds) seconds")
       }
       // "Operation too slow." for a stall, "Operation timed out" for the whole.
       guard let total = settings.totalSeconds, explanation.contains("timed out") else {
@@ -53,8 +53,7 @@ extension CurlEasy {
   /// `CURLE_TOO_LARGE`, which older headers do not have.
   private static let tooLarge = CURLcode(100)
 
-  /// Whether a handshake failed for a reason that stays: a TLS alert, or a certificate that does
-  /// not hold.
+  /// Whether a handshake failed for a permanent reason: a TLS alert, or an invalid certificate.
   private static func isVerdict(_ explanation: String) -> Bool {
     let text = explanation.lowercased()
     return ["certificate", "alert", "unsupported protocol"].contains { text.contains($0) }

@@ -6,7 +6,7 @@ internal import CCurl
 @safe
 final class CurlEasy {
   let handle: CurlLibrary.Easy
-  /// What is asked about the addresses it connects to.
+  /// The check of the addresses that it connects to.
   let check: AddressCheck
   private let library: CurlLibrary
   private var lists: [CurlLibrary.List]
@@ -71,7 +71,8 @@ final class CurlEasy {
     unsafe body.toCopy?.withUnsafeBytes { unsafe set(CURLOPT_COPYPOSTFIELDS, $0.baseAddress) }
   }
 
-  /// Has a transfer take the answer, and give what is sent along; it has to live as long as this.
+  /// Connects a transfer, which takes the answer and supplies the request's body; it has to live as
+  /// long as the handle.
   func setTransfer(_ transfer: CurlTransfer) {
     unsafe carpack_easy_set_transfer(
       library.functions, handle, CurlCallbacks.head, CurlCallbacks.body, CurlCallbacks.read,
@@ -86,8 +87,7 @@ final class CurlEasy {
     return microseconds > 0
   }
 
-  /// The connection that was made, of a handle that makes one and nothing else; nil if there is
-  /// none.
+  /// The connection of a handle that only connects; nil if there is none.
   var activeSocket: CInt? {
     var socket: curl_socket_t = -1
     let code = unsafe carpack_easy_getinfo_socket(library.functions, handle, &socket)

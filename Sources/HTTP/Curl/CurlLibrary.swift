@@ -3,8 +3,8 @@ internal import LibC
 
 /// libcurl, opened when it is first needed (`dlopen`), and the functions of it that are used.
 ///
-/// This file and the shim are all that know how it is called; nothing links it, so that commands
-/// that stay at home start as fast as if it were not there.
+/// Only this file and the shim know how it is called; nothing links it, so that commands that do
+/// not use the network start fast.
 @safe
 struct CurlLibrary: @unchecked Sendable {
   typealias Easy = UnsafeMutableRawPointer
@@ -55,8 +55,8 @@ extension CurlLibrary {
     return CurlLibrary(functions: functions)
   }
 
-  /// TLS may write to a connection that is gone; on this thread that is an error from now on, and
-  /// not a signal.
+  /// TLS may write to a connection that is gone; on this thread that is now an error, and not a
+  /// signal.
   static func ignoreBrokenPipes() {
     var signals = sigset_t()
     unsafe sigemptyset(&signals)

@@ -5,10 +5,10 @@ internal import Synchronization
 /// The thread on which all transfers happen: it alone touches libcurl's handles (`CURLM *`,
 /// `CURL *`).
 ///
-/// Others leave their wishes in an inbox and wake it. It lives until ``close()``.
+/// Others leave commands in an inbox and wake it. It lives until ``close()``.
 @safe
 final class CurlLoop: @unchecked Sendable {
-  /// What others wish.
+  /// A command from another thread.
   enum Wish: Sendable {
     case begin(CurlTransfer, CurlTransfer.Continuation)
     case resume(CurlTransfer)
@@ -18,7 +18,7 @@ final class CurlLoop: @unchecked Sendable {
   private let library: CurlLibrary
   private let multi: CurlLibrary.Multi
   private let inbox = Mutex<(wishes: [Wish], isClosed: Bool)>(([], false))
-  /// How many wishes were ever left.
+  /// How many commands were ever left.
   ///
   /// The lock alone hands them over; this says so to the thread sanitizer, which does not see what
   /// the lock of the standard library does.
@@ -49,7 +49,7 @@ final class CurlLoop: @unchecked Sendable {
   /// How long the thread sleeps if nothing happens, in milliseconds.
   private static let longestSleep: CInt = 60_000
 
-  /// Leaves a wish, from any thread.
+  /// Leaves a command, from any thread.
   func post(_ wish: Wish) {
     let isLate = inbox.withLock { inbox in
       if inbox.isClosed { return true }
@@ -64,7 +64,7 @@ final class CurlLoop: @unchecked Sendable {
     }
   }
 
-  /// Ends all transfers and the thread; what is wished later is too late.
+  /// Ends all transfers and the thread; later commands have no effect.
   func close() {
     inbox.withLock { inbox in
       inbox.isClosed = true
@@ -125,11 +125,11 @@ final class CurlLoop: @unchecked Sendable {
     }
   }
 
-  /// Has a head handed on when the turn is over: what has come of the body by then goes along, and
-  /// a waiting task is woken once.
+  /// Hands a head on when the turn is over: with it goes the part of the body that has come by
+  /// then, so that a waiting task is woken once.
   func hasHead(_ transfer: CurlTransfer) { heads.append(transfer) }
 
-  /// Takes the handle of a transfer that ends out of libcurl's hands.
+  /// Removes the handle of a transfer that ends from libcurl's multi handle.
   func takeOut(_ easy: CurlEasy) {
     _ = unsafe library.functions.curl_multi_remove_handle(multi, easy.handle)
     unsafe transfers[easy.handle] = nil

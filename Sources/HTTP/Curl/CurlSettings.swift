@@ -10,12 +10,12 @@ struct CurlSettings: Sendable {
   /// How long it may take until there is a connection, TLS included.
   var connectSeconds: Int
 
-  /// In how many seconds all of a short answer has to be here, the connection not counted; nil for
-  /// a long one.
+  /// Within how many seconds a short answer has to be complete, without the time to connect; nil
+  /// for a long one.
   var totalSeconds: Int?
 
-  /// A transfer that brings less than this in a second, over the time of a stall, stands still: on
-  /// the slowest of lines sixteen at a time bring more.
+  /// A transfer that brings fewer bytes a second than this, over the time of a stall, counts as
+  /// stalled: on the slowest lines sixteen at a time bring more.
   static let leastBytesPerSecond = 256
   /// How much is read at once.
   static let bufferSize = 128 << 10
@@ -26,12 +26,13 @@ struct CurlSettings: Sendable {
   static let uploadBufferSize = 64 << 10
   /// How much libcurl hands over at once (`CURL_MAX_WRITE_SIZE`).
   static let longestWrite = 16 << 10
-  /// How long nothing may arrive of what a server need not prepare, as it may have to a repository.
+  /// How long nothing may arrive of an answer that the server need not prepare, as it may have to
+  /// prepare a repository.
   static let shortStallSeconds = 20
   /// How long all of a short answer may take.
   static let shortTotalSeconds = 30
 
-  /// The same, for what is asked.
+  /// The settings for a request.
   func adapted(to request: HTTPRequest) -> CurlSettings {
     var settings = self
     if !request.isPrepared { settings.stallSeconds = min(stallSeconds, Self.shortStallSeconds) }
@@ -46,7 +47,7 @@ struct CurlSettings: Sendable {
 }
 
 extension CurlEasy {
-  /// Sets what a transfer asks, and how long it may take; not the connection, and no callbacks.
+  /// Sets a transfer's request, and how long it may take; not the connection, and no callbacks.
   func configure(for request: HTTPRequest, _ settings: CurlSettings) {
     if request.wantsNewConnection { set(CURLOPT_FRESH_CONNECT, 1) }
     // libcurl does not count the time that a transfer is paused.

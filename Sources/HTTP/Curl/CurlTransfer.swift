@@ -1,7 +1,7 @@
 internal import CCurl
 internal import Synchronization
 
-/// A request on its way.
+/// A running request.
 ///
 /// All of it belongs to the event thread, except for ``resume()`` and ``cancel()``. The head goes
 /// to the task that sent the request, the body into a pipe: the thread only moves bytes.
@@ -22,15 +22,15 @@ final class CurlTransfer: @unchecked Sendable {
   /// The head, until it is handed on.
   private var head: HTTPResponse?
   private(set) var easy: CurlEasy?
-  /// What of the body has come and is not in the pipe yet.
+  /// The part of the body that has come and is not in the pipe yet.
   private var piece: [UInt8] = []
   /// Why libcurl was stopped.
   private var failure: (any Error)?
-  /// How much of what is sent along has been handed to libcurl.
+  /// How much of the request's body has been handed to libcurl.
   private var bodyOffset: UInt64 = 0
 
-  /// How many bytes of a body are gathered before they are handed on: for each time the reader is
-  /// woken.
+  /// How many bytes of a body are collected before they are handed on: the reader is woken each
+  /// time.
   private static let pieceLength = 128 << 10
 
   init(_ request: HTTPRequest, _ target: ConnectionTarget, loop: CurlLoop) {
@@ -40,7 +40,7 @@ final class CurlTransfer: @unchecked Sendable {
     reception = Reception(of: target.url, hasBody: request.method != .head)
   }
 
-  /// Goes on after a pause, from any thread, at any time; without a pause it does nothing.
+  /// Resumes a paused transfer, from any thread, at any time; without a pause it does nothing.
   func resume() { loop.post(.resume(self)) }
 
   /// Ends the transfer, before or after it has begun.
@@ -64,7 +64,7 @@ final class CurlTransfer: @unchecked Sendable {
     return easy
   }
 
-  /// Ends it as libcurl says it ended.
+  /// Ends the transfer with libcurl's result.
   func finish(_ code: CURLcode) {
     do {
       if let failure { throw failure }
@@ -81,7 +81,7 @@ final class CurlTransfer: @unchecked Sendable {
     }
   }
 
-  /// Ends it: what has come is handed on, and then why there is no more of it, if there is not.
+  /// Ends the transfer: hands on what has come, and then the error, if there is one.
   func finish(throwing error: (any Error)?) {
     if let easy = easy.take() { loop.takeOut(easy) }
     pipe.finish(with: piece, throwing: error)
@@ -118,7 +118,7 @@ extension CurlTransfer {
     }
   }
 
-  /// Puts the next piece of what is sent along into a buffer; returns how much, 0 at the end, and
+  /// Puts the next piece of the request's body into a buffer; returns how much, 0 at the end, and
   /// nil if it cannot be read.
   func giveBody(into buffer: UnsafeMutableRawBufferPointer) -> Int? {
     do {
@@ -131,10 +131,11 @@ extension CurlTransfer {
     }
   }
 
-  /// Begins what is sent along anew.
+  /// Begins the request's body anew.
   func rewindBody(to offset: UInt64) { bodyOffset = offset }
 
-  /// Takes some of the body, all or nothing; false has it wait, and it comes again.
+  /// Takes a piece of the body, all or nothing; false pauses the transfer, and the piece comes
+  /// again.
   func takeBody(_ bytes: Span<UInt8>) -> Bool {
     if piece.count >= Self.pieceLength {
       guard pipe.hasRoomOrPauses() else { return false }

@@ -29,7 +29,7 @@ package final class CurlTransport: HTTPTransport {
   ///
   /// If only the rest of a body was asked for and the server answers with another part, or says
   /// that there is none (416), the whole is asked for at once. A redirection that is not followed
-  /// is an answer like others.
+  /// is an ordinary answer.
   ///
   /// - Throws: ``TransportError`` if no answer came; `CancellationError`.
   package func send(_ request: HTTPRequest) async throws -> HTTPResponse {
@@ -70,7 +70,7 @@ package final class CurlTransport: HTTPTransport {
     }
   }
 
-  /// What is for the server that was asked, and for none that it points to.
+  /// The header fields for the server that was asked, and for no server to which it redirects.
   private static let confidential: Set<String> = ["authorization", "cookie", "proxy-authorization"]
 
   /// Begins a transfer, and returns with the head of its answer.

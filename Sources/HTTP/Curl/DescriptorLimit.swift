@@ -7,13 +7,13 @@ enum DescriptorLimit {
   /// How many are left for what is not a transfer: archives, libraries, the system's own.
   private static let others = 64
   /// How many a transfer takes at most: its socket, the pair by which its name is looked up, a file
-  /// for what does not go through memory.
+  /// for what is not kept in memory.
   private static let perTransfer = 4
   /// How many transfers are enough.
   private static let maximumTransfers = 1024
 
-  /// Raises the limit as far as the system lets it, and returns how many transfers may be under way
-  /// at a time.
+  /// Raises the limit as far as the system lets it, and returns how many transfers may run at a
+  /// time.
   ///
   /// The runtime ends a process that cannot open one more; so transfers have to stay below.
   static func raise() -> Int {

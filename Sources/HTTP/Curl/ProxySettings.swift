@@ -8,7 +8,7 @@ internal import Synchronization
 
 /// The proxy that the environment names for `https`, and the hosts it is not for.
 ///
-/// libcurl would read the same variables; but the check of addresses has to know who is
+/// libcurl would read the same variables; but the check of addresses has to know which host is
 /// connected to.
 final class ProxySettings: Sendable {
   private let proxy: String?
@@ -37,8 +37,8 @@ final class ProxySettings: Sendable {
     exceptions = (variable("no_proxy", "NO_PROXY") ?? "").lowercased().split { ", \t".contains($0) }
   }
 
-  /// The proxy to a URL; nil for none, which is so for this machine, for pinned and excepted hosts,
-  /// and for all that is not secure.
+  /// The proxy to a URL; nil for none, as for this machine, for pinned and excepted hosts, and for
+  /// all that is not secure.
   ///
   /// The first use is an event, ``NetworkEvent/proxy(_:)``.
   func proxy(for url: HTTPURL) -> String? {

@@ -1,14 +1,14 @@
-/// How long to wait before something is tried again that failed: exponential backoff with full
-/// jitter.
+/// How long to wait before the next attempt after a failure: exponential backoff with full jitter.
 ///
-/// Each wait is a random part of a time that doubles, so that many who failed at once do not come
-/// back at once.
+/// Each wait is a random part of a time that doubles, so that many clients that failed together do
+/// not come back together.
 package enum Backoff {
   /// The longest first wait, in seconds.
   private static let base = 0.5
   /// The longest wait, in seconds.
   private static let cap = 60.0
-  /// The shortest wait, in seconds: a server that fails at once would be asked without a pause.
+  /// The shortest wait, in seconds: without it, a server that fails immediately would be asked
+  /// without a pause.
   static let shortest = 0.05
 
   /// How long to wait after this many failures in a row, at least one, in seconds.
@@ -19,10 +19,9 @@ package enum Backoff {
     return max(shortest, longest * chance())
   }
 
-  /// Whether an answer of this status may be another one the next time.
+  /// Whether another attempt may have another result than an answer of this status.
   ///
-  /// The reference server answers 500 for ever where it has lost a blob, so attempts are counted
-  /// for these.
+  /// The reference server always answers 500 for a blob that it has lost, so attempts are counted.
   package static func mayHelp(afterStatus status: Int) -> Bool {
     [408, 425, 429, 500].contains(status) || HostState.gatewayFaults.contains(status)
   }

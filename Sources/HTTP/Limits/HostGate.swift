@@ -1,11 +1,11 @@
 internal import Synchronization
 
-/// The gate before one host, through which all pass who ask it.
+/// The gate before one host, through which all requests to it pass.
 ///
-/// 1. No more requests are under way than there are places, except for slow ones, which leave
-///    theirs to others.
-/// 2. Here alone is waited for a host: while it is away, and until it allows one more request.
-///    Each wait ends with the request's deadline, and when the task is cancelled.
+/// 1. No more requests run than there are places, except for slow ones, which leave theirs to
+///    others.
+/// 2. All waits for a host happen here: while it is unreachable, and until it allows one more
+///    request. Each wait ends with the request's deadline, and when the task is cancelled.
 package final class HostGate: Sendable {
   /// The permission for one request, which has to be given back.
   struct Permission: Sendable {
@@ -34,7 +34,7 @@ package final class HostGate: Sendable {
     state = Mutex(HostState(authority, options, now: clock.now))
   }
 
-  /// How many requests may be under way at a time at present.
+  /// How many requests may run at a time at present.
   package var concurrency: Int { places.count }
 
   /// Waits until a request may be sent.
@@ -43,8 +43,8 @@ package final class HostGate: Sendable {
   ///   - request: the request.
   ///   - moment: when, at the earliest.
   /// - Throws: ``TransportError`` if the host has refused so much, or been silent for so long, that
-  ///   it is left alone, if it is to be waited for longer than the options allow, or if the
-  ///   request's deadline comes first; `CancellationError`.
+  ///   it is left alone, if the wait would be longer than the options allow, or if the request's
+  ///   deadline comes first; `CancellationError`.
   func enter(_ request: HTTPRequest, notBefore moment: Double) async throws -> Permission {
     try await wait(for: request) { _, now in
       now < moment ? HostState.Wait(seconds: moment - now) : nil
@@ -68,7 +68,7 @@ package final class HostGate: Sendable {
     }
   }
 
-  /// Waits until the host's state names no more time to wait for.
+  /// Waits until the host's state requires no more waiting.
   private func wait(
     for request: HTTPRequest,
     _ ask: (inout HostState, Double) throws(HostState.Rest) -> HostState.Wait?
@@ -100,7 +100,7 @@ package final class HostGate: Sendable {
     permission.seat.giveBack()
   }
 
-  /// Takes in the head of an answer.
+  /// Records the head of an answer.
   ///
   /// - Returns: Whether the request should be sent again when the gate lets it through.
   func note(_ response: HTTPResponse, to request: HTTPRequest, _ permission: Permission)
@@ -130,7 +130,7 @@ package final class HostGate: Sendable {
     return note(outcome, permission, fields: fields)
   }
 
-  /// Takes in why no answer came.
+  /// Records why no answer came.
   ///
   /// - Returns: Whether the request should be sent again when the gate lets it through.
   func note(

@@ -1,32 +1,32 @@
-/// What is known of one host: whether it is there, and how much it allows.
+/// What is known of one host: whether it is reachable, and how much it allows.
 ///
 /// 1. It is away only if it has answered before, and until it answers again: one that never has may
 ///    not exist. While it is away one request after the other tries it.
-/// 2. A request is sent only when no time was named before which none may be, and all windows and
-///    the bucket have room for it.
-/// 3. The number of places is halved when the host has too much to do, and grows by one after as
+/// 2. A request is sent only after the time that the host named, if any, and only if all windows
+///    and the bucket have room for it.
+/// 3. The number of places is halved when the host is overloaded, and grows by one after as
 ///    many answers in a row.
 struct HostState {
-  /// How a request came out, as far as the host is concerned.
+  /// The result of a request, as far as the host is concerned.
   enum Outcome: Equatable {
     /// It answered.
     case answered
     /// There are too many requests; with the seconds to wait, if it named them.
     case refused(wait: Double?)
-    /// It has too much to do, or just cannot do this.
+    /// It is overloaded, or just cannot do this.
     case busy
     /// It could not be connected to.
     case notConnected
-    /// A proxy had no answer from it, or it broke off, or stood still: which may be about that one
-    /// request.
+    /// A proxy had no answer from it, or the transfer broke off or stalled: which may be about that
+    /// one request.
     case failed
-    /// Nothing is known: the request was not for this host in the end, or was broken off here.
+    /// Nothing is known: the request went to another host in the end, or was cancelled here.
     case unknown
   }
 
-  /// What to do with a request that has come out.
+  /// What to do after a request has ended.
   enum Advice: Equatable {
-    /// The host is neither away nor has it refused anything.
+    /// The host is not away and has refused nothing.
     case none
     /// Sent again, it will be let through when the host allows that.
     case whenAllowed(namesTime: Bool)
@@ -39,12 +39,12 @@ struct HostState {
     var seconds: Double
     /// How long the host allows nothing, or has been away.
     var whole = 0.0
-    /// Why, and how long it may be at most, the first time that it is waited for this.
+    /// The reason, and the longest possible wait, the first time that requests wait for this.
     var why: String?
     var announced = 0.0
   }
 
-  /// That the host is left alone.
+  /// The host is left alone.
   struct Rest: Error {
     let reason: TransportError.Reason
     let end: Double
@@ -64,29 +64,29 @@ struct HostState {
 
   // MARK: How much it allows
 
-  /// What this program allows itself; nil for a host that is this machine.
+  /// This program's own limit; nil for a host that is this machine.
   private var bucket: TokenBucket?
   /// Whether the bucket counts also when the host speaks of its own limits.
   private let bucketIsUsers: Bool
   private var windows: [Int: ServerWindow] = [:]
   private var heldUntil = 0.0
   private var announcedUntil = 0.0
-  /// How many requests are under way.
+  /// How many requests are running.
   var underWay = 0
   /// How many may be.
   private(set) var concurrency: Int
   private let maximum: Int
-  /// How many answers came in a row that were no refusals.
+  /// How many answers in a row were not refusals.
   private var run = 0
   private var halvedAt = -Double.infinity
-  /// How many overloads there were in a row, and how many more are waited out.
+  /// How many overloads there were in a row, and how many more of them are waited out.
   private var refusals = (count: 0, patience: HostState.fullPatience)
 
-  /// How long a host is waited for that is away, in seconds.
+  /// How long to wait for an unreachable host, in seconds.
   static let patience = 150.0
   /// How many failures in a row are too many, if they have lasted for ``restLength``.
   private static let maximumFailures = 30
-  /// How many failures in a row make a host that is away, where each by itself could be about one
+  /// After how many failures in a row a host counts as unreachable, if each could be about one
   /// request.
   private static let leastFailures = 8
   /// For how long a host is left alone, in seconds.
@@ -170,7 +170,7 @@ extension HostState {
       wait.announced = seconds
       wait.why =
         now < heldUntil
-        ? "it has too much to do" : "no more requests are allowed until then"
+        ? "it is overloaded" : "no more requests are allowed until then"
     }
     return wait
   }
@@ -183,7 +183,7 @@ extension HostState {
 // MARK: What is learned
 
 extension HostState {
-  /// Takes in what an answer says of the host's limits.
+  /// Records what an answer says of the host's limits.
   mutating func learn(_ fields: RateLimitFields, now: Double) {
     guard let window = ServerWindow(fields, now: now) else { return }
     if windows[window.limit] == nil {
@@ -194,7 +194,7 @@ extension HostState {
     }
   }
 
-  /// Takes in how a request came out.
+  /// Records the result of a request.
   ///
   /// - Parameters:
   ///   - outcome: how.
@@ -246,8 +246,8 @@ extension HostState {
     return .none
   }
 
-  /// The host wants fewer requests: it is left alone for the time it names, or for longer and
-  /// longer.
+  /// The host wants fewer requests: it is left alone for the time that it names, or for increasing
+  /// times.
   private mutating func noteRefusal(
     _ wait: Double?, sentAt: Double, now: Double, chance: () -> Double
   ) {

@@ -1,7 +1,7 @@
 internal import Synchronization
 
-/// The way to servers that everything in a run shares: connections, the limits of each host, what
-/// the user set.
+/// The network access that everything in a run shares: connections, the limits of each host, the
+/// user's settings.
 ///
 /// A request is sent when the gate before its host lets it through (``HostGate``), and again if it
 /// fails for a reason that may pass.
@@ -16,9 +16,9 @@ public final class Network: Sendable {
   /// The places for transfers to all hosts together: each takes a descriptor or two.
   private let transfers: Places
 
-  /// How often a request is tried that stalls each time: every attempt takes long.
+  /// How often a request that stalls each time is tried: every attempt takes long.
   private static let maximumStalls = 2
-  /// How often a host's naming a time is obeyed for one request.
+  /// How often one request waits for a time that its host names.
   private static let maximumRefusals = 30
 
   /// The way to servers under these options.
@@ -53,11 +53,11 @@ public final class Network: Sendable {
     }
   }
 
-  /// How a request came out in the end.
+  /// The final result of a request.
   package struct Delivery: Sendable {
     /// The head of the answer.
     package var response: HTTPResponse
-    /// The body, or the beginning of it, of an answer that is not one of success.
+    /// The body, or its beginning, of an answer that is not successful.
     package var errorBody: [UInt8]
     /// How often it was tried.
     package var attempts: Int
@@ -72,7 +72,7 @@ public final class Network: Sendable {
   ///   - url: where it is.
   ///   - limit: how many bytes it may have, decompressed.
   ///   - accept: the media types to ask for.
-  ///   - retries: whether what fails for a reason that may pass is tried again.
+  ///   - retries: whether temporary failures are tried again.
   /// - Returns: The head of the answer and its body, whatever the status is; the body of an answer
   ///   that is not one of success is cut at ``maximumErrorBody`` bytes.
   /// - Throws: ``TransportError`` if no whole answer came or it is too long; `CancellationError`.
@@ -88,13 +88,13 @@ public final class Network: Sendable {
     return (delivery.response, body ?? delivery.errorBody)
   }
 
-  /// Sends a request, and again if it fails for a reason that may pass.
+  /// Sends a request, and again if it fails for a temporary reason.
   ///
   /// - Parameters:
   ///   - request: what is asked.
   ///   - offset: how much of the body need not be sent again, asked before each attempt.
-  ///   - receive: reads an answer of success. What fails on the way there, and may pass, is asked
-  ///     for once more, and received by another call.
+  ///   - receive: reads a successful answer. After a temporary failure while it reads, the request
+  ///     is sent again, and another call reads the answer.
   /// - Returns: The last answer, whatever its status is, and what was received of one of success.
   /// - Throws: ``TransportError`` of the last attempt, because the host has refused everything for
   ///   a while, or because it could not be asked within the request's time; what `receive` throws
@@ -181,7 +181,7 @@ public final class Network: Sendable {
     }
   }
 
-  /// Has a transfer that turns out to be slow leave its place to others.
+  /// Makes a transfer that turns out to be slow leave its place to others.
   private static func watch(_ pipe: BodyPipe, _ seat: Places.Seat) {
     let watch = Task { [weak pipe] in
       try await Task.sleep(for: slowAfter)
@@ -215,7 +215,7 @@ public final class Network: Sendable {
     }
   }
 
-  /// Why an attempt may come out otherwise the next time; nil if it stays.
+  /// Why another attempt may succeed; nil if the failure is permanent.
   private static func whyAgain<Value>(
     _ result: Result<(Delivery, Value?), any Error>
   ) -> String? {

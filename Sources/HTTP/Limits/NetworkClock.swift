@@ -1,6 +1,6 @@
 internal import LibC
 
-/// The time that waits are measured by; tests have one that passes by itself.
+/// The clock by which waits are measured; the tests' clock advances by itself.
 package protocol NetworkClock: Sendable {
   /// Seconds since some moment, never fewer than before.
   var now: Double { get }

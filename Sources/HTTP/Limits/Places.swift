@@ -2,8 +2,8 @@ internal import Synchronization
 
 /// A semaphore with `count` places.
 ///
-/// 1. No more than `count` are taken, or as many as were when that was lowered.
-/// 2. A request that waits gets one in the order of asking.
+/// 1. No more than `count` places are taken, unless more were taken when that was lowered.
+/// 2. Waiting requests get places in the order in which they asked.
 /// 3. A slow request may leave its place to another before it is done; no more have done so at a
 ///    time than twice as many as there were places at first.
 package final class Places: Sendable {
@@ -15,7 +15,7 @@ package final class Places: Sendable {
 
     fileprivate init(_ places: Places) { self.places = places }
 
-    /// Leaves it to another though it is not given back yet, unless too many have done so.
+    /// Leaves the place to another before it is given back, unless too many have done so.
     package func leave() {
       stage.withLock { stage in
         if stage == .taken, places.mayLeave() { stage = .left }
@@ -39,7 +39,7 @@ package final class Places: Sendable {
   private struct State {
     var count: Int
     var taken = 0
-    /// How many have left theirs and are not done.
+    /// How many requests have left their places and are not done.
     var left = 0
     var waiting: [(id: Int, continuation: CheckedContinuation<Void, any Error>)] = []
     var lastID = 0

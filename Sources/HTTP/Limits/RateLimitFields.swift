@@ -15,10 +15,10 @@ struct RateLimitFields: Equatable {
   /// How many seconds to wait.
   var retryAfter: Double?
 
-  /// The longest that is waited because a server says so; then it is asked again.
+  /// The longest wait that a server can cause; then it is asked again.
   static let longestWait: Double = 330
-  /// The longest window that anybody has, a day: a reset farther away is not a reset, and what is
-  /// said of that window counts for nothing.
+  /// The longest window that is accepted, a day: if the reset is farther away, what the answer says
+  /// of the window is ignored.
   static let longestWindow: Double = 86_400
   /// A reset from here on is a moment, in seconds since 1970, and one below a time to wait, for no
   /// window lasts thirty years.
@@ -31,7 +31,7 @@ struct RateLimitFields: Equatable {
   ///
   /// - Parameters:
   ///   - response: the head.
-  ///   - unixTime: the present, for servers that do not say what they take for it (`Date`).
+  ///   - unixTime: the present, for servers that do not send theirs (`Date`).
   ///   - longest: the longest wait that is taken from it, in seconds.
   init(_ response: HTTPResponse, unixTime: Double, longest: Double = longestWait) {
     let present = response["date"].flatMap { HTTPDate.unixTime($0) } ?? unixTime

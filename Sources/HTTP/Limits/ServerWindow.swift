@@ -6,12 +6,12 @@ struct ServerWindow {
   private(set) var remaining: Int
   private(set) var resetAt: Double
   private let length: Double
-  /// That the window began because it was time, and no answer has confirmed it.
+  /// Whether the window began by this program's clock, and no answer has confirmed it.
   private var isAssumed = false
 
-  /// How long a window is taken to be that a server does not give the length of.
+  /// The assumed length of a window if the server does not give it.
   private static let assumedLength: Double = 60
-  /// Resets that lie no further apart are one: servers round them, and answers take time.
+  /// Resets that lie no further apart than this are one: servers round them, and answers take time.
   private static let tolerance: Double = 2
 
   /// The window that an answer speaks of; nil if it does not.
@@ -25,7 +25,7 @@ struct ServerWindow {
     resetAt = now + (said.retryAfter ?? said.reset ?? length)
   }
 
-  /// Takes in what a later answer says of the same limit.
+  /// Records what a later answer says of the same limit.
   ///
   /// Responses may overtake each other; in one window the fewest count.
   mutating func update(_ other: ServerWindow) {

@@ -1,8 +1,9 @@
-/// A number of requests that may be sent at once, and fills up again as time passes.
+/// A token bucket: a number of requests that may be sent at once, which fills up again as time
+/// passes.
 struct TokenBucket {
-  /// How many it holds.
+  /// How many tokens it holds.
   let capacity: Double
-  /// How many come back in a second.
+  /// How many tokens come back in a second.
   let perSecond: Double
   private var tokens: Double
   private var filledAt: Double

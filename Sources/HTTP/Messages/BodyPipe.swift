@@ -13,7 +13,7 @@ final class BodyPipe: Sendable {
   /// A piece, nil for the end, or why no more comes.
   private typealias Answer = Result<[UInt8]?, any Error>
   private typealias Reader = CheckedContinuation<[UInt8]?, any Error>
-  /// What is done at the end, and told of the error with which it came.
+  /// Called at the end, with the error if there was one.
   typealias Action = @Sendable ((any Error)?) -> Void
 
   private struct State {
@@ -29,7 +29,7 @@ final class BodyPipe: Sendable {
 
   private let state = Mutex(State())
 
-  /// Says whose body this is, for it to be paused and ended.
+  /// Sets the transfer whose body this is, to pause and end it.
   func connect(to transfer: CurlTransfer) { state.withLock { $0.transfer = transfer } }
 
   // MARK: The transfer's side
@@ -59,7 +59,7 @@ final class BodyPipe: Sendable {
   ///
   /// - Parameters:
   ///   - last: the last piece, empty if there is none.
-  ///   - error: why nothing more comes, if the body is not whole.
+  ///   - error: why nothing more comes, if the body is incomplete.
   func finish(with last: [UInt8] = [], throwing error: (any Error)? = nil) {
     let end: Answer = error.map { .failure($0) } ?? .success(nil)
     let (reader, actions) = state.withLock { state -> (Reader?, [Action]) in
@@ -111,7 +111,7 @@ final class BodyPipe: Sendable {
     if let transfer { transfer.cancel() } else { finish(throwing: CancellationError()) }
   }
 
-  /// Has something done when nothing more will come, or at once if that is so already.
+  /// Calls something when nothing more will come, or at once if that is so already.
   ///
   /// The transfer has then ended, well or with an error, or was given up.
   func whenEnded(_ action: @escaping Action) {

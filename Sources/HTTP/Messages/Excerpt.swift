@@ -1,4 +1,4 @@
-/// So much of what a server sent as a message can show.
+/// As much of what a server sent as a message can show.
 package enum Excerpt {
   /// How many characters are shown.
   static let maximumLength = 200

@@ -15,13 +15,13 @@ package struct HTTPBody: AsyncSequence, AsyncIteratorProtocol, Sendable {
 
   private let handle: Handle
 
-  /// What it comes out of.
+  /// The pipe from which it comes.
   var pipe: BodyPipe { handle.pipe }
 
   /// The body that comes out of a pipe.
   init(_ pipe: BodyPipe) { handle = Handle(pipe) }
 
-  /// A body that is there already.
+  /// A body that is already in memory.
   ///
   /// - Parameters:
   ///   - pieces: what it is made of.

@@ -1,16 +1,16 @@
-/// What is asked of a server.
+/// A request to a server.
 package struct HTTPRequest: Sendable {
   /// The methods that XRPC, identity and object stores need.
   package enum Method: String, Sendable {
     /// Asks for something.
     case get = "GET"
-    /// Has something done.
+    /// Makes the server do something.
     case post = "POST"
     /// Asks for the head of the answer alone.
     case head = "HEAD"
-    /// Puts something in a place.
+    /// Stores an object.
     case put = "PUT"
-    /// Takes something away.
+    /// Removes an object.
     case delete = "DELETE"
   }
 
@@ -18,22 +18,23 @@ package struct HTTPRequest: Sendable {
   package var method: Method
   /// The absolute URL, `http` or `https`.
   package var url: String { didSet { parsed = nil } }
-  /// Header fields beside those that the transport sets itself (`Host`, `User-Agent`,
+  /// Header fields besides those that the transport sets itself (`Host`, `User-Agent`,
   /// `Accept-Encoding`).
   package var fields: [(name: String, value: String)]
-  /// What is sent along.
+  /// The body.
   package var body: RequestBody
-  /// From which byte on the body is wanted: 0, or as much as came when it was asked for before.
+  /// From which byte on the body is wanted: 0, or the number of bytes that came in an earlier
+  /// attempt.
   ///
   /// The answer says where it begins.
   package var offset: UInt64 = 0
   /// Whether a field asks for a part of the body (`Range`).
   ///
-  /// What part of it the answer brings is then for the caller to see.
+  /// The caller then has to check which part the answer brings.
   package var asksForPart = false
   /// Whether the answer may be compressed on the way.
   package var acceptsCompression: Bool
-  /// Whether the body is long: it may take any time as long as it gets on.
+  /// Whether the body is long: it may take any time while bytes arrive.
   ///
   /// All of any other answer has to come soon.
   package var isStreamed: Bool
@@ -58,12 +59,12 @@ package struct HTTPRequest: Sendable {
   /// Whether a server named the URL, so that only addresses that any server may point to are asked:
   /// not those that the user named.
   package var isPointedTo = false
-  /// Whether it has to have a connection that no other request has had.
+  /// Whether it needs a connection that no other request has used.
   ///
   /// On one that was used before, libcurl asks again by itself, up to five times, if the server
   /// closes it without a word.
   var wantsNewConnection = false
-  /// How often it is sent at most; nil for as often as the user set.
+  /// How often it is sent at most; nil for the user's setting.
   ///
   /// If this is 1, its host is not waited for either if that is away.
   package var attempts: Int?

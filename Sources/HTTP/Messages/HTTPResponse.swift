@@ -22,7 +22,7 @@ package struct HTTPResponse: Sendable {
   /// The first field of this name, in lower case.
   package subscript(_ name: String) -> String? { fields.first { $0.name == name }?.value }
 
-  /// Whether the status is one of success.
+  /// Whether the status means success.
   package var isSuccess: Bool { 200..<300 ~= status }
 
   /// How long the body is going to be, in bytes; nil if the server does not say, or if it comes

@@ -1,6 +1,6 @@
 /// What is sent along with a request: bytes in memory, or as many as are read while they are sent.
 ///
-/// Its length is known before, for servers that refuse, or do not survive, a body without one.
+/// Its length is known beforehand, for servers that refuse a body without one, or fail.
 package struct RequestBody: Sendable {
   /// How many bytes it has.
   package let byteCount: UInt64
@@ -46,6 +46,6 @@ package struct RequestBody: Sendable {
     return count
   }
 
-  /// What was read is shorter than was said.
+  /// What was read is shorter than declared.
   struct Short: Error {}
 }

@@ -1,22 +1,22 @@
-/// Why no whole answer came.
+/// Why no complete answer came.
 public struct TransportError: Error, Equatable, Sendable, CustomStringConvertible {
   /// What happened.
   package enum Reason: Equatable, Sendable {
     /// The URL is not one of `https`, or of `http` to a loopback address.
     case unusableURL
-    /// What was to pin a host to an address is not `host:port:address`.
+    /// A pin does not have the form `host:port:address`.
     case unusablePin
     /// The name of the host leads to no address.
     case unknownHost
     /// No connection came about.
     case notConnected(String)
-    /// The server's certificate does not hold, or TLS failed otherwise.
+    /// The server's certificate is not valid, or TLS failed otherwise.
     case notSecure(String)
     /// Nothing, or next to nothing, arrived for this many seconds.
     case stalled(seconds: Int)
-    /// A short answer was not whole after this many seconds.
+    /// A short answer was not complete after this many seconds.
     case tooSlow(seconds: Int)
-    /// It could not be asked within this many seconds.
+    /// The request could not be sent within this many seconds.
     case late(seconds: Double)
     /// The connection ended before the answer did.
     case cutOff(String)
@@ -25,17 +25,17 @@ public struct TransportError: Error, Equatable, Sendable, CustomStringConvertibl
     /// The address is one that no server on the internet has: private, loopback, link-local, or the
     /// like.
     case refusedAddress(String)
-    /// A redirection leads to where none is followed.
+    /// A redirection leads to an address to which none is followed.
     case refusedRedirect(String)
     /// One redirection led to the next, too often.
     case tooManyRedirects
-    /// The body is longer than what is read of it, in bytes.
+    /// The body is longer than this limit, in bytes.
     case tooLong(limit: Int)
-    /// The host has said so often in a row that it has too much to do that it is not asked for now.
+    /// The host has reported an overload so often in a row that it is not asked for now.
     case overloaded
     /// No request to the host has been answered for a while, so that it is not asked for now.
     case silent
-    /// The host allows no request for this many seconds, which is longer than is waited.
+    /// The host allows no request for this many seconds, which is longer than the longest wait.
     case postponed(seconds: Double)
     /// libcurl could not be used.
     case unavailable(String)
@@ -43,7 +43,7 @@ public struct TransportError: Error, Equatable, Sendable, CustomStringConvertibl
 
   /// What happened.
   package var reason: Reason
-  /// What was asked for, without the query.
+  /// The requested URL, without the query.
   package var url: String
   /// How often it was tried.
   package var attempts = 1
@@ -63,7 +63,7 @@ public struct TransportError: Error, Equatable, Sendable, CustomStringConvertibl
     }
   }
 
-  /// What a person reads.
+  /// The sentence for people.
   public var description: String {
     "\(url): \(what)" + (attempts > 1 ? " (\(attempts) attempts)" : "")
   }
@@ -72,7 +72,7 @@ public struct TransportError: Error, Equatable, Sendable, CustomStringConvertibl
   package var what: String {
     switch reason {
     case .unusableURL: "only https is used, and http to a loopback address"
-    case .unusablePin: "a host is pinned to an address by host:port:address"
+    case .unusablePin: "not a pin: write host:port:address[,address…]"
     case .unknownHost: "host not found"
     case .notConnected(let why): "no connection: \(why)"
     case .notSecure(let why): "no secure connection: \(why)"

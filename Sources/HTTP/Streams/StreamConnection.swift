@@ -81,7 +81,7 @@ final class StreamConnection: @unchecked Sendable {
     let code = unsafe library.functions.curl_easy_recv(easy.handle, &buffer, buffer.count, &count)
     switch code {
     case CURLE_OK where count > 0: return buffer[..<count]
-    case CURLE_OK: throw target.error(.cutOff("the server has ended it"))
+    case CURLE_OK: throw target.error(.cutOff("the server ended it"))
     case CURLE_AGAIN: return nil
     default: throw target.error(.cutOff(Excerpt.of(easy.explanation(of: code))))
     }

@@ -11,7 +11,7 @@ struct WebSocketFrames {
   enum Message: Equatable {
     /// A message, all of it.
     case message([UInt8])
-    /// It wants to know whether the client is there.
+    /// It asks whether the client is still there.
     case ping([UInt8])
     /// It says that it is there.
     case pong
@@ -21,9 +21,9 @@ struct WebSocketFrames {
 
   /// How long a message may be, in bytes.
   static let longestMessage = 16 << 20
-  /// Of how many frames it may consist: each costs more than its bytes.
+  /// How many frames a message may consist of: each costs more than its bytes.
   static let maximumFragments = 4096
-  /// How many frames of control may come in ``controlWindow``: servers send one in some seconds.
+  /// How many control frames may come in ``controlWindow``: servers send one in some seconds.
   static let maximumControlFrames = 100
   /// The time in which they are counted.
   static let controlWindow = Duration.seconds(10)
@@ -33,7 +33,7 @@ struct WebSocketFrames {
   /// What has come of a message that has begun, and in how many frames.
   private var parts: [UInt8] = []
   private var partCount = 0
-  /// The frames of control that have come since a time.
+  /// The control frames that have come since a time.
   private var controlCount = 0
   private var controlStart: ContinuousClock.Instant?
 
@@ -56,10 +56,11 @@ struct WebSocketFrames {
     while let frame = try frame() {
       guard frame.opcode < 8 else { return try control(frame.opcode, frame.payload, time) }
       guard frame.opcode < 3 else {
-        throw WebSocketError(why: "a frame of the unknown kind \(frame.opcode)")
+        throw WebSocketError(why: "a frame with the unknown opcode \(frame.opcode)")
       }
       guard (frame.opcode == 0) == (partCount > 0) else {
-        throw WebSocketError(why: "a message begins within another, or goes on and has not begun")
+        throw WebSocketError(
+          why: "a message begins inside another, or continues one that has not begun")
       }
       guard parts.count + frame.payload.count <= Self.longestMessage else {
         throw WebSocketError(why: "a message is longer than \(Self.longestMessage) bytes")
@@ -86,14 +87,14 @@ struct WebSocketFrames {
     controlCount += 1
     guard controlCount <= Self.maximumControlFrames else {
       throw WebSocketError(
-        why: "more than \(Self.maximumControlFrames) frames of control in \(Self.controlWindow)")
+        why: "more than \(Self.maximumControlFrames) control frames in \(Self.controlWindow)")
     }
     switch opcode {
     // A number comes before the words.
     case 8: return .close(String(decoding: payload.dropFirst(2), as: UTF8.self))
     case 9: return .ping(Array(payload))
     case 10: return .pong
-    default: throw WebSocketError(why: "a frame of the unknown kind \(opcode)")
+    default: throw WebSocketError(why: "a frame with the unknown opcode \(opcode)")
     }
   }
 
@@ -119,14 +120,14 @@ struct WebSocketFrames {
     let opcode = first & 0x0f
     let isLast = first & 0x80 != 0
     guard opcode < 8 || isLast && length <= 125 else {
-      throw WebSocketError(why: "a frame of control is long, or in parts")
+      throw WebSocketError(why: "a control frame is too long, or fragmented")
     }
     guard bytes.count - place >= length else { return nil }
     start = place + length
     return (opcode, isLast, bytes[place..<place + length])
   }
 
-  /// A frame of control as a client sends it.
+  /// A control frame as a client sends it.
   ///
   /// - Parameters:
   ///   - opcode: 8 to close, 9 for a ping, 10 for a pong.

@@ -1,6 +1,6 @@
 internal import ATProtocol
 
-/// How a client opens a WebSocket: what it asks, and whether what comes back is the server's yes.
+/// How a client opens a WebSocket: its request, and whether the server's answer accepts it.
 ///
 /// Source: RFC 6455, section 4.1.
 package struct WebSocketOpening {
@@ -36,7 +36,7 @@ package struct WebSocketOpening {
 
   /// Takes bytes that have come.
   ///
-  /// - Throws: ``WebSocketError`` if the answer is too long, or not a yes to this request.
+  /// - Throws: ``WebSocketError`` if the answer is too long, or does not accept this request.
   /// - Returns: What has come after the answer; nil if it has not come to its end.
   mutating func take(_ bytes: some Sequence<UInt8>) throws(WebSocketError) -> ArraySlice<UInt8>? {
     // The end may have begun with what came before.
@@ -57,12 +57,12 @@ package struct WebSocketOpening {
     let lines = String(decoding: head, as: UTF8.self).split(whereSeparator: \.isNewline)
     guard lines.first?.split(separator: " ").dropFirst().first == "101" else {
       let status = lines.first.map { Excerpt.of(String($0)) } ?? ""
-      throw WebSocketError(why: "it opens no WebSocket: \(status)")
+      throw WebSocketError(why: "it does not open a WebSocket: \(status)")
     }
     let accept = lines.dropFirst().first { $0.lowercased().hasPrefix("sec-websocket-accept:") }
     let value = accept?.split(separator: ":", maxSplits: 1).last?.filter { !$0.isWhitespace }
     guard value == Self.answer(to: key) else {
-      throw WebSocketError(why: "it answers another opening")
+      throw WebSocketError(why: "it answers another handshake")
     }
   }
 
@@ -77,7 +77,7 @@ package struct WebSocketOpening {
   }
 }
 
-/// What a server sent is not as WebSockets have it.
+/// What a server sent breaks the WebSocket protocol.
 struct WebSocketError: Error, Equatable {
   let why: String
 }

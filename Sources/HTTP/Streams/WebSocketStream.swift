@@ -1,7 +1,7 @@
 internal import IPLD
 
-/// The messages of a WebSocket, which blocks in a queue of its own: what waits here ends as soon as
-/// its task is cancelled.
+/// The messages of a WebSocket, which blocks in a queue of its own: a wait here ends as soon as its
+/// task is cancelled.
 package actor WebSocketStream {
   private let queue = OwnQueue("web socket")
   private let url: String

@@ -14,7 +14,7 @@ package struct Answer: Sendable {
     do throws(JSONError) { json = try DataModelJSON.decode(body) } catch { return nil }
   }
 
-  /// Text that has to be there.
+  /// Required text.
   package func text(_ key: String) throws(AnswerFault) -> String {
     guard let text = json[key]?.string else { throw AnswerFault("it has no \(key)") }
     return text
@@ -29,7 +29,7 @@ package struct Answer: Sendable {
     }
   }
 
-  /// Where a list goes on; nil if it does not say.
+  /// The cursor of a list's next page; nil if there is none.
   ///
   /// - Throws: ``AnswerFault`` if it is too long to be sent back.
   package func cursor() throws(AnswerFault) -> String? {
@@ -43,51 +43,51 @@ package struct Answer: Sendable {
   /// How long a cursor may be, in bytes: those of real servers are a CID or a number.
   private static let maximumCursor = 4 << 10
 
-  /// Whether something is so; nil if it is not said.
+  /// A Boolean; nil if there is none.
   package func flag(_ key: String) -> Bool? {
     if case .boolean(let flag)? = json[key] { flag } else { nil }
   }
 
-  /// An identifier that has to be there.
+  /// A required identifier.
   package func identifier<I: Identifier>(_ key: String, _ type: I.Type) throws(AnswerFault) -> I {
     let text = try text(key)
     do throws(IdentifierError) {
       return try I(text)
     } catch {
-      throw AnswerFault("its \(key) is none: \(error)")
+      throw AnswerFault("its \(key) is not valid: \(error)")
     }
   }
 
-  /// An identifier; nil if it is not there, or none of its type.
+  /// An identifier; nil if it is missing or malformed.
   package func optionalIdentifier<I: Identifier>(_ key: String, _ type: I.Type) -> I? {
     do throws(AnswerFault) { return try identifier(key, type) } catch { return nil }
   }
 
-  /// A CID that has to be there, as text.
+  /// A required CID, as text.
   package func cid(_ key: String) throws(AnswerFault) -> CID {
     let text = try text(key)
     do throws(CIDError) {
       return try CID(text)
     } catch {
-      throw AnswerFault("its \(key) is none: \(error)")
+      throw AnswerFault("its \(key) is not valid: \(error)")
     }
   }
 
-  /// A CID as text; nil if it is not there, or none.
+  /// A CID as text; nil if it is missing or malformed.
   package func optionalCID(_ key: String) -> CID? {
     do throws(AnswerFault) { return try cid(key) } catch { return nil }
   }
 
-  /// A token that has to be there, and can stand in a header field.
+  /// A required token that can stand in a header field.
   package func token(_ key: String) throws(AnswerFault) -> String {
     let text = try text(key)
     guard !text.isEmpty, text.utf8.allSatisfy({ 0x21..<0x7f ~= $0 }) else {
-      throw AnswerFault("its \(key) is none")
+      throw AnswerFault("its \(key) is not valid")
     }
     return text
   }
 
-  /// The items of an array that has to be there.
+  /// The items of a required array.
   package func items(_ key: String) throws(AnswerFault) -> [IPLDValue] {
     guard let items = json[key]?.array else { throw AnswerFault("it has no \(key)") }
     return items

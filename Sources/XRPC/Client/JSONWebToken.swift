@@ -2,7 +2,7 @@ internal import ATProtocol
 internal import HTTP
 internal import IPLD
 
-/// What a token says of itself (RFC 7519); whether that is true is for the server to say.
+/// What a token says of itself (RFC 7519); only the server can say whether that is true.
 enum JSONWebToken {
   /// When the token ends, in seconds since 1970; nil if it does not say, or is not such a token.
   static func expiry(_ token: Secret) -> Double? {

@@ -2,8 +2,8 @@ package import ATProtocol
 package import HTTP
 internal import IPLD
 
-/// An authenticated session: a token that is renewed when it is over, once for all
-/// who use it at the time.
+/// An authenticated session: a token that is renewed when it expires, once for all who use it at
+/// the time.
 ///
 /// Tokens and password are kept in memory only, and go to that server only.
 package actor Session {
@@ -15,14 +15,13 @@ package actor Session {
   private let network: Network
   private let login: XRPCQuery<SessionTokens>
 
-  /// The tokens of the present, and when they came.
+  /// The current tokens, and when they were issued.
   private var tokens: (value: SessionTokens, at: Double)?
   private var renewal: (task: Renewal, waiting: Int)?
   private typealias Renewal = Task<SessionTokens, any Error>
-  /// Whether the server has answered something to the token of the present, so that it was good
-  /// once.
+  /// Whether the server has accepted the current token, so that it was valid once.
   private var hasServed = false
-  /// What the server said to the password, which is not sent again: a wrong one often enough locks
+  /// The server's refusal of the password, which is not sent again: repeated wrong passwords lock
   /// an account.
   private var refusal: XRPCError?
 
@@ -34,8 +33,8 @@ package actor Session {
   ///   - identifier: a handle, a DID or a mail address.
   ///   - password: the account's password, or an app password.
   ///   - authFactorToken: the code that came by mail, if the account asks for one.
-  ///   - allowTakendown: whether a session is wanted, too, that can do no more than fetch what an
-  ///     account that was taken down has.
+  ///   - allowTakendown: whether a session is also accepted that can only fetch the data of an
+  ///     account that was taken down.
   package init(
     service: String, network: Network, identifier: String, password: Secret,
     authFactorToken: Secret? = nil, allowTakendown: Bool = false
@@ -57,8 +56,8 @@ package actor Session {
   /// - Throws: what logging in throws.
   package func email() async throws -> String? { try await current().email }
 
-  /// The token for requests; begins the session, or renews the token if by its own account it is
-  /// about to end.
+  /// The token for requests; begins the session, or renews the token if it says that it is about to
+  /// expire.
   ///
   /// - Throws: ``XRPCError`` if the server refuses; ``TransportError``.
   func accessToken() async throws -> Secret {
@@ -71,11 +70,11 @@ package actor Session {
     return try await renewed().accessJwt
   }
 
-  /// Renews the token instead of one that the server has refused.
+  /// Replaces a token that the server has refused.
   ///
   /// - Parameter error: how it was refused.
-  /// - Returns: Whether there is another one now: if not, the server refuses all of them, or has
-  ///   refused something else.
+  /// - Returns: Whether there is a new token: if not, the server refuses all tokens, or refused
+  ///   something else.
   /// - Throws: ``XRPCError`` if the server refuses to renew it; ``TransportError``.
   func renew(instead refused: Secret, after error: XRPCError) async throws -> Bool {
     let isExpired = error.name == "ExpiredToken"
@@ -107,7 +106,7 @@ package actor Session {
 
   /// How long before its end a token is renewed, in seconds.
   private static let renewedBefore = 30.0
-  /// A token that is refused sooner than this, in seconds, is not refused for its age.
+  /// A token that is refused sooner than this, in seconds, has not expired.
   private static let leastAge = 20.0
 }
 
@@ -126,8 +125,8 @@ extension Session {
     return try await shared { try await $0.refresh(tokens.value) }
   }
 
-  /// Does it once for all who want it at the time; who is cancelled waits no longer, and does not
-  /// cancel it for the others.
+  /// Renews the session once for all who ask at the time; a cancelled caller stops waiting, and
+  /// does not cancel the renewal for the others.
   private func shared(
     _ work: @escaping @Sendable (Session) async throws -> SessionTokens
   ) async throws -> SessionTokens {
@@ -142,7 +141,7 @@ extension Session {
     return result
   }
 
-  /// Waits for it no longer; a renewal without callers is cancelled.
+  /// Stops waiting for the renewal; one without callers is cancelled.
   private func leave(_ task: Renewal) {
     guard let renewal, renewal.task == task else { return }
     if Task.isCancelled, renewal.waiting > 1 {

@@ -16,29 +16,28 @@ package struct XRPCCall: Sendable {
   let method: HTTPRequest.Method
   /// The parameters in the query; the same name may occur several times.
   private(set) var parameters: Fields = []
-  /// The JSON that is sent along with a call that has something done; made when it is sent, so that
-  /// what must not show in a call does not.
+  /// The JSON input of a procedure; made when it is sent, so that secrets do not show in a call.
   private var input: @Sendable () -> [UInt8] = { [] }
-  /// What in the input or its like must not come back in a message.
+  /// The secrets in the input that must not appear in a message.
   private(set) var secrets: [Secret] = []
 
-  /// Whether a call that was not answered may be made again without a second thought.
+  /// Whether an unanswered call may safely be made again.
   var isRepeatable: Bool
   /// Whether servers have limits for this method alone, which the caller waits for.
   var hasOwnLimit: Bool
-  /// The header fields that it takes beside the usual ones.
+  /// The header fields that it has in addition to the usual ones.
   var fields: Fields = []
   /// Whether the answer holds tokens, so that no message may quote it.
   var answersWithSecrets = false
-  /// Whether the server may have to prepare the answer, so that nothing may come for a while.
+  /// Whether the server may need time to prepare the answer.
   var isPrepared = false
   /// Whether the server passes the call on to another service, whose failures are not its own.
   var isForwarded = false
   /// What is sent instead of JSON, with its media type, and for how many seconds the server may
-  /// work on it without a word.
+  /// work on it without sending anything.
   var upload: (body: RequestBody, contentType: String, patience: Int)?
 
-  /// A call that asks for something.
+  /// A query, which changes nothing.
   ///
   /// It may be made again.
   init(get nsid: String, _ parameters: [(name: String, value: String?)] = []) {
@@ -49,10 +48,10 @@ package struct XRPCCall: Sendable {
     hasOwnLimit = false
   }
 
-  /// A call that has something done.
+  /// A procedure, which may change something.
   ///
-  /// It may not be made again, unless that is said, because it may have been done, whatever came
-  /// back.
+  /// It is not repeated, unless it is marked as repeatable, because it may have been carried out,
+  /// whatever came back.
   init(
     post nsid: String, hiding secrets: [Secret] = [], isRepeatable: Bool = false,
     _ input: @autoclosure @escaping @Sendable () -> [UInt8] = []
@@ -65,7 +64,7 @@ package struct XRPCCall: Sendable {
     hasOwnLimit = true
   }
 
-  /// The same with some of it set.
+  /// A copy with some properties changed.
   func with(_ change: (inout XRPCCall) -> Void) -> XRPCCall {
     var call = self
     change(&call)
@@ -110,7 +109,7 @@ package struct XRPCCall: Sendable {
 /// A call that is answered with a small JSON object, and how that is read.
 package struct XRPCQuery<Output: Sendable>: Sendable {
   let call: XRPCCall
-  /// Reads the answer, tolerant of what servers leave out or add.
+  /// Reads the answer, and tolerates what servers leave out or add.
   private let read: @Sendable (Answer) throws(AnswerFault) -> Output
 
   /// How many bytes of JSON are accepted: a thousand CIDs are some 60 KiB.
@@ -122,7 +121,7 @@ package struct XRPCQuery<Output: Sendable>: Sendable {
     (self.call, self.read) = (call, read)
   }
 
-  /// Reads the body of an answer of success, whatever its media type is said to be.
+  /// Reads the body of a successful answer, whatever its media type.
   ///
   /// - Throws: ``XRPCError`` if it is something else, the page of a proxy for one.
   func read(_ body: [UInt8], _ delivery: Network.Delivery, hiding secrets: [Secret])
@@ -140,7 +139,7 @@ package struct XRPCQuery<Output: Sendable>: Sendable {
   }
 }
 
-/// What an answer does not say, or not as it should.
+/// What is missing or malformed in an answer.
 package struct AnswerFault: Error, Equatable {
   /// What is wrong, in words.
   package let what: String

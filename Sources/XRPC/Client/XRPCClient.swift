@@ -14,7 +14,8 @@ package struct XRPCClient: Sendable {
   /// - Parameters:
   ///   - service: the server's base URL.
   ///   - network: the way there.
-  ///   - session: as whom; its token goes to its own server alone, whatever `service` is.
+  ///   - session: the account's session; its token goes to its own server only, whatever `service`
+  ///     is.
   package init(service: String, network: Network, session: Session? = nil) {
     self.service = service.hasSuffix("/") ? String(service.dropLast()) : service
     self.network = network
@@ -26,9 +27,8 @@ package struct XRPCClient: Sendable {
   /// - Parameters:
   ///   - query: the method.
   ///   - bearer: the token to show instead of the session's.
-  ///   - attempts: how often it is tried at most; nil for as often as the user set, or once if it
-  ///     has something done: what became of a call that was not answered is for the caller to find
-  ///     out.
+  ///   - attempts: how often it is tried at most; nil for as often as the user set, or once for a
+  ///     procedure: the caller has to find out what became of an unanswered call.
   /// - Throws: ``XRPCError`` if the server refuses or answers with something else;
   ///   ``TransportError`` if no whole answer came; `CancellationError`.
   package func call<Output>(
@@ -42,7 +42,7 @@ package struct XRPCClient: Sendable {
     return try query.read(body, delivery, hiding: secrets)
   }
 
-  /// Calls a method that has something done and answers with nothing.
+  /// Calls a procedure that answers with nothing.
   ///
   /// - Throws: as `call(_:as:attempts:)`.
   package func perform(_ call: XRPCCall, attempts: Int? = nil) async throws {
@@ -79,7 +79,7 @@ package struct XRPCClient: Sendable {
     ).1
   }
 
-  /// Calls a method that answers with bytes, and few of them.
+  /// Calls a method that answers with few bytes.
   ///
   /// - Throws: what `stream(_:attempts:isCompressed:from:receive:)` throws, and
   ///   `TransportError` if there are more.
@@ -90,7 +90,7 @@ package struct XRPCClient: Sendable {
   }
 
   /// Sends the request for a call, with the session's token if it is for this server, and once more
-  /// with another token if that one is over.
+  /// with another token if that one has expired.
   private func deliver<Value>(
     _ call: XRPCCall, _ attempts: Int?, as bearer: Secret? = nil,
     from offset: () -> UInt64 = { 0 }, changing change: (inout HTTPRequest) -> Void = { _ in },

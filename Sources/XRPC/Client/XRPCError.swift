@@ -18,26 +18,27 @@ public struct XRPCError: Error, Equatable, Sendable, CustomStringConvertible {
   /// The beginning of a body that is not an XRPC error: text, or the page of a proxy or of a
   /// captive portal.
   package var excerpt: String?
-  /// What is wrong with the body of an answer of success; nil if there was none.
+  /// What is wrong with the body of a successful answer; nil if the answer was not one.
   package var fault: String?
   /// How often it was tried.
   package var attempts = 1
   /// After how many seconds the server wants to be asked again; nil if it does not say.
   package var wait: Double?
 
-  /// The error as one of those that the endpoint declares; nil if it is another, or none by name.
+  /// The error as one of those that the endpoint declares; nil if it is another one, or has no
+  /// name.
   package func declared<E: RawRepresentable<String>>(_ type: E.Type) -> E? {
     name.flatMap { E(rawValue: $0) }
   }
 
-  /// Whether another attempt may come out otherwise.
+  /// Whether another attempt may succeed.
   package var isTransient: Bool { fault == nil && Backoff.mayHelp(afterStatus: status) }
 
-  /// What a person reads.
+  /// The sentence for people.
   public var description: String {
     var text = "\(endpoint) at \(host): "
     if let fault {
-      text += "the answer is not what it should be (\(fault))"
+      text += "the answer is malformed (\(fault))"
     } else {
       text += "status \(status)"
     }
@@ -50,11 +51,11 @@ public struct XRPCError: Error, Equatable, Sendable, CustomStringConvertible {
 }
 
 extension XRPCError {
-  /// The error that an answer is.
+  /// The error for an answer.
   ///
   /// - Parameters:
   ///   - call: what was called.
-  ///   - delivery: how that came out.
+  ///   - delivery: the result of the request.
   ///   - body: what came.
   ///   - fault: what is wrong with that, if the answer is one of success.
   ///   - secrets: what was sent along, and must not come back in a message.

@@ -27,9 +27,9 @@ package struct DIDResolver: Sendable {
     }
   }
 
-  /// The DID document, as it came and as it reads; one request.
+  /// The DID document, as received and as parsed; one request.
   ///
-  /// - Throws: ``IdentityError`` if there is none, or what came is none or another's;
+  /// - Throws: ``IdentityError`` if there is none, or what came is malformed or another account's;
   ///   `CancellationError`.
   package func document(of did: DID) async throws -> (bytes: [UInt8], document: DIDDocument) {
     if let known, known.document.id == did { return known }
@@ -51,7 +51,7 @@ package struct DIDResolver: Sendable {
     return (bytes, document)
   }
 
-  /// The history of a `did:plc`, as it came: `PLCLog` reads it.
+  /// The history of a `did:plc`, as received: `PLCLog` reads it.
   ///
   /// - Throws: ``IdentityError`` if the DID is of another method or the directory does not answer;
   ///   `CancellationError`.
@@ -98,8 +98,8 @@ package struct DIDResolver: Sendable {
       }
   }
 
-  /// The server of a `did:web`: a host name; with a port (`%3A` in front), and over http, only
-  /// where it is this machine and the user works with it.
+  /// The server of a `did:web`: a host name; with a port (`%3A` in front), and over http, only if
+  /// it is this machine and the user named a server here.
   private func webOrigin(of did: DID) throws(IdentityError) -> ServerOrigin {
     let id = did.methodSpecificID
     let host = id.prefix { $0 != "%" }

@@ -13,16 +13,16 @@ package struct HandleResolver: Sendable {
   package struct Answer: Hashable, Sendable {
     /// The account.
     package var did: DID
-    /// Who said so.
+    /// The source of the answer.
     package var source: String
-    /// The account that the handle's website names, if that is another one than DNS does.
+    /// The account that the handle's website names, if that differs from DNS.
     package var conflict: DID?
-    /// Whether it was the handle's own domain, or a server that resolves handles, that said so; if
-    /// not, the account's document has to say it, too.
+    /// Whether the source is the handle's own domain, or a server that resolves handles; otherwise
+    /// the account's document has to confirm it.
     package var isAuthoritative = true
   }
 
-  /// How long answers are waited for, beside the transport's own patience.
+  /// How long to wait for answers, in addition to the transport's own limits.
   package struct Patience: Sendable {
     /// For DNS, and for the website where DNS knows nothing.
     package var answer: Duration
@@ -103,11 +103,11 @@ package struct HandleResolver: Sendable {
 
   /// Why an attempt led to no account.
   private struct Miss: Error {
-    /// Of the misses of several attempts, the last of these counts.
+    /// If several attempts miss, the kind that comes last here counts.
     enum Kind: Comparable {
       /// The authority says that there is none.
       case absent
-      /// The certificate of the server that was asked does not hold.
+      /// The certificate of the server that was asked is not valid.
       case untrusted
       /// No resolver could be reached.
       case failed
@@ -116,12 +116,12 @@ package struct HandleResolver: Sendable {
     }
 
     let kind: Kind
-    /// What a person reads.
+    /// The sentence for people.
     let why: String
 
     init(_ kind: Kind, _ why: String) { (self.kind, self.why) = (kind, why) }
 
-    /// That an answer is not one of success.
+    /// The miss for an answer that is not successful.
     init(status: Int, _ why: String) {
       self.init(status >= 500 || status == 429 ? .failed : .absent, why)
     }
@@ -146,7 +146,7 @@ package struct HandleResolver: Sendable {
     }
   }
 
-  /// What attempts come to, the first that found something first; nil if none did.
+  /// The result of several attempts, the first that found something first; nil if none did.
   private static func answer(_ attempts: [Attempt]) -> Answer? {
     var answer: Answer?
     for case .success(let found) in attempts {
@@ -159,7 +159,7 @@ package struct HandleResolver: Sendable {
     return answer
   }
 
-  /// What attempts come to that found nothing.
+  /// The error for attempts that found nothing.
   private static func failure(_ handle: Handle, _ attempts: [Attempt]) -> IdentityError {
     var misses: [Miss] = []
     for case .failure(let miss) in attempts { misses.append(miss) }

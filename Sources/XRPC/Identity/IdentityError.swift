@@ -1,7 +1,7 @@
 package import ATProtocol
 package import HTTP
 
-/// Why an account could not be found out about.
+/// Why an account could not be resolved.
 package enum IdentityError: Error, Equatable, Sendable, CustomStringConvertible {
   /// The handle is one that no account can have, or one that only a server of a developer's own
   /// knows, and none was named.
@@ -12,8 +12,8 @@ package enum IdentityError: Error, Equatable, Sendable, CustomStringConvertible 
   case handleUnreachable(Handle, [String])
   /// The handle leads to a private address: the attempts and their results.
   case handleRefused(Handle, [String])
-  /// The server that was asked about the handle has a certificate that does not hold: the
-  /// attempts and their results.
+  /// The server that was asked about the handle has an invalid certificate: the attempts and their
+  /// results.
   case handleUntrusted(Handle, [String])
   /// DNS names several DIDs for a handle.
   case ambiguousHandle(Handle, [DID])
@@ -23,11 +23,11 @@ package enum IdentityError: Error, Equatable, Sendable, CustomStringConvertible 
   case privateHost(DID)
   /// The DID does not exist.
   case didNotFound(DID)
-  /// The DID has existed, and has been given up.
+  /// The DID has existed, and was deleted.
   case didGone(DID)
   /// No answer came: to which question, and why.
   case noAnswer(String, TransportError)
-  /// The answer is not one: to which question, the status, and what came.
+  /// The answer is not a successful one: to which question, the status, and what came.
   case unexpectedAnswer(String, status: Int, String)
   /// What came as a DID document is not one.
   case malformedDocument(DID, DIDDocumentError)
@@ -38,9 +38,9 @@ package enum IdentityError: Error, Equatable, Sendable, CustomStringConvertible 
   package enum Kind: Hashable, Sendable {
     /// The account is gone, or the server does not answer for it.
     case unavailable
-    /// It may be otherwise later.
+    /// It may succeed later.
     case temporary
-    /// The identity does not hold.
+    /// The identity is not valid.
     case notGenuine
     /// It was not asked, or not believed, because it should not be.
     case refused
@@ -67,7 +67,7 @@ package enum IdentityError: Error, Equatable, Sendable, CustomStringConvertible 
     }
   }
 
-  /// What a person reads.
+  /// The sentence for people.
   package var description: String {
     switch self {
     case .unresolvableHandle(let handle):
@@ -92,7 +92,8 @@ package enum IdentityError: Error, Equatable, Sendable, CustomStringConvertible 
     }
   }
 
-  /// The beginning of what a server answered, on one line, for a message; of an XRPC error its words.
+  /// The beginning of what a server answered, on one line, for a message; of an XRPC error its
+  /// words.
   static func excerpt(_ body: [UInt8]) -> String {
     if let answer = Answer(body), let name = answer.optionalText("error") {
       let message = answer.optionalText("message").map { ": \($0)" } ?? ""

@@ -1,8 +1,8 @@
 package import ATProtocol
 package import HTTP
 
-/// Finds out about accounts: from a handle or a DID to the document, the server and the key, and
-/// back to the handle.
+/// Resolves accounts: from a handle or a DID to the document, the server and the key, and back to
+/// the handle.
 ///
 /// Source: [identity](https://atproto.com/guides/identity). Nothing is asked that is not needed.
 package struct IdentityResolver: Sendable {
@@ -33,10 +33,10 @@ package struct IdentityResolver: Sendable {
     return try await resolve(account).did
   }
 
-  /// Finds out about an account.
+  /// Resolves an account.
   ///
-  /// A handle that does not lead to the account that was asked for by its DID, or whose account
-  /// does not claim it, is a warning: the account is known anyway.
+  /// If an account was given by its DID and its handle does not lead to it, or a handle's account
+  /// does not claim the handle, that is a warning: the account is known anyway.
   ///
   /// - Parameters:
   ///   - account: a handle, or a DID.
@@ -95,7 +95,7 @@ package struct IdentityResolver: Sendable {
 
   /// Asks whether a handle leads to an account that claims it.
   ///
-  /// - Returns: who confirmed it, nil if none did; and what is not as it should be.
+  /// - Returns: who confirmed it, nil if nobody did; and the warnings.
   /// - Throws: `CancellationError`.
   package func confirm(_ handle: Handle, of did: DID) async throws
     -> (source: String?, warnings: [IdentityWarning])

@@ -2,24 +2,24 @@ package import ATProtocol
 package import HTTP
 internal import IPLD
 
-/// The directory of `did:plc`, as one who changes an account needs it.
+/// The directory of `did:plc`, for changing an account.
 package struct PLCDirectory: Sendable {
   private let network: Network
 
   /// The directory that the user set.
   package init(network: Network) { self.network = network }
 
-  /// What the directory says to an operation that it does not take.
+  /// The directory's refusal of an operation.
   package struct Refusal: Error, Equatable, Sendable, CustomStringConvertible {
     /// The status.
     package var status: Int
     /// Its words.
     package var message: String
 
-    /// Whether another attempt may come out otherwise.
+    /// Whether another attempt may succeed.
     package var isTransient: Bool { Backoff.mayHelp(afterStatus: status) }
 
-    /// What a person reads.
+    /// The sentence for people.
     package var description: String {
       "the PLC directory refused the operation: status \(status)"
         + (message.isEmpty ? "" : ", \(message)")
@@ -37,10 +37,10 @@ package struct PLCDirectory: Sendable {
 
   /// Gives a directory for rehearsals the history of an account, as far as it lacks it.
   ///
-  /// What was taken back is left out: nothing follows it.
+  /// Nullified operations are left out: nothing follows them.
   ///
-  /// - Throws: ``Refusal`` if the directory has another history, or takes no operation of 2022;
-  ///   ``IdentityError``, ``TransportError``, `PLCLogError`.
+  /// - Throws: ``Refusal`` if the directory has another history, or accepts no operation in the
+  ///   form of 2022; ``IdentityError``, ``TransportError``, `PLCLogError`.
   package func copy(_ history: PLCLog, of did: DID) async throws {
     var known: Set<CID?> = []
     do {
@@ -55,7 +55,7 @@ package struct PLCDirectory: Sendable {
 
   /// Hands an operation over, once.
   ///
-  /// Where it fails, the operation may have been taken anyway: the log says.
+  /// After an error, the operation may have been accepted anyway: the log shows that.
   ///
   /// - Throws: ``Refusal``; ``TransportError``.
   package func submit(_ operation: PLCSuccessor, of did: DID) async throws {

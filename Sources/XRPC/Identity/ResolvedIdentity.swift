@@ -1,19 +1,18 @@
 package import ATProtocol
 
-/// What was found out about an account, and who said so.
+/// What was found out about an account, and the source of each fact.
 package struct ResolvedIdentity: Sendable {
-  /// The DID document, as it came.
+  /// The DID document, as received.
   package var documentBytes: [UInt8]
-  /// The DID document, as it reads.
+  /// The DID document, as parsed.
   package var document: DIDDocument
-  /// The handle, if it was asked about and leads to the account, as the account's document leads to
-  /// it.
+  /// The handle, if it was checked and is confirmed in both directions.
   package var handle: Handle?
   /// The account's server: the one that the user set, or else the one that the document names.
   package var pds: String?
-  /// Where each fact is from.
+  /// The source of each fact.
   package var sources: Sources
-  /// What is not as it should be.
+  /// The warnings.
   package var warnings: [IdentityWarning] = []
 
   /// The account.
@@ -33,7 +32,7 @@ package struct ResolvedIdentity: Sendable {
   }
 }
 
-/// Something about an identity that is not as it should be, though the account is known.
+/// A problem of an identity that does not prevent its use.
 package enum IdentityWarning: Equatable, Sendable, CustomStringConvertible {
   /// DNS and the handle's website name different accounts; DNS counts.
   case conflict(Handle, dns: DID, website: DID)
@@ -58,7 +57,7 @@ package enum IdentityWarning: Equatable, Sendable, CustomStringConvertible {
     }
   }
 
-  /// What a person reads.
+  /// The sentence for people.
   package var description: String {
     switch self {
     case .conflict(let handle, let dns, let website):

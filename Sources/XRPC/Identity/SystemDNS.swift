@@ -12,8 +12,7 @@ package struct SystemDNS: TXTResolver {
   package static let timeLimit: Duration = .seconds(5)
   /// How long one server of `resolv.conf` is given, in seconds.
   private static let serverSeconds: CInt = 2
-  /// The longest answer that is read; a longer one is read as far as it goes, which makes it
-  /// malformed.
+  /// The longest answer that is read; a longer one is cut off, and is malformed then.
   private static let maximumAnswer = 1 << 16
 
   /// The resolver.

@@ -5,7 +5,7 @@ package protocol TXTResolver: Sendable {
   /// The TXT records of a name, the strings of each put together; none if the name or the records
   /// do not exist.
   ///
-  /// - Throws: ``DNSError`` if there was no answer, or none that can be read; `CancellationError`.
+  /// - Throws: ``DNSError`` if there was no readable answer; `CancellationError`.
   func records(of name: String) async throws -> [String]
 }
 
@@ -13,16 +13,16 @@ package protocol TXTResolver: Sendable {
 package enum DNSError: Error, Hashable, Sendable, CustomStringConvertible {
   /// No server answered in time.
   case noAnswer
-  /// A server answered that it cannot say: its response code.
+  /// A server answered with an error: its response code.
   case failed(code: Int)
-  /// The answer is not one by RFC 1035.
+  /// The answer is malformed by RFC 1035.
   case malformed
   /// The server of DNS over HTTPS could not be asked, or answered something else.
   case unusableServer(String)
-  /// The server of DNS over HTTPS has a certificate that does not hold.
+  /// The server of DNS over HTTPS has an invalid certificate.
   case untrustedServer(String)
 
-  /// What a person reads.
+  /// The sentence for people.
   package var description: String {
     switch self {
     case .noAnswer: "DNS did not answer"

@@ -24,7 +24,7 @@ extension XRPCCall {
 }
 
 extension XRPCQuery<Secret> {
-  /// `com.atproto.server.createInviteCode`: an invite code that is good once.
+  /// `com.atproto.server.createInviteCode`: an invite code that can be used once.
   package static func createInviteCode(admin: Secret) -> XRPCQuery {
     let call = XRPCCall(
       post: "com.atproto.server.createInviteCode", hiding: [admin], isRepeatable: true,

@@ -11,13 +11,14 @@ internal import IPLD
 package enum FirehoseEvent: Equatable, Sendable {
   /// An account has a new revision.
   case revision(DID, rev: String, sequence: Int64)
-  /// An account has become something else, or has another identity.
+  /// An account's state or identity has changed.
   case change(DID, sequence: Int64)
   /// An event of another kind.
   case other(sequence: Int64?)
-  /// The server has no more what came after the cursor, and goes on with what it has: its words.
+  /// The server no longer has the events after the cursor, and continues with what it has: its
+  /// words.
   case outdatedCursor(String)
-  /// The server ends the stream, because it has nothing as new as the cursor yet: its words.
+  /// The server ends the stream, because the cursor is later than its newest event: its words.
   case futureCursor(String)
   /// The server ends the stream for another reason, such as `ConsumerTooSlow`: its words.
   case failure(String)

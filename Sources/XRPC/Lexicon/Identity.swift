@@ -6,7 +6,7 @@ package import IPLD
 
 extension XRPCQuery<PLCCredentials> {
   /// `com.atproto.identity.getRecommendedDidCredentials`: what an operation for the account's DID
-  /// has to say so that the server can speak for it.
+  /// has to say so that the server can host the account.
   package static func getRecommendedDIDCredentials() -> XRPCQuery {
     XRPCQuery(XRPCCall(get: "com.atproto.identity.getRecommendedDidCredentials")) {
       answer throws(AnswerFault) in
@@ -19,8 +19,8 @@ extension XRPCQuery<PLCCredentials> {
 }
 
 extension XRPCQuery<DID> {
-  /// `com.atproto.identity.resolveHandle`: the account that a handle leads to, as this server
-  /// finds.
+  /// `com.atproto.identity.resolveHandle`: the account that a handle leads to, according to this
+  /// server.
   package static func resolveHandle(_ handle: Handle) -> XRPCQuery {
     let call = XRPCCall(
       get: "com.atproto.identity.resolveHandle", [("handle", handle.text)])
@@ -61,7 +61,7 @@ extension XRPCCall {
   }
 
   /// `com.atproto.identity.submitPlcOperation`: hands a signed operation to the directory, if it
-  /// lets the server speak for the account.
+  /// lets the server host the account.
   package static func submitPLCOperation(_ operation: IPLDValue) -> XRPCCall {
     XRPCCall(post: "com.atproto.identity.submitPlcOperation", json(["operation": operation]))
   }

@@ -1,5 +1,5 @@
-/// What a server keeps for an account's owner alone, and what is in no repository, one kind at a
-/// time; the raw value is the name of the method that is asked.
+/// The kinds of data that a server keeps for an account's owner alone and that are in no
+/// repository; the raw value is the name of the method.
 ///
 /// The answer is what the method's lexicon says: JSON, page by page where ``isPaged``, or lines of
 /// JSON.
@@ -16,12 +16,12 @@ package enum OwnerData: String, CaseIterable, Sendable {
   case bookmarks = "app.bsky.bookmark.getBookmarks"
   /// Posts that are not published yet.
   case drafts = "app.bsky.draft.getDrafts"
-  /// What there are notifications of.
+  /// The settings of notifications.
   case notificationPreferences = "app.bsky.notification.getPreferences"
-  /// Accounts of whose posts there are notifications.
+  /// Accounts whose posts cause notifications.
   case activitySubscriptions = "app.bsky.notification.listActivitySubscriptions"
-  /// What the server would have the account's DID say: its rotation keys among other things, which
-  /// show later which of the account's keys were the server's.
+  /// What the server recommends for the account's DID, with its rotation keys, which show later
+  /// which of the account's keys were the server's.
   case credentials = "com.atproto.identity.getRecommendedDidCredentials"
   /// Conversations, a line of JSON for each event.
   case chat = "chat.bsky.actor.exportAccountData"
@@ -43,7 +43,7 @@ extension XRPCCall {
   /// How many entries a page may have, at most, by the lexicons.
   private static let pageLength = 100
 
-  /// A page of what is the owner's, or all of it.
+  /// A page of such data, or all of it.
   ///
   /// The app's server answers most of it, and another the conversations, which has to be named
   /// (<https://atproto.com/specs/xrpc>, service proxying).
@@ -57,7 +57,7 @@ extension XRPCCall {
     }
   }
 
-  /// `app.bsky.actor.putPreferences`: settings of the app, in the place of all that the server has.
+  /// `app.bsky.actor.putPreferences`: replaces all settings of the app on the server.
   ///
   /// - Parameter json: an object with the list `preferences`, as `getPreferences` returns it.
   package static func putPreferences(_ json: [UInt8]) -> XRPCCall {

@@ -5,11 +5,10 @@ package import IPLD
 // Methods of `com.atproto.repo`: what an account's owner has.
 
 extension XRPCCall {
-  /// `com.atproto.repo.importRepo`: puts the records of a CAR in the place of those that the
-  /// account has.
+  /// `com.atproto.repo.importRepo`: replaces the account's records with those of a CAR.
   ///
-  /// The reference server takes 400 µs a record, and says nothing before it is done: half an hour
-  /// is waited.
+  /// The reference server takes 400 µs a record, and sends nothing before it is done: the call
+  /// waits half an hour.
   package static func importRepo(_ car: RequestBody) -> XRPCCall {
     XRPCCall(post: "com.atproto.repo.importRepo", isRepeatable: true)
       .with { $0.upload = (car, "application/vnd.ipld.car", 1800) }
@@ -17,11 +16,11 @@ extension XRPCCall {
 
   /// One of several writes.
   package enum Write: Sendable {
-    /// A record where there is none.
+    /// Creates a record.
     case create(RecordPath, IPLDValue)
-    /// A record in the place of another.
+    /// Replaces a record.
     case update(RecordPath, IPLDValue)
-    /// A record taken away.
+    /// Deletes a record.
     case delete(RecordPath)
 
     /// Where.
@@ -32,8 +31,8 @@ extension XRPCCall {
     }
   }
 
-  /// `com.atproto.repo.applyWrites`: several writes, all or none, if the head is still the one that
-  /// is meant.
+  /// `com.atproto.repo.applyWrites`: several writes, all or none, if the head is still the given
+  /// one.
   ///
   /// The server is not asked to know the records' lexicons. The reference server takes 200.
   package static func applyWrites(_ writes: [Write], of did: DID, after head: CID) -> XRPCCall {
@@ -59,7 +58,7 @@ extension XRPCCall {
       ]))
   }
 
-  /// `com.atproto.repo.deleteRecord`: takes a record away, if it is the one that is meant.
+  /// `com.atproto.repo.deleteRecord`: deletes a record, if it still has the given CID.
   ///
   /// - Parameter cid: the record's.
   package static func deleteRecord(_ path: RecordPath, of did: DID, expecting cid: CID)
@@ -85,7 +84,7 @@ extension XRPCQuery<CID> {
   /// it.
   ///
   /// The server keeps the media type of the first upload of the same bytes. It may have to hand a
-  /// video on to where it keeps them: five minutes are waited.
+  /// video on to where it keeps videos: the call waits five minutes.
   ///
   /// - Parameters:
   ///   - body: the bytes.
@@ -133,7 +132,7 @@ extension XRPCQuery<(cids: [CID], cursor: String?)> {
   /// `com.atproto.repo.listMissingBlobs`: blobs that the account's records refer to and that the
   /// server has no row for, page by page; the end is a page without blobs.
   ///
-  /// The files are not looked at: a blob whose bytes are gone, or are others, is not listed.
+  /// The server does not check the files: a blob whose bytes are gone, or differ, is not listed.
   ///
   /// - Parameters:
   ///   - limit: how many to a page, 1 to 1,000.

@@ -9,7 +9,7 @@ package enum RepoError: String, Sendable, CaseIterable {
   /// The account's owner has deactivated it; with the owner's session it can be read.
   case deactivated = "RepoDeactivated"
 
-  /// What a person reads.
+  /// The sentence for people.
   package var sentence: String {
     switch self {
     case .notFound: "there is no such account"

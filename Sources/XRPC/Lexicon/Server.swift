@@ -25,8 +25,8 @@ extension XRPCQuery<SessionTokens> {
   ///   - identifier: a handle, a DID or a mail address.
   ///   - password: the account's password, or an app password.
   ///   - code: the code that came by mail.
-  ///   - allowTakendown: whether a session is wanted, too, that can do no more than fetch what an
-  ///     account that was taken down has.
+  ///   - allowTakendown: whether a session is also accepted that can only fetch the data of an
+  ///     account that was taken down.
   package static func createSession(
     _ identifier: String, _ password: Secret, code: Secret? = nil, allowTakendown: Bool = false
   ) -> XRPCQuery {
@@ -41,10 +41,10 @@ extension XRPCQuery<SessionTokens> {
         ])))
   }
 
-  /// `com.atproto.server.refreshSession`: other tokens instead of those that are over; the refresh
-  /// token goes along as the authorization.
+  /// `com.atproto.server.refreshSession`: new tokens instead of expired ones; the refresh token is
+  /// the authorization.
   ///
-  /// Where a token may be used once, another session is begun instead.
+  /// If a server accepts a refresh token only once, another session is begun instead.
   package static func refreshSession() -> XRPCQuery {
     session(XRPCCall(post: "com.atproto.server.refreshSession", isRepeatable: true))
   }
@@ -80,7 +80,7 @@ extension XRPCQuery<Secret> {
 package struct ServerDescription: Sendable, Equatable {
   /// The server's own DID, which tokens for it name.
   package var did: DID
-  /// The domains under which it gives out handles, each with a dot in front.
+  /// The domains under which it offers handles, each with a dot in front.
   package var userDomains: [String]
   /// Whether an account needs an invite code.
   package var isInviteRequired: Bool
@@ -101,14 +101,14 @@ extension XRPCQuery<ServerDescription> {
   }
 }
 
-/// An account that was made.
+/// An account that was created.
 package typealias NewAccount = (did: DID, handle: Handle?)
 
 extension XRPCQuery<NewAccount> {
-  /// `com.atproto.server.createAccount`: an account on a server, for a DID that there is or for a
-  /// new one.
+  /// `com.atproto.server.createAccount`: creates an account on a server, for an existing DID or for
+  /// a new one.
   ///
-  /// An account for a DID that there is needs a token that the DID's key has signed, and is
+  /// An account for an existing DID needs a token that the DID's key has signed, and is
   /// deactivated until the DID document names the server.
   ///
   /// - Parameter did: the DID; nil for a new one.
@@ -160,15 +160,15 @@ extension XRPCQuery<AccountStatus> {
 }
 
 extension XRPCCall {
-  /// `com.atproto.server.activateAccount`: has the server speak for the account, once its DID's
-  /// document leads there.
+  /// `com.atproto.server.activateAccount`: activates the account on the server, once its DID
+  /// document names that.
   ///
   /// Activating what is active changes nothing.
   package static func activateAccount() -> XRPCCall {
     XRPCCall(post: "com.atproto.server.activateAccount", isRepeatable: true)
   }
 
-  /// `com.atproto.server.deactivateAccount`: has the server speak for the account no more.
+  /// `com.atproto.server.deactivateAccount`: deactivates the account on the server.
   ///
   /// Deactivating what is not active changes nothing. An object is sent, even an empty one.
   ///

@@ -7,7 +7,7 @@ package import IPLD
 extension XRPCCall {
   /// `com.atproto.sync.getRepo`: a repository as a CAR, or what is new in it.
   ///
-  /// - Parameter revision: from which on blocks are wanted; servers may send more, or refuse it.
+  /// - Parameter revision: since which changes are wanted; servers may send more, or refuse it.
   package static func getRepo(_ did: DID, since revision: TID? = nil) -> XRPCCall {
     XRPCCall(get: "com.atproto.sync.getRepo", [("did", did.text), ("since", revision?.text)])
       // A server puts it together when it is asked.
@@ -16,18 +16,18 @@ extension XRPCCall {
 
   /// `com.atproto.sync.getBlob`: the bytes of a blob.
   ///
-  /// It lies there, as a file does. The reference server says `InvalidRequest` where it should say
-  /// `BlobNotFound`.
+  /// The server has it at hand, as a file. The reference server says `InvalidRequest` where it
+  /// should say `BlobNotFound`.
   package static func getBlob(_ cid: CID, of did: DID) -> XRPCCall {
     XRPCCall(get: "com.atproto.sync.getBlob", [("did", did.text), ("cid", "\(cid)")])
   }
 }
 
-/// Where a repository stands: its commit and the revision of that.
+/// The head of a repository: its commit and the commit's revision.
 package typealias LatestCommit = (cid: CID, rev: TID)
 
 extension XRPCQuery<LatestCommit> {
-  /// `com.atproto.sync.getLatestCommit`: where a repository stands.
+  /// `com.atproto.sync.getLatestCommit`: the head of a repository.
   package static func getLatestCommit(_ did: DID) -> XRPCQuery {
     XRPCQuery(XRPCCall(get: "com.atproto.sync.getLatestCommit", [("did", did.text)])) {
       answer throws(AnswerFault) in
@@ -54,7 +54,7 @@ extension XRPCQuery<String?> {
 package struct BlobPage: Sendable, Equatable {
   /// The blobs.
   package var cids: [CID]
-  /// What stands among them and is no CID.
+  /// The entries that are not CIDs.
   package var malformed: [String]
   /// Where to go on; text, also where a server writes a number.
   package var cursor: String?
@@ -69,7 +69,7 @@ extension XRPCQuery<BlobPage> {
   /// - Parameters:
   ///   - did: the account.
   ///   - revision: after which records have to be.
-  ///   - limit: how many to a page, 1 to 1,000; nil for what the server likes.
+  ///   - limit: how many to a page, 1 to 1,000; nil for the server's default.
   ///   - cursor: where to go on.
   package static func listBlobs(
     _ did: DID, since revision: TID? = nil, limit: Int? = nil, cursor: String? = nil
@@ -103,7 +103,7 @@ package struct ListedRepo: Sendable, Equatable {
   package var head: CID?
   /// The revision.
   package var rev: TID?
-  /// Whether it is active; so it is if the server does not say.
+  /// Whether it is active; true if the server does not say.
   package var active: Bool
   /// Why it is not.
   package var status: String?
@@ -128,7 +128,7 @@ extension XRPCQuery<RepoPage> {
   /// `com.atproto.sync.listRepos`: the accounts of a server, page by page.
   ///
   /// - Parameters:
-  ///   - limit: how many to a page; nil for what the server likes.
+  ///   - limit: how many to a page; nil for the server's default.
   ///   - cursor: where to go on.
   package static func listRepos(limit: Int? = nil, cursor: String? = nil) -> XRPCQuery {
     let call = XRPCCall(

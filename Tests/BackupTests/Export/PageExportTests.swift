@@ -74,7 +74,7 @@ import Testing
     let july = try page(packed, "2023-07.html")
     #expect(july.contains(#"href="2023-06.html#3jzfcijpj2z2a""#), "\(july)")
     #expect(july.contains("Content warning: nudity"))
-    #expect(july.contains("This picture is missing:") && july.contains("It was described so: lost"))
+    #expect(july.contains("This picture is missing:") && july.contains("Its description: lost"))
     let index = try page(packed, "index.html")
     #expect(index.contains(#"<a href="2023-06.html">June 2023</a>"#), "\(index)")
     let likes = try page(packed, "app.bsky.feed.like-2023.html")

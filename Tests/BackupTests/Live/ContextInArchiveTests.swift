@@ -18,7 +18,7 @@ import Testing
     let scene = try ContextScene(follows: 0..<50)
     let report = try await scene.backUp { $0.items = 20 }
     #expect(report.context?.leftOut == 30)
-    #expect(report.warnings.contains { $0.hasPrefix("30 people and posts are left out") })
+    #expect(report.warnings.contains { $0.contains("posts left out of the context (30)") })
     let items = try scene.items()
     #expect(items.count == 20 && items[StandInAccount.person(49)] != nil)
     #expect(items[StandInAccount.person(0)] == nil)

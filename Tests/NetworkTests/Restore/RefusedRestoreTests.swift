@@ -77,7 +77,7 @@ struct `A restore that is refused` {
     scene.old.stop()
     let large = try #require(scene.account.blobs.first { $0.value.size > 1 << 20 }).key
     let first = try run(scene)
-    expect(first, 10, "\(large)", isSaid ? "the server takes" : "413", "--accept missing")
+    expect(first, 10, "\(large)", isSaid ? "the server accepts" : "413", "--accept missing")
     // What is known beforehand stops it before the DID is changed.
     #expect(scene.moved?.status == (isSaid ? nil : .deactivated))
     #expect(scene.directory.operations(of: scene.account.did).count == (isSaid ? 3 : 4))

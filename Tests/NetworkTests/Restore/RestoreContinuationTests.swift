@@ -118,7 +118,7 @@ struct `A restore that stops` {
   @Test func `for a handle that leads nowhere, before the DID is changed`() throws {
     let scene = try loneScene()
     let result = try run(scene, "--handle somebody.org")
-    expect(result, 64, "does not find that it leads")
+    expect(result, 64, "does not find that it resolves")
     scene.expectUntouched()
     scene.new.setTextRecords(["did=\(scene.account.did)"], for: "somebody.org")
     expect(try run(scene, "--handle somebody.org"), 0)
@@ -263,7 +263,7 @@ struct `A restore that stops` {
     ])
     try other.backUp()
     let older = try other.restore("\(line) --at 1 --plan")
-    #expect(older.text.contains("of snapshot 2, the newest: 1 records that came later"))
+    #expect(older.text.contains("of snapshot 2, the newest: records that came later (1)"))
     #expect(older.text.contains("1 that were deleted since come back"))
   }
 

@@ -135,7 +135,7 @@ struct `Restoring a whole server` {
     scene.old.stop()
     let plan = try scene.command.run(scene.line("--accounts members --plan"))
     #expect(plan.status == 10, "\(plan.text)\(plan.errors)")
-    #expect(plan.text.contains("is to be published twice"), "\(plan.text)")
+    #expect(plan.text.contains("has to be published twice"), "\(plan.text)")
     let line = scene.line("\(ServerScene.agreed) --documents published")
     let name = "published/localhost%3A\(site.server.port).did.json"
     func publish() throws {

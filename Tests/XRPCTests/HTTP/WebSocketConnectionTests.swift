@@ -81,7 +81,7 @@ import Testing
 
   @Test(arguments: [
     (
-      Case.`makes no connection`, TransportError.Reason.notConnected("none came about in 1 seconds")
+      Case.`makes no connection`, TransportError.Reason.notConnected("not made within 1 seconds")
     ),
     (.`accepts and says nothing`, .tooSlow(seconds: 1)), (.`opens slowly`, .tooSlow(seconds: 1)),
   ])
@@ -99,9 +99,9 @@ import Testing
   }
 
   @Test(arguments: [
-    (webSocketFrame([1], first: 0x89), "more than 100 frames of control in 10.0 seconds"),
-    (webSocketFrame([1], first: 0x8a), "more than 100 frames of control in 10.0 seconds"),
-    (webSocketFrame([1], first: 0x02) + webSocketFrame([], first: 0x89), "begins within another"),
+    (webSocketFrame([1], first: 0x89), "more than 100 control frames in 10.0 seconds"),
+    (webSocketFrame([1], first: 0x8a), "more than 100 control frames in 10.0 seconds"),
+    (webSocketFrame([1], first: 0x02) + webSocketFrame([], first: 0x89), "begins inside another"),
   ])
   func `ends when it is flooded with what is to be answered`(frames: [UInt8], why: String)
     async throws
@@ -208,6 +208,6 @@ import Testing
       Issue.record("it is no answer")
       return
     }
-    #expect(why.contains("opens no WebSocket: HTTP/1.0 200"))
+    #expect(why.contains("does not open a WebSocket: HTTP/1.0 200"))
   }
 }

@@ -91,7 +91,7 @@ import Testing
     let error = #expect(throws: WebSocketError.self) {
       try frames.next(at: start + WebSocketFrames.controlWindow * 2.5)
     }
-    #expect(error?.why == "more than 100 frames of control in 10.0 seconds")
+    #expect(error?.why == "more than 100 control frames in 10.0 seconds")
   }
 
   @Test func `of a client are masked`() {

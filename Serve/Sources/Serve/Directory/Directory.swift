@@ -3,7 +3,7 @@ import IPLD
 import NIOHTTP1
 import Snapshots
 
-/// What a PLC directory answers, of the documents and logs that were archived.
+/// What a PLC directory answers, from the documents and logs that were archived.
 ///
 /// Source: [did:plc](https://web.plc.directory/spec/v0.1/did-plc), "Directory".
 struct Directory: Sendable {
@@ -41,11 +41,11 @@ struct Directory: Sendable {
       return Self.json(last)
     default: break
     }
-    return Self.unknown("the archive has nothing of that")
+    return Self.unknown("the archive does not have that")
   }
 
-  /// The account's DID document, in which this server stands for the account's where that is
-  /// wanted; nil if none was archived, or it is none.
+  /// The account's DID document, in which this server replaces the account's if that is wanted; nil
+  /// if none was archived, or it is malformed.
   func document(of account: ServedAccount, origin: String) throws -> IPLDValue? {
     guard let bytes = try account.snapshot().didDocument(),
       let document = try? DataModelJSON.decode(bytes)
@@ -63,7 +63,7 @@ struct Directory: Sendable {
     return .map(map)
   }
 
-  /// The operations that hold, without what the directory adds.
+  /// The valid operations, without what the directory adds.
   private func operations(of account: ServedAccount) throws -> [IPLDValue]? {
     guard let bytes = try account.snapshot().plcLog(),
       let log = try? PLCLog(bytes.span, of: account.did)

@@ -3,8 +3,8 @@ import NIOCore
 import Synchronization
 
 /// Keeps what waits to go out on a connection short, closes one on which nothing moves, and tells
-/// whether its client is gone: one that asked, and reads no answer, would hold a connection for as
-/// long as it likes.
+/// whether its client is gone: a client that sends a request and does not read the answer could
+/// hold a connection for as long as it likes.
 ///
 /// It stands behind an `IdleStateHandler`, which says that nothing moves. What is being written
 /// counts as moving each time a piece of it has gone out.

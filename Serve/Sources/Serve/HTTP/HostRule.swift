@@ -1,11 +1,11 @@
 import NIOCore
 import Synchronization
 
-/// By which names the server may be addressed.
+/// The names by which the server may be addressed.
 ///
-/// A page of another website can have a name of its own lead to this machine's addresses, and then
-/// ask under that name as if it were that website's (DNS rebinding). What names no address and no
-/// known host is refused.
+/// A page of another website can make a name of its own resolve to this machine's addresses, and
+/// then send requests under that name as if to that website (DNS rebinding). A request that names
+/// neither an address nor a known host is refused.
 struct HostRule: Sendable {
   private let names: Set<String>
   private let port: Int

@@ -1,7 +1,7 @@
 import NIOCore
 import NIOHTTP1
 
-/// What a client asks for (RFC 9112), apart from the body, which nothing here has a use for.
+/// What a client asks for (RFC 9112), without the body, which nothing here uses.
 struct Request: Sendable {
   /// `GET`, for instance.
   let method: HTTPMethod
@@ -36,15 +36,16 @@ struct Request: Sendable {
     query = rest.dropFirst(path.count + 1)
   }
 
-  /// Whether nothing but an answer is wanted.
+  /// Whether the request only reads.
   var isReading: Bool { method == .GET || method == .HEAD }
 }
 
-/// What a client is answered.
+/// The answer to a client.
 struct Response: Sendable {
   /// Writes a body.
   ///
-  /// What it throws ends the connection, so that the client sees that the body is not whole.
+  /// An error that it throws ends the connection, so that the client sees that the body is
+  /// incomplete.
   typealias Write = @concurrent @Sendable (BodyWriter) async throws -> Void
 
   /// What follows the header.

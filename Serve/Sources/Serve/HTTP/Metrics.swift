@@ -16,7 +16,7 @@ final class Metrics: Sendable {
   ///   - endpoint: what was asked for; of a small number of names.
   ///   - status: of the answer.
   ///   - bytes: how many the body of the answer has.
-  ///   - seconds: how long it took to have the answer, without sending it.
+  ///   - seconds: how long it took to make the answer, without sending it.
   func count(_ endpoint: String, _ status: Int, bytes: Int, seconds: Double) {
     counts.withLock { counts in
       counts.requests[endpoint, default: [:]][status, default: 0] += 1
@@ -25,7 +25,7 @@ final class Metrics: Sendable {
     }
   }
 
-  /// What is given at `/metrics`.
+  /// The text for `/metrics`.
   func text(archives: Int, accounts: Int, jobs: WorkThreads.Counts) -> String {
     let counts = counts.withLock { $0 }
     var lines = [

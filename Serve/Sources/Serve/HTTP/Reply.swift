@@ -9,7 +9,7 @@ struct XRPCFault: Error {
   let status: HTTPResponseStatus
   /// The name of the error in the lexicon.
   let name: String
-  /// What a person reads.
+  /// The message for people.
   let message: String
 
   init(_ name: String, _ message: String, status: HTTPResponseStatus = .badRequest) {
@@ -34,10 +34,11 @@ struct XRPCFault: Error {
   }
 
   static let busy = XRPCFault(
-    "NotEnoughResources", "the server has too much to do: ask again in a few seconds",
+    "NotEnoughResources", "the server is overloaded: try again in a few seconds",
     status: .serviceUnavailable)
 
-  /// What the archive should have and has not: for good, so that no one needs to ask again.
+  /// The error for what the archive should have and lacks: permanent, so clients need not ask
+  /// again.
   static func missing(_ what: String) -> XRPCFault {
     XRPCFault("BlockNotFound", "missing in this archive: \(what)")
   }
@@ -117,7 +118,7 @@ struct Parameters {
   /// A parameter; nil if it was not given.
   subscript(_ name: String) -> String? { values.first { $0.name == name }?.value }
 
-  /// A parameter that has to be there.
+  /// A required parameter.
   func required(_ name: String) throws(XRPCFault) -> String {
     guard let value = self[name], !value.isEmpty else {
       throw .invalid("Params must have the property \"\(name)\"")
@@ -143,7 +144,7 @@ struct Parameters {
     do throws(CIDError) {
       return try CID(text)
     } catch {
-      throw .invalid("\"\(text.prefix(100))\" is no CID: \(error)")
+      throw .invalid("\"\(text.prefix(100))\" is not a CID: \(error)")
     }
   }
 }

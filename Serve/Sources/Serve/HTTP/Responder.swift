@@ -1,7 +1,7 @@
 import ATProtocol
 import NIOHTTP1
 
-/// Leads every request to what answers it, and counts it.
+/// Routes every request to what answers it, and counts it.
 struct Responder {
   let endpoints: Endpoints
   let pages: Pages
@@ -34,7 +34,7 @@ struct Responder {
       return (wellKnown(authority), "atproto-did")
     }
     guard hosts.allows(authority) else {
-      let message = "This server does not go by that name; --hostname lets it.\n"
+      let message = "This server does not answer to that name; --hostname adds a name.\n"
       return (.text(message, status: .misdirectedRequest), "other")
     }
     do {
@@ -74,7 +74,7 @@ struct Responder {
     }
     if path == "/", request.isReading {
       let text =
-        "An archive of AT Protocol accounts, which can be read only.\n\nThe API is under /xrpc/.\n"
+        "A read-only archive of AT Protocol accounts.\n\nThe API is under /xrpc/.\n"
       return (.text(text), "root")
     }
     return (.nothing, "other")
@@ -111,7 +111,7 @@ struct Responder {
     return .text(account.did.text)
   }
 
-  /// How the server was addressed, and can be again.
+  /// The origin by which the server was addressed, and can be again.
   private func origin(_ authority: String?) -> String {
     for hostname in options.hostnames where hostname.hasPrefix("http") {
       return hostname.hasSuffix("/") ? String(hostname.dropLast()) : hostname
@@ -121,8 +121,8 @@ struct Responder {
 }
 
 extension Response {
-  fileprivate static var nothing: Response { .text("There is nothing here.\n", status: .notFound) }
+  fileprivate static var nothing: Response { .text("Not found.\n", status: .notFound) }
   fileprivate static var notAllowed: Response {
-    .text("This is an archive, which can be read only.\n", status: .methodNotAllowed)
+    .text("This server only reads archives.\n", status: .methodNotAllowed)
   }
 }

@@ -6,7 +6,7 @@ import Snapshots
 import SystemPackage
 import Viewer
 
-/// The page that shows archives and repositories, and these for it, under a secret path.
+/// The page that shows archives and repositories, and the files that it reads, under a secret path.
 struct Pages: Sendable {
   let shelf: Shelf
   let cars: [OfferedCAR]
@@ -33,7 +33,7 @@ struct Pages: Sendable {
       if let archive = shelf.archive(at: address) { return try file(archive, request) }
       if let car = cars.first(where: { $0.address == address }) { return try file(car, request) }
     }
-    return .text("There is nothing here.\n", status: .notFound)
+    return .text("Not found.\n", status: .notFound)
   }
 
   /// Marks a response that other pages must not read, and caches not keep.

@@ -4,7 +4,7 @@ import IPLD
 import Snapshots
 import Synchronization
 
-/// What has been laid out of snapshots to answer requests, the last used of it.
+/// The repositories that were laid out to answer requests, those used last.
 struct Repositories {
   private let threads: WorkThreads
   /// By their blocks.
@@ -23,7 +23,7 @@ struct Repositories {
     ) { try LaidOutRepository(of: snapshot) }
   }
 
-  /// A snapshot's CAR, put together.
+  /// A snapshot's CAR, assembled.
   func restored(_ snapshot: ArchivedSnapshot, _ manifest: CID) async throws -> RestoredRepository {
     try await value("restored \(manifest)", manifest, of: snapshot, in: restored, size: 1) {
       let car = try RestoredRepository(snapshot, exporting: true)

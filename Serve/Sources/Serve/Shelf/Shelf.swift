@@ -10,7 +10,7 @@ import Synchronization
 /// The archives that are served, and the accounts in them.
 ///
 /// Files are looked at again every second: one that grew is opened again, so that a new snapshot
-/// appears while a backup goes on; one that cannot be read keeps what it was.
+/// appears while a backup goes on; if one cannot be read, its earlier state is still served.
 final class Shelf: Sendable {
   private struct State {
     var archives: [ShelvedArchive] = []
@@ -122,7 +122,8 @@ final class Shelf: Sendable {
 
   private func isGone(_ path: String) -> Bool { unsafe access(path, F_OK) != 0 }
 
-  /// Where an archive lies, and what it is now; whether that is elsewhere, and was asked just now.
+  /// Where an archive lies, and its present identity; whether it lies elsewhere, and was asked for
+  /// just now.
   private typealias File = (
     path: String, identity: ShelvedArchive.Identity?, isFar: Bool, isNew: Bool
   )
@@ -187,7 +188,7 @@ struct ServedAccount: Sendable {
   /// - Throws: `SnapshotError` and `ArchiveError` for a manifest that is damaged.
   func snapshot() throws -> ArchivedSnapshot { try ArchivedSnapshot(entry.cid, in: archive.reader) }
 
-  /// Whether its revision is later, or, where that is the same, it was made later.
+  /// Whether its revision is later, or, if the revisions are equal, it was made later.
   func isNewer(than other: ServedAccount) -> Bool {
     (rev, entry.createdAt) > (other.rev, other.entry.createdAt)
   }

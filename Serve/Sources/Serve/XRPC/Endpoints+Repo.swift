@@ -42,7 +42,7 @@ extension Endpoints {
     let account = try account(parameters, "repo")
     let collection = try parameters.required("collection")
     guard RecordPath.isValid("\(collection)/self".utf8.span) else {
-      throw XRPCFault.invalid("\"\(collection.prefix(100))\" is no collection")
+      throw XRPCFault.invalid("\"\(collection.prefix(100))\" is not a collection")
     }
     let limit = try parameters.limit(50, upTo: 100)
     let isReversed = parameters["reverse"] == "true"
@@ -73,7 +73,7 @@ extension Endpoints {
     }
   }
 
-  /// Writes a record: one that the archive lacks, or that JSON cannot say, is never left out.
+  /// Writes a record: one that the archive lacks, or that JSON cannot express, is never left out.
   private func write(
     _ account: ServedAccount, _ path: String, _ cid: CID, in repository: LaidOutRepository,
     to json: inout JSONWriter
@@ -82,7 +82,7 @@ extension Endpoints {
       throw .missing("the record \(path), block \(cid)")
     }
     guard let value else {
-      throw .invalid("\(path) is no DAG-CBOR: com.atproto.sync.getRecord gives its bytes")
+      throw .invalid("\(path) is not DAG-CBOR: com.atproto.sync.getRecord gives its bytes")
     }
     json.field("uri", "at://\(account.did)/\(path)")
     json.field("cid", "\(cid)")

@@ -61,7 +61,7 @@ extension Endpoints {
     guard car.isExact else {
       throw XRPCFault(
         "InternalServerError",
-        "the repository cannot be put together, as the archive is damaged: \(car.flaw ?? "")",
+        "the repository cannot be assembled, because the archive is damaged: \(car.flaw ?? "")",
         status: .internalServerError)
     }
     let length = car.withBytes { $0.count }

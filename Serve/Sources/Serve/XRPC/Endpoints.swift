@@ -55,7 +55,7 @@ struct Endpoints: Sendable {
     }
   }
 
-  /// The names that are counted each by itself.
+  /// The methods that are counted separately.
   static let names: Set<String> = [
     "_health", "com.atproto.server.describeServer", "com.atproto.identity.resolveHandle",
     "com.atproto.repo.describeRepo", "com.atproto.repo.listRecords", "com.atproto.repo.getRecord",
@@ -68,7 +68,7 @@ struct Endpoints: Sendable {
   static func notHere(_ method: String) -> XRPCFault {
     XRPCFault(
       "MethodNotImplemented",
-      "this is an archive, which can be read only: \(method.prefix(100)) is not answered here",
+      "this server only reads archives: \(method.prefix(100)) is not available",
       status: .notImplemented)
   }
 

@@ -9,7 +9,7 @@ extension HTML {
   /// - Parameters:
   ///   - title: what stands at its top.
   ///   - account: what people call the account.
-  ///   - links: where one can go from here: the files, and their names.
+  ///   - links: the links to other pages: the files, and their names.
   static func page(
     _ title: String, of account: String, links: [(file: String, name: String)]
   ) -> HTML {
@@ -46,7 +46,7 @@ extension HTML {
     "chat.bsky.actor.declaration": "Chat settings",
   ]
 
-  /// What people call the records of a collection; its own name for one that is not known.
+  /// The name of a collection for people; its NSID if it is not known.
   static func name(ofCollection collection: String) -> String {
     collections[collection] ?? collection
   }

@@ -9,7 +9,7 @@ internal import IPLD
 /// ```
 /// So records' text only ever becomes text, and values of attributes.
 struct HTML: ExpressibleByStringInterpolation {
-  /// What is there so far.
+  /// The bytes so far.
   private(set) var bytes: [UInt8]
 
   /// Markup, which is the program's own.
@@ -21,7 +21,7 @@ struct HTML: ExpressibleByStringInterpolation {
 
   static func += (html: inout HTML, more: HTML) { html.bytes += more.bytes }
 
-  /// Hands over what is there, and begins again.
+  /// Returns the bytes so far, and begins again.
   mutating func move(to sink: (Span<UInt8>) throws -> Void) rethrows {
     let pending = bytes
     try sink(pending.span)
@@ -62,7 +62,7 @@ struct HTML: ExpressibleByStringInterpolation {
 
   // MARK: Links
 
-  /// A link that a record names, or, if it leads where none may lead, its text alone.
+  /// A link that a record names, or only its text if the address is not allowed.
   static func link(to address: String?, _ text: String) -> HTML {
     guard let address, isWebAddress(address) else { return "\(text)" }
     return

@@ -2,9 +2,9 @@ internal import ATProtocol
 internal import IPLD
 internal import Snapshots
 
-/// What app views have shown of others, for pages that would have bare addresses in its place.
+/// What app views have shown of others, for pages that would otherwise show bare addresses.
 struct OthersOnPages {
-  /// What people are called, by their DIDs.
+  /// The names of people, by their DIDs.
   private var names: [String: String] = [:]
   /// What posts say, by their URIs, and when that was seen.
   private var posts: [String: (text: String, seen: String)] = [:]

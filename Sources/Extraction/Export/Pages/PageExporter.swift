@@ -27,7 +27,7 @@ package struct PageExporter {
     package var others = 0
     /// How many media files were written.
     package var media = 0
-    /// How many of those that posts show are not in the archive.
+    /// How many media files that posts show are not in the archive.
     package var missingMedia = 0
     /// How many records are not in the archive, or cannot be read.
     package var missingRecords = 0
@@ -38,7 +38,7 @@ package struct PageExporter {
 
     /// How many records cannot be shown, as far as that is known.
     package var allMissingRecords: Int { missingRecords + missingNodes }
-    /// Whether everything is there.
+    /// Whether nothing is missing.
     package var isComplete: Bool { flaws.isEmpty && missingMedia + allMissingRecords == 0 }
   }
 
@@ -46,7 +46,7 @@ package struct PageExporter {
   /// The name of a page or of a part of a page's title, and how many records are on it.
   private typealias Part = (name: String, count: Int)
 
-  /// How much of a page is gathered before it is written.
+  /// How much of a page is collected before it is written.
   private static let piece = 1 << 18
   private static let posts = "app.bsky.feed.post"
   private static let profile = "app.bsky.actor.profile"
@@ -55,7 +55,7 @@ package struct PageExporter {
   private let folder: FilePath
   private let replacing: Bool
   private let observer: Progress.Observer
-  /// What people call the account.
+  /// The account's name for people.
   private let account: String
   private var writer: RecordWriter
   private var report = Report()
@@ -121,7 +121,7 @@ package struct PageExporter {
     report.flaws += [contents.flaw].compactMap(\.self) + media.damaged
   }
 
-  /// What a record says; nil if it is not there, or cannot be read.
+  /// A record's value; nil if it is missing or cannot be read.
   private static func value(_ block: Span<UInt8>) -> IPLDValue? {
     try? DAGCBORDecoder.decode(block)
   }

@@ -5,12 +5,12 @@ internal import IPLD
 internal import Snapshots
 internal import SystemPackage
 
-/// The media files beside the pages, written as pages come to them.
+/// The media files beside the pages, written when a page first shows them.
 struct PageMedia {
   /// The name of their folder.
   static let folder = "media"
 
-  /// The path of a blob's file from the pages; nil, and why, if it is not there.
+  /// The path of a blob's file from the pages; nil, and why, if it is missing.
   typealias Found = (path: String?, why: String)
 
   private let archived: ArchivedSnapshot
@@ -23,7 +23,7 @@ struct PageMedia {
 
   /// How many files were written.
   var count: Int { found.values.count { $0.path != nil } }
-  /// How many blobs are not there.
+  /// How many blobs are missing.
   var missingCount: Int { found.count - count }
 
   /// - Parameters:
@@ -42,8 +42,8 @@ struct PageMedia {
   ///
   /// - Parameters:
   ///   - value: the reference in the record.
-  ///   - kinds: beginnings of media types that it may have; a file of another kind could do more
-  ///     than be looked at.
+  ///   - kinds: beginnings of the media types that it may have; a file of another kind could be
+  ///     more than a picture or video.
   mutating func file(_ value: IPLDValue?, _ kinds: [String]) throws -> Found? {
     guard let cid = value?.blobCID else { return nil }
     if let known = found[cid] { return known }

@@ -2,10 +2,10 @@ internal import ATProtocol
 internal import Files
 internal import IPLD
 
-/// Writes records as they are read: posts as text with its links, pictures with what is said of
-/// them, videos, cards, quotes; others by what they are about and what they hold.
+/// Writes records as they are read: posts as text with links, pictures with their descriptions,
+/// videos, cards, quotes; other records by their subject and content.
 struct RecordWriter {
-  /// A record as the pages are laid out by it: these are all that grows in memory.
+  /// What the layout of the pages needs of a record: only these grow in memory.
   typealias Entry = (key: String, cid: CID, time: Moment?)
 
   let did: DID
@@ -117,7 +117,7 @@ struct RecordWriter {
 
   /// What is shown instead of a picture or video.
   private static func lost(_ what: HTML, _ why: String, _ alt: String) -> HTML {
-    let description: HTML = alt.isEmpty ? "" : " It was described so: \(alt)"
+    let description: HTML = alt.isEmpty ? "" : " Its description: \(alt)"
     return #"<p class="lost" dir="auto">\#(what) is missing: \#(why).\#(description)</p>"#
   }
 
