@@ -44,7 +44,7 @@ package enum AgeError: Error, Equatable, Sendable, CustomStringConvertible {
 
   /// None of the identities is one that the file was sealed for.
   case noIdentityMatches
-  /// The file is sealed with a passphrase, and none was given.
+  /// The file is sealed with a passphrase, but none was given.
   case passphraseNeeded
   /// A passphrase was given, and the file is sealed for keys.
   case notSealedWithPassphrase
@@ -64,13 +64,13 @@ package enum AgeError: Error, Equatable, Sendable, CustomStringConvertible {
   package var description: String {
     switch self {
     case .notAnAgeFile: "this is not an age file"
-    case .unsupportedVersion: "the age file has another version than v1, the only one known here"
+    case .unsupportedVersion: "the age file is not of version v1, the only one supported"
     case .malformedHeader(let what, let offset):
       "the header of the age file is malformed: \(what), at byte \(offset)"
     case .truncatedHeader: "the age file ends within its header"
     case .forgedHeader: "the header of the age file was changed: its HMAC does not match"
     case .damagedChunk(let index): "the encrypted content is damaged in chunk \(index)"
-    case .truncatedPayload: "the encrypted content is cut short"
+    case .truncatedPayload: "the encrypted content is truncated"
     case .emptyLastChunk: "the last chunk of the encrypted content is empty"
     case .malformedArmor(let what, let line):
       "the armor of the age file is malformed: \(what), in line \(line)"
@@ -84,11 +84,11 @@ package enum AgeError: Error, Equatable, Sendable, CustomStringConvertible {
     case .tooManyRecipients(let limit): "there are more than \(limit) recipients"
     case .emptyPassphrase: "the passphrase is empty"
     case .noIdentityMatches: "none of the keys opens it"
-    case .passphraseNeeded: "it is encrypted with a passphrase, and none was given"
-    case .notSealedWithPassphrase: "it is encrypted for keys, and a passphrase was given"
+    case .passphraseNeeded: "it is encrypted with a passphrase, but none was given"
+    case .notSealedWithPassphrase: "it is encrypted for keys, but a passphrase was given"
     case .wrongPassphrase: "it is encrypted with another passphrase"
     case .workFactorTooHigh(let factor, let limit):
-      "its passphrase has the work factor \(factor), and at most \(limit) is tried"
+      "its scrypt work factor is \(factor); the limit is \(limit)"
     case .noCryptoLibrary(let reason): "libcrypto cannot be used: \(reason)"
     case .cryptoFailed(let operation): "libcrypto failed to \(operation)"
     }

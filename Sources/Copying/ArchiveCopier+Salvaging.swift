@@ -112,7 +112,8 @@ extension ArchiveCopier {
       // Nothing tells where it stands among others.
       let isOnly = links.isEmpty && waiting.isEmpty
       waiting.append((ArchivedSnapshot(found: snapshot, in: archive.reader), source, isOnly))
-      report.lostSnapshots.append("the newest manifest is lost, and with it when it was made")
+      report.lostSnapshots.append(
+        "the newest manifest is lost, and with it the time of its snapshot")
     }
     for link in ChainLink.chain(links) {
       let archived = try ArchivedSnapshot(link.manifest, in: archives[link.source].reader)

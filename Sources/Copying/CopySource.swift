@@ -97,7 +97,7 @@ struct CopySource {
     var new = BlockOrder()
     for ordinal in order.runs.joined() {
       guard let ordinal = self[ordinal] else {
-        throw BackupError.copyFailed("a section was passed over")
+        throw BackupError.copyFailed("a section was skipped")
       }
       new.append(ordinal)
       guard new.runs.count <= maximumRuns else {

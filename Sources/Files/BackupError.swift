@@ -114,7 +114,7 @@ public enum BackupError: Error, Equatable, Sendable, CustomStringConvertible {
     case .archiveOfOther(let file, let account):
       "\(file) is the archive of \(account)"
     case .otherAccount(let found, let expected):
-      "the document given is about \(found), and the repository belongs to \(expected)"
+      "the document given is about \(found), but the repository belongs to \(expected)"
     case .fileDiffers(let path): "\(path) exists already and holds something else"
     case .inTheWay(let path): "\(path) exists already and is not an ordinary file or folder"
     case .busy(let path): "another carpack is writing into \(path)"
@@ -130,14 +130,14 @@ public enum BackupError: Error, Equatable, Sendable, CustomStringConvertible {
       "the server sends a repository of more than \(limit) bytes, the limit"
     case .blobTooLarge(let limit):
       "the server sends a blob of more than \(limit) bytes, the limit"
-    case .carNotExact(let why): "the CAR cannot be given back bit for bit: \(why)"
+    case .carNotExact(let why): "the CAR cannot be reproduced bit for bit: \(why)"
     case .damagedArchive(let name, let how): "\(name) is damaged: \(how)"
     case .unfinishedArchive(let name, let length):
       "\(name) ends in \(length) bytes of an unfinished write, or of one with a damaged footer"
     case .copyFailed(let why):
       "verification of the new archive failed, so it was discarded: \(why)"
     case .notARepository(let beginning):
-      "the server sent something else than a CAR: \"\(beginning)\""
+      "the server sent something other than a CAR: \"\(beginning)\""
     case .incompleteRepository(let nodes, let records):
       "the server sent a repository in which \(nodes) tree nodes and \(records) records are missing"
     case .accountUnavailable(let account, _, let sentence):

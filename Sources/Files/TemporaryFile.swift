@@ -89,7 +89,7 @@ package final class TemporaryFile: @unchecked Sendable {
   /// Forgets everything after the first `count` bytes.
   package func truncate(to count: Int) throws {
     try flush()
-    try BackupError.attempting("cut a temporary file off") {
+    try BackupError.attempting("truncate a temporary file") {
       try descriptor.resize(to: Int64(count))
       try descriptor.seek(offset: 0, from: .end)
     }
@@ -133,7 +133,7 @@ package final class TemporaryFile: @unchecked Sendable {
   /// Another descriptor of the file, which keeps it when this one is gone.
   package func duplicate() throws -> FileDescriptor {
     try flush()
-    return try BackupError.attempting("open a temporary file once more") {
+    return try BackupError.attempting("reopen a temporary file") {
       let copy = fcntl(descriptor.rawValue, F_DUPFD_CLOEXEC, 0)
       guard copy >= 0 else { throw Errno(rawValue: errno) }
       return FileDescriptor(rawValue: copy)
@@ -147,7 +147,7 @@ package final class TemporaryFile: @unchecked Sendable {
   /// long as the file is.
   package func beginReading() throws -> CInt {
     try flush()
-    try BackupError.attempting("move in a temporary file") {
+    try BackupError.attempting("seek in a temporary file") {
       try descriptor.seek(offset: 0, from: .start)
     }
     return descriptor.rawValue

@@ -87,7 +87,7 @@ package enum ArchiveKeys {
       } catch AgeError.passphraseNeeded {
         guard let passphrase = try passphrase("passphrase of \(path): ") else {
           throw Failure(
-            "\(path) is encrypted with a passphrase, and none was given",
+            "\(path) is encrypted with a passphrase, but none was given",
             hint: "set \(passphraseVariable), or answer on a terminal", status: .loginRefused,
             at: path)
         }

@@ -174,7 +174,7 @@ extension AccountIdentity {
       }
       return false
     } catch let error where error is PLCLogError || error is PLCFault {
-      throw BackupError.notGenuine("the PLC log of \(did) does not hold: \(error)")
+      throw BackupError.notGenuine("the PLC log of \(did) is not valid: \(error)")
     }
   }
 

@@ -39,7 +39,7 @@ struct CommitVerifier: Sendable {
         try PLCHistory(validating: PLCLog(log.span, of: did), of: did)
       }
     } catch {
-      throw BackupError.notGenuine("the PLC log of \(did) does not hold: \(error)")
+      throw BackupError.notGenuine("the PLC log of \(did) is not valid: \(error)")
     }
   }
 

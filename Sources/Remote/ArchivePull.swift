@@ -59,7 +59,7 @@ package struct ArchivePull: Sendable {
   package func run() throws -> TransferReport {
     let found = try BlockingBridge.shared.wait { [server] in try await RemoteObject.find(server) }
     guard let object = found else {
-      throw FetchFailure(.absent, "\(address): there is nothing there")
+      throw FetchFailure(.absent, "\(address): not found")
     }
     if let layer = StorageLayers.layer(knowingEnd: object.ending.span) {
       return try pull(object, layer)

@@ -199,7 +199,7 @@ package enum PushError: Error, Equatable, Sendable, CustomStringConvertible {
     case .otherObject(let name): "\(name) is neither an earlier nor a later state of the archive"
     case .knowsNoConditions(let name):
       "the store of \(name) does not support conditional writes, so two writers could overwrite each other"
-    case .notKept(let name): "\(name): what the store gives back is not what was sent"
+    case .notKept(let name): "\(name): the store returned different bytes from those sent"
     case .unfinished(let name): "\(name) ends in an unfinished write"
     case .unfinishedCopy(let name, let address):
       "\(name) ends in an unfinished write, and has data that \(address) lacks"

@@ -77,7 +77,7 @@ extension BucketDestination {
     }
     // Only what is there twice is deleted.
     guard try await RemoteObject.find(object(target))?.count == found.count else {
-      throw StoreError(.malformed, "\(target): the copy is not what was copied")
+      throw StoreError(.malformed, "\(target): the copy differs from the original")
     }
     try await client.remove(source)
     return true

@@ -25,24 +25,24 @@ extension RangeReader {
   func part(of response: HTTPResponse) throws -> ContentRange? {
     let encoding = response["content-encoding"]?.lowercased() ?? "identity"
     guard encoding == "identity" || encoding == "aws-chunked" else {
-      throw refused("the server sends it compressed once more (\(Excerpt.of(encoding)))")
+      throw refused("the server adds a compression of its own (\(Excerpt.of(encoding)))")
     }
     guard let text = response["content-range"] else {
       if response.status == 200 { return nil }
       throw refused("the server does not say which part it sends")
     }
-    guard let part = ContentRange(text) else { throw otherPart("than it was asked for") }
+    guard let part = ContentRange(text) else { throw otherPart("than requested") }
     return part
   }
 
   func otherPart(_ than: String) -> FetchFailure {
-    refused("the server sends another part \(than)")
+    refused("the server sends a different part \(than)")
   }
 
   private func refused(_ why: String) -> FetchFailure { FetchFailure(.refused, "\(name): \(why)") }
 
   func cutOff(_ received: Int, _ expected: Int) -> TransportError {
-    TransportError(.cutOff("\(received) of \(expected) bytes came"), url: name)
+    TransportError(.cutOff("\(received) of \(expected) bytes arrived"), url: name)
   }
 }
 
@@ -91,11 +91,11 @@ struct WebFile: RangeReader {
     let status = delivery.response.status
     let (kind, what): (FetchFailure.Kind, String) =
       switch status {
-      case 404, 410: (.absent, "there is nothing there")
-      case 401, 403: (.forbidden, "the server does not let it be read")
-      case 412: (.replaced, "it is another one by now")
+      case 404, 410: (.absent, "not found")
+      case 401, 403: (.forbidden, "the server denies access")
+      case 412: (.replaced, "it has been replaced")
       case 429, 500...: (.unavailable, "the server cannot answer now")
-      default: (.refused, "the server refuses")
+      default: (.refused, "the server refuses the request")
       }
     throw FetchFailure(kind, "\(name): \(what) (status \(status))", status: status)
   }
@@ -113,7 +113,7 @@ extension FetchFailure {
     }
   }
 
-  /// What `body` finds; nil if there is nothing there.
+  /// What `body` finds; nil if not found.
   static func unlessAbsent<Value>(_ body: () async throws -> Value) async throws -> Value? {
     do {
       return try await body()

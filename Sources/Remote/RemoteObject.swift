@@ -204,7 +204,7 @@ final class RemoteObject: ByteSource {
       let part = try server.part(of: response)
       if let part {
         guard part.first == range.lowerBound, part.last == range.upperBound - 1 else {
-          throw server.otherPart("than it was asked for")
+          throw server.otherPart("than requested")
         }
         // Where nothing names the content, its length does.
         if let known, let total = part.total, total < count || known.tag == nil && total != count {

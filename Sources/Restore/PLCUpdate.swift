@@ -42,7 +42,7 @@ package struct PLCUpdate: Sendable {
     do throws(PLCFault) {
       history = try PLCHistory(validating: log, of: did)
     } catch {
-      throw BackupError.notGenuine("the PLC log of \(did) does not hold: \(error)")
+      throw BackupError.notGenuine("the PLC log of \(did) is not valid: \(error)")
     }
     guard let state = log.state else { throw PLCSuccessor.Fault.ended }
     (self.log, self.state) = (log, state)

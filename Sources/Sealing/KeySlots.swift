@@ -78,7 +78,7 @@ struct KeySlots {
     else { throw SealedError.noKeySlot }
     let slot = file.extracting(frame.range)
     guard slot.u32(28) == version else {
-      throw SealedError.malformedSlot("its version is \(slot.u32(28)), and only 1 is known here")
+      throw SealedError.malformedSlot("its version is \(slot.u32(28)), but only 1 is supported")
     }
     var entries: [[UInt8]] = []
     var (place, end) = (entriesOffset, slotLength - SealedFrame.checksumLength)
@@ -93,11 +93,11 @@ struct KeySlots {
     }
     while end > place, slot[end - 1] == 0 { end -= 1 }
     guard end == place, count > 1 else {
-      throw SealedError.malformedSlot("its entries are not as many as it says")
+      throw SealedError.malformedSlot("it does not have the number of entries that it says")
     }
     // Each change counts on.
     guard slot.u64(sequenceOffset) < .max else {
-      throw SealedError.malformedSlot("it counts no further")
+      throw SealedError.malformedSlot("its sequence number is the highest possible")
     }
     return (slot.u64(sequenceOffset), entries)
   }

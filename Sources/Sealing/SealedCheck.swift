@@ -37,7 +37,7 @@ package struct SealedCheck {
       layout.flatMap { $0.isMoved ? nil : $0.tables.last?.frame.upperBound }
       ?? SealedFrame.lastTable(in: file, before: file.count)?.range.upperBound
     let end = committed ?? KeySlots.length
-    if layout?.isMoved == true { note("a table describes pieces that do not lie there", at: end) }
+    if layout?.isMoved == true { note("a table describes pieces that are not there", at: end) }
     var known: [Int: (number: Int, piece: Piece)] = [:]
     for (number, piece) in (layout?.pieces ?? []).enumerated() where piece.frame.upperBound <= end {
       known[piece.frame.lowerBound] = (number, piece)
@@ -64,10 +64,10 @@ package struct SealedCheck {
       case .table:
         guard let identity else { break }
         if try SealedLayout.table(frame, in: file, identity) == nil {
-          note("a table does not open", at: place)
+          note("a table cannot be decrypted", at: place)
         }
       case .void, .parity: break
-      case .replacement, .keySlot, nil: note("a frame is here that has no place here", at: place)
+      case .replacement, .keySlot, nil: note("a frame does not belong here", at: place)
       }
       if !step.holds { known[place] = nil }
     }
@@ -116,14 +116,14 @@ package struct SealedCheck {
   ) throws {
     let place = frame.range.lowerBound
     guard let known else {
-      return note("a piece is here that is not part of the archive", at: place)
+      return note("a piece is not part of the archive", at: place)
     }
     guard let piece = try SealedLayout.piece(frame, in: file, identity) else {
-      return note("the header of a piece does not open", at: place)
+      return note("the header of a piece cannot be decrypted", at: place)
     }
     guard piece.isVersion(of: known.piece), piece.plain == known.piece.plain,
       frame.number == UInt64(known.number)
-    else { return note("a piece is here that belongs elsewhere", at: place) }
+    else { return note("a piece belongs in another place", at: place) }
   }
 
   /// Where the archive's bytes in a piece end; nil if it has no age file.

@@ -110,7 +110,7 @@ struct SealedFrame {
     bytes.append(littleEndian: number)
     bytes.append(littleEndian: plainOffset)
     try fill(&bytes)
-    precondition(bytes.count == contentOffset + reserved, "a frame of another length")
+    precondition(bytes.count == contentOffset + reserved, "the frame has the wrong length")
     if kind == .table {
       bytes.append(littleEndian: UInt32(length))
       bytes += magic

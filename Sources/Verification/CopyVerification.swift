@@ -41,7 +41,7 @@ extension SnapshotVerifier {
         guard try new.content(countsBlobs: countsBlobs) == old.content(countsBlobs: countsBlobs),
           new.isUnvouched != link.isVouched
         else {
-          throw BackupError.copyFailed("a manifest does not say what \(link.manifest) said")
+          throw BackupError.copyFailed("a manifest differs in content from \(link.manifest)")
         }
       }
       // What a server only listed may be held by another archive, for another account.

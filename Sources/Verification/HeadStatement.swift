@@ -80,7 +80,7 @@ package struct HeadStatement: Equatable, Sendable {
     }
     (self.byteCount, self.time, self.signature) = (byteCount, time, signature)
     // What is signed is what is read: every value has one spelling.
-    guard self.text == text else { throw malformed("a value is not in its one spelling") }
+    guard self.text == text else { throw malformed("a value is not in canonical form") }
   }
 
   /// Whether the key in it has signed it.
@@ -102,7 +102,7 @@ package struct HeadStatement: Equatable, Sendable {
     _ file: String, by required: VerificationKey?, _ archive: String, _ generation: Generation,
     _ history: SnapshotHistory
   ) -> ProofLevels.Finding {
-    guard isSigned else { return .init(false, "\(file): the signature does not hold") }
+    guard isSigned else { return .init(false, "\(file): the signature is not valid") }
     if let required, required != key {
       return .init(false, "\(file) is signed by \(key), not by \(required)")
     }

@@ -84,7 +84,7 @@ package struct IdentityEvidence: Sendable {
         guard let unknown else { continue }
         history = nil
         faults.append(
-          "an older PLC log has the operation \(unknown), which the newest does not know: there are two histories"
+          "an older PLC log has the operation \(unknown), which the newest log lacks: there are two histories"
         )
         break
       }
@@ -98,7 +98,7 @@ package struct IdentityEvidence: Sendable {
     do throws(PLCFault) {
       return (try PLCHistory(validating: log, of: did), [])
     } catch {
-      return (nil, ["the PLC log does not hold: \(error)"])
+      return (nil, ["the PLC log is not valid: \(error)"])
     }
   }
 }

@@ -247,7 +247,7 @@ struct SnapshotChecks {
       // Without a commit there is nothing to compare.
       ?? snapshot.isComplete
     if root != snapshot.commit || isOther {
-      report.damage.append("the manifest describes another commit than the CAR's")
+      report.damage.append("the manifest describes a commit other than the CAR's")
     }
     // Earlier versions did not search the records that cannot be read.
     let isBlobCountRight =
@@ -258,7 +258,7 @@ struct SnapshotChecks {
       || tree.isComplete != snapshot.isComplete
       || !isBlobCountRight
     {
-      report.damage.append("the manifest's figures are not those of the repository")
+      report.damage.append("the manifest's figures do not match the repository")
     }
   }
 
@@ -391,7 +391,7 @@ struct SnapshotChecks {
     // There may be more than there were: another snapshot or account has brought them.
     let (held, counted) = (report.blobs.held, archived.snapshot.blobs.held)
     if tree.isComplete, held < counted, report.damagedBlobCount == 0 {
-      report.damage.append("the manifest counts \(counted) blobs, and only \(held) are here")
+      report.damage.append("the manifest counts \(counted) blobs, but only \(held) are here")
     }
   }
 

@@ -106,12 +106,12 @@ struct `An account that is not what it was` {
     #expect(try scene.command.run("carpack status \(NetworkScene.archive)").status == 0)
   }
 
-  @Test func `is said to have a revision of a time that has not come yet`() throws {
+  @Test func `is said to have a revision whose time is in the future`() throws {
     let found = try scene.command.run("SOURCE_DATE_EPOCH=1749992400 \(scene.line("--attempts 1"))")
     #expect(found.status == 0, "\(found.text)\(found.errors)")
-    #expect(found.errors.contains("a time that has not come yet"), "\(found.errors)")
+    #expect(found.errors.contains("whose time is in the future"), "\(found.errors)")
     // It stays said, when that time has come.
-    #expect(try verified(status: 0).contains("a time that has not come yet"))
+    #expect(try verified(status: 0).contains("whose time is in the future"))
   }
 
   @Test func `has the commits kept apart that were refused`() throws {

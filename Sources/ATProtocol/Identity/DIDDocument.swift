@@ -125,7 +125,7 @@ package enum DIDDocumentError: Error, Equatable, Sendable, CustomStringConvertib
     switch self {
     case .tooLong: "the DID document is over \(DIDDocument.maximumLength) bytes"
     case .notJSON(let error): "the DID document is \(error)"
-    case .noID: "the DID document is not one: it has no DID as its id"
+    case .noID: "this is not a DID document: its id is not a DID"
     }
   }
 }

@@ -76,13 +76,13 @@ extension PLCFault.Reason: CustomStringConvertible {
     case .wrongFields(let name?):
       "has an unknown field, \"\(name.unicodeScalars.prefix(64).map { $0.escaped(asASCII: true) }.joined())\""
     case .tooLong(let count):
-      "has \(count) bytes; the directory takes \(PLCOperation.maximumLength)"
-    case .tooManyRotationKeys(let count): "names \(count) rotation keys"
+      "has \(count) bytes; the directory accepts at most \(PLCOperation.maximumLength)"
+    case .tooManyRotationKeys(let count): "names \(count) rotation keys, too many"
     case .wrongCID: "does not hash to the CID that the directory gives for it"
     case .malformedSignature:
       "has a malformed signature: it must be 64 bytes in base64url without padding"
     case .notAGenesis: "is the first, but does not create a DID"
-    case .lateCreate: "is of the form of 2022, which only the first may have"
+    case .lateCreate: "has the form of 2022, which only the first operation may have"
     case .otherDID(let did): "creates another account, \(did)"
     case .unknownPrevious: "follows an operation that is not in the log"
     case .previousNullified: "follows an operation that was nullified"
@@ -92,7 +92,8 @@ extension PLCFault.Reason: CustomStringConvertible {
       "nullifies operations, but is not signed with a rotation key of higher authority"
     case .tooLate: "nullifies an operation that was older than 72 hours"
     case .wrongMark(isNullified: true): "is marked as nullified, but no operation nullified it"
-    case .wrongMark(isNullified: false): "was nullified by a later one, but is not marked so"
+    case .wrongMark(isNullified: false):
+      "was nullified by a later one, but is not marked as nullified"
     case .malformedTime: "has no readable time"
     case .timeGoesBack: "is older than the one before it"
     }

@@ -35,17 +35,17 @@ package struct PLCSuccessor: Hashable, Sendable {
       switch self {
       case .ended: "the DID was ended by a tombstone"
       case .broken(let fault): "the operation would be refused: \(fault)"
-      case .log(let fault): "the PLC log does not hold: \(fault)"
+      case .log(let fault): "the PLC log is not valid: \(fault)"
       case .tooLong(let count):
-        "the operation has \(count) bytes; the directory takes \(PLCSuccessor.maximumLength)"
+        "the operation has \(count) bytes; the directory accepts at most \(PLCSuccessor.maximumLength)"
       case .tooMany(let what): "the operation has more than ten \(what)"
       case .longText(let what):
-        "the operation has a \(what) that is longer than the directory takes"
+        "the operation has a \(what) that is longer than the directory accepts"
       case .twice(let text): "the operation has \(text) twice"
       case .noRotationKey:
         "the operation names no rotation key: the account could never be changed again"
       case .otherContent(let field):
-        "the server signed another operation than requested: its \(field)"
+        "the operation that the server signed differs from the one requested: its \(field)"
       case .strangeKey: "the key is not among the account's rotation keys"
       case .tooOften(let when): "the directory accepts at most \(when)"
       case .cannotSign: "the key cannot be used to sign"

@@ -15,11 +15,11 @@ package final class PrivateKey: @unchecked Sendable {
     /// It is not a private key in PEM.
     case notAKey = "it holds no private key in PEM"
     /// It is encrypted, and there is no passphrase.
-    case encrypted = "it is encrypted, and there is no passphrase"
+    case encrypted = "it is encrypted, but no passphrase was given"
     /// It is encrypted with another passphrase.
     case wrongPassphrase = "it is encrypted with another passphrase"
     /// It is of a kind other than k256 and p256.
-    case unknownCurve = "it is a key of a kind other than secp256k1 and P-256"
+    case unknownCurve = "it is neither a secp256k1 key nor a P-256 key"
     /// libcrypto does not sign with it.
     case cannotSign = "the key cannot be used to sign"
 

@@ -119,7 +119,7 @@ package enum ServerOriginError: String, Error, CustomStringConvertible {
   /// The scheme is `http`, and the host is not this machine.
   case notSecure = "http is used for servers on this machine only"
   /// What follows is not a host with or without a port, and nothing else.
-  case notAnOrigin = "it is not a scheme, a host and perhaps a port, and nothing else"
+  case notAnOrigin = "it must be a scheme, a host and optionally a port, and nothing else"
 
   /// What a person reads.
   package var description: String { rawValue }

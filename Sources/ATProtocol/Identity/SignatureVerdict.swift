@@ -130,7 +130,7 @@ extension SignatureVerdict.Signer: CustomStringConvertible {
     case .noKey(1): "not signed with the account's key"
     case .noKey(let count): "signed with none of the \(count) keys that the account has had"
     case .tooManyKeys:
-      "signed with none of \(SignatureVerdict.maximumKeys) of the account's keys, and no more are tried"
+      "signed with none of \(SignatureVerdict.maximumKeys) of the account's keys; no more are tried"
     case .noKeyNamed: "the account names no key that could have signed it"
     case .otherAccount(let did): "the commit belongs to another account, \(did)"
     }

@@ -98,8 +98,8 @@ package enum VerificationKeyError: String, Error, CustomStringConvertible {
   /// It is not multibase `z`, or too long.
   case notBase58 = "the key is not multibase in base 58"
   /// Its multicodec is that of neither curve.
-  case unknownCurve = "the key is of a kind other than k256 and p256"
-  /// What follows is of another length, or begins otherwise, than a point.
+  case unknownCurve = "the key is neither a k256 key nor a p256 key"
+  /// The bytes after the multicodec do not have the length or the first byte of a point.
   case malformedPoint = "the key is malformed: it holds no point"
   /// The point does not lie on the curve.
   case notOnCurve = "the key is malformed: its point is not on the curve"

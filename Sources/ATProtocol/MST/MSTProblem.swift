@@ -52,7 +52,7 @@ package struct MSTProblem: Error, Equatable, Sendable, CustomStringConvertible {
           + (error.reason.map { ", \($0)" } ?? "") + ")"
       case .cycle: "the node lies below itself"
       case .repeatedNode: "the node occurs twice in the tree"
-      case .prefixNotMaximal: "the key's shared prefix is not what it should be"
+      case .prefixNotMaximal: "the key's shared prefix has the wrong length"
       case .keysNotAscending: "the key does not sort after the one before it"
       case .illegalKey: "the key is not a legal record path"
       case .wrongLayer: "the key or node is in the wrong layer"

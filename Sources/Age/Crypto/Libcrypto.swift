@@ -58,7 +58,7 @@ internal import LibC
   func fillRandomly(_ target: UnsafeMutableRawBufferPointer) throws(AgeError) {
     let start = unsafe target.baseAddress?.assumingMemoryBound(to: UInt8.self)
     guard unsafe functions.pointee.RAND_priv_bytes(start, CInt(target.count)) == 1 else {
-      throw failure(to: "give random bytes")
+      throw failure(to: "generate random bytes")
     }
   }
 

@@ -32,7 +32,9 @@ struct ScryptStanza: Equatable, Sendable {
     let digits = stanza.arguments[1]
     guard digits.count <= Self.maximumDigits, digits.first != UInt8(ascii: "0"),
       digits.allSatisfy({ (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) })
-    else { throw stanza.malformed("the work factor of a scrypt stanza is not a number from 1 on") }
+    else {
+      throw stanza.malformed("the work factor of a scrypt stanza is not a number of 1 or more")
+    }
     guard stanza.body.count == WrappedFileKey.length else {
       throw stanza.malformed("the body of a scrypt stanza has \(stanza.body.count) bytes, not 32")
     }

@@ -70,14 +70,14 @@ package struct AgeIdentity: Sendable, Equatable, CustomStringConvertible, Custom
   private static func explain(_ fault: Bech32.Fault, of text: Span<UInt8>) -> String {
     switch fault {
     case .otherBeginning where text.begins(with: "age1"):
-      "it is a recipient, which opens nothing"
+      "it is a recipient (public key), which cannot decrypt"
     case .otherBeginning where text.begins(with: "AGE-SECRET-KEY-PQ-1"):
-      "it is a post-quantum identity, a kind unknown here"
+      "it is a post-quantum identity, which is not supported"
     case .otherBeginning where text.begins(with: "AGE-PLUGIN-"):
-      "it is an identity of a plugin, a kind unknown here"
+      "it is an identity of a plugin, which is not supported"
     case .otherBeginning: "it does not begin with AGE-SECRET-KEY-1"
     case .length: "it has \(text.count) characters, not \(textLength)"
-    case .character: "a character is not of Bech32 in upper case"
+    case .character: "a character is not upper-case Bech32"
     case .padding: "its last bits are not zero"
     case .checksum: "its checksum does not match: a character is wrong"
     }

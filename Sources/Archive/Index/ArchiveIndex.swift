@@ -83,7 +83,7 @@ package struct ArchiveIndex: Sendable {
         continue
       }
       guard let segment = try? IndexSegment(file, at: Int(clamping: named.offset)) else {
-        throw ArchiveError(.damagedIndex("no segment is there"), offset: named.offset)
+        throw ArchiveError(.damagedIndex("no segment begins here"), offset: named.offset)
       }
       guard segment.base == named.base, segment.count == named.sectionCount,
         segment.frameCount == named.frameCount, segment.frame.checksum == named.checksum,

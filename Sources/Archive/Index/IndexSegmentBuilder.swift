@@ -132,7 +132,8 @@ package struct IndexSegmentBuilder {
   @discardableResult
   package func encode(_ sink: (Span<UInt8>) throws -> Void) throws -> UInt64 {
     if let other = older.first(where: { $0.form != newLayout.form }) {
-      throw ArchiveError(.damagedIndex("it has another form than the file"), at: other.frame.offset)
+      throw ArchiveError(
+        .damagedIndex("its form differs from that of the file"), at: other.frame.offset)
     }
     guard !older.isEmpty, let file else { return try encode(in: Span(), to: sink) }
     return try file.withBytes(reading: older.map(\.frame.range)) { (bytes) throws in

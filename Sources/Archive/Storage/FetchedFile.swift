@@ -223,7 +223,7 @@ package final class FetchedFile: Sendable {
   }
 
   private func write(_ bytes: Span<UInt8>, at offset: UInt64) throws {
-    try Self.attempt("keep what was fetched in a temporary file") {
+    try Self.attempt("store the fetched bytes in a temporary file") {
       try scratch.write(bytes, at: Int(offset))
     }
   }

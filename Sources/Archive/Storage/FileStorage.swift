@@ -189,7 +189,7 @@ package final class FileStorage: ArchiveStorage {
   ///
   /// - Throws: ``ArchiveError`` if the system refuses.
   package func truncate(to size: UInt64) throws {
-    try Self.attempt("cut \(path) off") { try descriptor.resize(to: Int64(size)) }
+    try Self.attempt("truncate \(path)") { try descriptor.resize(to: Int64(size)) }
   }
 
   /// Takes the lock; having it already is fine.

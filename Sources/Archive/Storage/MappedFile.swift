@@ -114,7 +114,7 @@ package final class MappedFile: @unchecked Sendable {
   package func checkFetched() throws {
     if let failure = fetched?.failure { throw failure }
     if isCutOff {
-      throw FetchFailure(.replaced, "the file was cut off while it was being read")
+      throw FetchFailure(.replaced, "the file was truncated while it was being read")
     }
   }
 

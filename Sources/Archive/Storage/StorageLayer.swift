@@ -90,7 +90,7 @@ package enum StorageLayers {
     in file: any ArchiveStorage, of archives: [MappedFile] = [], for recipients: [String] = []
   ) throws -> any ArchiveStorage {
     guard let layer = installed.withLock({ $0 }) else {
-      precondition(recipients.isEmpty, "nothing is installed that seals archives")
+      precondition(recipients.isEmpty, "no layer that seals archives is installed")
       return file
     }
     return try layer.storage(beginning: file, of: archives, for: recipients)

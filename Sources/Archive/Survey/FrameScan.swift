@@ -232,7 +232,8 @@ struct FrameScan {
   private func complete(_ item: Item, _ frame: DataFrame, _ part: Part) {
     let (large, number, isLast) = part
     if item.report.failure == nil, large.broken.contains(number) {
-      item.report.failure = ArchiveError(.damagedFrame("it does not decompress"), at: frame.offset)
+      item.report.failure = ArchiveError(
+        .damagedFrame("it cannot be decompressed"), at: frame.offset)
     }
     if item.report.failure != nil { large.broken.insert(number) }
     if number == 0 {

@@ -411,7 +411,7 @@ extension Survey.Landmark {
       case SkippableFrame.indexSegment: self = .segment(try IndexSegment(file, at: frame.offset))
       case SkippableFrame.footer:
         guard Footer.segmentCount(length: frame.length) != nil else {
-          throw ArchiveError(.malformedFooter("its length cannot be"), at: frame.offset)
+          throw ArchiveError(.malformedFooter("its length is impossible"), at: frame.offset)
         }
         let claim = Footer.headClaim(in: file, at: frame.offset)
         self = .footer(

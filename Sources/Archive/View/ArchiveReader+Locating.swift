@@ -265,7 +265,8 @@ extension ArchiveReader {
     let sections = try decoder.sections(of: frame, firstOrdinal: entry.firstOrdinal, in: file)
     if let prefix = sections.large?.prefix {
       guard frame.contentSize == prefix.contentSize(ofFrame: 0) else {
-        throw ArchiveError(.malformedSection("a large one shares its frame"), offset: entry.offset)
+        throw ArchiveError(
+          .malformedSection("it is large, but shares its frame"), offset: entry.offset)
       }
     } else if !isChecking, frame.isRaw {
       _ = try load(entry, in: file)
@@ -328,11 +329,11 @@ extension ArchiveReader {
     // Also where it is here: what was needed last is kept longest.
     self.file.willRead([range])
     guard entry.holds(in: file) else {
-      throw ArchiveError(.damagedFrame("its checksum does not hold"), offset: entry.offset)
+      throw ArchiveError(.damagedFrame("its checksum does not match"), offset: entry.offset)
     }
     let frame = try DataFrame(file, at: range.lowerBound, limit: range.upperBound)
     guard frame.end == range.upperBound else {
-      throw ArchiveError(.damagedIndex("a frame has another length"), offset: entry.offset)
+      throw ArchiveError(.damagedIndex("it gives a wrong length for a frame"), offset: entry.offset)
     }
     return frame
   }

@@ -42,7 +42,7 @@ package final class Stopping: Sendable {
   private static let key: pthread_key_t = {
     var key = pthread_key_t()
     let code = unsafe pthread_key_create(&key, nil)
-    precondition(code == 0, "a thread can keep nothing of its own")
+    precondition(code == 0, "could not create a key for thread-local storage")
     return key
   }()
 }

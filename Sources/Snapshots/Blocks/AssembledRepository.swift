@@ -232,7 +232,7 @@ extension CheckedRepository {
     guard cid.verify(body) == .cannotVerify else { return }
     guard let stored = try reader?.body(of: cid), stored.span.equals(body) else {
       throw BackupError.malformedRepository(
-        "the archive holds other bytes under \(cid), whose hash function is unknown here")
+        "the archive holds different bytes for \(cid), whose hash function is unknown")
     }
   }
 }

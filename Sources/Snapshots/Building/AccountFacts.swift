@@ -65,7 +65,7 @@ package struct AccountFacts: Sendable {
     } catch PLCLogError.otherAccount(let other) {
       throw BackupError.otherAccount(other, expected: did.text)
     } catch let fault as PLCFault {
-      throw BackupError.notGenuine("the PLC log of \(did) does not hold: \(fault)")
+      throw BackupError.notGenuine("the PLC log of \(did) is not valid: \(fault)")
     }
   }
 }

@@ -53,7 +53,7 @@ package struct SourceArchive: Sendable {
   package func checkIndex() throws(BackupError) {
     switch reader.recovery?.rebuild {
     case nil: break
-    case .noFooter: throw .damagedArchive(name, "no footer holds, so its end is lost")
+    case .noFooter: throw .damagedArchive(name, "it has no valid footer, so its end is lost")
     case .damagedIndex(let offset):
       throw .damagedArchive(name, "its index is damaged, at byte \(offset)")
     }

@@ -68,9 +68,9 @@ package struct PrivateData: Equatable, Sendable {
     /// What a person reads.
     package var sentence: String {
       switch kind {
-      case .notGiven: "the server does not give it"
+      case .notGiven: "the server does not provide it"
       case .notFetched: "it could not be fetched"
-      case .notWhole: "it is not whole"
+      case .notWhole: "it is incomplete"
       case .lost: "some of it is lost"
       }
     }

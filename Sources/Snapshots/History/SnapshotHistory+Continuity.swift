@@ -41,8 +41,8 @@ extension SnapshotHistory {
   package func sentence(_ kind: Standing.Doubt, after index: Int) -> String {
     let number = entries[index].number
     return kind == .rollback
-      ? "its revision is older than that of snapshot \(number), which was there before: a rollback"
-      : "its commit is another one than that of snapshot \(number) with the same revision: a fork"
+      ? "its revision is older than that of the earlier snapshot \(number): a rollback"
+      : "its commit differs from that of snapshot \(number), which has the same revision: a fork"
   }
 }
 

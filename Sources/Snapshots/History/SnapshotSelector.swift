@@ -107,13 +107,13 @@ public enum SelectionError: Error, Equatable, Sendable, CustomStringConvertible 
       "\"\(text)\" names no snapshot: it is neither a number, a date, a revision nor a CID"
     case .noSuchSnapshot(let what, let available): "there is no snapshot \(what): \(available)"
     case .ambiguousSnapshot(let what, let found):
-      "more than one snapshot is meant by \(what): \(Self.list(found))"
+      "\(what) matches more than one snapshot: \(Self.list(found))"
     case .severalAccounts(let accounts):
       "the archive holds several accounts: \(Self.list(accounts))"
     case .noSuchAccount(let text, let accounts):
-      "the archive does not hold the account \(text), but \(Self.list(accounts))"
+      "the archive does not hold the account \(text); it holds \(Self.list(accounts))"
     case .ambiguousAccount(let handle, let accounts):
-      "several accounts went by \(handle): \(Self.list(accounts))"
+      "several accounts have had the handle \(handle): \(Self.list(accounts))"
     case .onlySnapshot(let account):
       "\(account) has only one snapshot; nothing to compare"
     }

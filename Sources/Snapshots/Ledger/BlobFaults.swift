@@ -73,7 +73,7 @@ package struct ListFault: Equatable, Sendable {
     let status = status.map { " (HTTP \($0))" } ?? ""
     let why =
       switch reason {
-      case .notFound: "the server does not know it"
+      case .notFound: "the server does not have one"
       case .malformed: "the server's answer is not a list of blobs"
       default: reason.sentence
       }

@@ -236,12 +236,12 @@ public enum SnapshotError: Error, Equatable, Sendable, CustomStringConvertible {
     case .malformedField(let name): "the manifest's field \"\(name)\" is missing or malformed"
     case .malformedOrder: "the manifest's order of blocks is malformed"
     case .tooManyRuns(let limit):
-      "the manifest's order of blocks has more than \(limit) runs, which the archive's size does not suggest (--allow-large reads it)"
+      "the manifest's order of blocks has more than \(limit) runs, too many for the archive's size (--allow-large reads it)"
     case .unknownOrder(let kind):
       "the manifest orders its blocks in a way (\(kind.utf8.shown)) that is not known"
     case .malformedPage(let cid): "the page \(cid) that the manifest leads to is malformed"
     case .blockMissing(let cid): "the block \(cid) that the manifest leads to is not in the archive"
-    case .notPacked(let cid): "the block \(cid) is missing: the snapshot is not whole"
+    case .notPacked(let cid): "the block \(cid) is missing: the snapshot is incomplete"
     case .noSnapshot: "the archive holds no snapshot"
     }
   }

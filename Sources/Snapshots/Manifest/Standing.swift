@@ -91,8 +91,8 @@ extension Standing.Doubt: CustomStringConvertible {
       "has two commits with one revision; both are kept"
     case .handle: "has a handle that does not resolve back to it"
     case .unsigned: "names no key by which its commit could be checked"
-    case .behind: "has a newer commit, which its server names and did not give out"
-    case .future: "has a revision of a time that has not come yet"
+    case .behind: "has a newer commit, which its server names but did not send"
+    case .future: "has a revision whose time is in the future"
     }
   }
 }
