@@ -49,7 +49,7 @@ package indirect enum SealedError: StorageLayerError, Equatable, Sendable, Custo
     case .unknownRecipient(let text): "the archive is not sealed to \(text)"
     case .lastRecipient: "no recipient would be left, so no one could open the archive"
     case .noOwnRecipient:
-      "the archive is to be sealed to its owner, and the program that writes it has no recipient"
+      "the archive is to be sealed to its owner, but the program that writes it has no recipient of its own"
     case .noMemory(let why): "could not allocate memory for secrets: \(why)"
     case .notSealed: "the archive is not sealed"
     case .isSealed: "the archive is sealed already"

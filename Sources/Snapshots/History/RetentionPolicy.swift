@@ -154,7 +154,7 @@ extension RetentionPolicy {
       for number in named {
         guard history.entries.indices.contains(number - 1) else {
           throw SelectionError.noSuchSnapshot(
-            "number \(number)", available: "there are \(history.entries.count)")
+            "number \(number)", available: "the archive has \(history.entries.count)")
         }
         reasons[number - 1] = []
       }

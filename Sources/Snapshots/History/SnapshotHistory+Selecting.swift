@@ -72,10 +72,10 @@ extension SnapshotHistory {
     let eligible = entries(of: account)
     func none(_ what: String) -> SelectionError {
       let names =
-        account.map { "of \(name(of: $0)) there are \(eligible.count)" }
-        ?? "there are \(eligible.count)"
+        account.map { "\(name(of: $0)) has \(eligible.count)" }
+        ?? "the archive has \(eligible.count)"
       return .noSuchSnapshot(
-        what, available: eligible.isEmpty ? "there is none at all" : names + Self.span(eligible))
+        what, available: eligible.isEmpty ? "the archive has none" : names + Self.span(eligible))
     }
     let found: [Entry]
     let what: String
@@ -89,7 +89,8 @@ extension SnapshotHistory {
       found = list.indices.contains(index) ? [list[index]] : []
       if let entry = found.first, let account, entry.did != account {
         throw .noSuchSnapshot(
-          what, available: "of \(name(of: account)); it is of \(name(of: entry.did))")
+          "\(what) of \(name(of: account))",
+          available: "\(what) belongs to \(name(of: entry.did))")
       }
     case .moment(let moment):
       what = "made by then"
