@@ -8,7 +8,7 @@ package enum AgeError: Error, Equatable, Sendable, CustomStringConvertible {
   case notAnAgeFile
   /// The first line names another version of the format than v1.
   case unsupportedVersion
-  /// The header is not in the one form that the format has: what is wrong, at which byte.
+  /// The header is malformed: what is wrong, at which byte.
   case malformedHeader(String, offset: Int)
   /// The bytes end within the header, or within the nonce that follows it.
   case truncatedHeader
@@ -20,7 +20,7 @@ package enum AgeError: Error, Equatable, Sendable, CustomStringConvertible {
   case truncatedPayload
   /// The payload's last chunk is empty, and not the only one.
   case emptyLastChunk
-  /// The armor is not in the one form that it has: what is wrong, in which line, from 1.
+  /// The armor is malformed: what is wrong, in which line, from 1.
   case malformedArmor(String, line: Int)
 
   // Keys.
@@ -33,9 +33,9 @@ package enum AgeError: Error, Equatable, Sendable, CustomStringConvertible {
   case noIdentity
   /// The identity file is longer than any is.
   case identityFileTooLong(limit: Int)
-  /// A file is to be sealed, and no recipient was given.
+  /// A file is to be encrypted, but no recipient was given.
   case noRecipient
-  /// A file is to be sealed for more recipients than its header may name.
+  /// A file is to be encrypted for more recipients than its header may name.
   case tooManyRecipients(limit: Int)
   /// The passphrase is empty.
   case emptyPassphrase
@@ -60,7 +60,7 @@ package enum AgeError: Error, Equatable, Sendable, CustomStringConvertible {
   /// libcrypto failed at this, for want of memory or entropy.
   case cryptoFailed(String)
 
-  /// What a person reads: one sentence, lower case, without a full stop.
+  /// The message for people: one sentence, lower case, without a full stop.
   package var description: String {
     switch self {
     case .notAnAgeFile: "this is not an age file"

@@ -12,7 +12,7 @@ struct CopySource {
   let blocks: LaidOutBlocks
   var trees: SharedTrees
   var orders = ResolvedOrders()
-  /// What has become of the blobs that records refer to, by their numbers.
+  /// The states of the blobs that records refer to, by their numbers.
   var blobs: [CopyOutcome?] = []
   /// The blocks whose links have been followed.
   var followed: BlockSet
@@ -138,7 +138,7 @@ struct CopySource {
   }
 }
 
-/// What has become of a section that something names.
+/// The state of a section that something names.
 enum CopyOutcome: UInt8 {
   /// It is in the new archive.
   case copied

@@ -120,7 +120,7 @@ extension SnapshotCopier {
 package struct SnapshotLoss: Sendable {
   /// Why all of it is lost, if the commit or the root of the tree is; otherwise nil.
   package internal(set) var whole: String?
-  /// Whether its CAR can be given back bit for bit.
+  /// Whether its CAR can be reproduced bit for bit.
   package internal(set) var isExact: Bool
   /// How many sections of the CAR are lost.
   package internal(set) var blockCount: UInt64

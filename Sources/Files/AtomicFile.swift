@@ -179,7 +179,7 @@ package final class AtomicFile: Sendable {
 
   // MARK: The name
 
-  /// Gives the file its name, once everything in it is on the medium.
+  /// Renames the file to its final name, once everything in it is on the medium.
   ///
   /// A file that may be continued keeps its temporary name if that fails; others are removed.
   ///
@@ -236,7 +236,7 @@ package final class AtomicFile: Sendable {
     }
   }
 
-  /// Gives a file another name, relative to open folders.
+  /// Renames a file, relative to open folders.
   ///
   /// Where the file system cannot refuse a name that is taken in the same step, the caller's lock
   /// keeps other runs out between the two.
@@ -296,7 +296,7 @@ package final class AtomicFile: Sendable {
 
   // MARK: Mode
 
-  /// Gives the file the mode of another, and its owner where that is allowed.
+  /// Sets the file's mode, and where that is allowed its owner, to those of another.
   ///
   /// - Throws: ``BackupError`` if one of them is not there.
   package func takeMode(of other: FilePath) throws {

@@ -16,7 +16,7 @@ public enum BackupError: Error, Equatable, Sendable, CustomStringConvertible {
   case otherAccount(String, expected: String)
   /// This file is the archive of this other account.
   case archiveOfOther(String, account: String)
-  /// A document that was given is not what it must be.
+  /// A document that was given is malformed.
   case malformedDocument(String)
   /// A file is in the way, and what it holds differs.
   case fileDiffers(String)
@@ -24,7 +24,7 @@ public enum BackupError: Error, Equatable, Sendable, CustomStringConvertible {
   case inTheWay(String)
   /// Another run is writing into a folder.
   case busy(String)
-  /// A pipe is to be read, and no program writes to it.
+  /// The input is a pipe to which no program writes.
   case idlePipe(String)
   /// The folder that an output is to lie in is not there.
   case noFolder(String)
@@ -42,7 +42,7 @@ public enum BackupError: Error, Equatable, Sendable, CustomStringConvertible {
   case repositoryTooLarge(limit: Int)
   /// A server sends a longer blob than is wanted: how many bytes are.
   case blobTooLarge(limit: Int)
-  /// The CAR cannot be given back bit for bit: why.
+  /// The CAR cannot be reproduced bit for bit: why.
   case carNotExact(String)
   /// What was asked for is not in the archive.
   case notFound(String)
@@ -51,14 +51,14 @@ public enum BackupError: Error, Equatable, Sendable, CustomStringConvertible {
   /// What was asked for is not in what there is of a repository that is not whole: what, and how
   /// many tree nodes are missing.
   case notInPart(String, missingNodes: Int)
-  /// An archive that is to be copied is damaged: its name, and how.
+  /// The archive to be copied is damaged: its name, and how.
   case damagedArchive(String, String)
   /// An archive that is to be copied does not end with what is committed: its name, and how many
   /// bytes follow.
   case unfinishedArchive(String, UInt64)
-  /// A copy of an archive is not what it has to be, so that it was thrown away: why.
+  /// The copy of an archive failed its verification and was discarded: why.
   case copyFailed(String)
-  /// A repository or an account is not what it is said to be: why.
+  /// A repository or an account is not genuine: why.
   case notGenuine(String)
   /// A server sent text where a repository should have been: its beginning.
   case notARepository(String)
@@ -98,7 +98,7 @@ public enum BackupError: Error, Equatable, Sendable, CustomStringConvertible {
     case deactivated
   }
 
-  /// What a person reads.
+  /// The message for people.
   public var description: String {
     switch self {
     case .system(let operation, let code):

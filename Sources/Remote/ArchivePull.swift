@@ -21,7 +21,7 @@ package struct ArchivePull: Sendable {
   /// - Parameters:
   ///   - address: where the archive lies.
   ///   - path: the file.
-  ///   - store: how stores are asked.
+  ///   - store: how to access stores.
   ///   - network: what the user set about the network.
   ///   - replaces: whether a file that is something else is replaced.
   ///   - observer: called with how far it has come.
@@ -276,7 +276,7 @@ package struct ArchivePull: Sendable {
     }
   }
 
-  /// How many bytes are asked for at a time.
+  /// How many bytes are requested at a time.
   private static let aheadLength = 64 << 20
 }
 

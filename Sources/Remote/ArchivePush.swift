@@ -178,11 +178,11 @@ package struct TransferReport: Sendable {
 package enum PushError: Error, Equatable, Sendable, CustomStringConvertible {
   /// Another process on this machine writes to the object.
   case busy(String)
-  /// What is there is no earlier or later state of the archive.
+  /// The object is neither an earlier nor a later state of the archive.
   case otherObject(String)
   /// The store would let two writers overwrite each other.
   case knowsNoConditions(String)
-  /// What was sent and read back is not what was sent.
+  /// The bytes read back differ from those sent.
   case notKept(String)
   /// The file has bytes after what is committed.
   case unfinished(String)
@@ -192,7 +192,7 @@ package enum PushError: Error, Equatable, Sendable, CustomStringConvertible {
   /// address.
   case damagedCopy(String, of: String)
 
-  /// What a person reads.
+  /// The message for people.
   package var description: String {
     switch self {
     case .busy(let name): "another process on this machine writes to \(name)"

@@ -8,10 +8,10 @@ package import SystemPackage
 
 /// Where in a bucket the archives lie that backups go to.
 public final class BucketDestination: Sendable {
-  /// What it was given as: an object's address, or what all of them begin with.
+  /// The address as given: an object's, or the prefix of all.
   package let place: BucketAddress
   let client: BucketClient
-  /// Whether nothing else writes there, so that a store that knows no conditions will do.
+  /// Whether nothing else writes there, so that conditional writes are not needed.
   private let isExclusive: Bool
   /// The folder for what is kept between runs.
   let cache: FilePath
@@ -21,7 +21,7 @@ public final class BucketDestination: Sendable {
   /// - Parameters:
   ///   - place: an object's address; if its key is empty or ends with a slash, what the addresses
   ///     of all archives begin with.
-  ///   - store: how the store is asked.
+  ///   - store: how to access the store.
   ///   - network: what the user set about the network.
   ///   - isExclusive: whether nothing else writes there, so that a store that knows no conditions
   ///     will do.
@@ -38,7 +38,7 @@ public final class BucketDestination: Sendable {
   /// Whether each account has an object of its own.
   package var isFolder: Bool { place.isFolder }
 
-  /// Where the archive of an account is, or is to be.
+  /// Where the archive of an account is, or will be.
   ///
   /// In a bucket an archive is called after the account's DID: handles change, and to look whose
   /// archives there are, all would have to be opened.
@@ -76,7 +76,7 @@ public final class BucketDestination: Sendable {
     return try MappedFile(scratch)
   }
 
-  /// Finds out whether the store can be written to, by writing to it.
+  /// Checks whether the store can be written to, by writing to it.
   ///
   /// - Throws: ``PushError`` if it knows no conditions, and they are wanted; `StoreError`,
   ///   `TransportError`.
@@ -90,7 +90,7 @@ public final class BucketDestination: Sendable {
     try await probe(address.key, mark)
   }
 
-  /// How many times another writer to an object may be faster.
+  /// How many write races for an object may be lost.
   private static let maximumRaces = 5
 
   /// Does something again whenever another writer to the object was faster.

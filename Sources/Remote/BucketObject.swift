@@ -58,7 +58,7 @@ struct BucketObject: RangeReader {
 
   let client: BucketClient
   let key: String
-  /// Whether nothing else writes there, so that a store that knows no conditions is good enough.
+  /// Whether nothing else writes there, so that conditional writes are not needed.
   var isExclusive = false
   /// Where what is begun in the store is noted, so that the next writer finds it.
   var mark: UploadLock?
@@ -75,11 +75,11 @@ struct BucketObject: RangeReader {
 
   /// Up to this length an object is put at once.
   private static let largestPut: UInt64 = 16 << 20
-  /// How long the parts are that are sent, at the least.
+  /// The minimum length of the parts that are sent.
   private static let partLength: UInt64 = 16 << 20
   /// How many parts are sent at a time.
   private static let parallelParts = 4
-  /// How many times an upload that something else has given up is begun at most.
+  /// How many times at most an upload that something else aborted is started.
   private static let maximumUploads = 3
 
   /// How many bytes were sent, and what names the new object, if the store said.

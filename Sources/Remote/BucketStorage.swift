@@ -74,7 +74,7 @@ package final class BucketStorage: ArchiveStorage {
     }
   }
 
-  /// What tells that a scratch file goes on where an object ends.
+  /// The note that a scratch file continues where an object ends.
   static func note(_ count: UInt64, _ tag: String?) -> String { "\(count) \(tag ?? "-")" }
 
   /// Whether there is no object yet.
@@ -121,7 +121,7 @@ package final class BucketStorage: ArchiveStorage {
 
   // MARK: As an object
 
-  /// Finds out whether the object can be written, before much is fetched for it.
+  /// Checks whether the object can be written, before much is fetched for it.
   ///
   /// - Throws: as ``commit()`` does.
   package func check() async throws {

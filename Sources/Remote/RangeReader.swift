@@ -2,9 +2,9 @@ package import Archive
 internal import HTTP
 package import ObjectStore
 
-/// What one object can be asked for, part by part.
+/// Reads one object, part by part.
 protocol RangeReader: Sendable {
-  /// What a message calls the object; without what could be secret.
+  /// The object's name in messages, without anything that could be secret.
   var name: String { get }
 
   /// Asks for the object or a part of it.
@@ -19,9 +19,9 @@ protocol RangeReader: Sendable {
 }
 
 extension RangeReader {
-  /// Which part of the object an answer brings; nil for all of it.
+  /// The part of the object that an answer contains; nil for all of it.
   ///
-  /// - Throws: ``FetchFailure`` if it does not say so, or brings it compressed once more.
+  /// - Throws: ``FetchFailure`` if it does not say which, or is compressed by the server.
   func part(of response: HTTPResponse) throws -> ContentRange? {
     let encoding = response["content-encoding"]?.lowercased() ?? "identity"
     guard encoding == "identity" || encoding == "aws-chunked" else {
@@ -48,7 +48,7 @@ extension RangeReader {
 
 /// By what a server's answers show that they are of one content.
 struct ContentVersion {
-  /// What names the content.
+  /// The content's identifier.
   let tag: String?
   /// When it was written.
   let date: String?
@@ -122,7 +122,7 @@ extension FetchFailure {
     }
   }
 
-  /// What a store's refusal means for one who reads.
+  /// What a store's refusal means for a reader.
   package init(_ error: StoreError) {
     let kind: Kind =
       switch error.kind {

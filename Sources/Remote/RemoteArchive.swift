@@ -9,7 +9,7 @@ package import SystemPackage
 
 /// An archive that lies elsewhere: in a bucket, or on a web server.
 package enum RemoteArchive {
-  /// Whether a name is the address of something that lies elsewhere.
+  /// Whether a name is the address of something remote.
   package static func isAddress(_ name: String) -> Bool {
     [BucketAddress.scheme, "https://", "http://"].contains { name.hasPrefix($0) }
   }
@@ -64,7 +64,7 @@ package enum RemoteArchive {
   ///
   /// - Parameters:
   ///   - address: the bucket, or the prefix.
-  ///   - store: how stores are asked.
+  ///   - store: how to access stores.
   ///   - network: what the user set about the network.
   /// - Throws: `FetchFailure` if the store does not list them; `CancellationError`.
   package static func archives(
@@ -104,7 +104,7 @@ extension InputFile {
   ///
   /// - Parameters:
   ///   - address: where it lies.
-  ///   - store: how stores are asked.
+  ///   - store: how to access stores.
   ///   - network: what the user set about the network.
   /// - Throws: `FetchFailure` if it is not there, or cannot be read; ``BackupError`` if there is no
   ///   room for it.

@@ -23,12 +23,12 @@ final class RemoteObject: ByteSource {
 
   /// How many of the last bytes tell it from all others: more than a footer has.
   static let endingLength = 4 << 10
-  /// How many bytes of the end are asked for first: the footer, and with it the index of an archive
+  /// How many bytes of the end are requested first: the footer, and with it the index of an archive
   /// that is not large.
   static let firstPart = 128 << 10
-  /// How many parts are asked for at a time.
+  /// How many parts are requested at a time.
   private static let parallelParts = 8
-  /// How long a part is at the most.
+  /// The maximum length of a part.
   private static let longestPart: UInt64 = 16 << 20
   /// The least progress of a broken transfer that is resumed; less counts as a failure, of which
   /// only a few are allowed.
@@ -83,7 +83,7 @@ final class RemoteObject: ByteSource {
   ///
   /// - Parameters:
   ///   - server: the server, asked for this object.
-  ///   - length: how many bytes are asked for.
+  ///   - length: how many bytes are requested.
   ///   - spool: where all of it goes that comes from a server that knows no parts.
   /// - Throws: `FetchFailure`; ``BackupError`` if there is no room for what comes.
   private static func find(_ server: any RangeReader, length: Int, spool: TemporaryFile?)

@@ -23,12 +23,12 @@ final class UploadLock: Sendable {
     enum Kind: String { case upload, probe, copy }
     let kind: Kind
     let key: String
-    /// What the store calls an upload.
+    /// The upload's ID in the store.
     var id = ""
   }
 
   private let mark: FileStorage
-  /// Whether a process that was ended has left it.
+  /// Whether a process that no longer runs left it.
   let wasLeft: Bool
   /// What was written into it.
   private let state: Mutex<(note: String, begun: [Work])>
@@ -51,13 +51,13 @@ final class UploadLock: Sendable {
     state = Mutex((Self.note(in: bytes), Self.begun(in: bytes)))
   }
 
-  /// What tells from where the scratch file goes on.
+  /// The note from where the scratch file continues.
   var note: String { state.withLock { $0.note } }
 
-  /// What was begun in the store and not ended.
+  /// The unfinished upload in the store.
   var begun: [Work] { state.withLock { $0.begun } }
 
-  /// Writes down from where the scratch file goes on.
+  /// Records from where the scratch file continues.
   ///
   /// - Throws: `ArchiveError`.
   func write(_ note: String) throws { try change { $0.note = note } }

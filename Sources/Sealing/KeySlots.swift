@@ -151,7 +151,7 @@ struct KeySlots {
     try setList(names, identity)
   }
 
-  /// Takes a recipient away.
+  /// Removes a recipient.
   ///
   /// - Throws: ``SealedError``; `AgeError`.
   mutating func remove(_ name: String, _ identity: AgeIdentity) throws {
@@ -202,7 +202,7 @@ struct KeySlots {
   }
 }
 
-/// Who may open a sealed archive.
+/// The recipients of a sealed archive.
 package enum SealedRecipient: Sendable {
   /// Who has the identity of this recipient.
   case key(AgeRecipient)

@@ -80,7 +80,7 @@ package struct SealedCheck {
     }
   }
 
-  /// Compares the checksums of the other frames, one beside the other.
+  /// Compares the checksums of the other frames, in parallel.
   private static func compare(
     _ pieces: [Piece], in file: MappedFile, known: SealedFrameWalk.Compared
   ) throws -> SealedFrameWalk.Compared {
@@ -109,7 +109,7 @@ package struct SealedCheck {
   /// How many frames are compared before their pages are released.
   private static let comparedAtOnce = 8
 
-  /// Whether a piece is the one that it says to be, and opens for a reader without this program.
+  /// Whether a piece is the one that it claims to be, and can be decrypted without this program.
   private mutating func check(
     _ frame: SealedFrame, _ known: (number: Int, piece: Piece)?, in file: MappedFile,
     _ identity: AgeIdentity

@@ -8,19 +8,19 @@ package indirect enum SealedError: StorageLayerError, Equatable, Sendable, Custo
   case wrongKey
   /// Neither of the two frames that hold the archive's identity can be read.
   case noKeySlot
-  /// What the key frames hold does not say what it should.
+  /// The content of the key frames is malformed.
   case malformedSlot(String)
   /// No more recipients have room in the key frames.
   case tooManyRecipients
-  /// The recipient is one already.
+  /// The archive is already sealed to that recipient.
   case knownRecipient(String)
-  /// The archive is not sealed to that.
+  /// The archive is not sealed to that recipient.
   case unknownRecipient(String)
-  /// The last one that can open the archive was to be taken away.
+  /// The last recipient of the archive was to be removed.
   case lastRecipient
   /// The archive is to be sealed to others, and its writer is not a recipient.
   case noOwnRecipient
-  /// There is nowhere to keep secret bytes.
+  /// There is no memory for secret bytes.
   case noMemory(String)
   /// The file is not a sealed archive.
   case notSealed
@@ -36,7 +36,7 @@ package indirect enum SealedError: StorageLayerError, Equatable, Sendable, Custo
   /// The error without the path of a file.
   package var cause: SealedError { if case .inFile(_, let cause) = self { cause } else { self } }
 
-  /// What a person reads: one sentence, lower case, without a full stop.
+  /// The message for people: one sentence, lower case, without a full stop.
   package var description: String {
     switch self {
     case .noKey: "the archive is sealed, and no key was given"

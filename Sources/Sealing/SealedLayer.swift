@@ -107,7 +107,7 @@ package final class SealedLayer: StorageLayer {
   }
 }
 
-/// Who may open a sealed archive.
+/// The recipients of a sealed archive.
 package struct SealedKeys {
   private let file: any ArchiveStorage
   private var slots: KeySlots
@@ -144,7 +144,7 @@ package struct SealedKeys {
     try slots.write(to: file)
   }
 
-  /// Takes a recipient away.
+  /// Removes a recipient.
   ///
   /// - Throws: as ``add(_:)`` does.
   package mutating func remove(_ name: String) throws {

@@ -54,7 +54,7 @@ final class SealedSource: ByteSource {
     }
   }
 
-  /// Has the parts of ranges be opened, one beside the other.
+  /// Decrypts the parts of ranges in parallel.
   private func fetch(
     _ ranges: [Range<UInt64>], _ open: @Sendable (Piece, Range<Int>) throws -> Void
   ) throws {
@@ -257,7 +257,7 @@ final class SealedSource: ByteSource {
     return try found.payload()
   }
 
-  /// Whether the sealed file lies elsewhere.
+  /// Whether the sealed file is remote.
   var isFar: Bool { file.isFetched }
 
   func flaws() throws -> [ArchiveError] {
@@ -274,7 +274,7 @@ extension Piece {
   /// How many chunks are opened at a time.
   private static let chunksAtOnce = 8
 
-  /// A range of the archive in parts that are opened one beside the other.
+  /// A range of the archive in parts that are decrypted in parallel.
   func parts(of range: Range<Int>) -> [Range<Int>] {
     let length = Self.chunksAtOnce * AgePayload.chunkLength
     var parts: [Range<Int>] = []

@@ -187,7 +187,7 @@ final class SealedStorage: ArchiveStorage {
     }
   }
 
-  /// Has what waits be written, as a piece.
+  /// Writes the waiting bytes, as a piece.
   private func writeRest(_ state: inout State) throws {
     guard !state.rest.isEmpty else { return }
     try settle(&state)

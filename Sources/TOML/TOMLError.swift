@@ -38,7 +38,7 @@ package struct TOMLError: Error, Equatable, Sendable, CustomStringConvertible {
     self.line = line
   }
 
-  /// What a person reads.
+  /// The message for people.
   package var description: String { "line \(line): \(what)" }
 
   /// What is wrong, without the line.

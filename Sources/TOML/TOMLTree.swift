@@ -1,4 +1,4 @@
-/// The tables of a document while it is read, and the rules of who may add to which.
+/// The tables of a document while it is read, and the rules for adding to them.
 struct TOMLTree {
   /// How a table came to be, which decides what may be added to it.
   enum Origin {

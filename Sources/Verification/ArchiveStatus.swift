@@ -15,7 +15,7 @@ package struct ArchiveStatus: Sendable {
     /// The seconds since a backup last found that the server has nothing newer, or the newest
     /// snapshot was made, whichever is later; nil if that is not known or lies in the future.
     package let age: Int64?
-    /// Whether that is too long, or not known.
+    /// Whether that is too long ago, or unknown.
     package let isOverdue: Bool
     /// What the newest snapshot holds and lacks.
     package let snapshot: Snapshot

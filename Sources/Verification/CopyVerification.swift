@@ -6,7 +6,7 @@ package import Snapshots
 
 /// Verifies a new archive against those that its snapshots were copied from.
 ///
-/// It relies on nothing that the one knows who copied.
+/// It relies on nothing that the copier knows.
 extension SnapshotVerifier {
   /// Verifies every byte, every snapshot, and that every blob is there that a source holds.
   ///

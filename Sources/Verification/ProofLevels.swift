@@ -23,7 +23,7 @@ package struct ProofLevels: Sendable {
 
   /// Whether a level holds.
   package struct Finding: Equatable, Sendable {
-    /// Whether it does; nil if nothing tells.
+    /// Whether it does; nil if unknown.
     package let isHeld: Bool?
     /// Why.
     package let why: String

@@ -348,7 +348,7 @@ struct SnapshotChecks {
     return faults
   }
 
-  /// Finds out how the blobs stand that no snapshot before referred to.
+  /// Checks the blobs to which no earlier snapshot referred.
   private mutating func lookUpBlobs() {
     let blobs = trees.blobs.entries
     missing.grow(to: blobs.count)

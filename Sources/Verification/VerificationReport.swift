@@ -51,14 +51,14 @@ extension SnapshotVerifier {
     package internal(set) var damagedBlobs: [LostBlob] = []
     /// How many blobs are there and damaged.
     package internal(set) var damagedBlobCount = 0
-    /// What is proven; nil if that was not asked for, or not everything was looked at.
+    /// What is proven; nil if not requested, or if not everything was checked.
     package internal(set) var levels: ProofLevels?
 
     /// What is left of its repository, if that is damaged: how many records, and how many intact
     /// blobs they refer to.
     package internal(set) var remains: Snapshot.Remains?
 
-    /// How many of the blobs that records refer to can be given back.
+    /// How many of the blobs that records refer to can be read.
     package var heldBlobCount: Int {
       max(0, entry.blobs.referenced - blobs.missing - damagedBlobCount)
     }

@@ -43,7 +43,7 @@ package struct JSONError: Error, Equatable, Sendable, CustomStringConvertible {
     self.offset = offset
   }
 
-  /// What a person reads.
+  /// The message for people.
   package var description: String {
     "not valid JSON: \(reason.rawValue), at byte \(offset)"
   }

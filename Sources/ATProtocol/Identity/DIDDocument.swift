@@ -120,7 +120,7 @@ package enum DIDDocumentError: Error, Equatable, Sendable, CustomStringConvertib
   /// It is not an object with a DID as its `id`.
   case noID
 
-  /// What a person reads.
+  /// The message for people.
   package var description: String {
     switch self {
     case .tooLong: "the DID document is over \(DIDDocument.maximumLength) bytes"
@@ -145,7 +145,7 @@ package enum DIDDocumentGap: Error, Hashable, Sendable, CustomStringConvertible 
   /// The service is somewhere that cannot be used.
   case unusableServer(String, ServerOriginError)
 
-  /// What a person reads.
+  /// The message for people.
   package var description: String {
     switch self {
     case .noKey: "the DID document names no signing key"

@@ -9,7 +9,7 @@ package struct KeyPeriod: Hashable, Sendable {
   /// When the directory received the one that named another, or ended the DID; nil if it holds
   /// still, or that is not known.
   package let until: UnixTime?
-  /// Whether it holds still.
+  /// Whether it is still valid.
   package let isCurrent: Bool
   /// The operation that named it.
   package let operation: CID

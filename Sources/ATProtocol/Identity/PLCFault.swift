@@ -58,7 +58,7 @@ package struct PLCFault: Error, Equatable, Sendable, CustomStringConvertible {
     self.operation = operation
   }
 
-  /// What a person reads.
+  /// The message for people.
   package var description: String {
     let place = operation.map { "operation \($0 + 1) of the PLC log" } ?? "the PLC log"
     return "\(place) \(reason)"

@@ -14,7 +14,7 @@ package struct PLCHistory: Hashable, Sendable {
   package enum Kind: String, CaseIterable, Sendable {
     /// Creates the DID, in the form of 2022.
     case legacyCreate = "create"
-    /// Creates the DID, or replaces all that is said of it.
+    /// Creates the DID, or replaces its whole state.
     case update = "operation"
     /// Ends the DID.
     case tombstone
@@ -53,7 +53,7 @@ package struct PLCHistory: Hashable, Sendable {
     /// The end: when the directory received the next one; nil if it holds still, or that is not
     /// known.
     package let until: UnixTime?
-    /// Whether it holds still.
+    /// Whether it is still valid.
     package let isCurrent: Bool
   }
 
@@ -64,17 +64,17 @@ package struct PLCHistory: Hashable, Sendable {
   package let did: DID
   /// All operations, the oldest first, those included that were nullified.
   package let operations: [Operation]
-  /// What held when, the oldest first; the last span has an end if a tombstone follows.
+  /// What was valid when, the oldest first; the last span has an end if a tombstone follows.
   package let spans: [Span]
   /// The operation that ended the DID, if one did.
   package let tombstone: Operation?
-  /// Which signing key held when; neighbours that name the same key are one period.
+  /// Which signing key was valid when; neighbours that name the same key are one period.
   package let keyPeriods: [KeyPeriod]
 
   /// The operations that later ones took back.
   package var nullified: [Operation] { operations.filter { $0.nullifiedBy != nil } }
 
-  /// What holds now; nil after a tombstone.
+  /// What is valid now; nil after a tombstone.
   package var current: Span? { tombstone == nil ? spans.last : nil }
 
   /// Checks a log of `did` from its first operation to its last.

@@ -18,7 +18,7 @@ package struct PLCLog: Hashable, Sendable {
   package struct Entry: Hashable, Sendable {
     /// When the directory took it, as it says, in RFC 3339; nil in the form that leaves it out.
     package let createdAt: String?
-    /// Whether a later operation, signed by a key of higher rank, took it back.
+    /// Whether a later operation, signed by a key of higher rank, nullified it.
     package let isNullified: Bool
     /// The operation's CID, as the directory says, or else computed.
     package let cid: CID?
@@ -37,7 +37,7 @@ package struct PLCLog: Hashable, Sendable {
     package var handle: Handle? { handles.first }
   }
 
-  /// Whether it has all operations, those that were taken back included, and their times.
+  /// Whether it has all operations, nullified ones included, and their times.
   package var isAudit: Bool { entries.allSatisfy { $0.createdAt != nil } }
 
   /// The operations, the oldest first.
@@ -139,7 +139,7 @@ package enum PLCLogError: Error, Equatable, Sendable, CustomStringConvertible {
   /// It is about another DID.
   case otherAccount(String)
 
-  /// What a person reads.
+  /// The message for people.
   package var description: String {
     switch self {
     case .tooLong: "the PLC log is over \(PLCLog.maximumLength) bytes"

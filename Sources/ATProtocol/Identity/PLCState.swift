@@ -41,7 +41,7 @@ package struct PLCState: Hashable, Sendable {
 
   /// What an operation of the log says; nil for a tombstone, or what is not an operation.
   ///
-  /// One of 2022 is read as the directory reads it.
+  /// An operation of 2022 is read as the directory reads it.
   package init?(_ operation: IPLDValue) {
     switch operation["type"]?.string {
     case "create":

@@ -3,7 +3,7 @@ package import IPLD
 /// A signed operation that is to follow the last one of a PLC log, checked as the directory will
 /// check it.
 package struct PLCSuccessor: Hashable, Sendable {
-  /// Why the directory would not take an operation, or not as it is meant.
+  /// Why the directory would refuse an operation, or apply it differently than intended.
   package enum Fault: Error, Equatable, Sendable, CustomStringConvertible {
     /// The DID was ended.
     case ended
@@ -21,7 +21,7 @@ package struct PLCSuccessor: Hashable, Sendable {
     case twice(String)
     /// It names no rotation key, and the account could never be changed again.
     case noRotationKey
-    /// What was signed is not what was asked for.
+    /// The signed operation differs from the requested one.
     case otherContent(String)
     /// The key is not among those that may sign.
     case strangeKey
@@ -30,7 +30,7 @@ package struct PLCSuccessor: Hashable, Sendable {
     /// The key does not sign.
     case cannotSign
 
-    /// What a person reads.
+    /// The message for people.
     package var description: String {
       switch self {
       case .ended: "the DID was ended by a tombstone"

@@ -23,7 +23,7 @@ package final class PrivateKey: @unchecked Sendable {
     /// libcrypto does not sign with it.
     case cannotSign = "the key cannot be used to sign"
 
-    /// What a person reads.
+    /// The message for people.
     package var description: String { rawValue }
   }
 

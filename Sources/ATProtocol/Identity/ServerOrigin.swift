@@ -53,7 +53,7 @@ package struct ServerOrigin: Hashable, Sendable, CustomStringConvertible {
     guard isSecure || isLoopback else { throw .notSecure }
   }
 
-  /// Takes a URL apart into the origin and what follows it, which begins with `/` or `?` if there
+  /// Splits a URL into the origin and what follows it, which begins with `/` or `?` if there
   /// is anything.
   ///
   /// - Throws: ``ServerOriginError``.
@@ -121,6 +121,6 @@ package enum ServerOriginError: String, Error, CustomStringConvertible {
   /// What follows is not a host with or without a port, and nothing else.
   case notAnOrigin = "it must be a scheme, a host and optionally a port, and nothing else"
 
-  /// What a person reads.
+  /// The message for people.
   package var description: String { rawValue }
 }

@@ -98,7 +98,7 @@ extension SignatureVerdict {
 }
 
 extension SignatureVerdict: CustomStringConvertible {
-  /// What a person reads: who signed, and what is odd about the revision.
+  /// The message for people: who signed, and what is odd about the revision.
   package var description: String {
     switch revisionTime {
     case .plausible: "\(signer)"
@@ -110,7 +110,7 @@ extension SignatureVerdict: CustomStringConvertible {
 }
 
 extension SignatureVerdict.Signer: CustomStringConvertible {
-  /// What a person reads.
+  /// The message for people.
   package var description: String {
     switch self {
     case .currentKey(let period):

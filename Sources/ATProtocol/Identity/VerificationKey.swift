@@ -104,6 +104,6 @@ package enum VerificationKeyError: String, Error, CustomStringConvertible {
   /// The point does not lie on the curve.
   case notOnCurve = "the key is malformed: its point is not on the curve"
 
-  /// What a person reads.
+  /// The message for people.
   package var description: String { rawValue }
 }

@@ -10,7 +10,7 @@ package struct MSTDiffError: Error, Equatable, Sendable, CustomStringConvertible
     (self.problem, self.side) = (problem, side)
   }
 
-  /// What a person reads.
+  /// The message for people.
   package var description: String {
     let tree = side == .old ? "the old tree of records" : "the new tree of records"
     guard problem.kind == .missing else { return "\(tree) is malformed: \(problem)" }

@@ -32,7 +32,7 @@ public struct Commit: Hashable, Sendable {
 
   /// Reads a commit from its block.
   ///
-  /// - Throws: ``RepositoryError``: what is missing or is not what it must be.
+  /// - Throws: ``RepositoryError``: what is missing or malformed.
   package init(_ bytes: Span<UInt8>) throws(RepositoryError) {
     guard bytes.count <= Self.maximumLength else { throw .commitTooLong }
     let value: IPLDValue
@@ -135,10 +135,10 @@ public enum RepositoryError: Error, Equatable, Sendable, CustomStringConvertible
   case version1(fields: [String])
   /// A version that is not known here.
   case unknownCommitVersion(Int)
-  /// A field is not what it must be.
+  /// A field is malformed.
   case malformedField(String, String)
 
-  /// What a person reads.
+  /// The message for people.
   public var description: String {
     switch self {
     case .noRoot: "the CAR names no root, so it is not a repository"

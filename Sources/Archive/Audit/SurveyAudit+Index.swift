@@ -106,7 +106,7 @@ extension SurveyAudit {
     verification.noteDamaged(start..<max(start, range.upperBound))
   }
 
-  /// Takes note of ordinals that no frame holds.
+  /// Records ordinals that no frame holds.
   private mutating func noteMissing(_ range: Range<UInt64>, at place: UInt64) {
     guard verification.isComplete, !range.isEmpty else { return }
     guard isRepaired else {

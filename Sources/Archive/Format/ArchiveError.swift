@@ -23,20 +23,20 @@ public struct ArchiveError: ArchiveFileError, Equatable, Sendable, CustomStringC
     case begunOtherwise
     /// The file's length, or the file under its name, is not what this writer made it.
     case changedMeanwhile
-    /// The file ends before what has to be there.
+    /// The file ends too early.
     case truncated
-    /// No footer holds: nothing was committed, or the end of the file is lost.
+    /// No footer is valid: nothing was committed, or the end of the file is lost.
     case noFooter
     /// Bytes that follow the last footer.
     case interruptedTail(bytes: UInt64)
-    /// A footer, or part of one, after the last that holds.
+    /// A footer, or part of one, after the last valid one.
     case damagedFooter
     /// Neither a footer nor anything that an archive begins with.
     case notAnArchive
-    /// A footer that holds, and is not where it was written: bytes before it were inserted or
+    /// A valid footer that is not where it was written: bytes before it were inserted or
     /// removed.
     case movedFooter
-    /// Parity whose checksum holds and that does not say what it should.
+    /// Parity whose checksum matches, but whose content is wrong.
     case malformedParity(String)
     /// The library that parity is made with cannot be used, and why.
     case noErasureLibrary(String)
@@ -61,9 +61,9 @@ public struct ArchiveError: ArchiveFileError, Equatable, Sendable, CustomStringC
     case unknownFeatures(UInt64)
     /// A footer's checksum holds and what it says cannot be.
     case malformedFooter(String)
-    /// An index segment that does not say what it should.
+    /// An index segment with wrong content.
     case damagedIndex(String)
-    /// A frame that is not in the one form the format has.
+    /// A frame in a form that the format does not allow.
     case malformedFrame(String)
     /// A frame whose bytes are not those that were written.
     case damagedFrame(String)
@@ -131,7 +131,7 @@ public struct ArchiveError: ArchiveFileError, Equatable, Sendable, CustomStringC
     self.offset = offset
   }
 
-  /// An error about a place in a file that is here.
+  /// An error about a place in a local file.
   init(_ reason: Reason, at place: Int) { self.init(reason, offset: UInt64(clamping: place)) }
 
   package func of(_ file: String) -> ArchiveError {
@@ -150,7 +150,7 @@ public struct ArchiveError: ArchiveFileError, Equatable, Sendable, CustomStringC
     (one.reason, one.offset) == (other.reason, other.offset)
   }
 
-  /// What a person reads: one sentence, lower case, without a full stop.
+  /// The message for people: one sentence, lower case, without a full stop.
   public var description: String {
     let place = offset.map { ", at byte \($0)" } ?? ""
     return "\(file.map { "\($0): " } ?? "")\(sentence)\(place)"

@@ -23,7 +23,7 @@ package struct ArchiveIndex: Sendable {
     let segment: IndexSegment
     /// The bytes; nil for the file's.
     var memory: MappedFile?
-    /// What the segment is fetched by when it is first searched; nil where it is here.
+    /// Fetches the segment when it is first searched; nil if it is local.
     var elsewhere: Elsewhere?
 
     @inline(__always)
@@ -69,7 +69,7 @@ package struct ArchiveIndex: Sendable {
   /// - Parameters:
   ///   - generation: What the footer says.
   ///   - file: Where the segments lie.
-  ///   - mapped: The file, if it lies elsewhere: a segment of the packed form is then fetched when
+  ///   - mapped: The file, if it is remote: a segment of the packed form is then fetched when
   ///     it is first searched, and believed to be the one that the footer names until it is found
   ///     damaged.
   /// - Throws: ``ArchiveError`` if one is not there, or not the one the footer means.

@@ -50,7 +50,7 @@ package protocol ArchiveStorage: AnyObject, Sendable {
 
   /// Has what is written from now on be protected by parity around the bytes as they are stored.
   ///
-  /// - Parameter percent: How much parity there is to be.
+  /// - Parameter percent: How much parity to write.
   /// - Returns: Whether there is such parity: otherwise the archive has its own.
   func keepParity(percent: Int) -> Bool
 

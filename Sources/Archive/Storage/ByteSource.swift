@@ -1,11 +1,11 @@
-/// Bytes that lie elsewhere and are fetched range by range.
+/// Bytes of a remote file, fetched range by range.
 package protocol ByteSource: Sendable {
   /// Fetches ranges, and hands over what they hold.
   ///
   /// - Parameters:
   ///   - ranges: Which, ascending, none empty, and none beyond the end.
   ///   - take: Called with an offset and the bytes from there on. What it is given of one range
-  ///     comes in order; the ranges may come one beside the other, from several threads.
+  ///     comes in order; the ranges may come in parallel, from several threads.
   /// - Throws: ``FetchFailure`` if not all of them came; what `take` throws.
   func fetch(
     _ ranges: [Range<UInt64>], _ take: @escaping @Sendable (UInt64, [UInt8]) throws -> Void) throws
@@ -21,7 +21,7 @@ package protocol ByteSource: Sendable {
   /// Whether each fetch takes a while, so that no more is fetched than is asked for.
   var isFar: Bool { get }
 
-  /// What is wrong with how the bytes are kept, beside what they are.
+  /// What is wrong with how the bytes are stored, apart from their content.
   ///
   /// - Throws: ``FetchFailure``.
   func flaws() throws -> [ArchiveError]
@@ -59,7 +59,7 @@ extension ByteSource {
   package func assessParity() throws -> ParityHealing.Report? { nil }
 }
 
-/// Why bytes that lie elsewhere could not be fetched.
+/// Why bytes of a remote file could not be fetched.
 package struct FetchFailure: Error, Equatable, Sendable, CustomStringConvertible {
   /// What kind of failure it is.
   package enum Kind: Sendable {

@@ -14,7 +14,7 @@ package protocol FetchScratch: Sendable {
   /// - Throws: `Errno`.
   func write(_ bytes: Span<UInt8>, at offset: Int) throws
 
-  /// Gives back the room that some bytes take, which are not wanted any more.
+  /// Frees the space of bytes that are not needed any more.
   func drop(_ range: Range<Int>)
 
   /// The memory that it lies in, for a source that can write to it; nil if it lies in a file.
@@ -30,7 +30,7 @@ package protocol FetchScratch: Sendable {
   /// Whether pages of a mapping that are released come back with the same bytes.
   var reloadsPages: Bool { get }
 
-  /// Takes a mapping away.
+  /// Removes a mapping.
   func unmap(_ address: UnsafeRawPointer, length: Int)
 
   /// Returns when everything written so far would survive a loss of power.

@@ -77,7 +77,7 @@ package final class FetchedFile: Sendable {
   /// A mapping of what was fetched.
   fileprivate typealias Window = (start: UInt, length: Int)
 
-  /// A file of which nothing is here yet.
+  /// A file of which nothing has been fetched yet.
   ///
   /// - Parameters:
   ///   - source: Where the bytes come from.
@@ -100,7 +100,7 @@ package final class FetchedFile: Sendable {
     }
   }
 
-  /// Says of a system call that fails what was being done.
+  /// Adds to a system call's error what was being done.
   private static func attempt(_ purpose: String, _ body: () throws -> Void) throws {
     do {
       try body()
@@ -109,7 +109,7 @@ package final class FetchedFile: Sendable {
     }
   }
 
-  /// What is wrong with how the source keeps its bytes.
+  /// What is wrong with how the source stores its bytes.
   ///
   /// - Throws: ``FetchFailure``.
   func flaws() throws -> [ArchiveError] { try source.flaws() }
@@ -142,7 +142,7 @@ package final class FetchedFile: Sendable {
   /// Fetches what is not there of some ranges, joined where they lie close together.
   ///
   /// - Parameters:
-  ///   - ranges: Which.
+  ///   - ranges: The blob.
   ///   - isKept: Whether it is never released.
   package func need(_ ranges: [Range<Int>], isKept: Bool = false) {
     turn.withLock { _ in
@@ -349,7 +349,7 @@ package final class FetchedFile: Sendable {
   /// Whether pages of a mapping that are released come back with the same bytes.
   var reloadsPages: Bool { scratch.reloadsPages }
 
-  /// Takes a mapping away.
+  /// Removes a mapping.
   func unmap(_ address: UnsafeRawPointer, length: Int) {
     table.withLock { $0.windows.removeAll { $0.start == UInt(bitPattern: address) } }
     unsafe scratch.unmap(address, length: length)

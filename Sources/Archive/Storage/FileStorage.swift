@@ -23,7 +23,7 @@ package final class FileStorage: ArchiveStorage {
     self.descriptor = descriptor
   }
 
-  /// Creates a file that is not there yet, and locks it.
+  /// Creates a file that does not exist yet, and locks it.
   ///
   /// - Parameters:
   ///   - path: Where.
@@ -123,7 +123,7 @@ package final class FileStorage: ArchiveStorage {
     do { try descriptor.close() } catch {}
   }
 
-  /// Takes the file from everybody but its owner.
+  /// Removes all permissions but the owner's.
   ///
   /// - Throws: ``ArchiveError`` if the system refuses.
   package func restrictToOwner() throws { try restrict(to: .ownerReadWrite) }
@@ -192,7 +192,7 @@ package final class FileStorage: ArchiveStorage {
     try Self.attempt("truncate \(path)") { try descriptor.resize(to: Int64(size)) }
   }
 
-  /// Takes the lock; having it already is fine.
+  /// Takes the lock; does nothing if it is already held.
   ///
   /// - Throws: ``ArchiveError`` if another process has it.
   package func lock() throws {
@@ -251,7 +251,7 @@ package final class FileStorage: ArchiveStorage {
     return parent.isEmpty ? "." : parent
   }
 
-  /// Says of a system call that fails what was being done.
+  /// Adds to a system call's error what was being done.
   private static func attempt<Value>(_ operation: String, _ body: () throws -> Value) throws
     -> Value
   {
@@ -264,6 +264,6 @@ package final class FileStorage: ArchiveStorage {
 }
 
 extension FilePermissions {
-  /// What others may do with a new file unless the process's umask says otherwise: read it.
+  /// The permissions of others on a new file, unless the process's umask forbids them: to read.
   package static var newFile: FilePermissions { [.ownerReadWrite, .groupRead, .otherRead] }
 }

@@ -13,7 +13,7 @@ package final class MappedFile: @unchecked Sendable {
   private let isMapping: Bool
   /// The file that the bytes are a part of; nil if they are all of it.
   private let whole: MappedFile?
-  /// What bytes that lie elsewhere are fetched by; nil for what is here.
+  /// Fetches the bytes of a remote file; nil for a local one.
   @usableFromInline let fetched: FetchedFile?
   /// What tells that the file was cut off; nil if it is not guarded.
   private let guarding: CutOffGuard.Pointer?
@@ -88,23 +88,23 @@ package final class MappedFile: @unchecked Sendable {
     fileSize = UInt64(length)
   }
 
-  /// Says what is going to be read, which is fetched where it is not here: within
+  /// Announces what will be read, which a remote file fetches: within
   /// ``withBytes(reading:_:)``, and before it, so that it comes in few requests.
   package func willRead(_ ranges: [Range<Int>]) { fetched?.need(ranges) }
 
-  /// Says what is going to be read again and again, which is kept once it is here.
+  /// Announces what will be read repeatedly, which a remote file keeps once it is fetched.
   func willReadOften(_ ranges: [Range<Int>]) { fetched?.need(ranges, isKept: true) }
 
-  /// Whether some of these bytes are not here.
+  /// Whether some of these bytes have not been fetched.
   package func lacks(_ range: Range<Int>) -> Bool { fetched?.lacks(range) ?? false }
 
-  /// Says that everything is going to be read.
+  /// Announces that everything will be read.
   @usableFromInline package func willReadAll() { fetched?.needAll() }
 
   /// Where bytes come from that do not lie here as they are.
   package var source: (any ByteSource)? { fetched?.source }
 
-  /// Whether the bytes lie elsewhere.
+  /// Whether the bytes are those of a remote file.
   package var isFetched: Bool { fetched != nil }
 
   /// Makes sure that what was read is what the file holds.
@@ -118,7 +118,7 @@ package final class MappedFile: @unchecked Sendable {
     }
   }
 
-  /// What is wrong with how the bytes are kept, beside what they are.
+  /// What is wrong with how the bytes are stored, apart from their content.
   ///
   /// - Throws: ``FetchFailure``.
   func flaws() throws -> [ArchiveError] { try fetched?.flaws() ?? [] }
@@ -143,7 +143,7 @@ package final class MappedFile: @unchecked Sendable {
     unsafe SystemCalls.release(address, length: count)
   }
 
-  /// Says that bytes are going to be searched, window by window, from the end on.
+  /// Announces that bytes will be searched, window by window, from the end on.
   func willSearch(_ window: Range<Int>) {
     if window.lowerBound % Self.searchedAtOnce < window.count { releasePages() }
     guard lacks(window) else { return }
@@ -179,7 +179,7 @@ package final class MappedFile: @unchecked Sendable {
     unsafe address = UnsafeRawPointer(copy.baseAddress)
   }
 
-  /// A part of a file, as if it were one; where the file lies elsewhere, it is fetched.
+  /// A part of a file, as if it were one; of a remote file, it is fetched.
   init(_ file: MappedFile, part: Range<Int>) {
     file.withBytes { _ in }
     let range = part.clamped(to: 0..<file.count)
@@ -201,7 +201,7 @@ package final class MappedFile: @unchecked Sendable {
     }
   }
 
-  /// Calls `body` with the bytes; where they lie elsewhere, all of them are fetched before.
+  /// Calls `body` with the bytes; of a remote file, all of them are fetched before.
   @inlinable
   package func withBytes<Value: ~Copyable, Failure: Error>(
     _ body: (Span<UInt8>) throws(Failure) -> Value
@@ -212,7 +212,7 @@ package final class MappedFile: @unchecked Sendable {
 
   /// Calls `body` with the bytes, of which it reads these, and what it names itself before.
   ///
-  /// By ``willRead(_:)``. Where they lie elsewhere, others are zeros.
+  /// By ``willRead(_:)``. Of a remote file, others are zeros.
   package func withBytes<Value: ~Copyable, Failure: Error>(
     reading ranges: @autoclosure () -> [Range<Int>],
     _ body: (Span<UInt8>) throws(Failure) -> Value

@@ -107,7 +107,7 @@ enum SystemCalls {
     private static let openFileGetLock: CInt = 36
   #endif
 
-  /// Gives the advisory lock of a file back, for all copies of the descriptor: `flock`.
+  /// Releases the advisory lock of a file, for all copies of the descriptor: `flock`.
   static func unlock(_ descriptor: FileDescriptor) {
     // It fails only for what is no open file, and then there is no lock.
     _ = flock(descriptor.rawValue, LOCK_UN)
@@ -213,7 +213,7 @@ enum SystemCalls {
     #endif
   }
 
-  /// Gives back the room that a part of a file takes; it is read as zeros: `fallocate` with
+  /// Frees the disk space of a part of a file, which then reads as zeros: `fallocate` with
   /// `FALLOC_FL_PUNCH_HOLE`, `fcntl` with `F_PUNCHHOLE` on Darwin.
   ///
   /// A file system that cannot do it keeps the room.
@@ -227,7 +227,7 @@ enum SystemCalls {
     #endif
   }
 
-  /// Takes a mapping away: `munmap`.
+  /// Removes a mapping: `munmap`.
   static func unmap(_ address: UnsafeRawPointer, length: Int) {
     // It fails only for an address that is not a mapping.
     _ = unsafe munmap(UnsafeMutableRawPointer(mutating: address), length)

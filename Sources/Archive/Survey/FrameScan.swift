@@ -89,7 +89,7 @@ struct FrameScan {
     if let large { survey.noteCutShort(large.cid) }
   }
 
-  /// What is fetched for the next batch, where the file lies elsewhere: whole parts of
+  /// What is fetched for the next batch of a remote file: whole parts of
   /// ``fetchedAtOnce`` bytes.
   private func window(of count: Int) -> Range<Int> {
     let end = walk.place + Self.batchBytes + 2 * DataFrame.longest
@@ -145,7 +145,7 @@ struct FrameScan {
     return batch
   }
 
-  /// Finds out which section a unit belongs to, as far as that must be known before it is examined.
+  /// Determines the section of a unit, as far as that must be known before it is examined.
   private mutating func item(_ unit: FrameWalk.Unit, in file: Span<UInt8>) -> Item {
     guard examiner.depth == .full else { return Item(unit, nil, cutShort: nil) }
     let before = large

@@ -333,14 +333,14 @@ extension Survey {
     if let failure { malformations.append(failure) }
   }
 
-  /// Takes note that a large section ended before all its frames had come: its CID, if that can be
+  /// Records that a large section ended before all its frames had come: its CID, if that can be
   /// relied on.
   mutating func noteCutShort(_ cid: CID?) {
     let first = noteIncomplete()
     if let cid { noteDamaged(cid, first.map { frames[$0].offset } ?? UInt64(start)) }
   }
 
-  /// Takes note that the large section of the last frames is not whole; returns which frame it
+  /// Records that the large section of the last frames is not whole; returns which frame it
   /// begins in.
   @discardableResult
   private mutating func noteIncomplete() -> Int? {

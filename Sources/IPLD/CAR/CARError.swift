@@ -39,7 +39,7 @@ public struct CARError: Error, Equatable, Sendable, CustomStringConvertible {
     self.offset = offset
   }
 
-  /// What a person reads.
+  /// The message for people.
   public var description: String {
     switch reason {
     case .truncatedHeader: "the CAR ends inside its header, at byte \(offset)"

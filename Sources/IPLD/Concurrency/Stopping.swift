@@ -18,7 +18,7 @@ package final class Stopping: Sendable {
     if Task.isCancelled || current?.isAsked() ?? false { throw CancellationError() }
   }
 
-  /// How work on this thread asks; nil if that was not set.
+  /// How work on this thread checks whether to stop; nil if that was not set.
   static var current: Stopping? {
     unsafe pthread_getspecific(key).map {
       unsafe Unmanaged<Stopping>.fromOpaque($0).takeUnretainedValue()

@@ -4,7 +4,7 @@ package import Files
 package import IPLD
 package import Repository
 
-/// That the blocks at hand do not make a whole repository.
+/// The error if the available blocks are not a complete repository.
 package struct IncompleteRepository: Error {
   package init() {}
 }

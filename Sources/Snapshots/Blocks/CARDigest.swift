@@ -55,7 +55,7 @@ package final class CARDigest {
 
   /// Whether it was the CAR that the manifest describes; nil if not all of it has been seen.
   ///
-  /// It is to be asked once.
+  /// Read it only once: reading it finishes the hash.
   package var isExact: Bool? {
     guard !isBroken, runs.isEmpty else { return nil }
     return count == car.byteCount && car.sha256.map { $0 == hash.finish() } ?? true

@@ -50,7 +50,7 @@ extension ArchivedSnapshot {
 
   private static let shortestSection: UInt64 = 5
 
-  /// Whether the sections of an order are the CAR that came in.
+  /// Whether the sections of an order are the CAR as it was received.
   private func isExact(_ order: BlockOrder) throws -> Bool {
     let digest = try CARDigest(of: snapshot.car)
     try reader.copyCAR(order.runs) { try digest.take($0) }

@@ -10,7 +10,7 @@ package import Repository
 /// so; of a snapshot that was put together from changes, which never was a CAR that came in, it is
 /// one in canonical order, if that is asked for. Of a damaged one there is none.
 package final class RestoredRepository: Sendable {
-  /// Whether it is the CAR that came in.
+  /// Whether it is the CAR as it was received.
   package var isExact: Bool { flaw == nil }
   /// Why it is not; nil if it is.
   package let flaw: String?

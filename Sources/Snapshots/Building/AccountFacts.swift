@@ -37,7 +37,7 @@ package struct AccountFacts: Sendable {
     pds = pds ?? document.pds
   }
 
-  /// Says which of the account's keys signed a commit: by the PLC log, or without one that holds by
+  /// Returns which of the account's keys signed a commit: by the PLC log, or without a valid one by
   /// the DID document; nil if neither names a key.
   package func judge(_ commit: Commit, now: UnixTime) -> SignatureVerdict? {
     if let plcLog, let log = try? PLCLog(plcLog.span, of: commit.did),

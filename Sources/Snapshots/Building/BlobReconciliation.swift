@@ -12,7 +12,7 @@ package import IPLD
 package struct BlobReconciliation: Sendable {
   /// A blob to be asked for.
   package struct Wanted: Sendable {
-    /// Which.
+    /// The blob.
     package let cid: CID
     /// Its length, as a record says.
     package let declaredSize: Int?
@@ -141,7 +141,7 @@ package struct BlobReconciliation: Sendable {
   ///   - base: the snapshot.
   ///   - listing: what the server lists; nil if it was not asked.
   ///   - archive: what there is already.
-  ///   - schedule: which blobs are asked for again.
+  ///   - schedule: which blobs are requested again.
   /// - Throws: `ArchiveError` and ``SnapshotError`` if the archive cannot be read.
   package init(
     adding new: BlobTable, to ledger: BlobLedger.MissingList, of base: ArchivedSnapshot,
@@ -201,7 +201,7 @@ package struct BlobReconciliation: Sendable {
     }
   }
 
-  /// The blobs that are asked for now, in the order of ``wantedPositions``.
+  /// The blobs that are requested now, in the order of ``wantedPositions``.
   ///
   /// Record keys are times as a rule. Blobs of records under other keys, a profile's picture for
   /// one, come first.
@@ -229,7 +229,7 @@ package struct BlobReconciliation: Sendable {
   /// How many blobs have a position.
   package var count: Int { lengths.count }
 
-  /// How many blobs are asked for.
+  /// How many blobs are requested.
   package var wantedCount: Int { wantedPositions.count }
 
   /// The blobs to ask for that have not come.
@@ -291,7 +291,7 @@ package struct BlobReconciliation: Sendable {
 
   // MARK: The ledger
 
-  /// What the ledger says of a blob that is not held, before it is asked for.
+  /// The ledger entry of a blob that is not held, before it is requested.
   private func entry(_ position: Int) -> BlobLedger.Missing {
     let size = position < table.entries.count ? table.entries[position].size : nil
     func unlisted(_ reason: BlobLedger.Reason) -> BlobLedger.Missing {

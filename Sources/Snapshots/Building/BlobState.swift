@@ -35,7 +35,7 @@ extension ArchivedSnapshot {
   /// decompressed once.
   ///
   /// - Parameters:
-  ///   - blobs: Which.
+  ///   - blobs: The blob.
   ///   - isChecking: Whether all that is stored of a blob is compared with its checksums; otherwise
   ///     of a large one only its beginning is looked at.
   ///   - sizes: How large each should be, as far as records say. Of a remote archive, a large blob
@@ -114,7 +114,7 @@ extension ArchivedSnapshot {
   }
 }
 
-/// What of an archive does not hold by the checksums of what is stored.
+/// What of an archive does not match its checksums.
 package struct StoredDamage: Equatable, Sendable {
   /// How many sections do not, and were not written again.
   package var sectionCount = 0
@@ -125,12 +125,12 @@ package struct StoredDamage: Equatable, Sendable {
     (self.sectionCount, self.isElsewhere) = (sectionCount, isElsewhere)
   }
 
-  /// Whether everything holds.
+  /// Whether everything matches.
   package var isNone: Bool { self == StoredDamage() }
 }
 
 extension ArchiveStorage {
-  /// What of the archive that this is does not hold by the checksums of what is stored.
+  /// What of this archive does not match its checksums.
   ///
   /// - Throws: `ArchiveError` if the file cannot be read.
   package func storedDamage() throws -> StoredDamage {

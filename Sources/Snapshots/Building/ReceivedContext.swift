@@ -17,12 +17,12 @@ package struct ReceivedContext: Sendable {
     package let askedAt: String
     /// Whether it showed nothing.
     package let isAbsent: Bool
-    /// Whether it is a post without a proof, and when one was last asked for in vain.
+    /// Whether it is a post without a proof, and when the last request for one failed.
     package let lacksProof: Bool
     package let unprovenAt: String?
-    /// Whether pictures of it have not come.
+    /// Whether pictures of it are missing.
     package let owesPictures: Bool
-    /// Whether it came this time.
+    /// Whether it was received this time.
     package var isNew: Bool { page == nil }
 
     fileprivate init(_ item: ContextItem, page: Int?) {

@@ -8,11 +8,11 @@ package import SystemPackage
 ///
 /// It waits in a file without a name, so that the archive has nothing of it before all has come.
 package struct ReceivedPrivateData: Sendable {
-  /// What the snapshot is to say.
+  /// What the snapshot will say.
   private(set) var data: PrivateData
-  /// What did not come this time, though it might have: a sentence each.
+  /// What could not be fetched this time: a sentence each.
   package private(set) var failures: [String] = []
-  /// What the server does not give, and did not say so before: the names of the methods.
+  /// What the server does not provide, which is new: the names of the methods.
   package private(set) var notGiven: [String] = []
   private let earlier: PrivateData?
   private let file: TemporaryFile

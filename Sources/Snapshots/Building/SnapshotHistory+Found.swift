@@ -70,7 +70,7 @@ extension SnapshotHistory {
     }
   }
 
-  /// Whether a snapshot's CAR can be given back bit for bit.
+  /// Whether a snapshot's CAR can be reproduced bit for bit.
   package static func isWhole(_ manifest: CID, in reader: ArchiveReader) throws -> Bool {
     do {
       let archived = try ArchivedSnapshot(manifest, in: reader)

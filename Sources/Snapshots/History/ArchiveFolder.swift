@@ -29,7 +29,7 @@ public final class ArchiveFolder: Sendable {
     var archives: [DID: FilePath] = [:]
     /// Why archives were skipped that may be any account's.
     var unopened: [FilePath: any StorageLayerError] = [:]
-    /// Whether a person knows of these.
+    /// Whether these were reported.
     var isSaid = false
 
     /// Says which archives were skipped, once: each may be the one of an account that begins

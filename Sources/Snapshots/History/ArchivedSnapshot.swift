@@ -353,7 +353,7 @@ extension ArchivedSnapshot {
   }
 }
 
-/// What is read of an archive; nil if it is damaged or not there.
+/// The content read from an archive; nil if it is damaged or missing.
 ///
 /// - Throws: what `read` throws about anything else.
 package func unlessDamaged<Value>(_ read: () throws -> Value) throws -> Value? {

@@ -98,7 +98,7 @@ package struct ContextItem: Equatable, Sendable {
     (self.seenFrom, self.seenAt, askedAt) = (seenFrom, seenAt, seenAt)
   }
 
-  /// Whether there is nothing of it.
+  /// Whether nothing was shown.
   package var isAbsent: Bool { if case .absent = content { true } else { false } }
 
   /// The pieces that belong to it.

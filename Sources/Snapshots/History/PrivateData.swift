@@ -65,7 +65,7 @@ package struct PrivateData: Equatable, Sendable {
     /// A fault.
     package init(_ kind: Kind, _ why: String) { (self.kind, self.why) = (kind, why) }
 
-    /// What a person reads.
+    /// The message for people.
     package var sentence: String {
       switch kind {
       case .notGiven: "the server does not provide it"
@@ -88,7 +88,7 @@ package struct PrivateData: Equatable, Sendable {
   /// Whether nothing was given.
   package var isEmpty: Bool { entries.allSatisfy(\.answers.isEmpty) }
 
-  /// Whether nothing is wrong but that the server does not give something.
+  /// Whether the only fault is that the server does not provide something.
   package var isWhole: Bool { entries.allSatisfy { $0.isWhole || $0.fault?.kind == .notGiven } }
 }
 
@@ -173,7 +173,7 @@ extension PrivateData.Entry {
 }
 
 extension ArchivedSnapshot {
-  /// What the server keeps for the account's owner alone; nil if it never was asked for.
+  /// What the server keeps for the account's owner alone; nil if it was never requested.
   ///
   /// - Throws: ``SnapshotError``; `ArchiveError` if its list is damaged.
   package func privateData() throws -> PrivateData? {

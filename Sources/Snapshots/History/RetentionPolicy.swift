@@ -110,7 +110,7 @@ package struct RetentionPolicy: Equatable, Sendable {
 }
 
 extension RetentionPolicy {
-  /// What becomes of the snapshots.
+  /// The decision about each snapshot.
   package struct Plan: Sendable {
     /// The snapshots, the oldest first, and why each is kept; one without a reason is forgotten.
     package let verdicts: [(entry: SnapshotHistory.Entry, reasons: Set<RetentionPolicy.Reason>)]

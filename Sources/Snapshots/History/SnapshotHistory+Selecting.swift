@@ -185,7 +185,7 @@ extension SnapshotHistory.Entry {
 }
 
 extension Moment {
-  /// Whether of two that have a moment and a number the first comes first in time.
+  /// Whether the first of two pairs of a moment and a number is earlier.
   ///
   /// One without a moment counts as the oldest; at the same time the lower number comes first.
   package static func areInOrder(

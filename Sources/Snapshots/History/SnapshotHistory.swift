@@ -93,7 +93,7 @@ public struct SnapshotHistory: Sendable {
       }
     }
 
-    /// What a person reads.
+    /// The message for people.
     public var description: String {
       let newest = after == nil ? "newest " : ""
       let place = after.map { ", which \($0) follows," } ?? ""

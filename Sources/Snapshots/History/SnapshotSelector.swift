@@ -100,7 +100,7 @@ public enum SelectionError: Error, Equatable, Sendable, CustomStringConvertible 
   /// There is no other snapshot of this account to compare its newest with.
   case onlySnapshot(String)
 
-  /// What a person reads.
+  /// The message for people.
   public var description: String {
     switch self {
     case .malformedSelector(let text):

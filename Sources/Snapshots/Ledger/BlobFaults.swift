@@ -6,11 +6,11 @@ package struct BlobFailure: Error, Equatable, Sendable {
   package let reason: BlobLedger.Reason
   /// The HTTP status that the server answered with last.
   package let status: Int?
-  /// What exactly happened, in words for a person.
+  /// What exactly happened, for people.
   package var explanation: String?
-  /// Whether nothing, or next to nothing, came of it, so that each further attempt takes long.
+  /// Whether little or nothing arrived, so that each further attempt takes long.
   package var isStall = false
-  /// Whether the server's error names the want of a login.
+  /// Whether the server's error says that a login is required.
   package var namesLogin = false
   /// Whether the account's owner, logged in, may get it.
   package var wantsLogin: Bool { namesLogin || status == 401 || status == 403 }
@@ -68,7 +68,7 @@ package struct ListFault: Equatable, Sendable {
     (self.reason, self.status, self.isTransient) = (reason, status, isTransient)
   }
 
-  /// What a person reads.
+  /// The message for people.
   package var sentence: String {
     let status = status.map { " (HTTP \($0))" } ?? ""
     let why =
@@ -93,7 +93,7 @@ package struct BlobListing: Sendable {
   package var list: CIDList { known.list }
   /// Entries that are not CIDs.
   package var malformedCount = 0
-  /// Whether the list may have gone on.
+  /// Whether the list may be incomplete.
   package var isDoubtful = false
   /// Why it is not whole: what went wrong after the blobs that are here had come.
   package var fault: ListFault?

@@ -140,43 +140,43 @@ public struct BlobLedger: Sendable {
 
   /// Why a blob is not held.
   public struct Reason: RawRepresentable, Hashable, Sendable {
-    /// The word that is written.
+    /// The word in the file.
     public let rawValue: String
 
     /// A reason by its word, known or not.
     public init(rawValue: String) { self.rawValue = rawValue }
 
-    /// No file had its content; this is what the absence of an entry says.
+    /// No file had its content; a missing entry means the same.
     package static let notProvided = Reason(rawValue: "not-provided")
     /// Content was offered under its CID that was something else.
     package static let mismatch = Reason(rawValue: "mismatch")
-    /// It was in an archive, and was lost with damage to that.
+    /// It was in an archive, and was lost when that was damaged.
     package static let lost = Reason(rawValue: "lost")
 
     /// The server says that it does not have it.
     package static let notFound = Reason(rawValue: "not-found")
-    /// The server refuses to give it out.
+    /// The server refuses to send it.
     package static let refused = Reason(rawValue: "refused")
-    /// The server failed each time it was asked.
+    /// The server failed at every request.
     package static let serverError = Reason(rawValue: "server-error")
-    /// The server answered with too many requests for as long as it was asked.
+    /// The server kept answering 429 Too Many Requests.
     package static let rateLimited = Reason(rawValue: "rate-limited")
-    /// No whole answer came: the connection failed, stalled or was cut off each time.
+    /// No complete answer arrived: the connection failed, stalled or was cut off each time.
     package static let noAnswer = Reason(rawValue: "no-answer")
     /// The server redirected to an address that may not be connected to.
     package static let hostileRedirect = Reason(rawValue: "hostile-redirect")
-    /// What the server sent had no end, or was longer than a blob may be.
+    /// The server's answer had no end, or was longer than a blob may be.
     package static let tooLarge = Reason(rawValue: "too-large")
     /// Its CID has a hash function that cannot be checked, so that nothing can be accepted for it.
     package static let unverifiable = Reason(rawValue: "unverifiable")
     /// There was no room for it on the disk.
     package static let noRoom = Reason(rawValue: "no-room")
-    /// The server answered something that is not what was asked for; said of a list of blobs.
+    /// The server's answer is not a list of blobs.
     package static let malformed = Reason(rawValue: "malformed")
-    /// It had not been asked for when the backup was interrupted.
+    /// It had not been requested when the backup was interrupted.
     package static let notTried = Reason(rawValue: "not-tried")
 
-    /// What a person reads.
+    /// The message for people.
     public var sentence: String {
       switch self {
       case .notFound: "the server does not have it"

@@ -64,7 +64,7 @@ extension BlobLedger {
         .map { ($0.key, $0.value) }
     }
 
-    /// Whether it says what another says, except for when blobs were last asked for.
+    /// Whether it equals another, except for the times of the last requests.
     func saysNothingNew(after earlier: MissingList) -> Bool {
       count == earlier.count
         && indices.allSatisfy { place in
@@ -83,7 +83,7 @@ extension BlobLedger {
 }
 
 extension [BlobLedger.Missing] {
-  /// Says of blobs that they were lost.
+  /// Records that blobs were lost.
   package mutating func note(lost: [(cid: CID, size: Int?)], areReferenced: Bool) {
     let places = Dictionary(zip(map(\.cid), indices), uniquingKeysWith: { first, _ in first })
     for (cid, size) in lost {

@@ -175,8 +175,9 @@ extension BlockOrder {
     return resolved
   }
 
-  /// Where the sections have their positions: runs of ordinals, in order, and the position of the
-  /// first of each; of runs that overlap, which is rare, one counts.
+  /// Maps ordinals to positions: runs of ordinals, ascending, and the position of each's first.
+  ///
+  /// Of runs that overlap, which is rare, one counts.
   private var places: (ordinals: [Range<UInt64>], positions: [UInt64]) {
     var position: UInt64 = 0
     var found: [(ordinals: Range<UInt64>, position: UInt64)] = []

@@ -209,15 +209,15 @@ public enum SnapshotError: Error, Equatable, Sendable, CustomStringConvertible {
   case notAManifest
   /// The manifest is of a later version.
   case unknownVersion(Int)
-  /// A field is missing or is not what it must be.
+  /// A field is missing or malformed.
   case malformedField(String)
-  /// The order of the CAR's sections is not what it must be.
+  /// The order of the CAR's sections is malformed.
   case malformedOrder
   /// The order has more runs than an archive of this size should need.
   case tooManyRuns(limit: Int)
   /// The order refers to an earlier snapshot in a way that is not known here.
   case unknownOrder(String)
-  /// A page of a list is not what it must be.
+  /// A page of a list is malformed.
   case malformedPage(CID)
   /// A block that the manifest leads to is not in the archive.
   case blockMissing(CID)
@@ -226,7 +226,7 @@ public enum SnapshotError: Error, Equatable, Sendable, CustomStringConvertible {
   /// The archive has no snapshot.
   case noSnapshot
 
-  /// What a person reads.
+  /// The message for people.
   public var description: String {
     switch self {
     case .notDAGCBOR(let error): "the manifest is \(error)"
