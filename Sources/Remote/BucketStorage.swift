@@ -128,10 +128,10 @@ package final class BucketStorage: ArchiveStorage {
     try await destination.requireConditionalWrites(for: address.key, mark)
   }
 
-  /// Makes an object of what there was and what is new, up to the last footer.
+  /// Makes an object of the old bytes and the new ones, up to the last footer.
   ///
   /// - Throws: `StoreError` of the kind `conditionFailed` if another writer was faster;
-  ///   ``PushError`` if the store knows no conditions; `FetchFailure`, `TransportError`.
+  ///   ``PushError`` if the store has no conditional writes; `FetchFailure`, `TransportError`.
   package func commit() async throws {
     let base = base.withLock { $0 }
     let map = try map()

@@ -7,7 +7,7 @@ protocol RangeReader: Sendable {
   /// The object's name in messages, without anything that could be secret.
   var name: String { get }
 
-  /// Asks for the object or a part of it.
+  /// Requests the object or a part of it.
   ///
   /// - Parameters:
   ///   - range: the part, as the field `Range` names it; nil for all of it.
@@ -46,7 +46,7 @@ extension RangeReader {
   }
 }
 
-/// By what a server's answers show that they are of one content.
+/// The fields by which a server's answers show that they are of the same content.
 struct ContentVersion {
   /// The content's identifier.
   let tag: String?
@@ -102,7 +102,7 @@ struct WebFile: RangeReader {
 }
 
 extension FetchFailure {
-  /// Does something, and tells what a store or the way there refused in words for one who reads.
+  /// Does something, and turns a failure of the store or the network into one for readers.
   static func telling<Value>(_ body: () async throws -> Value) async throws -> Value {
     do {
       return try await body()

@@ -8,9 +8,9 @@ internal import SystemPackage
 /// Says on this machine that something is being written to an object, and what was begun for it in
 /// the store.
 ///
-/// It is a locked file in the user's cache. One that is not locked was left by a process that
-/// was ended: what that had begun in the store is given up, so that no part of it is kept, and paid
-/// for, for ever.
+/// It is a locked file in the user's cache. One that is not locked was left by a process that was
+/// ended: what it had begun in the store is removed, so that no part of that is kept, and paid for,
+/// indefinitely.
 ///
 ///     123456 "tag"                   what the scratch file goes on from; may be empty
 ///     upload⇥ID⇥KEY                  one line for each thing that was begun and not ended
@@ -54,7 +54,7 @@ final class UploadLock: Sendable {
   /// The note from where the scratch file continues.
   var note: String { state.withLock { $0.note } }
 
-  /// The unfinished upload in the store.
+  /// The work in the store that was begun and not ended.
   var begun: [Work] { state.withLock { $0.begun } }
 
   /// Records from where the scratch file continues.
