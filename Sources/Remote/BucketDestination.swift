@@ -62,8 +62,8 @@ public final class BucketDestination: Sendable {
     try await FetchFailure.unlessAbsent { try await RemoteObject.open(self.object(object.key)) }
   }
 
-  /// What a killed backup has left of an object that does not exist yet, for reading; nil if there is
-  /// nothing.
+  /// What a killed backup has left of an object that does not exist yet, for reading; nil if there
+  /// is nothing.
   ///
   /// - Throws: ``BackupError`` and `ArchiveError` if it cannot be read.
   package func leftover(of object: BucketAddress) throws -> MappedFile? {

@@ -56,8 +56,8 @@ extension BucketObject {
 
   // MARK: Leftovers
 
-  /// Does something for which work is begun in the store, and ends that work, whatever the result; a
-  /// completed upload has ended.
+  /// Does something for which work is begun in the store, and ends that work, whatever the result;
+  /// a completed upload has ended.
   ///
   /// - Throws: what `body` throws; `ArchiveError` if the work cannot be noted.
   func ending<Value>(_ work: UploadLock.Work, _ body: () async throws -> Value) async throws

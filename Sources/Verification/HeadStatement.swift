@@ -32,7 +32,7 @@ package struct HeadStatement: Equatable, Sendable {
   package let key: VerificationKey
   private let signature: [UInt8]
 
-  /// No longer text is read, in bytes.
+  /// The longest text that is read, in bytes.
   package static let maximumLength = 1024
 
   private static let title = "carpack head 1"
@@ -48,7 +48,7 @@ package struct HeadStatement: Equatable, Sendable {
     signature = try key.sign(message.span)
   }
 
-  /// Reads a statement; whether its signature holds is ``isSigned``.
+  /// Reads a statement; ``isSigned`` says whether its signature is valid.
   ///
   /// - Throws: ``BackupError/malformedDocument(_:)`` for any text of another form.
   package init(_ text: [UInt8]) throws {
@@ -93,9 +93,9 @@ package struct HeadStatement: Equatable, Sendable {
   /// Whether an archive has the head, or had it and has grown since.
   ///
   /// - Parameters:
-  ///   - file: what the statement is called.
-  ///   - required: the key that has to have signed it; nil for whichever did.
-  ///   - archive: what the archive is called.
+  ///   - file: the statement's name.
+  ///   - required: the key that must have signed it; nil for any.
+  ///   - archive: the archive's name.
   ///   - generation: what is committed of it.
   ///   - history: its snapshots.
   package func judge(

@@ -15,8 +15,8 @@ package struct IdentityEvidence: Sendable {
 
   /// The account.
   package let did: DID
-  /// The operations of a `did:plc`, proven from the DID on; nil without a log, or with one that
-  /// does not hold.
+  /// The operations of a `did:plc`, proven from the DID on; nil without a log, or with an invalid
+  /// one.
   package let history: PLCHistory?
   /// What speaks against the account's logs: that the newest breaks a rule, or an older one has an
   /// operation that the newest does not know.
