@@ -23,7 +23,7 @@ package enum AgeArmor {
     return bytes.extracting(start..<bytes.count).begins(with: begin)
   }
 
-  /// The text of a file, which ends with LF.
+  /// The armored text of a file, which ends with LF.
   package static func encode(_ bytes: Span<UInt8>) -> [UInt8] {
     var text: [UInt8] = []
     text.reserveCapacity(bytes.count / bytesInLine * (columns + 1) + 3 * (columns + 1))
@@ -37,7 +37,7 @@ package enum AgeArmor {
     return text
   }
 
-  /// The file that a text is of.
+  /// The file in an armored text.
   ///
   /// - Throws: ``AgeError/malformedArmor(_:line:)``.
   package static func decode(_ text: Span<UInt8>) throws(AgeError) -> [UInt8] {

@@ -1,4 +1,4 @@
-/// Why something was not sealed or opened.
+/// Why something was not encrypted or decrypted.
 ///
 /// No case and no description holds a secret, or bytes of one.
 package enum AgeError: Error, Equatable, Sendable, CustomStringConvertible {
@@ -31,7 +31,7 @@ package enum AgeError: Error, Equatable, Sendable, CustomStringConvertible {
   case malformedIdentity(String, line: Int?)
   /// The identity file holds no identity.
   case noIdentity
-  /// The identity file is longer than any is.
+  /// The identity file is longer than the limit.
   case identityFileTooLong(limit: Int)
   /// A file is to be encrypted, but no recipient was given.
   case noRecipient
@@ -42,13 +42,13 @@ package enum AgeError: Error, Equatable, Sendable, CustomStringConvertible {
 
   // Opening.
 
-  /// None of the identities is one that the file was sealed for.
+  /// The file was not encrypted for any of the identities.
   case noIdentityMatches
-  /// The file is sealed with a passphrase, but none was given.
+  /// The file is encrypted with a passphrase, but none was given.
   case passphraseNeeded
-  /// A passphrase was given, and the file is sealed for keys.
+  /// A passphrase was given, but the file is encrypted for keys.
   case notSealedWithPassphrase
-  /// The passphrase is another one, or the stanza that it opens was changed.
+  /// The passphrase is wrong, or its stanza was changed.
   case wrongPassphrase
   /// The file asks for more work to try a passphrase than the limit allows: both are log₂ N.
   case workFactorTooHigh(Int, limit: Int)
@@ -57,7 +57,7 @@ package enum AgeError: Error, Equatable, Sendable, CustomStringConvertible {
 
   /// libcrypto cannot be used, and why.
   case noCryptoLibrary(String)
-  /// libcrypto failed at this, for want of memory or entropy.
+  /// libcrypto failed at this, for lack of memory or entropy.
   case cryptoFailed(String)
 
   /// The message for people: one sentence, lower case, without a full stop.

@@ -7,7 +7,7 @@
 /// chunks     AgePayload
 /// ```
 package enum AgeFile {
-  /// How many bytes a file has that holds `length` bytes for this many recipients, without armor.
+  /// The length of a file that holds `length` bytes for this many recipients, without armor.
   package static func length(of length: Int, recipients count: Int = 1) -> Int {
     AgeHeader.length(recipients: count) + AgePayload.nonceLength
       + AgePayload.sealedLength(of: length)

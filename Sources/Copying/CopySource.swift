@@ -5,8 +5,8 @@ internal import IPLD
 internal import Repository
 internal import Snapshots
 
-/// An archive that snapshots are copied from: where its blocks are, the trees they form, and what
-/// has become of its sections, in eight bytes each.
+/// An archive that snapshots are copied from: where its blocks are, the trees they form, and the
+/// state of its sections, in eight bytes each.
 struct CopySource {
   let archive: SourceArchive
   let blocks: LaidOutBlocks
@@ -22,7 +22,7 @@ struct CopySource {
   var replaced: Set<CID> = []
   /// For each section its new ordinal.
   private var ordinals: [UInt64]
-  /// The same for sections whose ordinals are lost with damage before them.
+  /// The new ordinals of sections whose ordinals are lost in damage before them.
   private var further: [UInt64: UInt64] = [:]
 
   /// How many lost records of all snapshots are named, some 80 bytes each.
@@ -142,7 +142,7 @@ struct CopySource {
 enum CopyOutcome: UInt8 {
   /// It is in the new archive.
   case copied
-  /// The archive held it, and it cannot be read.
+  /// The archive holds it, but it cannot be read.
   case lost
   /// The archive does not hold it.
   case absent

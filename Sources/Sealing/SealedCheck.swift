@@ -14,12 +14,12 @@ package struct SealedCheck {
   /// How many bytes at the end are a write that was not finished.
   package private(set) var tailCount = 0
 
-  /// Looks at the frames alone.
+  /// Checks the frames alone.
   ///
   /// - Throws: `FetchFailure`.
   package init(_ file: MappedFile) throws { try self.init(file, nil, nil) }
 
-  /// Looks at the frames, and opens the header of each piece.
+  /// Checks the frames, and decrypts the header of each piece.
   ///
   /// - Parameter compared: The frames whose checksums are known already.
   /// - Throws: `AgeError` if the system lacks what age needs; `FetchFailure`.
@@ -146,6 +146,6 @@ package struct SealedCheck {
     flaws.append(ArchiveError(.damagedSeal(what), offset: UInt64(place)))
   }
 
-  /// How many are reported.
+  /// How many flaws are reported.
   private static let listLimit = 1000
 }

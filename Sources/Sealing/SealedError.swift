@@ -10,7 +10,7 @@ package indirect enum SealedError: StorageLayerError, Equatable, Sendable, Custo
   case noKeySlot
   /// The content of the key frames is malformed.
   case malformedSlot(String)
-  /// No more recipients have room in the key frames.
+  /// The key frames have no room for another recipient.
   case tooManyRecipients
   /// The archive is already sealed to that recipient.
   case knownRecipient(String)

@@ -3,10 +3,10 @@ internal import Archive
 internal import IPLD
 internal import Synchronization
 
-/// The bytes of a sealed archive, chunk by chunk as they are wanted.
+/// The bytes of a sealed archive, decrypted chunk by chunk on demand.
 ///
-/// What does not open is not handed over, so that it reads as zeros: the archive's own checksums
-/// find it, and tell what is lost with it.
+/// What cannot be decrypted reads as zeros: the archive's own checksums find it, and show what is
+/// lost with it.
 final class SealedSource: ByteSource {
   let file: MappedFile
   private let layout: SealedLayout
@@ -15,7 +15,7 @@ final class SealedSource: ByteSource {
   /// The frames that were read whole.
   private let compared = Mutex<SealedFrameWalk.Compared>([:])
 
-  /// The chunks that were opened last: the next ones that are wanted often lie in them.
+  /// The chunks that were opened last: the next bytes to be read often lie in them.
   private struct RecentChunks {
     static let capacity = 8
     var chunks: [(offset: Int, bytes: [UInt8])] = []
@@ -84,7 +84,7 @@ final class SealedSource: ByteSource {
   private let unreleased = Atomic<Int>(0)
   private static let heldPages = 32 << 20
 
-  /// What a piece holds; nil if some of it does not open.
+  /// The content of a piece; nil if some of it cannot be decrypted.
   ///
   /// - Throws: `AgeError` if the system lacks what age needs.
   func content(of piece: Piece) throws -> [UInt8]? {
@@ -97,7 +97,7 @@ final class SealedSource: ByteSource {
 
   /// Opens the chunks of a piece that hold some bytes of the archive.
   ///
-  /// - Parameter target: As long as the range; what does not open becomes zeros.
+  /// - Parameter target: As long as the range; what cannot be decrypted becomes zeros.
   /// - Returns: Whether all of them opened.
   private func open(
     _ piece: Piece, _ range: Range<Int>, into target: UnsafeMutableRawBufferPointer
@@ -184,7 +184,7 @@ final class SealedSource: ByteSource {
     init(_ piece: Piece) { self.piece = piece }
   }
 
-  /// Opens a chunk of a piece; where it does not open, the target becomes zeros.
+  /// Opens a chunk of a piece; if it cannot be decrypted, the target becomes zeros.
   private func open(
     _ number: Int, _ opening: inout PieceOpening, into target: UnsafeMutableRawBufferPointer
   ) throws -> Bool {
@@ -271,7 +271,7 @@ final class SealedSource: ByteSource {
 }
 
 extension Piece {
-  /// How many chunks are opened at a time.
+  /// How many chunks are decrypted at a time.
   private static let chunksAtOnce = 8
 
   /// A range of the archive in parts that are decrypted in parallel.

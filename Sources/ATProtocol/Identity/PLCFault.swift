@@ -10,11 +10,11 @@ package struct PLCFault: Error, Equatable, Sendable, CustomStringConvertible {
     case empty
     /// A field is missing or of the wrong form.
     case malformedField(String)
-    /// A field is missing; or this one is there and is not known.
+    /// A field is missing; or this field is unknown.
     case wrongFields(String?)
-    /// The signed operation has this many bytes: more than the directory takes.
+    /// The signed operation has this many bytes: more than the directory accepts.
     case tooLong(Int)
-    /// It names more rotation keys than the directory takes.
+    /// It names more rotation keys than the directory accepts.
     case tooManyRotationKeys(Int)
     /// The CID that the directory gives is not that of the operation.
     case wrongCID(CID?)
@@ -34,14 +34,14 @@ package struct PLCFault: Error, Equatable, Sendable, CustomStringConvertible {
     case previousTombstone
     /// None of the rotation keys of the operation before signed it.
     case notSigned
-    /// It takes operations back, and is not signed by a key of higher authority than the first of
+    /// It nullifies operations, but is not signed by a key of higher authority than the first of
     /// them was.
     case notOfHigherAuthority
-    /// It takes operations back that were older than 72 hours.
+    /// It nullifies operations that were older than 72 hours.
     case tooLate
-    /// The directory's mark says "nullified" and no later operation took it back, or the reverse.
+    /// The directory's mark says "nullified" but no later operation nullified it, or the reverse.
     case wrongMark(isNullified: Bool)
-    /// The time at which the directory took it is not one.
+    /// The time at which the directory received it is malformed.
     case malformedTime
     /// It is older than the operation before it.
     case timeGoesBack
@@ -66,7 +66,7 @@ package struct PLCFault: Error, Equatable, Sendable, CustomStringConvertible {
 }
 
 extension PLCFault.Reason: CustomStringConvertible {
-  /// What a person reads, after the name of the operation.
+  /// The message for people, after the name of the operation.
   package var description: String {
     switch self {
     case .notAPLC: "belongs to no did:plc"

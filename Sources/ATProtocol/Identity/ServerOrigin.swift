@@ -1,10 +1,10 @@
-/// Where a server is: scheme, host and port, and nothing else.
+/// The origin of a server: scheme, host and port, and nothing else.
 ///
 /// What a DID document may name as an account's server: `https`, or `http` where the host is this
 /// machine, for development. Source: [DID](https://atproto.com/specs/did), "DID documents": "the
 /// URL scheme, a hostname, and an optional port number".
 package struct ServerOrigin: Hashable, Sendable, CustomStringConvertible {
-  /// The longest text that is taken.
+  /// The longest text that is accepted.
   static let maximumLength = 512
 
   /// The origin, its host in lower case, without a port where the scheme's own is meant and without
@@ -112,7 +112,7 @@ package struct ServerOrigin: Hashable, Sendable, CustomStringConvertible {
   }
 }
 
-/// Why a text is not where a server is.
+/// Why a text is not the origin of a server.
 package enum ServerOriginError: String, Error, CustomStringConvertible {
   /// The scheme is neither `https` nor `http`.
   case notHTTP = "it is not an https URL"

@@ -6,12 +6,12 @@ internal import IPLD
 package struct VerificationKey: Hashable, Sendable {
   /// The curves that AT Protocol knows.
   package enum Curve: String, Hashable, Sendable, CaseIterable {
-    /// secp256k1, which Bitcoin uses; what most accounts have.
+    /// secp256k1, which Bitcoin uses; most accounts have it.
     case k256 = "k256"
     /// NIST P-256, also secp256r1 or prime256v1.
     case p256 = "p256"
 
-    /// What a Multikey begins with: the curve's multicodec as a varint.
+    /// The first bytes of a Multikey: the curve's multicodec as a varint.
     var prefix: [UInt8] { self == .k256 ? [0xe7, 0x01] : [0x80, 0x24] }
   }
 
@@ -25,7 +25,7 @@ package struct VerificationKey: Hashable, Sendable {
   /// How long a point with both coordinates is, in bytes.
   static let uncompressedLength = 65
 
-  /// Takes a point of either form.
+  /// A key of a point in either form.
   ///
   /// - Throws: ``VerificationKeyError`` if it is of another length or form, or lies beside the
   ///   curve.

@@ -1,7 +1,7 @@
 /// Reading headers, from the grammar in c2sp.org/age and in its one form: lines end with LF, Base64
 /// is canonical, nothing is skipped.
 extension AgeHeader {
-  /// Reads the header at the beginning of bytes, which may go on after it.
+  /// Reads the header at the beginning of bytes; other bytes may follow it.
   ///
   /// ``maximumLength`` bytes of a file are always enough.
   ///

@@ -5,13 +5,13 @@
 /// BODY                   the wrapped file key, 32 bytes
 /// ```
 ///
-/// The wrap key is what scrypt makes of the passphrase with r = 8 and p = 1; its salt is the name
-/// of the kind and then SALT.
+/// The wrap key is scrypt of the passphrase with r = 8 and p = 1; its salt is the name of the kind
+/// followed by SALT.
 struct ScryptStanza: Equatable, Sendable {
   static let kind = "scrypt"
   private static let label = Array("age-encryption.org/v1/scrypt".utf8)
   private static let saltLength = 16
-  /// More digits than any work factor has that could be honest.
+  /// More digits than any plausible work factor has.
   private static let maximumDigits = 9
 
   /// log₂ N.

@@ -4,7 +4,7 @@ package struct AgeRecipient: Hashable, Sendable, CustomStringConvertible {
   /// The point, 32 bytes.
   let point: [UInt8]
 
-  /// The recipient that a point is.
+  /// The recipient with a point.
   init(point: [UInt8]) {
     precondition(point.count == X25519.length)
     self.point = point

@@ -3,7 +3,7 @@ internal import Archive
 internal import Files
 package import IPLD
 
-/// How a blob that a record refers to stands in the archive.
+/// The state in the archive of a blob that a record refers to.
 package enum BlobState: Equatable, Sendable {
   /// It is there, this many bytes of it.
   case held(UInt64)
@@ -31,8 +31,8 @@ package enum BlobState: Equatable, Sendable {
 }
 
 extension ArchivedSnapshot {
-  /// How many blobs stand in the archive, looked up in the order of the file, so that each frame is
-  /// decompressed once.
+  /// Looks up the states of many blobs in the order of the file, so that each frame is decompressed
+  /// once.
   ///
   /// - Parameters:
   ///   - blobs: The blob.
@@ -71,7 +71,7 @@ extension ArchivedSnapshot {
     }
   }
 
-  /// How blobs that records refer to stand in the archive.
+  /// The states in the archive of blobs that records refer to.
   ///
   /// - Parameters:
   ///   - entries: All to which records of the snapshot refer.
@@ -104,7 +104,7 @@ extension ArchivedSnapshot {
     }
   }
 
-  /// How a blob stands in the archive.
+  /// The state of a blob in the archive.
   package func state(of blob: CID) -> BlobState {
     do {
       return try reader.section(of: blob).map { .held($0.bodyLength) } ?? .missing

@@ -14,7 +14,7 @@ package struct SourceArchive: Sendable {
   /// All of its snapshots.
   package let history: SnapshotHistory
 
-  /// Checks an archive as far as opening it tells.
+  /// Checks an archive as far as opening it allows.
   ///
   /// - Parameters:
   ///   - reader: the archive.

@@ -8,12 +8,12 @@ internal import IPLD
 /// not proven by the archive: the directory, or the host of a `did:web`, said so when it was
 /// fetched.
 package struct ContextProof: Sendable {
-  /// What `com.atproto.sync.getRecord` answered.
+  /// The response of `com.atproto.sync.getRecord`.
   package let car: [UInt8]
   /// The author's DID document, as received.
   package let document: [UInt8]
 
-  /// A proof, which need not hold.
+  /// A proof, which may be invalid.
   package init(car: [UInt8], document: [UInt8]) { (self.car, self.document) = (car, document) }
 
   /// Why it does not prove that a post says what was shown; nil if it does.

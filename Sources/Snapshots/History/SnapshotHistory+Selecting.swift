@@ -22,12 +22,12 @@ extension SnapshotHistory {
     account.map { account in entries.filter { $0.did == account } } ?? entries
   }
 
-  /// What people call an account: its handle, as it was known last, or its DID.
+  /// An account's name for people: its last known handle, or its DID.
   package func name(of did: DID) -> String {
     entries.last { $0.did == did && $0.handle != nil }?.handle?.text ?? did.text
   }
 
-  /// The account that goes by a DID, or went by a handle in some snapshot.
+  /// The account that has a DID, or had a handle in some snapshot.
   ///
   /// - Throws: ``SelectionError`` if there is none, or more than one.
   package func account(_ text: String) throws(SelectionError) -> DID {
@@ -53,7 +53,7 @@ extension SnapshotHistory {
     return try account(text)
   }
 
-  /// The snapshots that are meant: one at most of each account, the newest first.
+  /// The selected snapshots: one at most of each account, the newest first.
   ///
   /// The newest is that with the latest revision; the number −1 is the one that was added last.
   /// A number and a CID mean one snapshot. A date means one of each account, unless the account is
@@ -111,7 +111,7 @@ extension SnapshotHistory {
     return newest(found, byRevision: selector == .latest)
   }
 
-  /// The snapshot that is meant.
+  /// The selected snapshot.
   ///
   /// - Throws: ``SelectionError`` if there is none, or one of each of several accounts.
   package func selectOne(_ selector: SnapshotSelector = .latest, of account: DID? = nil)
@@ -122,8 +122,8 @@ extension SnapshotHistory {
     return found[0]
   }
 
-  /// Two snapshots of one account, to be compared: without a wish the newest and the one before it;
-  /// else the one that is meant and the newest, or the two that are.
+  /// Two snapshots of one account, to be compared: without a selector the newest and the one before
+  /// it; else the selected one and the newest, or the two selected ones.
   ///
   /// - Parameters:
   ///   - selectors: which, two at most.
@@ -161,7 +161,7 @@ extension SnapshotHistory {
     return last.values.sorted { $0.number > $1.number }
   }
 
-  /// The manifest or commit of a snapshot whose CID begins so.
+  /// The manifest or commit of a snapshot whose CID begins with a text.
   private static func fits(_ entry: Entry, _ text: String) -> String? {
     ["\(entry.cid)", "\(entry.commit)"].first { $0.hasPrefix(text) }
   }
@@ -170,7 +170,7 @@ extension SnapshotHistory {
     guard found.count <= 1 else { throw .ambiguousSnapshot(what, found.sorted()) }
   }
 
-  /// From when to when they were made.
+  /// The time span in which they were made.
   private static func span(_ list: [Entry]) -> String {
     // Those of one account are in the order of their revisions, not of their times.
     let times = list.map(\.createdAt)
@@ -180,7 +180,7 @@ extension SnapshotHistory {
 }
 
 extension SnapshotHistory.Entry {
-  /// What people call the account: its handle, or its DID.
+  /// The account's name for people: its handle, or its DID.
   package var name: String { handle?.text ?? did.text }
 }
 

@@ -2,7 +2,7 @@ internal import ATProtocol
 package import Files
 internal import IPLD
 
-/// Words that choose a snapshot.
+/// A selector of a snapshot.
 ///
 /// | text | means |
 /// |---|---|
@@ -24,7 +24,7 @@ package enum SnapshotSelector: Equatable, Sendable {
   /// By the CID of the manifest or the commit as text, or the beginning of it.
   case cid(String)
 
-  /// How much of a revision has to be given.
+  /// How many characters of a revision must be given.
   static let minimumRevision = 4
   /// What all CIDs of manifests and commits begin with.
   ///
@@ -83,19 +83,19 @@ package enum SnapshotSelector: Equatable, Sendable {
   }
 }
 
-/// Why no snapshot, or no account, is chosen.
+/// Why a selection of a snapshot or an account failed.
 public enum SelectionError: Error, Equatable, Sendable, CustomStringConvertible {
   /// The text is not a selector.
   case malformedSelector(String)
-  /// No snapshot is meant by this: what was asked for, and what there is.
+  /// No snapshot matches: what was requested, and what is available.
   case noSuchSnapshot(String, available: String)
-  /// More than one is meant by this: what was asked for, and what fits.
+  /// More than one matches: what was requested, and the matches.
   case ambiguousSnapshot(String, [String])
   /// The archive holds several accounts, and it was not said which.
   case severalAccounts([String])
   /// The archive does not hold this account: which, and those that it holds.
   case noSuchAccount(String, [String])
-  /// Several accounts went by this handle.
+  /// Several accounts have had this handle.
   case ambiguousAccount(String, [String])
   /// There is no other snapshot of this account to compare its newest with.
   case onlySnapshot(String)
@@ -119,7 +119,7 @@ public enum SelectionError: Error, Equatable, Sendable, CustomStringConvertible 
     }
   }
 
-  /// The first few.
+  /// The first few names, and how many more there are.
   private static func list(_ names: [String]) -> String {
     let shown = names.prefix(5).joined(separator: ", ")
     return names.count > 5 ? "\(shown) and \(names.count - 5) more" : shown

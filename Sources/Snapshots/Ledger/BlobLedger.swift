@@ -40,9 +40,9 @@ public struct BlobLedger: Sendable {
     missing.append(entry)
   }
 
-  /// Accepts the loss of missing blobs, or takes that back.
+  /// Accepts the loss of missing blobs, or revokes that.
   ///
-  /// What was accepted before stays as it was said then.
+  /// Earlier acceptances keep their time and reason.
   ///
   /// - Parameters:
   ///   - acceptance: when and why; nil to take it back.
@@ -79,13 +79,13 @@ public struct BlobLedger: Sendable {
     public var extras = 0
     /// The bytes of these.
     package var extrasBytes: UInt64 = 0
-    /// Blobs that the server lists; nil if it was not asked, or did not say.
+    /// Blobs that the server lists; nil if the list was not requested or not received.
     public var listed: Int?
     /// Of these, those that no record refers to and the archive does not hold.
     public var listedMissing = 0
     /// Those of the missing ones, referenced or listed, whose loss is accepted.
     public var accepted = 0
-    /// Why the server's list is not whole; nil if it is, or was not asked for.
+    /// Why the server's list is incomplete; nil if it is complete, or was not requested.
     package var listFault: ListFault?
     /// Blobs that came into the archive with this snapshot; nil if they were not counted.
     package var new: Int?
@@ -148,7 +148,7 @@ public struct BlobLedger: Sendable {
 
     /// No file had its content; a missing entry means the same.
     package static let notProvided = Reason(rawValue: "not-provided")
-    /// Content was offered under its CID that was something else.
+    /// The content offered for it did not match its CID.
     package static let mismatch = Reason(rawValue: "mismatch")
     /// It was in an archive, and was lost when that was damaged.
     package static let lost = Reason(rawValue: "lost")
@@ -163,7 +163,7 @@ public struct BlobLedger: Sendable {
     package static let rateLimited = Reason(rawValue: "rate-limited")
     /// No complete answer arrived: the connection failed, stalled or was cut off each time.
     package static let noAnswer = Reason(rawValue: "no-answer")
-    /// The server redirected to an address that may not be connected to.
+    /// The server redirected to a forbidden address.
     package static let hostileRedirect = Reason(rawValue: "hostile-redirect")
     /// The server's answer had no end, or was longer than a blob may be.
     package static let tooLarge = Reason(rawValue: "too-large")
@@ -208,13 +208,13 @@ public struct BlobLedger: Sendable {
     public var size: Int?
     /// The HTTP status that a server answered with last.
     public var status: Int?
-    /// When it was first asked for in vain, in RFC 3339 and UTC.
+    /// When it was first requested without success, in RFC 3339 and UTC.
     package var firstTried: String?
-    /// When it was last asked for in vain.
+    /// When it was last requested without success.
     package var lastTried: String?
     /// Whether some record refers to it; if none does, a server lists it.
     public var isReferenced = true
-    /// That the archive's owner has accepted its loss; nil if not.
+    /// The acceptance of its loss by the archive's owner; nil if it is not accepted.
     public var accepted: Acceptance?
 
     /// An entry of these parts.
@@ -223,7 +223,7 @@ public struct BlobLedger: Sendable {
     }
   }
 
-  /// That a blob is accepted as lost: it is not asked for again, and is no reason to call a backup
+  /// The acceptance of a blob's loss: it is not requested again, and does not make a backup
   /// incomplete.
   public struct Acceptance: Hashable, Sendable {
     /// When, in RFC 3339 and UTC.
@@ -234,7 +234,7 @@ public struct BlobLedger: Sendable {
     /// An acceptance of these parts.
     package init(date: String, reason: String?) { (self.date, self.reason) = (date, reason) }
 
-    /// The longest reason that is taken, in bytes.
+    /// The longest reason that is accepted, in bytes.
     package static let maximumReason = 500
   }
 }

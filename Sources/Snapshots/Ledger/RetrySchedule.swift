@@ -2,12 +2,12 @@ internal import Files
 
 /// Which of the missing blobs are requested again.
 ///
-/// What a server does not have today it will hardly have in an hour. So what is lost for good is
-/// asked for once a day, and what failed for a reason that may pass each time.
+/// What a server does not have now it will hardly have in an hour. So blobs that are permanently
+/// lost are requested once a day, and those with a temporary failure each time.
 package struct RetrySchedule: Sendable {
   /// The current time; nil if all blobs are requested whatever the time.
   private let now: Moment?
-  /// When blobs were last asked for in vain, if the ledger does not say it.
+  /// When blobs were last requested without success, if the ledger does not say it.
   private let triedAgain: String?
 
   /// How long after a request a permanently lost blob is not requested again, in seconds.
@@ -39,7 +39,7 @@ package struct RetrySchedule: Sendable {
     return passed < 0 || passed >= Self.pause
   }
 
-  /// When a blob was last asked for in vain.
+  /// When a blob was last requested without success.
   package func lastTried(_ entry: BlobLedger.Missing) -> String? {
     guard let last = entry.lastTried, entry.accepted == nil,
       let triedAgain, let earlier = Moment(last), let later = Moment(triedAgain),
