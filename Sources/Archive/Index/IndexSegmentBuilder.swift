@@ -124,7 +124,7 @@ package struct IndexSegmentBuilder {
     return isEqual && checksum != nil
   }
 
-  /// Hands out the frame's bytes in pieces, and returns its checksum, which is the last eight of
+  /// Passes on the frame's bytes in pieces, and returns its checksum, which is the last eight of
   /// them.
   ///
   /// - Throws: ``ArchiveError`` if the segments have not the same form, or this one is longer than

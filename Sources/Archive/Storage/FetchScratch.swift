@@ -2,7 +2,7 @@ internal import LibC
 internal import Synchronization
 package import SystemPackage
 
-/// Where what was fetched of a file lies, at the place that it has in the file.
+/// The storage of the fetched parts of a file, at the offsets that they have in the file.
 package protocol FetchScratch: Sendable {
   /// Makes it as long as the file.
   ///
@@ -89,7 +89,7 @@ package final class MemoryScratch: FetchScratch, @unchecked Sendable {
   // fetched at once do not overlap, and a range is read when all of it is there.
   private let address: UnsafeMutableRawPointer?
   private let length: Int
-  /// Parts that are not wanted any more, and were not given back.
+  /// Parts that are no longer needed, but not yet freed.
   private let spare = Mutex<[Int]>([])
 
   /// Memory for a file of this many bytes, which takes room as it is written to.

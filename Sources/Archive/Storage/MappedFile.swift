@@ -3,9 +3,9 @@ package import SystemPackage
 
 /// A file's bytes, mapped for reading, as many as there were when it was opened.
 ///
-/// Archives only grow, so bytes that were there stay as they are. Should another program cut the
-/// file off meanwhile, the system stops a reader that touches what is gone, unless ``CutOffGuard``
-/// is installed.
+/// Archives only grow, so existing bytes do not change. Should another program truncate the file
+/// meanwhile, the system stops a reader that touches the missing part, unless ``CutOffGuard`` is
+/// installed.
 @safe
 package final class MappedFile: @unchecked Sendable {
   // Immutable after init, and the mapping is private to this object.
@@ -15,7 +15,7 @@ package final class MappedFile: @unchecked Sendable {
   private let whole: MappedFile?
   /// Fetches the bytes of a remote file; nil for a local one.
   @usableFromInline let fetched: FetchedFile?
-  /// What tells that the file was cut off; nil if it is not guarded.
+  /// Detects that the file was truncated; nil if it is not guarded.
   private let guarding: CutOffGuard.Pointer?
   /// How many bytes there are.
   package let count: Int
@@ -26,7 +26,7 @@ package final class MappedFile: @unchecked Sendable {
   /// How many bytes the file had, those that are not mapped included.
   let fileSize: UInt64
 
-  /// Files up to this length are brought in at once if they are going to be read to their end.
+  /// Files up to this length are read ahead if they will be read to their end.
   private static let maximumReadAtOnce = 512 << 20
 
   /// Maps the file at a path, whatever it holds.
@@ -101,13 +101,13 @@ package final class MappedFile: @unchecked Sendable {
   /// Announces that everything will be read.
   @usableFromInline package func willReadAll() { fetched?.needAll() }
 
-  /// Where bytes come from that do not lie here as they are.
+  /// The source of bytes that are not those of the local file itself.
   package var source: (any ByteSource)? { fetched?.source }
 
   /// Whether the bytes are those of a remote file.
   package var isFetched: Bool { fetched != nil }
 
-  /// Makes sure that what was read is what the file holds.
+  /// Checks that what was read is what the file holds.
   ///
   /// - Throws: ``FetchFailure`` or `CancellationError` if some of it could not be fetched, or was
   ///   cut off, so that nothing can be concluded from what was read.
@@ -123,7 +123,7 @@ package final class MappedFile: @unchecked Sendable {
   /// - Throws: ``FetchFailure``.
   func flaws() throws -> [ArchiveError] { try fetched?.flaws() ?? [] }
 
-  /// Whether bytes are not there any more that were, which ``CutOffGuard`` tells.
+  /// Whether bytes of the file have disappeared, by ``CutOffGuard``.
   package var isCutOff: Bool { unsafe guarding.map(CutOffGuard.isCutOff) ?? false }
 
   /// Says up to where bytes have to stay; what follows may be cut off as long as it is not read.
@@ -134,7 +134,7 @@ package final class MappedFile: @unchecked Sendable {
     unsafe CutOffGuard.keep(guarding, address + end - 8)
   }
 
-  /// Releases the pages that have been read; they are read again when they are wanted.
+  /// Releases the pages that have been read; they are read again when needed.
   ///
   /// The system maps neighbouring pages with each page that is touched. Looking at a few bytes all
   /// over a large file would soon map all of it.
@@ -150,7 +150,7 @@ package final class MappedFile: @unchecked Sendable {
     willRead([max(0, window.lowerBound - Self.searchedAtOnce)..<window.upperBound])
   }
 
-  /// How much is fetched at a time of what is searched.
+  /// How many bytes are fetched at a time for a search.
   private static let searchedAtOnce = 4 << 20
 
   /// Releases the pages of a file that is too large to stay in memory as it is read.

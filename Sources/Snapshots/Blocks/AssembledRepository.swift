@@ -160,7 +160,7 @@ extension RepositoryInspection {
     return reached
   }
 
-  /// The same of a repository that has to be whole.
+  /// The reachable blocks of a repository that must be complete.
   ///
   /// - Throws: ``IncompleteRepository``.
   fileprivate func reachedOfWhole(in source: some BlockSource) throws -> BlockSet {

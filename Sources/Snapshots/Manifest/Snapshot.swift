@@ -1,7 +1,7 @@
 public import ATProtocol
 public import IPLD
 
-/// The manifest: what one snapshot is, how complete it is, and how to give its CAR back.
+/// The manifest: what one snapshot is, how complete it is, and how to reassemble its CAR.
 ///
 /// A DAG-CBOR map in a section of its own; the footer names the newest, and each names the one
 /// before it. The fields are described in `Docs/FORMAT.md`, section 6.
@@ -25,21 +25,20 @@ public struct Snapshot: Equatable, Sendable {
   public var createdAt = ""
   /// Name and version of the writer.
   public var tool = ""
-  /// The CAR that came in.
+  /// The CAR as it was received.
   package var car = CARDescription()
   /// How many records, tree nodes and distinct blocks there are.
   public var counts = Counts()
-  /// How many blobs there are, and how many of them are here.
+  /// How many blobs there are, and how many of them the archive holds.
   public var blobs = BlobCounts()
   /// The account's DID document, as received.
   package var didDocument: CID?
   /// The account's PLC audit log, as received.
   package var plcLog: CID?
-  /// What the server keeps for the account's owner alone: the list of it; nil if it never was asked
-  /// for.
+  /// The list of what the server keeps for the account's owner alone; nil if never requested.
   package var privateData: CID?
-  /// What app views have shown of the people and posts that records point to: the list of it; nil
-  /// if none was asked.
+  /// The list of what app views have shown of the people and posts that records point to; nil if
+  /// none was queried.
   package var context: CID?
   /// Pages that list the blobs held though no record refers to them.
   package var extrasPages: [CID] = []
@@ -53,16 +52,16 @@ public struct Snapshot: Equatable, Sendable {
   package var hostSystem = ""
   /// How long making it took, in milliseconds.
   package var durationMilliseconds = 0
-  /// How a server gave it; nil if it was packed from a file.
+  /// How it was fetched from a server; nil if it was packed from a file.
   package var fetched: Fetched?
   /// How many records could not be read when it was made.
   package var unreadable = UnreadableRecords()
-  /// What speaks against it, and what of that was accepted.
+  /// Its trust issues, and those that were accepted.
   package var standing = Standing()
   /// Whether no footer led to it when it was found in a damaged file, so that it may never have
   /// been committed.
   package var isUnvouched = false
-  /// The fields of its manifest that are not known here.
+  /// The unknown fields of its manifest.
   var further = FurtherFields()
 
   /// Fields that a later version may have written, kept in copies; nothing here depends on them.
