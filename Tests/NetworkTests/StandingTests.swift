@@ -97,7 +97,7 @@ struct `An account that is not what it was` {
       #expect(behind.errors.contains("has a newer commit"), "\(behind.errors)")
     }
     let verified = try verified(status: 0)
-    #expect(verified.contains("did not give out"), "\(verified)")
+    #expect(verified.contains("did not send"), "\(verified)")
     let status = try scene.command.run("carpack status \(NetworkScene.archive)")
     #expect(status.status == 10, "\(status.text)")
     #expect(try scene.command.run("carpack log \(NetworkScene.archive)").text.contains("behind"))
