@@ -316,7 +316,7 @@ const REASONS = {
   "not-provided": "it was not among the files that were packed", mismatch: "something else was sent for it",
   lost: "it was lost with damage to an earlier archive", "not-found": "the server did not have it",
   refused: "the server refused to give it out", "server-error": "the server failed", "rate-limited": "the server was asked too often",
-  "no-answer": "no whole answer came", "too-large": "what was sent was too large", "not-tried": "it had not been asked for",
+  "no-answer": "no complete answer arrived", "too-large": "what was sent was too large", "not-tried": "it had not been asked for",
 };
 
 /** Why a blob is not here, by the ledger. */

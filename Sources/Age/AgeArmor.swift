@@ -23,7 +23,7 @@ package enum AgeArmor {
     return bytes.extracting(start..<bytes.count).begins(with: begin)
   }
 
-  /// The text of a file, which ends with LF.
+  /// The armored text of a file, which ends with LF.
   package static func encode(_ bytes: Span<UInt8>) -> [UInt8] {
     var text: [UInt8] = []
     text.reserveCapacity(bytes.count / bytesInLine * (columns + 1) + 3 * (columns + 1))
@@ -37,7 +37,7 @@ package enum AgeArmor {
     return text
   }
 
-  /// The file that a text is of.
+  /// The file in an armored text.
   ///
   /// - Throws: ``AgeError/malformedArmor(_:line:)``.
   package static func decode(_ text: Span<UInt8>) throws(AgeError) -> [UInt8] {
@@ -48,7 +48,7 @@ package enum AgeArmor {
     }
     var position = start + begin.utf8CodeUnitCount
     guard skipEnd(of: text, &position) else {
-      throw .malformedArmor("something follows in its first line", line: number)
+      throw .malformedArmor("text follows the marker in its first line", line: number)
     }
     var bytes: [UInt8] = []
     bytes.reserveCapacity((text.count - position) / (columns + 1) * bytesInLine + bytesInLine)
@@ -63,7 +63,7 @@ package enum AgeArmor {
         throw .malformedArmor("it does not end with \(end)", line: number)
       }
       position += 1
-      guard !isAtEnd else { throw .malformedArmor("a line before it is short", line: number) }
+      guard !isAtEnd else { throw .malformedArmor("an earlier line is too short", line: number) }
       guard !line.isEmpty, line.count <= columns,
         let decoded = StrictBase64.decode(line, isPadded: true)
       else { throw .malformedArmor("it is not 4 to 64 characters of Base64", line: number) }
@@ -74,7 +74,7 @@ package enum AgeArmor {
     // What follows the last line without its end is no white space around the armor.
     guard position == text.count || skipEnd(of: text, &position),
       space(in: text, from: position) == text.count
-    else { throw .malformedArmor("something follows its last line", line: number + 1) }
+    else { throw .malformedArmor("text follows its last line", line: number + 1) }
     return bytes
   }
 

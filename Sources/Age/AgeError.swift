@@ -1,4 +1,4 @@
-/// Why something was not sealed or opened.
+/// Why something was not encrypted or decrypted.
 ///
 /// No case and no description holds a secret, or bytes of one.
 package enum AgeError: Error, Equatable, Sendable, CustomStringConvertible {
@@ -8,7 +8,7 @@ package enum AgeError: Error, Equatable, Sendable, CustomStringConvertible {
   case notAnAgeFile
   /// The first line names another version of the format than v1.
   case unsupportedVersion
-  /// The header is not in the one form that the format has: what is wrong, at which byte.
+  /// The header is malformed: what is wrong, at which byte.
   case malformedHeader(String, offset: Int)
   /// The bytes end within the header, or within the nonce that follows it.
   case truncatedHeader
@@ -20,7 +20,7 @@ package enum AgeError: Error, Equatable, Sendable, CustomStringConvertible {
   case truncatedPayload
   /// The payload's last chunk is empty, and not the only one.
   case emptyLastChunk
-  /// The armor is not in the one form that it has: what is wrong, in which line, from 1.
+  /// The armor is malformed: what is wrong, in which line, from 1.
   case malformedArmor(String, line: Int)
 
   // Keys.
@@ -31,24 +31,24 @@ package enum AgeError: Error, Equatable, Sendable, CustomStringConvertible {
   case malformedIdentity(String, line: Int?)
   /// The identity file holds no identity.
   case noIdentity
-  /// The identity file is longer than any is.
+  /// The identity file is longer than the limit.
   case identityFileTooLong(limit: Int)
-  /// A file is to be sealed, and no recipient was given.
+  /// A file is to be encrypted, but no recipient was given.
   case noRecipient
-  /// A file is to be sealed for more recipients than its header may name.
+  /// A file is to be encrypted for more recipients than its header may name.
   case tooManyRecipients(limit: Int)
   /// The passphrase is empty.
   case emptyPassphrase
 
   // Opening.
 
-  /// None of the identities is one that the file was sealed for.
+  /// The file was not encrypted for any of the identities.
   case noIdentityMatches
-  /// The file is sealed with a passphrase, and none was given.
+  /// The file is encrypted with a passphrase, but none was given.
   case passphraseNeeded
-  /// A passphrase was given, and the file is sealed for keys.
+  /// A passphrase was given, but the file is encrypted for keys.
   case notSealedWithPassphrase
-  /// The passphrase is another one, or the stanza that it opens was changed.
+  /// The passphrase is wrong, or its stanza was changed.
   case wrongPassphrase
   /// The file asks for more work to try a passphrase than the limit allows: both are log₂ N.
   case workFactorTooHigh(Int, limit: Int)
@@ -57,20 +57,20 @@ package enum AgeError: Error, Equatable, Sendable, CustomStringConvertible {
 
   /// libcrypto cannot be used, and why.
   case noCryptoLibrary(String)
-  /// libcrypto failed at this, for want of memory or entropy.
+  /// libcrypto failed at this, for lack of memory or entropy.
   case cryptoFailed(String)
 
-  /// What a person reads: one sentence, lower case, without a full stop.
+  /// The message for people: one sentence, lower case, without a full stop.
   package var description: String {
     switch self {
     case .notAnAgeFile: "this is not an age file"
-    case .unsupportedVersion: "the age file has another version than v1, the only one known here"
+    case .unsupportedVersion: "the age file is not of version v1, the only one supported"
     case .malformedHeader(let what, let offset):
       "the header of the age file is malformed: \(what), at byte \(offset)"
     case .truncatedHeader: "the age file ends within its header"
     case .forgedHeader: "the header of the age file was changed: its HMAC does not match"
     case .damagedChunk(let index): "the encrypted content is damaged in chunk \(index)"
-    case .truncatedPayload: "the encrypted content is cut short"
+    case .truncatedPayload: "the encrypted content is truncated"
     case .emptyLastChunk: "the last chunk of the encrypted content is empty"
     case .malformedArmor(let what, let line):
       "the armor of the age file is malformed: \(what), in line \(line)"
@@ -84,11 +84,11 @@ package enum AgeError: Error, Equatable, Sendable, CustomStringConvertible {
     case .tooManyRecipients(let limit): "there are more than \(limit) recipients"
     case .emptyPassphrase: "the passphrase is empty"
     case .noIdentityMatches: "none of the keys opens it"
-    case .passphraseNeeded: "it is encrypted with a passphrase, and none was given"
-    case .notSealedWithPassphrase: "it is encrypted for keys, and a passphrase was given"
+    case .passphraseNeeded: "it is encrypted with a passphrase, but none was given"
+    case .notSealedWithPassphrase: "it is encrypted for keys, but a passphrase was given"
     case .wrongPassphrase: "it is encrypted with another passphrase"
     case .workFactorTooHigh(let factor, let limit):
-      "its passphrase has the work factor \(factor), and at most \(limit) is tried"
+      "its scrypt work factor is \(factor); the limit is \(limit)"
     case .noCryptoLibrary(let reason): "libcrypto cannot be used: \(reason)"
     case .cryptoFailed(let operation): "libcrypto failed to \(operation)"
     }

@@ -7,7 +7,7 @@
 /// chunks     AgePayload
 /// ```
 package enum AgeFile {
-  /// How many bytes a file has that holds `length` bytes for this many recipients, without armor.
+  /// The length of a file that holds `length` bytes for this many recipients, without armor.
   package static func length(of length: Int, recipients count: Int = 1) -> Int {
     AgeHeader.length(recipients: count) + AgePayload.nonceLength
       + AgePayload.sealedLength(of: length)
@@ -17,7 +17,7 @@ package enum AgeFile {
 
   /// Seals bytes for recipients, each of whom can open them.
   ///
-  /// - Parameter isArmored: whether the file is to be text.
+  /// - Parameter isArmored: whether the file is armored, as text.
   /// - Throws: what ``AgeHeader/make(for:fileKey:)`` throws.
   package static func seal(
     _ bytes: Span<UInt8>, for recipients: [AgeRecipient], isArmored: Bool = false
@@ -27,7 +27,7 @@ package enum AgeFile {
 
   /// Seals bytes with a passphrase.
   ///
-  /// - Parameter isArmored: whether the file is to be text.
+  /// - Parameter isArmored: whether the file is armored, as text.
   /// - Throws: what ``AgeHeader/make(for:)`` throws.
   package static func seal(
     _ bytes: Span<UInt8>, with passphrase: AgePassphrase, isArmored: Bool = false
@@ -115,7 +115,7 @@ package enum AgeFile {
     }
   }
 
-  /// Gives the file to a closure, without the armor that it may have.
+  /// Calls a closure with the file, without the armor that it may have.
   static func withoutArmor<Answer>(
     _ bytes: Span<UInt8>, _ body: (Span<UInt8>) throws(AgeError) -> Answer
   ) throws(AgeError) -> Answer {

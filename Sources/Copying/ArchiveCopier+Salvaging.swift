@@ -19,7 +19,7 @@ package import Verification
 /// 1. The damaged archive is only read.
 /// 2. Nothing is in the new one that does not hash to its CID.
 extension ArchiveCopier {
-  /// What became of a snapshot: the account and the revision; its manifest in the damaged archive,
+  /// The result for a snapshot: the account and the revision; its manifest in the damaged archive,
   /// nil if that was lost, and in the new one; whether a footer of the damaged archive leads to it;
   /// and what could not be saved of it.
   package typealias SalvagedSnapshot = (
@@ -72,12 +72,12 @@ extension ArchiveCopier {
     }
   }
 
-  /// Salvages an archive, and what other archives are glued to it.
+  /// Salvages an archive, and other archives that are appended to it.
   ///
   /// - Parameters:
   ///   - reader: the damaged archive.
   ///   - chosen: the snapshots of it that are saved, the oldest first; nil for all of all archives.
-  ///   - storage: where the new one is written; what is there is thrown away.
+  ///   - storage: where the new one is written; its content is discarded.
   ///   - provenance: by whom, for a snapshot whose manifest is lost.
   /// - Throws: ``SnapshotError/noSnapshot`` if no manifest is left and no repository either;
   ///   `ArchiveError` if the new archive cannot be written.
@@ -112,7 +112,8 @@ extension ArchiveCopier {
       // Nothing tells where it stands among others.
       let isOnly = links.isEmpty && waiting.isEmpty
       waiting.append((ArchivedSnapshot(found: snapshot, in: archive.reader), source, isOnly))
-      report.lostSnapshots.append("the newest manifest is lost, and with it when it was made")
+      report.lostSnapshots.append(
+        "the newest manifest is lost, and with it the time of its snapshot")
     }
     for link in ChainLink.chain(links) {
       let archived = try ArchivedSnapshot(link.manifest, in: archives[link.source].reader)

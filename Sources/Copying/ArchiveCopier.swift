@@ -33,7 +33,7 @@ package struct ArchiveCopier {
   ///   - archives: the archives they are in.
   ///   - target: the new file.
   ///   - keepsPrivateData: whether private data is copied, too.
-  ///   - willWrite: receives the name of the temporary file once it is there.
+  ///   - willWrite: receives the name of the temporary file once it exists.
   ///   - publish: receives what is committed and how many sections were left out, and gives the
   ///     file its name or discards it.
   /// - Throws: ``BackupError/damagedArchive(_:_:)`` if a source is damaged;
@@ -60,7 +60,7 @@ package struct ArchiveCopier {
 
   /// Writes the copy; returns what is committed, and how many sections were left out.
   ///
-  /// Nothing that is laid out for it is in memory when the copy is verified.
+  /// The memory for the copying is freed before the copy is verified.
   private func write(
     _ links: [ChainLink], of archives: [SourceArchive], into new: any ArchiveStorage,
     keepsPrivateData: Bool
@@ -86,7 +86,7 @@ package struct ArchiveCopier {
 
 /// Writes an archive again without what no snapshot needs, and replaces the old file.
 ///
-/// What goes: sections that only forgotten snapshots needed, or an interrupted write left;
+/// It removes sections that only forgotten snapshots needed, or that an interrupted write left;
 /// manifests that were made again; index segments that were merged into others; all footers but
 /// one. Every snapshot stays.
 ///
@@ -106,7 +106,7 @@ extension ArchiveCopier {
   /// - Parameters:
   ///   - path: the archive; of a link, the file it leads to is replaced.
   ///   - other: the other file, and then the archive is only read; nil to replace the archive.
-  ///   - willWrite: receives the name of the temporary file once it is there.
+  ///   - willWrite: receives the name of the temporary file once it exists.
   /// - Throws: ``BackupError/damagedArchive(_:_:)`` if it is damaged;
   ///   ``BackupError/copyFailed(_:)`` if the new one is; `ArchiveError` if another process is
   ///   writing to it, or the new one cannot be written. The archive is unchanged then.
@@ -141,7 +141,7 @@ extension ArchiveCopier {
   /// - Parameters:
   ///   - archive: the archive.
   ///   - target: the file.
-  ///   - willWrite: receives the name of the temporary file once it is there.
+  ///   - willWrite: receives the name of the temporary file once it exists.
   ///   - isWanted: whether the file gets its name, once it is known what is in it.
   /// - Throws: as the other does.
   package func compact(
@@ -183,9 +183,9 @@ extension ArchiveCopier {
   /// - Parameters:
   ///   - archives: the archives, which are only read.
   ///   - target: the new one.
-  ///   - keepsPrivateData: whether what is the owner's alone is kept; nil to keep it if all
-  ///     snapshots are of one account.
-  ///   - willWrite: receives the name of the temporary file once it is there.
+  ///   - keepsPrivateData: whether private data is kept; nil to keep it if all snapshots are of one
+  ///     account.
+  ///   - willWrite: receives the name of the temporary file once it exists.
   /// - Throws: ``BackupError/damagedArchive(_:_:)`` if one of them is damaged;
   ///   ``BackupError/copyFailed(_:)`` if the new one is; `ArchiveError` if it cannot be written.
   package func merge(
@@ -210,7 +210,7 @@ extension ArchiveCopier {
     }
   }
 
-  /// All snapshots in their order, each once; and how many were found again.
+  /// All snapshots in their order, each once; and how many occurred more than once.
   ///
   /// - Parameters:
   ///   - archives: the archives.

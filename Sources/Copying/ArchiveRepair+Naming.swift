@@ -25,7 +25,7 @@ extension ArchiveRepair {
     /// The result of verifying the archive.
     package let verification: SnapshotVerifier.Report
 
-    /// The first thing that is damaged still; nil if nothing is.
+    /// The first thing that is still damaged; nil if nothing is.
     package var damage: String? {
       verification.verdict == .damaged ? verification.firstDamage : nil
     }
@@ -38,9 +38,9 @@ extension ArchiveRepair {
   ///   - sources: Other archives, from which lost sections are taken that they have.
   ///   - limits: How much it may hold.
   ///   - verifier: Verifies the result.
-  ///   - observer: Is told how far it is.
+  ///   - observer: Called with the progress.
   /// - Throws: `ArchiveError` if it is not an archive, needs a later version, or cannot be written;
-  ///   what was written by then is right, and repairing again goes on.
+  ///   what was written until then is valid, and another repair continues.
   package static func repair(
     _ storage: any ArchiveStorage, from sources: [ArchiveReader] = [],
     limits: ArchiveLimits = ArchiveLimits(), verifier: SnapshotVerifier = SnapshotVerifier(),
@@ -84,8 +84,8 @@ extension ArchiveRepair {
       archive: report, namedCount: namedCount, takenCount: takenCount, verification: verification)
   }
 
-  /// Takes over the snapshots that are damaged, or lost with their manifests, and that another
-  /// archive has.
+  /// Copies the snapshots that are damaged, or lost with their manifests, from another archive that
+  /// has them.
   ///
   /// Where the chain of manifests is broken, lost are all that are not here. Otherwise nothing
   /// tells what was here: they are those that follow the newest one which is.

@@ -5,14 +5,14 @@ internal import IPLD
 internal import Repository
 internal import Snapshots
 
-/// An archive that snapshots are copied from: where its blocks are, the trees they form, and what
-/// has become of its sections, in eight bytes each.
+/// An archive that snapshots are copied from: where its blocks are, the trees they form, and the
+/// state of its sections, in eight bytes each.
 struct CopySource {
   let archive: SourceArchive
   let blocks: LaidOutBlocks
   var trees: SharedTrees
   var orders = ResolvedOrders()
-  /// What has become of the blobs that records refer to, by their numbers.
+  /// The states of the blobs that records refer to, by their numbers.
   var blobs: [CopyOutcome?] = []
   /// The blocks whose links have been followed.
   var followed: BlockSet
@@ -22,7 +22,7 @@ struct CopySource {
   var replaced: Set<CID> = []
   /// For each section its new ordinal.
   private var ordinals: [UInt64]
-  /// The same for sections whose ordinals are lost with damage before them.
+  /// The new ordinals of sections whose ordinals are lost in damage before them.
   private var further: [UInt64: UInt64] = [:]
 
   /// How many lost records of all snapshots are named, some 80 bytes each.
@@ -97,7 +97,7 @@ struct CopySource {
     var new = BlockOrder()
     for ordinal in order.runs.joined() {
       guard let ordinal = self[ordinal] else {
-        throw BackupError.copyFailed("a section was passed over")
+        throw BackupError.copyFailed("a section was skipped")
       }
       new.append(ordinal)
       guard new.runs.count <= maximumRuns else {
@@ -138,11 +138,11 @@ struct CopySource {
   }
 }
 
-/// What has become of a section that something names.
+/// The state of a section that something names.
 enum CopyOutcome: UInt8 {
   /// It is in the new archive.
   case copied
-  /// The archive held it, and it cannot be read.
+  /// The archive holds it, but it cannot be read.
   case lost
   /// The archive does not hold it.
   case absent

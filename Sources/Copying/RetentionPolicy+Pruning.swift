@@ -8,8 +8,8 @@ package import Snapshots
 /// forgotten snapshot on are made again. What forgotten snapshots held stays in the file until it
 /// is compacted.
 extension RetentionPolicy {
-  /// The result of pruning: what became of the snapshots, what is committed now, and by how many
-  /// bytes the archive has grown.
+  /// The result of pruning: the decision about each snapshot, what is committed now, and by how
+  /// many bytes the archive has grown.
   package typealias Report = (plan: Plan, generation: Generation, bytesAdded: UInt64)
 
   /// What ``prune(_:name:forgetting:account:)`` would do, which only reads the archive.

@@ -8,8 +8,8 @@ package import Snapshots
 extension SnapshotCopier {
   /// The sections of a CAR that were copied, and what else its commit leads to.
   ///
-  /// An order that cannot be read is replaced by the canonical one. Behind damage sections may be
-  /// in the file under other ordinals than the order names.
+  /// An order that cannot be read is replaced by the canonical one. After damage, sections may have
+  /// other ordinals in the file than the order names.
   ///
   /// - Parameter listed: the order; nil if it cannot be read.
   mutating func whatIsLeft(
@@ -46,7 +46,7 @@ extension SnapshotCopier {
     return (left, (byteCount, hash.finish()))
   }
 
-  /// Takes over into a manifest what is left, and notes what is lost.
+  /// Adds to a manifest what is left, and records what is lost.
   mutating func describe(_ new: inout SnapshotCopy) throws {
     if let left = new.car.left {
       (new.snapshot.car.byteCount, new.snapshot.car.sha256) = (left.byteCount, left.sha256)
@@ -71,7 +71,7 @@ extension SnapshotCopier {
     if new.areReasonsLost || !new.loss.blobs.isEmpty { try list(of: &new) }
   }
 
-  /// Counts the blobs that records refer to again, if some are lost.
+  /// Recounts the blobs that records refer to, if some are lost.
   private func describeBlobs(of new: inout SnapshotCopy) {
     let source = sources[new.source]
     let known = source.trees.blobs.entries
@@ -120,7 +120,7 @@ extension SnapshotCopier {
 package struct SnapshotLoss: Sendable {
   /// Why all of it is lost, if the commit or the root of the tree is; otherwise nil.
   package internal(set) var whole: String?
-  /// Whether its CAR can be given back bit for bit.
+  /// Whether its CAR can be reproduced bit for bit.
   package internal(set) var isExact: Bool
   /// How many sections of the CAR are lost.
   package internal(set) var blockCount: UInt64
@@ -137,7 +137,7 @@ package struct SnapshotLoss: Sendable {
   /// The documents about the account that are lost.
   package internal(set) var documents: [CID] = []
 
-  /// The loss of a snapshot of whose CAR this is left.
+  /// The loss of a snapshot, by what is left of its CAR.
   init(of snapshot: Snapshot, _ car: CopiedCAR, _ tree: RepositoryInspection) {
     isExact = car.left == nil
     blockCount =

@@ -23,7 +23,7 @@ package enum ArchivePage {
   ///
   /// - Parameters:
   ///   - archive: The bytes of the archive.
-  ///   - name: What the page calls it.
+  ///   - name: Its name on the page.
   package static func element(_ archive: [UInt8], named name: String) -> String {
     let shown = name.unicodeScalars.map {
       "&<>\"'".unicodeScalars.contains($0) || $0.value < 32 ? "&#\($0.value);" : "\($0)"

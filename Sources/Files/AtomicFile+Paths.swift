@@ -1,7 +1,7 @@
 internal import LibC
 package import SystemPackage
 
-/// What is there under a path, and whether it may be written to.
+/// Checks of what a path leads to, and whether that may be written to.
 extension AtomicFile {
   /// The path of the file that another path leads to, whatever links are on the way.
   ///
@@ -26,7 +26,7 @@ extension AtomicFile {
     return code == 0 ? status : nil
   }
 
-  /// Whether something has this name, be it a link that leads nowhere.
+  /// Whether something has this name, even a link that leads nowhere.
   package static func isTaken(_ path: FilePath) -> Bool {
     status(of: path, follows: false) != nil
   }
@@ -38,7 +38,7 @@ extension AtomicFile {
     return first.st_dev == second.st_dev && first.st_ino == second.st_ino
   }
 
-  /// Refuses a path in a folder that is not there: its disk may not be mounted.
+  /// Refuses a path in a folder that does not exist: its disk may not be mounted.
   ///
   /// - Throws: ``BackupError/noFolder(_:)``.
   package static func requireFolder(of path: FilePath) throws {

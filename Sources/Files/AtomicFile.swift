@@ -6,7 +6,7 @@ internal import LibC
 internal import Synchronization
 package import SystemPackage
 
-/// A file that gets its name with all of its content; it is under every file that is written.
+/// A file that gets its name only with all of its content; every file is written through it.
 ///
 /// | content | until then | after a kill |
 /// |---|---|---|
@@ -20,7 +20,7 @@ package import SystemPackage
 /// 3. The file is locked until it has its final name and the folder is synced, or it is discarded.
 /// 4. Unless `replacing` is set, nothing under the final name is replaced.
 package final class AtomicFile: Sendable {
-  /// Where it will be.
+  /// Its final path.
   package let path: FilePath
   private let replacing: Bool
   private let permissions: FilePermissions
@@ -141,7 +141,7 @@ package final class AtomicFile: Sendable {
     return storage
   }
 
-  /// Refuses to make a file beside what an interrupted run has left and only that run can use.
+  /// Refuses to create a file next to the remains of an interrupted run that only that run can use.
   private func refuseLeftover() throws {
     let path = Self.leftoverPath(of: path)
     guard Self.isTaken(path) else { return }
@@ -179,7 +179,7 @@ package final class AtomicFile: Sendable {
 
   // MARK: The name
 
-  /// Gives the file its name, once everything in it is on the medium.
+  /// Renames the file to its final name, once everything in it is on the medium.
   ///
   /// A file that may be continued keeps its temporary name if that fails; others are removed.
   ///
@@ -236,7 +236,7 @@ package final class AtomicFile: Sendable {
     }
   }
 
-  /// Gives a file another name, relative to open folders.
+  /// Renames a file, relative to open folders.
   ///
   /// Where the file system cannot refuse a name that is taken in the same step, the caller's lock
   /// keeps other runs out between the two.
@@ -262,7 +262,7 @@ package final class AtomicFile: Sendable {
     if opened.withLock({ $0?.kind == .continued }) { release() } else { remove() }
   }
 
-  /// Writes something, and discards the file if that fails.
+  /// Runs a write, and discards the file if that fails.
   ///
   /// - Throws: what `body` throws.
   package func orDiscard<Value>(_ body: () throws -> Value) throws -> Value {
@@ -296,7 +296,7 @@ package final class AtomicFile: Sendable {
 
   // MARK: Mode
 
-  /// Gives the file the mode of another, and its owner where that is allowed.
+  /// Sets the file's mode, and where that is allowed its owner, to those of another.
   ///
   /// - Throws: ``BackupError`` if one of them is not there.
   package func takeMode(of other: FilePath) throws {
@@ -339,7 +339,7 @@ extension AtomicFile {
   ///   - path: Where.
   ///   - replacing: Whether a file that is there is replaced.
   ///   - isPrivate: Whether the file is for its owner alone, from its first byte on.
-  ///   - produce: Hands the content, piece by piece, to the sink it is given.
+  ///   - produce: Passes the content, piece by piece, to its argument.
   /// - Returns: The file, which is locked as long as it is held.
   /// - Throws: ``BackupError`` and `ArchiveError` if the file cannot be written, or is there
   ///   already and is not to be replaced; what `produce` throws.
@@ -382,7 +382,7 @@ extension AtomicFile {
 }
 
 extension ArchiveReader {
-  /// Whose repository the archive begins with; nil if that cannot be told.
+  /// The account of the archive's first repository; nil if unknown.
   package var owner: DID? {
     do {
       let header = try carHeader

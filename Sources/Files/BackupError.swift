@@ -2,7 +2,7 @@ internal import Archive
 internal import LibC
 internal import SystemPackage
 
-/// What keeps a pack, a reading or an extraction from being done.
+/// Why a pack, a reading or an extraction failed.
 public enum BackupError: Error, Equatable, Sendable, CustomStringConvertible {
   /// A system call failed: what was to be done, and the `errno`.
   case system(String, CInt)
@@ -16,7 +16,7 @@ public enum BackupError: Error, Equatable, Sendable, CustomStringConvertible {
   case otherAccount(String, expected: String)
   /// This file is the archive of this other account.
   case archiveOfOther(String, account: String)
-  /// A document that was given is not what it must be.
+  /// A document that was given is malformed.
   case malformedDocument(String)
   /// A file is in the way, and what it holds differs.
   case fileDiffers(String)
@@ -24,48 +24,47 @@ public enum BackupError: Error, Equatable, Sendable, CustomStringConvertible {
   case inTheWay(String)
   /// Another run is writing into a folder.
   case busy(String)
-  /// A pipe is to be read, and no program writes to it.
+  /// The input is a pipe to which no program writes.
   case idlePipe(String)
-  /// The folder that an output is to lie in is not there.
+  /// The folder of an output does not exist.
   case noFolder(String)
   /// What is in an output's place cannot be appended to or replaced: its path, and what it is.
   case notAFile(String, String)
-  /// Under the temporary name of a new archive is what another run has left: its path, and of which
-  /// account, if that is known.
+  /// The temporary name of a new archive is taken by what another run has left: its path, and of
+  /// which account, if that is known.
   case leftover(String, String?)
   /// A name from the archive that no file may have.
   case hostileName(String)
-  /// A CAR is much longer than what the archive holds: its length, and the most that is put
-  /// together.
+  /// A CAR is much longer than what the archive holds: its length, and the limit.
   case tooLarge(UInt64, limit: UInt64)
-  /// A server sends a longer repository than is wanted: how many bytes are.
+  /// A server sends a repository longer than the limit: the limit, in bytes.
   case repositoryTooLarge(limit: Int)
-  /// A server sends a longer blob than is wanted: how many bytes are.
+  /// A server sends a blob longer than the limit: the limit, in bytes.
   case blobTooLarge(limit: Int)
-  /// The CAR cannot be given back bit for bit: why.
+  /// The CAR cannot be reproduced bit for bit: why.
   case carNotExact(String)
   /// What was asked for is not in the archive.
   case notFound(String)
   /// What was asked for is not in what is left of a damaged repository: what, and the damage.
   case notInRemains(String, String)
-  /// What was asked for is not in what there is of a repository that is not whole: what, and how
-  /// many tree nodes are missing.
+  /// What was asked for is not in an incomplete repository: what, and how many tree nodes are
+  /// missing.
   case notInPart(String, missingNodes: Int)
-  /// An archive that is to be copied is damaged: its name, and how.
+  /// The archive to be copied is damaged: its name, and how.
   case damagedArchive(String, String)
   /// An archive that is to be copied does not end with what is committed: its name, and how many
   /// bytes follow.
   case unfinishedArchive(String, UInt64)
-  /// A copy of an archive is not what it has to be, so that it was thrown away: why.
+  /// The copy of an archive failed its verification and was discarded: why.
   case copyFailed(String)
-  /// A repository or an account is not what it is said to be: why.
+  /// A repository or an account is not genuine: why.
   case notGenuine(String)
   /// A server sent text where a repository should have been: its beginning.
   case notARepository(String)
   /// A server sent a repository in which tree nodes and records are missing: how many.
   case incompleteRepository(nodes: Int, records: Int)
-  /// A server does not give an account's repository out: the account, and what the server says of
-  /// it, as a value and in words.
+  /// A server does not provide an account's repository: the account, and the server's reason, as a
+  /// value and in words.
   case accountUnavailable(String, Unavailability, String)
   /// A server's list of accounts, or of blobs that it misses, does not end: the server.
   case endlessList(String)
@@ -81,12 +80,12 @@ public enum BackupError: Error, Equatable, Sendable, CustomStringConvertible {
   /// A blob whose loss cannot be accepted or reconsidered, because it is not missing or not
   /// accepted: why.
   case notMissing(String)
-  /// A word that selects nothing.
+  /// A text that is not a selector.
   case malformedSelector(String)
-  /// A selector that is to mean one thing fits several: the first of them.
+  /// An ambiguous selector: the first of its matches.
   case ambiguousSelector(String, [String])
 
-  /// What a server says of an account that it does not give out.
+  /// Why a server does not provide an account.
   public enum Unavailability: String, CaseIterable, Sendable {
     /// It does not know the account.
     case unknown
@@ -98,7 +97,7 @@ public enum BackupError: Error, Equatable, Sendable, CustomStringConvertible {
     case deactivated
   }
 
-  /// What a person reads.
+  /// The message for people.
   public var description: String {
     switch self {
     case .system(let operation, let code):
@@ -114,7 +113,7 @@ public enum BackupError: Error, Equatable, Sendable, CustomStringConvertible {
     case .archiveOfOther(let file, let account):
       "\(file) is the archive of \(account)"
     case .otherAccount(let found, let expected):
-      "the document given is about \(found), and the repository belongs to \(expected)"
+      "the document given is about \(found), but the repository belongs to \(expected)"
     case .fileDiffers(let path): "\(path) exists already and holds something else"
     case .inTheWay(let path): "\(path) exists already and is not an ordinary file or folder"
     case .busy(let path): "another carpack is writing into \(path)"
@@ -130,14 +129,14 @@ public enum BackupError: Error, Equatable, Sendable, CustomStringConvertible {
       "the server sends a repository of more than \(limit) bytes, the limit"
     case .blobTooLarge(let limit):
       "the server sends a blob of more than \(limit) bytes, the limit"
-    case .carNotExact(let why): "the CAR cannot be given back bit for bit: \(why)"
+    case .carNotExact(let why): "the CAR cannot be reproduced bit for bit: \(why)"
     case .damagedArchive(let name, let how): "\(name) is damaged: \(how)"
     case .unfinishedArchive(let name, let length):
       "\(name) ends in \(length) bytes of an unfinished write, or of one with a damaged footer"
     case .copyFailed(let why):
       "verification of the new archive failed, so it was discarded: \(why)"
     case .notARepository(let beginning):
-      "the server sent something else than a CAR: \"\(beginning)\""
+      "the server sent something other than a CAR: \"\(beginning)\""
     case .incompleteRepository(let nodes, let records):
       "the server sent a repository in which \(nodes) tree nodes and \(records) records are missing"
     case .accountUnavailable(let account, _, let sentence):
@@ -188,7 +187,7 @@ extension BackupError {
     throw .system(operation(), code)
   }
 
-  /// Whether it says that something is not where it was looked for, perhaps as that is not whole.
+  /// Whether it says that something was not found, perhaps because its container is incomplete.
   package var isOfAbsence: Bool {
     switch self {
     case .notFound, .notInRemains, .notInPart: true
@@ -205,8 +204,8 @@ extension BackupError {
   }
 }
 
-/// What an error that comes up while an archive is read says of the archive: the one place that
-/// tells damage from a disk that is full.
+/// What an error while reading an archive says about the archive: the one place that tells damage
+/// from a full disk.
 extension Error {
   /// Whether it says nothing of what was read: there was no room, no permission or no answer, a
   /// device failed, another program came between, or the work was ended.
@@ -219,7 +218,7 @@ extension Error {
     }
   }
 
-  /// What it says is wrong with what was read.
+  /// What is wrong with what was read, by this error.
   ///
   /// - Throws: the error itself, if it says nothing of that.
   package func flaw() throws -> String {

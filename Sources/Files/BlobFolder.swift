@@ -63,7 +63,7 @@ package struct BlobFolder: Sendable {
     }
   }
 
-  /// Whether a file is called like a repository, and not like a blob that happens to be a CAR.
+  /// Whether a file's name is that of a repository, not of a blob that happens to be a CAR.
   private static func isCAR(_ name: String) -> Bool {
     name.hasSuffix(".car") && claimedCID(name)?.codec != .raw
   }
@@ -78,9 +78,9 @@ package struct BlobFolder: Sendable {
     AtomicFile.status(of: FilePath(path)).map { $0.st_mode & S_IFMT } == S_IFDIR
   }
 
-  /// Makes a folder, and those around it that are not there.
+  /// Creates a folder, and its missing parents.
   ///
-  /// - Throws: ``BackupError`` if one cannot be made.
+  /// - Throws: ``BackupError`` if one cannot be created.
   package static func make(_ path: String) throws {
     var made = FilePath(path).root.map { FilePath(root: $0) } ?? FilePath("")
     for component in FilePath(path).components {
@@ -91,9 +91,9 @@ package struct BlobFolder: Sendable {
     }
   }
 
-  /// Makes a folder, but none around it.
+  /// Creates a folder, but not its parents.
   ///
-  /// - Returns: Whether it was not there.
+  /// - Returns: Whether it was created; false if it existed.
   /// - Throws: ``BackupError``.
   @discardableResult
   package static func makeLast(_ path: String) throws -> Bool {

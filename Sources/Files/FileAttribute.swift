@@ -2,10 +2,10 @@ internal import CGlibc
 internal import LibC
 package import SystemPackage
 
-/// A short text that is kept beside the content of a file, in an extended attribute.
+/// A short text that is stored with a file, in an extended attribute.
 ///
-/// It says something of this file on this medium, so it is right that most ways to copy a file
-/// leave it behind. Where the file system or the file's owner does not allow it there is none.
+/// It is about this file on this medium, so it is right that most ways to copy a file do not copy
+/// it. There is none where the file system or the file's permissions do not allow it.
 package struct FileAttribute {
   /// The attribute's name.
   let name: String

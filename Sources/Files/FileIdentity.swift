@@ -1,13 +1,13 @@
 internal import LibC
 package import SystemPackage
 
-/// What tells whether a file is still the same.
+/// The fields by which a file is recognised as the same.
 package struct FileIdentity: Hashable, Sendable {
   package let device, inode, size: UInt64
   /// When it was modified, in nanoseconds since 1970.
   package let modified: Int64
 
-  /// That of the file to which a path leads; nil if there is none.
+  /// The identity of the file to which a path leads; nil if there is none.
   package init?(_ path: FilePath) {
     guard let status = AtomicFile.status(of: path) else { return nil }
     device = UInt64(truncatingIfNeeded: status.st_dev)

@@ -2,7 +2,7 @@ package import ATProtocol
 internal import IPLD
 package import SystemPackage
 
-/// What files are called that come out of an archive.
+/// The names of files that are extracted from an archive.
 ///
 /// Collections and record keys are used as they are if that is a safe name, whatever they spell.
 /// Bytes that are not safe are escaped, each as `%` and two hexadecimal digits; no identifier holds
@@ -20,7 +20,7 @@ package enum FileNaming {
   package static let maximumLength = 240
   private static let keptLength = 120
 
-  /// What has to take a name.
+  /// The file systems for which a name must be valid.
   package enum Target {
     /// The file systems of Unix: everything but a slash and NUL, and what a terminal or a shell
     /// would mistake.
@@ -69,7 +69,7 @@ package enum FileNaming {
   /// - Parameters:
   ///   - part: its bytes, which may be anything; nil for the collection of a key that has none.
   ///   - ending: what follows.
-  ///   - target: what has to take the name.
+  ///   - target: the file systems for which the name must be valid.
   package static func component(
     _ part: ArraySlice<UInt8>?, ending: String = "", for target: Target = .unix
   ) -> String {
@@ -128,7 +128,7 @@ package enum FileNaming {
     return "%" + (digits.utf8.count == 1 ? "0" : "") + digits
   }
 
-  /// Whether Windows takes a name for that of a device, whatever ending it has.
+  /// Whether a name is that of a device on Windows, whatever its ending.
   private static func isDevice(_ name: String) -> Bool {
     let stem = name.lowercased().prefix { $0 != "." }
     if ["con", "prn", "aux", "nul"].contains(stem) { return true }

@@ -8,10 +8,10 @@ package import SystemPackage
 /// It is mapped, so that its size does not matter. What cannot be mapped (a pipe, standard input)
 /// goes into a temporary file first. Of a page with an archive inside, the archive is read.
 package final class InputFile {
-  /// What a message calls standard input.
+  /// The name of standard input in messages.
   package static let standardInputName = "standard input"
 
-  /// What a message calls it.
+  /// Its name in messages.
   package let name: String
   /// Its bytes, for several threads.
   package let mapped: MappedFile
@@ -22,7 +22,7 @@ package final class InputFile {
   /// What the file was when it was opened; nil for one that no other program can change.
   private let stamp: Stamp?
 
-  /// By what it shows that another process has written to a file, or put another in its place.
+  /// The fields that change when another process writes to a file or replaces it.
   private typealias Stamp = (number: ino_t, size: off_t, seconds: Int, nanoseconds: Int)
 
   private static func stamp(_ status: stat) -> Stamp {
@@ -38,7 +38,7 @@ package final class InputFile {
   ///
   /// - Parameters:
   ///   - mapped: its bytes.
-  ///   - name: what a message calls it.
+  ///   - name: its name in messages.
   package init(_ mapped: MappedFile, named name: String) {
     (self.mapped, self.name, given, spool, stamp) = (mapped, name, FilePath(name), nil, nil)
     isInPage = false
@@ -51,8 +51,7 @@ package final class InputFile {
   ///
   /// - Parameters:
   ///   - argument: its name.
-  ///   - isReadAtOnce: whether all of it is going to be read, so that it had better be brought in
-  ///     at once.
+  ///   - isReadAtOnce: whether all of it will be read, so that reading ahead helps.
   ///   - waitsForWriter: whether a pipe that no program has opened to write to it is waited for.
   /// - Throws: ``BackupError`` if it cannot be read.
   package init(_ argument: String, isReadAtOnce: Bool = false, waitsForWriter: Bool = true) throws {
@@ -107,8 +106,8 @@ package final class InputFile {
 
   /// Makes sure that the file was not written to since it was opened.
   ///
-  /// - Throws: ``BackupError`` if it was, so that what was found out about it counts no
-  ///   longer.
+  /// - Throws: ``BackupError`` if it was, so that what was found out about it is no longer
+  ///   valid.
   package func checkUnchanged() throws {
     guard let stamp else { return }
     guard let status = AtomicFile.status(of: given), Self.stamp(status) == stamp else {
@@ -129,7 +128,7 @@ package final class InputFile {
     }
   }
 
-  /// How many bytes tell what a file is.
+  /// How many bytes are read to determine a file's format.
   private static let beginningLength = 64 << 10
 
   /// Calls `body` with all of its bytes.
@@ -139,7 +138,7 @@ package final class InputFile {
     try mapped.withBytes(body)
   }
 
-  /// Reads all there is into a temporary file, and maps that.
+  /// Copies all of it to a temporary file, and maps that.
   private static func spool(
     _ descriptor: FileDescriptor, _ name: String, _ spool: inout TemporaryFile?
   ) throws -> MappedFile {
@@ -157,7 +156,7 @@ package final class InputFile {
 }
 
 extension ArchiveReader {
-  /// Opens the archive that a file is.
+  /// Opens the file as an archive.
   ///
   /// - Throws: `ArchiveError` as `ArchiveReader.init(path:limits:)` does.
   package convenience init(_ input: InputFile, limits: ArchiveLimits = ArchiveLimits()) throws {

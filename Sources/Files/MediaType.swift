@@ -1,7 +1,7 @@
 internal import IPLD
 
-/// Which ending a blob's file gets: by the media type its record names, if the content does not say
-/// otherwise.
+/// The ending of a blob's file: that of the media type in its record, unless the content shows
+/// another type.
 package enum MediaType {
   /// The ending for a media type; nil for one that is not known.
   package static func fileExtension(of mimeType: String) -> String? {
@@ -41,8 +41,7 @@ package enum MediaType {
     ("\0\0\0\u{c}JXL ", "jxl"), ("II*\0", "tiff"), ("MM\0*", "tiff"),
   ]
 
-  /// The ending that the first bytes of a content tell of; nil for content without a known
-  /// signature.
+  /// The ending for content with these first bytes; nil for content without a known signature.
   package static func signature(of bytes: Span<UInt8>) -> String? {
     let bytes = bytes.array(0..<min(bytes.count, signatureLength))
     return signatures.first { beginning, _ in

@@ -34,7 +34,7 @@ package struct Moment: Equatable, Sendable {
     (seconds, nanoseconds) < (other.seconds, other.nanoseconds)
   }
 
-  /// The second that was this many seconds before.
+  /// The moment this many seconds earlier.
   package func earlier(by seconds: Int64) -> Moment {
     Moment(seconds: self.seconds - seconds, nanoseconds: nanoseconds, length: Self.second)
   }
@@ -53,7 +53,7 @@ package struct Moment: Equatable, Sendable {
       "\(day)T\(padded(second / 3600)):\(padded(second / 60 % 60)):\(padded(second % 60))Z"
   }
 
-  /// Gives it to an open file, where the file system allows that.
+  /// Sets it as the modification time of an open file, where the file system allows that.
   package func set(_ descriptor: CInt) {
     let time = timespec(tv_sec: Int(seconds), tv_nsec: Int(nanoseconds))
     // It says nothing about the content, so a file without it is as good.
@@ -62,14 +62,14 @@ package struct Moment: Equatable, Sendable {
 }
 
 extension Moment {
-  /// The time that a TID tells.
+  /// The time in a TID.
   package init(_ tid: TID) {
     let microseconds = Int64(tid.microseconds)
     self.init(
       seconds: microseconds / 1_000_000, nanoseconds: microseconds % 1_000_000 * 1000, length: 1000)
   }
 
-  /// Reads a moment; nil for text that is none.
+  /// Reads a moment; nil for any other text.
   package init?(_ text: String) {
     var rest = Array(text.utf8.prefix(Self.maximumLength + 1))[...]
     func skip(_ characters: String) -> Bool {

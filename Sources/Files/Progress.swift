@@ -1,4 +1,4 @@
-/// How far a long piece of work has come.
+/// The progress of a long piece of work.
 package struct Progress: Sendable {
   /// What is being done, in a word or two.
   package let stage: String
@@ -7,7 +7,7 @@ package struct Progress: Sendable {
   /// How many there are; 0 if that is not known.
   package let total: UInt64
 
-  /// So much is done.
+  /// The progress so far.
   package init(stage: String, done: UInt64, total: UInt64) {
     self.stage = stage
     self.done = done

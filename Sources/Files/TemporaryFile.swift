@@ -5,13 +5,13 @@ internal import LibC
 internal import Synchronization
 package import SystemPackage
 
-/// A file without a name, for what is too large for memory: it is gone when it is closed, however
-/// the process ends.
+/// A file without a name, for data too large for memory: closing it removes it, however the
+/// process ends.
 ///
 /// It lies in the folder that is given, or in the one that `TMPDIR` names, else in `/var/tmp`,
 /// which is on a disk where `/tmp` may be in memory.
 ///
-/// It may go from one thread to another, and is used by one at a time.
+/// It may be passed between threads; one at a time uses it.
 package final class TemporaryFile: @unchecked Sendable {
   private let descriptor: FileDescriptor
   private var buffer: [UInt8] = []
@@ -20,7 +20,7 @@ package final class TemporaryFile: @unchecked Sendable {
 
   private static let areInMemory = Atomic<Bool>(false)
 
-  /// Has all that are made from now on lie in memory: what goes into them is not for the disk.
+  /// Keeps all files that are created from now on in memory: their content must not reach the disk.
   package static func stayInMemory() { areInMemory.store(true, ordering: .relaxed) }
 
   /// An empty file.
@@ -48,7 +48,7 @@ package final class TemporaryFile: @unchecked Sendable {
     _ = close(descriptor.rawValue)
   }
 
-  /// A file that has lost its name at once, where there are none without.
+  /// A file that is unlinked at once, where the file system has no files without names.
   private static func openUnlinked(in folder: FilePath) throws -> FileDescriptor {
     let path = folder.appending("carpack-\(UInt64.random(in: 0 ... .max))")
     let file = try FileDescriptor.open(
@@ -86,10 +86,10 @@ package final class TemporaryFile: @unchecked Sendable {
     count += bytes.count
   }
 
-  /// Forgets everything after the first `count` bytes.
+  /// Truncates the file to the first `count` bytes.
   package func truncate(to count: Int) throws {
     try flush()
-    try BackupError.attempting("cut a temporary file off") {
+    try BackupError.attempting("truncate a temporary file") {
       try descriptor.resize(to: Int64(count))
       try descriptor.seek(offset: 0, from: .end)
     }
@@ -116,7 +116,7 @@ package final class TemporaryFile: @unchecked Sendable {
     }
   }
 
-  /// So many bytes from an offset on.
+  /// Reads this many bytes from an offset on.
   package func bytes(at offset: UInt64, count: Int) throws -> [UInt8] {
     try flush()
     return try BackupError.attempting("read a temporary file") {
@@ -133,7 +133,7 @@ package final class TemporaryFile: @unchecked Sendable {
   /// Another descriptor of the file, which keeps it when this one is gone.
   package func duplicate() throws -> FileDescriptor {
     try flush()
-    return try BackupError.attempting("open a temporary file once more") {
+    return try BackupError.attempting("reopen a temporary file") {
       let copy = fcntl(descriptor.rawValue, F_DUPFD_CLOEXEC, 0)
       guard copy >= 0 else { throw Errno(rawValue: errno) }
       return FileDescriptor(rawValue: copy)
@@ -143,17 +143,17 @@ package final class TemporaryFile: @unchecked Sendable {
   /// A path that opens the file as long as it is open here.
   package var path: FilePath { FilePath("/dev/fd/\(descriptor.rawValue)") }
 
-  /// A descriptor that stands at the beginning, for a program that reads all of it; it is open as
-  /// long as the file is.
+  /// A descriptor at offset 0, for a program that reads all of it; it is open as long as the file
+  /// is.
   package func beginReading() throws -> CInt {
     try flush()
-    try BackupError.attempting("move in a temporary file") {
+    try BackupError.attempting("seek in a temporary file") {
       try descriptor.seek(offset: 0, from: .start)
     }
     return descriptor.rawValue
   }
 
-  /// Hands everything to the system.
+  /// Flushes the buffer to the system.
   package func flush() throws {
     guard !buffer.isEmpty else { return }
     let bytes = buffer

@@ -9,7 +9,7 @@ package import SystemPackage
 package enum TrustedFile {
   /// Why a file is not read.
   package enum Fault: Error {
-    /// There is something else than a file.
+    /// It is something other than a file.
     case notAFile
     /// It, or a folder on the way there, belongs to another user.
     case belongsToAnother(String)

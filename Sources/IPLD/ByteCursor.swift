@@ -53,7 +53,7 @@ extension Span<UInt8> {
     return unsafe bytes.unsafeLoadUnaligned(fromByteOffset: offset, as: Value.self)
   }
 
-  /// Has the memory of these bytes brought, so that reading them does not wait for it.
+  /// Prefetches the memory of these bytes, so that reading them does not wait for it.
   ///
   /// - Returns: something made of them, which has to be kept, or nothing would be read.
   package func fetch(_ range: Range<Int>) -> UInt8 {

@@ -20,6 +20,10 @@ package import XRPC
 /// 2. What has been appended is not fetched again, however a backup ends: the next backup uses it.
 /// 3. If nothing has changed and nothing is missing, nothing is written.
 public struct AccountBackup: Sendable {
+  /// The warning about an archive that is there, and is not sealed although it was meant to be.
+  package static let unsealed =
+    "the archive is not sealed, because only new archives are; \"carpack seal\" makes a sealed copy"
+
   /// How to back up.
   public struct Options: Sendable {
     /// The zstd level.
@@ -65,6 +69,8 @@ public struct AccountBackup: Sendable {
     /// Called with the account and its server before the server is asked; what it throws ends the
     /// backup.
     package var located: (@Sendable (DID, _ server: String) async throws -> Void)?
+    /// Whether a new archive is to be sealed, so that the user is warned of one that is not.
+    package var isToBeSealed = false
     /// The age recipients to which a new archive in a bucket is sealed besides the program's own.
     package var recipients: [String] = []
     /// Doubts about the account that the user accepts; they are noted as accepted.

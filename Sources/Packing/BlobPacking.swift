@@ -5,7 +5,7 @@ internal import IPLD
 internal import Repository
 internal import Snapshots
 
-/// Takes blobs from files into an archive.
+/// Adds blobs from files to an archive.
 ///
 /// A file is taken for the blob that its name says if the name is a CID, and for what its content
 /// hashes to otherwise. Its content is hashed when it is appended in any case, so that a name that

@@ -8,7 +8,7 @@ package import SystemPackage
 /// Brings a file up to date with a remote archive, by fetching what it lacks.
 ///
 /// 1. The file is the old archive or the new one at every moment.
-/// 2. What comes is verified before it counts, section by section.
+/// 2. Fetched bytes are verified before they count, section by section.
 package struct ArchivePull: Sendable {
   private let address: String
   private let path: FilePath
@@ -19,12 +19,12 @@ package struct ArchivePull: Sendable {
   /// A pull.
   ///
   /// - Parameters:
-  ///   - address: where the archive lies.
+  ///   - address: the archive's address.
   ///   - path: the file.
-  ///   - store: how stores are asked.
+  ///   - store: how to access stores.
   ///   - network: what the user set about the network.
   ///   - replaces: whether a file that is something else is replaced.
-  ///   - observer: called with how far it has come.
+  ///   - observer: called with the progress.
   /// - Throws: `StoreError` or `TransportError` if the address cannot be used.
   package init(
     _ address: String, to path: FilePath, _ store: StoreOptions, network: NetworkOptions,
@@ -48,18 +48,18 @@ package struct ArchivePull: Sendable {
   /// | is not there | made |
   /// | is an earlier state | extended |
   /// | is the same, or a later state | left as it is |
-  /// | is an earlier state, cut off, torn or damaged behind some footer | extended from there |
+  /// | is an earlier state, truncated, torn or damaged after some footer | extended from there |
   /// | is a beginning in which nothing is committed | replaced |
   /// | is anything else | left as it is, and refused |
   ///
-  /// With `replaces`, all but an intact state that is no later one is replaced.
+  /// With `replaces`, everything is replaced except an intact state that is not a later one.
   ///
   /// - Throws: ``PushError``, ``BackupError``; `FetchFailure`; `ArchiveError` if what came is
   ///   damaged.
   package func run() throws -> TransferReport {
     let found = try BlockingBridge.shared.wait { [server] in try await RemoteObject.find(server) }
     guard let object = found else {
-      throw FetchFailure(.absent, "\(address): there is nothing there")
+      throw FetchFailure(.absent, "\(address): not found")
     }
     if let layer = StorageLayers.layer(knowingEnd: object.ending.span) {
       return try pull(object, layer)
@@ -107,12 +107,12 @@ package struct ArchivePull: Sendable {
     return try isEarlier ? extend(file, to: remote, from: count) : replace(file, remote)
   }
 
-  /// Whether what is stored in a file has its checksums.
+  /// Whether the stored bytes of a file match their checksums.
   private func isIntact(_ file: MappedFile) throws -> Bool {
     try unlessFlawed { try ArchiveReader(file).verify(.quick).worst != .damaged } ?? false
   }
 
-  /// What is found out about a file that is here; nil if it is not what can be read as an archive.
+  /// The state of a local file; nil if it cannot be read as an archive.
   private func unlessFlawed<Value>(_ find: () throws -> Value) throws -> Value? {
     do {
       return try find()
@@ -230,7 +230,7 @@ package struct ArchivePull: Sendable {
     }
   }
 
-  /// Appends what a file lacks, and makes sure that it is whole.
+  /// Appends what a file lacks, and checks that it is complete.
   private func copy(
     _ remote: Remote, from start: UInt64, into storage: FileStorage, _ layer: any StorageLayer
   ) throws {
@@ -252,7 +252,7 @@ package struct ArchivePull: Sendable {
 
   // MARK: Reading
 
-  /// The archive that lies elsewhere, read from the front to the back.
+  /// The remote archive, read from the front to the back.
   fileprivate struct Remote {
     let count: UInt64
     let footerLength: Int
@@ -276,12 +276,12 @@ package struct ArchivePull: Sendable {
     }
   }
 
-  /// How many bytes are asked for at a time.
+  /// How many bytes are requested at a time.
   private static let aheadLength = 64 << 20
 }
 
 extension MappedFile {
-  /// Whether all bytes from a place on are those that the other has there.
+  /// Whether all bytes from a place on are the same as those of the other.
   fileprivate func isBeginning(of remote: ArchivePull.Remote, from start: UInt64) throws -> Bool {
     guard UInt64(count) <= remote.count else { return start == UInt64(count) }
     var place = start

@@ -5,8 +5,7 @@ internal import IPLD
 internal import ObjectStore
 package import SystemPackage
 
-/// Brings an object in a bucket up to date with an archive that lies here, by sending what it
-/// lacks.
+/// Brings an object in a bucket up to date with a local archive, by sending what it lacks.
 ///
 /// 1. The object is the old one or the new one at every moment, never a part of either.
 /// 2. An object that is not an earlier state of the archive is left alone, unless it is to be
@@ -28,7 +27,7 @@ package struct ArchivePush: Sendable {
   ///   - isVerifying: whether the object is read back and compared, all of it, and what is damaged
   ///     replaced.
   ///   - replaces: whether an object that is something else is replaced.
-  ///   - observer: called with how far it has come.
+  ///   - observer: called with the progress.
   /// - Throws: `ArchiveError` if the file is not an archive.
   package init(
     _ path: FilePath, to destination: BucketDestination, isVerifying: Bool, replaces: Bool,
@@ -146,15 +145,15 @@ package struct ArchivePush: Sendable {
   }
 }
 
-/// What was done to bring an archive here or elsewhere up to date.
+/// What was done to bring a local or remote archive up to date.
 package struct TransferReport: Sendable {
   /// What was done.
   package enum Outcome: String, CaseIterable, Sendable {
-    /// It is the same already.
+    /// Nothing: both are the same.
     case unchanged
-    /// It is a later state of the archive.
+    /// Nothing: it is a later state of the archive.
     case ahead
-    /// There was none.
+    /// It was created: there was none.
     case created
     /// What was new was appended.
     case appended
@@ -178,11 +177,11 @@ package struct TransferReport: Sendable {
 package enum PushError: Error, Equatable, Sendable, CustomStringConvertible {
   /// Another process on this machine writes to the object.
   case busy(String)
-  /// What is there is no earlier or later state of the archive.
+  /// The object is neither an earlier nor a later state of the archive.
   case otherObject(String)
   /// The store would let two writers overwrite each other.
   case knowsNoConditions(String)
-  /// What was sent and read back is not what was sent.
+  /// The bytes read back differ from those sent.
   case notKept(String)
   /// The file has bytes after what is committed.
   case unfinished(String)
@@ -192,14 +191,14 @@ package enum PushError: Error, Equatable, Sendable, CustomStringConvertible {
   /// address.
   case damagedCopy(String, of: String)
 
-  /// What a person reads.
+  /// The message for people.
   package var description: String {
     switch self {
     case .busy(let name): "another process on this machine writes to \(name)"
     case .otherObject(let name): "\(name) is neither an earlier nor a later state of the archive"
     case .knowsNoConditions(let name):
       "the store of \(name) does not support conditional writes, so two writers could overwrite each other"
-    case .notKept(let name): "\(name): what the store gives back is not what was sent"
+    case .notKept(let name): "\(name): the store returned different bytes from those sent"
     case .unfinished(let name): "\(name) ends in an unfinished write"
     case .unfinishedCopy(let name, let address):
       "\(name) ends in an unfinished write, and has data that \(address) lacks"
@@ -213,7 +212,7 @@ extension MappedFile {
   /// archive stays in memory than is on its way.
   private static let releaseInterval = 8 << 20
 
-  /// An archive that lies here, and how many bytes of it are committed.
+  /// A local archive, and how many bytes of it are committed.
   ///
   /// - Throws: `ArchiveError` if it is not one, or nothing is committed in it.
   static func committed(_ path: FilePath) throws -> (file: MappedFile, count: UInt64) {
@@ -236,7 +235,7 @@ extension MappedFile {
 
   /// Copies some bytes.
   ///
-  /// - Throws: `FetchFailure` if they lie elsewhere and could not be fetched.
+  /// - Throws: `FetchFailure` if they are remote and could not be fetched.
   func read(_ offset: UInt64, _ count: Int) throws -> [UInt8] {
     let range = Int(offset)..<Int(offset) + count
     let bytes = withBytes(reading: [range]) { $0.extracting(range).array }

@@ -3,13 +3,13 @@ internal import Files
 internal import HTTP
 internal import ObjectStore
 
-/// Putting archives aside, and bringing them back.
+/// Moving archives aside, and back.
 extension BucketDestination {
   /// The longest part that a store copies at once, in bytes.
   private static let longestCopy: UInt64 = 5 << 30
 
-  /// The key under which the archive of an account is moved aside: all of a day begin alike, so
-  /// that a rule of the bucket can delete them after a while.
+  /// The key to which the archive of an account is moved: the keys of a day share a prefix, so that
+  /// a lifecycle rule of the bucket can delete them.
   ///
   /// - Parameters:
   ///   - did: the account.
@@ -77,7 +77,7 @@ extension BucketDestination {
     }
     // Only what is there twice is deleted.
     guard try await RemoteObject.find(object(target))?.count == found.count else {
-      throw StoreError(.malformed, "\(target): the copy is not what was copied")
+      throw StoreError(.malformed, "\(target): the copy differs from the original")
     }
     try await client.remove(source)
     return true

@@ -4,19 +4,19 @@ internal import HTTP
 internal import ObjectStore
 internal import SystemPackage
 
-/// Remembers in the user's cache that a store was found to obey conditions, so that it is not tried
+/// Remembers in the user's cache that a store supports conditional writes, so that it is not probed
 /// again for a day.
 ///
-/// A note that is not as it was written, is another store's or is not of the last day counts as
-/// none. That a store does not obey is not remembered: it may be mended.
+/// A note that was changed, is another store's or is older than a day is ignored. That a store does
+/// not support them is not remembered: the store may be fixed.
 extension BucketDestination {
-  /// For how many seconds a note holds: a day.
+  /// For how many seconds a note is valid: a day.
   private static let lifetime: Int64 = 86_400
   private static let heading = "carpack: a store that obeys conditions, version 1"
 
   private var probeNote: FilePath { file("obeys", of: client.location) }
 
-  /// Whether the store was found to obey conditions within the last day.
+  /// Whether the store was found to support conditional writes within the last day.
   var hasObeyed: Bool {
     // A note that cannot be read is none.
     guard let bytes = try? AtomicFile.read(probeNote),
@@ -26,7 +26,7 @@ extension BucketDestination {
     return bytes == text(time) && time <= Self.now && Self.now < time + Self.lifetime
   }
 
-  /// Notes that the store has been found to obey conditions now.
+  /// Notes that the store was now found to support conditional writes.
   func noteObedience() {
     let bytes = text(Self.now)
     // Without it the store is tried once more.

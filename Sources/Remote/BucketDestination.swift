@@ -6,12 +6,12 @@ internal import IPLD
 package import ObjectStore
 package import SystemPackage
 
-/// Where in a bucket the archives lie that backups go to.
+/// The place in a bucket of the archives that backups write to.
 public final class BucketDestination: Sendable {
-  /// What it was given as: an object's address, or what all of them begin with.
+  /// The address as given: an object's, or the prefix of all.
   package let place: BucketAddress
   let client: BucketClient
-  /// Whether nothing else writes there, so that a store that knows no conditions will do.
+  /// Whether nothing else writes there, so that conditional writes are not needed.
   private let isExclusive: Bool
   /// The folder for what is kept between runs.
   let cache: FilePath
@@ -21,10 +21,9 @@ public final class BucketDestination: Sendable {
   /// - Parameters:
   ///   - place: an object's address; if its key is empty or ends with a slash, what the addresses
   ///     of all archives begin with.
-  ///   - store: how the store is asked.
+  ///   - store: how to access the store.
   ///   - network: what the user set about the network.
-  ///   - isExclusive: whether nothing else writes there, so that a store that knows no conditions
-  ///     will do.
+  ///   - isExclusive: whether nothing else writes there, so that conditional writes are not needed.
   ///   - cache: the folder for what is kept between runs.
   /// - Throws: `StoreError` if the store's address cannot be used.
   package init(
@@ -38,10 +37,10 @@ public final class BucketDestination: Sendable {
   /// Whether each account has an object of its own.
   package var isFolder: Bool { place.isFolder }
 
-  /// Where the archive of an account is, or is to be.
+  /// Where the archive of an account is, or will be.
   ///
-  /// In a bucket an archive is called after the account's DID: handles change, and to look whose
-  /// archives there are, all would have to be opened.
+  /// In a bucket an archive is named after the account's DID: handles change, and then all archives
+  /// would have to be opened to see whose they are.
   package func archive(of did: DID) -> BucketAddress {
     guard isFolder else { return place }
     let name = FileNaming.name(did.text, ending: FileNaming.archiveEnding)
@@ -63,8 +62,8 @@ public final class BucketDestination: Sendable {
     try await FetchFailure.unlessAbsent { try await RemoteObject.open(self.object(object.key)) }
   }
 
-  /// What a killed backup has left of an object that is not there, for reading; nil if there is
-  /// nothing.
+  /// What a killed backup has left of an object that does not exist yet, for reading; nil if there
+  /// is nothing.
   ///
   /// - Throws: ``BackupError`` and `ArchiveError` if it cannot be read.
   package func leftover(of object: BucketAddress) throws -> MappedFile? {
@@ -76,10 +75,10 @@ public final class BucketDestination: Sendable {
     return try MappedFile(scratch)
   }
 
-  /// Finds out whether the store can be written to, by writing to it.
+  /// Checks whether the store can be written to, by writing to it.
   ///
-  /// - Throws: ``PushError`` if it knows no conditions, and they are wanted; `StoreError`,
-  ///   `TransportError`.
+  /// - Throws: ``PushError`` if it does not support conditional writes and they are needed;
+  ///   `StoreError`, `TransportError`.
   package func check() async throws {
     guard !isExclusive else { return }
     let address = BucketAddress(bucket: place.bucket, key: "\(place.key)fleet")
@@ -90,10 +89,10 @@ public final class BucketDestination: Sendable {
     try await probe(address.key, mark)
   }
 
-  /// How many times another writer to an object may be faster.
+  /// How many write races for an object may be lost.
   private static let maximumRaces = 5
 
-  /// Does something again whenever another writer to the object was faster.
+  /// Retries something whenever another writer to the object was faster.
   ///
   /// - Throws: `StoreError` of the kind `conditionFailed` if one always is; what `body` throws.
   package static func retryingLostRaces<Value>(
@@ -128,7 +127,7 @@ public final class BucketDestination: Sendable {
     return try await object(key, mark).replace(tag, by: content)
   }
 
-  /// Refuses to write to a store that knows no conditions, unless nothing else writes there.
+  /// Refuses to write to a store without conditional writes, unless nothing else writes there.
   ///
   /// - Throws: ``PushError``; `StoreError`, `TransportError`.
   func requireConditionalWrites(for key: String, _ mark: UploadLock) async throws {

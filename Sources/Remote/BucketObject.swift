@@ -4,16 +4,16 @@ internal import IPLD
 internal import ObjectStore
 internal import Synchronization
 
-/// An object in a bucket, to be read, or replaced by one that goes on where it ends, or by another.
+/// An object in a bucket, to be read, extended or replaced.
 ///
-/// An object cannot be appended to. But the store can make a new one of parts of the old, which it
-/// has, and of parts that are sent; when that is complete it takes the place of the old one at
-/// once, if that is still the one that was meant.
+/// An object cannot be appended to. But the store can make a new one of parts of the old and of
+/// parts that are sent; when the new one is complete, it replaces the old one atomically, if that
+/// is still the expected one.
 ///
 /// 1. A reader of the key sees the old object or the new one, whenever this is interrupted.
 /// 2. Nothing is replaced that another writer has put there meanwhile, unless the user has said
 ///    that there is none (``isExclusive``).
-/// 3. What an interrupted writer on this machine has begun is given up by the next one
+/// 3. The uploads of an interrupted writer on this machine are aborted by the next one
 ///    (``UploadLock``).
 struct BucketObject: RangeReader {
   /// What the new object holds.
@@ -24,7 +24,7 @@ struct BucketObject: RangeReader {
     let count: UInt64
     /// An object of the bucket that begins as the new one does, and for how many bytes.
     var kept: (key: String, tag: String, count: UInt64)?
-    /// Called with the offset from which on bytes are read.
+    /// Called with the offset from which bytes are read.
     var observer: @Sendable (UInt64) -> Void = { _ in }
 
     private func read(_ offset: UInt64, _ count: Int) throws -> [UInt8] {
@@ -58,9 +58,9 @@ struct BucketObject: RangeReader {
 
   let client: BucketClient
   let key: String
-  /// Whether nothing else writes there, so that a store that knows no conditions is good enough.
+  /// Whether nothing else writes there, so that conditional writes are not needed.
   var isExclusive = false
-  /// Where what is begun in the store is noted, so that the next writer finds it.
+  /// Records the work that is begun in the store, so that the next writer finds it.
   var mark: UploadLock?
 
   var name: String { "\(BucketAddress(bucket: client.bucket, key: key))" }
@@ -75,11 +75,11 @@ struct BucketObject: RangeReader {
 
   /// Up to this length an object is put at once.
   private static let largestPut: UInt64 = 16 << 20
-  /// How long the parts are that are sent, at the least.
+  /// The minimum length of the parts that are sent.
   private static let partLength: UInt64 = 16 << 20
   /// How many parts are sent at a time.
   private static let parallelParts = 4
-  /// How many times an upload that something else has given up is begun at most.
+  /// How many times at most an upload that something else aborted is started.
   private static let maximumUploads = 3
 
   /// How many bytes were sent, and what names the new object, if the store said.

@@ -74,7 +74,7 @@ package final class BucketStorage: ArchiveStorage {
     }
   }
 
-  /// What tells that a scratch file goes on where an object ends.
+  /// The note that a scratch file continues where an object ends.
   static func note(_ count: UInt64, _ tag: String?) -> String { "\(count) \(tag ?? "-")" }
 
   /// Whether there is no object yet.
@@ -121,17 +121,17 @@ package final class BucketStorage: ArchiveStorage {
 
   // MARK: As an object
 
-  /// Finds out whether the object can be written, before much is fetched for it.
+  /// Checks whether the object can be written, before much is fetched for it.
   ///
   /// - Throws: as ``commit()`` does.
   package func check() async throws {
     try await destination.requireConditionalWrites(for: address.key, mark)
   }
 
-  /// Makes an object of what there was and what is new, up to the last footer.
+  /// Makes an object of the old bytes and the new ones, up to the last footer.
   ///
   /// - Throws: `StoreError` of the kind `conditionFailed` if another writer was faster;
-  ///   ``PushError`` if the store knows no conditions; `FetchFailure`, `TransportError`.
+  ///   ``PushError`` if the store has no conditional writes; `FetchFailure`, `TransportError`.
   package func commit() async throws {
     let base = base.withLock { $0 }
     let map = try map()

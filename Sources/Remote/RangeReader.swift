@@ -2,12 +2,12 @@ package import Archive
 internal import HTTP
 package import ObjectStore
 
-/// What one object can be asked for, part by part.
+/// Reads one object, part by part.
 protocol RangeReader: Sendable {
-  /// What a message calls the object; without what could be secret.
+  /// The object's name in messages, without anything that could be secret.
   var name: String { get }
 
-  /// Asks for the object or a part of it.
+  /// Requests the object or a part of it.
   ///
   /// - Parameters:
   ///   - range: the part, as the field `Range` names it; nil for all of it.
@@ -19,36 +19,36 @@ protocol RangeReader: Sendable {
 }
 
 extension RangeReader {
-  /// Which part of the object an answer brings; nil for all of it.
+  /// The part of the object that an answer contains; nil for all of it.
   ///
-  /// - Throws: ``FetchFailure`` if it does not say so, or brings it compressed once more.
+  /// - Throws: ``FetchFailure`` if it does not say which, or is compressed by the server.
   func part(of response: HTTPResponse) throws -> ContentRange? {
     let encoding = response["content-encoding"]?.lowercased() ?? "identity"
     guard encoding == "identity" || encoding == "aws-chunked" else {
-      throw refused("the server sends it compressed once more (\(Excerpt.of(encoding)))")
+      throw refused("the server adds a compression of its own (\(Excerpt.of(encoding)))")
     }
     guard let text = response["content-range"] else {
       if response.status == 200 { return nil }
       throw refused("the server does not say which part it sends")
     }
-    guard let part = ContentRange(text) else { throw otherPart("than it was asked for") }
+    guard let part = ContentRange(text) else { throw otherPart("than requested") }
     return part
   }
 
   func otherPart(_ than: String) -> FetchFailure {
-    refused("the server sends another part \(than)")
+    refused("the server sends a different part \(than)")
   }
 
   private func refused(_ why: String) -> FetchFailure { FetchFailure(.refused, "\(name): \(why)") }
 
   func cutOff(_ received: Int, _ expected: Int) -> TransportError {
-    TransportError(.cutOff("\(received) of \(expected) bytes came"), url: name)
+    TransportError(.cutOff("\(received) of \(expected) bytes arrived"), url: name)
   }
 }
 
-/// By what a server's answers show that they are of one content.
+/// The fields by which a server's answers show that they are of the same content.
 struct ContentVersion {
-  /// What names the content.
+  /// The content's identifier.
   let tag: String?
   /// When it was written.
   let date: String?
@@ -91,18 +91,18 @@ struct WebFile: RangeReader {
     let status = delivery.response.status
     let (kind, what): (FetchFailure.Kind, String) =
       switch status {
-      case 404, 410: (.absent, "there is nothing there")
-      case 401, 403: (.forbidden, "the server does not let it be read")
-      case 412: (.replaced, "it is another one by now")
+      case 404, 410: (.absent, "not found")
+      case 401, 403: (.forbidden, "the server denies access")
+      case 412: (.replaced, "it has been replaced")
       case 429, 500...: (.unavailable, "the server cannot answer now")
-      default: (.refused, "the server refuses")
+      default: (.refused, "the server refuses the request")
       }
     throw FetchFailure(kind, "\(name): \(what) (status \(status))", status: status)
   }
 }
 
 extension FetchFailure {
-  /// Does something, and tells what a store or the way there refused in words for one who reads.
+  /// Does something, and turns a failure of the store or the network into one for readers.
   static func telling<Value>(_ body: () async throws -> Value) async throws -> Value {
     do {
       return try await body()
@@ -113,7 +113,7 @@ extension FetchFailure {
     }
   }
 
-  /// What `body` finds; nil if there is nothing there.
+  /// What `body` finds; nil if not found.
   static func unlessAbsent<Value>(_ body: () async throws -> Value) async throws -> Value? {
     do {
       return try await body()
@@ -122,7 +122,7 @@ extension FetchFailure {
     }
   }
 
-  /// What a store's refusal means for one who reads.
+  /// What a store's refusal means for a reader.
   package init(_ error: StoreError) {
     let kind: Kind =
       switch error.kind {

@@ -7,19 +7,19 @@ package import ObjectStore
 internal import Synchronization
 package import SystemPackage
 
-/// An archive that lies elsewhere: in a bucket, or on a web server.
+/// A remote archive: in a bucket, or on a web server.
 package enum RemoteArchive {
-  /// Whether a name is the address of something that lies elsewhere.
+  /// Whether a name is the address of something remote.
   package static func isAddress(_ name: String) -> Bool {
     [BucketAddress.scheme, "https://", "http://"].contains { name.hasPrefix($0) }
   }
 
-  /// What a message calls it: the address, without a query, which may be secret.
+  /// Its name in messages: the address, without a query, which may be secret.
   package static func shown(_ name: String) -> String {
     isAddress(name) ? String(name.prefix { $0 != "?" }) : name
   }
 
-  /// The folder for what is kept between runs and can be done without.
+  /// The folder for what is kept between runs and may be deleted: a cache.
   ///
   /// - Parameter environment: the environment's variables by their names.
   package static func cacheFolder(_ environment: (String) -> String?) -> FilePath {
@@ -64,7 +64,7 @@ package enum RemoteArchive {
   ///
   /// - Parameters:
   ///   - address: the bucket, or the prefix.
-  ///   - store: how stores are asked.
+  ///   - store: how to access stores.
   ///   - network: what the user set about the network.
   /// - Throws: `FetchFailure` if the store does not list them; `CancellationError`.
   package static func archives(
@@ -76,7 +76,7 @@ package enum RemoteArchive {
   /// The same, each with what tells one content of it from another; of an address that is not a
   /// folder's the one archive, if it is there.
   ///
-  /// A web server is not asked: its archives are taken to be there, and to stay what they are.
+  /// A web server is not asked: its archives are assumed to exist and not to change.
   ///
   /// - Throws: as ``archives(in:_:network:)`` does.
   package static func versions(
@@ -103,8 +103,8 @@ extension InputFile {
   /// Opens a remote archive: its end is fetched, and the rest when it is read.
   ///
   /// - Parameters:
-  ///   - address: where it lies.
-  ///   - store: how stores are asked.
+  ///   - address: its address.
+  ///   - store: how to access stores.
   ///   - network: what the user set about the network.
   /// - Throws: `FetchFailure` if it is not there, or cannot be read; ``BackupError`` if there is no
   ///   room for it.
@@ -120,8 +120,8 @@ extension InputFile {
   }
 }
 
-/// A queue that carries transfers for those who wait for them: reading an archive is not
-/// asynchronous, and the archive may lie elsewhere.
+/// A queue for transfers whose callers block: reading an archive is not asynchronous, and the
+/// archive may be remote.
 ///
 /// Tasks that are waited for may not need the threads of all other tasks: those may be the ones
 /// that wait.

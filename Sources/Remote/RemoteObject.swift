@@ -4,31 +4,30 @@ internal import HTTP
 internal import IPLD
 internal import Synchronization
 
-/// An object that lies on a server, read part by part: its end first, which one request tells, then
-/// what is wanted.
+/// An object on a server, read part by part: its end first, in one request, then what is needed.
 ///
-/// 1. Every part is of the same content: of the one that was there when it was opened, or of one
-///    that goes on where that ended (``regain()``).
-/// 2. What the server says of a part is checked before its bytes are taken; an answer that breaks
-///    off is resumed from where it broke.
+/// 1. Every part is of the same content: of that which was there when it was opened, or of one
+///    that continues where that ended (``regain()``).
+/// 2. What the server says of a part is checked before its bytes are used; an answer that breaks
+///    off is resumed there.
 final class RemoteObject: ByteSource {
   private let server: any RangeReader
   /// How many bytes it has.
   let count: UInt64
   /// The bytes of the end that came first.
   let received: [UInt8]
-  /// Whether the server knows no parts, so that all of it came.
+  /// Whether the server does not support ranges, so that it sent everything.
   private let isWhole: Bool
   private let version: Mutex<ContentVersion>
 
   /// How many of the last bytes tell it from all others: more than a footer has.
   static let endingLength = 4 << 10
-  /// How many bytes of the end are asked for first: the footer, and with it the index of an archive
+  /// How many bytes of the end are requested first: the footer, and with it the index of an archive
   /// that is not large.
   static let firstPart = 128 << 10
-  /// How many parts are asked for at a time.
+  /// How many parts are requested at a time.
   private static let parallelParts = 8
-  /// How long a part is at the most.
+  /// The maximum length of a part.
   private static let longestPart: UInt64 = 16 << 20
   /// The least progress of a broken transfer that is resumed; less counts as a failure, of which
   /// only a few are allowed.
@@ -44,13 +43,13 @@ final class RemoteObject: ByteSource {
     self.version = Mutex(version)
   }
 
-  /// Its last bytes, by which another content is known to go on where it ended.
+  /// Its last bytes, by which another content is known to continue where it ended.
   var ending: [UInt8] { Array(received.suffix(Self.endingLength)) }
 
-  /// What names its content; nil if the server does not say.
+  /// The content's identifier; nil if the server sends none.
   var tag: String? { version.withLock { $0.tag } }
 
-  /// Asks for the end of an object, this many bytes; nil if there is none.
+  /// Requests the last bytes of an object, this many; nil if there is none.
   ///
   /// - Throws: `FetchFailure`.
   static func find(_ server: any RangeReader, length: Int = endingLength) async throws
@@ -59,13 +58,13 @@ final class RemoteObject: ByteSource {
     try await FetchFailure.unlessAbsent { try await find(server, length: length, spool: nil) }
   }
 
-  /// Opens an object: asks for its end, which says how long it is.
+  /// Opens an object: requests its end, which shows how long it is.
   ///
   /// A server that answers with the whole is read to its end.
   ///
   /// - Parameter server: the server, asked for this object.
   /// - Throws: ``FetchFailure``; ``BackupError`` if there is no room for what comes.
-  /// - Returns: the file, of which the end, or all, is here.
+  /// - Returns: the file, of which the end, or everything, has been fetched.
   static func open(_ server: any RangeReader) async throws -> MappedFile {
     let spool = try TemporaryFile()
     let object = try await find(server, length: firstPart, spool: spool)
@@ -79,12 +78,12 @@ final class RemoteObject: ByteSource {
     return try MappedFile(file)
   }
 
-  /// Asks for the end of an object.
+  /// Requests the end of an object.
   ///
   /// - Parameters:
   ///   - server: the server, asked for this object.
-  ///   - length: how many bytes are asked for.
-  ///   - spool: where all of it goes that comes from a server that knows no parts.
+  ///   - length: how many bytes are requested.
+  ///   - spool: receives everything if the server does not support ranges.
   /// - Throws: `FetchFailure`; ``BackupError`` if there is no room for what comes.
   private static func find(_ server: any RangeReader, length: Int, spool: TemporaryFile?)
     async throws -> RemoteObject
@@ -117,8 +116,8 @@ final class RemoteObject: ByteSource {
     }
   }
 
-  /// Whether the object and an archive that lies here are states of one archive: whether the longer
-  /// goes on where the shorter ends.
+  /// Whether the object and a local archive are states of one archive: whether the longer continues
+  /// where the shorter ends.
   ///
   /// - Parameters:
   ///   - file: the archive.
@@ -204,7 +203,7 @@ final class RemoteObject: ByteSource {
       let part = try server.part(of: response)
       if let part {
         guard part.first == range.lowerBound, part.last == range.upperBound - 1 else {
-          throw server.otherPart("than it was asked for")
+          throw server.otherPart("than requested")
         }
         // Where nothing names the content, its length does.
         if let known, let total = part.total, total < count || known.tag == nil && total != count {
@@ -240,8 +239,8 @@ final class RemoteObject: ByteSource {
     FetchFailure(.replaced, "\(server.name): it was replaced while it was read; read it again")
   }
 
-  /// Whether what is there now goes on where this ended, as an archive does to which a backup was
-  /// added: then it is what is read from now on.
+  /// Whether the object's new content continues where this one ended, as that of an archive does to
+  /// which a backup was added: then the new content is read from now on.
   ///
   /// The last bytes of an archive are its footer, which holds checksums of all that lies before.
   private func regain() async throws -> Bool {

@@ -5,11 +5,11 @@ internal import IPLD
 internal import ObjectStore
 internal import Synchronization
 
-/// Finding out whether a store obeys conditions, before the first write to a bucket: one that does
-/// not would let two writers overwrite each other.
+/// Probes whether a store supports conditional writes, before the first write to a bucket: one that
+/// does not would let two writers overwrite each other.
 ///
-/// The probe is an object of its own beside the archive, and uploads to it. Whatever comes of it,
-/// they are removed; if the process is killed, the next writer on this machine does it.
+/// The probe is a separate object next to the archive, and uploads to it. They are always removed;
+/// if the process is killed, the next writer on this machine removes them.
 extension BucketObject {
   /// How the keys of probes begin.
   static func probePrefix(_ key: String) -> String { "\(key).carpack-probe-" }
@@ -19,7 +19,7 @@ extension BucketObject {
   /// The conditions that are written under.
   private static let conditions: [BucketClient.Condition] = [.isAbsent, .isTagged(otherTag)]
 
-  /// Whether the store obeys.
+  /// Whether the store supports conditional writes.
   ///
   /// - Throws: ``StoreError``; `TransportError`; `ArchiveError` if the probe cannot be noted.
   func obeysConditions() async throws -> Bool {
@@ -56,8 +56,8 @@ extension BucketObject {
 
   // MARK: Leftovers
 
-  /// Does something for which work is begun in the store, and ends that, whatever comes of it; an
-  /// upload that is done has ended.
+  /// Does something for which work is begun in the store, and ends that work, whatever the result;
+  /// a completed upload has ended.
   ///
   /// - Throws: what `body` throws; `ArchiveError` if the work cannot be noted.
   func ending<Value>(_ work: UploadLock.Work, _ body: () async throws -> Value) async throws
@@ -97,13 +97,13 @@ extension BucketObject {
   /// Where what is to take an object's place lies until it has been read back.
   static func temporaryKey(_ key: String) -> String { "\(key).carpack-new" }
 
-  /// How old an upload is that belongs to no writer any more, in microseconds: seven days.
+  /// The age, in microseconds, from which an upload is taken for abandoned: seven days.
   private static let abandonedAge: Int64 = 7 * 86_400 * 1_000_000
 
-  /// Gives up what an ended process on this machine has left beside the object, as its mark says;
-  /// and uploads so old that no writer has them any more.
+  /// Removes what an ended process on this machine has left in the store, as its mark says, and
+  /// abandoned uploads.
   ///
-  /// What another machine has begun is not touched: it may be at work.
+  /// The work of other machines is not touched: they may still be running.
   ///
   /// - Throws: `StoreError`; `TransportError`; `ArchiveError` if the mark cannot be written.
   func giveUpLeftovers() async throws {
@@ -121,7 +121,7 @@ extension BucketObject {
     }
   }
 
-  /// The uploads to keys that begin so; none if the store does not let this user list them.
+  /// The uploads to keys with a prefix; none if the store does not let this user list them.
   private func uploads(to prefix: String) async throws -> [BucketClient.Upload] {
     do {
       return try await client.uploads(to: prefix)
@@ -132,12 +132,11 @@ extension BucketObject {
   }
 }
 
-/// How long what has to be finished in the store may take once the task is cancelled: a signal
-/// allows two seconds for everything.
+/// How long work that must be completed in the store may take after a cancellation: a signal allows
+/// two seconds for everything.
 private let cancelledRest: Duration = .milliseconds(500)
 
-/// Does something to its end, even if the task that waits for it is cancelled; but then not for
-/// long.
+/// Completes something even if the task that waits for it is cancelled, but then within a limit.
 ///
 /// - Throws: what `body` throws; `CancellationError` if it took too long.
 func finishing<Value: Sendable>(_ body: @escaping @Sendable () async throws -> Value)

@@ -8,9 +8,9 @@ internal import SystemPackage
 /// Says on this machine that something is being written to an object, and what was begun for it in
 /// the store.
 ///
-/// It is a locked file in the user's cache. One that is not locked was left by a process that
-/// was ended: what that had begun in the store is given up, so that no part of it is kept, and paid
-/// for, for ever.
+/// It is a locked file in the user's cache. One that is not locked was left by a process that was
+/// ended: what it had begun in the store is removed, so that no part of that is kept, and paid for,
+/// indefinitely.
 ///
 ///     123456 "tag"                   what the scratch file goes on from; may be empty
 ///     upload⇥ID⇥KEY                  one line for each thing that was begun and not ended
@@ -23,12 +23,12 @@ final class UploadLock: Sendable {
     enum Kind: String { case upload, probe, copy }
     let kind: Kind
     let key: String
-    /// What the store calls an upload.
+    /// The upload's ID in the store.
     var id = ""
   }
 
   private let mark: FileStorage
-  /// Whether a process that was ended has left it.
+  /// Whether a process that no longer runs left it.
   let wasLeft: Bool
   /// What was written into it.
   private let state: Mutex<(note: String, begun: [Work])>
@@ -51,13 +51,13 @@ final class UploadLock: Sendable {
     state = Mutex((Self.note(in: bytes), Self.begun(in: bytes)))
   }
 
-  /// What tells from where the scratch file goes on.
+  /// The note from where the scratch file continues.
   var note: String { state.withLock { $0.note } }
 
-  /// What was begun in the store and not ended.
+  /// The work in the store that was begun and not ended.
   var begun: [Work] { state.withLock { $0.begun } }
 
-  /// Writes down from where the scratch file goes on.
+  /// Records from where the scratch file continues.
   ///
   /// - Throws: `ArchiveError`.
   func write(_ note: String) throws { try change { $0.note = note } }

@@ -71,7 +71,7 @@ package final class CARFile: BlockSource {
 
   // MARK: Sections
 
-  /// How many sections there are, blocks that come again counted each time.
+  /// How many sections there are, repeated blocks counted each time.
   package var sectionCount: Int { starts.count }
 
   /// Where the section with an index begins.

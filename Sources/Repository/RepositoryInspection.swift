@@ -15,7 +15,7 @@ public struct RepositoryInspection: Sendable {
   package internal(set) var sectionCount = 0
   /// How many distinct blocks it has.
   package internal(set) var distinctBlockCount = 0
-  /// How many sections there are of each codec, blocks that come again counted each time.
+  /// How many sections there are of each codec, repeated blocks counted each time.
   package internal(set) var codecCounts: [Codec: Int] = [:]
   /// The blocks that do not hash to their CIDs.
   package internal(set) var mismatchedBlocks: [CID] = []
@@ -117,7 +117,7 @@ public struct RepositoryInspection: Sendable {
   /// Whether nothing is missing, and no record hides to which blobs it refers.
   package var isWhole: Bool { isComplete && !unreadable.mayHideBlobs }
 
-  /// What is not what it must be, a sentence each; of the tree, the first of it.
+  /// What is wrong, a sentence each; of the tree, the first of it.
   package var flaws: [String] {
     var flaws = [carError.map { "\($0)" }, commitFlaw.map { "\($0)" }].compactMap(\.self)
     if let cid = mismatchedBlocks.first {

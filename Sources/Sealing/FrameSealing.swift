@@ -1,7 +1,7 @@
 internal import Age
 internal import Archive
 
-/// How one age file is sealed in a frame: what is known before its content is.
+/// The keys and the header of one age file in a frame, known before its content is.
 ///
 /// It is used once: no two contents are sealed with one file key and nonce.
 struct FrameSealing: Sendable {
@@ -18,7 +18,7 @@ struct FrameSealing: Sendable {
     nonce = try AgePayload.makeNonce()
   }
 
-  /// With a header and a file key of its own.
+  /// Makes a new header and file key.
   ///
   /// - Throws: as the other does.
   init(for identity: AgeIdentity) throws {

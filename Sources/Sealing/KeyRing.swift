@@ -1,8 +1,8 @@
 package import Age
 internal import Synchronization
 
-/// The keys that this process has been given, and what the archives that it opened with them are
-/// opened with.
+/// The keys that this process has been given, and the identities of the archives that it opened
+/// with them.
 package final class KeyRing: Sendable {
   private let load: @Sendable () throws -> [AgeIdentity]
   private let ask: @Sendable () throws -> AgePassphrase?
@@ -22,7 +22,7 @@ package final class KeyRing: Sendable {
   ///   - load: Reads the identities that were given.
   ///   - ask: Asks for a passphrase, where an archive is sealed to one; nil if that
   ///     is not possible.
-  ///   - keep: Told the identity of each archive that is opened with another key, or made.
+  ///   - keep: Called with the identity of each archive that is opened with another key, or made.
   package init(
     _ load: @escaping @Sendable () throws -> [AgeIdentity],
     ask: @escaping @Sendable () throws -> AgePassphrase? = { nil },
@@ -77,7 +77,7 @@ package final class KeyRing: Sendable {
     }
   }
 
-  /// Opens an archive that was made here, or opened by a passphrase, without asking again.
+  /// Remembers the identity of an archive, so that a passphrase is not asked for again.
   ///
   /// - Throws: what keeping its identity throws.
   func remember(_ identity: AgeIdentity, of slots: KeySlots) throws {
@@ -91,7 +91,7 @@ package final class KeyRing: Sendable {
   /// How many archives are remembered.
   private static let capacity = 64
 
-  /// What is in an age file, and which identity opened it; nil if none did.
+  /// The content of an age file, and the identity that opened it; nil if none did.
   private static func open(_ file: [UInt8], with identities: [AgeIdentity]) throws
     -> (identity: AgeIdentity, content: SecretBytes)?
   {

@@ -20,8 +20,7 @@ internal import IPLD
 ///
 /// 1. Both frames say the same, or one of them is damaged, or a write of them was interrupted: then
 ///    the one that was written later counts.
-/// 2. Each entry is an age file with one recipient: what is taken away leaves the others as they
-///    are.
+/// 2. Each entry is an age file with one recipient: removing one leaves the others unchanged.
 /// 3. At most one is sealed to a passphrase, so that opening costs one scrypt.
 struct KeySlots {
   /// How many bytes each frame has, and both.
@@ -78,7 +77,7 @@ struct KeySlots {
     else { throw SealedError.noKeySlot }
     let slot = file.extracting(frame.range)
     guard slot.u32(28) == version else {
-      throw SealedError.malformedSlot("its version is \(slot.u32(28)), and only 1 is known here")
+      throw SealedError.malformedSlot("its version is \(slot.u32(28)), but only 1 is supported")
     }
     var entries: [[UInt8]] = []
     var (place, end) = (entriesOffset, slotLength - SealedFrame.checksumLength)
@@ -93,11 +92,11 @@ struct KeySlots {
     }
     while end > place, slot[end - 1] == 0 { end -= 1 }
     guard end == place, count > 1 else {
-      throw SealedError.malformedSlot("its entries are not as many as it says")
+      throw SealedError.malformedSlot("it does not have the number of entries that it says")
     }
     // Each change counts on.
     guard slot.u64(sequenceOffset) < .max else {
-      throw SealedError.malformedSlot("it counts no further")
+      throw SealedError.malformedSlot("its sequence number is the highest possible")
     }
     return (slot.u64(sequenceOffset), entries)
   }
@@ -121,7 +120,7 @@ struct KeySlots {
     try setList(names, identity)
   }
 
-  /// To whom the archive is sealed, in the order of the entries.
+  /// The names of the recipients, in the order of the entries.
   ///
   /// - Throws: ``SealedError``; `AgeError`.
   func names(_ identity: AgeIdentity) throws -> [String] {
@@ -134,8 +133,7 @@ struct KeySlots {
     return names
   }
 
-  /// Lets another recipient open the archive; a passphrase takes the place of the one that there
-  /// was.
+  /// Lets another recipient open the archive; a passphrase replaces an earlier one.
   ///
   /// - Throws: ``SealedError``; `AgeError`.
   mutating func add(_ recipient: SealedRecipient, _ identity: AgeIdentity) throws {
@@ -151,7 +149,7 @@ struct KeySlots {
     try setList(names, identity)
   }
 
-  /// Takes a recipient away.
+  /// Removes a recipient.
   ///
   /// - Throws: ``SealedError``; `AgeError`.
   mutating func remove(_ name: String, _ identity: AgeIdentity) throws {
@@ -202,17 +200,17 @@ struct KeySlots {
   }
 }
 
-/// Who may open a sealed archive.
+/// A recipient of a sealed archive.
 package enum SealedRecipient: Sendable {
-  /// Who has the identity of this recipient.
+  /// The owner of this recipient's identity.
   case key(AgeRecipient)
-  /// Who knows this passphrase.
+  /// Everyone who knows this passphrase.
   case passphrase(AgePassphrase)
 
   /// The entry for the passphrase in a list.
   package static let passphraseName = "passphrase"
 
-  /// What a list calls it.
+  /// Its name in a list.
   package var name: String {
     switch self {
     case .key(let recipient): recipient.text

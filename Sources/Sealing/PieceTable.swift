@@ -36,7 +36,7 @@ struct Piece: Sendable {
     frame.upperBound - SealedFrame.checksumLength - chunks.sealedLength
   }
 
-  /// The same at another place of the archive.
+  /// This piece at another place of the archive.
   func moved(to place: Int) -> Piece {
     Piece(frame: frame, plain: place..<place + plain.count, fileKey: fileKey, nonce: nonce)
   }
@@ -46,7 +46,7 @@ struct Piece: Sendable {
     SealedFrame.emptyLength + AgePayload.nonceLength + AgePayload.sealedLength(of: count)
   }
 
-  /// What opens its chunks.
+  /// The cipher that opens its chunks.
   ///
   /// - Throws: `AgeError` if the system lacks what age needs.
   func payload() throws -> AgePayload { try AgePayload(fileKey: fileKey, nonce: nonce) }

@@ -14,12 +14,12 @@ package struct SealedCheck {
   /// How many bytes at the end are a write that was not finished.
   package private(set) var tailCount = 0
 
-  /// Looks at the frames alone.
+  /// Checks the frames alone.
   ///
   /// - Throws: `FetchFailure`.
   package init(_ file: MappedFile) throws { try self.init(file, nil, nil) }
 
-  /// Looks at the frames, and opens the header of each piece.
+  /// Checks the frames, and decrypts the header of each piece.
   ///
   /// - Parameter compared: The frames whose checksums are known already.
   /// - Throws: `AgeError` if the system lacks what age needs; `FetchFailure`.
@@ -37,7 +37,7 @@ package struct SealedCheck {
       layout.flatMap { $0.isMoved ? nil : $0.tables.last?.frame.upperBound }
       ?? SealedFrame.lastTable(in: file, before: file.count)?.range.upperBound
     let end = committed ?? KeySlots.length
-    if layout?.isMoved == true { note("a table describes pieces that do not lie there", at: end) }
+    if layout?.isMoved == true { note("a table describes pieces that are not there", at: end) }
     var known: [Int: (number: Int, piece: Piece)] = [:]
     for (number, piece) in (layout?.pieces ?? []).enumerated() where piece.frame.upperBound <= end {
       known[piece.frame.lowerBound] = (number, piece)
@@ -64,10 +64,10 @@ package struct SealedCheck {
       case .table:
         guard let identity else { break }
         if try SealedLayout.table(frame, in: file, identity) == nil {
-          note("a table does not open", at: place)
+          note("a table cannot be decrypted", at: place)
         }
       case .void, .parity: break
-      case .replacement, .keySlot, nil: note("a frame is here that has no place here", at: place)
+      case .replacement, .keySlot, nil: note("a frame does not belong here", at: place)
       }
       if !step.holds { known[place] = nil }
     }
@@ -80,7 +80,7 @@ package struct SealedCheck {
     }
   }
 
-  /// Compares the checksums of the other frames, one beside the other.
+  /// Compares the checksums of the other frames, in parallel.
   private static func compare(
     _ pieces: [Piece], in file: MappedFile, known: SealedFrameWalk.Compared
   ) throws -> SealedFrameWalk.Compared {
@@ -109,21 +109,21 @@ package struct SealedCheck {
   /// How many frames are compared before their pages are released.
   private static let comparedAtOnce = 8
 
-  /// Whether a piece is the one that it says to be, and opens for a reader without this program.
+  /// Whether a piece is the one that it claims to be, and can be decrypted without this program.
   private mutating func check(
     _ frame: SealedFrame, _ known: (number: Int, piece: Piece)?, in file: MappedFile,
     _ identity: AgeIdentity
   ) throws {
     let place = frame.range.lowerBound
     guard let known else {
-      return note("a piece is here that is not part of the archive", at: place)
+      return note("a piece is not part of the archive", at: place)
     }
     guard let piece = try SealedLayout.piece(frame, in: file, identity) else {
-      return note("the header of a piece does not open", at: place)
+      return note("the header of a piece cannot be decrypted", at: place)
     }
     guard piece.isVersion(of: known.piece), piece.plain == known.piece.plain,
       frame.number == UInt64(known.number)
-    else { return note("a piece is here that belongs elsewhere", at: place) }
+    else { return note("a piece belongs in another place", at: place) }
   }
 
   /// Where the archive's bytes in a piece end; nil if it has no age file.
@@ -146,6 +146,6 @@ package struct SealedCheck {
     flaws.append(ArchiveError(.damagedSeal(what), offset: UInt64(place)))
   }
 
-  /// How many are reported.
+  /// How many flaws are reported.
   private static let listLimit = 1000
 }

@@ -8,19 +8,19 @@ package indirect enum SealedError: StorageLayerError, Equatable, Sendable, Custo
   case wrongKey
   /// Neither of the two frames that hold the archive's identity can be read.
   case noKeySlot
-  /// What the key frames hold does not say what it should.
+  /// The content of the key frames is malformed.
   case malformedSlot(String)
-  /// No more recipients have room in the key frames.
+  /// The key frames have no room for another recipient.
   case tooManyRecipients
-  /// The recipient is one already.
+  /// The archive is already sealed to that recipient.
   case knownRecipient(String)
-  /// The archive is not sealed to that.
+  /// The archive is not sealed to that recipient.
   case unknownRecipient(String)
-  /// The last one that can open the archive was to be taken away.
+  /// The last recipient of the archive was to be removed.
   case lastRecipient
   /// The archive is to be sealed to others, and its writer is not a recipient.
   case noOwnRecipient
-  /// There is nowhere to keep secret bytes.
+  /// There is no memory for secret bytes.
   case noMemory(String)
   /// The file is not a sealed archive.
   case notSealed
@@ -36,21 +36,21 @@ package indirect enum SealedError: StorageLayerError, Equatable, Sendable, Custo
   /// The error without the path of a file.
   package var cause: SealedError { if case .inFile(_, let cause) = self { cause } else { self } }
 
-  /// What a person reads: one sentence, lower case, without a full stop.
+  /// The message for people: one sentence, lower case, without a full stop.
   package var description: String {
     switch self {
     case .noKey: "the archive is sealed, and no key was given"
     case .wrongKey: "the archive is sealed, and none of the keys that were given opens it"
     case .noKeySlot:
-      "both frames that hold the key of the sealed archive are damaged, and nothing can open it"
+      "both frames that hold the key of the sealed archive are damaged, so nothing can open it"
     case .malformedSlot(let what): "the key frame of the sealed archive is malformed: \(what)"
-    case .tooManyRecipients: "no more recipients have room in the archive's key frames"
+    case .tooManyRecipients: "the archive's key frames have no room for another recipient"
     case .knownRecipient(let text): "the archive is sealed to \(text) already"
     case .unknownRecipient(let text): "the archive is not sealed to \(text)"
-    case .lastRecipient: "no one else could open the archive"
+    case .lastRecipient: "no recipient would be left, so no one could open the archive"
     case .noOwnRecipient:
-      "the archive is to be sealed to its owner, and the program that writes it has no recipient"
-    case .noMemory(let why): "could not keep what is secret in memory: \(why)"
+      "the archive is to be sealed to its owner, but the program that writes it has no recipient of its own"
+    case .noMemory(let why): "could not allocate memory for secrets: \(why)"
     case .notSealed: "the archive is not sealed"
     case .isSealed: "the archive is sealed already"
     case .inFile(let file, let cause): "\(file): \(cause)"

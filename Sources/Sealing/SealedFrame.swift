@@ -18,9 +18,9 @@
 
 internal import Archive
 
-/// A frame of a sealed archive (FORMAT 9): decoders of zstd pass over it.
+/// A frame of a sealed archive (FORMAT 9): zstd decoders skip it.
 struct SealedFrame {
-  /// What a frame is.
+  /// The kind of a frame.
   enum Kind: UInt32 {
     /// One of the two frames with the archive's identity.
     case keySlot = 1
@@ -28,7 +28,7 @@ struct SealedFrame {
     case piece = 2
     /// Where the pieces are.
     case table = 3
-    /// A piece that is going to be written over another.
+    /// A piece that will be written over another.
     case replacement = 4
     /// Nothing: bytes of pieces that were lost.
     case void = 5
@@ -53,7 +53,7 @@ struct SealedFrame {
     0xf0, 0x9f, 0x9a, 0x97, 0xf0, 0x9f, 0x94, 0x92, 0xfe, 0xd3, 0x8c, 0xe1, 0xb6, 0xf5, 0x9e, 0x85,
   ]
 
-  /// What it is; nil for a kind that is unknown here.
+  /// Its kind; nil for an unknown one.
   let kind: Kind?
   /// Where it lies in the file.
   let range: Range<Int>
@@ -82,7 +82,7 @@ struct SealedFrame {
     return range.lowerBound + Self.contentOffset..<end
   }
 
-  /// Whether its checksum holds, in a file of which all of the frame is here.
+  /// Whether its checksum matches, in a file in which the whole frame has been fetched.
   func holds(in file: Span<UInt8>) -> Bool {
     let end = range.upperBound - Self.checksumLength
     return XXH64.hash(file.extracting(range.lowerBound..<end)) == file.u64(end)
@@ -91,7 +91,7 @@ struct SealedFrame {
   /// A frame.
   ///
   /// - Parameters:
-  ///   - kind: What it is.
+  ///   - kind: Its kind.
   ///   - number: How many pieces come before it.
   ///   - plainOffset: How many bytes of the archive do.
   ///   - reserved: How many bytes of content there will be.
@@ -110,7 +110,7 @@ struct SealedFrame {
     bytes.append(littleEndian: number)
     bytes.append(littleEndian: plainOffset)
     try fill(&bytes)
-    precondition(bytes.count == contentOffset + reserved, "a frame of another length")
+    precondition(bytes.count == contentOffset + reserved, "the frame has the wrong length")
     if kind == .table {
       bytes.append(littleEndian: UInt32(length))
       bytes += magic

@@ -2,7 +2,7 @@ internal import Age
 package import Archive
 internal import SystemPackage
 
-/// What opens sealed archives wherever an archive is opened.
+/// Opens sealed archives wherever an archive is opened.
 package final class SealedLayer: StorageLayer {
   private let keys: KeyRing
   private let recipients: [SealedRecipient]
@@ -10,8 +10,8 @@ package final class SealedLayer: StorageLayer {
   /// A layer.
   ///
   /// - Parameters:
-  ///   - keys: What opens archives.
-  ///   - recipients: Who may open new archives; none if these are not sealed.
+  ///   - keys: The keys that open archives.
+  ///   - recipients: The recipients of new archives; none if these are not sealed.
   package init(_ keys: KeyRing, recipients: [SealedRecipient] = []) {
     (self.keys, self.recipients) = (keys, recipients)
   }
@@ -64,8 +64,8 @@ package final class SealedLayer: StorageLayer {
       isBeingWritten: file.isBeingWritten)
   }
 
-  /// How many bytes are kept open: what was opened can be opened again in no time, unlike what was
-  /// fetched.
+  /// How many decrypted bytes are cached: to decrypt them again takes little time, unlike to fetch
+  /// bytes again.
   private static let openedCapacity = 32 << 20
 
   package func committedLength(of file: MappedFile) -> UInt64? {
@@ -98,7 +98,7 @@ package final class SealedLayer: StorageLayer {
   ///
   /// - Parameters:
   ///   - file: The storage.
-  ///   - recipients: Who may open it.
+  ///   - recipients: The recipients who may open it.
   /// - Throws: what the storage throws; `AgeError`; ``SealedError``.
   package func create(in file: any ArchiveStorage, for recipients: [SealedRecipient]) throws
     -> any ArchiveStorage
@@ -107,13 +107,13 @@ package final class SealedLayer: StorageLayer {
   }
 }
 
-/// Who may open a sealed archive.
+/// The recipients of a sealed archive.
 package struct SealedKeys {
   private let file: any ArchiveStorage
   private var slots: KeySlots
   private let identity: AgeIdentity
 
-  /// Those of an archive.
+  /// The recipients of an archive.
   ///
   /// - Throws: ``SealedError``; what the storage throws.
   package init(_ file: any ArchiveStorage, _ keys: KeyRing) throws {
@@ -130,7 +130,7 @@ package struct SealedKeys {
     identity = try keys.identity(of: slots)
   }
 
-  /// Their names, in the order in which they came.
+  /// Their names, in the order in which they were added.
   ///
   /// - Throws: ``SealedError``; `AgeError`.
   package var names: [String] { get throws { try slots.names(identity) } }
@@ -144,7 +144,7 @@ package struct SealedKeys {
     try slots.write(to: file)
   }
 
-  /// Takes a recipient away.
+  /// Removes a recipient.
   ///
   /// - Throws: as ``add(_:)`` does.
   package mutating func remove(_ name: String) throws {

@@ -37,7 +37,7 @@ struct SealedLayout: Sendable {
   /// Of an archive in which nothing is yet.
   init() { (pieces, tables, end) = ([], [], KeySlots.length) }
 
-  /// Finds out.
+  /// Determines the layout.
   ///
   /// - Parameters:
   ///   - file: The sealed file.

@@ -3,10 +3,10 @@ internal import Archive
 internal import IPLD
 internal import Synchronization
 
-/// The bytes of a sealed archive, chunk by chunk as they are wanted.
+/// The bytes of a sealed archive, decrypted chunk by chunk on demand.
 ///
-/// What does not open is not handed over, so that it reads as zeros: the archive's own checksums
-/// find it, and tell what is lost with it.
+/// What cannot be decrypted reads as zeros: the archive's own checksums find it, and show what is
+/// lost with it.
 final class SealedSource: ByteSource {
   let file: MappedFile
   private let layout: SealedLayout
@@ -15,7 +15,7 @@ final class SealedSource: ByteSource {
   /// The frames that were read whole.
   private let compared = Mutex<SealedFrameWalk.Compared>([:])
 
-  /// The chunks that were opened last: the next ones that are wanted often lie in them.
+  /// The chunks that were opened last: the next bytes to be read often lie in them.
   private struct RecentChunks {
     static let capacity = 8
     var chunks: [(offset: Int, bytes: [UInt8])] = []
@@ -54,7 +54,7 @@ final class SealedSource: ByteSource {
     }
   }
 
-  /// Has the parts of ranges be opened, one beside the other.
+  /// Decrypts the parts of ranges in parallel.
   private func fetch(
     _ ranges: [Range<UInt64>], _ open: @Sendable (Piece, Range<Int>) throws -> Void
   ) throws {
@@ -84,7 +84,7 @@ final class SealedSource: ByteSource {
   private let unreleased = Atomic<Int>(0)
   private static let heldPages = 32 << 20
 
-  /// What a piece holds; nil if some of it does not open.
+  /// The content of a piece; nil if some of it cannot be decrypted.
   ///
   /// - Throws: `AgeError` if the system lacks what age needs.
   func content(of piece: Piece) throws -> [UInt8]? {
@@ -97,7 +97,7 @@ final class SealedSource: ByteSource {
 
   /// Opens the chunks of a piece that hold some bytes of the archive.
   ///
-  /// - Parameter target: As long as the range; what does not open becomes zeros.
+  /// - Parameter target: As long as the range; what cannot be decrypted becomes zeros.
   /// - Returns: Whether all of them opened.
   private func open(
     _ piece: Piece, _ range: Range<Int>, into target: UnsafeMutableRawBufferPointer
@@ -184,7 +184,7 @@ final class SealedSource: ByteSource {
     init(_ piece: Piece) { self.piece = piece }
   }
 
-  /// Opens a chunk of a piece; where it does not open, the target becomes zeros.
+  /// Opens a chunk of a piece; if it cannot be decrypted, the target becomes zeros.
   private func open(
     _ number: Int, _ opening: inout PieceOpening, into target: UnsafeMutableRawBufferPointer
   ) throws -> Bool {
@@ -257,7 +257,7 @@ final class SealedSource: ByteSource {
     return try found.payload()
   }
 
-  /// Whether the sealed file lies elsewhere.
+  /// Whether the sealed file is remote.
   var isFar: Bool { file.isFetched }
 
   func flaws() throws -> [ArchiveError] {
@@ -271,10 +271,10 @@ final class SealedSource: ByteSource {
 }
 
 extension Piece {
-  /// How many chunks are opened at a time.
+  /// How many chunks are decrypted at a time.
   private static let chunksAtOnce = 8
 
-  /// A range of the archive in parts that are opened one beside the other.
+  /// A range of the archive in parts that are decrypted in parallel.
   func parts(of range: Range<Int>) -> [Range<Int>] {
     let length = Self.chunksAtOnce * AgePayload.chunkLength
     var parts: [Range<Int>] = []

@@ -95,7 +95,7 @@ extension SealedStorage {
     let rest = gap.file.count - bytes.count
     guard rest >= 0 else {
       throw ArchiveError(
-        .damagedSeal("pieces are lost that do not fit into their place"),
+        .damagedSeal("lost pieces do not fit into their place"),
         offset: UInt64(gap.file.lowerBound))
     }
     if rest >= SealedFrame.emptyLength {

@@ -49,7 +49,7 @@ extension SealedStorage {
         bytes in
         try group { bytes.append($0) }
       }
-      precondition(place == state.layout.end, "parity knows where it lies")
+      precondition(place == state.layout.end, "parity was written at another place")
       state.layout.pass(try append(frame, &state))
     }
     state.parity?.isStale = false

@@ -33,7 +33,7 @@ final class SealedStorage: ArchiveStorage {
 
   struct State {
     var layout: SealedLayout
-    /// What is in no piece yet.
+    /// The bytes that are in no piece yet.
     var rest: [UInt8] = []
     /// The last of the pieces, while it is sealed and written.
     var arriving: Meanwhile<Result<Void, any Error>>?
@@ -46,7 +46,7 @@ final class SealedStorage: ArchiveStorage {
     var unfinished: (number: Int, piece: Piece, bytes: [UInt8])?
     /// The parity of the frames; nil if none is kept.
     var parity: Parity?
-    /// What reads the pieces, as long as they are those; what is read of them is kept in it.
+    /// Reads the pieces, as long as they are unchanged, and caches what it reads.
     var map: MappedFile?
 
     var count: Int { layout.plainCount + rest.count }
@@ -62,7 +62,7 @@ final class SealedStorage: ArchiveStorage {
     var isStale = false
   }
 
-  /// Opens a sealed archive that is there.
+  /// Opens an existing sealed archive.
   ///
   /// - Throws: what the storage throws; `AgeError`.
   init(_ file: any ArchiveStorage, _ identity: AgeIdentity, _ slots: KeySlots) throws {
@@ -88,8 +88,8 @@ final class SealedStorage: ArchiveStorage {
   ///
   /// - Parameters:
   ///   - file: The storage.
-  ///   - recipients: Who may open it.
-  ///   - keys: Learns the archive's identity: this process reads what it writes.
+  ///   - recipients: The recipients who may open it.
+  ///   - keys: Stores the archive's identity: this process reads what it writes.
   /// - Throws: what the storage throws; `AgeError`; ``SealedError``.
   init(creating file: any ArchiveStorage, for recipients: [SealedRecipient], _ keys: KeyRing) throws
   {
@@ -101,7 +101,7 @@ final class SealedStorage: ArchiveStorage {
     try slots.write(to: file)
   }
 
-  /// Begins another archive that those may open who can open this one, in a storage that is empty.
+  /// Begins another archive with the recipients of this one, in an empty storage.
   ///
   /// - Throws: as the other does.
   init(creating file: any ArchiveStorage, like archive: SealedSource) throws {
@@ -152,7 +152,7 @@ final class SealedStorage: ArchiveStorage {
     }
   }
 
-  /// What reads the pieces that there are.
+  /// Reads the pieces written so far.
   func map(_ state: inout State) throws -> MappedFile {
     try settle(&state)
     if let map = state.map { return map }
@@ -187,7 +187,7 @@ final class SealedStorage: ArchiveStorage {
     }
   }
 
-  /// Has what waits be written, as a piece.
+  /// Writes the waiting bytes, as a piece.
   private func writeRest(_ state: inout State) throws {
     guard !state.rest.isEmpty else { return }
     try settle(&state)
@@ -209,7 +209,7 @@ final class SealedStorage: ArchiveStorage {
 
   /// Waits for the piece that is on its way.
   ///
-  /// - Throws: why it did not arrive: then it and what waits after it are gone.
+  /// - Throws: why it was not written: then it and the bytes waiting after it are lost.
   func settle(_ state: inout State) throws {
     guard let arriving = state.arriving else { return }
     state.arriving = nil
@@ -284,8 +284,8 @@ final class SealedStorage: ArchiveStorage {
     state.unsyncedCount = 0
   }
 
-  /// Writes what waits and a table of what no table describes, and returns when that would survive
-  /// a loss of power.
+  /// Writes the waiting bytes and a table of the pieces that no table describes, and returns when
+  /// both would survive a loss of power.
   func commit() throws {
     try state.withLock { state in
       try finishReplacing(&state)
@@ -322,7 +322,7 @@ final class SealedStorage: ArchiveStorage {
   /// Waits for the piece that is on its way: nothing is written to a file that another writer may
   /// have.
   ///
-  /// Whether it arrived, the next call that needs the file finds out.
+  /// The next call that needs the file finds out whether it was written.
   private func waitForArriving() { state.withLock { _ = $0.arriving?.value } }
 
   func synchronizeName() throws { try file.synchronizeName() }

@@ -3,9 +3,9 @@
 /// Bytes become a table, or an error that names the line. Length and nesting have limits, so that
 /// neither memory nor the stack grows with a hostile file.
 package struct TOMLDocument: Sendable {
-  /// The most bytes that are read; files of settings have some hundred.
+  /// The most bytes that are read; settings files have a few hundred.
   package static let maximumLength = 1 << 18
-  /// How deep keys, lists and tables nest at most.
+  /// How deep keys, lists and tables may nest.
   package static let maximumDepth = 16
 
   /// The names outside of all tables, and the tables.

@@ -1,4 +1,4 @@
-/// Why a text is not a TOML document that is read here, and on which line that shows.
+/// Why a text cannot be read as a TOML document, and on which line.
 package struct TOMLError: Error, Equatable, Sendable, CustomStringConvertible {
   /// What is wrong.
   package enum Reason: Equatable, Sendable {
@@ -16,13 +16,13 @@ package struct TOMLError: Error, Equatable, Sendable, CustomStringConvertible {
     case unterminatedString
     /// A backslash is followed by what is not an escape.
     case malformedEscape
-    /// A value is none of TOML's.
+    /// A value has no form of TOML.
     case malformedValue
     /// A whole number does not fit into 64 bits.
     case numberTooLarge
-    /// A date or time, which is not read here.
+    /// A date or time, which is not supported.
     case date
-    /// A key is there already.
+    /// A key is already set.
     case duplicateKey(String)
     /// A table is defined already, or the key is that of something else.
     case duplicateTable(String)
@@ -38,7 +38,7 @@ package struct TOMLError: Error, Equatable, Sendable, CustomStringConvertible {
     self.line = line
   }
 
-  /// What a person reads.
+  /// The message for people.
   package var description: String { "line \(line): \(what)" }
 
   /// What is wrong, without the line.
@@ -51,7 +51,7 @@ package struct TOMLError: Error, Equatable, Sendable, CustomStringConvertible {
     case .expected(let what): "\(what) is expected here"
     case .unterminatedString: "a text without its closing quotation mark"
     case .malformedEscape:
-      "an unknown escape behind a backslash; text in '…' takes backslashes as they are"
+      "an unknown escape after a backslash; text in '…' takes backslashes as they are"
     case .malformedValue: "not a value; text stands in quotation marks"
     case .numberTooLarge: "a number too large"
     case .date: "dates and times are not read here; put them in quotation marks"

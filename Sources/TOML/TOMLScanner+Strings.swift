@@ -62,7 +62,7 @@ extension TOMLScanner {
     throw TOMLError(.unterminatedString, line: start)
   }
 
-  /// Passes a backslash at the end of a line, and the white space after it; false if it is not at
+  /// Skips a backslash at the end of a line, and the white space after it; false if it is not at
   /// the end.
   private mutating func joinLines() throws(TOMLError) -> Bool {
     var ahead = self
@@ -74,7 +74,7 @@ extension TOMLScanner {
     return true
   }
 
-  /// Reads what a backslash begins.
+  /// Reads an escape after its backslash.
   private mutating func escape(into text: inout [UInt8]) throws(TOMLError) {
     advance()
     guard let byte = current else { throw error(.malformedEscape) }
@@ -92,7 +92,7 @@ extension TOMLScanner {
     advance()
   }
 
-  /// Reads a scalar in hexadecimal digits, of which the letter before them is here.
+  /// Reads a scalar in hexadecimal digits, from the letter before them.
   private mutating func scalar(digits count: Int, into text: inout [UInt8]) throws(TOMLError) {
     var value: UInt32 = 0
     for _ in 0..<count {

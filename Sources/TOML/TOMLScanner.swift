@@ -14,13 +14,13 @@ struct TOMLScanner {
     index + offset < bytes.count ? bytes[index + offset] : nil
   }
 
-  /// Goes on by one byte.
+  /// Advances by one byte.
   mutating func advance() {
     if current == UInt8(ascii: "\n") { line += 1 }
     index += 1
   }
 
-  /// Continues after a byte, if it stands here.
+  /// Skips a byte, if it stands here.
   mutating func take(_ character: Unicode.Scalar) -> Bool {
     guard current == UInt8(ascii: character) else { return false }
     advance()
@@ -36,12 +36,12 @@ struct TOMLScanner {
 
   // MARK: Between the values
 
-  /// Passes blanks and tabs.
+  /// Skips blanks and tabs.
   mutating func skipBlanks() {
     while current == UInt8(ascii: " ") || current == UInt8(ascii: "\t") { advance() }
   }
 
-  /// Passes the end of a line, if it is here.
+  /// Skips the end of a line, if it is here.
   mutating func takeLineEnd() -> Bool {
     if take("\n") { return true }
     guard current == UInt8(ascii: "\r"), peek(1) == UInt8(ascii: "\n") else { return false }
@@ -50,7 +50,7 @@ struct TOMLScanner {
     return true
   }
 
-  /// Passes a comment, if one begins here.
+  /// Skips a comment, if one begins here.
   mutating func skipComment() throws(TOMLError) {
     guard take("#") else { return }
     while let byte = current, byte != UInt8(ascii: "\n") {
@@ -60,7 +60,7 @@ struct TOMLScanner {
     }
   }
 
-  /// Passes everything that may stand between the values of a list.
+  /// Skips everything that may stand between the values of a list.
   mutating func skipSpace() throws(TOMLError) {
     while true {
       skipBlanks()
@@ -69,7 +69,7 @@ struct TOMLScanner {
     }
   }
 
-  /// Passes the rest of a line, which may be a comment.
+  /// Skips the rest of a line, which may be a comment.
   mutating func endLine() throws(TOMLError) {
     skipBlanks()
     try skipComment()
@@ -85,7 +85,7 @@ struct TOMLScanner {
 
   // MARK: Words
 
-  /// The characters that go on as long as they are of these.
+  /// Reads characters as long as they are of these.
   mutating func word(_ isPart: (UInt8) -> Bool) -> String {
     let start = index
     while let byte = current, isPart(byte) { advance() }

@@ -1,4 +1,4 @@
-/// The tables of a document while it is read, and the rules of who may add to which.
+/// The tables of a document while it is read, and the rules for adding to them.
 struct TOMLTree {
   /// How a table came to be, which decides what may be added to it.
   enum Origin {
@@ -81,7 +81,7 @@ struct TOMLTree {
     _ = add(.value(value), key, to: parent, line: line)
   }
 
-  /// What a table has come to; how deep it is has been limited by what was read.
+  /// The finished table; the parser has limited its depth.
   func table(_ number: Int) -> TOMLTable {
     guard case .table(_, let entries, _) = nodes[number] else { return TOMLTable([]) }
     return TOMLTable(

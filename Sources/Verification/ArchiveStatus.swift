@@ -3,10 +3,10 @@ package import Files
 package import Snapshots
 package import SystemPackage
 
-/// How an archive stands, from its footers, its newest manifests and the marks on the file: nothing
+/// The state of an archive, by its footers, its newest manifests and the marks on the file: nothing
 /// is verified.
 package struct ArchiveStatus: Sendable {
-  /// How the backup of one account stands.
+  /// The state of one account's backup.
   package struct Account: Sendable {
     /// How many snapshots there are of it.
     package let snapshotCount: Int
@@ -15,7 +15,7 @@ package struct ArchiveStatus: Sendable {
     /// The seconds since a backup last found that the server has nothing newer, or the newest
     /// snapshot was made, whichever is later; nil if that is not known or lies in the future.
     package let age: Int64?
-    /// Whether that is too long, or not known.
+    /// Whether that is too long ago, or unknown.
     package let isOverdue: Bool
     /// What the newest snapshot holds and lacks.
     package let snapshot: Snapshot
@@ -51,7 +51,7 @@ package struct ArchiveStatus: Sendable {
     return accounts.contains(where: \.isOverdue) ? .overdue : .complete
   }
 
-  /// Looks at an archive.
+  /// Determines the state of an archive.
   ///
   /// - Parameters:
   ///   - reader: the archive.

@@ -6,7 +6,7 @@ package import Snapshots
 
 /// Verifies a new archive against those that its snapshots were copied from.
 ///
-/// It relies on nothing that the one knows who copied.
+/// It relies on nothing that the copier knows.
 extension SnapshotVerifier {
   /// Verifies every byte, every snapshot, and that every blob is there that a source holds.
   ///
@@ -41,7 +41,7 @@ extension SnapshotVerifier {
         guard try new.content(countsBlobs: countsBlobs) == old.content(countsBlobs: countsBlobs),
           new.isUnvouched != link.isVouched
         else {
-          throw BackupError.copyFailed("a manifest does not say what \(link.manifest) said")
+          throw BackupError.copyFailed("a manifest differs in content from \(link.manifest)")
         }
       }
       // What a server only listed may be held by another archive, for another account.

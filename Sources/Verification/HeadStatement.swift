@@ -32,7 +32,7 @@ package struct HeadStatement: Equatable, Sendable {
   package let key: VerificationKey
   private let signature: [UInt8]
 
-  /// No longer text is read, in bytes.
+  /// The longest text that is read, in bytes.
   package static let maximumLength = 1024
 
   private static let title = "carpack head 1"
@@ -48,7 +48,7 @@ package struct HeadStatement: Equatable, Sendable {
     signature = try key.sign(message.span)
   }
 
-  /// Reads a statement; whether its signature holds is ``isSigned``.
+  /// Reads a statement; ``isSigned`` says whether its signature is valid.
   ///
   /// - Throws: ``BackupError/malformedDocument(_:)`` for any text of another form.
   package init(_ text: [UInt8]) throws {
@@ -80,7 +80,7 @@ package struct HeadStatement: Equatable, Sendable {
     }
     (self.byteCount, self.time, self.signature) = (byteCount, time, signature)
     // What is signed is what is read: every value has one spelling.
-    guard self.text == text else { throw malformed("a value is not in its one spelling") }
+    guard self.text == text else { throw malformed("a value is not in canonical form") }
   }
 
   /// Whether the key in it has signed it.
@@ -93,16 +93,16 @@ package struct HeadStatement: Equatable, Sendable {
   /// Whether an archive has the head, or had it and has grown since.
   ///
   /// - Parameters:
-  ///   - file: what the statement is called.
-  ///   - required: the key that has to have signed it; nil for whichever did.
-  ///   - archive: what the archive is called.
+  ///   - file: the statement's name.
+  ///   - required: the key that must have signed it; nil for any.
+  ///   - archive: the archive's name.
   ///   - generation: what is committed of it.
   ///   - history: its snapshots.
   package func judge(
     _ file: String, by required: VerificationKey?, _ archive: String, _ generation: Generation,
     _ history: SnapshotHistory
   ) -> ProofLevels.Finding {
-    guard isSigned else { return .init(false, "\(file): the signature does not hold") }
+    guard isSigned else { return .init(false, "\(file): the signature is not valid") }
     if let required, required != key {
       return .init(false, "\(file) is signed by \(key), not by \(required)")
     }

@@ -15,8 +15,8 @@ package struct IdentityEvidence: Sendable {
 
   /// The account.
   package let did: DID
-  /// The operations of a `did:plc`, proven from the DID on; nil without a log, or with one that
-  /// does not hold.
+  /// The operations of a `did:plc`, proven from the DID on; nil without a log, or with an invalid
+  /// one.
   package let history: PLCHistory?
   /// What speaks against the account's logs: that the newest breaks a rule, or an older one has an
   /// operation that the newest does not know.
@@ -84,7 +84,7 @@ package struct IdentityEvidence: Sendable {
         guard let unknown else { continue }
         history = nil
         faults.append(
-          "an older PLC log has the operation \(unknown), which the newest does not know: there are two histories"
+          "an older PLC log has the operation \(unknown), which the newest log lacks: there are two histories"
         )
         break
       }
@@ -98,7 +98,7 @@ package struct IdentityEvidence: Sendable {
     do throws(PLCFault) {
       return (try PLCHistory(validating: log, of: did), [])
     } catch {
-      return (nil, ["the PLC log does not hold: \(error)"])
+      return (nil, ["the PLC log is not valid: \(error)"])
     }
   }
 }

@@ -1,6 +1,6 @@
 package import ATProtocol
 
-/// What is proven of a snapshot, one level upon the other, each with its evidence.
+/// What is proven of a snapshot, level by level, each with its evidence.
 ///
 /// None implies another: bytes may be whole and signed by an unknown key, or genuine and partial.
 package struct ProofLevels: Sendable {
@@ -23,7 +23,7 @@ package struct ProofLevels: Sendable {
 
   /// Whether a level holds.
   package struct Finding: Equatable, Sendable {
-    /// Whether it does; nil if nothing tells.
+    /// Whether it does; nil if unknown.
     package let isHeld: Bool?
     /// Why.
     package let why: String
@@ -31,7 +31,7 @@ package struct ProofLevels: Sendable {
     /// What was found, and why.
     package init(_ isHeld: Bool?, _ why: String) { (self.isHeld, self.why) = (isHeld, why) }
 
-    /// The result of a signature.
+    /// The finding about a signature.
     package init(_ verdict: SignatureVerdict) { self.init(verdict.isGenuine, "\(verdict)") }
 
     /// Whether a commit is signed by a key that was given.
@@ -42,7 +42,7 @@ package struct ProofLevels: Sendable {
 
     /// Whether a commit is signed by a key that its account had, by a DID document or a PLC log.
     ///
-    /// - Throws: `PLCLogError` for what is neither, `PLCFault` for a log that does not hold.
+    /// - Throws: `PLCLogError` for what is neither, `PLCFault` for an invalid log.
     package init(_ commit: Commit, identity: [UInt8], now: UnixTime) throws {
       if let document = try? DIDDocument(identity.span) {
         self.init(document.judge(commit, now: now))
@@ -75,6 +75,6 @@ package struct ProofLevels: Sendable {
   }
 }
 
-/// What levels of proof are judged by beside what the archive holds: the time, to tell revisions of
-/// the future, and the key that has to have signed; nil to use what the archive holds.
+/// How to judge the levels of proof, apart from what the archive holds: the time, to detect
+/// revisions in the future, and the key that must have signed; nil to use what the archive holds.
 package typealias ProofTerms = (now: UnixTime, key: VerificationKey?)

@@ -93,7 +93,7 @@ extension SnapshotChecks {
     do {
       evidence = try self.evidence(of: entry.did)
     } catch {
-      let why = "what says who the account is cannot be read: \(error)"
+      let why = "the account's identity documents cannot be read: \(error)"
       return (Finding(nil, why), Finding(false, why))
     }
     if let history = evidence.history {

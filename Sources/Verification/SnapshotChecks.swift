@@ -12,13 +12,13 @@ struct SnapshotChecks {
   /// The snapshots of the archive, and the reader through which it is read.
   let history: SnapshotHistory
   private var reader: ArchiveReader { history.reader }
-  /// By what the levels of proof are judged; nil to leave them out.
+  /// How to judge the levels of proof; nil to leave them out.
   private let terms: ProofTerms?
   /// What the archive holds about who an account is, as far as it was asked.
   var evidence: [DID: Result<IdentityEvidence, any Error>] = [:]
   /// The number of each account's first snapshot.
   private(set) var firsts: [DID: Int] = [:]
-  /// What does not go forward, by the index of the snapshot.
+  /// Rollbacks and forks, by the index of the snapshot.
   let disruptions: [Int: [(kind: Standing.Doubt, before: Int, isAccepted: Bool)]]
   private let census: LaidOutBlocks
   private let damaged: Set<CID>
@@ -47,7 +47,7 @@ struct SnapshotChecks {
   /// The sections of a CAR whose order is not that of the archive.
   private var gathered: LaidOutBlocks?
   private var orders = ResolvedOrders()
-  /// How many bytes of CARs there are to be put together, and how many have been.
+  /// How many bytes of CARs will be reassembled, and how many have been.
   private let byteCount: UInt64
   private var doneCount: UInt64 = 0
 
@@ -85,7 +85,7 @@ struct SnapshotChecks {
     var places = IndexedCIDs()
     /// The blobs that are accepted as lost.
     var accepted: [CID] = []
-    /// The blobs that no record refers to and that are missing indeed.
+    /// The blobs that no record refers to and that are really missing.
     var unreferenced = BlobLedger()
     /// Whether those have been reported.
     var isSaid = false
@@ -181,7 +181,7 @@ struct SnapshotChecks {
     return runs
   }
 
-  /// Puts a CAR together; returns whether its digest is the one in the manifest.
+  /// Reassembles a CAR; returns whether its digest is the one in the manifest.
   private mutating func isExact(_ car: Snapshot.CARDescription, _ runs: [Range<UInt64>]) throws
     -> Bool
   {
@@ -247,7 +247,7 @@ struct SnapshotChecks {
       // Without a commit there is nothing to compare.
       ?? snapshot.isComplete
     if root != snapshot.commit || isOther {
-      report.damage.append("the manifest describes another commit than the CAR's")
+      report.damage.append("the manifest describes a commit other than the CAR's")
     }
     // Earlier versions did not search the records that cannot be read.
     let isBlobCountRight =
@@ -258,7 +258,7 @@ struct SnapshotChecks {
       || tree.isComplete != snapshot.isComplete
       || !isBlobCountRight
     {
-      report.damage.append("the manifest's figures are not those of the repository")
+      report.damage.append("the manifest's figures do not match the repository")
     }
   }
 
@@ -316,7 +316,7 @@ struct SnapshotChecks {
   ///
   /// - Parameters:
   ///   - link: the list.
-  ///   - kind: what is on it, as a message calls it.
+  ///   - kind: the name in messages of what is on it.
   ///   - unreadable: what comes before the reason why the list cannot be read.
   ///   - limit: how many are reported.
   private mutating func check(
@@ -348,7 +348,7 @@ struct SnapshotChecks {
     return faults
   }
 
-  /// Finds out how the blobs stand that no snapshot before referred to.
+  /// Checks the blobs to which no earlier snapshot referred.
   private mutating func lookUpBlobs() {
     let blobs = trees.blobs.entries
     missing.grow(to: blobs.count)
@@ -391,7 +391,7 @@ struct SnapshotChecks {
     // There may be more than there were: another snapshot or account has brought them.
     let (held, counted) = (report.blobs.held, archived.snapshot.blobs.held)
     if tree.isComplete, held < counted, report.damagedBlobCount == 0 {
-      report.damage.append("the manifest counts \(counted) blobs, and only \(held) are here")
+      report.damage.append("the manifest counts \(counted) blobs, but only \(held) are here")
     }
   }
 
@@ -436,7 +436,7 @@ struct SnapshotChecks {
     }
   }
 
-  /// How a blob or document stands in the archive.
+  /// The state of a blob or document in the archive.
   private mutating func state(of cid: CID) -> BlobState {
     if let why = damages[cid] { return .damaged(why) }
     let state: BlobState

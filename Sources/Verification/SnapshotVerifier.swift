@@ -12,15 +12,15 @@ package import Snapshots
 /// them. The digest of a whole CAR says nothing of its blocks that their CIDs and the manifest do
 /// not say; it is computed for the snapshots that decide the verdict, or for all.
 public struct SnapshotVerifier {
-  /// How much is looked at.
+  /// How much is checked.
   package typealias Depth = Survey.Depth
 
-  /// Which snapshots are looked at.
+  /// Which snapshots are checked.
   package enum Scope: Sendable {
     /// All of them. Of an account with several, what the newest lacks decides whether it is
     /// incomplete.
     case all
-    /// Those of an account; likewise.
+    /// All snapshots of an account; likewise.
     case account(DID)
     /// These, each of which counts.
     case snapshots([SnapshotHistory.Entry])
@@ -50,7 +50,7 @@ public struct SnapshotVerifier {
   /// - Parameters:
   ///   - digestsAllCARs: whether the digest of every snapshot's CAR is computed, not only of those
   ///     that decide.
-  ///   - terms: by what the levels of proof are judged; nil to leave them out.
+  ///   - terms: how to judge the levels of proof; nil to leave them out.
   ///   - observer: called with the progress.
   package init(
     digestsAllCARs: Bool = false, judging terms: ProofTerms? = nil,

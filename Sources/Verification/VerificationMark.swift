@@ -40,7 +40,7 @@ package struct VerificationMark: Equatable, Sendable {
     self.init(text)
   }
 
-  /// Puts the mark on a file, if that has room for it and lets us.
+  /// Sets the mark of a file, if the file system allows it.
   ///
   /// - Returns: Whether it did.
   @discardableResult

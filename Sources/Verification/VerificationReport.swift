@@ -7,15 +7,15 @@ public import Snapshots
 extension SnapshotVerifier {
   /// The worst of what was found, in a word.
   public enum Verdict: String, CaseIterable, Sendable {
-    /// Everything is there and as it was.
+    /// Everything is present and unchanged.
     case intact
-    /// Something that is referred to is missing; what is there is as it was.
+    /// Something that is referred to is missing; everything present is unchanged.
     case incomplete
-    /// Something is not what was written.
+    /// Something differs from what was written.
     case damaged
   }
 
-  /// A blob that is referred to, or was listed by a server, and cannot be given back: the record
+  /// A blob that is referred to, or was listed by a server, and cannot be read: the record
   /// that refers to it first, or nil if none does or that is not known; why; its media type and
   /// length, as a record says; that its loss is accepted, if it is.
   package typealias LostBlob = (
@@ -25,14 +25,14 @@ extension SnapshotVerifier {
 
   /// What was found out about one snapshot.
   public struct SnapshotReport: Sendable {
-    /// Which it is.
+    /// The snapshot.
     package let entry: SnapshotHistory.Entry
     /// Whether the verdict on the whole counts what it lacks.
     package let isJudged: Bool
     /// Whether the last footer covers it.
     ///
     /// A snapshot that an unfinished write has left may lack blocks without any damage: they had
-    /// not got to the medium.
+    /// not reached the medium.
     package let isCommitted: Bool
     /// Whether the digest of its CAR was compared with the manifest's.
     package internal(set) var isCARDigested = false
@@ -51,14 +51,14 @@ extension SnapshotVerifier {
     package internal(set) var damagedBlobs: [LostBlob] = []
     /// How many blobs are there and damaged.
     package internal(set) var damagedBlobCount = 0
-    /// What is proven; nil if that was not asked for, or not everything was looked at.
+    /// What is proven; nil if not requested, or if not everything was checked.
     package internal(set) var levels: ProofLevels?
 
     /// What is left of its repository, if that is damaged: how many records, and how many intact
     /// blobs they refer to.
     package internal(set) var remains: Snapshot.Remains?
 
-    /// How many of the blobs that records refer to can be given back.
+    /// How many of the blobs that records refer to can be read.
     package var heldBlobCount: Int {
       max(0, entry.blobs.referenced - blobs.missing - damagedBlobCount)
     }

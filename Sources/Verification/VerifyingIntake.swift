@@ -9,8 +9,8 @@ internal import Synchronization
 /// What verifying snapshots needs of an archive, taken in while the frames of the file are
 /// verified, each decompressed once.
 ///
-/// Of a file that turns out damaged it is of no use: what stands where then, only the archive's
-/// index and its survey can tell.
+/// It is useless for a file that turns out to be damaged: then only the archive's index and its
+/// survey show what is where.
 final class VerifyingIntake: Sendable {
   /// The snapshots, as they are found before anything is verified; nil if they cannot be read.
   let history: SnapshotHistory?
@@ -48,7 +48,7 @@ final class VerifyingIntake: Sendable {
     state = Mutex((try BlockIntake(), digests))
   }
 
-  /// What frames are to be read with.
+  /// The consumers of the frames.
   var frames: FrameIntake {
     { [self] sections in
       let part = FrameBlocks(sections)

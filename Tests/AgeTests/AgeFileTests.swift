@@ -177,7 +177,8 @@ private let content = Array("a backup of a backup".utf8)
       #expect {
         try AgeHeader(parsing: both.span)
       } throws: { error in
-        guard case .malformedHeader("a scrypt stanza is not the only one", _) = error as? AgeError
+        guard
+          case .malformedHeader("a scrypt stanza is not the only stanza", _) = error as? AgeError
         else { return false }
         return true
       }

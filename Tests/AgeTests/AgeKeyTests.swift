@@ -71,10 +71,12 @@ private let identityText =
   @Test func `say what they are instead`() throws {
     let recipient = try AgeIdentity(parsing: secret(identityText)).recipient
     #expect(
-      throws: AgeError.malformedRecipient("it is an identity, which belongs to its owner alone")
+      throws: AgeError.malformedRecipient(
+        "it is an identity (secret key), which only its owner may have")
     ) { try AgeRecipient(parsing: identityText) }
     #expect(
-      throws: AgeError.malformedIdentity("it is a recipient, which opens nothing", line: nil)
+      throws: AgeError.malformedIdentity(
+        "it is a recipient (public key), which cannot decrypt", line: nil)
     ) { try AgeIdentity(parsing: secret(recipient.text)) }
   }
 

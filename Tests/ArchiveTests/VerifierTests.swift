@@ -133,7 +133,7 @@ import Testing
         [5 << 3, 0, 0] + content.prefix(5) + [rest << 3 | 1, rest >> 5, 0] + content.dropFirst(5)
       $0.addStored(header + blocks + checksum, contentSize: content.count, [cid([1, 2, 3])])
     }
-    let form = ArchiveError.Reason.malformedFrame("it is raw, and not in the form of a raw frame")
+    let form = ArchiveError.Reason.malformedFrame("it is raw, but not in the form of a raw frame")
     #expect(try reasons(short) == [form])
     let all = UInt8(content.count)
     let padded = try archive {
@@ -176,7 +176,7 @@ import Testing
       $0.addRaw(Array(hidden.bytes.dropFirst(HandMadeArchive().bytes.count)))
     }
     #expect(
-      try reasons(unknown).contains(.damagedIndex("no frame table knows a frame that is there")))
+      try reasons(unknown).contains(.damagedIndex("no frame table lists a frame that is there")))
     // Counts.
     var counted = HandMadeArchive()
     counted.addPack(pack(bodies))

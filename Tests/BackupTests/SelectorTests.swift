@@ -60,7 +60,7 @@ import Testing
     #expect {
       try numbers(text)
     } throws: { error in
-      "\(error)".contains("there are 6, made 2026-01-10T10:00:00Z to 2026-01-15T10:00:00Z")
+      "\(error)".contains("the archive has 6, made 2026-01-10T10:00:00Z to 2026-01-15T10:00:00Z")
     }
   }
 
@@ -69,7 +69,7 @@ import Testing
       try numbers("3", of: Self.bob)
     } throws: { error in
       "\(error)"
-        == "there is no snapshot number 3: of bob.test; it is of alice.example.com"
+        == "there is no snapshot number 3 of bob.test: number 3 belongs to alice.example.com"
     }
   }
 

@@ -86,6 +86,6 @@ import Verification
       ($0.blobs.referenced, $0.blobs.held) = (3, 0)
     }
     let verified = try SnapshotVerifier().verify(ArchiveReader(path: path), .full)
-    #expect(verified.damage == ["the manifest's figures are not those of the repository"])
+    #expect(verified.damage == ["the manifest's figures do not match the repository"])
   }
 }

@@ -55,7 +55,7 @@ struct `Backing up an account whose key has changed` {
       for: scene.account.did)
     let result = try scene.backUp()
     #expect(result.status == 12, "\(result.text)\(result.errors)")
-    #expect(result.errors.contains("the PLC log of \(scene.account.did) does not hold"))
+    #expect(result.errors.contains("the PLC log of \(scene.account.did) is not valid"))
     #expect(scene.requestCount(of: "getRepo") == 0)
   }
 

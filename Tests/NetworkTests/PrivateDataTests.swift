@@ -191,7 +191,7 @@ struct `Backing up what is the owner's alone` {
     #expect(try extracted(scene) == Self.files(pages))
     let info = try scene.command.run("carpack info \(NetworkScene.archive)")
     #expect(
-      info.text.contains("\(Self.chat): nothing, the server does not give it"), "\(info.text)")
+      info.text.contains("\(Self.chat): nothing, the server does not provide it"), "\(info.text)")
     // Later it does.
     scene.account.privatePages = Self.pages()
     #expect(try backUp(scene).status == 0)
@@ -307,7 +307,7 @@ struct `Backing up what is the owner's alone` {
     #expect(scene.requestCount(of: Self.mutes) < 5)
     // What came is kept, and is said not to be all.
     let info = try scene.command.run("carpack info \(NetworkScene.archive)")
-    #expect(info.text.contains("it is not whole"), "\(info.text)")
+    #expect(info.text.contains("it is incomplete"), "\(info.text)")
   }
 
   @Test func `takes an export that breaks off from its beginning`() throws {

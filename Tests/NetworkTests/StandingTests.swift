@@ -97,7 +97,7 @@ struct `An account that is not what it was` {
       #expect(behind.errors.contains("has a newer commit"), "\(behind.errors)")
     }
     let verified = try verified(status: 0)
-    #expect(verified.contains("did not give out"), "\(verified)")
+    #expect(verified.contains("did not send"), "\(verified)")
     let status = try scene.command.run("carpack status \(NetworkScene.archive)")
     #expect(status.status == 10, "\(status.text)")
     #expect(try scene.command.run("carpack log \(NetworkScene.archive)").text.contains("behind"))
@@ -106,12 +106,12 @@ struct `An account that is not what it was` {
     #expect(try scene.command.run("carpack status \(NetworkScene.archive)").status == 0)
   }
 
-  @Test func `is said to have a revision of a time that has not come yet`() throws {
+  @Test func `is said to have a revision whose time is in the future`() throws {
     let found = try scene.command.run("SOURCE_DATE_EPOCH=1749992400 \(scene.line("--attempts 1"))")
     #expect(found.status == 0, "\(found.text)\(found.errors)")
-    #expect(found.errors.contains("a time that has not come yet"), "\(found.errors)")
+    #expect(found.errors.contains("whose time is in the future"), "\(found.errors)")
     // It stays said, when that time has come.
-    #expect(try verified(status: 0).contains("a time that has not come yet"))
+    #expect(try verified(status: 0).contains("whose time is in the future"))
   }
 
   @Test func `has the commits kept apart that were refused`() throws {

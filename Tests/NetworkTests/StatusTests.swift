@@ -91,7 +91,7 @@ struct `The exit status of a backup` {
     ("https://pds.internal", "not on the public internet"),
     ("https://pds", "not on the public internet"),
     ("http://pds.example.com", "http is used for servers on this machine only"),
-    ("https://pds.example.com/path", "not a scheme, a host"), ("nonsense", "not an https URL"),
+    ("https://pds.example.com/path", "must be a scheme, a host"), ("nonsense", "not an https URL"),
     ("ftp://pds.example.com", "not an https URL"),
   ])
   func `is 13 for a server that may not be asked, and the reason is named`(

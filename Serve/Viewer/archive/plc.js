@@ -128,7 +128,7 @@ function readOperation(map) {
   } else if (map.type === "plc_operation") {
     if (!Array.isArray(map.rotationKeys)) throw malformed("rotationKeys");
     keys = map.rotationKeys;
-    if (keys.length > MAXIMUM_ROTATION_KEYS) throw `names ${keys.length} rotation keys`;
+    if (keys.length > MAXIMUM_ROTATION_KEYS) throw `names ${keys.length} rotation keys, too many`;
     const areTexts = (values) => values.every((value) => typeof value === "string");
     if (!Array.isArray(map.alsoKnownAs) || !areTexts(map.alsoKnownAs)) throw malformed("alsoKnownAs");
     if (!isMap(map.verificationMethods) || !areTexts(Object.values(map.verificationMethods))) throw malformed("verificationMethods");
@@ -140,7 +140,7 @@ function readOperation(map) {
   const signature = signatureOf(map.sig);
   const block = signature ? encode(map) : null;
   if (!block) throw "has a malformed signature: it must be 64 bytes in base64url without padding";
-  if (block.length > MAXIMUM_OPERATION) throw `has ${block.length} bytes; the directory takes ${MAXIMUM_OPERATION}`;
+  if (block.length > MAXIMUM_OPERATION) throw `has ${block.length} bytes; the directory accepts at most ${MAXIMUM_OPERATION}`;
   const { sig: _, ...unsigned } = map;
   const signed = encode(unsigned);
   const text = map.type === "create" ? map.signingKey : map.verificationMethods?.atproto;
@@ -198,7 +198,7 @@ export function checkLog(entries, did) {
   }
   for (const [index, { isAudit, isNullified }] of entries.entries()) {
     if (!isAudit || isNullified === Boolean(operations[index].nullifiedBy)) continue;
-    throw new Malformed(`operation ${index + 1} of the PLC log ${isNullified ? "is marked as nullified, but no operation nullified it" : "was nullified by a later one, but is not marked so"}`);
+    throw new Malformed(`operation ${index + 1} of the PLC log ${isNullified ? "is marked as nullified, but no operation nullified it" : "was nullified by a later one, but is not marked as nullified"}`);
   }
   return { did, operations, ...periodsOf(standing) };
 }
@@ -212,7 +212,7 @@ function follow(operation, operations, standing, did) {
     if (operation.rank < 0) throw "is not signed with a rotation key of the operation before it";
     return [operation];
   }
-  if (operation.type === "create") throw "is of the form of 2022, which only the first may have";
+  if (operation.type === "create") throw "has the form of 2022, which only the first operation may have";
   const previous = operations.find(({ cid }) => cid === operation.prev);
   if (!previous) throw "follows an operation that is not in the log";
   if (previous.type === "plc_tombstone") throw "follows the operation that deleted the account";

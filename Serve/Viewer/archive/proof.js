@@ -54,7 +54,7 @@ async function evidenceOf(archive, did, history) {
     if (older) return { plc: checkLogOf(older, did, faults), faults, documents };
     const unknown = isAudit(newest) ? all.flat().find(({ cid }) => typeof cid === "string" && !known.has(cid)) : null;
     if (!unknown) return { plc: history, faults, documents };
-    faults.push(`an older PLC log has the operation ${unknown.cid}, which the newest does not know: there are two histories`);
+    faults.push(`an older PLC log has the operation ${unknown.cid}, which the newest log lacks: there are two histories`);
   } catch (error) {
     if (!(error instanceof Malformed)) throw error;
     faults.push(error.message);
@@ -67,12 +67,12 @@ function checkLogOf(entries, did, faults) {
     return checkLog(entries, did);
   } catch (error) {
     if (!(error instanceof Malformed)) throw error;
-    faults.push(`the PLC log does not hold: ${error.message}`);
+    faults.push(`the PLC log is not valid: ${error.message}`);
     return null;
   }
 }
 
-const signatureLength = ({ sig }) => `the commit's field "sig" is malformed: it has ${sig.length} bytes, and a signature has 64`;
+const signatureLength = ({ sig }) => `the commit's field "sig" is malformed: it has ${sig.length} bytes instead of 64`;
 
 /** Who signed a snapshot's commit, and whether that key follows from the DID: two findings. */
 export async function judgeSignature(archive, manifest, commit, history) {
@@ -85,7 +85,7 @@ export async function judgeSignature(archive, manifest, commit, history) {
     evidence = await evidenceOf(archive, manifest.did, history);
   } catch (error) {
     if (!(error instanceof Malformed)) throw error;
-    const why = `what says who the account is cannot be read: ${error.message}`;
+    const why = `the account's identity documents cannot be read: ${error.message}`;
     return [finding(null, why), finding(false, why)];
   }
   const { plc, faults, documents } = evidence;
@@ -104,7 +104,7 @@ export async function judgeSignature(archive, manifest, commit, history) {
 
 /** Doubts that speak against nobody. */
 const ODD = {
-  behind: "has a newer commit, which its server names and did not give out", future: "has a revision of a time that has not come yet",
+  behind: "has a newer commit, which its server names but did not send", future: "has a revision whose time is in the future",
 };
 
 /** Whether a snapshot follows from the one before it; `history` has the newest first. */
@@ -132,11 +132,11 @@ export function judgeContinuity(manifest, history) {
     if (isThis) isFirst = before === null;
     if (one.rev !== undefined) {
       if (before?.rev !== undefined && one.rev < before.rev) {
-        say("rollback", `its revision is older than that of snapshot ${before.number}, which was there before: a rollback`);
+        say("rollback", `its revision is older than that of the earlier snapshot ${before.number}: a rollback`);
       }
       const same = revisions.get(one.rev) ?? [];
       if (!same.some(({ commit }) => commit === one.commit.text)) {
-        if (same.length) say("fork", `its commit is another one than that of snapshot ${same.at(-1).number} with the same revision: a fork`);
+        if (same.length) say("fork", `its commit differs from that of snapshot ${same.at(-1).number}, which has the same revision: a fork`);
         revisions.set(one.rev, [...same, { commit: one.commit.text, number: i + 1 }]);
       }
     }
@@ -199,12 +199,12 @@ function damageOf(archive, repository, found) {
   }
   const { commit } = repository;
   if (commit && commit.sig.length !== 64) damage.push(signatureLength(commit));
-  if (commit && (commit.did !== manifest.did || commit.rev !== manifest.rev)) damage.push("the manifest describes another commit than the CAR's");
+  if (commit && (commit.did !== manifest.did || commit.rev !== manifest.rev)) damage.push("the manifest describes a commit other than the CAR's");
   const hasRightBlobs = found.blobs === undefined || (found.unreadable ? found.blobs >= manifest.blobs.referenced : found.blobs === manifest.blobs.referenced);
   const isRight = manifest.isCAR || repository.paths.length === manifest.counts.records && isWhole === manifest.complete && hasRightBlobs;
-  if (!isRight && damage.length === 0) damage.push("the manifest's figures are not those of the repository");
+  if (!isRight && damage.length === 0) damage.push("the manifest's figures do not match the repository");
   if (isWhole && !manifest.isCAR && found.missing !== undefined && found.blobs - found.missing < manifest.blobs.held) {
-    damage.push(`the manifest counts ${manifest.blobs.held} blobs, and only ${found.blobs - found.missing} are here`);
+    damage.push(`the manifest counts ${manifest.blobs.held} blobs, but only ${found.blobs - found.missing} are here`);
   }
   return damage.concat(found.damage ?? []);
 }

@@ -194,7 +194,7 @@ export class Repository {
         continue;
       }
       way.last = key;
-      if (node.sharesMore) this.fault("the key's shared prefix is not what it should be", node.id, key);
+      if (node.sharesMore) this.fault("the key's shared prefix has the wrong length", node.id, key);
       if (number < 0) return { isNode: false, key, cid: new CID(bytes.slice(link, link + CID_LENGTH)) };
       this.take(key, number, node.id);
     }

@@ -81,7 +81,7 @@ export function judgeByHistory(history, commit, now = Date.now() * 1000) {
     return found(false, isLast(before) ? `signed with the account's last key after the account was deleted at ${until(before)}`
       : `signed with a former key after it was replaced: it was valid until ${until(before)}`);
   }
-  if (isExhausted) return found(false, `signed with none of ${MAXIMUM_KEYS} of the account's keys, and no more are tried`);
+  if (isExhausted) return found(false, `signed with none of ${MAXIMUM_KEYS} of the account's keys; no more are tried`);
   if (tried.size === 0) return found(false, "the account names no key that could have signed it");
   return found(false, noKey(tried.size));
 }

@@ -5,9 +5,9 @@ package struct JSONError: Error, Equatable, Sendable, CustomStringConvertible {
     /// The text ends inside a value.
     case truncated = "the text ends inside a value"
     /// Something follows the value.
-    case trailingText = "something follows the value"
+    case trailingText = "text follows the value"
     /// A byte that cannot stand where it stands.
-    case unexpectedByte = "a character that cannot stand there"
+    case unexpectedByte = "an unexpected character"
     /// The text is not UTF-8.
     case notUTF8 = "it is not UTF-8"
     /// A control character in a string that is not escaped.
@@ -43,7 +43,7 @@ package struct JSONError: Error, Equatable, Sendable, CustomStringConvertible {
     self.offset = offset
   }
 
-  /// What a person reads.
+  /// The message for people.
   package var description: String {
     "not valid JSON: \(reason.rawValue), at byte \(offset)"
   }

@@ -12,10 +12,10 @@ public enum ATIdentifier: Identifier {
   /// The most bytes in the longer of the two.
   package static let maximumLength = DID.maximumLength
 
-  /// What messages call it while it is not known which of the two it is.
+  /// The name in messages of one that may be either of the two.
   package static let kind = IdentifierError.Kind.atIdentifier
 
-  /// Takes text that is known to be a DID or a handle.
+  /// Makes one of text that is known to be a DID or a handle.
   package init(checked text: String) {
     self =
       text.hasPrefix(DID.scheme) ? .did(DID(checked: text)) : .handle(Handle(checked: text))

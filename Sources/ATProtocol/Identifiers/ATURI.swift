@@ -16,7 +16,7 @@ package struct ATURI: Identifier {
   /// The most bytes in an AT URI ("8 kilobytes").
   package static let maximumLength = 8192
 
-  /// What messages call an AT URI.
+  /// The name in messages of an AT URI.
   package static let kind = IdentifierError.Kind.atURI
 
   /// Whose repository it is.
@@ -31,7 +31,7 @@ package struct ATURI: Identifier {
   /// The URI, with a handle in lower case.
   package let text: String
 
-  /// Takes text that is known to be an AT URI.
+  /// Makes one of text that is known to be an AT URI.
   package init(checked text: String) {
     // "at:", an authority and at most two more parts, none of them empty.
     let parts = text.split(separator: "/").map(String.init)

@@ -16,13 +16,13 @@ public struct DID: Identifier {
   /// The most bytes in a DID ("an initial hard limit of 2048 characters").
   package static let maximumLength = 2048
 
-  /// What messages call a DID.
+  /// The name in messages of a DID.
   package static let kind = IdentifierError.Kind.did
 
-  /// The DID as it is written.
+  /// The DID as text.
   public let text: String
 
-  /// Takes text that is known to be a DID.
+  /// Makes one of text that is known to be a DID.
   package init(checked text: String) { self.text = text }
 
   /// The name of the method, such as `plc` or `web`.

@@ -14,13 +14,13 @@ public struct Handle: Identifier {
   /// The most bytes in a handle, as in any domain name written out.
   package static let maximumLength = 253
 
-  /// What messages call a handle.
+  /// The name in messages of a handle.
   package static let kind = IdentifierError.Kind.handle
 
   /// The handle in lower case.
   public let text: String
 
-  /// Takes text that is known to be a handle, in any case.
+  /// Makes one of text that is known to be a handle, in any case.
   package init(checked text: String) { self.text = text.lowercased() }
 
   /// The last label, such as `com`.

@@ -6,13 +6,13 @@
 ///
 /// Syntax is all that is checked. Whether a name resolves, and to whom, is another question.
 package protocol Identifier: Hashable, Comparable, Sendable, CustomStringConvertible {
-  /// What messages call an identifier of this type.
+  /// The name in messages of an identifier of this type.
   static var kind: IdentifierError.Kind { get }
 
   /// The length, in bytes, beyond which text is refused without being read.
   static var maximumLength: Int { get }
 
-  /// The identifier as it is written.
+  /// The identifier as text.
   var text: String { get }
 
   /// The first rule that `bytes` break, or nil if they spell an identifier of this type.
@@ -21,7 +21,7 @@ package protocol Identifier: Hashable, Comparable, Sendable, CustomStringConvert
   /// that the millions of keys in a large repository can be checked where they lie.
   static func fault(in bytes: Span<UInt8>) -> IdentifierError?
 
-  /// Takes text that is known to be an identifier of this type.
+  /// Makes one of text that is known to be an identifier of this type.
   init(checked text: String)
 }
 
@@ -37,7 +37,7 @@ extension Identifier {
     self.init(checked: text)
   }
 
-  /// The identifier as it is written.
+  /// The identifier as text.
   public var description: String { text }
 
   /// Orders identifiers by the bytes of their text.

@@ -20,13 +20,13 @@ package struct NSID: Identifier {
   /// The most bytes in an NSID: an authority of 253, a `.`, and a name of 63.
   package static let maximumLength = 317
 
-  /// What messages call an NSID.
+  /// The name in messages of an NSID.
   package static let kind = IdentifierError.Kind.nsid
 
-  /// The NSID as it is written.
+  /// The NSID as text.
   package let text: String
 
-  /// Takes text that is known to be an NSID.
+  /// Makes one of text that is known to be an NSID.
   package init(checked text: String) { self.text = text }
 
   /// The segments of the authority in the order of the NSID: the top-level domain comes first.

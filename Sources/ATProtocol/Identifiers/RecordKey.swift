@@ -11,13 +11,13 @@ package struct RecordKey: Identifier {
   /// The most bytes in a record key.
   package static let maximumLength = 512
 
-  /// What messages call a record key.
+  /// The name in messages of a record key.
   package static let kind = IdentifierError.Kind.recordKey
 
-  /// The record key as it is written.
+  /// The record key as text.
   package let text: String
 
-  /// Takes text that is known to be a record key.
+  /// Makes one of text that is known to be a record key.
   package init(checked text: String) { self.text = text }
 
   /// The record key that a timestamp makes.

@@ -16,13 +16,13 @@ package struct RecordPath: Identifier {
   /// line here, and so a reader knows when to stop before it knows what the key holds.
   package static let maximumLength = 1024
 
-  /// What messages call a record path.
+  /// The name in messages of a record path.
   package static let kind = IdentifierError.Kind.recordPath
 
-  /// The path as it is written; its UTF-8 is the key in the tree.
+  /// The path as text; its UTF-8 is the key in the tree.
   package let text: String
 
-  /// Takes text that is known to be a record path.
+  /// Makes one of text that is known to be a record path.
   package init(checked text: String) { self.text = text }
 
   /// The path of the record that `recordKey` names in `collection`.

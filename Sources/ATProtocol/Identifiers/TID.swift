@@ -18,13 +18,13 @@ public struct TID: Identifier {
   /// The length of every TID.
   package static let maximumLength = 13
 
-  /// What messages call a TID.
+  /// The name in messages of a TID.
   package static let kind = IdentifierError.Kind.tid
 
   /// The 13 digits.
   public let text: String
 
-  /// Takes text that is known to be a TID.
+  /// Makes one of text that is known to be a TID.
   package init(checked text: String) { self.text = text }
 
   /// Writes an integer as a TID; every 64-bit integer has exactly one.

@@ -6,10 +6,10 @@ internal import IPLD
 /// DID in front or without. Sources: [DID](https://atproto.com/specs/did), "DID documents"; [DID
 /// Core](https://www.w3.org/TR/did-core/).
 package struct DIDDocument: Hashable, Sendable {
-  /// No longer document is read, in bytes: they take a kilobyte or two.
+  /// The longest document that is read, in bytes: usual ones have a kilobyte or two.
   package static let maximumLength = 256 << 10
 
-  /// Whom it is about, as it says itself.
+  /// The DID that it is about, as it says itself.
   package let id: DID
   /// The names it claims that are handles, the first being the account's; whether they lead back to
   /// the DID is another question.
@@ -51,7 +51,7 @@ package struct DIDDocument: Hashable, Sendable {
     if case .success(let origin) = pdsResult { origin.text } else { nil }
   }
 
-  /// The handle that a name `at://…` is.
+  /// The handle in a name `at://…`.
   static func handle(_ name: IPLDValue) -> Handle? {
     // Anybody may claim names of other kinds.
     guard let text = name.string, text.hasPrefix("at://") else { return nil }
@@ -120,12 +120,12 @@ package enum DIDDocumentError: Error, Equatable, Sendable, CustomStringConvertib
   /// It is not an object with a DID as its `id`.
   case noID
 
-  /// What a person reads.
+  /// The message for people.
   package var description: String {
     switch self {
     case .tooLong: "the DID document is over \(DIDDocument.maximumLength) bytes"
     case .notJSON(let error): "the DID document is \(error)"
-    case .noID: "the DID document is not one: it has no DID as its id"
+    case .noID: "this is not a DID document: its id is not a DID"
     }
   }
 }
@@ -136,16 +136,16 @@ package enum DIDDocumentGap: Error, Hashable, Sendable, CustomStringConvertible 
   case noKey
   /// The key is controlled by another DID.
   case foreignKey
-  /// The key is of a type that is not known here.
+  /// The key is of an unknown type.
   case unknownKeyType(String)
   /// The key cannot be read.
   case malformedKey(VerificationKeyError)
   /// There is no service `#atproto_pds`.
   case noServer
-  /// The service is somewhere that cannot be used.
+  /// The service's address cannot be used.
   case unusableServer(String, ServerOriginError)
 
-  /// What a person reads.
+  /// The message for people.
   package var description: String {
     switch self {
     case .noKey: "the DID document names no signing key"

@@ -1,7 +1,7 @@
 internal import CCrypto
 internal import IPLD
 
-/// What libcrypto answers about points and signatures.
+/// Checks of points and signatures by libcrypto.
 ///
 /// The C functions are `EVP_PKEY_fromdata` and `EVP_PKEY_verify`.
 enum ECDSA {
@@ -47,6 +47,6 @@ enum ECDSA {
 }
 
 extension VerificationKey.Curve {
-  /// What libcrypto calls it.
+  /// Its name in libcrypto.
   var groupName: String { self == .k256 ? "secp256k1" : "prime256v1" }
 }

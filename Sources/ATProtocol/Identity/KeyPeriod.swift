@@ -6,15 +6,15 @@ package struct KeyPeriod: Hashable, Sendable {
   package let key: VerificationKey
   /// When the directory received the operation that named it; nil if that is not known.
   package let from: UnixTime?
-  /// When the directory received the one that named another, or ended the DID; nil if it holds
-  /// still, or that is not known.
+  /// When the directory received the one that named another, or ended the DID; nil if it is still
+  /// valid, or that is not known.
   package let until: UnixTime?
-  /// Whether it holds still.
+  /// Whether it is still valid.
   package let isCurrent: Bool
   /// The operation that named it.
   package let operation: CID
 
-  /// The periods of a history: operations that go on with the same key do not begin one.
+  /// The periods of a history: operations that keep the same key do not begin one.
   static func list(_ spans: [PLCHistory.Span]) -> [KeyPeriod] {
     var periods: [KeyPeriod] = []
     // The key of the span before, which may have had none.

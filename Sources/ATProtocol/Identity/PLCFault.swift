@@ -10,11 +10,11 @@ package struct PLCFault: Error, Equatable, Sendable, CustomStringConvertible {
     case empty
     /// A field is missing or of the wrong form.
     case malformedField(String)
-    /// A field is missing; or this one is there and is not known.
+    /// A field is missing; or this field is unknown.
     case wrongFields(String?)
-    /// The signed operation has this many bytes: more than the directory takes.
+    /// The signed operation has this many bytes: more than the directory accepts.
     case tooLong(Int)
-    /// It names more rotation keys than the directory takes.
+    /// It names more rotation keys than the directory accepts.
     case tooManyRotationKeys(Int)
     /// The CID that the directory gives is not that of the operation.
     case wrongCID(CID?)
@@ -34,14 +34,14 @@ package struct PLCFault: Error, Equatable, Sendable, CustomStringConvertible {
     case previousTombstone
     /// None of the rotation keys of the operation before signed it.
     case notSigned
-    /// It takes operations back, and is not signed by a key of higher authority than the first of
+    /// It nullifies operations, but is not signed by a key of higher authority than the first of
     /// them was.
     case notOfHigherAuthority
-    /// It takes operations back that were older than 72 hours.
+    /// It nullifies operations that were older than 72 hours.
     case tooLate
-    /// The directory's mark says "nullified" and no later operation took it back, or the reverse.
+    /// The directory's mark says "nullified" but no later operation nullified it, or the reverse.
     case wrongMark(isNullified: Bool)
-    /// The time at which the directory took it is not one.
+    /// The time at which the directory received it is malformed.
     case malformedTime
     /// It is older than the operation before it.
     case timeGoesBack
@@ -58,7 +58,7 @@ package struct PLCFault: Error, Equatable, Sendable, CustomStringConvertible {
     self.operation = operation
   }
 
-  /// What a person reads.
+  /// The message for people.
   package var description: String {
     let place = operation.map { "operation \($0 + 1) of the PLC log" } ?? "the PLC log"
     return "\(place) \(reason)"
@@ -66,7 +66,7 @@ package struct PLCFault: Error, Equatable, Sendable, CustomStringConvertible {
 }
 
 extension PLCFault.Reason: CustomStringConvertible {
-  /// What a person reads, after the name of the operation.
+  /// The message for people, after the name of the operation.
   package var description: String {
     switch self {
     case .notAPLC: "belongs to no did:plc"
@@ -76,13 +76,13 @@ extension PLCFault.Reason: CustomStringConvertible {
     case .wrongFields(let name?):
       "has an unknown field, \"\(name.unicodeScalars.prefix(64).map { $0.escaped(asASCII: true) }.joined())\""
     case .tooLong(let count):
-      "has \(count) bytes; the directory takes \(PLCOperation.maximumLength)"
-    case .tooManyRotationKeys(let count): "names \(count) rotation keys"
+      "has \(count) bytes; the directory accepts at most \(PLCOperation.maximumLength)"
+    case .tooManyRotationKeys(let count): "names \(count) rotation keys, too many"
     case .wrongCID: "does not hash to the CID that the directory gives for it"
     case .malformedSignature:
       "has a malformed signature: it must be 64 bytes in base64url without padding"
     case .notAGenesis: "is the first, but does not create a DID"
-    case .lateCreate: "is of the form of 2022, which only the first may have"
+    case .lateCreate: "has the form of 2022, which only the first operation may have"
     case .otherDID(let did): "creates another account, \(did)"
     case .unknownPrevious: "follows an operation that is not in the log"
     case .previousNullified: "follows an operation that was nullified"
@@ -92,7 +92,8 @@ extension PLCFault.Reason: CustomStringConvertible {
       "nullifies operations, but is not signed with a rotation key of higher authority"
     case .tooLate: "nullifies an operation that was older than 72 hours"
     case .wrongMark(isNullified: true): "is marked as nullified, but no operation nullified it"
-    case .wrongMark(isNullified: false): "was nullified by a later one, but is not marked so"
+    case .wrongMark(isNullified: false):
+      "was nullified by a later one, but is not marked as nullified"
     case .malformedTime: "has no readable time"
     case .timeGoesBack: "is older than the one before it"
     }

@@ -1,7 +1,7 @@
 internal import IPLD
 
 extension PLCHistory {
-  /// Says which of the account's keys signed a commit, and whether it held at the revision's time.
+  /// Returns which of the account's keys signed a commit, and whether it was valid at that time.
   ///
   /// Keys that held at that time are tried first, so that one check is enough for nearly every
   /// commit; in the worst case each key of the history is tried once, up to

@@ -3,7 +3,7 @@ package import IPLD
 /// The proven history of a `did:plc`: from the DID to its first operation, and from each operation
 /// to the next.
 ///
-/// Proven are the operations, their order and who signed them: the DID is the hash of the first
+/// It proves the operations, their order and who signed them: the DID is the hash of the first
 /// one, and each names the one before it and is signed with one of that one's rotation keys. No
 /// signature covers when the directory received an operation, or where a log ends. Times, and that
 /// nothing follows the last operation, are the directory's word; times are only checked against one
@@ -14,13 +14,13 @@ package struct PLCHistory: Hashable, Sendable {
   package enum Kind: String, CaseIterable, Sendable {
     /// Creates the DID, in the form of 2022.
     case legacyCreate = "create"
-    /// Creates the DID, or replaces all that is said of it.
+    /// Creates the DID, or replaces its whole state.
     case update = "operation"
     /// Ends the DID.
     case tombstone
   }
 
-  /// One operation that the directory took.
+  /// One operation that the directory accepted.
   package struct Operation: Hashable, Sendable {
     /// What it does.
     package let kind: Kind
@@ -38,48 +38,48 @@ package struct PLCHistory: Hashable, Sendable {
     package let handles: [Handle]
     /// The server it names, if it can be used.
     package let pds: ServerOrigin?
-    /// The operation that took it back, if one did.
+    /// The operation that nullified it, if one did.
     package fileprivate(set) var nullifiedBy: CID?
     /// Where its signer stands among the rotation keys of the operation before.
     fileprivate let signerRank: Int
   }
 
-  /// A span of time in which one operation held.
+  /// A span of time in which one operation was valid.
   package struct Span: Hashable, Sendable {
     /// The operation.
     package let operation: Operation
     /// The beginning: when the directory received it, if that is known.
     package var from: UnixTime? { operation.receivedAt }
-    /// The end: when the directory received the next one; nil if it holds still, or that is not
+    /// The end: when the directory received the next one; nil if it is still valid, or that is not
     /// known.
     package let until: UnixTime?
-    /// Whether it holds still.
+    /// Whether it is still valid.
     package let isCurrent: Bool
   }
 
-  /// The longest time, in microseconds, after which an operation may still be taken back.
+  /// The longest time, in microseconds, after which an operation may still be nullified.
   static let recoveryWindow = 72 * UnixTime.hour
 
   /// The account.
   package let did: DID
   /// All operations, the oldest first, those included that were nullified.
   package let operations: [Operation]
-  /// What held when, the oldest first; the last span has an end if a tombstone follows.
+  /// What was valid when, the oldest first; the last span has an end if a tombstone follows.
   package let spans: [Span]
   /// The operation that ended the DID, if one did.
   package let tombstone: Operation?
-  /// Which signing key held when; neighbours that name the same key are one period.
+  /// Which signing key was valid when; neighbours that name the same key are one period.
   package let keyPeriods: [KeyPeriod]
 
-  /// The operations that later ones took back.
+  /// The operations that later ones nullified.
   package var nullified: [Operation] { operations.filter { $0.nullifiedBy != nil } }
 
-  /// What holds now; nil after a tombstone.
+  /// What is valid now; nil after a tombstone.
   package var current: Span? { tombstone == nil ? spans.last : nil }
 
   /// Checks a log of `did` from its first operation to its last.
   ///
-  /// Takes one pass, with at most ten checks of a signature for an operation.
+  /// It needs one pass, with at most ten signature checks for each operation.
   ///
   /// - Throws: ``PLCFault``: the first rule that is broken, and by which operation.
   package init(validating log: PLCLog, of did: DID) throws(PLCFault) {
@@ -114,7 +114,7 @@ package struct PLCHistory: Hashable, Sendable {
     keyPeriods = KeyPeriod.list(spans)
   }
 
-  /// Does what the directory did when each operation came in.
+  /// Repeats what the directory did when it received each operation.
   ///
   /// Invariants:
   /// 1. `standing` are the operations that have not been taken back, oldest first, each following
@@ -181,7 +181,7 @@ package struct PLCHistory: Hashable, Sendable {
       return place
     }
 
-    /// An operation may follow any that stands; those that followed it before are taken back.
+    /// An operation may follow any that stands; those that followed it before are nullified.
     private func checkSuccessor(
       _ operation: PLCOperation, of place: Int, at time: UnixTime?
     ) throws(PLCFault.Reason) -> ([VerificationKey], Int) {

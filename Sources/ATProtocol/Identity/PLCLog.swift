@@ -1,28 +1,28 @@
 package import IPLD
 
-/// The history of a `did:plc`: the operations that the directory took, as `/log/audit` has them, or
-/// without what it says of them, as `/log` does.
+/// The history of a `did:plc`: the operations that the directory accepted, with its own data about
+/// them, as from `/log/audit`, or without, as from `/log`.
 ///
-/// The second form leaves out when the directory received an operation, and those that were taken
-/// back. Both are read as a list, and as one value after the other: so `goat plc history` prints
-/// them, and the directory's `/export`.
+/// The second form leaves out when the directory received an operation, and nullified operations.
+/// Both are read as a list, and as one value after the other: so `goat plc history` prints them,
+/// and the directory's `/export`.
 ///
 /// What is read here is what operations say. Whether they are signed by whom they have to be, and
 /// whether the first one hashes to the DID, needs ``Entry/operation`` as it stands, which is kept
 /// for that. Source: [did:plc](https://web.plc.directory/spec/v0.1/did-plc), "audit logs".
 package struct PLCLog: Hashable, Sendable {
-  /// No longer log is read, in bytes: a log of many years takes some hundred kilobytes.
+  /// The longest log that is read, in bytes: a log of many years takes a few hundred kilobytes.
   package static let maximumLength = 4 << 20
 
   /// One operation.
   package struct Entry: Hashable, Sendable {
-    /// When the directory took it, as it says, in RFC 3339; nil in the form that leaves it out.
+    /// When the directory received it, as it says, in RFC 3339; nil in the form that leaves it out.
     package let createdAt: String?
-    /// Whether a later operation, signed by a key of higher rank, took it back.
+    /// Whether a later operation, signed by a key of higher rank, nullified it.
     package let isNullified: Bool
     /// The operation's CID, as the directory says, or else computed.
     package let cid: CID?
-    /// The operation itself: what is signed once `sig` is taken away.
+    /// The operation itself; without `sig` it is what is signed.
     package let operation: IPLDValue
     /// Whether it ended the DID.
     package let isTombstone: Bool
@@ -37,7 +37,7 @@ package struct PLCLog: Hashable, Sendable {
     package var handle: Handle? { handles.first }
   }
 
-  /// Whether it has all operations, those that were taken back included, and their times.
+  /// Whether it has all operations, nullified ones included, and their times.
   package var isAudit: Bool { entries.allSatisfy { $0.createdAt != nil } }
 
   /// The operations, the oldest first.
@@ -139,7 +139,7 @@ package enum PLCLogError: Error, Equatable, Sendable, CustomStringConvertible {
   /// It is about another DID.
   case otherAccount(String)
 
-  /// What a person reads.
+  /// The message for people.
   package var description: String {
     switch self {
     case .tooLong: "the PLC log is over \(PLCLog.maximumLength) bytes"

@@ -1,7 +1,7 @@
 internal import IPLD
 
-/// One operation of a PLC log, read strictly: every field is there, has its type, and no other
-/// field is.
+/// One operation of a PLC log, read strictly: every field is present and has its type, and there is
+/// no other field.
 ///
 /// The directory takes nothing else, and what is signed and hashed is the canonical DAG-CBOR of
 /// exactly these fields. Source: [did:plc](https://web.plc.directory/spec/v0.1/did-plc), "operation
@@ -9,7 +9,7 @@ internal import IPLD
 struct PLCOperation {
   /// The largest signed operation, in bytes of DAG-CBOR.
   static let maximumLength = 7500
-  /// The most rotation keys: the specification says five, but the directory takes ten.
+  /// The most rotation keys: the specification says five, but the directory accepts ten.
   static let maximumRotationKeys = 10
 
   /// The keys of a log by the bytes of their texts, since texts are equal to Swift that are not the
@@ -20,7 +20,7 @@ struct PLCOperation {
   /// The operation that it follows, nil for a first one.
   let prev: CID?
   let signature: [UInt8]
-  /// What the signature is over.
+  /// The bytes that are signed.
   let unsignedBytes: [UInt8]
   let cid: CID
   /// The keys that may sign what follows, in the order of their authority.

@@ -3,8 +3,8 @@ package import IPLD
 /// What an operation of a PLC log says of an account: who may change it, its names, its keys, its
 /// servers.
 ///
-/// All of it is kept, whatever is not understood included, so that what one operation says survives
-/// into the next except for what that changes.
+/// Everything is kept, unknown entries included, so that the next operation changes only what it is
+/// meant to change.
 package struct PLCState: Hashable, Sendable {
   /// The keys that may sign what follows, in the order of their authority, as `did:key:…`.
   package var rotationKeys: [String]
@@ -17,7 +17,7 @@ package struct PLCState: Hashable, Sendable {
 
   /// A server.
   package struct Service: Hashable, Sendable {
-    /// What it is, such as `AtprotoPersonalDataServer`.
+    /// Its type, such as `AtprotoPersonalDataServer`.
     package var type: String
     /// Its URL.
     package var endpoint: String
@@ -41,7 +41,7 @@ package struct PLCState: Hashable, Sendable {
 
   /// What an operation of the log says; nil for a tombstone, or what is not an operation.
   ///
-  /// One of 2022 is read as the directory reads it.
+  /// An operation of 2022 is read as the directory reads it.
   package init?(_ operation: IPLDValue) {
     switch operation["type"]?.string {
     case "create":
@@ -104,7 +104,7 @@ package struct PLCState: Hashable, Sendable {
 }
 
 extension PLCState {
-  /// What is different in another state, a line for each change.
+  /// The differences to another state, a line for each change.
   package func changes(to other: PLCState) -> [String] {
     var lines: [String] = []
     func compare(_ what: String, _ old: [String], _ new: [String]) {
@@ -124,9 +124,9 @@ extension PLCState {
   }
 }
 
-/// What an operation has to say so that a server can speak for an account.
+/// What an operation must contain so that a server can act for an account.
 package struct PLCCredentials: Hashable, Sendable {
-  /// The name that the server knows the account by; nil if it names none.
+  /// The account's name on the server; nil if the server recommends none.
   package var handle: String?
   /// The key with which it signs the repository.
   package var signingKey: String
@@ -135,7 +135,7 @@ package struct PLCCredentials: Hashable, Sendable {
   /// The server.
   package var pds: PLCState.Service
 
-  /// Reads what a server recommends; nil if it leaves something out that it cannot do without.
+  /// Reads what a server recommends; nil if something necessary is missing.
   package init?(_ json: IPLDValue) {
     guard let key = json["verificationMethods"]?[PLCState.signingKeyName]?.string,
       let service = json["services"]?[PLCState.pdsName], let type = service["type"]?.string,

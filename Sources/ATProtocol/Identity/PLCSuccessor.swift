@@ -1,51 +1,50 @@
 package import IPLD
 
-/// A signed operation that is to follow the last one of a PLC log, checked as the directory will
-/// check it.
+/// A signed operation to follow the last one of a PLC log, checked as the directory will check it.
 package struct PLCSuccessor: Hashable, Sendable {
-  /// Why the directory would not take an operation, or not as it is meant.
+  /// Why the directory would refuse an operation, or apply it differently than intended.
   package enum Fault: Error, Equatable, Sendable, CustomStringConvertible {
     /// The DID was ended.
     case ended
     /// The operation breaks a rule of the log.
     case broken(PLCFault)
-    /// The log itself does not hold.
+    /// The log itself is not valid.
     case log(PLCFault)
-    /// It is longer than the directory takes, in bytes of DAG-CBOR.
+    /// It is longer than the directory accepts, in bytes of DAG-CBOR.
     case tooLong(Int)
-    /// It has more of something than the directory takes.
+    /// It has more of something than the directory accepts.
     case tooMany(String)
-    /// A text is longer than the directory takes.
+    /// A text is longer than the directory accepts.
     case longText(String)
     /// A name occurs twice.
     case twice(String)
     /// It names no rotation key, and the account could never be changed again.
     case noRotationKey
-    /// What was signed is not what was asked for.
+    /// The signed operation differs from the requested one.
     case otherContent(String)
     /// The key is not among those that may sign.
     case strangeKey
-    /// The directory has taken so many operations lately that it takes no more now.
+    /// The directory's rate limit for the DID is reached.
     case tooOften(String)
     /// The key does not sign.
     case cannotSign
 
-    /// What a person reads.
+    /// The message for people.
     package var description: String {
       switch self {
       case .ended: "the DID was ended by a tombstone"
       case .broken(let fault): "the operation would be refused: \(fault)"
-      case .log(let fault): "the PLC log does not hold: \(fault)"
+      case .log(let fault): "the PLC log is not valid: \(fault)"
       case .tooLong(let count):
-        "the operation has \(count) bytes; the directory takes \(PLCSuccessor.maximumLength)"
+        "the operation has \(count) bytes; the directory accepts at most \(PLCSuccessor.maximumLength)"
       case .tooMany(let what): "the operation has more than ten \(what)"
       case .longText(let what):
-        "the operation has a \(what) that is longer than the directory takes"
+        "the operation has a \(what) that is longer than the directory accepts"
       case .twice(let text): "the operation has \(text) twice"
       case .noRotationKey:
         "the operation names no rotation key: the account could never be changed again"
       case .otherContent(let field):
-        "the server signed another operation than requested: its \(field)"
+        "the operation that the server signed differs from the one requested: its \(field)"
       case .strangeKey: "the key is not among the account's rotation keys"
       case .tooOften(let when): "the directory accepts at most \(when)"
       case .cannotSign: "the key cannot be used to sign"
@@ -53,7 +52,7 @@ package struct PLCSuccessor: Hashable, Sendable {
     }
   }
 
-  /// The longest operation that the directory takes, in bytes of DAG-CBOR with the signature; the
+  /// The longest operation that the directory accepts, in bytes of DAG-CBOR with the signature; the
   /// specification says 7,500.
   package static let maximumLength = 4000
 
@@ -87,7 +86,7 @@ package struct PLCSuccessor: Hashable, Sendable {
     try self.init(checking: .map(map), state, after: log, of: did, now: now)
   }
 
-  /// Takes an operation that a server signed.
+  /// Checks an operation that a server signed.
   ///
   /// - Parameters:
   ///   - operation: the operation.
@@ -125,7 +124,7 @@ package struct PLCSuccessor: Hashable, Sendable {
     }
   }
 
-  /// The directory's rules beside those of the log.
+  /// The directory's rules apart from those of the log.
   private static func check(_ state: PLCState) throws(Fault) {
     guard !state.rotationKeys.isEmpty else { throw .noRotationKey }
     for (what, count) in [
@@ -152,8 +151,8 @@ package struct PLCSuccessor: Hashable, Sendable {
 }
 
 extension PLCHistory {
-  /// Checks that the directory takes more operations now: it takes ten an hour, thirty a day and a
-  /// hundred a week.
+  /// Checks that the directory accepts more operations now: its limits are ten an hour, thirty a
+  /// day and a hundred a week.
   ///
   /// - Parameters:
   ///   - now: the time by the directory's clock.

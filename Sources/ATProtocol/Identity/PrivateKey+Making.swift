@@ -112,7 +112,7 @@ extension PrivateKey {
 }
 
 extension VerificationKey.Curve {
-  /// What a private multikey begins with: the curve's multicodec as a varint.
+  /// The first bytes of a private multikey: the curve's multicodec as a varint.
   fileprivate var privatePrefix: [UInt8] { self == .k256 ? [0x81, 0x26] : [0x86, 0x26] }
 
   /// The curve's object identifier in DER: `1.3.132.0.10`, `1.2.840.10045.3.1.7`.

@@ -14,16 +14,16 @@ package final class PrivateKey: @unchecked Sendable {
   package enum Fault: String, Error, CustomStringConvertible {
     /// It is not a private key in PEM.
     case notAKey = "it holds no private key in PEM"
-    /// It is encrypted, and there is no passphrase.
-    case encrypted = "it is encrypted, and there is no passphrase"
+    /// It is encrypted, but no passphrase was given.
+    case encrypted = "it is encrypted, but no passphrase was given"
     /// It is encrypted with another passphrase.
     case wrongPassphrase = "it is encrypted with another passphrase"
     /// It is of a kind other than k256 and p256.
-    case unknownCurve = "it is a key of a kind other than secp256k1 and P-256"
+    case unknownCurve = "it is neither a secp256k1 key nor a P-256 key"
     /// libcrypto does not sign with it.
     case cannotSign = "the key cannot be used to sign"
 
-    /// What a person reads.
+    /// The message for people.
     package var description: String { rawValue }
   }
 
@@ -66,7 +66,7 @@ package final class PrivateKey: @unchecked Sendable {
     try unsafe self.init(taking: key)
   }
 
-  /// Takes over a key of libcrypto's.
+  /// Takes ownership of a libcrypto key.
   init(taking key: OpaquePointer) throws(Fault) {
     do throws(Fault) {
       verificationKey = try unsafe Self.publicKey(of: key)
@@ -77,8 +77,8 @@ package final class PrivateKey: @unchecked Sendable {
     unsafe self.key = unsafe key
   }
 
-  /// A fault of libcrypto's, whose own complaint is forgotten: it would stay behind with the
-  /// thread, where TLS takes it for a complaint of its own.
+  /// A fault of libcrypto, whose error queue is cleared: the error would stay with the thread,
+  /// where TLS would take it for its own.
   static func failed(_ fault: Fault) -> Fault {
     library.ERR_clear_error()
     return fault
@@ -111,8 +111,8 @@ package final class PrivateKey: @unchecked Sendable {
     return key
   }
 
-  /// Signs a message: ECDSA over its SHA-256, r ‖ s of 32 bytes each, s the lower of the two that
-  /// would do.
+  /// Signs a message: ECDSA over its SHA-256, r ‖ s of 32 bytes each, s the lower of the two valid
+  /// values.
   ///
   /// - Throws: ``Fault/cannotSign``.
   package func sign(_ message: Span<UInt8>) throws(Fault) -> [UInt8] {

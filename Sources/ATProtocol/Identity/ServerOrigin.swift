@@ -1,10 +1,10 @@
-/// Where a server is: scheme, host and port, and nothing else.
+/// The origin of a server: scheme, host and port, and nothing else.
 ///
 /// What a DID document may name as an account's server: `https`, or `http` where the host is this
 /// machine, for development. Source: [DID](https://atproto.com/specs/did), "DID documents": "the
 /// URL scheme, a hostname, and an optional port number".
 package struct ServerOrigin: Hashable, Sendable, CustomStringConvertible {
-  /// The longest text that is taken.
+  /// The longest text that is accepted.
   static let maximumLength = 512
 
   /// The origin, its host in lower case, without a port where the scheme's own is meant and without
@@ -53,7 +53,7 @@ package struct ServerOrigin: Hashable, Sendable, CustomStringConvertible {
     guard isSecure || isLoopback else { throw .notSecure }
   }
 
-  /// Takes a URL apart into the origin and what follows it, which begins with `/` or `?` if there
+  /// Splits a URL into the origin and what follows it, which begins with `/` or `?` if there
   /// is anything.
   ///
   /// - Throws: ``ServerOriginError``.
@@ -112,15 +112,15 @@ package struct ServerOrigin: Hashable, Sendable, CustomStringConvertible {
   }
 }
 
-/// Why a text is not where a server is.
+/// Why a text is not the origin of a server.
 package enum ServerOriginError: String, Error, CustomStringConvertible {
   /// The scheme is neither `https` nor `http`.
   case notHTTP = "it is not an https URL"
   /// The scheme is `http`, and the host is not this machine.
   case notSecure = "http is used for servers on this machine only"
   /// What follows is not a host with or without a port, and nothing else.
-  case notAnOrigin = "it is not a scheme, a host and perhaps a port, and nothing else"
+  case notAnOrigin = "it must be a scheme, a host and optionally a port, and nothing else"
 
-  /// What a person reads.
+  /// The message for people.
   package var description: String { rawValue }
 }

@@ -9,7 +9,7 @@ internal import IPLD
 /// ```
 /// Source: [XRPC](https://atproto.com/specs/xrpc), "Inter-Service Authentication (JWT)".
 package enum ServiceToken {
-  /// How long a token is good for, in seconds.
+  /// How long a token is valid, in seconds.
   private static let lifetime = 60
 
   /// Makes a token.

@@ -11,7 +11,7 @@ extension VerificationKey {
     verifies(signature, of: SHA256.digest(of: message))
   }
 
-  /// The same for a message whose SHA-256 is known, so that it is hashed once for many keys.
+  /// This check for a message whose SHA-256 is known, so that it is hashed once for many keys.
   func verifies(_ signature: [UInt8], of digest: SHA256Digest) -> Bool {
     guard signature.count == Commit.signatureLength else { return false }
     let (r, s) = (signature[..<32], signature[32...])
@@ -20,7 +20,7 @@ extension VerificationKey {
     return ECDSA.verifies(Self.der(r, s), of: digest, by: compressedPoint, on: curve)
   }
 
-  /// A signature as libcrypto wants it: a DER sequence of two integers.
+  /// A signature in libcrypto's form: a DER sequence of two integers.
   private static func der(_ r: ArraySlice<UInt8>, _ s: ArraySlice<UInt8>) -> [UInt8] {
     let integers = [r, s].flatMap { number in
       var digits = Array(number.drop { $0 == 0 })

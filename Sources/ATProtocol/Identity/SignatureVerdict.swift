@@ -1,13 +1,13 @@
 package import IPLD
 
-/// Which of an account's keys signed a commit, and whether that key held at the time that the
+/// Which of an account's keys signed a commit, and whether that key was valid at the time that the
 /// commit's revision claims.
 package struct SignatureVerdict: Hashable, Sendable {
   /// Who signed.
   package enum Signer: Hashable, Sendable {
-    /// The key that holds now.
+    /// The current key.
     case currentKey(KeyPeriod)
-    /// A key that held at the revision's time and was replaced later.
+    /// A key that was valid at the revision's time and was replaced later.
     ///
     /// Genuine. An account that moved to another server and has not written since has such a
     /// commit: the import keeps the old signature.
@@ -16,7 +16,7 @@ package struct SignatureVerdict: Hashable, Sendable {
     case expiredKey(KeyPeriod)
     /// A key that became the account's only after the revision's time.
     case laterKey(KeyPeriod)
-    /// A key that was named only by an operation that was taken back: this one, by that one.
+    /// A key that only a nullified operation named: the operation, and the one that nullified it.
     case nullifiedKey(VerificationKey, operation: CID, nullifiedBy: CID)
     /// The account's last key, after the account had been deleted.
     case afterTombstone(KeyPeriod, tombstone: CID)
@@ -34,9 +34,9 @@ package struct SignatureVerdict: Hashable, Sendable {
 
   /// What the commit's revision says of the time.
   package enum RevisionTime: Hashable, Sendable {
-    /// A time that it can be.
+    /// A plausible time.
     case plausible(UnixTime)
-    /// A time that has not come yet.
+    /// A time in the future.
     case future(UnixTime)
     /// A time before AT Protocol, or before the account was created.
     case impossible(UnixTime)
@@ -77,7 +77,7 @@ package struct SignatureVerdict: Hashable, Sendable {
   }
 }
 
-/// How far times may be apart and still be taken for the same.
+/// The tolerances for times that different clocks have set.
 extension SignatureVerdict {
   /// How much later than the end of its key's time a revision may be: one hour.
   ///
@@ -98,7 +98,7 @@ extension SignatureVerdict {
 }
 
 extension SignatureVerdict: CustomStringConvertible {
-  /// What a person reads: who signed, and what is odd about the revision.
+  /// The message for people: who signed, and what is odd about the revision.
   package var description: String {
     switch revisionTime {
     case .plausible: "\(signer)"
@@ -110,7 +110,7 @@ extension SignatureVerdict: CustomStringConvertible {
 }
 
 extension SignatureVerdict.Signer: CustomStringConvertible {
-  /// What a person reads.
+  /// The message for people.
   package var description: String {
     switch self {
     case .currentKey(let period):
@@ -130,7 +130,7 @@ extension SignatureVerdict.Signer: CustomStringConvertible {
     case .noKey(1): "not signed with the account's key"
     case .noKey(let count): "signed with none of the \(count) keys that the account has had"
     case .tooManyKeys:
-      "signed with none of \(SignatureVerdict.maximumKeys) of the account's keys, and no more are tried"
+      "signed with none of \(SignatureVerdict.maximumKeys) of the account's keys; no more are tried"
     case .noKeyNamed: "the account names no key that could have signed it"
     case .otherAccount(let did): "the commit belongs to another account, \(did)"
     }
@@ -138,9 +138,9 @@ extension SignatureVerdict.Signer: CustomStringConvertible {
 }
 
 extension KeyPeriod {
-  /// The beginning as a person reads it.
+  /// The beginning, for messages.
   fileprivate var start: String { from.map { "\($0)" } ?? Self.unknown }
-  /// The end as a person reads it.
+  /// The end, for messages.
   fileprivate var end: String { until.map { "\($0)" } ?? (isCurrent ? "now" : Self.unknown) }
 
   private static let unknown = "a time that the PLC log does not give"

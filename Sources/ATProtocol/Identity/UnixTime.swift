@@ -1,7 +1,7 @@
 /// A point in time: microseconds since the beginning of 1970 in UTC.
 ///
-/// TIDs and the PLC directory tell time in it. The caller says what time it is; nothing here
-/// reads a clock.
+/// TIDs and the PLC directory use it. The caller passes the current time; nothing here reads a
+/// clock.
 package struct UnixTime: Hashable, Comparable, Sendable {
   /// The microseconds; never negative.
   package let microseconds: Int64

@@ -6,12 +6,12 @@ internal import IPLD
 package struct VerificationKey: Hashable, Sendable {
   /// The curves that AT Protocol knows.
   package enum Curve: String, Hashable, Sendable, CaseIterable {
-    /// secp256k1, which Bitcoin uses; what most accounts have.
+    /// secp256k1, which Bitcoin uses; most accounts have it.
     case k256 = "k256"
     /// NIST P-256, also secp256r1 or prime256v1.
     case p256 = "p256"
 
-    /// What a Multikey begins with: the curve's multicodec as a varint.
+    /// The first bytes of a Multikey: the curve's multicodec as a varint.
     var prefix: [UInt8] { self == .k256 ? [0xe7, 0x01] : [0x80, 0x24] }
   }
 
@@ -25,7 +25,7 @@ package struct VerificationKey: Hashable, Sendable {
   /// How long a point with both coordinates is, in bytes.
   static let uncompressedLength = 65
 
-  /// Takes a point of either form.
+  /// A key of a point in either form.
   ///
   /// - Throws: ``VerificationKeyError`` if it is of another length or form, or lies beside the
   ///   curve.
@@ -98,12 +98,12 @@ package enum VerificationKeyError: String, Error, CustomStringConvertible {
   /// It is not multibase `z`, or too long.
   case notBase58 = "the key is not multibase in base 58"
   /// Its multicodec is that of neither curve.
-  case unknownCurve = "the key is of a kind other than k256 and p256"
-  /// What follows is of another length, or begins otherwise, than a point.
+  case unknownCurve = "the key is neither a k256 key nor a p256 key"
+  /// The bytes after the multicodec do not have the length or the first byte of a point.
   case malformedPoint = "the key is malformed: it holds no point"
   /// The point does not lie on the curve.
   case notOnCurve = "the key is malformed: its point is not on the curve"
 
-  /// What a person reads.
+  /// The message for people.
   package var description: String { rawValue }
 }

@@ -8,11 +8,11 @@ internal import IPLD
 package struct RecordScanner: Sendable {
   /// What is odd about a record.
   package struct Oddities: Sendable {
-    /// What is odd, as much of it as is ever listed.
+    /// What is odd, up to the number that is ever listed.
     package private(set) var first: [String] = []
-    /// How many things are.
+    /// How many odd things there are.
     package private(set) var count = 0
-    /// Whether a float is.
+    /// Whether there is a float.
     package fileprivate(set) var hasFloat = false
     /// Whether it cannot be read: it is not DAG-CBOR, or nested too deep.
     package fileprivate(set) var isUnreadable = false

@@ -10,11 +10,11 @@ package struct MSTDiffError: Error, Equatable, Sendable, CustomStringConvertible
     (self.problem, self.side) = (problem, side)
   }
 
-  /// What a person reads.
+  /// The message for people.
   package var description: String {
     let tree = side == .old ? "the old tree of records" : "the new tree of records"
     guard problem.kind == .missing else { return "\(tree) is malformed: \(problem)" }
-    return "\(tree) lacks its node \(problem.node), which has records "
-      + (problem.key.map { "behind \($0.shown)" } ?? "at its beginning")
+    return "\(tree) lacks its node \(problem.node), which holds the records "
+      + (problem.key.map { "after \($0.shown)" } ?? "at its beginning")
   }
 }

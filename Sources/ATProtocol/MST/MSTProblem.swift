@@ -12,7 +12,7 @@ package struct MSTProblem: Error, Equatable, Sendable, CustomStringConvertible {
     case cycle
     /// A node occurs twice in the tree.
     case repeatedNode
-    /// A key shares more with the one before it than it says, or less.
+    /// The shared length that a key states differs from what it shares with the key before it.
     case prefixNotMaximal
     /// A key does not sort after the one before it.
     case keysNotAscending
@@ -42,7 +42,7 @@ package struct MSTProblem: Error, Equatable, Sendable, CustomStringConvertible {
     self.key = key
   }
 
-  /// What a person reads.
+  /// The message for people.
   package var description: String {
     let what =
       switch kind {
@@ -52,7 +52,7 @@ package struct MSTProblem: Error, Equatable, Sendable, CustomStringConvertible {
           + (error.reason.map { ", \($0)" } ?? "") + ")"
       case .cycle: "the node lies below itself"
       case .repeatedNode: "the node occurs twice in the tree"
-      case .prefixNotMaximal: "the key's shared prefix is not what it should be"
+      case .prefixNotMaximal: "the key's shared prefix has the wrong length"
       case .keysNotAscending: "the key does not sort after the one before it"
       case .illegalKey: "the key is not a legal record path"
       case .wrongLayer: "the key or node is in the wrong layer"

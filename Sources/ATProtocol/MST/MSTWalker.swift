@@ -260,7 +260,7 @@ package struct MSTWalker: Sendable {
   /// How many nodes lie above what was given out last.
   package var height: Int { path.count }
 
-  /// Takes note that a subtree that was passed has made a path so deep.
+  /// Records that a subtree that was passed has made a path so deep.
   package mutating func noteDepth(_ levels: Int) { depth = max(depth, levels) }
 
   /// Goes on without the node that was asked for.

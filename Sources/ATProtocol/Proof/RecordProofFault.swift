@@ -14,13 +14,13 @@ package enum RecordProofFault: Error, Equatable, Sendable, CustomStringConvertib
   case missingBlock(CID)
   /// The root is not a commit.
   case notACommit(RepositoryError)
-  /// A tree node on the way is not what it must be.
+  /// A tree node on the way is malformed.
   case illegalNode(MSTProblem)
   /// It does not hold exactly one record, so the path has to be given: a record that is not there
   /// may have any of the paths in a gap of the tree.
   case pathUnknown
 
-  /// What a person reads.
+  /// The message for people.
   package var description: String {
     switch self {
     case .tooLong: "the proof is over \(RecordProof.maximumLength) bytes"

@@ -71,7 +71,7 @@ package struct BlobRefScanner: Sendable {
     }
   }
 
-  /// Takes note of all references and what is wrong with them; returns whether the record is a map.
+  /// Records all references and what is wrong with them; returns whether the record is a map.
   private mutating func collect(_ record: Span<UInt8>) throws(DAGCBORError) -> Bool {
     scanner.restart()
     outer.removeAll(keepingCapacity: true)

@@ -194,8 +194,7 @@ public struct BlobTable: Sendable {
   }
 }
 
-/// The keys of records, one after the other; a collection once for all that follow one another in
-/// it.
+/// The keys of records, concatenated; consecutive keys of one collection share its name.
 private struct RecordKeys: Sendable {
   /// Where each key ends in ``rest``.
   private var ends: [UInt64] = []

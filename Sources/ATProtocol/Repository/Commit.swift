@@ -32,7 +32,7 @@ public struct Commit: Hashable, Sendable {
 
   /// Reads a commit from its block.
   ///
-  /// - Throws: ``RepositoryError``: what is missing or is not what it must be.
+  /// - Throws: ``RepositoryError``: what is missing or malformed.
   package init(_ bytes: Span<UInt8>) throws(RepositoryError) {
     guard bytes.count <= Self.maximumLength else { throw .commitTooLong }
     let value: IPLDValue
@@ -78,7 +78,7 @@ public struct Commit: Hashable, Sendable {
   package var flaw: RepositoryError? {
     let length = Self.signatureLength
     guard signature.count != length else { return nil }
-    return .malformedField("sig", "it has \(signature.count) bytes, and a signature has \(length)")
+    return .malformedField("sig", "it has \(signature.count) bytes instead of \(length)")
   }
 
   private static func identifier<Name: Identifier>(_ map: IPLDMap, _ field: String)
@@ -135,10 +135,10 @@ public enum RepositoryError: Error, Equatable, Sendable, CustomStringConvertible
   case version1(fields: [String])
   /// A version that is not known here.
   case unknownCommitVersion(Int)
-  /// A field is not what it must be.
+  /// A field is malformed.
   case malformedField(String, String)
 
-  /// What a person reads.
+  /// The message for people.
   public var description: String {
     switch self {
     case .noRoot: "the CAR names no root, so it is not a repository"
@@ -149,7 +149,7 @@ public enum RepositoryError: Error, Equatable, Sendable, CustomStringConvertible
       "the root of the CAR is not a commit"
         + (fields.isEmpty ? "" : " (it has the fields \(Self.list(fields)))")
     case .version1:
-      "the repository is in the format of 2022 (version 1), which AT Protocol has given up; versions 2 and 3 are read"
+      "the repository is in the format of 2022 (version 1), which AT Protocol no longer uses; versions 2 and 3 are read"
     case .unknownCommitVersion(let version):
       "the commit is of version \(version); versions 2 and 3 are read"
     case .malformedField(let name, let why): "the commit's field \"\(name)\" is malformed: \(why)"

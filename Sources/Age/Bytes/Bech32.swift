@@ -23,7 +23,7 @@ enum Bech32 {
 
   /// How a kind of key is written.
   struct Form {
-    /// What the text begins with, without the `1`, in lower case.
+    /// The prefix of the text, without the `1`, in lower case.
     let prefix: [UInt8]
     /// Whether the text is in upper case.
     let isUpper: Bool
@@ -54,7 +54,7 @@ enum Bech32 {
   /// Reads a text.
   ///
   /// - Parameter target: receives the 32 bytes.
-  /// - Throws: ``Fault``; what `target` has then is worth nothing.
+  /// - Throws: ``Fault``; then the content of `target` is undefined.
   static func decode(
     _ text: Span<UInt8>, form: Form, into target: UnsafeMutableRawBufferPointer
   ) throws(Fault) {

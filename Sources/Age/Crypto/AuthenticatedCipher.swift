@@ -24,7 +24,7 @@ struct AuthenticatedCipher: ~Copyable, @unchecked Sendable {
     precondition(key.count == Self.keyLength)
     let library = try Libcrypto.open()
     guard let context = unsafe library.functions.pointee.EVP_CIPHER_CTX_new() else {
-      throw library.failure(to: "make a cipher")
+      throw library.failure(to: "create a cipher")
     }
     let isDone = unsafe key.withUnsafeBytes { key in
       unsafe library.functions.pointee.EVP_CipherInit_ex(

@@ -42,14 +42,14 @@ internal import LibC
 
   /// The error of an operation that failed.
   ///
-  /// What libcrypto complains of stays behind with the thread, where TLS would take it for a
-  /// complaint of its own: it is removed.
+  /// libcrypto leaves its errors in a queue of the thread, where TLS would take them for its own:
+  /// they are removed.
   func failure(to operation: String) -> AgeError {
     clearErrors()
     return .cryptoFailed(operation)
   }
 
-  /// Removes what libcrypto complained of.
+  /// Clears libcrypto's error queue.
   func clearErrors() { unsafe functions.pointee.ERR_clear_error() }
 
   /// Fills memory with random bytes: `RAND_priv_bytes`.
@@ -58,7 +58,7 @@ internal import LibC
   func fillRandomly(_ target: UnsafeMutableRawBufferPointer) throws(AgeError) {
     let start = unsafe target.baseAddress?.assumingMemoryBound(to: UInt8.self)
     guard unsafe functions.pointee.RAND_priv_bytes(start, CInt(target.count)) == 1 else {
-      throw failure(to: "give random bytes")
+      throw failure(to: "generate random bytes")
     }
   }
 

@@ -1,7 +1,7 @@
 /// Reading headers, from the grammar in c2sp.org/age and in its one form: lines end with LF, Base64
 /// is canonical, nothing is skipped.
 extension AgeHeader {
-  /// Reads the header at the beginning of bytes, which may go on after it.
+  /// Reads the header at the beginning of bytes; other bytes may follow it.
   ///
   /// ``maximumLength`` bytes of a file are always enough.
   ///
@@ -41,7 +41,7 @@ extension AgeHeader {
       } else if stanza.kind.elementsEqual(ScryptStanza.kind.utf8) {
         // So that a file which a passphrase opens was sealed by one who knew it.
         guard stanzas.count == 1 else {
-          throw stanza.malformed("a scrypt stanza is not the only one")
+          throw stanza.malformed("a scrypt stanza is not the only stanza")
         }
         passphraseStanza = try ScryptStanza(parsing: stanza)
       }
@@ -62,7 +62,7 @@ extension AgeHeader {
     ).map { [UInt8]($0) }
     guard let kind = words.first,
       words.allSatisfy({ !$0.isEmpty && $0.allSatisfy { (0x21...0x7e).contains($0) } })
-    else { throw .malformedHeader("an argument is empty or not of ASCII", offset: offset) }
+    else { throw .malformedHeader("an argument is empty or not ASCII", offset: offset) }
     var text: [UInt8] = []
     var isAtEnd = false
     while !isAtEnd {

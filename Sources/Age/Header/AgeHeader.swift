@@ -8,7 +8,7 @@
 ///
 /// The HMAC's key is HKDF of the file key with the info `header`, so that only one who has opened
 /// the file can tell whether its header was changed; ``unwrap(with:)-([AgeIdentity])`` does so
-/// before it gives the file key away. Behind the header lie the nonce and the chunks of the
+/// before it returns the file key. After the header come the nonce and the chunks of the
 /// ``AgePayload``.
 package struct AgeHeader: Sendable {
   /// The most bytes that a header may have; as many recipients as there may be take 50 KiB.
@@ -26,7 +26,7 @@ package struct AgeHeader: Sendable {
 
   /// How many bytes the header has: after it lies the nonce of the payload.
   package let length: Int
-  /// What the HMAC is of: all up to and including `---`.
+  /// The input of the HMAC: everything up to and including `---`.
   let authenticated: [UInt8]
   /// The HMAC.
   let code: [UInt8]
@@ -87,7 +87,7 @@ package struct AgeHeader: Sendable {
   // MARK: - Making
 
   /// A header for recipients, each of whom can open the file, and its file key: a new one, unless
-  /// there is one already.
+  /// one is given.
   ///
   /// The header has ``length(recipients:)`` bytes. A recipient who opens the file learns the file
   /// key, and how many others there are.

@@ -5,13 +5,13 @@
 /// BODY                   the wrapped file key, 32 bytes
 /// ```
 ///
-/// The wrap key is what scrypt makes of the passphrase with r = 8 and p = 1; its salt is the name
-/// of the kind and then SALT.
+/// The wrap key is scrypt of the passphrase with r = 8 and p = 1; its salt is the name of the kind
+/// followed by SALT.
 struct ScryptStanza: Equatable, Sendable {
   static let kind = "scrypt"
   private static let label = Array("age-encryption.org/v1/scrypt".utf8)
   private static let saltLength = 16
-  /// More digits than any work factor has that could be honest.
+  /// More digits than any plausible work factor has.
   private static let maximumDigits = 9
 
   /// log₂ N.
@@ -32,7 +32,9 @@ struct ScryptStanza: Equatable, Sendable {
     let digits = stanza.arguments[1]
     guard digits.count <= Self.maximumDigits, digits.first != UInt8(ascii: "0"),
       digits.allSatisfy({ (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) })
-    else { throw stanza.malformed("the work factor of a scrypt stanza is not a number from 1 on") }
+    else {
+      throw stanza.malformed("the work factor of a scrypt stanza is not a number of 1 or more")
+    }
     guard stanza.body.count == WrappedFileKey.length else {
       throw stanza.malformed("the body of a scrypt stanza has \(stanza.body.count) bytes, not 32")
     }

@@ -8,7 +8,7 @@ package struct AgeIdentity: Sendable, Equatable, CustomStringConvertible, Custom
 
   /// The scalar, 32 bytes.
   let scalar: SecretBytes
-  /// For whom to seal what this opens.
+  /// The recipient for which to encrypt what this identity opens.
   package let recipient: AgeRecipient
 
   private init(scalar: SecretBytes) throws(AgeError) {
@@ -18,7 +18,7 @@ package struct AgeIdentity: Sendable, Equatable, CustomStringConvertible, Custom
 
   /// Reads an identity from its text, in upper case and with nothing around it.
   ///
-  /// The text stays the caller's to wipe.
+  /// The caller has to wipe the text.
   ///
   /// - Throws: ``AgeError/malformedIdentity(_:line:)``, ``AgeError/noCryptoLibrary(_:)``,
   ///   ``AgeError/cryptoFailed(_:)``.
@@ -53,7 +53,7 @@ package struct AgeIdentity: Sendable, Equatable, CustomStringConvertible, Custom
     }
   }
 
-  /// 32 bytes that only one who has the identity knows: HKDF of its scalar, without salt.
+  /// 32 bytes that only the identity's owner knows: HKDF of its scalar, without salt.
   ///
   /// - Parameter purpose: The info: what they are for.
   /// - Throws: ``AgeError/noCryptoLibrary(_:)``, ``AgeError/cryptoFailed(_:)``.
@@ -66,18 +66,18 @@ package struct AgeIdentity: Sendable, Equatable, CustomStringConvertible, Custom
   /// The recipient.
   package var customMirror: Mirror { Mirror(self, children: ["recipient": recipient]) }
 
-  /// Says what is wrong, without a character of what may be a secret.
+  /// Describes what is wrong, without any character of the text, which may be a secret.
   private static func explain(_ fault: Bech32.Fault, of text: Span<UInt8>) -> String {
     switch fault {
     case .otherBeginning where text.begins(with: "age1"):
-      "it is a recipient, which opens nothing"
+      "it is a recipient (public key), which cannot decrypt"
     case .otherBeginning where text.begins(with: "AGE-SECRET-KEY-PQ-1"):
-      "it is a post-quantum identity, a kind unknown here"
+      "it is a post-quantum identity, which is not supported"
     case .otherBeginning where text.begins(with: "AGE-PLUGIN-"):
-      "it is an identity of a plugin, a kind unknown here"
+      "it is an identity of a plugin, which is not supported"
     case .otherBeginning: "it does not begin with AGE-SECRET-KEY-1"
     case .length: "it has \(text.count) characters, not \(textLength)"
-    case .character: "a character is not of Bech32 in upper case"
+    case .character: "a character is not upper-case Bech32"
     case .padding: "its last bits are not zero"
     case .checksum: "its checksum does not match: a character is wrong"
     }

@@ -19,7 +19,7 @@ package struct AgeIdentityFile: Sendable {
   ///
   /// - Parameters:
   ///   - bytes: the file.
-  ///   - passphrase: what it may be sealed with; of no use for a file in the clear.
+  ///   - passphrase: decrypts the file; not used for a file in the clear.
   /// - Throws: ``AgeError/passphraseNeeded`` if it is sealed and there is none; what
   ///   ``AgeFile/openSecret(_:with:)-(_,AgePassphrase)`` throws of a sealed file;
   ///   ``AgeError/malformedIdentity(_:line:)``, ``AgeError/noIdentity``,

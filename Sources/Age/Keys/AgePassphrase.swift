@@ -4,18 +4,18 @@
 /// age forbids other recipients beside a passphrase: a file that it opens was then sealed by one
 /// who knew it.
 package struct AgePassphrase: Sendable {
-  /// What is written: 256 MiB of memory and about a second, as `age -p` has it.
+  /// The work factor for encrypting: 256 MiB of memory and about a second, as with `age -p`.
   package static let defaultWorkFactor = 18
-  /// What is read at most: 4 GiB of memory and about 20 seconds, as `age -d` has it.
+  /// The limit for decrypting: 4 GiB of memory and about 20 seconds, as with `age -d`.
   package static let defaultLimit = 22
-  /// What libcrypto can allocate: 2^30 blocks of 1 KiB.
+  /// The most that libcrypto can allocate: 2^30 blocks of 1 KiB.
   private static let possible = 1...30
 
   /// The passphrase, in UTF-8.
   let secret: SecretBytes
-  /// The work of a file that is sealed: log₂ N of scrypt.
+  /// The work factor for encrypting: log₂ N of scrypt.
   package let workFactor: Int
-  /// The most work that is done to open a file: log₂ N of scrypt.
+  /// The highest work factor for decrypting: log₂ N of scrypt.
   package let limit: Int
 
   /// A passphrase.

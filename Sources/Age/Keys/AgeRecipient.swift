@@ -4,7 +4,7 @@ package struct AgeRecipient: Hashable, Sendable, CustomStringConvertible {
   /// The point, 32 bytes.
   let point: [UInt8]
 
-  /// The recipient that a point is.
+  /// The recipient with a point.
   init(point: [UInt8]) {
     precondition(point.count == X25519.length)
     self.point = point
@@ -42,13 +42,13 @@ package struct AgeRecipient: Hashable, Sendable, CustomStringConvertible {
   private static func explain(_ fault: Bech32.Fault, of text: [UInt8]) -> String {
     switch fault {
     case .otherBeginning where text.starts(with: "AGE-SECRET-KEY-".utf8):
-      "it is an identity, which belongs to its owner alone"
+      "it is an identity (secret key), which only its owner may have"
     case .otherBeginning where text.starts(with: "ssh-".utf8): "it is an SSH key"
     case .otherBeginning: "it does not begin with age1"
     case .length where text.starts(with: "age1pq1".utf8):
-      "it is a post-quantum recipient, a kind unknown here"
+      "it is a post-quantum recipient, which is not supported"
     case .length: "it has \(text.count) characters, not \(Bech32.Form.recipient.length)"
-    case .character: "a character is not of Bech32 in lower case"
+    case .character: "a character is not lower-case Bech32"
     case .padding: "its last bits are not zero"
     case .checksum: "its checksum does not match: a character is wrong"
     }

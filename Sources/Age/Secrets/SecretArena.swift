@@ -29,7 +29,7 @@ enum SecretArena {
 
   private static let free = Mutex<[Piece]>([])
 
-  /// Zeroed memory for `count` bytes, which belongs to the caller until it is given back.
+  /// Zeroed memory for `count` bytes, which belongs to the caller until it is returned.
   ///
   /// A process that gets no memory ends, as it does anywhere in Swift.
   static func allocate(_ count: Int) -> Piece {
@@ -44,7 +44,7 @@ enum SecretArena {
     }
   }
 
-  /// Wipes memory and takes it back.
+  /// Wipes memory and frees it.
   static func release(_ piece: Piece) {
     unsafe wipe(UnsafeMutableRawBufferPointer(start: piece.memory, count: piece.capacity))
     guard piece.capacity > slotLength else { return free.withLock { $0.append(piece) } }

@@ -43,7 +43,7 @@ package final class SecretBytes: @unchecked Sendable {
 
   deinit { SecretArena.release(piece) }
 
-  /// Gives the bytes to a closure.
+  /// Calls a closure with the bytes.
   package func withBytes<Answer: ~Copyable, Failure: Error>(
     _ body: (Span<UInt8>) throws(Failure) -> Answer
   ) throws(Failure) -> Answer {
@@ -53,7 +53,7 @@ package final class SecretBytes: @unchecked Sendable {
     return answer
   }
 
-  /// Gives the bytes to a closure, for C.
+  /// Calls a closure with the bytes, for C.
   package func withUnsafeBytes<Answer: ~Copyable, Failure: Error>(
     _ body: (UnsafeRawBufferPointer) throws(Failure) -> Answer
   ) throws(Failure) -> Answer {

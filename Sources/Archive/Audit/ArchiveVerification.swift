@@ -23,7 +23,7 @@ package struct ArchiveVerification: Equatable, Sendable {
     /// What it is, and where.
     package let error: ArchiveError
 
-    /// What a person reads.
+    /// The message for people.
     package var description: String { error.description }
   }
 
@@ -71,7 +71,7 @@ extension ArchiveVerification {
     findings = order.map { findings[$0] }
   }
 
-  /// Takes note of something that is wrong.
+  /// Records something that is wrong.
   mutating func note(
     _ reason: ArchiveError.Reason, at offset: UInt64?, _ severity: Severity = .damaged
   ) {

@@ -10,7 +10,7 @@ extension SurveyAudit {
     }
     if !isBroken, count != generation.number {
       verification.note(
-        .malformedFooter("\(count) footers make \(generation.number) generations"),
+        .malformedFooter("it is number \(generation.number), but there are \(count) footers"),
         at: generation.footerOffset)
     }
   }

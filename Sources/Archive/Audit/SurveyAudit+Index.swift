@@ -7,7 +7,7 @@ extension SurveyAudit {
     do throws(ArchiveError) {
       let index = try ArchiveIndex(generation, in: file)
       if let damaged = index.firstDamaged(in: file) {
-        throw ArchiveError(.damagedIndex("its checksum does not hold"), at: damaged.frame.offset)
+        throw ArchiveError(.damagedIndex("its checksum does not match"), at: damaged.frame.offset)
       }
       segments = index.segments
     } catch {
@@ -38,7 +38,7 @@ extension SurveyAudit {
       && !brokenPlaces.contains(frame.offset)
     {
       verification.note(
-        .damagedIndex("no frame table knows a frame that is there"), at: frame.offset)
+        .damagedIndex("no frame table lists a frame that is there"), at: frame.offset)
     }
     broken.sort { $0.offset < $1.offset }
   }
@@ -56,7 +56,7 @@ extension SurveyAudit {
         let end = index + 1 < table.count ? table[index + 1].firstOrdinal : segment.end
         guard entry.firstOrdinal < segment.end else {
           verification.note(
-            .damagedIndex("a frame has sections that are not of its segment"),
+            .damagedIndex("a frame has sections outside its segment"),
             at: entry.offset)
           continue
         }
@@ -106,7 +106,7 @@ extension SurveyAudit {
     verification.noteDamaged(start..<max(start, range.upperBound))
   }
 
-  /// Takes note of ordinals that no frame holds.
+  /// Records ordinals that no frame holds.
   private mutating func noteMissing(_ range: Range<UInt64>, at place: UInt64) {
     guard verification.isComplete, !range.isEmpty else { return }
     guard isRepaired else {
@@ -133,7 +133,7 @@ extension SurveyAudit {
         || !builder.isEncoded(in: file, at: segment.frame.offset, length: segment.frame.length)
       {
         verification.note(
-          .damagedIndex("a segment is not what the frames make it"),
+          .damagedIndex("a segment does not match the frames"),
           at: UInt64(segment.frame.offset))
       }
     }

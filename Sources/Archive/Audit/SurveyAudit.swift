@@ -69,7 +69,7 @@ struct SurveyAudit {
       let isGap = gaps.has(Int(clamping: entry.offset))
       verification.note(
         isGap
-          ? .damagedFrame("no frame is there") : .damagedFrame("its checksum does not hold"),
+          ? .damagedFrame("no frame is there") : .damagedFrame("its checksum does not match"),
         at: entry.offset)
     }
     for (cid, place) in survey.damaged {

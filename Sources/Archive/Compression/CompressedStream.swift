@@ -13,7 +13,7 @@ package enum CompressedStreamError: Error, Equatable, Sendable, CustomStringConv
   /// It takes more memory to decompress than is given to it.
   case windowTooLarge
 
-  /// What a person reads.
+  /// The message for people.
   package var description: String {
     switch self {
     case .damaged(let offset): "the compressed file is damaged, near byte \(offset)"

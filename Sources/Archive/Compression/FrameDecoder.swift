@@ -7,12 +7,12 @@ package final class FrameDecoder: Sendable {
 
   /// The content of a frame whose stored bytes are known to be right.
   ///
-  /// - Throws: ``ArchiveError`` if it does not decompress.
+  /// - Throws: ``ArchiveError`` if it cannot be decompressed.
   package func content(of frame: DataFrame, in file: Span<UInt8>) throws(ArchiveError) -> [UInt8] {
     if frame.isRaw { return frame.rawContent(in: file) }
     let stored = file.extracting(frame.range)
     guard let content = decompressors.with({ $0.decompress(stored, size: frame.contentSize) })
-    else { throw ArchiveError(.damagedFrame("it does not decompress"), at: frame.offset) }
+    else { throw ArchiveError(.damagedFrame("it cannot be decompressed"), at: frame.offset) }
     return content
   }
 
@@ -25,7 +25,7 @@ package final class FrameDecoder: Sendable {
   /// The prefix of the first section of a frame; and the content, if all of it had to be
   /// decompressed for that.
   ///
-  /// - Throws: ``ArchiveError`` if it does not decompress, or no section begins it.
+  /// - Throws: ``ArchiveError`` if it cannot be decompressed, or no section begins it.
   func beginning(of frame: DataFrame, in file: Span<UInt8>) throws(ArchiveError)
     -> (prefix: SectionPrefix, content: [UInt8]?)
   {
@@ -40,7 +40,7 @@ package final class FrameDecoder: Sendable {
   /// The sections that begin in a frame; of a raw frame with a large one no more is read than the
   /// prefix.
   ///
-  /// - Throws: ``ArchiveError`` if it does not decompress, or holds something else.
+  /// - Throws: ``ArchiveError`` if it cannot be decompressed, or holds something else.
   func sections(of frame: DataFrame, firstOrdinal: UInt64 = 0, in file: Span<UInt8>)
     throws(ArchiveError) -> DecodedFrame
   {

@@ -23,20 +23,20 @@ public struct ArchiveError: ArchiveFileError, Equatable, Sendable, CustomStringC
     case begunOtherwise
     /// The file's length, or the file under its name, is not what this writer made it.
     case changedMeanwhile
-    /// The file ends before what has to be there.
+    /// The file ends too early.
     case truncated
-    /// No footer holds: nothing was committed, or the end of the file is lost.
+    /// No footer is valid: nothing was committed, or the end of the file is lost.
     case noFooter
     /// Bytes that follow the last footer.
     case interruptedTail(bytes: UInt64)
-    /// A footer, or part of one, after the last that holds.
+    /// A footer, or part of one, after the last valid one.
     case damagedFooter
     /// Neither a footer nor anything that an archive begins with.
     case notAnArchive
-    /// A footer that holds, and is not where it was written: bytes before it were inserted or
+    /// A valid footer that is not where it was written: bytes before it were inserted or
     /// removed.
     case movedFooter
-    /// Parity whose checksum holds and that does not say what it should.
+    /// Parity whose checksum matches, but whose content is wrong.
     case malformedParity(String)
     /// The library that parity is made with cannot be used, and why.
     case noErasureLibrary(String)
@@ -61,9 +61,9 @@ public struct ArchiveError: ArchiveFileError, Equatable, Sendable, CustomStringC
     case unknownFeatures(UInt64)
     /// A footer's checksum holds and what it says cannot be.
     case malformedFooter(String)
-    /// An index segment that does not say what it should.
+    /// An index segment with wrong content.
     case damagedIndex(String)
-    /// A frame that is not in the one form the format has.
+    /// A frame in a form that the format does not allow.
     case malformedFrame(String)
     /// A frame whose bytes are not those that were written.
     case damagedFrame(String)
@@ -131,7 +131,7 @@ public struct ArchiveError: ArchiveFileError, Equatable, Sendable, CustomStringC
     self.offset = offset
   }
 
-  /// An error about a place in a file that is here.
+  /// An error about a place in a local file.
   init(_ reason: Reason, at place: Int) { self.init(reason, offset: UInt64(clamping: place)) }
 
   package func of(_ file: String) -> ArchiveError {
@@ -150,7 +150,7 @@ public struct ArchiveError: ArchiveFileError, Equatable, Sendable, CustomStringC
     (one.reason, one.offset) == (other.reason, other.offset)
   }
 
-  /// What a person reads: one sentence, lower case, without a full stop.
+  /// The message for people: one sentence, lower case, without a full stop.
   public var description: String {
     let place = offset.map { ", at byte \($0)" } ?? ""
     return "\(file.map { "\($0): " } ?? "")\(sentence)\(place)"
@@ -169,7 +169,7 @@ public struct ArchiveError: ArchiveFileError, Equatable, Sendable, CustomStringC
     case .noFooter: "no valid footer found: nothing was committed, or the end of the file is lost"
     case .interruptedTail(let bytes):
       "\(bytes) bytes of an unfinished write, or foreign bytes, follow what is committed"
-    case .damagedFooter: "a footer is damaged, and what it committed with it"
+    case .damagedFooter: "a footer is damaged, and with it everything that it committed"
     case .notAnArchive: "the file is not a carpack archive"
     case .movedFooter: "bytes were inserted or removed before this footer"
     case .malformedParity(let what): "the parity is malformed: \(what)"
@@ -179,11 +179,11 @@ public struct ArchiveError: ArchiveFileError, Equatable, Sendable, CustomStringC
     case .unbegunSeal: "the sealed archive ends before its key: nothing can be in it"
     case .foreignBytes(let count): "\(count) bytes are not part of the archive"
     case .tooManyFrames(let limit):
-      "the archive has more than \(limit) frames, which its size does not suggest (--allow-large reads it)"
+      "the archive has more than \(limit) frames, too many for its size (--allow-large reads it)"
     case .tooMuchContent(let limit):
-      "the archive holds more than \(limit) bytes, which its size does not suggest (--allow-large reads it)"
+      "the archive holds more than \(limit) bytes of content, too many for its size (--allow-large reads it)"
     case .unsupportedVersion(let major):
-      "the archive has format version \(major), and only version \(Footer.majorVersion) is known here"
+      "the archive has format version \(major); this carpack reads version \(Footer.majorVersion)"
     case .unknownFeatures(let bits):
       "the archive needs \(FeatureFlags.describe(bits)), unknown to this version of carpack"
     case .malformedFooter(let what): "the footer is malformed: \(what)"
@@ -198,20 +198,20 @@ public struct ArchiveError: ArchiveFileError, Equatable, Sendable, CustomStringC
     case .unknownOrdinal(let ordinal): "the archive has no section number \(ordinal)"
     case .lostSection(let ordinal): "section \(ordinal) is lost: its frame is damaged"
     case .bodyTooLarge(let cid, let length, let limit):
-      "\(cid) has \(length) bytes, and at most \(limit) are read into memory"
+      "\(cid) has \(length) bytes; at most \(limit) are read into memory"
     case .malformedHeader: "the CAR header is malformed"
     case .cidTooLong(let length):
-      "a CID of \(length) bytes is longer than \(CID.maximumLength), the longest that is kept"
+      "a CID has \(length) bytes; the limit is \(CID.maximumLength)"
     case .contentMismatch(let cid): "the bytes offered for \(cid) do not hash to it"
     case .lengthMismatch(let cid, let announced, let received):
-      "\(announced) bytes were announced for \(cid), and \(received) arrived"
+      "\(announced) bytes were announced for \(cid), but \(received) arrived"
     case .tooManySections: "one generation cannot index that many sections"
-    case .tooManyGenerations: "the archive's generations cannot be counted further"
+    case .tooManyGenerations: "the archive has reached the highest generation number"
     case .tooManyAliases(let cid):
       "over \(ArchiveLimits.aliases) sections have the same hash as \(cid)"
     case .unknownManifest(let cid): "the manifest \(cid) is not in the archive"
     case .notAManifest(let cid):
-      "\(cid) cannot be a manifest, which is DAG-CBOR under SHA-256"
+      "\(cid) cannot be a manifest: its CID is not that of DAG-CBOR with SHA-256"
     case .manifestNotAlone(let cid): "the manifest \(cid) shares its frame with other sections"
     case .sectionOpen: "another section is being received"
     case .noSectionOpen: "no section is being received"

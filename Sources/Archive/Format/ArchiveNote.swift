@@ -1,8 +1,8 @@
-/// What an archive says of itself right after frame 0, for people who know nothing of it: a
-/// skippable frame of plain English (FORMAT 4.4).
+/// A description of the archive for people, right after frame 0: a skippable frame of plain English
+/// (FORMAT 4.4).
 ///
-/// Its text is part of the format, so that there is one way only to write it, and a damaged one can
-/// be made again. Readers pass over it.
+/// Its text is part of the format, so that it has only one form, and a damaged one can be made
+/// again. Readers skip it.
 package enum ArchiveNote {
   /// The text, in ASCII: M cannot occur in it.
   package static let text = """

@@ -71,7 +71,7 @@ package struct DataFrame: Equatable, Sendable {
         onlyRaw = false
         place += size
       default:
-        throw ArchiveError(.malformedFrame("a block is of no known kind"), at: place - 3)
+        throw ArchiveError(.malformedFrame("a block is of an unknown type"), at: place - 3)
       }
       if header & 1 == 1 { break }
     }
@@ -107,7 +107,9 @@ package struct DataFrame: Equatable, Sendable {
       case 0x24: 6
       case 0x64: 7
       case 0xa4: 9
-      default: throw ArchiveError(.malformedFrame("it has another header form"), offset: place)
+      default:
+        throw ArchiveError(
+          .malformedFrame("its header has a form that the format does not allow"), offset: place)
       }
     guard offset <= limit - length else { throw ArchiveError(.truncated, offset: place) }
     let contentSize =

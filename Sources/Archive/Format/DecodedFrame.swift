@@ -77,7 +77,7 @@ package final class DecodedFrame: Sendable {
       if total >= UInt64(ArchiveLimits.largeBody),
         (try? SectionPrefix(content, at: start, place: 0))?.isLarge ?? true
       {
-        return (bounds, "a large one shares its frame")
+        return (bounds, "it is large, but shares its frame")
       }
       offset += Int(total)
       bounds.append(UInt32(offset))

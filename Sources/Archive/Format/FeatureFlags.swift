@@ -25,10 +25,10 @@ package struct FeatureFlags: Hashable, Sendable {
   /// protects what it appends, too (FORMAT 4.5).
   package static let protected: UInt64 = 1 << 0
 
-  /// The required bits that are known here.
+  /// The required bits that this program knows.
   package static let knownRequired: UInt64 = repaired | undigested | packedIndex
 
-  /// Those of a file that is begun.
+  /// The flags of a new file.
   package static let ofNewFile = FeatureFlags(required: packedIndex)
 
   /// Whether the file was repaired.

@@ -145,7 +145,7 @@ package enum Footer {
     let features = FeatureFlags(required: u64(32), optional: u64(40))
     try features.check(offset: place)
     guard let segmentCount = segmentCount(length: frame.length) else {
-      throw ArchiveError(.malformedFooter("its length cannot be"), offset: place)
+      throw ArchiveError(.malformedFooter("its length is impossible"), offset: place)
     }
     var segments: [Generation.Segment] = []
     for index in 0..<segmentCount {
@@ -176,7 +176,7 @@ package enum Footer {
     guard number >= 1 else { throw malformed("generations count from 1") }
     guard (number == 1) == (generation.previousFooterOffset == nil),
       generation.previousFooterOffset ?? 0 < place
-    else { throw malformed("it names an impossible footer before it") }
+    else { throw malformed("the place of the footer before it is impossible") }
     // Each section has an entry in an index segment before the footer, which takes bytes.
     guard sectionCount <= place, generation.streamLength < 1 << 62 else {
       throw malformed("it counts more than the file can hold")
@@ -189,7 +189,7 @@ package enum Footer {
       throw malformed("its index segments cover \(covered) of \(sectionCount) sections")
     }
     if let head = generation.head, head.frameOffset >= place || head.ordinal >= sectionCount {
-      throw malformed("it places its manifest nowhere")
+      throw malformed("the place of its manifest is impossible")
     }
   }
 
@@ -198,7 +198,7 @@ package enum Footer {
   {
     if let head = headClaim(in: file, at: start), head.frameOffset > 0 { return head }
     guard (88..<128).allSatisfy({ file[start + $0] == 0 }) else {
-      throw ArchiveError(.malformedFooter("it names a manifest and no place"), at: start)
+      throw ArchiveError(.malformedFooter("it names a manifest without its place"), at: start)
     }
     return nil
   }

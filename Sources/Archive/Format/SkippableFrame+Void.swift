@@ -29,7 +29,7 @@ extension SkippableFrame {
     let range = offset..<offset + voidHeaderLength + count
     let tail = voidTail(of: file.extracting(range))
     guard tail.span.equals(file.extracting(range.upperBound - tail.count..<range.upperBound)) else {
-      throw ArchiveError(.damagedFrame("the checksum of a void does not hold"), offset: place)
+      throw ArchiveError(.damagedFrame("the checksum of a void does not match"), offset: place)
     }
     return range
   }

@@ -61,7 +61,8 @@ package struct SkippableFrame: Equatable, Sendable {
     }
     let following = Int(file.u32(offset + 4))
     guard following >= Self.minimumLength - 8, ArchiveMagic.isAt(offset + 8, in: file) else {
-      throw ArchiveError(.malformedFrame("the skippable frame is not the format's"), offset: place)
+      throw ArchiveError(
+        .malformedFrame("it is a skippable frame of an unknown type"), offset: place)
     }
     guard following <= file.count - offset - 8 else {
       throw ArchiveError(.truncated, offset: place)

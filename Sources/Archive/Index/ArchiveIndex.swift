@@ -7,14 +7,14 @@ internal import Synchronization
 /// what follows the last footer had to be surveyed.
 ///
 /// 1. The parts cover the ordinals from 0 without gaps, each once.
-/// 2. It believes nothing: what it answers is a place to look at.
+/// 2. Its answers are hints: the caller verifies them.
 /// 3. An ordinal that is lost lies in no frame.
 package struct ArchiveIndex: Sendable {
   /// A row of the frame tables.
   package struct Row: Sendable {
     fileprivate let part: Int
     fileprivate let index: Int
-    /// What the table says of the frame.
+    /// The table's entry for the frame.
     package let entry: FrameEntry
   }
 
@@ -23,7 +23,7 @@ package struct ArchiveIndex: Sendable {
     let segment: IndexSegment
     /// The bytes; nil for the file's.
     var memory: MappedFile?
-    /// What the segment is fetched by when it is first searched; nil where it is here.
+    /// Fetches the segment when it is first searched; nil if it is local.
     var elsewhere: Elsewhere?
 
     @inline(__always)
@@ -69,7 +69,7 @@ package struct ArchiveIndex: Sendable {
   /// - Parameters:
   ///   - generation: What the footer says.
   ///   - file: Where the segments lie.
-  ///   - mapped: The file, if it lies elsewhere: a segment of the packed form is then fetched when
+  ///   - mapped: The file, if it is remote: a segment of the packed form is then fetched when
   ///     it is first searched, and believed to be the one that the footer names until it is found
   ///     damaged.
   /// - Throws: ``ArchiveError`` if one is not there, or not the one the footer means.
@@ -83,7 +83,7 @@ package struct ArchiveIndex: Sendable {
         continue
       }
       guard let segment = try? IndexSegment(file, at: Int(clamping: named.offset)) else {
-        throw ArchiveError(.damagedIndex("no segment is there"), offset: named.offset)
+        throw ArchiveError(.damagedIndex("no segment begins here"), offset: named.offset)
       }
       guard segment.base == named.base, segment.count == named.sectionCount,
         segment.frameCount == named.frameCount, segment.frame.checksum == named.checksum,
@@ -147,13 +147,13 @@ package struct ArchiveIndex: Sendable {
   /// The segments that lie in the file, in order of ordinals.
   package var segments: [IndexSegment] { parts.filter { $0.memory == nil }.map(\.segment) }
 
-  /// An index of nothing.
+  /// An empty index.
   static let empty = ArchiveIndex([])
 
   /// Whether some of it was made by a survey, which has no frame for what is lost.
   var mayHaveLost: Bool { parts.contains { $0.memory != nil } }
 
-  /// The first segment in the file whose checksum does not hold.
+  /// The first segment in the file whose checksum does not match.
   package func firstDamaged(in file: Span<UInt8>) -> IndexSegment? {
     segments.first { !$0.frame.holds(in: file) }
   }

@@ -55,7 +55,7 @@ package struct IndexSegment: Equatable, Sendable {
     else {
       throw ArchiveError(.damagedIndex("no segment begins here"), offset: place)
     }
-    let impossible = ArchiveError(.damagedIndex("a segment's header cannot be"), offset: place)
+    let impossible = ArchiveError(.damagedIndex("a segment's header is impossible"), offset: place)
     let fanOutBits = Int(file[offset + 28])
     let base = file.u64(offset + 32)
     let count = Int(file.u32(offset + 40))

@@ -124,7 +124,7 @@ package struct IndexSegmentBuilder {
     return isEqual && checksum != nil
   }
 
-  /// Hands out the frame's bytes in pieces, and returns its checksum, which is the last eight of
+  /// Passes on the frame's bytes in pieces, and returns its checksum, which is the last eight of
   /// them.
   ///
   /// - Throws: ``ArchiveError`` if the segments have not the same form, or this one is longer than
@@ -132,7 +132,8 @@ package struct IndexSegmentBuilder {
   @discardableResult
   package func encode(_ sink: (Span<UInt8>) throws -> Void) throws -> UInt64 {
     if let other = older.first(where: { $0.form != newLayout.form }) {
-      throw ArchiveError(.damagedIndex("it has another form than the file"), at: other.frame.offset)
+      throw ArchiveError(
+        .damagedIndex("its form differs from that of the file"), at: other.frame.offset)
     }
     guard !older.isEmpty, let file else { return try encode(in: Span(), to: sink) }
     return try file.withBytes(reading: older.map(\.frame.range)) { (bytes) throws in

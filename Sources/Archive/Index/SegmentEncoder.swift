@@ -93,7 +93,7 @@ struct SegmentEncoder: ~Copyable {
 
     mutating func finish() throws(ArchiveError) {
       guard count == layout.count else {
-        throw ArchiveError(.damagedIndex("it has other entries than it says"))
+        throw ArchiveError(.damagedIndex("it does not have the number of entries that it says"))
       }
       while fanOut.count < 1 << layout.fanOutBits { fanOut.append(UInt32(count)) }
       guard layout.form == .packed else { return }

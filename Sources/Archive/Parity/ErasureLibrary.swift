@@ -35,7 +35,7 @@ struct ErasureLibrary: @unchecked Sendable {
     }
     var functions = carpack_isal()
     if let missing = unsafe carpack_isal_look_up(&functions, handle) {
-      throw ArchiveError(.noErasureLibrary("it has no \(unsafe String(cString: missing))"))
+      throw ArchiveError(.noErasureLibrary("it lacks \(unsafe String(cString: missing))"))
     }
     return ErasureLibrary(functions: functions)
   }

@@ -22,7 +22,7 @@ package struct ParityAlignment {
   /// How many bytes are searched before the pages of the file are released.
   private static let searchedAtOnce = 16 << 20
 
-  /// Finds out where the bytes of a file belong.
+  /// Determines where the bytes of a file belong.
   ///
   /// - Returns: nil if all that is found is where it belongs.
   /// - Throws: ``ArchiveError`` if the library for parity is not there.

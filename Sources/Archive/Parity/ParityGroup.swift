@@ -195,7 +195,7 @@ extension ParityGroup {
     func malformed(_ what: String) -> ArchiveError {
       ArchiveError(.malformedParity(what), at: frame.offset)
     }
-    guard frame.length >= pageHeader + 16 else { throw malformed("its length cannot be") }
+    guard frame.length >= pageHeader + 16 else { throw malformed("its length is impossible") }
     let start = frame.offset
     let (lower, upper) = (file.u64(start + 40), file.u64(start + 48))
     let offset = file.u64(start + 56)
@@ -204,7 +204,7 @@ extension ParityGroup {
       rows + parity <= ErasureCode.maximumRows, (1...100).contains(file[start + 31]),
       lower < upper, upper - lower <= maximumRange, upper <= offset, offset < 1 << 62,
       file.u32(start + 36) <= UInt32(Footer.maximumLength)
-    else { throw malformed("its numbers cannot be") }
+    else { throw malformed("its numbers are impossible") }
     let group = ParityGroup(
       blockBits: Int(file[start + 28]), dataRows: rows, parityRows: parity,
       percent: Int(file[start + 31]), range: lower..<upper,

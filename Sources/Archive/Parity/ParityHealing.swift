@@ -41,7 +41,7 @@ package struct ParityHealing {
   /// The footers that are written last.
   private var footers: [(place: UInt64, bytes: [UInt8])] = []
 
-  /// Finds out what parity can heal of a file, and changes nothing.
+  /// Determines what parity can heal of a file, without changing it.
   ///
   /// - Parameters:
   ///   - file: The file.

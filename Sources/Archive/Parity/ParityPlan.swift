@@ -3,7 +3,7 @@
 /// 1. What an append adds is protected, and nothing that is protected already, unless groups are
 ///    merged: eight of about the same size into one, so that their number stays small. Bytes that a
 ///    merged group held are protected by the new one, its parity among them.
-/// 2. Where older bytes lie elsewhere, they are not read: groups stay small until a copy of the
+/// 2. Where older bytes are remote, they are not read: groups stay small until a copy of the
 ///    archive is made.
 struct ParityPlan {
   let percent: Int
@@ -31,7 +31,7 @@ struct ParityPlan {
   /// How much is fetched before a footer in any case, in which an honest page lies.
   static let usuallyRead = 48 << 10
 
-  /// What is asked for, instead of what follows from the file.
+  /// The requested parity, instead of that which follows from the file.
   enum Request {
     /// This percentage for everything that is appended, from now on.
     case percent(Int)

@@ -11,7 +11,7 @@ extension ArchiveWriter {
   ///
   /// - Parameters:
   ///   - storage: The archive; it is locked.
-  ///   - percent: How much parity there is to be, 1 to 100.
+  ///   - percent: How much parity to write, 1 to 100.
   /// - Throws: ``ArchiveError`` if nothing is committed, something is damaged, or the library for
   ///   parity is not there; what the storage throws.
   package static func protect(_ storage: any ArchiveStorage, percent: Int) throws -> Protection {

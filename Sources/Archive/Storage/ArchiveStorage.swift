@@ -1,4 +1,4 @@
-/// The file a writer writes to, as the few things it does with one.
+/// The operations that a writer needs on its file.
 ///
 /// ``FileStorage`` is the real one. Another lets a test fail a write, lose what was not synced, or
 /// tear a sector.
@@ -24,7 +24,7 @@ package protocol ArchiveStorage: AnyObject, Sendable {
   /// Returns when the file's name, too, would survive a loss of power.
   func synchronizeName() throws
 
-  /// Cuts the file off.
+  /// Truncates the file.
   func truncate(to size: UInt64) throws
 
   /// Keeps other writers away for as long as this object lives.
@@ -38,23 +38,23 @@ package protocol ArchiveStorage: AnyObject, Sendable {
   /// Whether the file still has its name: it was neither moved nor replaced.
   var isInPlace: Bool { get throws }
 
-  /// Lets the file's owner alone read it.
+  /// Makes the file readable by its owner only.
   func restrictToOwner() throws
 
-  /// Whether what is written can be read with a key alone.
+  /// Whether a key is needed to read what is written.
   var isSealed: Bool { get }
 
   /// Whether parts of the file are lost or do not lie where they belong, so that it has to be
   /// rewritten before what is in it can be repaired.
   var isDisplaced: Bool { get throws }
 
-  /// Has what is written from now on be protected by parity around the bytes as they are stored.
+  /// Protects what is written from now on by parity around the bytes as they are stored.
   ///
-  /// - Parameter percent: How much parity there is to be.
+  /// - Parameter percent: How much parity to write.
   /// - Returns: Whether there is such parity: otherwise the archive has its own.
   func keepParity(percent: Int) -> Bool
 
-  /// Protects all that is committed by such parity, and what is written from now on.
+  /// Protects everything committed by such parity, and what is written from now on.
   ///
   /// - Returns: By how many bytes the file grew; nil if there is no such parity.
   /// - Throws: ``ArchiveError`` if the library for parity is not there.
@@ -80,7 +80,7 @@ extension ArchiveStorage {
   /// False: bytes are written as they are.
   package var isSealed: Bool { false }
 
-  /// False: bytes lie where they lie.
+  /// False: bytes in memory do not move.
   package var isDisplaced: Bool { get throws { false } }
 
   /// False: bytes are stored as they are.

@@ -1,11 +1,11 @@
-/// Bytes that lie elsewhere and are fetched range by range.
+/// Bytes of a remote file, fetched range by range.
 package protocol ByteSource: Sendable {
-  /// Fetches ranges, and hands over what they hold.
+  /// Fetches ranges, and passes on their bytes.
   ///
   /// - Parameters:
   ///   - ranges: Which, ascending, none empty, and none beyond the end.
   ///   - take: Called with an offset and the bytes from there on. What it is given of one range
-  ///     comes in order; the ranges may come one beside the other, from several threads.
+  ///     comes in order; the ranges may come in parallel, from several threads.
   /// - Throws: ``FetchFailure`` if not all of them came; what `take` throws.
   func fetch(
     _ ranges: [Range<UInt64>], _ take: @escaping @Sendable (UInt64, [UInt8]) throws -> Void) throws
@@ -18,10 +18,10 @@ package protocol ByteSource: Sendable {
   /// - Throws: ``FetchFailure`` if not all of them came.
   func fetch(_ ranges: [Range<UInt64>], into memory: UnsafeMutableRawBufferPointer) throws
 
-  /// Whether each fetch takes a while, so that no more is fetched than is asked for.
+  /// Whether each fetch is slow, so that no more is fetched than requested.
   var isFar: Bool { get }
 
-  /// What is wrong with how the bytes are kept, beside what they are.
+  /// What is wrong with how the bytes are stored, apart from their content.
   ///
   /// - Throws: ``FetchFailure``.
   func flaws() throws -> [ArchiveError]
@@ -29,7 +29,7 @@ package protocol ByteSource: Sendable {
   /// How much parity there is for the bytes as they are kept, in percent; nil if there is none.
   var parityPercent: Int? { get }
 
-  /// What that parity can heal; nil if there is none.
+  /// What this parity can heal; nil if there is none.
   ///
   /// - Throws: ``ArchiveError`` if the library for it is not there; ``FetchFailure``.
   func assessParity() throws -> ParityHealing.Report?
@@ -59,29 +59,29 @@ extension ByteSource {
   package func assessParity() throws -> ParityHealing.Report? { nil }
 }
 
-/// Why bytes that lie elsewhere could not be fetched.
+/// Why bytes of a remote file could not be fetched.
 package struct FetchFailure: Error, Equatable, Sendable, CustomStringConvertible {
-  /// What kind of failure it is.
+  /// The kind of failure.
   package enum Kind: Sendable {
     /// The server cannot be reached, or cannot answer now.
     case unavailable
-    /// What was named is no address; nothing was asked.
+    /// The given address is not valid; nothing was requested.
     case noAddress
-    /// There is nothing there.
+    /// Nothing exists at the address.
     case absent
     /// The server does not let this user read it.
     case forbidden
     /// It was replaced by something else while it was read.
     case replaced
-    /// The server's answer is not what was asked for, or not allowed.
+    /// The server's answer is not what was requested, or not allowed.
     case refused
-    /// There is no room for what was fetched, or it cannot be kept.
+    /// There is no room for the fetched bytes, or they cannot be stored.
     case noRoom
   }
 
-  /// What kind of failure it is.
+  /// The kind of failure.
   package let kind: Kind
-  /// What happened, where, in words.
+  /// What happened, and where, for people.
   package let description: String
   /// The status of the server's answer; nil if there was none.
   package let status: Int?

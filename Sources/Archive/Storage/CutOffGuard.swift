@@ -1,10 +1,10 @@
 internal import LibC
 internal import Synchronization
 
-/// Keeps a process alive that reads a mapped file which another program cuts off.
+/// Keeps a process alive that reads a mapped file while another program truncates it.
 ///
-/// The system sends SIGBUS to a thread that touches a page which the file does not have any more,
-/// or which its disk does not give. Where the guard is installed, the rest of that mapping reads as
+/// The system sends SIGBUS to a thread that touches a page that the file no longer has, or that
+/// its disk cannot read. Where the guard is installed, the rest of that mapping reads as
 /// zeros from then on, and ``MappedFile/checkFetched()`` throws.
 ///
 /// 1. The handler takes no lock and allocates nothing.
@@ -16,7 +16,7 @@ package enum CutOffGuard {
     /// Where it begins; 0 if the entry is free.
     let start = Atomic<UInt>(0)
     let end = Atomic<UInt>(0)
-    /// Whether some of it was not there when it was touched.
+    /// Whether some of it was missing when it was touched.
     let isCutOff = Atomic<Bool>(false)
     /// Where the last eight bytes lie that have to stay, and what they are; 0 if that is not known.
     let lastPlace = Atomic<UInt>(0)
@@ -102,7 +102,7 @@ package enum CutOffGuard {
     unsafe entry.pointee.lastPlace.store(UInt(bitPattern: place), ordering: .releasing)
   }
 
-  /// Whether a mapping has been cut off.
+  /// Whether a mapped file has been truncated.
   ///
   /// What is cut off of the page in which a file ends reads as zeros, without a signal. So the end
   /// is looked at.

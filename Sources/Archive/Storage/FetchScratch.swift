@@ -2,7 +2,7 @@ internal import LibC
 internal import Synchronization
 package import SystemPackage
 
-/// Where what was fetched of a file lies, at the place that it has in the file.
+/// The storage of the fetched parts of a file, at the offsets that they have in the file.
 package protocol FetchScratch: Sendable {
   /// Makes it as long as the file.
   ///
@@ -14,7 +14,7 @@ package protocol FetchScratch: Sendable {
   /// - Throws: `Errno`.
   func write(_ bytes: Span<UInt8>, at offset: Int) throws
 
-  /// Gives back the room that some bytes take, which are not wanted any more.
+  /// Frees the space of bytes that are not needed any more.
   func drop(_ range: Range<Int>)
 
   /// The memory that it lies in, for a source that can write to it; nil if it lies in a file.
@@ -30,7 +30,7 @@ package protocol FetchScratch: Sendable {
   /// Whether pages of a mapping that are released come back with the same bytes.
   var reloadsPages: Bool { get }
 
-  /// Takes a mapping away.
+  /// Removes a mapping.
   func unmap(_ address: UnsafeRawPointer, length: Int)
 
   /// Returns when everything written so far would survive a loss of power.
@@ -89,7 +89,7 @@ package final class MemoryScratch: FetchScratch, @unchecked Sendable {
   // fetched at once do not overlap, and a range is read when all of it is there.
   private let address: UnsafeMutableRawPointer?
   private let length: Int
-  /// Parts that are not wanted any more, and were not given back.
+  /// Parts that are no longer needed, but not yet freed.
   private let spare = Mutex<[Int]>([])
 
   /// Memory for a file of this many bytes, which takes room as it is written to.

@@ -2,7 +2,7 @@ internal import LibC
 internal import Synchronization
 internal import SystemPackage
 
-/// A remote file, of which what is going to be read is fetched before.
+/// A remote file whose ranges are fetched before they are read.
 ///
 /// What was fetched lies in a ``FetchScratch``, at the place that it has in the real file, and that
 /// is mapped. A reader says first what it needs (`need(_:)`), so that it comes in few requests.
@@ -12,13 +12,13 @@ internal import SystemPackage
 /// 2. No more than its capacity are kept, unless all were asked for; what was needed longest
 ///    ago goes first, and nothing that was needed since the oldest reader began.
 /// 3. After a failure nothing is fetched any more.
-/// 4. What was appended here (`append(_:at:)`) is never released, and never asked for.
+/// 4. What was appended locally (`append(_:at:)`) is never released, and never requested.
 package final class FetchedFile: Sendable {
   /// How many bytes the source has.
   private let sourceCount: Int
   /// How many bytes are kept.
   private let capacity: Int
-  /// How many bytes are kept if nothing else is said.
+  /// How many bytes are kept by default.
   package static let usualCapacity = 64 << 20
   /// Pages in a group; groups come and go, so that few numbers tell what is there.
   fileprivate static let pagesPerGroup = 64
@@ -29,20 +29,20 @@ package final class FetchedFile: Sendable {
   /// Gaps up to this length are fetched with what lies on both sides of them.
   private let widestGap: Int
   private let table: Mutex<Table>
-  /// One thread fetches at a time; the others find the pages there.
+  /// One thread fetches at a time; the others then find the pages.
   private let turn = Mutex(())
 
-  /// What is there.
+  /// The pages that have been fetched.
   fileprivate struct Table {
     var groups: [Int: Group] = [:]
     var windows: [Window] = []
-    /// How many pages are there.
+    /// How many pages have been fetched.
     var held = 0
     /// How many times something was needed.
     var clock = 0
     var keepsAll = false
     var failure: (any Error)?
-    /// When each of those that read began.
+    /// When each of the current readers began.
     var readers: [Int] = []
     /// How many bytes the file has.
     var count: Int
@@ -54,7 +54,7 @@ package final class FetchedFile: Sendable {
       return (groups[number]?.present ?? 0) >> UInt64(place) & 1 == 1
     }
 
-    /// Notes that a group is needed now.
+    /// Records that a group is needed now.
     mutating func use(_ number: Int, isKept: Bool = false) {
       let group = groups[number, default: (0, 0)]
       groups[number] = (group.present, isKept ? .max : max(group.lastUse, clock))
@@ -77,7 +77,7 @@ package final class FetchedFile: Sendable {
   /// A mapping of what was fetched.
   fileprivate typealias Window = (start: UInt, length: Int)
 
-  /// A file of which nothing is here yet.
+  /// A file of which nothing has been fetched yet.
   ///
   /// - Parameters:
   ///   - source: Where the bytes come from.
@@ -100,7 +100,7 @@ package final class FetchedFile: Sendable {
     }
   }
 
-  /// Says of a system call that fails what was being done.
+  /// Adds to a system call's error what was being done.
   private static func attempt(_ purpose: String, _ body: () throws -> Void) throws {
     do {
       try body()
@@ -109,7 +109,7 @@ package final class FetchedFile: Sendable {
     }
   }
 
-  /// What is wrong with how the source keeps its bytes.
+  /// What is wrong with how the source stores its bytes.
   ///
   /// - Throws: ``FetchFailure``.
   func flaws() throws -> [ArchiveError] { try source.flaws() }
@@ -117,10 +117,10 @@ package final class FetchedFile: Sendable {
   /// How many bytes the file has.
   package var count: Int { table.withLock { $0.count } }
 
-  /// Why something could not be fetched; nil while all that was needed came.
+  /// Why something could not be fetched; nil as long as every fetch succeeded.
   package var failure: (any Error)? { table.withLock { $0.failure } }
 
-  /// Keeps bytes that are known already.
+  /// Stores bytes that are already known.
   ///
   /// - Throws: ``FetchFailure`` if there is no room for them.
   package func keep(_ bytes: [UInt8], at offset: Int) throws {
@@ -131,7 +131,7 @@ package final class FetchedFile: Sendable {
     markPresent(first..<max(first, end == sourceCount ? pageCount : end / pageSize))
   }
 
-  /// Says that all of it is in the scratch already.
+  /// Marks all of it as fetched: it is in the scratch already.
   package func keepAll() {
     table.withLock { $0.keepsAll = true }
     markPresent(0..<pageCount)
@@ -139,10 +139,10 @@ package final class FetchedFile: Sendable {
 
   private var pageCount: Int { (count + pageSize - 1) / pageSize }
 
-  /// Fetches what is not there of some ranges, joined where they lie close together.
+  /// Fetches the missing parts of some ranges, joined where they lie close together.
   ///
   /// - Parameters:
-  ///   - ranges: Which.
+  ///   - ranges: The blob.
   ///   - isKept: Whether it is never released.
   package func need(_ ranges: [Range<Int>], isKept: Bool = false) {
     turn.withLock { _ in
@@ -179,7 +179,7 @@ package final class FetchedFile: Sendable {
     }
   }
 
-  /// Whether some of these bytes are not there.
+  /// Whether some of these bytes have not been fetched.
   package func lacks(_ range: Range<Int>) -> Bool {
     table.withLock { table in
       let range = range.clamped(to: 0..<table.count)
@@ -192,7 +192,7 @@ package final class FetchedFile: Sendable {
     }
   }
 
-  /// Fetches all that is not there, and keeps it.
+  /// Fetches everything that is missing, and keeps it.
   package func needAll() {
     table.withLock { $0.keepsAll = true }
     need([0..<count])
@@ -202,7 +202,7 @@ package final class FetchedFile: Sendable {
     UInt64(pages.lowerBound * pageSize)..<UInt64(min(sourceCount, pages.upperBound * pageSize))
   }
 
-  /// The runs of pages that are not there, ascending.
+  /// The runs of pages that have not been fetched, ascending.
   private func missing(in ranges: [Range<Int>], isKept: Bool) -> [Range<Int>] {
     var runs: [Range<Int>] = []
     table.withLock { table in
@@ -223,7 +223,7 @@ package final class FetchedFile: Sendable {
   }
 
   private func write(_ bytes: Span<UInt8>, at offset: UInt64) throws {
-    try Self.attempt("keep what was fetched in a temporary file") {
+    try Self.attempt("store the fetched bytes in a temporary file") {
       try scratch.write(bytes, at: Int(offset))
     }
   }
@@ -293,7 +293,7 @@ package final class FetchedFile: Sendable {
     markPresent(offset / pageSize..<(end + pageSize - 1) / pageSize)
   }
 
-  /// Cuts the file off; from there on it has bytes of its own.
+  /// Truncates the file; from there on it has local bytes.
   ///
   /// - Throws: ``FetchFailure`` if the page on which it ends could not be fetched.
   package func cut(to end: Int) throws {
@@ -349,7 +349,7 @@ package final class FetchedFile: Sendable {
   /// Whether pages of a mapping that are released come back with the same bytes.
   var reloadsPages: Bool { scratch.reloadsPages }
 
-  /// Takes a mapping away.
+  /// Removes a mapping.
   func unmap(_ address: UnsafeRawPointer, length: Int) {
     table.withLock { $0.windows.removeAll { $0.start == UInt(bitPattern: address) } }
     unsafe scratch.unmap(address, length: length)

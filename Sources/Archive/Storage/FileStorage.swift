@@ -12,7 +12,7 @@ package final class FileStorage: ArchiveStorage {
   /// Whether the file was made without a name.
   package let isNameless: Bool
   private let descriptor: FileDescriptor
-  /// Up to where the system has been told to bring what was written to the medium.
+  /// The end of the bytes that the system has been told to write to the medium.
   private let begun = Atomic<UInt64>(0)
   /// How many bytes are written between two such calls.
   private static let stride: UInt64 = 8 << 20
@@ -23,7 +23,7 @@ package final class FileStorage: ArchiveStorage {
     self.descriptor = descriptor
   }
 
-  /// Creates a file that is not there yet, and locks it.
+  /// Creates a file that does not exist yet, and locks it.
   ///
   /// - Parameters:
   ///   - path: Where.
@@ -69,7 +69,7 @@ package final class FileStorage: ArchiveStorage {
   /// A path that leads to the open file, whatever name it has.
   package var openPath: FilePath { SystemCalls.path(of: descriptor) }
 
-  /// Opens a file, or creates it if it is not there, and locks it; a symbolic link is not followed.
+  /// Opens a file, or creates it if there is none, and locks it; a symbolic link is not followed.
   ///
   /// - Parameters:
   ///   - path: Where.
@@ -93,7 +93,7 @@ package final class FileStorage: ArchiveStorage {
     }
   }
 
-  /// Opens a file that is there, and locks it.
+  /// Opens an existing file, and locks it.
   ///
   /// - Throws: ``ArchiveError`` if it cannot be opened, another writer has it, or it lost its name
   ///   before it was locked.
@@ -123,7 +123,7 @@ package final class FileStorage: ArchiveStorage {
     do { try descriptor.close() } catch {}
   }
 
-  /// Takes the file from everybody but its owner.
+  /// Removes all permissions but the owner's.
   ///
   /// - Throws: ``ArchiveError`` if the system refuses.
   package func restrictToOwner() throws { try restrict(to: .ownerReadWrite) }
@@ -164,8 +164,7 @@ package final class FileStorage: ArchiveStorage {
     beginSynchronizing(offset..<offset + UInt64(bytes.count))
   }
 
-  /// Has what was written go to the medium while more is written, so that the next barrier is not a
-  /// long wait.
+  /// Starts flushing to the medium while more is written, so that the next barrier waits less.
   private func beginSynchronizing(_ written: Range<UInt64>) {
     let start = begun.load(ordering: .relaxed)
     // A write elsewhere than at the end begins again there.
@@ -185,14 +184,14 @@ package final class FileStorage: ArchiveStorage {
     try Self.attempt("sync \(path)") { try SystemCalls.synchronizeData(descriptor) }
   }
 
-  /// Cuts the file off.
+  /// Truncates the file.
   ///
   /// - Throws: ``ArchiveError`` if the system refuses.
   package func truncate(to size: UInt64) throws {
-    try Self.attempt("cut \(path) off") { try descriptor.resize(to: Int64(size)) }
+    try Self.attempt("truncate \(path)") { try descriptor.resize(to: Int64(size)) }
   }
 
-  /// Takes the lock; having it already is fine.
+  /// Takes the lock; does nothing if it is already held.
   ///
   /// - Throws: ``ArchiveError`` if another process has it.
   package func lock() throws {
@@ -206,8 +205,7 @@ package final class FileStorage: ArchiveStorage {
     SystemCalls.mark(descriptor, asWritten: true)
   }
 
-  /// Gives the lock back before the storage itself goes, which another owner of it may
-  /// delay.
+  /// Releases the lock before the storage itself is freed, which another owner of it may delay.
   package func unlock() {
     SystemCalls.mark(descriptor, asWritten: false)
     SystemCalls.unlock(descriptor)
@@ -251,7 +249,7 @@ package final class FileStorage: ArchiveStorage {
     return parent.isEmpty ? "." : parent
   }
 
-  /// Says of a system call that fails what was being done.
+  /// Adds to a system call's error what was being done.
   private static func attempt<Value>(_ operation: String, _ body: () throws -> Value) throws
     -> Value
   {
@@ -264,6 +262,6 @@ package final class FileStorage: ArchiveStorage {
 }
 
 extension FilePermissions {
-  /// What others may do with a new file unless the process's umask says otherwise: read it.
+  /// The permissions of others on a new file, unless the process's umask forbids them: to read.
   package static var newFile: FilePermissions { [.ownerReadWrite, .groupRead, .otherRead] }
 }

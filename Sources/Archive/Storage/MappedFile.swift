@@ -3,9 +3,9 @@ package import SystemPackage
 
 /// A file's bytes, mapped for reading, as many as there were when it was opened.
 ///
-/// Archives only grow, so bytes that were there stay as they are. Should another program cut the
-/// file off meanwhile, the system stops a reader that touches what is gone, unless ``CutOffGuard``
-/// is installed.
+/// Archives only grow, so existing bytes do not change. Should another program truncate the file
+/// meanwhile, the system stops a reader that touches the missing part, unless ``CutOffGuard`` is
+/// installed.
 @safe
 package final class MappedFile: @unchecked Sendable {
   // Immutable after init, and the mapping is private to this object.
@@ -13,9 +13,9 @@ package final class MappedFile: @unchecked Sendable {
   private let isMapping: Bool
   /// The file that the bytes are a part of; nil if they are all of it.
   private let whole: MappedFile?
-  /// What bytes that lie elsewhere are fetched by; nil for what is here.
+  /// Fetches the bytes of a remote file; nil for a local one.
   @usableFromInline let fetched: FetchedFile?
-  /// What tells that the file was cut off; nil if it is not guarded.
+  /// Detects that the file was truncated; nil if it is not guarded.
   private let guarding: CutOffGuard.Pointer?
   /// How many bytes there are.
   package let count: Int
@@ -26,7 +26,7 @@ package final class MappedFile: @unchecked Sendable {
   /// How many bytes the file had, those that are not mapped included.
   let fileSize: UInt64
 
-  /// Files up to this length are brought in at once if they are going to be read to their end.
+  /// Files up to this length are read ahead if they will be read to their end.
   private static let maximumReadAtOnce = 512 << 20
 
   /// Maps the file at a path, whatever it holds.
@@ -88,42 +88,42 @@ package final class MappedFile: @unchecked Sendable {
     fileSize = UInt64(length)
   }
 
-  /// Says what is going to be read, which is fetched where it is not here: within
+  /// Announces what will be read, which a remote file fetches: within
   /// ``withBytes(reading:_:)``, and before it, so that it comes in few requests.
   package func willRead(_ ranges: [Range<Int>]) { fetched?.need(ranges) }
 
-  /// Says what is going to be read again and again, which is kept once it is here.
+  /// Announces what will be read repeatedly, which a remote file keeps once it is fetched.
   func willReadOften(_ ranges: [Range<Int>]) { fetched?.need(ranges, isKept: true) }
 
-  /// Whether some of these bytes are not here.
+  /// Whether some of these bytes have not been fetched.
   package func lacks(_ range: Range<Int>) -> Bool { fetched?.lacks(range) ?? false }
 
-  /// Says that everything is going to be read.
+  /// Announces that everything will be read.
   @usableFromInline package func willReadAll() { fetched?.needAll() }
 
-  /// Where bytes come from that do not lie here as they are.
+  /// The source of bytes that are not those of the local file itself.
   package var source: (any ByteSource)? { fetched?.source }
 
-  /// Whether the bytes lie elsewhere.
+  /// Whether the bytes are those of a remote file.
   package var isFetched: Bool { fetched != nil }
 
-  /// Makes sure that what was read is what the file holds.
+  /// Checks that what was read is what the file holds.
   ///
   /// - Throws: ``FetchFailure`` or `CancellationError` if some of it could not be fetched, or was
   ///   cut off, so that nothing can be concluded from what was read.
   package func checkFetched() throws {
     if let failure = fetched?.failure { throw failure }
     if isCutOff {
-      throw FetchFailure(.replaced, "the file was cut off while it was being read")
+      throw FetchFailure(.replaced, "the file was truncated while it was being read")
     }
   }
 
-  /// What is wrong with how the bytes are kept, beside what they are.
+  /// What is wrong with how the bytes are stored, apart from their content.
   ///
   /// - Throws: ``FetchFailure``.
   func flaws() throws -> [ArchiveError] { try fetched?.flaws() ?? [] }
 
-  /// Whether bytes are not there any more that were, which ``CutOffGuard`` tells.
+  /// Whether bytes of the file have disappeared, by ``CutOffGuard``.
   package var isCutOff: Bool { unsafe guarding.map(CutOffGuard.isCutOff) ?? false }
 
   /// Says up to where bytes have to stay; what follows may be cut off as long as it is not read.
@@ -134,7 +134,7 @@ package final class MappedFile: @unchecked Sendable {
     unsafe CutOffGuard.keep(guarding, address + end - 8)
   }
 
-  /// Releases the pages that have been read; they are read again when they are wanted.
+  /// Releases the pages that have been read; they are read again when needed.
   ///
   /// The system maps neighbouring pages with each page that is touched. Looking at a few bytes all
   /// over a large file would soon map all of it.
@@ -143,14 +143,14 @@ package final class MappedFile: @unchecked Sendable {
     unsafe SystemCalls.release(address, length: count)
   }
 
-  /// Says that bytes are going to be searched, window by window, from the end on.
+  /// Announces that bytes will be searched, window by window, from the end on.
   func willSearch(_ window: Range<Int>) {
     if window.lowerBound % Self.searchedAtOnce < window.count { releasePages() }
     guard lacks(window) else { return }
     willRead([max(0, window.lowerBound - Self.searchedAtOnce)..<window.upperBound])
   }
 
-  /// How much is fetched at a time of what is searched.
+  /// How many bytes are fetched at a time for a search.
   private static let searchedAtOnce = 4 << 20
 
   /// Releases the pages of a file that is too large to stay in memory as it is read.
@@ -179,7 +179,7 @@ package final class MappedFile: @unchecked Sendable {
     unsafe address = UnsafeRawPointer(copy.baseAddress)
   }
 
-  /// A part of a file, as if it were one; where the file lies elsewhere, it is fetched.
+  /// A part of a file, as if it were one; of a remote file, it is fetched.
   init(_ file: MappedFile, part: Range<Int>) {
     file.withBytes { _ in }
     let range = part.clamped(to: 0..<file.count)
@@ -201,7 +201,7 @@ package final class MappedFile: @unchecked Sendable {
     }
   }
 
-  /// Calls `body` with the bytes; where they lie elsewhere, all of them are fetched before.
+  /// Calls `body` with the bytes; of a remote file, all of them are fetched before.
   @inlinable
   package func withBytes<Value: ~Copyable, Failure: Error>(
     _ body: (Span<UInt8>) throws(Failure) -> Value
@@ -212,7 +212,7 @@ package final class MappedFile: @unchecked Sendable {
 
   /// Calls `body` with the bytes, of which it reads these, and what it names itself before.
   ///
-  /// By ``willRead(_:)``. Where they lie elsewhere, others are zeros.
+  /// By ``willRead(_:)``. Of a remote file, others are zeros.
   package func withBytes<Value: ~Copyable, Failure: Error>(
     reading ranges: @autoclosure () -> [Range<Int>],
     _ body: (Span<UInt8>) throws(Failure) -> Value

@@ -1,8 +1,8 @@
 internal import Synchronization
 package import SystemPackage
 
-/// What lies between a file and the archive in it: it knows files that hold an archive otherwise
-/// than as it is, such as sealed ones.
+/// A layer between a file and the archive in it: it handles files that hold an archive in another
+/// form, such as sealed ones.
 ///
 /// The code above it does not ask whether there is one. An archive is opened, read and written in
 /// the same way with it and without.
@@ -49,12 +49,13 @@ package protocol StorageLayer: Sendable {
   /// - Throws: what the storage throws.
   func restoreUnprotected(of old: MappedFile, in new: any ArchiveStorage) throws
 
-  /// Whether what holds in one such file is in another, too, as far as can be told without a key.
+  /// Whether the valid content of one such file is also in another, as far as can be told without a
+  /// key.
   ///
   /// - Throws: ``FetchFailure``.
   func keepsAll(of old: MappedFile, in new: MappedFile) throws -> Bool
 
-  /// What a new archive is written to.
+  /// The storage for a new archive.
   ///
   /// - Parameters:
   ///   - file: An empty file.
@@ -76,10 +77,10 @@ package enum StorageLayers {
   /// How many bytes at its beginning, or at its end, tell what a file is.
   package static let tellingLength = 4 << 10
 
-  /// Has all archives that are opened from now on be looked at by a layer.
+  /// Installs a layer for all archives that are opened from now on.
   package static func install(_ layer: any StorageLayer) { installed.withLock { $0 = layer } }
 
-  /// What a new archive is written to: the file itself, unless the layer wants it otherwise.
+  /// The storage for a new archive: the file itself, unless the layer decides otherwise.
   ///
   /// - Parameters:
   ///   - file: An empty file.
@@ -90,19 +91,19 @@ package enum StorageLayers {
     in file: any ArchiveStorage, of archives: [MappedFile] = [], for recipients: [String] = []
   ) throws -> any ArchiveStorage {
     guard let layer = installed.withLock({ $0 }) else {
-      precondition(recipients.isEmpty, "nothing is installed that seals archives")
+      precondition(recipients.isEmpty, "no layer that seals archives is installed")
       return file
     }
     return try layer.storage(beginning: file, of: archives, for: recipients)
   }
 
-  /// The layer that knows a file by its first bytes; nil if none does.
+  /// The layer for a file with these first bytes; nil if there is none.
   static func layer(knowingBeginning bytes: Span<UInt8>) -> (any StorageLayer)? {
     guard let layer = installed.withLock({ $0 }), layer.knows(beginning: bytes) else { return nil }
     return layer
   }
 
-  /// The layer that knows a file by its last bytes; nil if none does.
+  /// The layer for a file with these last bytes; nil if there is none.
   package static func layer(knowingEnd bytes: Span<UInt8>) -> (any StorageLayer)? {
     guard let layer = installed.withLock({ $0 }), layer.knows(end: bytes) else { return nil }
     return layer
@@ -110,12 +111,12 @@ package enum StorageLayers {
 }
 
 extension MappedFile {
-  /// The archive that the file holds: the file itself, unless a layer knows it.
+  /// The archive that the file holds: the file itself, unless there is a layer for it.
   ///
   /// - Throws: as ``StorageLayer/map(_:)`` does.
   package func archive() throws -> MappedFile { try layer?.map(self) ?? self }
 
-  /// The layer that knows the file; nil if it is an archive as it is.
+  /// The layer for the file; nil if the file is a plain archive.
   ///
   /// The first bytes tell it. The last ones do where those are damaged, or are not here: of a
   /// remote file, the end comes with the first answer. In an archive as it is the last bytes may
@@ -136,7 +137,7 @@ extension MappedFile {
     return withBytes(reading: [end]) { StorageLayers.layer(knowingEnd: $0.extracting(end)) }
   }
 
-  /// How many bytes are committed, be it by a footer or by what a layer knows; nil if none are.
+  /// How many bytes are committed, by a footer or by the layer; nil if none are.
   ///
   /// - Throws: ``ArchiveError`` as `ArchiveReader.lastGeneration(of:)` does.
   package var committedLength: UInt64? {
@@ -148,7 +149,7 @@ extension MappedFile {
 }
 
 extension ArchiveStorage {
-  /// The archive that the file holds: the file itself, unless a layer knows it.
+  /// The archive that the file holds: the file itself, unless there is a layer for it.
   ///
   /// - Throws: as ``StorageLayer/storage(in:)`` does.
   package func archive() throws -> any ArchiveStorage {

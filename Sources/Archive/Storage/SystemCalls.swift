@@ -32,10 +32,10 @@ enum SystemCalls {
     #endif
   }
 
-  /// Has the system begin to bring a part of a file to the medium, without waiting for it:
-  /// `sync_file_range` on Linux.
+  /// Starts writing a part of a file to the medium, without waiting for it: `sync_file_range` on
+  /// Linux.
   ///
-  /// It promises nothing; it lets the wait that does promise be short.
+  /// It guarantees nothing; it shortens the wait that does.
   static func beginSynchronizing(_ descriptor: FileDescriptor, _ range: Range<UInt64>) {
     carpack_begin_synchronizing(descriptor.rawValue, Int64(range.lowerBound), Int64(range.count))
   }
@@ -70,8 +70,8 @@ enum SystemCalls {
     try check { flock(descriptor.rawValue, LOCK_EX | LOCK_NB) }
   }
 
-  /// Marks a file as being written to, for as long as the descriptor is open, or takes the mark
-  /// back: `fcntl` with `F_OFD_SETLK`.
+  /// Marks a file as being written to, for as long as the descriptor is open, or removes the mark:
+  /// `fcntl` with `F_OFD_SETLK`.
   ///
   /// The mark is a lock of the first byte. Readers ask whether it could be taken, and never take
   /// it; what keeps a second writer away is ``lock(_:)``.
@@ -107,13 +107,13 @@ enum SystemCalls {
     private static let openFileGetLock: CInt = 36
   #endif
 
-  /// Gives the advisory lock of a file back, for all copies of the descriptor: `flock`.
+  /// Releases the advisory lock of a file, for all copies of the descriptor: `flock`.
   static func unlock(_ descriptor: FileDescriptor) {
     // It fails only for what is no open file, and then there is no lock.
     _ = flock(descriptor.rawValue, LOCK_UN)
   }
 
-  /// Takes from a file's mode what goes beyond these permissions: `fchmod`.
+  /// Removes from a file's mode everything beyond these permissions: `fchmod`.
   static func restrict(_ descriptor: FileDescriptor, to permissions: FilePermissions) throws {
     var status = stat()
     try check { unsafe fstat(descriptor.rawValue, &status) }
@@ -148,7 +148,7 @@ enum SystemCalls {
     return UnsafeRawPointer(address)
   }
 
-  /// Takes memory that is in no file and no core file, and takes room only where it is written to:
+  /// Maps memory that is in no file and no core file, and takes room only where it is written to:
   /// `mmap`.
   static func reserveMemory(length: Int) throws -> UnsafeMutableRawPointer {
     let address = unsafe mmap(nil, length, PROT_READ | PROT_WRITE, emptyMemory, -1, 0)
@@ -179,7 +179,7 @@ enum SystemCalls {
     return isMoved
   }
 
-  /// Maps zeros in the place of a mapping.
+  /// Replaces a mapping by zeros.
   ///
   /// - Returns: Whether they are there; for want of room for the mapping itself, what was there
   /// stays.
@@ -213,10 +213,10 @@ enum SystemCalls {
     #endif
   }
 
-  /// Gives back the room that a part of a file takes; it is read as zeros: `fallocate` with
+  /// Frees the disk space of a part of a file, which then reads as zeros: `fallocate` with
   /// `FALLOC_FL_PUNCH_HOLE`, `fcntl` with `F_PUNCHHOLE` on Darwin.
   ///
-  /// A file system that cannot do it keeps the room.
+  /// A file system that does not support it keeps the space.
   static func punchHole(_ descriptor: FileDescriptor, _ range: Range<UInt64>) {
     #if canImport(Darwin)
       var hole = fpunchhole_t(
@@ -227,7 +227,7 @@ enum SystemCalls {
     #endif
   }
 
-  /// Takes a mapping away: `munmap`.
+  /// Removes a mapping: `munmap`.
   static func unmap(_ address: UnsafeRawPointer, length: Int) {
     // It fails only for an address that is not a mapping.
     _ = unsafe munmap(UnsafeMutableRawPointer(mutating: address), length)

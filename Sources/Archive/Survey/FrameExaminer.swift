@@ -50,10 +50,10 @@ struct FrameExaminer: Sendable {
     guard depth == .full else { return }
     if frame.isRaw, !frame.rawChecksumHolds(in: file) {
       report.failure = ArchiveError(
-        .damagedFrame("the checksum of its content does not hold"), offset: place)
+        .damagedFrame("the checksum of its content does not match"), offset: place)
     } else if frame.isRaw, !frame.isCanonicalRaw(in: file) {
       report.flaw = ArchiveError(
-        .malformedFrame("it is raw, and not in the form of a raw frame"), offset: place)
+        .malformedFrame("it is raw, but not in the form of a raw frame"), offset: place)
     } else if !frame.isRaw, ArchiveMagic.next(in: stored) != nil {
       report.flaw = ArchiveError(.malformedFrame("it contains the magic"), offset: place)
     }

@@ -89,7 +89,7 @@ struct FrameScan {
     if let large { survey.noteCutShort(large.cid) }
   }
 
-  /// What is fetched for the next batch, where the file lies elsewhere: whole parts of
+  /// What is fetched for the next batch of a remote file: whole parts of
   /// ``fetchedAtOnce`` bytes.
   private func window(of count: Int) -> Range<Int> {
     let end = walk.place + Self.batchBytes + 2 * DataFrame.longest
@@ -145,7 +145,7 @@ struct FrameScan {
     return batch
   }
 
-  /// Finds out which section a unit belongs to, as far as that must be known before it is examined.
+  /// Determines the section of a unit, as far as that must be known before it is examined.
   private mutating func item(_ unit: FrameWalk.Unit, in file: Span<UInt8>) -> Item {
     guard examiner.depth == .full else { return Item(unit, nil, cutShort: nil) }
     let before = large
@@ -232,7 +232,8 @@ struct FrameScan {
   private func complete(_ item: Item, _ frame: DataFrame, _ part: Part) {
     let (large, number, isLast) = part
     if item.report.failure == nil, large.broken.contains(number) {
-      item.report.failure = ArchiveError(.damagedFrame("it does not decompress"), at: frame.offset)
+      item.report.failure = ArchiveError(
+        .damagedFrame("it cannot be decompressed"), at: frame.offset)
     }
     if item.report.failure != nil { large.broken.insert(number) }
     if number == 0 {

@@ -70,7 +70,7 @@ struct FrameWalk {
       let frame = try SkippableFrame(file, at: start)
       guard holds(frame, in: file) else {
         throw ArchiveError(
-          .damagedFrame("the checksum of a skippable frame does not hold"), at: start)
+          .damagedFrame("the checksum of a skippable frame does not match"), at: start)
       }
       place = frame.end
       return .landmark(Survey.Landmark(frame, in: file))

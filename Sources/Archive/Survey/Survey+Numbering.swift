@@ -196,7 +196,7 @@ extension Survey {
     return end
   }
 
-  /// Gives frames whose ordinals nothing tells new ones after all others.
+  /// Gives new ordinals, after all others, to frames whose ordinals are unknown.
   private mutating func numberAnew() {
     for index in frames.indices where frames[index].firstOrdinal == .max {
       if frames[index].holdsSections {
@@ -212,7 +212,7 @@ extension Survey {
     }
   }
 
-  /// Gives what is left of damaged frames its ordinals.
+  /// Assigns ordinals to what is left of damaged frames.
   ///
   /// Each is counted from the beginning of its frame. A length that is wrong may have led past a
   /// section; then the ordinals after it are wrong, too, and the digest of the CAR tells.

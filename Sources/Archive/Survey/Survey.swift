@@ -333,14 +333,14 @@ extension Survey {
     if let failure { malformations.append(failure) }
   }
 
-  /// Takes note that a large section ended before all its frames had come: its CID, if that can be
+  /// Records that a large section ended before all its frames had come: its CID, if that can be
   /// relied on.
   mutating func noteCutShort(_ cid: CID?) {
     let first = noteIncomplete()
     if let cid { noteDamaged(cid, first.map { frames[$0].offset } ?? UInt64(start)) }
   }
 
-  /// Takes note that the large section of the last frames is not whole; returns which frame it
+  /// Records that the large section of the last frames is not whole; returns which frame it
   /// begins in.
   @discardableResult
   private mutating func noteIncomplete() -> Int? {
@@ -411,7 +411,7 @@ extension Survey.Landmark {
       case SkippableFrame.indexSegment: self = .segment(try IndexSegment(file, at: frame.offset))
       case SkippableFrame.footer:
         guard Footer.segmentCount(length: frame.length) != nil else {
-          throw ArchiveError(.malformedFooter("its length cannot be"), at: frame.offset)
+          throw ArchiveError(.malformedFooter("its length is impossible"), at: frame.offset)
         }
         let claim = Footer.headClaim(in: file, at: frame.offset)
         self = .footer(

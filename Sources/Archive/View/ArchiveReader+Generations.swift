@@ -88,7 +88,7 @@ extension ArchiveReader {
       guard let offset = Int(exactly: offset), let frame = Footer.frame(committed, at: offset)
       else {
         throw ArchiveError(
-          .malformedFooter("generation \(newer.number) follows it, and it does not hold"),
+          .malformedFooter("it is damaged, but generation \(newer.number) follows it"),
           offset: offset)
       }
       let older = try Footer.read(committed, frame)

@@ -70,15 +70,15 @@ extension ArchiveReader {
     }
   }
 
-  /// Says that all of the index is going to be searched.
+  /// Announces that all of the index will be searched.
   func willSearch() {
     if file.isFetched { file.willReadOften(index.segments.flatMap(\.searchedRanges)) }
   }
 
-  /// Says that frames are going to be read, the first of them, where they are not here.
+  /// Announces that frames will be read, the first of them, where they are not here.
   ///
   /// - Parameters:
-  ///   - limit: How many bytes are asked for at a time.
+  ///   - limit: How many bytes are requested at a time.
   ///   - body: Hands over the frames, until they are enough.
   func willRead(upTo limit: Int, _ body: (Span<UInt8>, (FrameEntry) -> Bool) -> Void) {
     guard file.isFetched else { return }
@@ -96,7 +96,7 @@ extension ArchiveReader {
   /// A frame that is no shorter and has one section holds a blob, most likely.
   private static let shortestBlob = 16 << 10
 
-  /// Says that the packs of runs of sections are going to be read, from the first on, if that is
+  /// Announces that the packs of runs of sections will be read, from the first on, if that is
   /// not here; frames of blobs are passed over.
   package func willReadPacks(of runs: some Sequence<Range<UInt64>>) {
     willRead(upTo: 16 << 20) { bytes, add in
@@ -122,7 +122,7 @@ extension ArchiveReader {
     }
   }
 
-  /// Says that sections are going to be read one after the other, as far as they lie elsewhere: the
+  /// Announces that sections will be read one after the other, as far as they lie elsewhere: the
   /// first of them, if the first is not here.
   package func willReadSections(_ ordinals: some Sequence<UInt64>) {
     willRead(upTo: 32 << 20) { bytes, add in
@@ -265,7 +265,8 @@ extension ArchiveReader {
     let sections = try decoder.sections(of: frame, firstOrdinal: entry.firstOrdinal, in: file)
     if let prefix = sections.large?.prefix {
       guard frame.contentSize == prefix.contentSize(ofFrame: 0) else {
-        throw ArchiveError(.malformedSection("a large one shares its frame"), offset: entry.offset)
+        throw ArchiveError(
+          .malformedSection("it is large, but shares its frame"), offset: entry.offset)
       }
     } else if !isChecking, frame.isRaw {
       _ = try load(entry, in: file)
@@ -328,18 +329,18 @@ extension ArchiveReader {
     // Also where it is here: what was needed last is kept longest.
     self.file.willRead([range])
     guard entry.holds(in: file) else {
-      throw ArchiveError(.damagedFrame("its checksum does not hold"), offset: entry.offset)
+      throw ArchiveError(.damagedFrame("its checksum does not match"), offset: entry.offset)
     }
     let frame = try DataFrame(file, at: range.lowerBound, limit: range.upperBound)
     guard frame.end == range.upperBound else {
-      throw ArchiveError(.damagedIndex("a frame has another length"), offset: entry.offset)
+      throw ArchiveError(.damagedIndex("it gives a wrong length for a frame"), offset: entry.offset)
     }
     return frame
   }
 }
 
 extension MappedFile {
-  /// Says that frame 0 is going to be read, of which only its own first bytes tell how long it is.
+  /// Announces that frame 0 will be read, of which only its own first bytes tell how long it is.
   func willReadHeader(in bytes: Span<UInt8>) {
     // Nearly all name one root.
     for length in [1 << 10, DataFrame.maximumLength(contentSize: ArchiveLimits.carHeader + 10)]

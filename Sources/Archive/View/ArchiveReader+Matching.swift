@@ -261,7 +261,7 @@ extension ArchiveReader {
     }
   }
 
-  /// Says which frames are going to be looked at, the first of them; those that are not fetched for
+  /// Announces which frames will be looked at, the first of them; those that are not fetched for
   /// it are left out.
   private func willLook(
     _ order: [UInt32], _ groups: [Range<Int>], _ hints: [UInt64], _ asked: Asked

@@ -52,7 +52,7 @@ extension ArchiveReader {
   /// How many frames of a large section are asked for at a time, where they are not here.
   private static let partsAtOnce: UInt64 = 8
 
-  /// Says that a large section is going to be read from a frame of it on.
+  /// Announces that a large section will be read from a frame of it on.
   func willReadParts(from number: UInt64, of location: SectionLocation) {
     guard number % Self.partsAtOnce == 0 else { return }
     let last = min(location.prefix.frameCount, number + Self.partsAtOnce)

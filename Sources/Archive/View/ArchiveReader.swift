@@ -284,7 +284,7 @@ public final class ArchiveReader: Sendable {
     }
   }
 
-  /// Whether the archive lies elsewhere, so that what is read of it is fetched.
+  /// Whether the archive is remote, so that what is read of it is fetched.
   package var liesElsewhere: Bool { file.source?.isFar ?? false }
 
   /// Makes sure that what was read is what the archive holds.

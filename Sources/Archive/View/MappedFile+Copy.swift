@@ -1,4 +1,4 @@
-/// Whether a file is what is left of a copy that was interrupted, cut off or torn.
+/// Whether a file is the remains of an interrupted copy, truncated or with sectors missing.
 extension MappedFile {
   /// Whether another file has everything whole that this one has after what is committed, and at
   /// the same places: then nothing is lost with it.

@@ -2,7 +2,7 @@
 package struct Recovery: Equatable, Sendable {
   /// Why the index was read from the frames.
   package enum Rebuild: Equatable, Sendable {
-    /// No footer holds: nothing was committed, or the end of the file is lost.
+    /// No footer is valid: nothing was committed, or the end of the file is lost.
     case noFooter
     /// An index segment is damaged: where it begins.
     case damagedIndex(offset: UInt64)

@@ -122,7 +122,7 @@ extension ArchiveStorage {
     guard survey.isTiled, survey.damagedCount == 0, survey.incomplete.isEmpty else {
       let failure = survey.malformations.first
       throw ArchiveError(
-        .damagedFrame("what came does not hold"),
+        .damagedFrame("the bytes received are not valid"),
         offset: failure?.offset ?? UInt64(survey.gaps.first?.lowerBound ?? Int(start)))
     }
     guard isCounting else { return }

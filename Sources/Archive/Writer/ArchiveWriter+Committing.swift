@@ -64,7 +64,7 @@ extension ArchiveWriter {
     if log.end - begin >= options.checkpointLength { try checkpoint() }
   }
 
-  /// Gives up what was appended since the last commit or checkpoint, and cuts it off.
+  /// Discards what was appended since the last commit or checkpoint, and truncates the file.
   ///
   /// After a commit that is uncertain nothing is changed. Nothing more is written then.
   ///

@@ -22,7 +22,7 @@ extension ArchiveWriter {
     return nil
   }
 
-  /// Takes the next bytes of the body that has begun.
+  /// Appends the next bytes of the body that has begun.
   ///
   /// - Throws: ``ArchiveError`` if they are more than was announced, and what the storage throws.
   ///   The section has been cancelled then.

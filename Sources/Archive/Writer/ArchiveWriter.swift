@@ -150,7 +150,7 @@ package struct ArchiveWriter: ~Copyable {
     }
     readBack = frame
     guard let index = frame.index(of: ordinal) else {
-      throw ArchiveError(.damagedFrame("a section is not in it"), offset: entry.offset)
+      throw ArchiveError(.damagedFrame("it lacks a section"), offset: entry.offset)
     }
     return try frame.prefix(index).cid
   }

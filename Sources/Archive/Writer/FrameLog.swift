@@ -14,7 +14,7 @@ struct FrameLog {
   private(set) var streamLength: UInt64
   /// Whether the last wait for a footer failed, so that it is unknown whether it counts.
   private(set) var isUncertain = false
-  /// What parity is asked for, instead of what follows from the file.
+  /// The requested parity, instead of that which follows from the file.
   var parity: ParityPlan.Request?
 
   /// A state to go back to.

@@ -64,7 +64,7 @@ struct OpenSection: ~Copyable {
   /// What was received of a small section, and memory for the next.
   var buffers: (content: [UInt8], stored: [UInt8]) { (content, stored) }
 
-  /// Takes bytes of the body.
+  /// Appends bytes of the body.
   mutating func append(_ bytes: Span<UInt8>, to log: inout FrameLog) throws {
     received += UInt64(bytes.count)
     guard received <= bodyLength else {

@@ -39,7 +39,7 @@ struct PackQueue {
       ?? compressing?.packs.first { $0.contains(ordinal) }
   }
 
-  /// Takes a section, in the pack it belongs to.
+  /// Appends a section to the pack that it belongs to.
   mutating func append(_ cid: CID, _ body: Span<UInt8>, ordinal: UInt64) {
     let length = Varint.maximumLength + cid.byteCount + body.count
     if !open.hasRoom(for: length) { close(next: ordinal) }

@@ -202,7 +202,7 @@ struct TailAdoption {
         file, at: Int(frame.offset), limit: Int(frame.end), mayLackChecksum: true)
       let decoded = DecodedFrame(
         salvaging: FrameDecoder().salvage(pack, in: file), firstOrdinal: 0, place: frame.offset,
-        ArchiveError(.damagedFrame("it is torn")))
+        ArchiveError(.damagedFrame("it is incomplete")))
       var content: [UInt8] = []
       for section in sections {
         let (cid, body) = try decoded.section(section.index)

@@ -1,6 +1,6 @@
 /// A block on its own: a CID and the bytes it names.
 public struct Block: Equatable, Sendable {
-  /// What names it.
+  /// Its CID.
   public let cid: CID
   /// Its bytes.
   public let bytes: [UInt8]

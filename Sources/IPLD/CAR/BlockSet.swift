@@ -30,7 +30,7 @@ package struct BlockSet: Sendable {
   @inline(__always)
   package mutating func insert(_ index: Int) { words[index >> 6] |= 1 << UInt64(index & 63) }
 
-  /// Takes a block out.
+  /// Removes a block.
   @inline(__always)
   package mutating func remove(_ index: Int) { words[index >> 6] &= ~(1 << UInt64(index & 63)) }
 

@@ -39,7 +39,7 @@ public struct CARError: Error, Equatable, Sendable, CustomStringConvertible {
     self.offset = offset
   }
 
-  /// What a person reads.
+  /// The message for people.
   public var description: String {
     switch reason {
     case .truncatedHeader: "the CAR ends inside its header, at byte \(offset)"
@@ -50,8 +50,8 @@ public struct CARError: Error, Equatable, Sendable, CustomStringConvertible {
       "not a CAR: the header is not a map of roots (links) and version, at byte \(offset)"
     case .headerNotDAGCBOR(let reason):
       "not a CAR: the header is \(DAGCBORError(reason, offset: offset))"
-    case .unknownVersion(let version): "the CAR is of version \(version); 1 and 2 are read"
-    case .malformedVersion2: "the CAR of version 2 points outside of its file"
+    case .unknownVersion(let version): "the CAR has version \(version); only 1 and 2 are supported"
+    case .malformedVersion2: "the CAR of version 2 points outside its file"
     case .sectionTooLong(let limit):
       "the section at byte \(offset) claims more than \(limit) bytes"
     case .emptySection: "the section at byte \(offset) is empty"

@@ -12,7 +12,7 @@ extension CARSection {
       let cid = try CID(bytes, at: &at)
       return (CARSection(start: start, cidRange: cidStart..<at, bodyRange: at..<end), cid)
     } catch {
-      preconditionFailure("there is another section")
+      preconditionFailure("the section is not in these bytes")
     }
   }
 
@@ -56,7 +56,7 @@ extension CARSection {
     if second < 0x80 { return (start + 2, start + 2 + (Int(first & 0x7f) | Int(second) << 7)) }
     var at = start
     guard case .value(let length) = Varint.read(bytes, at: &at) else {
-      preconditionFailure("there is another section")
+      preconditionFailure("the section is not in these bytes")
     }
     return (at, at + Int(length))
   }

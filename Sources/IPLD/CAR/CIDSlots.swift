@@ -162,7 +162,7 @@ package struct CIDSlots: Sendable {
     slots[slot] |= UInt64(marks) & Self.markMask
   }
 
-  /// Has the memory of the slots brought that will be looked at: they lie all over it, and come
+  /// Prefetches the memory of the slots that will be looked at: they lie all over it, and come
   /// together this way.
   @inline(__always)
   package mutating func fetch(_ hashes: [UInt64]) {

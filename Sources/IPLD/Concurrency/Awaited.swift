@@ -16,7 +16,7 @@ package final class Awaited<Value: Sendable>: Sendable {
 
   private let state = Mutex(State.idle)
 
-  /// Nothing is given yet.
+  /// There is no result yet.
   package init() {}
 
   /// When it was given, so that it is of no use to go on; nil while it is waited for.
@@ -27,7 +27,7 @@ package final class Awaited<Value: Sendable>: Sendable {
     }
   }
 
-  /// Gives it, unless it has been given.
+  /// Sets the result, unless it is already set.
   package func give(_ result: Result<Value, any Error>) {
     let continuation = state.withLock { state -> Continuation? in
       if case .given = state { return nil }

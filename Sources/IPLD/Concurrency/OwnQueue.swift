@@ -23,7 +23,7 @@ package final class OwnQueue: SerialExecutor {
 ///
 /// There are as few threads for tasks as there are processor cores, and one that blocks keeps
 /// everything else waiting. Queues have more, though not without limit (see ``OwnQueue``).
-/// Whether the task is cancelled meanwhile, `work` learns from ``Stopping``.
+/// `work` learns from ``Stopping`` whether the task is cancelled.
 package func onOwnQueue<Value: Sendable>(
   _ work: @escaping @Sendable () throws -> Value
 ) async throws -> Value {

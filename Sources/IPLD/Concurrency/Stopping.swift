@@ -18,7 +18,7 @@ package final class Stopping: Sendable {
     if Task.isCancelled || current?.isAsked() ?? false { throw CancellationError() }
   }
 
-  /// How work on this thread asks; nil if that was not set.
+  /// How work on this thread checks whether to stop; nil if that was not set.
   static var current: Stopping? {
     unsafe pthread_getspecific(key).map {
       unsafe Unmanaged<Stopping>.fromOpaque($0).takeUnretainedValue()
@@ -42,7 +42,7 @@ package final class Stopping: Sendable {
   private static let key: pthread_key_t = {
     var key = pthread_key_t()
     let code = unsafe pthread_key_create(&key, nil)
-    precondition(code == 0, "a thread can keep nothing of its own")
+    precondition(code == 0, "could not create a key for thread-local storage")
     return key
   }()
 }

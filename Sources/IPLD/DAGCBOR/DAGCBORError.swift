@@ -53,7 +53,7 @@ public struct DAGCBORError: Error, Equatable, Sendable, CustomStringConvertible 
     self.offset = offset
   }
 
-  /// What a person reads.
+  /// The message for people.
   public var description: String {
     let what =
       switch reason {

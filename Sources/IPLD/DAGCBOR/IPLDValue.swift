@@ -76,7 +76,7 @@ public struct IPLDMap: Hashable, Sendable, ExpressibleByDictionaryLiteral {
   public struct Entry: Hashable, Sendable {
     /// The key.
     public let key: String
-    /// What it leads to.
+    /// The CID that it refers to.
     public var value: IPLDValue
 
     /// An entry of a key and a value.

@@ -33,7 +33,7 @@ public struct CIDError: Error, Equatable, Sendable, CustomStringConvertible {
     self.offset = offset
   }
 
-  /// What a person reads.
+  /// The message for people.
   public var description: String {
     "\(reason.rawValue), at byte \(offset)"
   }

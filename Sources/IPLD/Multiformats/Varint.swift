@@ -13,7 +13,7 @@ package enum Varint {
     case value(UInt64)
     /// The bytes end inside it.
     case truncated
-    /// It goes on after nine bytes, so it needs more than 63 bits.
+    /// It continues after nine bytes, so it needs more than 63 bits.
     case tooLong
     /// It ends in a zero group: a shorter encoding says the same.
     case notMinimal

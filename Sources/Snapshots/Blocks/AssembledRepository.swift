@@ -4,7 +4,7 @@ package import Files
 package import IPLD
 package import Repository
 
-/// That the blocks at hand do not make a whole repository.
+/// The error if the available blocks are not a complete repository.
 package struct IncompleteRepository: Error {
   package init() {}
 }
@@ -160,7 +160,7 @@ extension RepositoryInspection {
     return reached
   }
 
-  /// The same of a repository that has to be whole.
+  /// The reachable blocks of a repository that must be complete.
   ///
   /// - Throws: ``IncompleteRepository``.
   fileprivate func reachedOfWhole(in source: some BlockSource) throws -> BlockSet {
@@ -232,7 +232,7 @@ extension CheckedRepository {
     guard cid.verify(body) == .cannotVerify else { return }
     guard let stored = try reader?.body(of: cid), stored.span.equals(body) else {
       throw BackupError.malformedRepository(
-        "the archive holds other bytes under \(cid), whose hash function is unknown here")
+        "the archive holds different bytes for \(cid), whose hash function is unknown")
     }
   }
 }

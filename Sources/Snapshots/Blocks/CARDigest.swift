@@ -7,14 +7,14 @@ internal import IPLD
 package final class CARDigest {
   private let car: Snapshot.CARDescription
   private var hash = SHA256()
-  /// How many bytes there have been.
+  /// How many bytes have been added.
   package private(set) var count: UInt64 = 0
   /// The sections that are still to come, where the archive is followed.
   private var runs: ArraySlice<Range<UInt64>>
   /// Whether a part of it could not be read.
   private var isBroken = false
 
-  /// Of a CAR of which there is the header.
+  /// A digest of a CAR, from its header on.
   ///
   /// - Parameter runs: its sections, if they lie in the archive in this order.
   /// - Throws: as ``take(_:)`` does.
@@ -23,7 +23,7 @@ package final class CARDigest {
     try take(car.header.span)
   }
 
-  /// Takes the next bytes.
+  /// Adds the next bytes.
   ///
   /// - Throws: ``SnapshotError`` if they are too many: whatever the order says, it is not more than
   ///   the manifest says.
@@ -55,7 +55,7 @@ package final class CARDigest {
 
   /// Whether it was the CAR that the manifest describes; nil if not all of it has been seen.
   ///
-  /// It is to be asked once.
+  /// Read it only once: reading it finishes the hash.
   package var isExact: Bool? {
     guard !isBroken, runs.isEmpty else { return nil }
     return count == car.byteCount && car.sha256.map { $0 == hash.finish() } ?? true

@@ -21,9 +21,9 @@ package struct LaidOutRepository: Sendable {
   package let archived: ArchivedSnapshot
   /// The result of the walk through the tree.
   package let tree: RepositoryInspection
-  /// Why the repository is not as it was; nil if it is.
+  /// Why the repository is incomplete or changed; nil if it is intact.
   package let flaw: String?
-  /// Whether all of it is there, as it was.
+  /// Whether it is complete and unchanged.
   package var isWhole: Bool { flaw == nil && tree.isComplete }
   /// Whether the names of all its records are known.
   package var listsAllRecords: Bool {
@@ -66,7 +66,7 @@ package struct LaidOutRepository: Sendable {
       ? .notFound(what) : .notInPart(what, missingNodes: tree.missingNodes.count)
   }
 
-  /// Releases the pages that have been read, which are brought in again when they are wanted.
+  /// Releases the pages that have been read; they are read again when needed.
   package func releasePages() {
     blocks.releasePages()
     archived.reader.releasePages()
@@ -157,8 +157,8 @@ package struct LaidOutRepository: Sendable {
     return found
   }
 
-  /// Hands over every record in the order of the keys: its path, its CID, and its bytes, or nil if
-  /// they are not there.
+  /// Passes on every record in the order of the keys: its path, its CID, and its bytes, or nil if
+  /// they are missing.
   ///
   /// - Throws: `MSTProblem` where keys are not in order; what `visit` throws.
   /// - Returns: how many tree nodes are missing or malformed, whose records were passed over.

@@ -2,7 +2,7 @@ internal import Archive
 internal import IPLD
 package import Repository
 
-/// Telling the order of a CAR's blocks where an archive has lost the ordinals of some.
+/// Recovers the order of a CAR's blocks where an archive has lost the ordinals of some.
 ///
 /// A manifest names blocks by their ordinals, and damage can take away what tells which block an
 /// ordinal was, though the block is there. The blocks that the commit leads to are known, and have
@@ -13,7 +13,7 @@ package import Repository
 /// that the rest of the blocks have now, the lowest for the lowest. The digest of the CAR tells
 /// which order is right.
 extension ArchivedSnapshot {
-  /// The order that gives the CAR that came in; nil if none of those that are tried does.
+  /// The order that gives the CAR as it was received; nil if none of those that are tried does.
   ///
   /// - Parameters:
   ///   - blocks: All blocks of the archive.
@@ -50,7 +50,7 @@ extension ArchivedSnapshot {
 
   private static let shortestSection: UInt64 = 5
 
-  /// Whether the sections of an order are the CAR that came in.
+  /// Whether the sections of an order are the CAR as it was received.
   private func isExact(_ order: BlockOrder) throws -> Bool {
     let digest = try CARDigest(of: snapshot.car)
     try reader.copyCAR(order.runs) { try digest.take($0) }

@@ -4,13 +4,13 @@ package import Files
 internal import IPLD
 package import Repository
 
-/// A snapshot's CAR, put together again in a temporary file.
+/// A snapshot's CAR, reassembled in a temporary file.
 ///
-/// From an archive that is in order it is the CAR that came in, bit for bit, and ``isExact`` says
-/// so; of a snapshot that was put together from changes, which never was a CAR that came in, it is
-/// one in canonical order, if that is asked for. Of a damaged one there is none.
+/// From an intact archive it is the CAR as it was received, bit for bit, and ``isExact`` says so;
+/// of a snapshot that was assembled from changes, and so was never received as a CAR, it is one in
+/// canonical order, if that is requested. Of a damaged snapshot there is none.
 package final class RestoredRepository: Sendable {
-  /// Whether it is the CAR that came in.
+  /// Whether it is the CAR as it was received.
   package var isExact: Bool { flaw == nil }
   /// Why it is not; nil if it is.
   package let flaw: String?
@@ -48,7 +48,7 @@ package final class RestoredRepository: Sendable {
     }
   }
 
-  /// Puts a snapshot's CAR together.
+  /// Reassembles a snapshot's CAR.
   ///
   /// - Parameters:
   ///   - archived: the snapshot.
@@ -87,16 +87,16 @@ package final class RestoredRepository: Sendable {
     try mapped.withBytes(body)
   }
 
-  /// Releases the CAR's pages, which are brought in again when they are wanted.
+  /// Releases the CAR's pages; they are read again when needed.
   package func releasePages() { mapped.releasePages() }
 }
 
 extension ArchivedSnapshot {
-  /// Whether the repository was put together from changes: its CAR never came in, and is exported
+  /// Whether the repository was assembled from changes: its CAR was never received, and is exported
   /// in canonical order.
   fileprivate var isOfChanges: Bool { snapshot.fetched?.since != nil }
 
-  /// Hands out the CAR as the archive says, piece by piece.
+  /// Passes on the CAR as the archive describes it, piece by piece.
   ///
   /// - Throws: ``BackupError/carNotExact(_:)`` after the last piece if it was not the one that came
   ///   in, ``BackupError`` also if it is longer than ``RestoredRepository/maximumLength(in:)``;
@@ -116,7 +116,7 @@ extension ArchivedSnapshot {
     try digest.checkExact()
   }
 
-  /// Hands out the CAR of a damaged archive, if its order can be told anyway.
+  /// Passes on the CAR of a damaged archive, if its order can be recovered.
   ///
   /// - Throws: as ``recoveredOrder(in:_:)`` does; what `sink` throws.
   /// - Returns: Whether it can.

@@ -1,7 +1,7 @@
 package import ATProtocol
 internal import Files
 
-/// What is known about an account beside its repository.
+/// What is known about an account apart from its repository.
 package struct AccountFacts: Sendable {
   /// The handle.
   package var handle: Handle?
@@ -12,10 +12,10 @@ package struct AccountFacts: Sendable {
   /// The PLC log, as received.
   package var plcLog: [UInt8]?
 
-  /// Nothing known.
+  /// No facts.
   package init() {}
 
-  /// The longest document that is taken: a DID document has a few kilobytes, a PLC log of many
+  /// The longest document that is accepted: a DID document has a few kilobytes, a PLC log of many
   /// years a few hundred.
   package static let maximumDocument = 4 << 20
 
@@ -37,7 +37,7 @@ package struct AccountFacts: Sendable {
     pds = pds ?? document.pds
   }
 
-  /// Says which of the account's keys signed a commit: by the PLC log, or without one that holds by
+  /// Returns which of the account's keys signed a commit: by the PLC log, or without a valid one by
   /// the DID document; nil if neither names a key.
   package func judge(_ commit: Commit, now: UnixTime) -> SignatureVerdict? {
     if let plcLog, let log = try? PLCLog(plcLog.span, of: commit.did),

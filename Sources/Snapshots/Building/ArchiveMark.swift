@@ -12,7 +12,7 @@ package import SystemPackage
 package enum ArchiveMark: String {
   /// The snapshot is what the server has.
   case current
-  /// The missing blobs were asked for again, in vain.
+  /// The missing blobs were requested again, without success.
   case tried
   /// The handle leads to the account, by the DID document that it is about in place of a manifest.
   case identity
@@ -30,7 +30,7 @@ package enum ArchiveMark: String {
     return Moment(time) == nil ? nil : time
   }
 
-  /// Puts the mark on an archive, if the file system allows it.
+  /// Sets the mark of an archive, if the file system allows it.
   package func put(_ time: String, of did: DID, about manifest: CID?, on path: FilePath) {
     guard let manifest else { return }
     _ = attribute(did).write("\(time) \(manifest)", to: path)
@@ -75,12 +75,12 @@ extension ArchivedSnapshot {
 }
 
 extension Snapshot {
-  /// For how long a handle that was confirmed is not asked about again, in seconds: a week.
+  /// For how long a confirmed handle is not checked again, in seconds: a week.
   private static let freshness: Int64 = 7 * 86_400
 
   /// Whether the account's handle was confirmed within the last week.
   ///
-  /// Where that could not be noted, the snapshot itself counts.
+  /// If that could not be recorded, the snapshot itself counts.
   package func hasFreshIdentity(at now: Moment?, in path: FilePath?) -> Bool {
     let mark = path.flatMap { ArchiveMark.identity.time(of: did, about: didDocument, on: $0) }
     let made = fetched == nil ? nil : createdAt

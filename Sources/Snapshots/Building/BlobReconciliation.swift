@@ -2,17 +2,17 @@ package import ATProtocol
 package import Archive
 package import IPLD
 
-/// What records refer to and a server lists, set against what an archive holds: which blobs to ask
-/// for, and, afterwards, the ledger.
+/// Compares what records refer to and a server lists with what an archive holds: which blobs to
+/// request, and, afterwards, the ledger.
 ///
 /// This is the only thing that makes a ledger, whether blobs come from a server or from files.
 ///
 /// There may be a million blobs, so each has a position, and what is known of it stands in arrays:
 /// first come those that records refer to, in the order of the table, then all others.
 package struct BlobReconciliation: Sendable {
-  /// A blob to be asked for.
+  /// A blob to be requested.
   package struct Wanted: Sendable {
-    /// Which.
+    /// The blob.
     package let cid: CID
     /// Its length, as a record says.
     package let declaredSize: Int?
@@ -27,7 +27,7 @@ package struct BlobReconciliation: Sendable {
   private let table: BlobTable
   /// The blobs after those of the table.
   private var others: IndexedCIDs
-  /// What each of these is missed for.
+  /// Why each of these is expected.
   private var needs: [Need]
   /// The length of each blob; ``absent`` for those that are not held.
   private var lengths: [UInt64]
@@ -36,7 +36,7 @@ package struct BlobReconciliation: Sendable {
   /// Where in ``before`` each blob is, and 1 more; 0 for those that are not, ``lost`` for those
   /// that are damaged, ``mismatched`` for those for which something else was given.
   private var places: [UInt32]
-  /// The blobs to ask for, those of the newest records first, those that no record refers to last.
+  /// The blobs to request, those of the newest records first, those that no record refers to last.
   private var wantedPositions: [UInt32] = []
   /// Which blobs are requested; nil without a server.
   private let schedule: RetrySchedule?
@@ -47,9 +47,9 @@ package struct BlobReconciliation: Sendable {
   private static let lost = UInt32.max
   private static let mismatched = UInt32.max - 1
 
-  /// What a blob after those of the table is missed for, if it is not held.
+  /// Why a blob after those of the table is expected.
   private enum Need {
-    /// It is not missed.
+    /// It is not expected.
     case none
     /// The server lists it, or it is damaged.
     case listed
@@ -57,7 +57,7 @@ package struct BlobReconciliation: Sendable {
     case referenced
   }
 
-  /// Sets the one against the other.
+  /// Compares the two.
   ///
   /// - Parameters:
   ///   - blobs: the blobs that records refer to.
@@ -141,7 +141,7 @@ package struct BlobReconciliation: Sendable {
   ///   - base: the snapshot.
   ///   - listing: what the server lists; nil if it was not asked.
   ///   - archive: what there is already.
-  ///   - schedule: which blobs are asked for again.
+  ///   - schedule: which blobs are requested again.
   /// - Throws: `ArchiveError` and ``SnapshotError`` if the archive cannot be read.
   package init(
     adding new: BlobTable, to ledger: BlobLedger.MissingList, of base: ArchivedSnapshot,
@@ -201,7 +201,7 @@ package struct BlobReconciliation: Sendable {
     }
   }
 
-  /// The blobs that are asked for now, in the order of ``wantedPositions``.
+  /// The blobs that are requested now, in the order of ``wantedPositions``.
   ///
   /// Record keys are times as a rule. Blobs of records under other keys, a profile's picture for
   /// one, come first.
@@ -229,10 +229,10 @@ package struct BlobReconciliation: Sendable {
   /// How many blobs have a position.
   package var count: Int { lengths.count }
 
-  /// How many blobs are asked for.
+  /// How many blobs are requested.
   package var wantedCount: Int { wantedPositions.count }
 
-  /// The blobs to ask for that have not come.
+  /// The blobs to request that have not been received.
   package var outstanding: [Wanted] {
     wantedPositions.lazy.filter { lengths[Int($0)] == Self.absent }.map { wanted(at: Int($0)) }
   }
@@ -250,7 +250,7 @@ package struct BlobReconciliation: Sendable {
       position: position)
   }
 
-  /// Notes that a blob has come into the archive from a server.
+  /// Records that a blob from a server is now in the archive.
   package mutating func received(_ blob: Wanted, length: UInt64) {
     lengths[blob.position] = length
     known.counts.receive(length)
@@ -273,7 +273,7 @@ package struct BlobReconciliation: Sendable {
     position(of: cid).map { places[$0] == Self.lost } ?? false
   }
 
-  /// Notes that a blob has come into the archive from a file, be it that nothing refers to it.
+  /// Records that a blob from a file is now in the archive, even if nothing refers to it.
   package mutating func took(_ cid: CID, length: UInt64) {
     if let position = position(of: cid) { return lengths[position] = length }
     others.insert(cid)
@@ -291,7 +291,7 @@ package struct BlobReconciliation: Sendable {
 
   // MARK: The ledger
 
-  /// What the ledger says of a blob that is not held, before it is asked for.
+  /// The ledger entry of a blob that is not held, before it is requested.
   private func entry(_ position: Int) -> BlobLedger.Missing {
     let size = position < table.entries.count ? table.entries[position].size : nil
     func unlisted(_ reason: BlobLedger.Reason) -> BlobLedger.Missing {
@@ -310,12 +310,12 @@ package struct BlobReconciliation: Sendable {
     return entry
   }
 
-  /// What a blob is missed for if it is not held.
+  /// Why a blob is expected.
   private func need(_ position: Int) -> Need {
     position < table.entries.count ? .referenced : needs[position - table.entries.count]
   }
 
-  /// The ledger, when everything has been asked for or taken.
+  /// The ledger, once all requests are done.
   ///
   /// - Parameters:
   ///   - moment: when blobs were asked for.

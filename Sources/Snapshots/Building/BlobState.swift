@@ -3,7 +3,7 @@ internal import Archive
 internal import Files
 package import IPLD
 
-/// How a blob that a record refers to stands in the archive.
+/// The state in the archive of a blob that a record refers to.
 package enum BlobState: Equatable, Sendable {
   /// It is there, this many bytes of it.
   case held(UInt64)
@@ -31,11 +31,11 @@ package enum BlobState: Equatable, Sendable {
 }
 
 extension ArchivedSnapshot {
-  /// How many blobs stand in the archive, looked up in the order of the file, so that each frame is
-  /// decompressed once.
+  /// Looks up the states of many blobs in the order of the file, so that each frame is decompressed
+  /// once.
   ///
   /// - Parameters:
-  ///   - blobs: Which.
+  ///   - blobs: The blob.
   ///   - isChecking: Whether all that is stored of a blob is compared with its checksums; otherwise
   ///     of a large one only its beginning is looked at.
   ///   - sizes: How large each should be, as far as records say. Of a remote archive, a large blob
@@ -71,7 +71,7 @@ extension ArchivedSnapshot {
     }
   }
 
-  /// How blobs that records refer to stand in the archive.
+  /// The states in the archive of blobs that records refer to.
   ///
   /// - Parameters:
   ///   - entries: All to which records of the snapshot refer.
@@ -104,7 +104,7 @@ extension ArchivedSnapshot {
     }
   }
 
-  /// How a blob stands in the archive.
+  /// The state of a blob in the archive.
   package func state(of blob: CID) -> BlobState {
     do {
       return try reader.section(of: blob).map { .held($0.bodyLength) } ?? .missing
@@ -114,7 +114,7 @@ extension ArchivedSnapshot {
   }
 }
 
-/// What of an archive does not hold by the checksums of what is stored.
+/// What of an archive does not match its checksums.
 package struct StoredDamage: Equatable, Sendable {
   /// How many sections do not, and were not written again.
   package var sectionCount = 0
@@ -125,12 +125,12 @@ package struct StoredDamage: Equatable, Sendable {
     (self.sectionCount, self.isElsewhere) = (sectionCount, isElsewhere)
   }
 
-  /// Whether everything holds.
+  /// Whether everything matches.
   package var isNone: Bool { self == StoredDamage() }
 }
 
 extension ArchiveStorage {
-  /// What of the archive that this is does not hold by the checksums of what is stored.
+  /// What of this archive does not match its checksums.
   ///
   /// - Throws: `ArchiveError` if the file cannot be read.
   package func storedDamage() throws -> StoredDamage {

@@ -3,7 +3,7 @@ package import Archive
 internal import Files
 internal import IPLD
 
-/// Takes what app views have shown of others out of an archive.
+/// Removes from an archive what app views have shown of others.
 ///
 /// The manifests that link to it are made again without the link, by one more generation. The
 /// blocks stay in the file until it is compacted.
@@ -12,7 +12,7 @@ package enum ContextRemoval {
   /// archive has grown.
   package typealias Report = (snapshotCount: Int, generation: Generation, bytesAdded: UInt64)
 
-  /// Takes it out of all snapshots of an account.
+  /// Removes it from all snapshots of an account.
   ///
   /// If there is none, nothing is written. Otherwise all checksums are compared first.
   ///

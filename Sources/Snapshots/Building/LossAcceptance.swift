@@ -3,12 +3,12 @@ package import Archive
 internal import Files
 package import IPLD
 
-/// Accepts that blobs are lost, or takes that back.
+/// Accepts that blobs are lost, or revokes that.
 ///
-/// A blob that is accepted as lost is not asked for any more, and is no reason to call the archive
-/// incomplete. It is said of the newest snapshot of an account, whose manifest is made again with
-/// it, as forgetting snapshots makes manifests again: one more generation, in which the new
-/// manifest stands for the old one. Later snapshots carry it on as long as the blob is missing.
+/// A blob that is accepted as lost is not requested any more, and does not make the archive
+/// incomplete. The acceptance is recorded in the newest snapshot of an account, whose manifest is
+/// made again with it, as forgetting snapshots makes manifests again: one more generation, in which
+/// the new manifest replaces the old one. Later snapshots copy it as long as the blob is missing.
 package struct LossAcceptance: Sendable {
   /// The result: how many blobs were accepted as lost, or are no longer; how many losses are
   /// accepted now; the blobs that are missing and not accepted as lost; what is committed now; and
@@ -23,7 +23,7 @@ package struct LossAcceptance: Sendable {
   private let chosen: Set<CID>?
   private let acceptance: BlobLedger.Acceptance?
 
-  /// Accepts the loss of blobs that are missing, or takes back that it was accepted.
+  /// Accepts the loss of missing blobs, or revokes that.
   ///
   /// - Parameters:
   ///   - chosen: the blobs, each of which has to be one of those in question; nil for all that are,
@@ -33,7 +33,7 @@ package struct LossAcceptance: Sendable {
     (self.chosen, self.acceptance) = (chosen.map { Set($0) }, acceptance)
   }
 
-  /// Notes it in the newest snapshot of each account, or of one.
+  /// Records it in the newest snapshot of each account, or of one.
   ///
   /// All checksums are compared before the archive is opened for writing. If nothing changes,
   /// nothing is written.

@@ -35,7 +35,7 @@ package struct ChainLink: Sendable {
 /// The chain of manifests of an archive that is being written.
 ///
 /// Each manifest is made again with another `prev` and another `car.order`. All other fields stay,
-/// also those that are not known here.
+/// also unknown ones.
 ///
 /// 1. An order is relative to the account's previous one where that is shorter, and at most
 ///    ``BlockOrder/maximumDepth`` orders are relative to one another.

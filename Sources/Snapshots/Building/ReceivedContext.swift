@@ -6,8 +6,8 @@ package import SystemPackage
 
 /// What app views have shown, on its way into the archive.
 ///
-/// It waits in a file without a name, so that the archive has nothing of it before all has come,
-/// and memory holds one page and the subjects.
+/// It waits in a file without a name, so that nothing is in the archive before all has arrived, and
+/// memory holds one page and the subjects.
 package struct ReceivedContext: Sendable {
   /// What is known of a subject.
   package struct Known: Sendable {
@@ -17,12 +17,12 @@ package struct ReceivedContext: Sendable {
     package let askedAt: String
     /// Whether it showed nothing.
     package let isAbsent: Bool
-    /// Whether it is a post without a proof, and when one was last asked for in vain.
+    /// Whether it is a post without a proof, and when the last request for one failed.
     package let lacksProof: Bool
     package let unprovenAt: String?
-    /// Whether pictures of it have not come.
+    /// Whether pictures of it are missing.
     package let owesPictures: Bool
-    /// Whether it came this time.
+    /// Whether it was received this time.
     package var isNew: Bool { page == nil }
 
     fileprivate init(_ item: ContextItem, page: Int?) {
@@ -39,7 +39,7 @@ package struct ReceivedContext: Sendable {
   private let earlier: Context
   private let file: TemporaryFile
   private var known: [String: Known] = [:]
-  /// How many items of each earlier page count still.
+  /// How many items of each earlier page still count.
   private var liveCounts: [Int]
   /// The pages that have been written to the file.
   private var pages: [Context.Page] = []
@@ -133,7 +133,7 @@ package struct ReceivedContext: Sendable {
 
   /// Takes an item, in the place of what was known of its subject.
   ///
-  /// One that shows nothing never takes the place of one that shows something: what its author has
+  /// An item that shows nothing never replaces one that shows something: what its author has
   /// deleted since stays as it was seen.
   ///
   /// - Throws: ``BackupError`` if there is no room; what reading the archive throws.

@@ -6,17 +6,17 @@ package import SystemPackage
 
 /// What a server has given to the account's owner, on its way into the archive.
 ///
-/// It waits in a file without a name, so that the archive has nothing of it before all has come.
+/// It waits in a file without a name, so that nothing is in the archive before all has arrived.
 package struct ReceivedPrivateData: Sendable {
-  /// What the snapshot is to say.
+  /// What the snapshot will say.
   private(set) var data: PrivateData
-  /// What did not come this time, though it might have: a sentence each.
+  /// What could not be fetched this time: a sentence each.
   package private(set) var failures: [String] = []
-  /// What the server does not give, and did not say so before: the names of the methods.
+  /// What the server does not provide, which is new: the names of the methods.
   package private(set) var notGiven: [String] = []
   private let earlier: PrivateData?
   private let file: TemporaryFile
-  /// How much of the file counts.
+  /// The valid length of the file.
   private var length = 0
 
   /// Nothing yet.
@@ -49,7 +49,7 @@ package struct ReceivedPrivateData: Sendable {
     return new
   }
 
-  /// Forgets what has been kept since.
+  /// Discards what has been stored since.
   package mutating func goBack(to begin: ReceivedPrivateData) throws {
     length = begin.length
     try file.truncate(to: length)

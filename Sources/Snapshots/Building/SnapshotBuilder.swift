@@ -7,9 +7,9 @@ package import IPLD
 /// Every write to an archive ends in this file: with a new snapshot, with one that says nothing
 /// new, or with a chain of manifests that were made again.
 ///
-/// What is not known of the account this time is what the snapshot before says of it.
+/// Facts about the account that are not known this time are copied from the snapshot before.
 package struct SnapshotBuilder: Sendable {
-  /// By whom a snapshot is made, where and when.
+  /// The program, system and time of a snapshot.
   package struct Provenance: Sendable {
     /// Name and version of the program.
     package let tool: String
@@ -29,7 +29,7 @@ package struct SnapshotBuilder: Sendable {
       self.milliseconds = milliseconds
     }
 
-    /// The same of a snapshot that begins now.
+    /// The provenance of a snapshot that begins now.
     package func begun() -> Provenance {
       var begun = self
       begun.milliseconds = { [milliseconds, begin = milliseconds()] in milliseconds() - begin }
@@ -37,7 +37,7 @@ package struct SnapshotBuilder: Sendable {
     }
   }
 
-  /// What a write ended with: the account's newest snapshot; what is committed; whether the
+  /// The result of a write: the account's newest snapshot; what is committed; whether the
   /// snapshot before says the same, so that none was added; whether damaged sections were written
   /// again.
   package typealias Ending = (

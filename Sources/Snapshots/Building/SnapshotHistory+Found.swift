@@ -59,10 +59,10 @@ extension SnapshotHistory {
     return generation == nil ? 0 : missing.count
   }
 
-  /// Those of the snapshots that an unfinished write has left.
+  /// The snapshots among these that an unfinished write has left.
   ///
-  /// The power may have gone before their blocks got to the medium. Where a footer was after them
-  /// they were whole once, and what they lack is damage.
+  /// The power may have failed before their blocks reached the medium. If a footer was after them,
+  /// they were complete once, and what they lack is damage.
   package var unfinished: Set<CID> {
     get throws {
       guard try !reader.mayHaveLostFooter else { return [] }
@@ -70,7 +70,7 @@ extension SnapshotHistory {
     }
   }
 
-  /// Whether a snapshot's CAR can be given back bit for bit.
+  /// Whether a snapshot's CAR can be reproduced bit for bit.
   package static func isWhole(_ manifest: CID, in reader: ArchiveReader) throws -> Bool {
     do {
       let archived = try ArchivedSnapshot(manifest, in: reader)
@@ -92,7 +92,7 @@ extension SnapshotHistory {
     }
   }
 
-  /// Those of the snapshots listed before that are not listed now, nor made again.
+  /// The snapshots listed before that are not listed now, nor made again.
   private static func missing(
     _ listed: [SnapshotHistory.Entry], _ history: SnapshotHistory, _ reader: ArchiveReader
   ) throws -> [SnapshotHistory.Entry] {

@@ -14,7 +14,7 @@ package struct SourceArchive: Sendable {
   /// All of its snapshots.
   package let history: SnapshotHistory
 
-  /// Checks an archive as far as opening it tells.
+  /// Checks an archive as far as opening it allows.
   ///
   /// - Parameters:
   ///   - reader: the archive.
@@ -53,7 +53,7 @@ package struct SourceArchive: Sendable {
   package func checkIndex() throws(BackupError) {
     switch reader.recovery?.rebuild {
     case nil: break
-    case .noFooter: throw .damagedArchive(name, "no footer holds, so its end is lost")
+    case .noFooter: throw .damagedArchive(name, "it has no valid footer, so its end is lost")
     case .damagedIndex(let offset):
       throw .damagedArchive(name, "its index is damaged, at byte \(offset)")
     }

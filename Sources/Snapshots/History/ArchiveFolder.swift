@@ -6,18 +6,18 @@ public import SystemPackage
 
 /// A folder of archives, one for each account.
 ///
-/// An archive is called after the account's handle, or its DID if it has none. Handles change; so
-/// an account that has an archive in the folder keeps it, whatever that is called.
+/// An archive is named after the account's handle, or its DID if it has none. Handles change; so
+/// an account that has an archive in the folder keeps it, whatever its name.
 public final class ArchiveFolder: Sendable {
-  /// Where it is.
+  /// Its path.
   public let path: FilePath
-  /// What is in it; nil before the folder has been looked through.
+  /// Its content; nil before the folder has been searched.
   private let known = Mutex<Contents?>(nil)
   private let observer: @Sendable (Event) -> Void
 
-  /// Something that a person should know of a folder.
+  /// Something that the user should know about a folder.
   package enum Event: Sendable {
-    /// It was not there, and was made.
+    /// It did not exist, and was created.
     case made(FilePath)
     /// This archive was skipped, because a key is missing: its account is unknown, and may be one
     /// that gets a new archive.
@@ -30,7 +30,7 @@ public final class ArchiveFolder: Sendable {
     var archives: [DID: FilePath] = [:]
     /// Why archives were skipped that may be any account's.
     var unopened: [FilePath: any StorageLayerError] = [:]
-    /// Whether a person knows of these.
+    /// Whether these were reported.
     var isSaid = false
 
     /// Says which archives were skipped, once: each may be the one of an account that begins
@@ -44,17 +44,17 @@ public final class ArchiveFolder: Sendable {
     }
   }
 
-  /// A folder, which need not be there yet.
+  /// A folder, which need not exist yet.
   public convenience init(_ path: FilePath) { self.init(path) { _ in } }
 
-  /// A folder, and what is told of what happens to it.
+  /// A folder, and a function that is called with each notice.
   package init(_ path: FilePath, observer: @escaping @Sendable (Event) -> Void) {
     (self.path, self.observer) = (path, observer)
   }
 
   /// All archives in a folder and the folders within, by their paths, in the order of these.
   ///
-  /// Hidden files and what is in hidden folders are none.
+  /// Hidden files and the content of hidden folders are ignored.
   ///
   /// - Throws: ``BackupError`` for a folder that cannot be read.
   package static func archives(

@@ -13,8 +13,8 @@ public import IPLD
 public struct ArchivedSnapshot: Sendable {
   /// The archive.
   package let reader: ArchiveReader
-  /// The manifest's CID; nil if the archive has lost it, and the rest was found out from what is
-  /// left.
+  /// The manifest's CID; nil if the archive has lost it, and the snapshot was reconstructed from
+  /// what is left.
   public let cid: CID?
   /// The manifest.
   public let snapshot: Snapshot
@@ -32,7 +32,7 @@ public struct ArchivedSnapshot: Sendable {
   /// The newest snapshot that is the one looked for, from a manifest back to the first; nil if
   /// there is none.
   ///
-  /// Where a manifest is lost, it goes on with those before it that footers lead to.
+  /// Where a manifest is lost, it continues with those before it that footers lead to.
   ///
   /// - Parameters:
   ///   - head: the manifest to begin with.
@@ -133,8 +133,8 @@ public struct ArchivedSnapshot: Sendable {
     return order
   }
 
-  /// The blobs that are missing for another reason than that they were not given, as noted when the
-  /// snapshot was made.
+  /// The blobs that are missing for a reason other than that they were not provided, as recorded
+  /// when the snapshot was made.
   ///
   /// - Throws: ``SnapshotError``; `ArchiveError` if a page is damaged.
   public func missingBlobs() throws -> [BlobLedger.Missing] { Array(try ledger().missing) }
@@ -353,7 +353,7 @@ extension ArchivedSnapshot {
   }
 }
 
-/// What is read of an archive; nil if it is damaged or not there.
+/// The content read from an archive; nil if it is damaged or missing.
 ///
 /// - Throws: what `read` throws about anything else.
 package func unlessDamaged<Value>(_ read: () throws -> Value) throws -> Value? {
@@ -379,12 +379,12 @@ package func onDamage<Value>(
 }
 
 extension Error {
-  /// Whether it says that a snapshot that is not whole lacks a block.
+  /// Whether it says that a block of an incomplete snapshot is missing.
   package var isOfMissing: Bool {
     if case SnapshotError.notPacked = self as any Error { true } else { false }
   }
 
-  /// Whether it says that bytes read from an archive are not what they must be, or not there.
+  /// Whether it says that bytes of an archive are wrong or missing.
   package var isDamage: Bool {
     switch self {
     case let error as ArchiveError: error.reason.isDamage

@@ -147,7 +147,7 @@ extension Context {
 // MARK: In an archive
 
 extension ArchivedSnapshot {
-  /// What app views have shown of others; nil if none was asked, or it was forgotten.
+  /// What app views have shown of others; nil if none was queried, or it was forgotten.
   ///
   /// - Throws: ``SnapshotError``; `ArchiveError` if its list is damaged.
   package func context() throws -> Context? {

@@ -32,7 +32,7 @@ package struct ContextItem: Equatable, Sendable {
 
   /// Why the app view showed nothing.
   package enum Absence: String, CaseIterable, Sendable {
-    /// It knows nothing of it, or does not give it out.
+    /// It does not know the subject, or does not show it.
     case notFound = "not-found"
     /// The author wants it shown to logged-in users only (label `!no-unauthenticated`).
     case withheld
@@ -58,7 +58,7 @@ package struct ContextItem: Equatable, Sendable {
     package var thumbnails: [Thumbnail] = []
     /// The pieces that prove that the record is the author's; nil if there are none.
     package var proof: Proof?
-    /// When a proof was last asked for in vain, in RFC 3339 and UTC; nil if it was not.
+    /// When the last request for a proof failed, in RFC 3339 and UTC; nil if none did.
     package var unprovenAt: String?
     package init(cid: CID, record: String) { (self.cid, self.record) = (cid, record) }
   }
@@ -89,7 +89,7 @@ package struct ContextItem: Equatable, Sendable {
   package let seenAt: String
   /// When the app view was last asked, in RFC 3339 and UTC.
   package var askedAt: String
-  /// The URLs of pictures that have not come, and may the next time.
+  /// The URLs of pictures that could not be fetched yet.
   package var owed: [String] = []
 
   /// What was seen now.
@@ -98,7 +98,7 @@ package struct ContextItem: Equatable, Sendable {
     (self.seenFrom, self.seenAt, askedAt) = (seenFrom, seenAt, seenAt)
   }
 
-  /// Whether there is nothing of it.
+  /// Whether nothing was shown.
   package var isAbsent: Bool { if case .absent = content { true } else { false } }
 
   /// The pieces that belong to it.
@@ -111,7 +111,7 @@ package struct ContextItem: Equatable, Sendable {
     }
   }
 
-  /// Adds pictures that have come since.
+  /// Adds pictures that were fetched later.
   package mutating func add(_ pictures: [Thumbnail]) {
     switch content {
     case .person(var person):
@@ -124,7 +124,7 @@ package struct ContextItem: Equatable, Sendable {
     }
   }
 
-  /// The item without the pieces that are lost; pictures are asked for again.
+  /// The item without the pieces that are lost; pictures are requested again.
   package func keeping(_ isKept: (CID) throws -> Bool) rethrows -> ContextItem {
     var item = self
     switch content {
@@ -275,7 +275,7 @@ extension ContextItem.Thumbnail {
 }
 
 extension CID {
-  /// The CID that a text spells; nil if it spells none.
+  /// The CID in a text; nil if it is not one.
   fileprivate static func read(text: String) -> CID? {
     do throws(CIDError) { return try CID(text) } catch { return nil }
   }

@@ -8,12 +8,12 @@ internal import IPLD
 /// not proven by the archive: the directory, or the host of a `did:web`, said so when it was
 /// fetched.
 package struct ContextProof: Sendable {
-  /// What `com.atproto.sync.getRecord` answered.
+  /// The response of `com.atproto.sync.getRecord`.
   package let car: [UInt8]
   /// The author's DID document, as received.
   package let document: [UInt8]
 
-  /// A proof, which need not hold.
+  /// A proof, which may be invalid.
   package init(car: [UInt8], document: [UInt8]) { (self.car, self.document) = (car, document) }
 
   /// Why it does not prove that a post says what was shown; nil if it does.
@@ -22,7 +22,7 @@ package struct ContextProof: Sendable {
     do throws(DIDDocumentError) { named = try DIDDocument(document.span) } catch {
       return "the DID document cannot be read: \(error)"
     }
-    guard uri.authority == .did(named.id) else { return "the DID document is \(named.id)'s" }
+    guard uri.authority == .did(named.id) else { return "the DID document is that of \(named.id)" }
     guard let key = named.signingKey else { return "the DID document names no key" }
     let proof: RecordProof
     do throws(RecordProofFault) {
@@ -30,16 +30,18 @@ package struct ContextProof: Sendable {
     } catch {
       return "\(error)"
     }
-    guard proof.did == named.id else { return "the commit is \(proof.did)'s" }
+    guard proof.did == named.id else { return "the commit belongs to \(proof.did)" }
     guard proof.commit.isSigned(by: key) else {
       return "the commit is not signed with the author's key \(key)"
     }
-    guard case .record(let cid, let bytes) = proof.finding else { return "there is no such record" }
-    guard cid == post.cid else { return "the record is another one now, \(cid)" }
+    guard case .record(let cid, let bytes) = proof.finding else {
+      return "the repository has no such record"
+    }
+    guard cid == post.cid else { return "the record has changed; it is now \(cid)" }
     do {
       let record = try DAGCBORDecoder.decode(bytes.span)
       guard try record == DataModelJSON.decode(Array(post.record.utf8)) else {
-        return "the app view showed another text"
+        return "the app view showed a different text"
       }
       return nil
     } catch {
@@ -68,7 +70,7 @@ extension ArchivedSnapshot {
         case (.post(let uri), .post(let post)) = (item.subject, item.content),
         let fault = try proof(of: post)?.fault(of: post, at: uri)
       else { return }
-      faults.append("the proof of \(uri) does not hold: \(fault)")
+      faults.append("the proof of \(uri) is not valid: \(fault)")
     }
     return faults
   }

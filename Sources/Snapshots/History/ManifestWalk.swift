@@ -24,7 +24,7 @@ struct ManifestWalk {
     contents = ManifestContents(reader)
   }
 
-  /// Walks the chain of manifests from the newest, and where it is broken goes on with the next
+  /// Walks the chain of manifests from the newest, and where it is broken continues with the next
   /// that a footer names.
   ///
   /// - Parameter heads: The newest manifests by the footers, the newest first, and where each

@@ -15,15 +15,14 @@ package import IPLD
 package struct PrivateData: Equatable, Sendable {
   /// The account.
   package var did: DID
-  /// What is there, or is not given, by the names of the methods, in the order in which they were
-  /// asked.
+  /// The results, by the names of the methods, in the order in which these were called.
   package var entries: [Entry]
 
   /// The result of one method.
   package struct Entry: Equatable, Sendable {
     /// The name of the method.
     package var endpoint: String
-    /// When it was asked, in RFC 3339 and UTC.
+    /// When it was called, in RFC 3339 and UTC.
     package var fetchedAt: String
     /// The media type of the answers, as the server named it.
     package var contentType: String?
@@ -51,7 +50,7 @@ package struct PrivateData: Equatable, Sendable {
       case notGiven = "not-given"
       /// There was no answer, or none that could be read.
       case notFetched = "not-fetched"
-      /// Some answers came, and not the last.
+      /// Some answers arrived, but not the last.
       case notWhole = "not-whole"
       /// Some of it was lost later, in a damaged archive.
       case lost
@@ -65,12 +64,12 @@ package struct PrivateData: Equatable, Sendable {
     /// A fault.
     package init(_ kind: Kind, _ why: String) { (self.kind, self.why) = (kind, why) }
 
-    /// What a person reads.
+    /// The message for people.
     package var sentence: String {
       switch kind {
-      case .notGiven: "the server does not give it"
+      case .notGiven: "the server does not provide it"
       case .notFetched: "it could not be fetched"
-      case .notWhole: "it is not whole"
+      case .notWhole: "it is incomplete"
       case .lost: "some of it is lost"
       }
     }
@@ -88,7 +87,7 @@ package struct PrivateData: Equatable, Sendable {
   /// Whether nothing was given.
   package var isEmpty: Bool { entries.allSatisfy(\.answers.isEmpty) }
 
-  /// Whether nothing is wrong but that the server does not give something.
+  /// Whether the only fault is that the server does not provide something.
   package var isWhole: Bool { entries.allSatisfy { $0.isWhole || $0.fault?.kind == .notGiven } }
 }
 
@@ -173,7 +172,7 @@ extension PrivateData.Entry {
 }
 
 extension ArchivedSnapshot {
-  /// What the server keeps for the account's owner alone; nil if it never was asked for.
+  /// What the server keeps for the account's owner alone; nil if it was never requested.
   ///
   /// - Throws: ``SnapshotError``; `ArchiveError` if its list is damaged.
   package func privateData() throws -> PrivateData? {
@@ -192,7 +191,7 @@ extension ArchivedSnapshot {
     }
   }
 
-  /// Hands over an answer, piece by piece.
+  /// Passes on an answer, piece by piece.
   ///
   /// - Throws: ``SnapshotError``; `ArchiveError` for a piece that is damaged; what `sink` throws.
   package func readPrivate(_ answer: [CID], to sink: (Span<UInt8>) throws -> Void) throws {
@@ -220,7 +219,7 @@ extension ArchiveReader {
 }
 
 extension AtomicFile {
-  /// Gives an archive its name; one with private data is for its owner alone.
+  /// Gives an archive its final name; one with private data is readable by its owner only.
   ///
   /// - Throws: as ``publish(isPrivate:)`` does.
   package func publishArchive() throws {

@@ -110,7 +110,7 @@ package struct RetentionPolicy: Equatable, Sendable {
 }
 
 extension RetentionPolicy {
-  /// What becomes of the snapshots.
+  /// The decision about each snapshot.
   package struct Plan: Sendable {
     /// The snapshots, the oldest first, and why each is kept; one without a reason is forgotten.
     package let verdicts: [(entry: SnapshotHistory.Entry, reasons: Set<RetentionPolicy.Reason>)]
@@ -154,7 +154,7 @@ extension RetentionPolicy {
       for number in named {
         guard history.entries.indices.contains(number - 1) else {
           throw SelectionError.noSuchSnapshot(
-            "number \(number)", available: SnapshotHistory.thereAre(history.entries.count))
+            "number \(number)", available: "the archive has \(history.entries.count)")
         }
         reasons[number - 1] = []
       }

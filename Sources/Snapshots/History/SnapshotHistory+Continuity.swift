@@ -1,6 +1,6 @@
 internal import ATProtocol
 
-/// Where an account's history does not go forward.
+/// Rollbacks and forks in an account's history.
 extension SnapshotHistory {
   /// The snapshots that do not follow from what was there before of the same account, by their
   /// indices in ``entries``, with the index of the snapshot that says so.
@@ -36,13 +36,13 @@ extension SnapshotHistory {
     return found
   }
 
-  /// What a snapshot is that does not follow from the one with this index in ``entries``, as a
-  /// person reads it.
+  /// The message for people about a snapshot that does not follow from the one with this index in
+  /// ``entries``.
   package func sentence(_ kind: Standing.Doubt, after index: Int) -> String {
     let number = entries[index].number
     return kind == .rollback
-      ? "its revision is older than that of snapshot \(number), which was there before: a rollback"
-      : "its commit is another one than that of snapshot \(number) with the same revision: a fork"
+      ? "its revision is older than that of the earlier snapshot \(number): a rollback"
+      : "its commit differs from that of snapshot \(number), which has the same revision: a fork"
   }
 }
 

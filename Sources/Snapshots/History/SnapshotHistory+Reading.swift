@@ -1,7 +1,7 @@
 package import ATProtocol
 internal import Archive
 
-/// Reading the snapshots that are meant, also of an archive that has lost manifests.
+/// Reading the selected snapshots, also of an archive that has lost manifests.
 extension SnapshotHistory {
   /// Refuses a history from which nothing can be chosen.
   ///
@@ -11,7 +11,7 @@ extension SnapshotHistory {
     if entries.isEmpty { throw whyEmpty }
   }
 
-  /// The snapshots that are meant, one at most of each account: without a selector the newest.
+  /// The selected snapshots, one at most of each account: without a selector the newest.
   ///
   /// Of an archive that has lost all manifests, what is left, if nothing is chosen.
   ///

@@ -5,9 +5,6 @@ package import IPLD
 
 /// Choosing among the snapshots.
 extension SnapshotHistory {
-  /// How many there are, as words.
-  static func thereAre(_ count: Int) -> String { count == 1 ? "there is 1" : "there are \(count)" }
-
   /// The newest snapshot of each account, by revision, the newest in the file first.
   ///
   /// It need not be the one that was added last: a server may have been rolled back to an earlier
@@ -25,12 +22,12 @@ extension SnapshotHistory {
     account.map { account in entries.filter { $0.did == account } } ?? entries
   }
 
-  /// What people call an account: its handle, as it was known last, or its DID.
+  /// An account's name for people: its last known handle, or its DID.
   package func name(of did: DID) -> String {
     entries.last { $0.did == did && $0.handle != nil }?.handle?.text ?? did.text
   }
 
-  /// The account that goes by a DID, or went by a handle in some snapshot.
+  /// The account that has a DID, or had a handle in some snapshot.
   ///
   /// - Throws: ``SelectionError`` if there is none, or more than one.
   package func account(_ text: String) throws(SelectionError) -> DID {
@@ -56,7 +53,7 @@ extension SnapshotHistory {
     return try account(text)
   }
 
-  /// The snapshots that are meant: one at most of each account, the newest first.
+  /// The selected snapshots: one at most of each account, the newest first.
   ///
   /// The newest is that with the latest revision; the number −1 is the one that was added last.
   /// A number and a CID mean one snapshot. A date means one of each account, unless the account is
@@ -75,9 +72,10 @@ extension SnapshotHistory {
     let eligible = entries(of: account)
     func none(_ what: String) -> SelectionError {
       let names =
-        (account.map { "of \(name(of: $0)) " } ?? "") + Self.thereAre(eligible.count)
+        account.map { "\(name(of: $0)) has \(eligible.count)" }
+        ?? "the archive has \(eligible.count)"
       return .noSuchSnapshot(
-        what, available: eligible.isEmpty ? "there is none at all" : names + Self.span(eligible))
+        what, available: eligible.isEmpty ? "the archive has none" : names + Self.span(eligible))
     }
     let found: [Entry]
     let what: String
@@ -91,7 +89,8 @@ extension SnapshotHistory {
       found = list.indices.contains(index) ? [list[index]] : []
       if let entry = found.first, let account, entry.did != account {
         throw .noSuchSnapshot(
-          what, available: "of \(name(of: account)); it is of \(name(of: entry.did))")
+          "\(what) of \(name(of: account))",
+          available: "\(what) belongs to \(name(of: entry.did))")
       }
     case .moment(let moment):
       what = "made by then"
@@ -112,7 +111,7 @@ extension SnapshotHistory {
     return newest(found, byRevision: selector == .latest)
   }
 
-  /// The snapshot that is meant.
+  /// The selected snapshot.
   ///
   /// - Throws: ``SelectionError`` if there is none, or one of each of several accounts.
   package func selectOne(_ selector: SnapshotSelector = .latest, of account: DID? = nil)
@@ -123,8 +122,8 @@ extension SnapshotHistory {
     return found[0]
   }
 
-  /// Two snapshots of one account, to be compared: without a wish the newest and the one before it;
-  /// else the one that is meant and the newest, or the two that are.
+  /// Two snapshots of one account, to be compared: without a selector the newest and the one before
+  /// it; else the selected one and the newest, or the two selected ones.
   ///
   /// - Parameters:
   ///   - selectors: which, two at most.
@@ -162,7 +161,7 @@ extension SnapshotHistory {
     return last.values.sorted { $0.number > $1.number }
   }
 
-  /// The manifest or commit of a snapshot whose CID begins so.
+  /// The manifest or commit of a snapshot whose CID begins with a text.
   private static func fits(_ entry: Entry, _ text: String) -> String? {
     ["\(entry.cid)", "\(entry.commit)"].first { $0.hasPrefix(text) }
   }
@@ -171,7 +170,7 @@ extension SnapshotHistory {
     guard found.count <= 1 else { throw .ambiguousSnapshot(what, found.sorted()) }
   }
 
-  /// From when to when they were made.
+  /// The time span in which they were made.
   private static func span(_ list: [Entry]) -> String {
     // Those of one account are in the order of their revisions, not of their times.
     let times = list.map(\.createdAt)
@@ -181,12 +180,12 @@ extension SnapshotHistory {
 }
 
 extension SnapshotHistory.Entry {
-  /// What people call the account: its handle, or its DID.
+  /// The account's name for people: its handle, or its DID.
   package var name: String { handle?.text ?? did.text }
 }
 
 extension Moment {
-  /// Whether of two that have a moment and a number the first comes first in time.
+  /// Whether the first of two pairs of a moment and a number is earlier.
   ///
   /// One without a moment counts as the oldest; at the same time the lower number comes first.
   package static func areInOrder(

@@ -3,7 +3,7 @@ package import Archive
 package import Files
 public import IPLD
 
-/// All snapshots of an archive: what each is in a few words, and where the chain of them is broken.
+/// All snapshots of an archive: a summary of each, and where the chain of manifests is broken.
 ///
 /// Manifests are read from the newest back, each naming the one before it. Where one of them is
 /// lost, the footers of older generations, which name a manifest each, lead on: nothing that can be
@@ -19,7 +19,7 @@ public import IPLD
 /// for entry in history.entries.reversed() { print(entry.number, entry.createdAt, entry.did) }
 /// ```
 public struct SnapshotHistory: Sendable {
-  /// One snapshot in a few words; a manifest may be long, and there may be thousands.
+  /// The summary of a snapshot; a manifest may be long, and there may be thousands.
   public struct Entry: Equatable, Sendable {
     /// Its number, from 1 for the oldest.
     public internal(set) var number = 0
@@ -38,9 +38,9 @@ public struct SnapshotHistory: Sendable {
     public let commit: CID
     /// The manifest before it; nil if it is the first.
     package let previous: CID?
-    /// When it was made, in RFC 3339; cut off if it is longer than that can be.
+    /// When it was made, in RFC 3339; truncated if it is longer than such a time can be.
     public let createdAt: String
-    /// The same as a moment; nil if it is not one.
+    /// ``createdAt`` as a moment; nil if it is not one.
     package let moment: Moment?
     /// How many records, tree nodes and distinct blocks there are.
     public let counts: Snapshot.Counts
@@ -56,9 +56,9 @@ public struct SnapshotHistory: Sendable {
     package let standing: Standing
     /// The length of the CAR.
     package let carByteCount: UInt64
-    /// The SHA-256 of the CAR; nil if the snapshot never was a CAR that came in.
+    /// The SHA-256 of the CAR; nil if the snapshot was not received as a CAR.
     package let carSHA256: SHA256Digest?
-    /// By how many bytes the file grew for it; nil if that cannot be told.
+    /// By how many bytes the file grew for it; nil if unknown.
     ///
     /// It is counted from the generation that first named the manifest before this one. What
     /// checkpoints wrote meanwhile is in it. It cannot be told of snapshots that were copied
@@ -93,7 +93,7 @@ public struct SnapshotHistory: Sendable {
       }
     }
 
-    /// What a person reads.
+    /// The message for people.
     public var description: String {
       let newest = after == nil ? "newest " : ""
       let place = after.map { ", which \($0) follows," } ?? ""
@@ -114,8 +114,8 @@ public struct SnapshotHistory: Sendable {
   /// Each takes some three hundred bytes of memory, and a small file can hold very many.
   package static let maximumCount = 1 << 17
 
-  /// Through what the snapshots can be read: the reader whose history it is, or, where that lacks a
-  /// manifest, the one that a survey of the whole file made.
+  /// The reader for the snapshots: the given one, or, if that lacks a manifest, one that a survey
+  /// of the whole file made.
   package private(set) var reader: ArchiveReader
   /// The snapshots, the oldest first.
   public internal(set) var entries: [Entry] = []
@@ -188,7 +188,7 @@ struct GrowthLog {
   private var isCut = false
   private var positions: [CID: Int] = [:]
 
-  /// A log of nothing.
+  /// An empty log.
   init() {}
 
   /// Reads the footers, as far as they name no more than this many manifests.

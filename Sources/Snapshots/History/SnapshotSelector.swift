@@ -2,7 +2,7 @@ internal import ATProtocol
 package import Files
 internal import IPLD
 
-/// Words that choose a snapshot.
+/// A selector of a snapshot.
 ///
 /// | text | means |
 /// |---|---|
@@ -24,7 +24,7 @@ package enum SnapshotSelector: Equatable, Sendable {
   /// By the CID of the manifest or the commit as text, or the beginning of it.
   case cid(String)
 
-  /// How much of a revision has to be given.
+  /// How many characters of a revision must be given.
   static let minimumRevision = 4
   /// What all CIDs of manifests and commits begin with.
   ///
@@ -83,43 +83,43 @@ package enum SnapshotSelector: Equatable, Sendable {
   }
 }
 
-/// Why no snapshot, or no account, is chosen.
+/// Why a selection of a snapshot or an account failed.
 public enum SelectionError: Error, Equatable, Sendable, CustomStringConvertible {
   /// The text is not a selector.
   case malformedSelector(String)
-  /// No snapshot is meant by this: what was asked for, and what there is.
+  /// No snapshot matches: what was requested, and what is available.
   case noSuchSnapshot(String, available: String)
-  /// More than one is meant by this: what was asked for, and what fits.
+  /// More than one matches: what was requested, and the matches.
   case ambiguousSnapshot(String, [String])
   /// The archive holds several accounts, and it was not said which.
   case severalAccounts([String])
   /// The archive does not hold this account: which, and those that it holds.
   case noSuchAccount(String, [String])
-  /// Several accounts went by this handle.
+  /// Several accounts have had this handle.
   case ambiguousAccount(String, [String])
   /// There is no other snapshot of this account to compare its newest with.
   case onlySnapshot(String)
 
-  /// What a person reads.
+  /// The message for people.
   public var description: String {
     switch self {
     case .malformedSelector(let text):
       "\"\(text)\" names no snapshot: it is neither a number, a date, a revision nor a CID"
     case .noSuchSnapshot(let what, let available): "there is no snapshot \(what): \(available)"
     case .ambiguousSnapshot(let what, let found):
-      "more than one snapshot is meant by \(what): \(Self.list(found))"
+      "\(what) matches more than one snapshot: \(Self.list(found))"
     case .severalAccounts(let accounts):
       "the archive holds several accounts: \(Self.list(accounts))"
     case .noSuchAccount(let text, let accounts):
-      "the archive does not hold the account \(text), but \(Self.list(accounts))"
+      "the archive does not hold the account \(text); it holds \(Self.list(accounts))"
     case .ambiguousAccount(let handle, let accounts):
-      "several accounts went by \(handle): \(Self.list(accounts))"
+      "several accounts have had the handle \(handle): \(Self.list(accounts))"
     case .onlySnapshot(let account):
       "\(account) has only one snapshot; nothing to compare"
     }
   }
 
-  /// The first few.
+  /// The first few names, and how many more there are.
   private static func list(_ names: [String]) -> String {
     let shown = names.prefix(5).joined(separator: ", ")
     return names.count > 5 ? "\(shown) and \(names.count - 5) more" : shown

@@ -5,7 +5,7 @@ internal import IPLD
 
 /// The beginnings of the keys of a snapshot's tree, found without walking all of it.
 package struct TreeKeys {
-  /// How many paths are given at a time.
+  /// How many paths are returned at a time.
   ///
   /// Where more begin alike, what they go on with is given first.
   private static let maximumCount = 300

@@ -1,16 +1,16 @@
 internal import IPLD
 
-/// Why one blob did not come.
+/// Why one blob could not be fetched.
 package struct BlobFailure: Error, Equatable, Sendable {
   /// Why, in the ledger's words.
   package let reason: BlobLedger.Reason
   /// The HTTP status that the server answered with last.
   package let status: Int?
-  /// What exactly happened, in words for a person.
+  /// What exactly happened, for people.
   package var explanation: String?
-  /// Whether nothing, or next to nothing, came of it, so that each further attempt takes long.
+  /// Whether little or nothing arrived, so that each further attempt takes long.
   package var isStall = false
-  /// Whether the server's error names the want of a login.
+  /// Whether the server's error says that a login is required.
   package var namesLogin = false
   /// Whether the account's owner, logged in, may get it.
   package var wantsLogin: Bool { namesLogin || status == 401 || status == 403 }
@@ -42,7 +42,7 @@ extension BlobFailure {
       | (namesLogin ? 1 << 24 : 0)
   }
 
-  /// The failure in four bytes again.
+  /// Reads the failure from its four bytes.
   package init(packed: UInt32) {
     let status = Int(packed & 0xffff)
     self.init(
@@ -51,10 +51,10 @@ extension BlobFailure {
   }
 }
 
-/// Why a server's list of an account's blobs is not whole.
+/// Why a server's list of an account's blobs is incomplete.
 ///
-/// A snapshot with one may lack blobs that no record refers to; which ones, only the list could
-/// tell. The next backup asks for it again.
+/// A snapshot with such a list may lack blobs that no record refers to; only the complete list
+/// would show which. The next backup requests it again.
 package struct ListFault: Equatable, Sendable {
   /// Why, in the ledger's words.
   package var reason: BlobLedger.Reason
@@ -68,12 +68,12 @@ package struct ListFault: Equatable, Sendable {
     (self.reason, self.status, self.isTransient) = (reason, status, isTransient)
   }
 
-  /// What a person reads.
+  /// The message for people.
   package var sentence: String {
     let status = status.map { " (HTTP \($0))" } ?? ""
     let why =
       switch reason {
-      case .notFound: "the server does not know it"
+      case .notFound: "the server does not have one"
       case .malformed: "the server's answer is not a list of blobs"
       default: reason.sentence
       }
@@ -93,12 +93,11 @@ package struct BlobListing: Sendable {
   package var list: CIDList { known.list }
   /// Entries that are not CIDs.
   package var malformedCount = 0
-  /// Whether the list may have gone on.
+  /// Whether the list may be incomplete.
   package var isDoubtful = false
-  /// Why it is not whole: what went wrong after the blobs that are here had come.
+  /// Why it is incomplete: what went wrong after the blobs that were received.
   package var fault: ListFault?
-  /// The same in words for a person, and what was thrown; no error if the list came, and was not
-  /// what it should be.
+  /// The message for people, and the error; no error if the list was received but malformed.
   package var failure: (text: String, error: (any Error)?)?
 
   package var known: IndexedCIDs

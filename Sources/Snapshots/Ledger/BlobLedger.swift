@@ -40,9 +40,9 @@ public struct BlobLedger: Sendable {
     missing.append(entry)
   }
 
-  /// Accepts the loss of missing blobs, or takes that back.
+  /// Accepts the loss of missing blobs, or revokes that.
   ///
-  /// What was accepted before stays as it was said then.
+  /// Earlier acceptances keep their time and reason.
   ///
   /// - Parameters:
   ///   - acceptance: when and why; nil to take it back.
@@ -79,13 +79,13 @@ public struct BlobLedger: Sendable {
     public var extras = 0
     /// The bytes of these.
     package var extrasBytes: UInt64 = 0
-    /// Blobs that the server lists; nil if it was not asked, or did not say.
+    /// Blobs that the server lists; nil if the list was not requested or not received.
     public var listed: Int?
     /// Of these, those that no record refers to and the archive does not hold.
     public var listedMissing = 0
     /// Those of the missing ones, referenced or listed, whose loss is accepted.
     public var accepted = 0
-    /// Why the server's list is not whole; nil if it is, or was not asked for.
+    /// Why the server's list is incomplete; nil if it is complete, or was not requested.
     package var listFault: ListFault?
     /// Blobs that came into the archive with this snapshot; nil if they were not counted.
     package var new: Int?
@@ -140,55 +140,55 @@ public struct BlobLedger: Sendable {
 
   /// Why a blob is not held.
   public struct Reason: RawRepresentable, Hashable, Sendable {
-    /// The word that is written.
+    /// The word in the file.
     public let rawValue: String
 
     /// A reason by its word, known or not.
     public init(rawValue: String) { self.rawValue = rawValue }
 
-    /// No file had its content; this is what the absence of an entry says.
+    /// No file had its content; a missing entry means the same.
     package static let notProvided = Reason(rawValue: "not-provided")
-    /// Content was offered under its CID that was something else.
+    /// The content offered for it did not match its CID.
     package static let mismatch = Reason(rawValue: "mismatch")
-    /// It was in an archive, and was lost with damage to that.
+    /// It was in an archive, and was lost when that was damaged.
     package static let lost = Reason(rawValue: "lost")
 
     /// The server says that it does not have it.
     package static let notFound = Reason(rawValue: "not-found")
-    /// The server refuses to give it out.
+    /// The server refuses to send it.
     package static let refused = Reason(rawValue: "refused")
-    /// The server failed each time it was asked.
+    /// The server failed at every request.
     package static let serverError = Reason(rawValue: "server-error")
-    /// The server answered with too many requests for as long as it was asked.
+    /// The server kept answering 429 Too Many Requests.
     package static let rateLimited = Reason(rawValue: "rate-limited")
-    /// No whole answer came: the connection failed, stalled or was cut off each time.
+    /// No complete answer arrived: the connection failed, stalled or was cut off each time.
     package static let noAnswer = Reason(rawValue: "no-answer")
-    /// The server redirected to an address that may not be connected to.
+    /// The server redirected to a forbidden address.
     package static let hostileRedirect = Reason(rawValue: "hostile-redirect")
-    /// What the server sent had no end, or was longer than a blob may be.
+    /// The server's answer had no end, or was longer than a blob may be.
     package static let tooLarge = Reason(rawValue: "too-large")
     /// Its CID has a hash function that cannot be checked, so that nothing can be accepted for it.
     package static let unverifiable = Reason(rawValue: "unverifiable")
     /// There was no room for it on the disk.
     package static let noRoom = Reason(rawValue: "no-room")
-    /// The server answered something that is not what was asked for; said of a list of blobs.
+    /// The server's answer is not a list of blobs.
     package static let malformed = Reason(rawValue: "malformed")
-    /// It had not been asked for when the backup was interrupted.
+    /// It had not been requested when the backup was interrupted.
     package static let notTried = Reason(rawValue: "not-tried")
 
-    /// What a person reads.
+    /// The message for people.
     public var sentence: String {
       switch self {
       case .notFound: "the server does not have it"
       case .refused: "the server refuses to give it out"
       case .serverError: "the server failed at every attempt"
       case .rateLimited: "the server kept answering 429 Too Many Requests"
-      case .noAnswer: "no whole answer came"
+      case .noAnswer: "no complete answer arrived"
       case .hostileRedirect: "the server redirected to a refused address"
       case .tooLarge: "it is longer than a blob may be (--max-blob)"
       case .unverifiable: "its hash function is unknown, so no content can be accepted"
       case .noRoom: "there was no room for it on the disk"
-      case .malformed: "the server's answer is not what it should be"
+      case .malformed: "the server's answer is malformed"
       case .notTried: "not requested yet"
       case .notProvided: "not among the files given"
       case .mismatch: "the content offered for it did not match"
@@ -208,13 +208,13 @@ public struct BlobLedger: Sendable {
     public var size: Int?
     /// The HTTP status that a server answered with last.
     public var status: Int?
-    /// When it was first asked for in vain, in RFC 3339 and UTC.
+    /// When it was first requested without success, in RFC 3339 and UTC.
     package var firstTried: String?
-    /// When it was last asked for in vain.
+    /// When it was last requested without success.
     package var lastTried: String?
     /// Whether some record refers to it; if none does, a server lists it.
     public var isReferenced = true
-    /// That the archive's owner has accepted its loss; nil if not.
+    /// The acceptance of its loss by the archive's owner; nil if it is not accepted.
     public var accepted: Acceptance?
 
     /// An entry of these parts.
@@ -223,7 +223,7 @@ public struct BlobLedger: Sendable {
     }
   }
 
-  /// That a blob is accepted as lost: it is not asked for again, and is no reason to call a backup
+  /// The acceptance of a blob's loss: it is not requested again, and does not make a backup
   /// incomplete.
   public struct Acceptance: Hashable, Sendable {
     /// When, in RFC 3339 and UTC.
@@ -234,7 +234,7 @@ public struct BlobLedger: Sendable {
     /// An acceptance of these parts.
     package init(date: String, reason: String?) { (self.date, self.reason) = (date, reason) }
 
-    /// The longest reason that is taken, in bytes.
+    /// The longest reason that is accepted, in bytes.
     package static let maximumReason = 500
   }
 }

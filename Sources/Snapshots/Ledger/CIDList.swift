@@ -59,7 +59,7 @@ package struct IndexedCIDs: Sendable {
   /// No CIDs.
   package init() {}
 
-  /// Those of a list, the first of equal ones.
+  /// The CIDs of a list, the first of equal ones.
   package init(_ cids: some Collection<CID>) {
     list.reserveCapacity(cids.count)
     for cid in cids { insert(cid) }

@@ -3,21 +3,21 @@ package import IPLD
 extension BlobLedger {
   /// Entries of the ledger in little memory: some fifty bytes each.
   ///
-  /// An account may lack a million blobs; what is said of them repeats itself.
+  /// An account may lack a million blobs; their other fields are mostly the same.
   public struct MissingList: Sendable, RandomAccessCollection, Equatable, ExpressibleByArrayLiteral
   {
     /// The blobs.
     package private(set) var cids: CIDList = []
     /// Their lengths; ``absent`` for those that are not known.
     private var sizes: [Int] = []
-    /// By its number what is said of each beside that.
+    /// For each, the number of its other fields.
     private var numbers: [UInt32] = []
-    /// All that is said of any blob, without the CID and the length of one.
+    /// The fields of entries other than the CID and the length, each combination once.
     private var said: [Missing] = []
     private var known: [Missing: UInt32] = [:]
 
     private static let absent = Int.min
-    /// What stands for the CIDs of all blobs.
+    /// A placeholder for the CIDs of all blobs.
     private static let nothing = CID(codec: .raw, digest: SHA256Digest(words: (0, 0, 0, 0)))
 
     /// A list of these.
@@ -64,7 +64,7 @@ extension BlobLedger {
         .map { ($0.key, $0.value) }
     }
 
-    /// Whether it says what another says, except for when blobs were last asked for.
+    /// Whether it equals another, except for the times of the last requests.
     func saysNothingNew(after earlier: MissingList) -> Bool {
       count == earlier.count
         && indices.allSatisfy { place in
@@ -83,7 +83,7 @@ extension BlobLedger {
 }
 
 extension [BlobLedger.Missing] {
-  /// Says of blobs that they were lost.
+  /// Records that blobs were lost.
   package mutating func note(lost: [(cid: CID, size: Int?)], areReferenced: Bool) {
     let places = Dictionary(zip(map(\.cid), indices), uniquingKeysWith: { first, _ in first })
     for (cid, size) in lost {

@@ -1,26 +1,26 @@
 internal import Files
 
-/// Which of the blobs that are missing are asked for again.
+/// Which of the missing blobs are requested again.
 ///
-/// What a server does not have today it will hardly have in an hour. So what is lost for good is
-/// asked for once a day, and what failed for a reason that may pass each time.
+/// What a server does not have now it will hardly have in an hour. So blobs that are permanently
+/// lost are requested once a day, and those with a temporary failure each time.
 package struct RetrySchedule: Sendable {
-  /// When it is; nil if all blobs are asked for, however late it is.
+  /// The current time; nil if all blobs are requested whatever the time.
   private let now: Moment?
-  /// When blobs were last asked for in vain, if the ledger does not say it.
+  /// When blobs were last requested without success, if the ledger does not say it.
   private let triedAgain: String?
 
-  /// How long a blob that is lost for good is left alone, in seconds.
+  /// How long after a request a permanently lost blob is not requested again, in seconds.
   static let pause: Int64 = 86_400
 
-  /// All that is not accepted as lost is asked for.
+  /// All blobs that are not accepted as lost are requested.
   package static let always = RetrySchedule(now: nil, triedAgain: nil)
 
   private init(now: Moment?, triedAgain: String?) {
     (self.now, self.triedAgain) = (now, triedAgain)
   }
 
-  /// What is lost for good is asked for once a day.
+  /// Blobs that are permanently lost are requested once a day.
   ///
   /// - Parameters:
   ///   - now: When it is, in RFC 3339.
@@ -29,7 +29,7 @@ package struct RetrySchedule: Sendable {
     RetrySchedule(now: Moment(now), triedAgain: triedAgain)
   }
 
-  /// Whether a blob is asked for.
+  /// Whether a blob is requested.
   func isDue(_ entry: BlobLedger.Missing) -> Bool {
     guard entry.accepted == nil else { return false }
     guard let now, entry.reason.isLasting, let last = lastTried(entry).flatMap({ Moment($0) })
@@ -39,7 +39,7 @@ package struct RetrySchedule: Sendable {
     return passed < 0 || passed >= Self.pause
   }
 
-  /// When a blob was last asked for in vain.
+  /// When a blob was last requested without success.
   package func lastTried(_ entry: BlobLedger.Missing) -> String? {
     guard let last = entry.lastTried, entry.accepted == nil,
       let triedAgain, let earlier = Moment(last), let later = Moment(triedAgain),
@@ -50,9 +50,9 @@ package struct RetrySchedule: Sendable {
 }
 
 extension BlobLedger.Reason {
-  /// Whether the blob is lost for good, as far as can be told, and not for a reason that may pass.
+  /// Whether the blob seems to be lost permanently, and not because of a temporary failure.
   ///
-  /// Only such blobs are asked for less often, and accepted as lost with all others.
+  /// Only such blobs are requested less often, and accepted as lost with all others.
   package var isLasting: Bool {
     switch self {
     case .serverError, .rateLimited, .noAnswer, .noRoom, .notTried: false

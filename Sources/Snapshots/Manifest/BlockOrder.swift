@@ -2,7 +2,7 @@ internal import Archive
 internal import IPLD
 internal import Repository
 
-/// In which order the sections of a CAR come, as runs of successive positions.
+/// The order of the sections of a CAR, as runs of successive positions.
 ///
 /// A position is an ordinal of the archive; or, in an order relative to that of an earlier
 /// snapshot, a place in that one, after which the sections that are new have theirs. Two varints a
@@ -32,7 +32,7 @@ package struct BlockOrder: Equatable, Sendable {
   /// The runs.
   package private(set) var runs: [Range<UInt64>] = []
 
-  /// An order of nothing.
+  /// An empty order.
   package init() {}
 
   /// How many sections there are.
@@ -120,7 +120,7 @@ package struct BlockOrder: Equatable, Sendable {
 /// then an absolute order takes a run for every block that is out of place, in every later
 /// snapshot, and a relative one only in the first.
 extension BlockOrder {
-  /// The same order, whose positions are ordinals, relative to `base`.
+  /// This order, whose positions are ordinals, relative to `base`.
   ///
   /// - Returns: The relative order, and the ordinal that the position after the last one of `base`
   ///   stands for.
@@ -175,8 +175,9 @@ extension BlockOrder {
     return resolved
   }
 
-  /// Where the sections have their positions: runs of ordinals, in order, and the position of the
-  /// first of each; of runs that overlap, which is rare, one counts.
+  /// Maps ordinals to positions: runs of ordinals, ascending, and the position of each's first.
+  ///
+  /// Of runs that overlap, which is rare, one counts.
   private var places: (ordinals: [Range<UInt64>], positions: [UInt64]) {
     var position: UInt64 = 0
     var found: [(ordinals: Range<UInt64>, position: UInt64)] = []

@@ -1,7 +1,7 @@
 public import ATProtocol
 public import IPLD
 
-/// The manifest: what one snapshot is, how complete it is, and how to give its CAR back.
+/// The manifest: what one snapshot is, how complete it is, and how to reassemble its CAR.
 ///
 /// A DAG-CBOR map in a section of its own; the footer names the newest, and each names the one
 /// before it. The fields are described in `Docs/FORMAT.md`, section 6.
@@ -25,21 +25,20 @@ public struct Snapshot: Equatable, Sendable {
   public var createdAt = ""
   /// Name and version of the writer.
   public var tool = ""
-  /// The CAR that came in.
+  /// The CAR as it was received.
   package var car = CARDescription()
   /// How many records, tree nodes and distinct blocks there are.
   public var counts = Counts()
-  /// How many blobs there are, and how many of them are here.
+  /// How many blobs there are, and how many of them the archive holds.
   public var blobs = BlobCounts()
   /// The account's DID document, as received.
   package var didDocument: CID?
   /// The account's PLC audit log, as received.
   package var plcLog: CID?
-  /// What the server keeps for the account's owner alone: the list of it; nil if it never was asked
-  /// for.
+  /// The list of what the server keeps for the account's owner alone; nil if never requested.
   package var privateData: CID?
-  /// What app views have shown of the people and posts that records point to: the list of it; nil
-  /// if none was asked.
+  /// The list of what app views have shown of the people and posts that records point to; nil if
+  /// none was queried.
   package var context: CID?
   /// Pages that list the blobs held though no record refers to them.
   package var extrasPages: [CID] = []
@@ -53,16 +52,16 @@ public struct Snapshot: Equatable, Sendable {
   package var hostSystem = ""
   /// How long making it took, in milliseconds.
   package var durationMilliseconds = 0
-  /// How a server gave it; nil if it was packed from a file.
+  /// How it was fetched from a server; nil if it was packed from a file.
   package var fetched: Fetched?
   /// How many records could not be read when it was made.
   package var unreadable = UnreadableRecords()
-  /// What speaks against it, and what of that was accepted.
+  /// Its trust issues, and those that were accepted.
   package var standing = Standing()
   /// Whether no footer led to it when it was found in a damaged file, so that it may never have
   /// been committed.
   package var isUnvouched = false
-  /// The fields of its manifest that are not known here.
+  /// The unknown fields of its manifest.
   var further = FurtherFields()
 
   /// Fields that a later version may have written, kept in copies; nothing here depends on them.
@@ -209,15 +208,15 @@ public enum SnapshotError: Error, Equatable, Sendable, CustomStringConvertible {
   case notAManifest
   /// The manifest is of a later version.
   case unknownVersion(Int)
-  /// A field is missing or is not what it must be.
+  /// A field is missing or malformed.
   case malformedField(String)
-  /// The order of the CAR's sections is not what it must be.
+  /// The order of the CAR's sections is malformed.
   case malformedOrder
   /// The order has more runs than an archive of this size should need.
   case tooManyRuns(limit: Int)
   /// The order refers to an earlier snapshot in a way that is not known here.
   case unknownOrder(String)
-  /// A page of a list is not what it must be.
+  /// A page of a list is malformed.
   case malformedPage(CID)
   /// A block that the manifest leads to is not in the archive.
   case blockMissing(CID)
@@ -226,7 +225,7 @@ public enum SnapshotError: Error, Equatable, Sendable, CustomStringConvertible {
   /// The archive has no snapshot.
   case noSnapshot
 
-  /// What a person reads.
+  /// The message for people.
   public var description: String {
     switch self {
     case .notDAGCBOR(let error): "the manifest is \(error)"
@@ -236,12 +235,12 @@ public enum SnapshotError: Error, Equatable, Sendable, CustomStringConvertible {
     case .malformedField(let name): "the manifest's field \"\(name)\" is missing or malformed"
     case .malformedOrder: "the manifest's order of blocks is malformed"
     case .tooManyRuns(let limit):
-      "the manifest's order of blocks has more than \(limit) runs, which the archive's size does not suggest (--allow-large reads it)"
+      "the manifest's order of blocks has more than \(limit) runs, too many for the archive's size (--allow-large reads it)"
     case .unknownOrder(let kind):
       "the manifest orders its blocks in a way (\(kind.utf8.shown)) that is not known"
     case .malformedPage(let cid): "the page \(cid) that the manifest leads to is malformed"
     case .blockMissing(let cid): "the block \(cid) that the manifest leads to is not in the archive"
-    case .notPacked(let cid): "the block \(cid) is missing: the snapshot is not whole"
+    case .notPacked(let cid): "the block \(cid) is missing: the snapshot is incomplete"
     case .noSnapshot: "the archive holds no snapshot"
     }
   }

@@ -2,7 +2,7 @@ internal import ATProtocol
 internal import Archive
 internal import IPLD
 
-/// What speaks against a snapshot, found when it was made, and what of that the user has accepted.
+/// The trust issues of a snapshot, found when it was made, and those that the user has accepted.
 ///
 /// 1. A doubt that is neither accepted nor settled is a doubt of the account's following snapshots,
 ///    too, so that a reader needs not read the whole history.
@@ -10,24 +10,23 @@ internal import IPLD
 ///    before; the next one is a new question.
 /// 3. An unconfirmed handle stays accepted as long as the account claims that handle.
 package struct Standing: Equatable, Sendable {
-  /// A reason not to take a snapshot for what the account's owner meant.
+  /// A reason to doubt that a snapshot is what the account's owner intended.
   package enum Doubt: String, CaseIterable, Sendable {
     /// A revision is older than that of the snapshot before it: a server was rolled back to an
     /// earlier state.
     case rollback
-    /// A commit is another one than the snapshot before it has, with the same revision.
+    /// A commit differs from that of the snapshot before it, but has the same revision.
     case fork
     /// The handle that the account claims does not lead back to it.
     case handle
     /// No key was known by which the commit could have been checked.
     case unsigned
-    /// The server gave out an older revision than it said was its newest.
+    /// The server sent an older revision than the one it named as its newest.
     case behind
-    /// A revision is of a time that had not come yet when the snapshot was made.
+    /// A revision's time was in the future when the snapshot was made.
     case future
 
-    /// Those that keep an account's backup from being taken for genuine until the user accepts
-    /// them.
+    /// The doubts because of which a backup does not count as genuine until the user accepts them.
     ///
     /// That no key is known is an absence of evidence, and no evidence against anybody. A revision
     /// is what a server's clock says; and one that the server keeps back is missing, as a blob may
@@ -35,12 +34,12 @@ package struct Standing: Equatable, Sendable {
     static let grave: Set<Doubt> = [.rollback, .fork, .handle]
   }
 
-  /// What speaks against it.
+  /// Its trust issues.
   package var doubts: Set<Doubt> = []
-  /// What speaks against it, and was accepted.
+  /// Its trust issues that were accepted.
   package var accepted: Set<Doubt> = []
 
-  /// Nothing speaks against it.
+  /// No trust issues.
   package init() {}
 
   /// The doubts that are evidence against the account having made it.
@@ -48,7 +47,7 @@ package struct Standing: Equatable, Sendable {
     Doubt.allCases.filter { doubts.contains($0) && Doubt.grave.contains($0) }
   }
 
-  /// What speaks against it, in a word or two each.
+  /// Its trust issues, in a few words each.
   package var words: [String] {
     Doubt.allCases.compactMap { doubt in
       let word =
@@ -68,7 +67,7 @@ package struct Standing: Equatable, Sendable {
     if accepting.contains(doubt) { accepted.insert(doubt) } else { doubts.insert(doubt) }
   }
 
-  /// Takes over what a snapshot before says of the handle, where it was not checked.
+  /// Copies an earlier snapshot's finding about the handle, where it was not checked.
   package mutating func takeHandle(from before: Standing?) {
     if before?.doubts.contains(.handle) == true { doubts.insert(.handle) }
     if before?.accepted.contains(.handle) == true { accepted.insert(.handle) }
@@ -82,7 +81,7 @@ package struct Standing: Equatable, Sendable {
 }
 
 extension Standing.Doubt: CustomStringConvertible {
-  /// What a person reads, after the name of the account.
+  /// The message for people, after the name of the account.
   package var description: String {
     switch self {
     case .rollback:
@@ -91,8 +90,8 @@ extension Standing.Doubt: CustomStringConvertible {
       "has two commits with one revision; both are kept"
     case .handle: "has a handle that does not resolve back to it"
     case .unsigned: "names no key by which its commit could be checked"
-    case .behind: "has a newer commit, which its server names and did not give out"
-    case .future: "has a revision of a time that has not come yet"
+    case .behind: "has a newer commit, which its server names but did not send"
+    case .future: "has a revision whose time is in the future"
     }
   }
 }

@@ -210,7 +210,7 @@ import Testing
     #expect(verdict.signer == .tooManyKeys && !verdict.isGenuine)
     #expect(
       verdict.description
-        == "signed with none of 256 of the account's keys, and no more are tried")
+        == "signed with none of 256 of the account's keys; no more are tried")
   }
 
   @Test func `is missing where the account named none`() throws {

@@ -128,7 +128,7 @@ import Testing
     let report = try SnapshotVerifier().verify(ArchiveReader(path: scene.path), .full)
     #expect(report.verdict == .damaged)
     #expect(
-      report.damage.contains { $0.contains("the proof of \(uri) does not hold") },
+      report.damage.contains { $0.contains("the proof of \(uri) is not valid") },
       "\(report.damage)")
   }
 }

@@ -64,6 +64,7 @@ struct BackupOptions: ConfigurableOptions {
     var options = AccountBackup.Options(compression, size, network)
     options.parity = parity.percent
     options.checksHeld = !quick
+    options.isToBeSealed = !recipients.recipients.isEmpty
     options.isCompressed = compressed
     if accept.contains(.rollback) { options.accepted.formUnion([.rollback, .fork]) }
     if accept.contains(.handle) { options.accepted.insert(.handle) }

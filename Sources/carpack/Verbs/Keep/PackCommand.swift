@@ -3,6 +3,7 @@ internal import Archive
 internal import ArgumentParser
 internal import Files
 internal import IPLD
+internal import Live
 internal import Packing
 internal import Reports
 internal import Repository
@@ -153,6 +154,7 @@ struct PackCommand: ReportingCommand, ConfigurableOptions {
     }
     try AtomicFile.refuseUnlessFile(path)
     let storage = try open(path)
+    if !recipients.recipients.isEmpty, !storage.isSealed { Console.say(.warning, AccountBackup.unsealed) }
     do {
       return try packer.pack(input.car, folders: input.folders, into: storage)
     } catch BackupError.archiveOfOther(_, let account) {

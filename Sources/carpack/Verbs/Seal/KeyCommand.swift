@@ -42,6 +42,12 @@ struct NewIdentityCommand: ReportingCommand {
   }
 
   func run() throws {
+    guard !AtomicFile.isTaken(FilePath(output)) else {
+      throw Failure(
+        "\(output) exists already",
+        hint: "choose another name; what was sealed for the identity in it needs it",
+        status: .cannotCreate)
+    }
     let identity = try AgeIdentity.generate()
     let sealing = passphrase ? try ArchiveKeys.newPassphrase() : nil
     let recipient = identity.recipient.text
