@@ -68,7 +68,9 @@ final class BackupRun {
     if !target.isNew, target.reader?.generation.head == nil {
       warn("the archive has lost its snapshots; the blobs that it still holds are kept")
     }
-    if options.isToBeSealed, !target.isNew, try !target.storage().isSealed { warn(AccountBackup.unsealed) }
+    if options.isToBeSealed, !target.isNew, try !target.storage().isSealed {
+      warn(AccountBackup.unsealed)
+    }
     // A fill does not ask whether the repository has changed.
     let newest = try await newestCommit()
     let kept = base.flatMap {

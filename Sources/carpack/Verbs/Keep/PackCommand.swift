@@ -154,7 +154,9 @@ struct PackCommand: ReportingCommand, ConfigurableOptions {
     }
     try AtomicFile.refuseUnlessFile(path)
     let storage = try open(path)
-    if !recipients.recipients.isEmpty, !storage.isSealed { Console.say(.warning, AccountBackup.unsealed) }
+    if !recipients.recipients.isEmpty, !storage.isSealed {
+      Console.say(.warning, AccountBackup.unsealed)
+    }
     do {
       return try packer.pack(input.car, folders: input.folders, into: storage)
     } catch BackupError.archiveOfOther(_, let account) {
