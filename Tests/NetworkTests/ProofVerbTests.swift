@@ -71,7 +71,7 @@ struct `Proofs of single records` {
     let only = try run("prove \(NetworkScene.archive) gone --at 1 -o only.car")
     #expect(only.errors.contains("a.b.c/gone is in"), "\(only.errors)")
     let several = try run("prove \(NetworkScene.archive) app.bsky.feed.post -o x.car", 64)
-    #expect(several.errors.contains("fits "))
+    #expect(several.errors.contains("matches "))
     _ = try run("prove \(NetworkScene.archive) a.b.c/gone --at 99 -o x.car", 66)
   }
 }

@@ -207,7 +207,7 @@ struct `Rehearsing and planning` {
     ] {
       #expect(result.text.contains(word), "\(word) in \(result.text)")
     }
-    #expect(result.errors.contains("the server takes 1048576"))
+    #expect(result.errors.contains("the server accepts 1048576"))
     #expect(scene.folder.names(under: ".") == names)
     #expect(!scene.new.server.log.contains { $0.method == "POST" })
     scene.old.stop()
