@@ -264,7 +264,7 @@ struct `A restore that stops` {
     try other.backUp()
     let older = try other.restore("\(line) --at 1 --plan")
     #expect(older.text.contains("of snapshot 2, the newest: records that came later (1)"))
-    #expect(older.text.contains("1 that were deleted since come back"))
+    #expect(older.text.contains("records that were deleted since (1) come back"))
   }
 
   @Test func `for a code that came by mail`() throws {
