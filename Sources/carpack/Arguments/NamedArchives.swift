@@ -117,10 +117,12 @@ struct NamedArchives {
     var worst: ExitStatus { .worst(statuses) }
 
     /// Prints how many had each result, if there are several.
-    func say(_ common: CommonOptions) {
+    ///
+    /// - Parameter good: what those are with which nothing is wrong.
+    func say(_ common: CommonOptions, good: String = "in order") {
       guard statuses.count > 1, !Console.isJSON else { return }
       let named: [(ExitStatus, String)] = [
-        (.success, "in order"), (.incomplete, "incomplete"), (.damaged, "damaged"),
+        (.success, good), (.incomplete, "incomplete"), (.damaged, "damaged"),
         (.notGenuine, "not genuine"),
       ]
       var counts = named.map { status, word in (statuses.count { $0 == status }, word) }
@@ -130,8 +132,8 @@ struct NamedArchives {
     }
 
     /// Ends the command with the worst.
-    func finish(_ common: CommonOptions) throws {
-      say(common)
+    func finish(_ common: CommonOptions, good: String = "in order") throws {
+      say(common, good: good)
       if worst != .success { throw worst }
     }
   }

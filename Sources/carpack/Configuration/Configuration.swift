@@ -103,14 +103,16 @@ struct Configuration {
   /// Why the file is not read.
   private static func failure(_ fault: TrustedFile.Fault, _ path: String) -> Failure {
     let (power, hint) = ("\(path) can run programs, and", doWithout)
+    func named(_ place: String) -> String { place == path ? "it" : place }
     return switch fault {
     case .notAFile: Failure("\(path) is not a file", hint: hint, status: .noInput, at: path)
     case .belongsToAnother(let place):
-      Failure("\(power) \(place) belongs to another user", hint: hint, status: .refused, at: place)
+      Failure(
+        "\(power) \(named(place)) belongs to another user", hint: hint, status: .refused, at: place)
     case .writableByOthers(let place):
       Failure(
-        "\(power) \(place) may be written to by others", hint: "chmod go-w '\(place)'; \(hint)",
-        status: .refused, at: place)
+        "\(power) \(named(place)) may be written to by others",
+        hint: "chmod go-w '\(place)'; \(hint)", status: .refused, at: place)
     case .unreadable(let error):
       Failure(
         "could not read \(path): \(error)", hint: hint,

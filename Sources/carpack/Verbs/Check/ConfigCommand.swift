@@ -21,7 +21,10 @@ struct ConfigCommand: ReportingCommand {
     guard let location = Configuration.location else {
       return Console.print("no configuration: neither HOME nor XDG_CONFIG_HOME is set")
     }
-    guard let configuration else { return Console.print("\(location): not there") }
+    guard let configuration else {
+      let isIgnored = CommandWords.has(Configuration.absence)
+      return Console.print("\(location): \(isIgnored ? "ignored" : "not there")")
+    }
     Console.print("\(location): valid")
     var lines = configuration.entries.map { entry in
       let value = entry.setting.kind == .secret ? "(set)" : entry.values.joined(separator: ", ")

@@ -28,7 +28,7 @@ struct PackCommand: ReportingCommand, ConfigurableOptions {
 
   @Option(
     help: ArgumentHelp(
-      "The same, but the archive may have other accounts, too.", valueName: "file"),
+      "Like --output, but the archive may have other accounts, too.", valueName: "file"),
     completion: .file())
   var into: String?
 

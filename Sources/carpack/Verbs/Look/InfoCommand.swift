@@ -34,7 +34,7 @@ struct InfoCommand: ReportingCommand {
         try printLine(opened, snapshots)
       }
       return opened.status
-    }.finish(common)
+    }.finish(common, good: "read")
   }
 
   /// One of several archives, in a line.

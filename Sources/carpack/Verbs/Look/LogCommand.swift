@@ -25,7 +25,7 @@ struct LogCommand: ReportingCommand {
     let isOne = argument.archives.isOne
     try argument.archives.each { opened in
       try opened.showSnapshots(of: accountOption.account, json: json, isNamed: !isOne)
-    }.finish(common)
+    }.finish(common, good: "read")
   }
 
   /// The archive, and the record whose history is requested; nil for all snapshots.

@@ -37,7 +37,7 @@ struct StatsCommand: ReportingCommand {
         }
       }
       return .worst(status, opened.status)
-    }.finish(common)
+    }.finish(common, good: "read")
   }
 
   private func printText(_ statistics: SnapshotStatistics, _ snapshot: Snapshot) {
