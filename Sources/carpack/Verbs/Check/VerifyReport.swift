@@ -52,7 +52,7 @@ struct VerifyReport {
       Self.say(parity, of: opened.name)
       guard parity?.isHealable != true else { return }
       Console.say(
-        "hint: \"carpack repair --from COPY\" or \"carpack backup\" write again what is damaged; \"carpack repair -o NEW\" makes a new archive of what is left"
+        "hint: \"carpack repair \(opened.name)\" repairs indexes and footers; with --from COPY, or by \"carpack backup\", content is written again; \"carpack repair -o NEW\" makes a new archive of what is left"
       )
     }
   }
@@ -71,7 +71,9 @@ struct VerifyReport {
     }
     Console.say(
       .note,
-      "parity can heal \(Quantity.grouped(parity.healableCount)) of \(Quantity.count(parity.damagedCount, "damaged block")): \"carpack repair\" does"
+      parity.healableCount == 0
+        ? "parity cannot heal this damage"
+        : "parity can heal \(Quantity.grouped(parity.healableCount)) of \(Quantity.count(parity.damagedCount, "damaged block")): \"carpack repair\" does"
     )
   }
 
