@@ -95,7 +95,7 @@ package struct IdentityResolver: Sendable {
 
   /// Asks whether a handle leads to an account that claims it.
   ///
-  /// - Returns: who confirmed it, nil if nobody did; and the warnings.
+  /// - Returns: who confirmed it, or nil if it was not confirmed; and the warnings.
   /// - Throws: `CancellationError`.
   package func confirm(_ handle: Handle, of did: DID) async throws
     -> (source: String?, warnings: [IdentityWarning])

@@ -85,7 +85,7 @@ struct BodyWriter: Sendable {
     try await parts.write(.body(.byteBuffer(bytes)))
   }
 
-  /// Waits until more goes out; whoever has written a piece does so before making the next one.
+  /// Waits until the connection takes more; a writer calls this before it makes the next piece.
   ///
   /// What is written is handed to the thread of the connection. A writer on another thread is told
   /// to wait only once that thread has looked at what it was handed, and would fill memory
