@@ -60,7 +60,7 @@ extension BackupRun {
 
   /// Finds out what ``run()`` would do.
   func plan() async throws -> BackupPlan {
-    identity.warnings.forEach(warn)
+    warnOfState()
     let latest = try await client.latestCommit(of: identity.did)
     let repository: BackupPlan.Repository =
       switch (base, latest) {

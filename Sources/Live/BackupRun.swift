@@ -63,11 +63,7 @@ final class BackupRun {
   /// Backs up, or fills: finds the repository, asks for the blobs that are wanted, and ends with a
   /// snapshot of what there is.
   func run() async throws -> BackupReport {
-    identity.warnings.forEach(warn)
-    // An archive gets its name with a snapshot in it.
-    if !target.isNew, target.reader?.generation.head == nil {
-      warn("the archive has lost its snapshots; the blobs that it still holds are kept")
-    }
+    warnOfState()
     if options.isToBeSealed, !target.isNew, try !target.storage().isSealed {
       warn(AccountBackup.unsealed)
     }
@@ -118,6 +114,16 @@ final class BackupRun {
       warn("the account \(doubt)")
     }
     return try await write(found, schedule, plcLog: log, standing)
+  }
+
+  /// Warns of what is odd about the account, and about an archive that is there.
+  func warnOfState() {
+    identity.warnings.forEach(warn)
+    // An archive gets its name with a snapshot in it.
+    if !target.isNew, target.reader?.generation.head == nil {
+      warn("the archive has lost its snapshots; the blobs that it still holds are kept")
+    }
+    target.losses.forEach(warn)
   }
 
   /// The newest commit; nil if it is not asked for, or the server does not say.

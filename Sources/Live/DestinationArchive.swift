@@ -28,6 +28,8 @@ final class DestinationArchive {
   private let leftoverOwner: DID?
   /// Where an interrupted backup leaves what it has.
   private let leftover: FilePath
+  /// Sentences about what was lost of the end of an archive that was there when it was opened.
+  let losses: [String]
   /// A warning that what it left is damaged and is replaced; nil if nothing is replaced.
   private(set) var replaced: String?
   private var opened: (any ArchiveStorage)?
@@ -120,6 +122,20 @@ final class DestinationArchive {
     (self.reader, self.opened, self.object, self.new) = (reader, opened, object, new)
     self.leftover = leftover ?? AtomicFile.leftoverPath(of: path)
     leftoverOwner = left?.owner
+    losses = isNew || object != nil ? [] : Self.losses(of: path, reader)
+  }
+
+  private static func losses(of path: FilePath, _ reader: ArchiveReader?) -> [String] {
+    var losses = [WrittenSize.loss(of: path, named: "the archive")].compactMap(\.self)
+    if let reader, reader.generation.head != nil,
+      reader.fileSize > reader.generation.committedLength
+    {
+      let tail = reader.fileSize - reader.generation.committedLength
+      losses.append(
+        "the archive ends in \(tail) bytes of a write that was not finished; what is whole of them is kept"
+      )
+    }
+    return losses
   }
 
   /// Makes and locks the file, if that has not been done; finds out whether an object can be made.

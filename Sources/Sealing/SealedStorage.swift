@@ -294,7 +294,7 @@ final class SealedStorage: ArchiveStorage {
       let isDue = added > 0 || state.parity?.isStale == true && !state.layout.pieces.isEmpty
       // A table says only how long pieces are. Where one is lost between them, the others would be
       // taken for those before it; until the archive is put in order, they are found one by one.
-      guard isDue, state.layout.gaps.isEmpty else { return try synchronize(&state) }
+      guard isDue, state.layout.gaps.isEmpty else { return try commit(&state) }
       try protect(&state)
       if state.unsyncedCount > Self.mostUnsynced || state.parity != nil { try synchronize(&state) }
       let tables = state.layout.tables
@@ -311,8 +311,14 @@ final class SealedStorage: ArchiveStorage {
       let place = try append(frame, &state)
       state.layout.append(table: place, keeping: kept)
       state.parity?.end = place.lowerBound
-      try synchronize(&state)
+      try commit(&state)
     }
+  }
+
+  private func commit(_ state: inout State) throws {
+    try settle(&state)
+    try file.commit()
+    state.unsyncedCount = 0
   }
 
   // MARK: The file

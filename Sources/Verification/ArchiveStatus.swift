@@ -43,9 +43,12 @@ package struct ArchiveStatus: Sendable {
   /// How many bytes were committed since then.
   package let bytesSinceVerification: UInt64
 
+  /// How many bytes were cut off of its end since it was written; 0 if that is not known.
+  package let bytesLost: UInt64
+
   /// The result.
   package var verdict: Verdict {
-    if verification?.verdict == .damaged { return .damaged }
+    if bytesLost > 0 || verification?.verdict == .damaged { return .damaged }
     if accounts.contains(where: { !$0.standing.grave.isEmpty }) { return .notGenuine }
     if !accounts.allSatisfy(\.snapshot.isSettled) { return .incomplete }
     return accounts.contains(where: \.isOverdue) ? .overdue : .complete
@@ -81,6 +84,7 @@ package struct ArchiveStatus: Sendable {
         isOverdue: maximumAge.map { age ?? .max > $0 } ?? false, snapshot: archived.snapshot,
         standing: last.standing)
     }
+    bytesLost = path.map { WrittenSize.lost(of: $0) } ?? 0
     verification = path.flatMap { VerificationMark(of: $0) }
     verifiedAge = verification.flatMap { Moment($0.time) }.flatMap { time in
       now.map { max(0, $0.seconds - time.seconds) }

@@ -1,3 +1,4 @@
+internal import Archive
 internal import Files
 package import SystemPackage
 

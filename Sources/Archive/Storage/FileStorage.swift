@@ -184,6 +184,13 @@ package final class FileStorage: ArchiveStorage {
     try Self.attempt("sync \(path)") { try SystemCalls.synchronizeData(descriptor) }
   }
 
+  /// As ``synchronize()`` does; notes how long the file is then, so that it is noticed if it is cut
+  /// off (``WrittenSize``).
+  package func commit() throws {
+    try synchronize()
+    WrittenSize.put(try size, on: openPath)
+  }
+
   /// Truncates the file.
   ///
   /// - Throws: ``ArchiveError`` if the system refuses.

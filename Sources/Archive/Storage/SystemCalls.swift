@@ -134,6 +134,12 @@ enum SystemCalls {
     return open.st_dev == named.st_dev && open.st_ino == named.st_ino
   }
 
+  /// How many bytes the file has that a path leads to: `stat`; nil if the system does not say.
+  static func size(of path: FilePath) -> UInt64? {
+    var status = stat()
+    return unsafe stat(path.string, &status) == 0 ? UInt64(status.st_size) : nil
+  }
+
   /// Maps `length` bytes of a file for reading: `mmap`.
   ///
   /// - Parameter isShared: Whether what is written to the file later has to be seen.

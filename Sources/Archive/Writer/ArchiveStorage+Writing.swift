@@ -104,7 +104,7 @@ extension ArchiveStorage {
       else { throw ArchiveError(.truncated, offset: footer) }
       // Throws if an index segment is not the one that the footer names.
       _ = try ArchiveReader(file, committed: generation)
-      try synchronize()
+      try commit()
     } catch {
       // What cannot be cut off is a tail that readers ignore.
       do { try truncate(to: start) } catch _ {}

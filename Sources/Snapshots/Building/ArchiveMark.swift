@@ -1,4 +1,5 @@
 package import ATProtocol
+internal import Archive
 package import Files
 package import IPLD
 package import SystemPackage

@@ -2,6 +2,7 @@ internal import Archive
 internal import ArgumentParser
 internal import Files
 internal import Remote
+internal import Reports
 internal import SystemPackage
 internal import Terminal
 
@@ -44,6 +45,7 @@ struct ChangedArchives: ParsableArguments {
       }
       let input = try InputFile(file, waitsForWriter: false)
       try CARInput.refuse(input)
+      if let loss = WrittenSize.loss(of: input.path, named: file) { Console.say(.warning, loss) }
       do {
         try change(file)
       } catch let error as ArchiveError where error.reason == .notAnArchive {

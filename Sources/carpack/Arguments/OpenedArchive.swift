@@ -140,7 +140,16 @@ final class OpenedArchive {
       )
       status = .damaged
     }
-    return .worst(status, .worst(repairStatus, tailStatus))
+    return .worst(status, repairStatus, tailStatus, lossStatus)
+  }
+
+  /// 11 if the file is shorter than it was when it was written, 0 otherwise; prints what to do.
+  var lossStatus: ExitStatus {
+    guard let path, let loss = WrittenSize.loss(of: path, named: name) else { return .success }
+    Console.say(
+      .damaged,
+      "\(loss); put back a copy, or \"carpack repair\" goes on with what is left")
+    return .damaged
   }
 
   /// 10 if something follows what is committed, 11 if it was committed once; prints what it is.

@@ -141,7 +141,8 @@ struct VerifyCommand: ReportingCommand, ConfigurableOptions {
     if json { try rendering.printJSON() } else { rendering.printText(common, isOne: isOne) }
     Console.flush()
     return .worst(
-      report.status, try expectedHead(opened, report), requiredLevel(opened, report))
+      report.status, opened.lossStatus, try expectedHead(opened, report),
+      requiredLevel(opened, report))
   }
 
   private func expectedHead(_ opened: OpenedArchive, _ report: SnapshotVerifier.Report) throws

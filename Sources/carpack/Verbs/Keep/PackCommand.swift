@@ -157,6 +157,7 @@ struct PackCommand: ReportingCommand, ConfigurableOptions {
     if !recipients.recipients.isEmpty, !storage.isSealed {
       Console.say(.warning, AccountBackup.unsealed)
     }
+    if let loss = WrittenSize.loss(of: path, named: output) { Console.say(.warning, loss) }
     do {
       return try packer.pack(input.car, folders: input.folders, into: storage)
     } catch BackupError.archiveOfOther(_, let account) {

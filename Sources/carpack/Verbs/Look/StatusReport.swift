@@ -79,6 +79,7 @@ struct StatusReport {
     return
       "\(mark.verdict == .damaged ? Console.red("damaged") : mark.verdict.rawValue), \(time)"
       + (since > 0 ? ", \(Quantity.bytes(since)) since" : "")
+      + (status.bytesLost > 0 ? Console.red(", cut off since") : "")
   }
 
   private func state(_ account: ArchiveStatus.Account) -> String {
@@ -143,6 +144,9 @@ struct StatusReport {
     }
     Field("bytesSinceVerified", "how many bytes were appended since then") {
       $0.status.flatMap { $0.isFar ? nil : $0.bytesSinceVerification }
+    }
+    Field("bytesLost", "how many bytes were cut off of its end since it was written") {
+      $0.status.flatMap { $0.isFar ? nil : $0.bytesLost }
     }
     Field(
       "accounts", "the accounts in it",
