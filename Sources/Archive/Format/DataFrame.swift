@@ -28,6 +28,8 @@ package struct DataFrame: Equatable, Sendable {
   package let length: Int
   /// Whether all of its blocks are raw, so that the content lies in the file as it is.
   package let isRaw: Bool
+  /// Whether it ends before its last block or its checksum does, so that it does not hold.
+  let isTorn: Bool
 
   /// Where it ends.
   package var end: Int { offset + length }
@@ -36,12 +38,13 @@ package struct DataFrame: Equatable, Sendable {
 
   /// Reads the frame that begins at `offset` and must end by `limit`.
   ///
-  /// With `mayLackChecksum` the bytes may end in its checksum; such a frame does not hold.
+  /// With `mayBeTorn` that may be anywhere after the header of the first block, and what follows a
+  /// block that can be may be anything: the blocks before it can still be read.
   ///
   /// - Throws: ``ArchiveError`` for another header form, a block that cannot be, or bytes that end
   ///   first.
   package init(
-    _ file: Span<UInt8>, at offset: Int, limit: Int, mayLackChecksum: Bool = false
+    _ file: Span<UInt8>, at offset: Int, limit: Int, mayBeTorn: Bool = false
   ) throws(ArchiveError) {
     let limit = min(limit, file.count)
     (headerLength, contentSize) = try Self.readHeader(file, at: offset, limit: limit)
@@ -49,41 +52,49 @@ package struct DataFrame: Equatable, Sendable {
     // Longer than raw, with every byte of content part of a magic to split, is a frame no writer
     // makes; the bound keeps a chain of empty blocks from being followed through the whole file.
     let stop = min(limit, offset + Self.maximumLength(contentSize: contentSize))
-    var place = offset + headerLength
+    let first = offset + headerLength
+    var place = first
     var rawContent = 0
     var onlyRaw = true
-    while true {
-      guard place <= stop - 3 else { throw ArchiveError(.truncated, at: offset) }
-      let header = Self.blockHeader(at: place, in: file)
-      let size = Int(header >> 3)
-      guard size <= Self.blockContent else {
-        throw ArchiveError(.malformedFrame("a block is too long"), at: place)
+    var isLast = false
+    do throws(ArchiveError) {
+      while !isLast {
+        let block = try Self.block(at: place, limit: stop, ofFrameAt: offset, in: file)
+        place = block.end
+        isLast = block.isLast
+        if block.isRaw { rawContent += block.size } else { onlyRaw = false }
       }
-      place += 3
-      switch header >> 1 & 3 {
-      case 0:
-        rawContent += size
-        place += size
-      case 1:
-        onlyRaw = false
-        place += 1
-      case 2:
-        onlyRaw = false
-        place += size
-      default:
-        throw ArchiveError(.malformedFrame("a block is of an unknown type"), at: place - 3)
-      }
-      if header & 1 == 1 { break }
+    } catch {
+      guard mayBeTorn, place > first else { throw error }
+      (length, isRaw, isTorn) = (stop - offset, false, true)
+      return
     }
-    guard place <= (mayLackChecksum ? stop : stop - 4) else {
-      throw ArchiveError(.truncated, at: offset)
-    }
-    guard !onlyRaw || rawContent == contentSize else {
+    isTorn = place > stop - 4
+    guard !isTorn || mayBeTorn else { throw ArchiveError(.truncated, at: offset) }
+    guard !onlyRaw || isTorn || rawContent == contentSize else {
       throw ArchiveError(
         .malformedFrame("its blocks do not add up to its content size"), at: offset)
     }
     length = min(place + 4, stop) - offset
-    isRaw = onlyRaw
+    isRaw = onlyRaw && place <= stop && rawContent == contentSize
+  }
+
+  /// The block whose header is at `place`: its size, whether its content is stored as it is, whether
+  /// it is the last, and where it ends, which may be beyond `limit`.
+  private static func block(
+    at place: Int, limit: Int, ofFrameAt offset: Int, in file: Span<UInt8>
+  ) throws(ArchiveError) -> (size: Int, isRaw: Bool, isLast: Bool, end: Int) {
+    guard place <= limit - 3 else { throw ArchiveError(.truncated, at: offset) }
+    let header = blockHeader(at: place, in: file)
+    let (size, kind) = (Int(header >> 3), header >> 1 & 3)
+    guard size <= blockContent else {
+      throw ArchiveError(.malformedFrame("a block is too long"), at: place)
+    }
+    guard kind < 3 else {
+      throw ArchiveError(.malformedFrame("a block is of an unknown type"), at: place)
+    }
+    // A repeated byte is stored once.
+    return (size, kind == 0, header & 1 == 1, place + 3 + (kind == 1 ? 1 : size))
   }
 
   /// The most bytes that any frame may take.

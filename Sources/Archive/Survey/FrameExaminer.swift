@@ -47,7 +47,10 @@ struct FrameExaminer: Sendable {
     let place = UInt64(frame.offset)
     let stored = file.extracting(frame.range)
     report.checksum = XXH64.hash(stored)
-    guard depth == .full else { return }
+    if frame.isTorn {
+      report.failure = ArchiveError(.damagedFrame("it is incomplete"), offset: place)
+    }
+    guard depth == .full, !frame.isTorn else { return }
     if frame.isRaw, !frame.rawChecksumHolds(in: file) {
       report.failure = ArchiveError(
         .damagedFrame("the checksum of its content does not match"), offset: place)

@@ -52,9 +52,9 @@ struct FrameWalk {
       return try frame(in: file)
     } catch {
       place = resumption(after: start, in: file)
-      // All of its content may be there, and only its checksum cut off. Otherwise it is a gap, for
-      // the reason caught above.
-      if let frame = try? DataFrame(file, at: start, limit: place, mayLackChecksum: true) {
+      // Some of its content may be there, or all of it and only the checksum cut off. Otherwise it
+      // is a gap, for the reason caught above.
+      if let frame = try? DataFrame(file, at: start, limit: place, mayBeTorn: true) {
         return .data(frame, isHeader: false)
       }
       return .landmark(.gap(start..<place, error))
@@ -129,7 +129,7 @@ struct FrameWalk {
     case SkippableFrame.zstdMagic: (try? SkippableFrame(file, at: place)) != nil
     case SkippableFrame.voidMagic: (try? SkippableFrame.void(in: file, at: place)) != nil
     default:
-      (try? DataFrame(file, at: place, limit: file.count, mayLackChecksum: true)) != nil
+      (try? DataFrame(file, at: place, limit: file.count, mayBeTorn: true)) != nil
     }
   }
 

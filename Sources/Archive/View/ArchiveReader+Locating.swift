@@ -281,7 +281,7 @@ extension ArchiveReader {
     // end.
     guard
       let frame = try? DataFrame(
-        file, at: Int(entry.offset), limit: file.count, mayLackChecksum: true),
+        file, at: Int(entry.offset), limit: file.count, mayBeTorn: true),
       frame.contentSize <= ArchiveLimits.bodyPerFrame
     else { return [] }
     defer { self.file.releasePagesIfLarge() }

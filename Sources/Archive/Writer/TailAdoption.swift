@@ -199,7 +199,7 @@ struct TailAdoption {
     for (number, sections) in remains.sorted(by: { $0.key < $1.key }) {
       let frame = survey.frames[number]
       let pack = try DataFrame(
-        file, at: Int(frame.offset), limit: Int(frame.end), mayLackChecksum: true)
+        file, at: Int(frame.offset), limit: Int(frame.end), mayBeTorn: true)
       let decoded = DecodedFrame(
         salvaging: FrameDecoder().salvage(pack, in: file), firstOrdinal: 0, place: frame.offset,
         ArchiveError(.damagedFrame("it is incomplete")))
