@@ -45,9 +45,10 @@ package struct BlobFolder: Sendable {
           if !(isAccountFolder && name == "records") { waiting.append(full) }
           continue
         }
-        // A link that leads nowhere is no file.
         let file = kind == S_IFLNK ? AtomicFile.status(of: FilePath(full)) : status
-        guard file.map({ $0.st_mode & S_IFMT }) == S_IFREG else { continue }
+        // A link that leads nowhere is no file; but an archive that is gone is not passed over.
+        let isGone = file == nil && name.hasSuffix(FileNaming.archiveEnding)
+        guard isGone || file.map({ $0.st_mode & S_IFMT }) == S_IFREG else { continue }
         if !(isAccountFolder && Self.isBookkeeping(name)) { files.append(full) }
       }
     }

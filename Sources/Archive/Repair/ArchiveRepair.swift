@@ -237,7 +237,7 @@ package struct ArchiveRepair {
     guard size > UInt64(end) else { return }
     report.bytesCutOff += size - UInt64(end)
     try storage.truncate(to: UInt64(end))
-    try storage.commit()
+    try storage.synchronize()
   }
 }
 

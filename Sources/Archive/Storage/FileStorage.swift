@@ -196,6 +196,8 @@ package final class FileStorage: ArchiveStorage {
   /// - Throws: ``ArchiveError`` if the system refuses.
   package func truncate(to size: UInt64) throws {
     try Self.attempt("truncate \(path)") { try descriptor.resize(to: Int64(size)) }
+    // This is not a loss.
+    if WrittenSize.lost(of: openPath) > 0 { WrittenSize.put(size, on: openPath) }
   }
 
   /// Takes the lock; does nothing if it is already held.

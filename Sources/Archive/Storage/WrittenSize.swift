@@ -1,6 +1,6 @@
 package import SystemPackage
 
-/// How many bytes a file had when something was last committed to it.
+/// How many bytes a file had when something was last committed to it, or cut off on purpose.
 ///
 /// A file whose end was cut off behind a footer is a valid archive, only an older one. So the size
 /// is kept beside the content, in the extended attribute `user.carpack.size`, in decimal; where a
@@ -22,8 +22,9 @@ package enum WrittenSize {
   /// - Parameter name: what to call the file.
   package static func loss(of path: FilePath, named name: String) -> String? {
     let count = lost(of: path)
-    return count == 0
-      ? nil : "\(name) was cut off: the last \(count) bytes that were written to it are lost"
+    guard count > 0 else { return nil }
+    return
+      "\(name) is \(count) bytes shorter than carpack left it: its end was cut off, or it is an older copy"
   }
 
   /// Notes the size of a file, if the file system allows it.

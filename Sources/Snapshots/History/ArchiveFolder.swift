@@ -19,9 +19,9 @@ public final class ArchiveFolder: Sendable {
   package enum Event: Sendable {
     /// It did not exist, and was created.
     case made(FilePath)
-    /// This archive was skipped, because a key is missing: its account is unknown, and may be one
-    /// that gets a new archive.
-    case unopened(FilePath, any StorageLayerError)
+    /// This archive was skipped, because a key is missing, or it may not be read: its account is
+    /// unknown, and may be one that gets a new archive.
+    case unopened(FilePath, any ArchiveFileError)
   }
 
   private struct Contents {
@@ -29,7 +29,7 @@ public final class ArchiveFolder: Sendable {
     /// snapshots.
     var archives: [DID: FilePath] = [:]
     /// Why archives were skipped that may be any account's.
-    var unopened: [FilePath: any StorageLayerError] = [:]
+    var unopened: [FilePath: any ArchiveFileError] = [:]
     /// Whether these were reported.
     var isSaid = false
 
@@ -130,10 +130,10 @@ public final class ArchiveFolder: Sendable {
         } else if let owner = reader.owner, damaged[owner] == nil {
           damaged[owner] = file
         }
-      } catch is ArchiveError {
+      } catch let error as ArchiveError where !error.isOfSystem {
         // Not an archive; a backup that is to write to it says so.
         continue
-      } catch let error as any StorageLayerError {
+      } catch let error as any ArchiveFileError {
         found.unopened[file] = error
       }
     }

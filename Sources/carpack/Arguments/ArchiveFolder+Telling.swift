@@ -12,10 +12,13 @@ extension ArchiveFolder {
       switch event {
       case .made(let path): if !quiet { Console.say(.note, "created the folder \(path)") }
       case .unopened(let file, let error):
+        let need =
+          error is any StorageLayerError
+          ? "give its key: --age-identity FILE, or \(ArchiveKeys.passphraseVariable)"
+          : "make it readable"
         Console.say(
           .note,
-          "\(error.of(file.string)), so it was skipped; if it is this account's, give its key: --age-identity FILE, or \(ArchiveKeys.passphraseVariable)"
-        )
+          "\(error.of(file.string)), so it was skipped; if it is this account's, \(need)")
       }
     }
   }

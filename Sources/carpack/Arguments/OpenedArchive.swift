@@ -148,7 +148,7 @@ final class OpenedArchive {
     guard let path, let loss = WrittenSize.loss(of: path, named: name) else { return .success }
     Console.say(
       .damaged,
-      "\(loss); put back a copy, or \"carpack repair\" goes on with what is left")
+      "\(loss); put back a copy, or \"carpack repair\" accepts what it cannot heal")
     return .damaged
   }
 

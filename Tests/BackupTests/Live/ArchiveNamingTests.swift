@@ -1,5 +1,6 @@
 import ATProtocol
 import Archive
+import Foundation
 internal import HTTP
 import IPLD
 import LibC
@@ -60,6 +61,17 @@ import XRPC
     try scene.folder.write("alice.example.com.car.zst", Array("nothing".utf8))
     await #expect(throws: ArchiveError.self) { try await scene.backUp(alice, byHandle: byHandle) }
     #expect(names == ["alice.example.com.car.zst"])
+  }
+
+  @Test(arguments: [true, false])
+  func `are not passed over when the archive cannot be opened`(byHandle: Bool) async throws {
+    let name = "alice.example.com.car.zst"
+    try FileManager.default.createSymbolicLink(
+      atPath: scene.folder.file(name), withDestinationPath: "nowhere")
+    #expect(
+      try ArchiveFolder.archives(in: scene.folder.path) == [scene.folder.file(name)])
+    await #expect(throws: (any Error).self) { try await scene.backUp(alice, byHandle: byHandle) }
+    #expect(names == [name])
   }
 
   @Test func `stay when the handle changes`() async throws {
