@@ -137,7 +137,7 @@ struct RestoreJournal {
     server = answer.optionalIdentifier("server", DID.self)
     handle = answer.optionalIdentifier("handle", Handle.self)
     newDID = answer.optionalIdentifier("newDID", DID.self)
-    // Version 0.1 wrote only the DID.
+    // Earlier versions wrote only the DID.
     isOfNewAccount = json["asNew"] == .boolean(true) || newDID != nil
     hasAskedForAccount = json["askedForAccount"] == .boolean(true)
     comparedCount = max(0, json["comparedBlobs"]?.integer ?? 0)
