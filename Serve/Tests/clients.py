@@ -328,7 +328,7 @@ def a_collection_that_is_no_nsid_is_served_as_any():
             assert server.xrpc("com.atproto.repo.getRecord", repo=HOLED, collection="polka.post", rkey="2")["value"] == {"text": "dot 2"}
             proof = pathlib.Path(folder) / "proof.car"
             proof.write_bytes(server.xrpc("com.atproto.sync.getRecord", did=HOLED, collection="polka.post", rkey="2"))
-            assert json.loads(carpack("verify-proof", proof, "--record", "polka.post/2", "--json"))["cid"]
+            assert json.loads(carpack("verify-proof", proof, "--record", "polka.post/2", "--json", status=10))["cid"]
             for collection in ("polka post", "polka", "..", "a/b", "x" * 1100):
                 told = server.xrpc("com.atproto.repo.listRecords", 200 if collection == "polka" else 400, repo=HOLED, collection=collection)
                 assert told.get("records", []) == [], told
@@ -1188,11 +1188,24 @@ def an_empty_folder_is_served_and_said_to_be_empty():
     with tempfile.TemporaryDirectory() as folder:
         with Server(folder) as server:
             assert server.start["archives"] == 0
-        assert server.talk == f"carpack: warning: no archive yet in {folder}\n", server.talk
+        assert server.talk == f"carpack: warning: no archive (*.car.zst) in {folder} yet; new ones appear while it runs\n", server.talk
         archive(folder, "bob")
         with Server(folder) as server:
             assert server.start["archives"] == 1
         assert server.talk == "", server.talk
+
+
+@test
+def carpack_goes_to_this_server_by_the_option_that_its_start_names():
+    with serving() as server, tempfile.TemporaryDirectory() as folder:
+        origin, copy = f"http://127.0.0.1:{server.port}", pathlib.Path(folder) / "copy.car.zst"
+        carpack("backup", "alice.example.com", "--plc", f"{origin}/did", "--resolver", origin, "--pds", origin, "-o", copy, "-q")
+        for options, told in ([], "--pds http://127.0.0.1:"), (["--impersonate"], "/did is a directory"):
+            process = subprocess.Popen([COMMAND, "serve", folder, "--bind", "127.0.0.1:0", *options], stderr=subprocess.PIPE, text=True, env=ENVIRONMENT)
+            lines = [process.stderr.readline() for _ in range(4)]
+            process.terminate()
+            process.communicate(timeout=20)
+            assert told in lines[3], lines
 
 
 def rows(database, sql, *values):

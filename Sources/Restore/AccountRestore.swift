@@ -199,7 +199,7 @@ package struct AccountRestore {
     report.server = server
     tell(.server(server))
     if options.sharedKeyFile == nil {
-      journal = try RestoreJournal.of(archive, archived, to: server)
+      journal = try RestoreJournal.of(archive, archived, to: server, asNew: options.asNew)
     }
     let plan = try await RestorePlan(
       have(report.source), to: server, options, handle: journal?.handle, network: network

@@ -10,12 +10,13 @@ internal import XRPC
 /// The journal of a restore, `NAME.restore.json` beside the archive: what was done and what was
 /// answered, so that the same command resumes the restore, and a person can see how far it is.
 ///
-/// It belongs to an account and a server, which its DID identifies. If the file belongs to another
-/// restore, the journal is in `NAME.2.restore.json`, and so on.
+/// It belongs to an account and a server, which its DID identifies; a new account has its own. If
+/// the file belongs to another restore, the journal is in `NAME.2.restore.json`, and so on.
 ///
 /// ```
-/// {"carpackRestore":1, "did":…, "from":…, "to":…, "server":…, "handle":…, "manifest":…, "commit":…,
-///  "steps":[{"step":…, "at":…, "answer":…}], "operations":[{"cid":…, "purpose":…, "operation":…}]}
+/// {"carpackRestore":1, "did":…, "from":…, "to":…, "server":…, "handle":…, "asNew":…, "newDID":…,
+///  "manifest":…, "commit":…, "steps":[{"step":…, "at":…, "answer":…}],
+///  "operations":[{"cid":…, "purpose":…, "operation":…}]}
 /// ```
 /// 1. It holds no secret: no password, token, code or private key.
 /// 2. What cannot be undone is in it before it is sent.
@@ -33,7 +34,9 @@ struct RestoreJournal {
   /// The DID of the server; nil in a journal of version 0.1, which goes by the URL.
   var server: DID?
   var handle: Handle?
-  /// The new account, where one was made of the archive.
+  /// Whether a new account is made of the archive.
+  private(set) var isOfNewAccount = false
+  /// The new account, once it is made.
   var newDID: DID?
   var manifest: CID?
   var commit: CID
@@ -61,10 +64,11 @@ struct RestoreJournal {
   ///   - archive: the archive's file.
   ///   - snapshot: what is restored.
   ///   - server: the server that it is restored to.
+  ///   - asNew: whether a new account is made of it.
   /// - Throws: ``RestoreError/busy(_:)`` if another run has it; ``BackupError`` for a file that
   ///   cannot be read, or is none.
   static func of(
-    _ archive: FilePath, _ snapshot: ArchivedSnapshot, to server: RestoreServer
+    _ archive: FilePath, _ snapshot: ArchivedSnapshot, to server: RestoreServer, asNew: Bool
   ) throws -> RestoreJournal {
     let (did, manifest, commit) =
       (snapshot.snapshot.did, snapshot.cid, snapshot.snapshot.commit)
@@ -74,13 +78,15 @@ struct RestoreJournal {
       guard let found = try RestoreJournal(reading: path) else {
         var new = RestoreJournal(
           path: path, did: did, from: nil, to: server.url, manifest: manifest, commit: commit)
-        new.server = server.facts.did
+        (new.server, new.isOfNewAccount) = (server.facts.did, asNew)
         return new
       }
       let isOfServer =
         found.server.map { $0 == server.facts.did }
         ?? AccountRestore.isSame(found.to, server.url)
-      guard found.did == did, isOfServer, var own = try RestoreJournal(at: path) else { continue }
+      guard found.did == did, isOfServer, found.isOfNewAccount == asNew,
+        var own = try RestoreJournal(at: path)
+      else { continue }
       own.server = server.facts.did
       own.begin(manifest: manifest, commit: commit)
       return own
@@ -131,6 +137,8 @@ struct RestoreJournal {
     server = answer.optionalIdentifier("server", DID.self)
     handle = answer.optionalIdentifier("handle", Handle.self)
     newDID = answer.optionalIdentifier("newDID", DID.self)
+    // Earlier versions wrote only the DID.
+    isOfNewAccount = json["asNew"] == .boolean(true) || newDID != nil
     hasAskedForAccount = json["askedForAccount"] == .boolean(true)
     comparedCount = max(0, json["comparedBlobs"]?.integer ?? 0)
     for item in json["steps"]?.array ?? [] {
@@ -189,6 +197,7 @@ struct RestoreJournal {
     json.field("to", to)
     json.field("server", server?.text)
     json.field("handle", handle?.text)
+    if isOfNewAccount { json.field("asNew", true) }
     if let newDID { json.field("newDID", newDID.text) }
     json.field("manifest", manifest.map { "\($0)" })
     json.field("commit", "\(commit)")

@@ -62,6 +62,8 @@ package struct RestorePlan: Sendable {
   }
   /// Whether the account lives on the new server already.
   package var isMoved: Bool { isNamed && there.isActive }
+  /// Whether a new account is made of the archive.
+  package var isOfNewAccount: Bool { options.asNew }
   /// Whether the old server answers and has the account.
   var isOldThere: Bool { old?.standing.isThere == true }
 

@@ -109,6 +109,7 @@ public struct SnapshotVerifier {
         entry: entry, isJudged: isJudged,
         isCommitted: try entry.isVouched || reader.isCommitted(entry.cid))
       if checks != nil {
+        found.isExamined = true
         found.isCARDigested = isJudged || digestsAllCARs
         found.blobs.listFault = entry.blobs.listFault
         try checks?.check(&found)

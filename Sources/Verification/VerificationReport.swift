@@ -34,6 +34,8 @@ extension SnapshotVerifier {
     /// A snapshot that an unfinished write has left may lack blocks without any damage: they had
     /// not reached the medium.
     package let isCommitted: Bool
+    /// Whether more of it was looked at than its manifest.
+    package internal(set) var isExamined = false
     /// Whether the digest of its CAR was compared with the manifest's.
     package internal(set) var isCARDigested = false
     /// What is damaged or contradicts itself.
@@ -63,11 +65,12 @@ extension SnapshotVerifier {
       max(0, entry.blobs.referenced - blobs.missing - damagedBlobCount)
     }
 
-    /// The result.
-    public var verdict: Verdict {
+    /// The result; nil if only its manifest was looked at, which says that nothing is missing.
+    public var verdict: Verdict? {
       if !damage.isEmpty || damagedBlobCount > 0 { return isCommitted ? .damaged : .incomplete }
       let isWhole = entry.isComplete && blobs.isSettled && !unreadable.mayHideBlobs
-      return isWhole ? .intact : .incomplete
+      guard isWhole else { return .incomplete }
+      return isExamined ? .intact : nil
     }
   }
 

@@ -253,6 +253,20 @@ import Testing
     #expect(archive.storage.bytes == repaired)
   }
 
+  @Test func `counts bytes that were superseded once`() throws {
+    var random = SeededGenerator(printing: 0x4e9b1)
+    let archive = AppendedArchive()
+    let first = try archive.append([random.bytes(300)])
+    let copy = try ArchiveReader(MappedFile(copying: archive.storage.bytes))
+    let frame = ArchiveNote.frame.count + 72..<Int(try #require(first.head).frameOffset)
+    archive.storage.bytes[frame.lowerBound + frame.count / 2] ^= 1
+    let report = try ArchiveRepair.run(archive.storage, from: [copy])
+    #expect(report.bytesVoided > 0)
+    let verification = try archive.reader().verify(workers: 1)
+    #expect(verification.isIntact)
+    #expect(verification.supersededBytes == report.bytesVoided)
+  }
+
   @Test func `heals no footer over the beginning of a further archive`() throws {
     var random = SeededGenerator(printing: 0x4e9b0)
     var options = ArchiveOptions()

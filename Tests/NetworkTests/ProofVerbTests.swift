@@ -35,9 +35,10 @@ struct `Proofs of single records` {
     #expect(then.text.contains("signed with the account's current key"), "\(then.text)")
     let now = try run("verify-proof now.car --record a.b.c/gone --identity document.json")
     #expect(now.text.contains("a.b.c/gone was not there"), "\(now.text)")
-    let json = try run("verify-proof then.car --did \(scene.account.did) --json")
-    #expect(OutputSchema.faults(in: json.text).isEmpty)
+    let json = try run("verify-proof then.car --did \(scene.account.did) --json", 10)
+    #expect(OutputSchema.faults(in: json.text + json.errors).isEmpty)
     #expect(json.text.contains(#""signed":null"#))
+    #expect(json.errors.contains("--identity"), "\(json.errors)")
   }
 
   @Test func `do not hold for another account, by another key, or if a byte is another`() throws {
@@ -56,6 +57,12 @@ struct `Proofs of single records` {
       #expect([11, 12].contains(result.status), "byte \(place): \(result.text)\(result.errors)")
     }
     _ = try run("verify-proof \(archive)", 11)
+    try scene.folder.write("bad.json", Array("not JSON".utf8))
+    try scene.folder.write("other.json", Array("{}".utf8))
+    for file in ["bad.json", "other.json"] {
+      let result = try run("verify-proof proof.car --identity \(file)", 11)
+      #expect(result.errors.contains("\(file): the PLC log is"), "\(result.errors)")
+    }
   }
 
   @Test func `judge what servers answer`() throws {

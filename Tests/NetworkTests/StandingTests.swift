@@ -93,11 +93,11 @@ struct `An account that is not what it was` {
     scene.server.play(FaultRule(.previousRevision, on: "getRepo", times: 2))
     for _ in 0..<2 {
       let behind = try backUp(status: 10)
-      #expect(behind.text.contains("incomplete, the newest commit"), "\(behind.text)")
-      #expect(behind.errors.contains("has a newer commit"), "\(behind.errors)")
+      #expect(behind.text.contains("incomplete, the newest commit is missing"), "\(behind.text)")
+      #expect(behind.errors.contains("the next backup asks again"), "\(behind.errors)")
     }
     let verified = try verified(status: 0)
-    #expect(verified.contains("did not send"), "\(verified)")
+    #expect(verified.contains("sent this older one"), "\(verified)")
     let status = try scene.command.run("carpack status \(NetworkScene.archive)")
     #expect(status.status == 10, "\(status.text)")
     #expect(try scene.command.run("carpack log \(NetworkScene.archive)").text.contains("behind"))

@@ -66,7 +66,7 @@ struct Announcement {
     }
     if archives == 0, options.cars.isEmpty {
       let places = options.paths.map { RemoteArchive.shown($0) }.joined(separator: ", ")
-      Self.warn("no archive yet in \(places)")
+      Self.warn("no archive (*.car.zst) in \(places) yet; new ones appear while it runs")
     }
     if options.offer == .everything, !HostRule.isLoopback(options.host) {
       Self.warn(
@@ -82,14 +82,13 @@ struct Announcement {
     }
     let look = "\(page) shows them in a browser; keep this address to yourself"
     guard options.offer == .everything else { return [look, "Control-C ends it"] }
-    var lines = [
+    return [
       "serving \(count(archives, "archive")) with \(count(accounts, "account"))",
       "\(origin) is a read-only personal data server", look,
+      options.impersonates
+        ? "\(origin)/did is a directory whose documents name this server as the accounts'"
+        : "\"carpack backup ACCOUNT --pds \(origin)\" asks it; without --pds, the account's own server",
     ]
-    if options.impersonates {
-      lines.append("\(origin)/did is a directory whose documents name this server as the accounts'")
-    }
-    return lines
   }
 
   private func open(_ page: String) {

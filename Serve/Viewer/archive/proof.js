@@ -104,7 +104,8 @@ export async function judgeSignature(archive, manifest, commit, history) {
 
 /** Doubts that speak against nobody. */
 const ODD = {
-  behind: "has a newer commit, which its server names but did not send", future: "has a revision whose time is in the future",
+  behind: "has a newer commit: its server named it, but sent this older one; the next backup asks again",
+  future: "has a revision whose time is in the future",
 };
 
 /** Whether a snapshot follows from the one before it; `history` has the newest first. */

@@ -89,6 +89,7 @@ struct SurveyAudit {
   }
 
   private mutating func noteLandmarks(in file: Span<UInt8>) {
+    var voided: [Range<Int>] = []
     for (_, landmark) in survey.landmarks where landmark.range.lowerBound < end {
       guard let flaw = landmark.flaw else { continue }
       let range = landmark.range
@@ -100,14 +101,14 @@ struct SurveyAudit {
         }
         continue
       }
-      if case .void = landmark, !isRepaired { verification.supersededBytes += UInt64(range.count) }
-      if isRepaired {
-        verification.supersededBytes += UInt64(range.count)
-      } else {
-        verification.note(flaw)
-      }
+      let isVoid = if case .void = landmark { true } else { false }
+      if isVoid || isRepaired { voided.append(range) }
+      if !isRepaired { verification.note(flaw) }
     }
-    for range in superseded { verification.supersededBytes += UInt64(range.count) }
+    // The index may still list a frame that is a void by now.
+    verification.supersededBytes = (voided + superseded).merged().reduce(0) {
+      $0 + UInt64($1.count)
+    }
   }
 
   /// How many bytes of a gap are of no frame that the index lists.

@@ -90,7 +90,8 @@ extension Standing.Doubt: CustomStringConvertible {
       "has two commits with one revision; both are kept"
     case .handle: "has a handle that does not resolve back to it"
     case .unsigned: "names no key by which its commit could be checked"
-    case .behind: "has a newer commit, which its server names but did not send"
+    case .behind:
+      "has a newer commit: its server named it, but sent this older one; the next backup asks again"
     case .future: "has a revision whose time is in the future"
     }
   }

@@ -20,10 +20,11 @@ struct NamedArchives {
   /// The files: those that are named, and those in folders whose names end in `.car.zst`, in the
   /// order of their paths; so it is with objects under a prefix.
   ///
-  /// A folder that cannot be read is reported, and the others are still searched.
+  /// A folder that cannot be read, or that has none and is one of several, is reported, and the
+  /// others are still searched.
   ///
   /// - Returns: the files, and the result of the search.
-  /// - Throws: ``Failure`` for a folder without one.
+  /// - Throws: ``Failure`` for a single folder without one.
   func files() throws -> ([String], Outcomes) {
     var outcomes = Outcomes()
     let files = try paths.flatMap { path in
@@ -37,8 +38,10 @@ struct NamedArchives {
         isRead = false
       }
       let found = try isFar ? objects(under: path, note) : archives(in: path, note)
-      guard !found.isEmpty || !isRead else {
-        throw Failure("\(path) holds no archive (*.car.zst)", status: .noInput, at: path)
+      if found.isEmpty, isRead {
+        let failure = Failure("\(path) holds no archive (*.car.zst)", status: .noInput, at: path)
+        guard paths.count > 1 else { throw failure }
+        note(failure)
       }
       return found
     }

@@ -81,3 +81,18 @@ extension ConfiguredAccount {
     return options
   }
 }
+
+extension Configuration {
+  /// Where archives are: where `backup` puts them without `-o`, and what accounts have of their own.
+  var places: [String] {
+    let common = entries.first {
+      $0.section == "backup" && ["output", "into"].contains($0.setting.name)
+    }
+    let folder = common?.values[0] ?? "."
+    // One that is not there yet is an account without an archive.
+    let own = accounts.compactMap(\.output).filter {
+      AtomicFile.isTaken(FilePath($0)) && !FilePath($0).starts(with: FilePath(folder))
+    }
+    return [folder] + own
+  }
+}

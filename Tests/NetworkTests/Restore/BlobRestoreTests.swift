@@ -282,4 +282,23 @@ struct `A new account of an archive` {
     #expect(scene.new.createdCount == 1)
     #expect(scene.calls(of: "importRepo") == 1)
   }
+
+  @Test func `has a plan and a journal of its own`() throws {
+    let scene = try RestoreScene(posts: 3, blobs: 1)
+    try scene.backUp()
+    let rest =
+      "\(RestoreScene.archive) --to \(scene.new.url) \(scene.flags) --new-password-file new"
+    let line = "carpack restore \(rest) --as-new --email n@example.com --handle reborn.new.example"
+    let plan = try scene.command.run("\(line) --plan")
+    #expect(plan.status == 0, "\(plan.text)\(plan.errors)")
+    #expect(plan.text.contains("a new one, with its own DID"), "\(plan.text)")
+    #expect(plan.text.contains("when you agree: a record, so that the server signs\n"))
+    let made = try scene.command.run("\(line) --yes sign")
+    #expect(made.status == 0, "\(made.text)\(made.errors)")
+    let rehearsed = try scene.command.run(
+      "carpack rehearse \(rest) --login --password-file old --yes")
+    #expect(rehearsed.status == 0, "\(rehearsed.text)\(rehearsed.errors)")
+    #expect(scene.moved?.handle == "somebody.new.example")
+    #expect(scene.new.accounts.contains { $0.handle == "reborn.new.example" })
+  }
 }

@@ -18,6 +18,10 @@ struct SignerOptions: ParsableArguments {
   /// Whether the user gave either.
   var isGiven: Bool { key != nil || identity != nil }
 
+  /// What they take.
+  static let hint =
+    "give --key, or with --identity the account's PLC log (\"carpack fetch plc-log\") or DID document"
+
   /// Checks who signed a commit, if the user gave a key or an identity.
   ///
   /// - Throws: ``Failure`` for an invalid key or file, and for a log that fails verification.
@@ -26,14 +30,17 @@ struct SignerOptions: ParsableArguments {
       return ProofLevels.Finding(commit, by: try VerificationKey(key, of: "--key"))
     }
     guard let identity else {
-      return ProofLevels.Finding(
-        nil, "not checked: use --identity or --key")
+      return ProofLevels.Finding(nil, "not checked: give --key or --identity")
     }
     let bytes = try InputFile(identity).withBytes { $0.array }
     do {
       return try ProofLevels.Finding(commit, identity: bytes, now: try Host.unixTime)
-    } catch let error where error is PLCLogError || error is PLCFault {
+    } catch let error as PLCFault {
       throw Failure("\(identity): \(error)", status: .notGenuine, at: identity)
+    } catch let error as PLCLogError {
+      // The file may be a bad one, and the commit good.
+      throw Failure(
+        "\(identity): \(error)", hint: Self.hint, status: Failure(error).status, at: identity)
     }
   }
 }

@@ -42,6 +42,11 @@ struct VerifyProofCommand: ReportingCommand {
       Console.say(.notGenuine, verdict.why)
       throw ExitStatus.notGenuine
     }
+    guard signer.isGiven else {
+      throw Failure(
+        "the signature was not checked: anyone may have made this proof",
+        hint: SignerOptions.hint, status: .incomplete, at: file)
+    }
   }
 
   private func path(_ text: String) throws -> RecordPath {

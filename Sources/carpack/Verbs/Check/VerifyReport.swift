@@ -172,14 +172,16 @@ struct VerifyReport {
   /// The snapshots that decide, and those with which something is wrong.
   private var snapshotLines: [String] {
     let snapshots = report.snapshots
-    let counts = SnapshotVerifier.Verdict.allCases.compactMap { verdict in
+    let verdicts: [SnapshotVerifier.Verdict?] = SnapshotVerifier.Verdict.allCases + [nil]
+    let counts = verdicts.compactMap { verdict in
       let count = snapshots.count { $0.verdict == verdict }
-      return count > 0 ? "\(Quantity.grouped(count)) \(verdict.rawValue)" : nil
+      let word = verdict?.rawValue ?? "not checked (--quick)"
+      return count > 0 ? "\(Quantity.grouped(count)) \(word)" : nil
     }
     var lines =
       areSeveral
       ? ["\(Quantity.count(snapshots.count, "snapshot")): \(counts.joined(separator: ", "))"] : []
-    let shown = snapshots.filter { $0.isJudged || $0.verdict != .intact }
+    let shown = snapshots.filter { $0.isJudged || ![.intact, nil].contains($0.verdict) }
     lines += shown.prefix(Self.maximumLines).map(line)
     let more = shown.count - Self.maximumLines
     if more > 0 { lines.append("and \(Quantity.grouped(more)) more like these") }
@@ -192,14 +194,16 @@ struct VerifyReport {
     let revision = entry.rev.map { " at \($0.text)" } ?? ""
     let holdings =
       (snapshot.remains ?? entry.remains)?.sentence
-      ?? "\(Quantity.count(entry.counts.records, "record")), \(Quantity.grouped(snapshot.heldBlobCount)) of \(Quantity.count(entry.blobs.referenced, "blob")) held"
+      ?? "\(Quantity.count(entry.counts.records, "record")), \(Quantity.grouped(snapshot.heldBlobCount)) of \(Quantity.count(entry.blobs.referenced, "blob")) held\(snapshot.isExamined ? "" : ", by its manifest")"
     var line = "\(entry.handle?.text ?? entry.did.text)\(revision): \(holdings)"
     if accepted > 0 {
       line += ", \(Quantity.count(accepted, "loss was", "losses were")) accepted"
     }
     guard areSeveral else { return line }
-    let verdict = snapshot.verdict == .intact ? "" : ": \(Self.coloured(snapshot.verdict))"
-    return "\(entry.number)  \(line)\(verdict)"
+    guard let verdict = snapshot.verdict, verdict != .intact else {
+      return "\(entry.number)  \(line)"
+    }
+    return "\(entry.number)  \(line): \(Self.coloured(verdict))"
   }
 
   private static func coloured(_ verdict: SnapshotVerifier.Verdict) -> String {
@@ -252,9 +256,10 @@ struct VerifyReport {
     Field("rev", "its revision") { $0.entry.rev?.text }
     Field("commit", "its commit") { $0.entry.commit }
     Field("createdAt", "when it was made") { $0.entry.createdAt }
-    Field("verdict", "of the snapshot", .one(of: SnapshotVerifier.Verdict.self)) {
-      $0.verdict.rawValue
-    }
+    Field(
+      "verdict", "of the snapshot; null if only its manifest was looked at (--quick)",
+      .one(of: SnapshotVerifier.Verdict.self)
+    ) { $0.verdict?.rawValue }
     Field("decides", "whether what it lacks counts for the verdict of the file") { $0.isJudged }
     Field("carDigested", "whether the digest of its CAR was compared") { $0.isCARDigested }
     Field(

@@ -139,7 +139,7 @@ extension BackupReport {
     }
     if blobs.listFault != nil { return "the list of blobs" }
     if snapshot.standing.doubts.contains(.behind) {
-      return "the newest commit, which the server did not give out"
+      return "the newest commit is missing (the server sent an older one)"
     }
     return snapshot.unreadable.mayHideBlobs ? "records that cannot be read" : "private data"
   }

@@ -70,17 +70,31 @@ struct Schedule {
 
   /// Writes the files, and makes the system load them.
   ///
-  /// - Throws: ``BackupError``; ``Failure`` if the system does not load them: the files stay, and
-  ///   it will load them when the user logs in.
+  /// - Throws: ``BackupError``; ``Failure`` if the system does not load them: the files are then as
+  ///   they were before.
   func turnOn(at time: ClockTime) throws {
     try BlobFolder.make(archives)
     try BlobFolder.make(timer.removingLastComponent().string)
-    for (path, text) in files(at: time) {
-      try AtomicFile.save(to: path, replacing: true) { sink in
-        let bytes = Array(text.utf8)
-        try sink(bytes.span)
-      }
+    let files = files(at: time)
+    let earlier = try files.map { try AtomicFile.read($0.0) }
+    do {
+      for (path, text) in files { try Self.put(Array(text.utf8), at: path) }
+      try load()
+    } catch {
+      // A timer that does not run would pass for a schedule.
+      for ((path, _), bytes) in zip(files, earlier) { try Self.put(bytes, at: path) }
+      throw error
     }
+  }
+
+  /// Writes a file, or removes it if it is to have no content.
+  private static func put(_ bytes: [UInt8]?, at path: FilePath) throws {
+    guard let bytes else { return try AtomicFile.remove(path) }
+    try AtomicFile.save(to: path, replacing: true) { try $0(bytes.span) }
+  }
+
+  /// Makes the system load the files.
+  private func load() throws {
     #if canImport(Darwin)
       _ = try HookProcess.run(["launchctl", "unload", timer.string], within: Self.patience)
       try tell(["launchctl", "load", timer.string], orElse: byCron)

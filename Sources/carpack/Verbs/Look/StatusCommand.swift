@@ -27,7 +27,7 @@ struct StatusCommand: ReportingCommand, ConfigurableOptions {
 
   @Argument(
     help: ArgumentHelp(
-      "Folders of archives, or archives; also s3://bucket/prefix/, s3:// and https:// addresses (default: this folder).",
+      "Folders or archives (default: the configured output, or else this folder); also s3://bucket/prefix/, s3:// and https:// addresses.",
       valueName: "folder"),
     completion: .directory)
   var folders: [String] = []
@@ -44,28 +44,47 @@ struct StatusCommand: ReportingCommand, ConfigurableOptions {
   }
 
   func run() throws {
-    let archives = NamedArchives(
-      paths: folders.isEmpty ? ["."] : folders, limits: ArchiveLimits(), store: store)
-    let now = Moment(Host.now)
     var report = StatusReport()
-    func look(_ file: String) throws -> ExitStatus {
-      do {
-        let opened = try OpenedArchive(file, ArchiveLimits(), store)
-        let status = try opened.checkingFetched {
-          try ArchiveStatus(
-            of: opened.reader, history: opened.history, path: opened.path, now: now,
-            maximumAge: maxAge?.seconds)
-        }
-        report.rows.append((opened.name, status, nil))
-        return .worst(Self.statuses[status.verdict] ?? .incomplete, opened.status)
-      } catch {
-        report.rows.append((RemoteArchive.shown(file), nil, Failure(error)))
-        throw error
-      }
+    let status: ExitStatus
+    do {
+      status = try look(into: &report)
+    } catch let error where Failure.isOurs(error) {
+      let failure = Failure(error)
+      failure.say()
+      status = failure.status
     }
+    if let prometheus {
+      // Also after an error: the metrics of an earlier run would look well for ever.
+      let text = DownloadedFile.memory([Array(report.metrics(endingWith: status).utf8)])
+      try text.write(to: prometheus, replacing: true)
+    }
+    try status.finish()
+  }
+
+  /// Looks at the archives, and prints their state.
+  ///
+  /// - Returns: The exit status for all of them.
+  private func look(into report: inout StatusReport) throws -> ExitStatus {
+    let places = folders.isEmpty ? try Configuration.ofUser()?.places ?? ["."] : folders
+    let archives = NamedArchives(paths: places, limits: ArchiveLimits(), store: store)
+    let now = Moment(Host.now)
     let outcomes: NamedArchives.Outcomes
     do {
-      outcomes = try archives.each(opening: look)
+      outcomes = try archives.each(opening: { file in
+        do {
+          let opened = try OpenedArchive(file, ArchiveLimits(), store)
+          let status = try opened.checkingFetched {
+            try ArchiveStatus(
+              of: opened.reader, history: opened.history, path: opened.path, now: now,
+              maximumAge: maxAge?.seconds)
+          }
+          report.rows.append((opened.name, status, nil))
+          return .worst(Self.statuses[status.verdict] ?? .incomplete, opened.status)
+        } catch {
+          report.rows.append((RemoteArchive.shown(file), nil, Failure(error)))
+          throw error
+        }
+      })
     } catch let failure as Failure where folders.isEmpty && failure.status == .noInput {
       // Where nothing is yet, what is configured says what is to come.
       _ = try sayPlans(report)
@@ -76,12 +95,8 @@ struct StatusCommand: ReportingCommand, ConfigurableOptions {
     } else if prometheus != "-" {
       report.printText(common)
     }
-    if let prometheus {
-      let text = DownloadedFile.memory([Array(report.metrics.utf8)])
-      try text.write(to: prometheus, replacing: true)
-    }
     let absent = folders.isEmpty ? try sayPlans(report) : 0
-    try ExitStatus.end(with: outcomes.worst, absent > 0 ? .incomplete : .success)
+    return .worst(outcomes.worst, absent > 0 ? .incomplete : .success)
   }
 
   /// Prints which accounts of the configuration have no archive here, and when the next backup is.

@@ -156,12 +156,19 @@ struct StatusReport {
   // MARK: Metrics
 
   /// The same in the text format of Prometheus (exposition format 0.0.4).
-  var metrics: String {
+  ///
+  /// - Parameter status: The exit status of the command.
+  func metrics(endingWith status: ExitStatus) -> String {
     var text = ""
     func add(_ name: String, _ help: String, _ values: [(labels: String, value: Int64)]) {
       text += "# HELP \(name) \(help)\n# TYPE \(name) gauge\n"
-      for (labels, value) in values { text += "\(name){\(labels)} \(value)\n" }
+      for (labels, value) in values {
+        text += "\(name)\(labels.isEmpty ? "" : "{\(labels)}") \(value)\n"
+      }
     }
+    add(
+      "carpack_exit_status", "Exit status of carpack status: 0 if all is well.",
+      [("", Int64(status.number))])
     add(
       "carpack_archive_readable", "Whether the archive can be opened.",
       rows.map { (Self.label($0.file), $0.status == nil ? 0 : 1) })

@@ -36,14 +36,23 @@ extension RestorePlan {
   /// The rows for a person: what each text is about, and the text.
   fileprivate var rows: [(String, String)] {
     let snapshot = source.archived.snapshot
+    let account = "\(source.did)\(handle.map { ", \($0)" } ?? "")"
+    let isNew = isOfNewAccount
     var rows = [
-      ("account", "\(source.did)\(handle.map { ", \($0)" } ?? "")"),
+      ("account", isNew ? "a new one, with its own DID" : account),
       (
         "snapshot",
         "\(snapshot.rev.map { "revision \($0), " } ?? "")made \(snapshot.createdAt)"
       ),
-      ("from", old.map { "\($0.url), which \($0.standing.sentence)" } ?? "no server"),
-      ("to", "\(server.url) (\(server.facts.did)), which \(there.sentence)"),
+      (
+        "from",
+        isNew
+          ? "the archive of \(account)"
+          : old.map { "\($0.url), which \($0.standing.sentence)" } ?? "no server"
+      ),
+      (
+        "to", "\(server.url) (\(server.facts.did))\(isNew ? "" : ", which \(there.sentence)")"
+      ),
     ]
     if isMoved { return rows + [("steps", "nothing left to do: the account has moved")] }
     rows += [
@@ -67,10 +76,11 @@ extension RestorePlan {
     }
     rows += obstaclesInWords.map { ("first", $0) } + laterNeeds.map { ("later", $0) }
     let preferences = hasPreferences ? "preferences, " : ""
+    let agreed = isNew ? "a record, so that the server signs" : "identity, activation"
     rows.append(
       (
         "steps",
-        "account, repository, blobs, comparison, \(preferences)then, when you agree: identity, activation"
+        "account, repository, blobs, comparison, \(preferences)then, when you agree: \(agreed)"
       ))
     return rows
   }
@@ -87,7 +97,7 @@ extension RestorePlan {
 
   /// What has to be given once the account is on the new server.
   private var laterNeeds: [String] {
-    guard !isMoved else { return [] }
+    guard !isMoved, !isOfNewAccount else { return [] }
     var needs: [String] = []
     if let old, old.standing.isThere, source.did.method == "plc" {
       needs.append("the code that \(old.url) sends by mail, or a rotation key of your own")
