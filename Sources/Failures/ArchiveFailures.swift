@@ -70,7 +70,10 @@ extension BackupError: Explained {
         "run the interrupted command again to finish it, or choose another name for the output; if the file is not needed, remove it"
       )
     case .damagedArchive:
-      (.damaged, "nothing was changed; \"carpack repair\" saves what can be saved")
+      (
+        .damaged,
+        "nothing was changed; \"carpack repair\" saves what can be saved, and with --from COPY takes the rest from a copy"
+      )
     case .unfinishedArchive:
       (
         .damaged,

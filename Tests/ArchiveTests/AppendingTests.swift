@@ -130,6 +130,35 @@ import Testing
     }
   }
 
+  @Test func `takes over the whole sections of a frame that is torn`() throws {
+    var random = SeededGenerator(printing: 0xad10)
+    let archive = AppendedArchive()
+    try archive.append((0..<20).map { _ in random.text(200) })
+    let committed = archive.storage.bytes
+    // One frame of seven blocks.
+    let bodies = (0..<40).map { _ in random.bytes(20_000) }
+    do {
+      var writer = try archive.open()
+      for body in bodies { try writer.append(CID(codec: .raw, hashing: body.span), body.span) }
+      try writer.flush()
+    }
+    let whole = archive.storage.bytes
+    for cut in stride(from: committed.count, to: whole.count, by: 50_021) {
+      archive.storage.bytes = Array(whole[..<cut])
+      let adopted = try archive.open().adoptedSectionCount
+      let blocks = (cut - committed.count) / (DataFrame.blockContent + 3)
+      #expect(adopted >= blocks * DataFrame.blockContent / 20_050, "cut at \(cut)")
+      let reader = try archive.reader()
+      #expect(try reader.verify(workers: 1).isIntact)
+      #expect(reader.generation.head == archive.generations.last?.head)
+      for (number, body) in bodies.enumerated() {
+        let found = try reader.body(of: CID(codec: .raw, hashing: body.span))
+        #expect((found != nil) == (number < Int(adopted)), "\(number), cut at \(cut)")
+        if let found { #expect(found.elementsEqual(body)) }
+      }
+    }
+  }
+
   @Test func `takes over what a frame has besides what is in the archive`() throws {
     var random = SeededGenerator(printing: 0xad0f)
     let archive = AppendedArchive()
