@@ -30,11 +30,11 @@ enum Elsewhere {
     if RemoteArchive.isFolder(address) {
       let folder = shown.hasSuffix("/") ? shown : shown + "/"
       return
-        "pull the archives that you need first: carpack pull \(folder)NAME.car.zst NAME.car.zst"
+        "pull the archives that you need first: carpack pull \("\(folder)NAME.car.zst".shellWord) NAME.car.zst"
     }
     // What follows the question mark may be secret.
     return
-      "pull it first: carpack pull \(shown == address ? shown : "ADDRESS") \(fileName(address))"
+      "pull it first: carpack pull \(shown == address ? shown.shellWord : "ADDRESS") \(fileName(address).shellWord)"
   }
 
   /// What a file of the archive is called: the last part of its address.

@@ -26,6 +26,9 @@ final class OpenedArchive {
   /// Its name in messages.
   var name: String { input.name }
 
+  /// Its name as a word of a command line.
+  var word: String { input.word }
+
   /// A path that leads to its bytes; nil for a remote archive.
   var path: FilePath? { input.isFar ? nil : input.path }
 

@@ -45,8 +45,8 @@ struct ProveCommand: Verb {
     )
     if output.output != "-" {
       // The proof of a record that is not there does not say which.
-      let named = isAbsent ? " --record \(text)" : ""
-      common.say("hint: \"carpack verify-proof \(output.output)\(named)\" checks it")
+      let named = isAbsent ? " --record \(text.shellWord)" : ""
+      common.say("hint: \"carpack verify-proof \(output.output.shellWord)\(named)\" checks it")
     }
     try opened.status.finish()
   }

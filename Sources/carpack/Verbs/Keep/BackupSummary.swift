@@ -39,12 +39,14 @@ extension BackupReport {
     snapshot.standing.sayDoubts(named: title)
     if !snapshot.isSettled || lacksPrivateData {
       let hint =
-        snapshot.blobs.unaccepted > 0 ? "; \"carpack missing \(name)\" names what is missing" : ""
+        snapshot.blobs.unaccepted > 0
+        ? "; \"carpack missing \(name.shellWord)\" names what is missing" : ""
       Console.say(.incomplete, "\(title): \(whatIsLacking(isShort: true))\(hint)")
     }
     if !damage.isNone {
       Console.say(
-        .damaged, "\(title): \(damage.text); \"carpack verify \(name)\" says what is lost")
+        .damaged,
+        "\(title): \(damage.text); \"carpack verify \(name.shellWord)\" says what is lost")
     }
   }
 
@@ -113,12 +115,12 @@ extension BackupReport {
       lines.append("missing: \(Quantity.grouped(count)), \(reason.sentence)")
     }
     if blobs.unaccepted > 0 {
-      lines.append("\"carpack missing \(name)\" names them, \"carpack fill\" tries again")
+      lines.append("\"carpack missing \(name.shellWord)\" names them, \"carpack fill\" tries again")
     }
     if lacksRoom { lines.append("make room on the disk, then run the same command again") }
     if missing.contains(where: \.reason.isLasting) {
       lines.append(
-        "\"carpack missing --accept all \(name)\" notes those that are lost for good, and backups count as complete again"
+        "\"carpack missing --accept all \(name.shellWord)\" notes those that are lost for good, and backups count as complete again"
       )
     }
     if let head = generation.head { lines.append("archive head \(head.cid)") }

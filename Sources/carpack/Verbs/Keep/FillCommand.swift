@@ -47,7 +47,7 @@ struct FillCommand: Verb {
       }
       for server in display.serversThatWantLogin {
         display.common.say(
-          "hint: \(server) may give blobs to the account's owner: carpack fill \(files[0]) --login --pds \(server)"
+          "hint: \(server) may give blobs to the account's owner: carpack fill \(files[0].shellWord) --login --pds \(server)"
         )
       }
     }

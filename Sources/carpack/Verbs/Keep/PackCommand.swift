@@ -166,7 +166,7 @@ struct PackCommand: ReportingCommand, ConfigurableOptions {
       throw Failure(
         "\(output) is a damaged archive without a valid footer; nothing is appended",
         hint:
-          "\"carpack repair \(output)\" repairs what it can; \"carpack verify\" says what is lost",
+          "\"carpack repair \(output.shellWord)\" repairs what it can; \"carpack verify\" says what is lost",
         status: .damaged)
     } catch let error as ArchiveError
       where error.reason == .notAnArchive || error.reason == .begunOtherwise

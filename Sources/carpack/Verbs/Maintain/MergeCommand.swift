@@ -78,7 +78,7 @@ struct MergeCommand: ReportingCommand {
       .notGenuine,
       unaccepted.lazy.map {
         "snapshot \(history.entries[$0.after].number): \(history.sentence($0.kind, after: $0.before))"
-      }, of: unaccepted.count, all: "carpack verify \(output)")
+      }, of: unaccepted.count, all: "carpack verify \(output.shellWord)")
     if !unaccepted.isEmpty { throw ExitStatus.notGenuine }
   }
 
