@@ -49,7 +49,7 @@ package enum SnapshotSelector: Equatable, Sendable {
         throw .noSuchSnapshot(text, available: "numbers begin at 1, or at -1 from the end")
       }
       self = .number(number)
-    } else if let moment = Moment(text) {
+    } else if let moment = Moment(written: text) {
       self = .moment(moment)
     } else if Self.couldBeRevision(text) {
       self = .revision(text)
