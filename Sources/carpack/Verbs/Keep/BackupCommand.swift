@@ -90,6 +90,8 @@ struct BackupCommand: Verb, ConfigurableOptions {
 
   @OptionGroup var options: BackupOptions
 
+  @OptionGroup var recipients: RecipientOptions
+
   @OptionGroup(title: "Object store options", visibility: .hidden)
   var store: StoreArguments
 
@@ -168,6 +170,7 @@ struct BackupCommand: Verb, ConfigurableOptions {
 
   private func backupOptions() throws -> AccountBackup.Options {
     var options = try options.backupOptions()
+    options.isToBeSealed = !recipients.recipients.isEmpty
     options.maximumAge = maxAge?.seconds
     options.isDryRun = dryRun
     options.keepsPrivateData = keepsPrivateData
