@@ -23,6 +23,10 @@ final class OpenedArchive {
   static let byIndex =
     "the blobs are listed from the archive's index, with the sizes that records declare; \"carpack verify\" reads them"
 
+  /// What completes a write that was not finished.
+  static let completion =
+    "the next backup completes the write, or \"carpack repair\" keeps its intact part"
+
   /// Its name in messages.
   var name: String { input.name }
 
@@ -164,8 +168,8 @@ final class OpenedArchive {
       : ""
     guard recovery.isDamaged else {
       Console.say(
-        .unfinished, "\(name) ends in \(size) of a write that was not finished\(hint)"
-      )
+        .unfinished,
+        "\(name) ends in \(size) of a write that was not finished\(hint); \(Self.completion)")
       return .incomplete
     }
     Console.say(

@@ -48,6 +48,9 @@ struct VerifyReport {
     if let safe = report.safe {
       Console.print("  \(Quantity.allSafe(records: safe.records, blobs: safe.blobs))")
     }
+    if report.archive.findings.contains(where: { $0.severity == .interruptedTail }) {
+      Console.say("hint: \(OpenedArchive.completion)")
+    }
     if report.verdict == .damaged {
       Self.say(parity, of: opened.name)
       guard parity?.isHealable != true else { return }
