@@ -96,7 +96,7 @@ struct Carpack: ParsableCommand {
         failure.status.leave()
       }
       guard status != .success else {
-        Console.print(text: fullMessage(for: error) + moreHelp)
+        Console.print(text: fullMessage(for: error))
         Console.flush()
         status.leave()
       }
@@ -148,15 +148,6 @@ extension Carpack {
       return nil
     }
     return ShortHelp.text(on: verb, named: words)
-  }
-
-  /// That help has more options than it shows, at its end; nothing where it has not.
-  private static var moreHelp: String {
-    guard Host.arguments.contains(where: asksForHelp), let (name, verb) = Verbs.named(by: words),
-      verb.helpMessage(includeHidden: true) != verb.helpMessage()
-    else { return "" }
-    return
-      "\n\"\(Program.name) \(name.joined(separator: " ")) --help-hidden\" also shows the options for servers and object stores."
   }
 
   private static func asksForHelp(_ word: String) -> Bool {

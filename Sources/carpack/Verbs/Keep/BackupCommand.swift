@@ -92,7 +92,7 @@ struct BackupCommand: Verb, ConfigurableOptions {
 
   @OptionGroup var recipients: RecipientOptions
 
-  @OptionGroup(title: "Object store options", visibility: .hidden)
+  @OptionGroup(title: "Object store options")
   var store: StoreArguments
 
   @OptionGroup var exclusive: ExclusiveOption

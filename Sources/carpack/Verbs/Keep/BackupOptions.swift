@@ -37,7 +37,7 @@ struct BackupOptions: ConfigurableOptions {
 
   @OptionGroup var login: LoginOptions
 
-  @OptionGroup(title: "Network options", visibility: .hidden)
+  @OptionGroup(title: "Network options")
   var network: NetworkCommandOptions
 
   @OptionGroup var reporting: ReportOptions

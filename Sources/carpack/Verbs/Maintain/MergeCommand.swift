@@ -33,7 +33,7 @@ struct MergeCommand: ReportingCommand {
 
   @OptionGroup var compression: CompressionOptions
 
-  @OptionGroup(title: "Object store options", visibility: .hidden)
+  @OptionGroup(title: "Object store options")
   var store: StoreArguments
 
   @OptionGroup var limits: LimitOptions

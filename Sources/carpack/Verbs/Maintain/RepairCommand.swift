@@ -27,7 +27,7 @@ struct RepairCommand: ReportingCommand {
 
   @OptionGroup var compression: CompressionOptions
 
-  @OptionGroup(title: "Object store options", visibility: .hidden)
+  @OptionGroup(title: "Object store options")
   var store: StoreArguments
 
   @OptionGroup var limits: LimitOptions
