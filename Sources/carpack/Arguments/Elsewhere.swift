@@ -1,4 +1,5 @@
 internal import Archive
+internal import Files
 internal import Remote
 internal import SystemPackage
 internal import Terminal
@@ -35,6 +36,11 @@ enum Elsewhere {
     // What follows the question mark may be secret.
     return
       "pull it first: carpack pull \(shown == address ? shown.shellWord : "ADDRESS") \(fileName(address).shellWord)"
+  }
+
+  /// An archive as a word of a command that changes it: FILE stands for one that is no file yet.
+  static func fileWord(_ name: String) -> String {
+    RemoteArchive.isAddress(name) || name == InputFile.standardInputName ? "FILE" : name.shellWord
   }
 
   /// What a file of the archive is called: the last part of its address.

@@ -55,7 +55,7 @@ struct VerifyReport {
       Self.say(parity, of: opened.name)
       guard parity?.isHealable != true else { return }
       Console.say(
-        "hint: \"carpack repair \(opened.word)\" repairs indexes and footers; with --from COPY, or by \"carpack backup\", content is written again; \"carpack repair -o NEW\" makes a new archive of what is left"
+        "hint: \"carpack repair \(Elsewhere.fileWord(opened.name))\" repairs indexes and footers; with --from COPY, or by \"carpack backup\", content is written again; \"carpack repair -o NEW\" makes a new archive of what is left"
       )
     }
   }
@@ -70,7 +70,8 @@ struct VerifyReport {
   static func say(_ parity: ParityHealing.Report?, of name: String) {
     guard let parity else { return }
     guard !parity.isHealable else {
-      return Console.say("hint: parity can heal all of it: \"carpack repair \(name.shellWord)\"")
+      return Console.say(
+        "hint: parity can heal all of it: \"carpack repair \(Elsewhere.fileWord(name))\"")
     }
     Console.say(
       .note,

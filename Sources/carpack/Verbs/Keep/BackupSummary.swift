@@ -120,7 +120,7 @@ extension BackupReport {
     if lacksRoom { lines.append("make room on the disk, then run the same command again") }
     if missing.contains(where: \.reason.isLasting) {
       lines.append(
-        "\"carpack missing --accept all \(name.shellWord)\" notes those that are lost for good, and backups count as complete again"
+        "\"carpack missing --accept all \(Elsewhere.fileWord(name))\" notes those that are lost for good, and backups count as complete again"
       )
     }
     if let head = generation.head { lines.append("archive head \(head.cid)") }
