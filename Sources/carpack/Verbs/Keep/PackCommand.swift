@@ -114,6 +114,8 @@ struct PackCommand: ReportingCommand, ConfigurableOptions {
     do {
       let report = try output == "-" ? packToStandardOutput(input, options) : pack(input, options)
       try finish(report)
+    } catch let error as CARError {
+      throw Failure(error).of(input.car.name)
     } catch let error as PLCLogError {
       guard let plcLog else { throw error }
       throw Failure(
