@@ -191,9 +191,12 @@ extension BackupTally {
       (malformedCount, "malformed in the list"),
     ]
     let words = parts.filter { $0.0 > 0 }.map { "\(Quantity.grouped($0.0)) \($0.1)" }
+    let counts = "\(Quantity.count(accountCount, "account")): \(words.joined(separator: ", "))"
+    // A dry run adds nothing.
+    guard plannedCount == 0 else { return counts }
     let seconds = Double(elapsed.components.seconds)
     return
-      "\(Quantity.count(accountCount, "account")): \(words.joined(separator: ", ")); \(Quantity.bytes(bytesAdded)) added in \(Quantity.duration(seconds: seconds))"
+      "\(counts); \(Quantity.bytes(bytesAdded)) added in \(Quantity.duration(seconds: seconds))"
   }
 }
 
