@@ -56,8 +56,10 @@ struct CatCommand: ReportingCommand {
     let items = try opened.explainingAbsence(of: [selector], in: snapshot) {
       try Selection.items([selector], in: snapshot)
     }
+    if json, case .record = items.first, try !Selector(selector).meansOneRecord {
+      return try show(items, of: snapshot)
+    }
     guard let item = items.first, items.count == 1 else {
-      if json { return try show(items, of: snapshot) }
       throw Failure(
         "\"\(selector)\" matches \(Quantity.count(items.count, "record"))",
         hint:
