@@ -42,7 +42,7 @@ extension XRPCError: Explained {
     case _ where isPasswordRefused:
       (
         .loginRefused,
-        "a backup takes an app password, which you make in the account's settings; to move an account takes its own password"
+        "a backup takes an app password, which you make in the account's settings; a restore takes the account's own password"
       )
     case 401, 403: (.loginRefused, isLogin ? nil : "--login sends requests as the account's owner")
     case 400 where endpoint == "com.atproto.identity.signPlcOperation":
