@@ -177,11 +177,8 @@ def positional(argument):
 
 
 def shown_arguments(command, kinds):
-    """The arguments of these kinds; those that only --help-hidden shows stand below a title of their own."""
-    return [
-        a for a in command.get("arguments") or []
-        if a["kind"] in kinds and (a.get("shouldDisplay", True) or a.get("sectionTitle"))
-    ]
+    """The arguments of these kinds."""
+    return [a for a in command.get("arguments") or [] if a["kind"] in kinds and a.get("shouldDisplay", True)]
 
 
 def synopsis(words, command):

@@ -36,8 +36,8 @@ package struct CommandTree: Decodable {
     package enum Kind: String, Decodable { case positional, option, flag }
 
     package let kind: Kind
-    /// Whether help shows it.
-    package let shouldDisplay: Bool?
+    /// The title of the group of options that it is part of; nil for one of the verb's own.
+    package let sectionTitle: String?
     let names: [[String: String]]?
     package let valueName: String?
     package let abstract: String?

@@ -1,16 +1,25 @@
+internal import Terminal
+
 /// What a shell reads to complete the command's words:
 /// `carpack --generate-completion-script SHELL`.
 ///
 /// Each script hands the line over to the command itself (``Completion``), so that it knows the
 /// verbs and options of the carpack that is installed, and what is in the archive that is named on
 /// the line.
-package enum CompletionScript: String {
+package enum CompletionScript: String, CaseIterable {
   case bash, zsh, fish
 
-  /// The script that the arguments ask for.
-  package init?(asked arguments: [String]) {
-    guard arguments.count == 2, arguments[0] == "--generate-completion-script" else { return nil }
-    self.init(rawValue: arguments[1])
+  /// The script that the arguments ask for; nil if they ask for something else.
+  ///
+  /// - Throws: ``Failure`` for another shell, or none.
+  package init?(asked arguments: [String]) throws {
+    let option = "--generate-completion-script"
+    guard arguments.first == option else { return nil }
+    guard arguments.count == 2, let script = Self(rawValue: arguments[1]) else {
+      let shells = Self.allCases.map { "\(option) \($0)" }.joined(separator: ", ")
+      throw Failure("\(option) takes the name of a shell", hint: shells, status: .usage)
+    }
+    self = script
   }
 
   /// Its text.

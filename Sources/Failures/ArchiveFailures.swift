@@ -96,13 +96,26 @@ extension BackupError: Explained {
         .incomplete,
         "\"carpack fetch repo\" downloads what the server has, and \"carpack pack\" packs the incomplete repository"
       )
-    case .accountUnavailable:
-      (.unavailable, "if the account is yours, log in with --login")
+    case .accountUnavailable(_, let why, _): (.unavailable, why.hint)
     case .noServer, .notARepository: (.unavailable, nil)
     case .unusableServer: (.refused, "if it is your own server, name it with --pds")
     case .lastSnapshot: (.usage, "an account keeps at least one snapshot")
     case .unclaimedHandle:
       (.notGenuine, "if the account is yours, use its DID, or name its server with --pds")
+    }
+  }
+}
+
+extension BackupError.Unavailability {
+  /// What to do about it.
+  var hint: String {
+    switch self {
+    case .unknown:
+      "an archive keeps what it has; \"carpack resolve\" says on which server the account is"
+    case .deactivated:
+      "if the account is yours, log in with --login; an archive keeps what it has"
+    case .takendown, .suspended:
+      "if the account is yours, log in with --login, or ask the server's operator; an archive keeps what it has"
     }
   }
 }

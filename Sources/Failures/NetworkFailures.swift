@@ -1,5 +1,7 @@
 internal import ATProtocol
+internal import Files
 package import HTTP
+internal import Live
 package import Terminal
 package import XRPC
 
@@ -37,6 +39,11 @@ extension XRPCError: Explained {
     return switch status {
     case 400..<500 where name == "AuthFactorTokenRequired":
       (.loginRefused, "pass the code from the mail with --auth-factor-token")
+    case _ where isPasswordRefused:
+      (
+        .loginRefused,
+        "a backup takes an app password, which you make in the account's settings; a restore takes the account's own password"
+      )
     case 401, 403: (.loginRefused, isLogin ? nil : "--login sends requests as the account's owner")
     case 400 where endpoint == "com.atproto.identity.signPlcOperation":
       (
@@ -45,11 +52,25 @@ extension XRPCError: Explained {
       )
     case 400 where name == "InvalidToken":
       (.loginRefused, "use the account's own password, not an app password")
-    case 400 where isLogin:
-      (.loginRefused, "create an app password in the account's settings")
+    case 400 where isLogin: (.loginRefused, nil)
     case 400..<500 where endpoint == "com.atproto.server.createAccount": (.refused, nil)
-    default: (isTransient ? .temporary : .unavailable, nil)
+    default:
+      (
+        isTransient ? .temporary : .unavailable,
+        declared(RepoError.self).map { BackupError.Unavailability($0).hint }
+      )
     }
+  }
+
+  package var sentence: String {
+    guard isPasswordRefused else { return description }
+    return "\(host) refused the handle or the password: \(message ?? "status \(status)")"
+  }
+
+  /// Whether a session did not begin, for no reason that an account or a code of it gives.
+  private var isPasswordRefused: Bool {
+    endpoint == "com.atproto.server.createSession" && [400, 401].contains(status)
+      && !["AuthFactorTokenRequired", "AccountTakedown"].contains(name)
   }
 
   /// The methods with which a session begins.
@@ -77,6 +98,8 @@ extension IdentityError: Explained {
       "if a server on this machine knows the handle, name that server with --resolver, --pds or --plc"
     case .handleNotFound: "check the spelling; if you know its DID, use that instead"
     case .handleUnreachable: "if you know its DID, use that instead"
+    case .didGone:
+      "an archive keeps what it has; \"carpack restore --as-new\" makes a new account from it"
     case .handleUntrusted: TransportError.certificateHint
     case .noAnswer(_, let cause): cause.hint
     default: nil

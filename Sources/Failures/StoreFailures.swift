@@ -39,12 +39,12 @@ extension PushError: Explained {
     case .unfinishedCopy(let name, let address):
       (
         .incomplete,
-        "\"carpack repair \(name)\" keeps it, and \"carpack merge\" then puts both into one archive; \"carpack pull --replace \(address) \(name)\" discards it"
+        "\"carpack repair \(name.shellWord)\" keeps it, and \"carpack merge\" then puts both into one archive; \"carpack pull --replace \(address.shellWord) \(name.shellWord)\" discards it"
       )
     case .damagedCopy(let name, let address):
       (
         .damaged,
-        "\"carpack pull --replace \(address) \(name)\" replaces it with the archive there"
+        "\"carpack pull --replace \(address.shellWord) \(name.shellWord)\" replaces it with the archive there"
       )
     }
   }

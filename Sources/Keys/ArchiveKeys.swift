@@ -79,7 +79,8 @@ package enum ArchiveKeys {
         || status.st_mode & 0o077 == 0
     else {
       throw Failure(
-        "\(path) may be read by others", hint: "chmod 600 \(path)", status: .refused, at: path)
+        "\(path) may be read by others", hint: "chmod 600 \(path.shellWord)", status: .refused,
+        at: path)
     }
     return try file.withBytes { bytes in
       do {

@@ -211,13 +211,19 @@ extension XRPCError {
   /// The error for an account that is not available; nil if the server does not say that.
   func unavailability(of did: DID) -> BackupError? {
     guard let error = declared(RepoError.self) else { return nil }
-    let answer: BackupError.Unavailability =
+    return .accountUnavailable(did.text, BackupError.Unavailability(error), error.sentence)
+  }
+}
+
+extension BackupError.Unavailability {
+  /// What a server declares.
+  package init(_ error: RepoError) {
+    self =
       switch error {
       case .notFound: .unknown
       case .takendown: .takendown
       case .suspended: .suspended
       case .deactivated: .deactivated
       }
-    return .accountUnavailable(did.text, answer, error.sentence)
   }
 }

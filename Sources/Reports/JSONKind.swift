@@ -5,6 +5,8 @@ internal import IPLD
 package indirect enum JSONKind: Sendable {
   case text(TextForm)
   case integer, boolean
+  /// Any value, as a record has it.
+  case any
   case orNull(JSONKind)
   case list(of: JSONKind)
   /// Values of one kind by names that are not known beforehand.
@@ -18,7 +20,7 @@ package indirect enum JSONKind: Sendable {
     case .orNull(let kind): .orNull(kind.with(form))
     case .list(let kind): .list(of: kind.with(form))
     case .map(let kind): .map(of: kind.with(form))
-    case .integer, .boolean, .object: self
+    case .integer, .boolean, .any, .object: self
     }
   }
 }
@@ -73,6 +75,11 @@ extension CID: JSONValue {
 extension DID: JSONValue {
   package static var kind: JSONKind { .text(.did) }
   package func write(to json: inout JSONWriter) { json.string(text) }
+}
+
+extension IPLDValue: JSONValue {
+  package static var kind: JSONKind { .any }
+  package func write(to json: inout JSONWriter) { writeJSON(to: &json) }
 }
 
 extension Optional: JSONValue where Wrapped: JSONValue {

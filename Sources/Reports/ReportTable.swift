@@ -65,6 +65,7 @@ extension JSONKind {
     case .text(let form): form.writeSchema(type: ["string"], to: &json)
     case .integer: json.field("type", "integer")
     case .boolean: json.field("type", "boolean")
+    case .any: break
     case .orNull(.integer): json.field("type", ["integer", "null"])
     case .orNull(.boolean): json.field("type", ["boolean", "null"])
     case .orNull(.text(let form)) where !form.isOneOf:
@@ -102,6 +103,7 @@ extension JSONKind {
     case .text(.oneOf(let words)): words.map { "`\($0)`" }.joined(separator: " \\| ")
     case .integer: "integer"
     case .boolean: "boolean"
+    case .any: "any"
     case .orNull(let kind): "\(kind.words) or null"
     case .list(let kind): "array of \(kind.words)"
     case .map(let kind): "object: \(kind.words) by name"
@@ -116,7 +118,7 @@ extension JSONKind {
     case .orNull(let kind): kind.object
     case .list(let kind): kind.object.map { ($0, "[]\($1)") }
     case .map(let kind): kind.object.map { ($0, ".*\($1)") }
-    case .text, .integer, .boolean: nil
+    case .text, .integer, .boolean, .any: nil
     }
   }
 }

@@ -46,12 +46,14 @@ package enum Quantity {
     return "all \(count(records, "record"))\(blobs) are safe"
   }
 
-  /// A time to wait: "12 s", "3 min 20 s", "2 h 5 min".
+  /// A time to wait, in two units at most: "12 s", "3 min 20 s", "10 min", "2 h 5 min".
   package static func duration(seconds: Double) -> String {
     let whole = Int(min(max(seconds.rounded(), 0), 1e9))
-    if whole < 60 { return "\(whole) s" }
-    if whole < 3600 { return "\(whole / 60) min \(whole % 60) s" }
-    return "\(whole / 3600) h \(whole / 60 % 60) min"
+    let parts =
+      whole < 3600
+      ? [(whole / 60, "min"), (whole % 60, "s")] : [(whole / 3600, "h"), (whole / 60 % 60, "min")]
+    let shown = parts.filter { $0.0 > 0 }.map { "\($0) \($1)" }
+    return shown.isEmpty ? "0 s" : shown.joined(separator: " ")
   }
 
   /// How old something is, in its largest unit: "12 s", "3 min", "5 h", "12 d".

@@ -1,6 +1,7 @@
 internal import ATProtocol
 internal import ArgumentParser
 internal import Completions
+internal import Files
 internal import Keys
 internal import Reports
 internal import SystemPackage
@@ -65,9 +66,9 @@ struct Carpack: ParsableCommand {
         // What documents tell people to type is tested with this.
         _ = try command(
           ContextArguments.completed(OldSpelling.replaced(in: Array(arguments.dropFirst()))))
-      } else if let script = CompletionScript(asked: arguments) {
+      } else if let script = try CompletionScript(asked: arguments) {
         Console.print(text: script.text)
-      } else if arguments == ["--version"] {
+      } else if arguments.count == 1, ["--version", "-v", "-V"].contains(arguments[0]) {
         Console.print(text: Program.version)
       } else if let help = shortHelp(arguments) {
         Console.print(text: help)
@@ -95,7 +96,7 @@ struct Carpack: ParsableCommand {
         failure.status.leave()
       }
       guard status != .success else {
-        Console.print(text: fullMessage(for: error) + moreHelp)
+        Console.print(text: fullMessage(for: error))
         Console.flush()
         status.leave()
       }
@@ -137,7 +138,10 @@ extension Carpack {
 
   /// What help on one screen says; nil if it is not asked for, or not of a verb.
   private static func shortHelp(_ arguments: [String]) -> String? {
-    guard ShortHelp.isAsked(in: arguments) else { return nil }
+    // "carpack VERB help", unless a file has that name.
+    let isAskedAtEnd =
+      !words.isEmpty && arguments == words + ["help"] && !AtomicFile.isTaken("help")
+    guard isAskedAtEnd || ShortHelp.isAsked(in: arguments) else { return nil }
     if words.isEmpty { return ShortHelp.text(groups: groups, page) }
     if let (name, verb) = Verbs.named(by: words) { return ShortHelp.text(on: verb, named: name) }
     guard words.count == 1, let verb = Verbs.all.first(where: { $0.page.name == words[0] }) else {
@@ -146,22 +150,13 @@ extension Carpack {
     return ShortHelp.text(on: verb, named: words)
   }
 
-  /// That help has more options than it shows, at its end; nothing where it has not.
-  private static var moreHelp: String {
-    guard Host.arguments.contains(where: asksForHelp), let (name, verb) = Verbs.named(by: words),
-      verb.helpMessage(includeHidden: true) != verb.helpMessage()
-    else { return "" }
-    return
-      "\n\"\(Program.name) \(name.joined(separator: " ")) --help-hidden\" also shows the options for servers and object stores."
-  }
-
   private static func asksForHelp(_ word: String) -> Bool {
     ["help", "-h", "--help"].contains(word)
   }
 
   /// What is wrong with the arguments, and where help is.
   private static func mistake(_ error: any Error, _ status: ExitStatus) -> Failure {
-    if let failure = unknownVerb() { return failure }
+    if let failure = misplacedOption() ?? unknownVerb() { return failure }
     let verb = Verbs.all.first { $0.page.name == words.first }
     let text = withoutFarGuess(message(for: error))
     let spelling = spellings.first {
@@ -175,9 +170,13 @@ extension Carpack {
         text, hint: "\"--bind 127.0.0.1:8080\" says where it listens", status: status)
     }
     let name = Verbs.named(by: words)?.words ?? [verb?.page.name].compactMap { $0 }
-    let help = ([Program.name] + name + ["--help"]).joined(separator: " ")
+    let command = ([Program.name] + name).joined(separator: " ")
+    if text == "Unknown option '-o'" || text == "Unknown option '--output'" {
+      return Failure(
+        text, hint: "\"\(command) … > FILE\" writes the output to a file", status: status)
+    }
     return Failure(
-      text, hint: status == .usage ? "\"\(help)\" shows what it takes" : nil,
+      text, hint: status == .usage ? "\"\(command) --help\" shows what it takes" : nil,
       status: status)
   }
 
@@ -201,8 +200,19 @@ extension Carpack {
   /// The arguments that are no options; help on a verb is that verb's.
   private static let words = {
     let words = Host.arguments.filter { !$0.hasPrefix("-") }
-    return words.first == "help" ? Array(words.dropFirst()) : words
+    if words.first == "help" { return Array(words.dropFirst()) }
+    return words.last == "help" ? words.dropLast() : words
   }()
+
+  /// That an option stands before the verb; nil if none does.
+  private static func misplacedOption() -> Failure? {
+    guard let option = Host.arguments.first, option.hasPrefix("-"),
+      let verb = words.first(where: { word in Verbs.all.contains { $0.page.name == word } })
+    else { return nil }
+    return Failure(
+      "\(option) stands before the verb",
+      hint: "options follow it: carpack \(verb) \(option) …", status: .usage)
+  }
 
   /// That there is no such verb as the first of the arguments, or as the second below that; nil if
   /// there is.

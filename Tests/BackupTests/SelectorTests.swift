@@ -80,6 +80,8 @@ import Testing
     #expect(try numbers("2026-01-12T10:00") == [3, 2])
     #expect(try numbers("2026-01-12T10:00:00+00:01") == [2, 1])
     #expect(try numbers("2030-01-01", of: Self.bob) == [4])
+    #expect(try numbers("2026-01", of: Self.bob) == [4])
+    #expect(throws: SelectionError.self) { try numbers("2025-12") }
     #expect(throws: SelectionError.self) { try numbers("2026-01-09") }
     #expect(throws: SelectionError.self) { try numbers("2026-01-10", of: Self.bob) }
   }

@@ -16,6 +16,7 @@ struct `The exit status` {
     ls A                                           0     10         10      11      10        0       0
     ls --blobs A                                   0     10         10      11      10        0       0
     cat A RECORD                                   0     0          0       0       10        0       0
+    cat --json A app.bsky.feed.post                0     0          10      11      10        0       0
     stats A                                        0     0          10      11      10        0       0
     find number A                                  0     0          10      11      10        0       0
     diff A 1 1                                     0     0          0       0       10        0       0

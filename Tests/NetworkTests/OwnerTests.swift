@@ -29,6 +29,11 @@ struct `Backing up as the owner` {
     let refused = try scene.backUp()
     #expect(refused.status == 69, "\(refused.text)\(refused.errors)")
     #expect(refused.errors.contains("deactivated"))
+    #expect(
+      refused.errors.contains("hint: if the account is yours, log in with --login; an archive"))
+    let piece = try scene.command.run(
+      "carpack fetch repo \(scene.account.did) \(scene.flags)")
+    #expect(piece.errors.contains("hint: if the account is yours, log in"), "\(piece.errors)")
     let result = try backUp(scene)
     #expect(result.status == 0, "\(result.text)\(result.errors)")
     try scene.expectWhole()
@@ -55,6 +60,8 @@ struct `Backing up as the owner` {
     let result = try backUp(scene, password: "not-this-one")
     #expect(result.status == 77, "\(result.text)\(result.errors)")
     #expect(!result.errors.contains("not-this-one"))
+    #expect(result.errors.contains("refused the handle or the password: "), "\(result.errors)")
+    #expect(result.errors.contains("hint: a backup takes an app password"), "\(result.errors)")
     #expect(scene.requestCount(of: "createSession") == 1)
   }
 

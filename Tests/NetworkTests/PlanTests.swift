@@ -24,7 +24,7 @@ struct `A backup that is only planned` {
       "carpack backup \(scene.account.did) \(scene.account.handle) \(scene.flags) -o out/ --dry-run"
     )
     #expect(fleet.status == 0)
-    #expect(fleet.text.contains("1 account: 1 planned"), "\(fleet.text)")
+    #expect(fleet.text.hasSuffix("1 account: 1 planned\n"), "\(fleet.text)")
     #expect(scene.folder.names() == [NetworkScene.archive])
   }
 

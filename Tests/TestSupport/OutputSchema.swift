@@ -45,7 +45,9 @@ package struct OutputSchema {
     var found: [String] = []
     let types = (schema["type"] as? [String]) ?? [schema["type"] as? String].compactMap(\.self)
     let type = name(ofTypeOf: value)
-    if !types.isEmpty, !types.contains(type) {
+    // Without a type, a schema is of any value.
+    guard !types.isEmpty else { return [] }
+    if !types.contains(type) {
       return ["\(place): \(type), not \(types.joined(separator: " or "))"]
     }
     if let values = schema["enum"] as? [String], !values.contains(value as? String ?? "") {

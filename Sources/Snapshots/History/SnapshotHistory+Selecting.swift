@@ -127,8 +127,8 @@ extension SnapshotHistory {
   ///
   /// - Parameters:
   ///   - selectors: which, two at most.
-  ///   - account: of which account; nil if the first of them says that.
-  /// - Throws: ``SelectionError`` if there is none; ``SnapshotError`` for an archive without any.
+  ///   - account: of which account; nil if the first of them says that, or there is only one.
+  /// - Throws: ``SelectionError`` if there is none, or several accounts have some; ``SnapshotError`` for an archive without any.
   package func pair(_ selectors: [SnapshotSelector], of account: DID?) throws -> (
     old: Entry, new: Entry
   ) {
@@ -136,6 +136,8 @@ extension SnapshotHistory {
       let old = try selectOne(first, of: account)
       return (old, try selectOne(selectors.dropFirst().first ?? .latest, of: old.did))
     }
+    let accounts = Set(entries(of: account).map(\.did)).map { name(of: $0) }
+    guard accounts.count <= 1 else { throw SelectionError.severalAccounts(accounts.sorted()) }
     guard let newest = entries(of: account).last else { throw SnapshotError.noSnapshot }
     guard let old = entries(of: newest.did).dropLast().last else {
       throw SelectionError.onlySnapshot(name(of: newest.did))

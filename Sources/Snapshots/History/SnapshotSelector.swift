@@ -9,7 +9,7 @@ internal import IPLD
 /// | `latest` | the newest, by revision |
 /// | `7` | number 7, counted from the oldest, as `carpack log` prints it |
 /// | `-1`, `-2` | the one that was added last, the one before it |
-/// | `2026-11-21`, `2026-11-21T10:00Z` | the newest that was made by the end of that day, minute or second |
+/// | `2026-11`, `2026-11-21`, `2026-11-21T10:00Z` | the newest that was made by the end of that month, day, minute or second |
 /// | `3loie2xwbae2b` | the revision, or the beginning of it, four characters at least |
 /// | `bafyrei…` | the manifest or the commit, or the beginning of its CID, eight characters at least |
 package enum SnapshotSelector: Equatable, Sendable {
@@ -49,7 +49,7 @@ package enum SnapshotSelector: Equatable, Sendable {
         throw .noSuchSnapshot(text, available: "numbers begin at 1, or at -1 from the end")
       }
       self = .number(number)
-    } else if let moment = Moment(text) {
+    } else if let moment = Moment(written: text) {
       self = .moment(moment)
     } else if Self.couldBeRevision(text) {
       self = .revision(text)

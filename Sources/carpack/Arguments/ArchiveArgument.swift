@@ -26,7 +26,7 @@ struct ArchiveArgument: ParsableArguments {
     completion: .file(extensions: ["zst"]))
   var file: String
 
-  @OptionGroup(title: "Object store options", visibility: .hidden)
+  @OptionGroup(title: "Object store options")
   var store: StoreArguments
 
   @OptionGroup var limits: LimitOptions
@@ -56,7 +56,7 @@ struct ArchivesArgument: ParsableArguments {
     completion: .file(extensions: ["zst"]))
   var paths: [String]
 
-  @OptionGroup(title: "Object store options", visibility: .hidden)
+  @OptionGroup(title: "Object store options")
   var store: StoreArguments
 
   @OptionGroup var limits: LimitOptions

@@ -67,7 +67,7 @@ enum CARInput {
     guard holds(input, isCompressed: false) else { return }
     throw Failure(
       "\(input.name) is a CAR, not a carpack archive",
-      hint: "\"carpack inspect \(input.name)\" checks it, \"carpack pack\" makes an archive of it",
+      hint: "\"carpack inspect \(input.word)\" checks it, \"carpack pack\" makes an archive of it",
       status: .usage, at: input.name)
   }
 

@@ -1,4 +1,5 @@
 internal import Archive
+internal import Files
 internal import Remote
 internal import SystemPackage
 internal import Terminal
@@ -30,11 +31,16 @@ enum Elsewhere {
     if RemoteArchive.isFolder(address) {
       let folder = shown.hasSuffix("/") ? shown : shown + "/"
       return
-        "pull the archives that you need first: carpack pull \(folder)NAME.car.zst NAME.car.zst"
+        "pull the archives that you need first: carpack pull \("\(folder)NAME.car.zst".shellWord) NAME.car.zst"
     }
     // What follows the question mark may be secret.
     return
-      "pull it first: carpack pull \(shown == address ? shown : "ADDRESS") \(fileName(address))"
+      "pull it first: carpack pull \(shown == address ? shown.shellWord : "ADDRESS") \(fileName(address).shellWord)"
+  }
+
+  /// An archive as a word of a command that changes it: FILE stands for one that is no file yet.
+  static func fileWord(_ name: String) -> String {
+    RemoteArchive.isAddress(name) || name == InputFile.standardInputName ? "FILE" : name.shellWord
   }
 
   /// What a file of the archive is called: the last part of its address.

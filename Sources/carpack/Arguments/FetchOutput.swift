@@ -18,7 +18,7 @@ extension DownloadedFile {
 struct FetchOutput: ParsableArguments {
   @Option(
     name: [.customShort("o"), .customLong("output")],
-    help: ArgumentHelp("The file to write, \"-\" for standard output.", valueName: "file"),
+    help: ArgumentHelp("The file to write, instead of standard output (\"-\").", valueName: "file"),
     completion: .file())
   var output = "-"
 

@@ -28,7 +28,8 @@ struct KeyFile {
     var status = stat()
     guard unsafe stat(path, &status) == 0, status.st_mode & 0o077 == 0 else {
       throw Failure(
-        "\(path) may be read by others", hint: "chmod 600 \(path)", status: .refused, at: path)
+        "\(path) may be read by others", hint: "chmod 600 \(path.shellWord)", status: .refused,
+        at: path)
     }
     guard file.count <= Self.maximumFile else {
       throw Failure("\(path) is too long to be a key", status: .usage, at: path)

@@ -23,8 +23,15 @@ final class OpenedArchive {
   static let byIndex =
     "the blobs are listed from the archive's index, with the sizes that records declare; \"carpack verify\" reads them"
 
+  /// What completes a write that was not finished.
+  static let completion =
+    "the next backup completes the write, or \"carpack repair\" keeps its intact part"
+
   /// Its name in messages.
   var name: String { input.name }
+
+  /// Its name as a word of a command line.
+  var word: String { input.word }
 
   /// A path that leads to its bytes; nil for a remote archive.
   var path: FilePath? { input.isFar ? nil : input.path }
@@ -170,8 +177,8 @@ final class OpenedArchive {
       : ""
     guard recovery.isDamaged else {
       Console.say(
-        .unfinished, "\(name) ends in \(size) of a write that was not finished\(hint)"
-      )
+        .unfinished,
+        "\(name) ends in \(size) of a write that was not finished\(hint); \(Self.completion)")
       return .incomplete
     }
     Console.say(

@@ -39,10 +39,13 @@ enum OtherInput {
     return Failure("\(file.name) \(what)", hint: hint, status: .damaged, at: file.name)
   }
 
-  /// The error for a file that is empty or a text instead of a CAR; nil if it may be a CAR.
+  /// The error for a file that is something else than a CAR; nil if it may be one, as it is or
+  /// compressed.
   static func noCAR(_ file: InputFile) -> Failure? {
     let what = file.withBeginning { bytes in
-      bytes.isEmpty ? "is empty" : isText(bytes) ? "is a text, not a CAR" : nil
+      bytes.isEmpty
+        ? "is empty"
+        : isText(bytes) ? "is a text, not a CAR" : beginsLikeCAR(bytes) ? nil : "is not a CAR"
     }
     return what.map {
       Failure(
@@ -50,6 +53,14 @@ enum OtherInput {
         hint: "\"carpack fetch repo\" downloads a CAR, and servers export one",
         status: .damaged, at: file.name)
     }
+  }
+
+  /// Whether a map follows the length at the beginning of a file, or it is compressed.
+  private static func beginsLikeCAR(_ bytes: Span<UInt8>) -> Bool {
+    guard CompressedStream(bytes) == nil else { return true }
+    var offset = 0
+    guard case .value = Varint.read(bytes, at: &offset), offset < bytes.count else { return false }
+    return bytes[offset] >> 5 == 5
   }
 
   /// Whether the beginning of a file is text: UTF-8 without control characters.

@@ -3,18 +3,9 @@ internal import ArgumentParser
 internal import Keys
 internal import Sealing
 
-/// The recipients to whom a new archive is sealed.
-struct RecipientOptions: ConfigurableOptions {
-  static let settings = [
-    Setting(name: "recipient", kind: .list), Setting(name: "remember-key", kind: .flag),
-  ]
-
-  @Option(
-    name: .customLong("recipient"),
-    help: ArgumentHelp(
-      "Seal a new archive, so that only the owner of this age recipient can read it; may be repeated.",
-      valueName: "age1…"))
-  var recipients: [String] = []
+/// Whether the keys of sealed archives that are opened or made are kept.
+struct KeyMemoryOption: ConfigurableOptions {
+  static let settings = [Setting(name: "remember-key", kind: .flag)]
 
   @Flag(
     name: .customLong("remember-key"),
@@ -25,6 +16,23 @@ struct RecipientOptions: ConfigurableOptions {
 
   func validate() throws {
     if remembersKey { ArchiveKeys.rememberKeys() }
+  }
+}
+
+/// The recipients to whom a new archive is sealed.
+struct RecipientOptions: ConfigurableOptions {
+  static let settings = [Setting(name: "recipient", kind: .list)]
+
+  @Option(
+    name: .customLong("recipient"),
+    help: ArgumentHelp(
+      "Seal a new archive, so that only the owner of this age recipient can read it; may be repeated.",
+      valueName: "age1…"))
+  var recipients: [String] = []
+
+  @OptionGroup var memory: KeyMemoryOption
+
+  func validate() throws {
     guard !recipients.isEmpty else { return }
     ArchiveKeys.use(recipients: try recipients.map(SealedRecipient.init(named:)))
   }

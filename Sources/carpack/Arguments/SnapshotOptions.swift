@@ -8,7 +8,7 @@ struct SnapshotOptions: ParsableArguments {
   @Option(
     name: .customLong("at"), parsing: .unconditional,
     help: ArgumentHelp(
-      "The snapshot: its number (1, -1), date, revision or CID. Numbers are counted from the oldest (1) or from the newest (-1); a date or time means the newest made by then; the CID is that of the manifest or commit; \"latest\" is the newest. \"carpack log\" lists them.",
+      "The snapshot: latest, its number (1, -1), date (2025-03, 2025-03-22, 2025-03-22T10:00), revision or CID. Numbers are counted from the oldest (1) or from the newest (-1); a date or time means the newest made by then; the CID is that of the manifest or commit. \"carpack log\" lists them.",
       valueName: "snapshot"))
   var at: String?
 

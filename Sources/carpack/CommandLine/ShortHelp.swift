@@ -3,7 +3,7 @@ internal import Completions
 
 /// What `-h` shows: usage, the options that people use, and two examples, on one screen.
 ///
-/// `--help` has everything. Of an option it shows the first clause, which has to be true and
+/// `--help` has everything, also the options for servers and object stores. Of an option it shows the first clause, which has to be true and
 /// complete by itself.
 enum ShortHelp {
   /// The most lines that it has, and the most columns of a line.
@@ -33,8 +33,7 @@ enum ShortHelp {
       return ended(lines + examples(of: verb.page), command)
     }
     guard let arguments = CommandTree(verb._dumpHelp())?.command.arguments else { return nil }
-    let shown = arguments.filter { $0.shouldDisplay != false }
-    let positionals = shown.filter { $0.kind == .positional }
+    let positionals = arguments.filter { $0.kind == .positional }
     let words = [command, "[<options>]"] + positionals.map { usage(of: $0) }
     let line = configuration.usage ?? words.joined(separator: " ")
     for (number, part) in line.split(separator: "\n").enumerated() {
@@ -46,7 +45,8 @@ enum ShortHelp {
     }
     if !positionals.isEmpty { lines += [""] }
     let examples = examples(of: verb.page)
-    let options = sorted(paired(shown.filter { $0.kind != .positional }), by: verb.page.common)
+    let all = paired(arguments.filter { $0.kind != .positional })
+    let options = sorted(all.filter { $0[0].sectionTitle == nil }, by: verb.page.common)
     var room = maximumLines - lines.count - examples.count - 2
     var count = 0
     for option in options {
@@ -56,7 +56,7 @@ enum ShortHelp {
       room -= entry.count
       count += 1
     }
-    return ended(lines + examples, command, rest: options.count - count)
+    return ended(lines + examples, command, rest: all.count - count)
   }
 
   /// The help on the command itself.

@@ -112,7 +112,7 @@ struct Configuration {
     case .writableByOthers(let place):
       Failure(
         "\(power) \(named(place)) may be written to by others",
-        hint: "chmod go-w '\(place)'; \(hint)", status: .refused, at: place)
+        hint: "chmod go-w \(place.shellWord); \(hint)", status: .refused, at: place)
     case .unreadable(let error):
       Failure(
         "could not read \(path): \(error)", hint: hint,

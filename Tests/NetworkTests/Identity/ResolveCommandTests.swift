@@ -63,6 +63,18 @@ struct `carpack resolve` {
     server.stop()
   }
 
+  @Test func `says what is left of an account that was deleted`() throws {
+    let directory = try LoopbackServer { _, response in
+      response.status = 404
+      try response.send("DID not available")
+    }
+    let result = try command.run("carpack resolve \(account.did) --plc \(directory.url)")
+    #expect(result.status == 69)
+    #expect(result.errors.contains("\(account.did) was deleted"), "\(result.errors)")
+    #expect(result.errors.contains("hint: an archive keeps what it has"), "\(result.errors)")
+    server.stop()
+  }
+
   @Test func `takes servers from the environment`() throws {
     let result = try command.start(
       "carpack resolve \(account.did)",

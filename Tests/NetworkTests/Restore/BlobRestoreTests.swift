@@ -159,6 +159,7 @@ struct `Rehearsing and planning` {
     )
     #expect(asked.status == 10, "\(asked.text)\(asked.errors)")
     #expect(asked.errors.contains("hint: where there is no terminal"), "\(asked.errors)")
+    #expect(asked.errors.contains("a rehearsal creates the account on "), "\(asked.errors)")
     #expect(scene.new.createdCount == 0)
     let result = try scene.command.run(
       "carpack rehearse \(RestoreScene.archive) --to \(scene.new.url) \(scene.flags) --login --password-file old --new-password-file new --yes"

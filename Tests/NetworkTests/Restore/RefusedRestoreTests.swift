@@ -158,7 +158,7 @@ struct `A restore that is refused` {
     let scene = try RestoreScene()
     try scene.backUp()
     try scene.folder.write("old", Array("wrong\n".utf8))
-    expect(try scene.restore(), 77, "createSession", "--password-file FILE")
+    expect(try scene.restore(), 77, "refused the handle or the password", "--password-file FILE")
     try scene.folder.write("old", Array("app-password\n".utf8))
     expect(try scene.restore(), 77, "app password", "has no such account")
     try scene.folder.write("old", Array("\(RestoreScene.password)\n".utf8))

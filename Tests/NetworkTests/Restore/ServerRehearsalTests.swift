@@ -18,6 +18,7 @@ struct `Rehearsing a whole server` {
     scene.new.directory = scratch
     let asked = try scene.command.run(Self.line(scene, scratch))
     #expect(asked.status == 10, "\(asked.text)\(asked.errors)")
+    #expect(asked.errors.contains("a rehearsal creates the accounts of 3 archives on "))
     #expect(scene.new.createdCount == 0 && scratch.postCount == 0)
     let result = try scene.command.run(Self.line(scene, scratch, "--yes"))
     #expect(result.status == 0, "\(result.text)\(result.errors)")

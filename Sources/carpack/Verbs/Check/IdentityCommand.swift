@@ -24,10 +24,10 @@ struct IdentityCommand: ReportingCommand {
 
   @OptionGroup var accountOption: AccountOption
 
-  @OptionGroup(title: "Network options", visibility: .hidden)
+  @OptionGroup(title: "Network options")
   var network: NetworkCommandOptions
 
-  @OptionGroup(title: "Object store options", visibility: .hidden)
+  @OptionGroup(title: "Object store options")
   var store: StoreArguments
 
   @OptionGroup var reporting: ReportOptions

@@ -30,8 +30,10 @@ struct InspectCommand: ReportingCommand {
     try CARInput.refuseAddress(input)
     let file = try CARInput.open(InputFile(input, isReadAtOnce: true))
     let observer = ProgressLine.observer(quiet: common.quiet)
-    let car = try CARFile(file.mapped) { done in
-      observer(Progress(stage: "checking", done: UInt64(done), total: UInt64(file.count)))
+    let car = try Failure.naming(file.name) {
+      try CARFile(file.mapped) { done in
+        observer(Progress(stage: "checking", done: UInt64(done), total: UInt64(file.count)))
+      }
     }
     let report = InspectReport(file, car, self)
     try report.walk()

@@ -13,7 +13,7 @@ struct ResolveCommand: ReportingCommand {
     help: ArgumentHelp("A handle, a DID, or an at:// URI.", valueName: "account"))
   var account: String
 
-  @OptionGroup(title: "Network options", visibility: .hidden)
+  @OptionGroup(title: "Network options")
   var network: NetworkCommandOptions
 
   @OptionGroup var reporting: ReportOptions

@@ -40,7 +40,7 @@ enum SealedVerification {
     if isTailed {
       Console.say(
         .unfinished,
-        "\(name) ends in \(Quantity.bytes(UInt64(check.tailCount))) of a write that was not finished"
+        "\(name) ends in \(Quantity.bytes(UInt64(check.tailCount))) of a write that was not finished; \(OpenedArchive.completion)"
       )
     }
     guard !verb.common.quiet || status != .success else { return status }

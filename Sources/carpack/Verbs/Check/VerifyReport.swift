@@ -48,11 +48,14 @@ struct VerifyReport {
     if let safe = report.safe {
       Console.print("  \(Quantity.allSafe(records: safe.records, blobs: safe.blobs))")
     }
+    if report.archive.findings.contains(where: { $0.severity == .interruptedTail }) {
+      Console.say("hint: \(OpenedArchive.completion)")
+    }
     if report.verdict == .damaged {
       Self.say(parity, of: opened.name)
       guard parity?.isHealable != true else { return }
       Console.say(
-        "hint: \"carpack repair \(opened.name)\" repairs indexes and footers; with --from COPY, or by \"carpack backup\", content is written again; \"carpack repair -o NEW\" makes a new archive of what is left"
+        "hint: \"carpack repair \(Elsewhere.fileWord(opened.name))\" repairs indexes and footers; with --from COPY, or by \"carpack backup\", content is written again; \"carpack repair -o NEW\" makes a new archive of what is left"
       )
     }
   }
@@ -67,7 +70,8 @@ struct VerifyReport {
   static func say(_ parity: ParityHealing.Report?, of name: String) {
     guard let parity else { return }
     guard !parity.isHealable else {
-      return Console.say("hint: parity can heal all of it: \"carpack repair \(name)\"")
+      return Console.say(
+        "hint: parity can heal all of it: \"carpack repair \(Elsewhere.fileWord(name))\"")
     }
     Console.say(
       .note,
@@ -100,7 +104,7 @@ struct VerifyReport {
   ///
   /// Damage that several snapshots share is printed once, for the newest of them.
   private func sayDamage() {
-    let list = "carpack verify --json \(opened.name)"
+    let list = "carpack verify --json \(opened.word)"
     Console.say(report.archive.findings.map { (Self.mark($0.severity), "\($0)") }, all: list)
     let more = report.archive.findingCount - report.archive.findings.count
     if more > 0 { Console.say(.damaged, "and \(Quantity.grouped(more)) more like these") }
@@ -143,7 +147,7 @@ struct VerifyReport {
   ) {
     Console.say(
       mark, blobs.lazy.map { place(snapshot) + text($0) }, of: blobs.count,
-      all: "carpack missing \(opened.name)")
+      all: "carpack missing \(opened.word)")
   }
 
   /// The snapshot's number as a prefix, if there are several snapshots.

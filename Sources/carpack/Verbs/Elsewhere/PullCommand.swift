@@ -21,7 +21,7 @@ struct PullCommand: ReportingCommand {
     help: ArgumentHelp("The file.", valueName: "archive"), completion: .file(extensions: ["zst"]))
   var file: String
 
-  @OptionGroup(title: "Object store options", visibility: .hidden)
+  @OptionGroup(title: "Object store options")
   var store: StoreArguments
 
   @OptionGroup var reporting: ReportOptions

@@ -24,7 +24,7 @@ struct PushCommand: ReportingCommand {
   @Argument(help: ArgumentHelp("Where it goes: s3://bucket/key.", valueName: "address"))
   var address: String
 
-  @OptionGroup(title: "Object store options", visibility: .hidden)
+  @OptionGroup(title: "Object store options")
   var store: StoreArguments
 
   @OptionGroup var exclusive: ExclusiveOption

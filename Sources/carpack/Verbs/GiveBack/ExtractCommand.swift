@@ -101,10 +101,8 @@ struct ExtractCommand: ReportingCommand, ConfigurableOptions {
   private var carOutput: String? { output ?? (directory == "-" ? "-" : nil) }
 
   func validate() throws {
-    if carOutput != nil,
-      !car || all || records || blobs || metadata || privateData || context || !selectors.isEmpty
-        || json
-    {
+    let isOtherwiseChosen = all || records || blobs || metadata || privateData || context || json
+    if carOutput != nil, isOtherwiseChosen || car != selectors.isEmpty {
       throw ValidationError("-o and -d - give the CAR alone: use them with --car and nothing else")
     }
     if let directory, output != nil {
@@ -128,6 +126,13 @@ struct ExtractCommand: ReportingCommand, ConfigurableOptions {
   }
 
   func run() throws {
+    if carOutput != nil, let selector = selectors.first {
+      throw Failure(
+        "-o and -d - give the CAR alone",
+        hint:
+          "\"carpack cat \(archive.file.shellWord) \(selector.shellWord) > FILE\" writes one thing to a file, -d DIR all of them to a folder",
+        status: .usage)
+    }
     try archive.read { opened in
       if let carOutput { try writeCAR(of: opened, to: carOutput) } else { try extract(opened) }
     }

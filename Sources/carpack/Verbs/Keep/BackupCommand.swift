@@ -90,7 +90,9 @@ struct BackupCommand: Verb, ConfigurableOptions {
 
   @OptionGroup var options: BackupOptions
 
-  @OptionGroup(title: "Object store options", visibility: .hidden)
+  @OptionGroup var recipients: RecipientOptions
+
+  @OptionGroup(title: "Object store options")
   var store: StoreArguments
 
   @OptionGroup var exclusive: ExclusiveOption
@@ -168,6 +170,7 @@ struct BackupCommand: Verb, ConfigurableOptions {
 
   private func backupOptions() throws -> AccountBackup.Options {
     var options = try options.backupOptions()
+    options.isToBeSealed = !recipients.recipients.isEmpty
     options.maximumAge = maxAge?.seconds
     options.isDryRun = dryRun
     options.keepsPrivateData = keepsPrivateData
@@ -210,15 +213,15 @@ struct BackupCommand: Verb, ConfigurableOptions {
     if word.hasSuffix(".car.zst") {
       return Failure(
         "\(word) is an archive, but backup takes an account",
-        hint: "\"carpack backup ACCOUNT -o \(word)\" brings it up to date", status: .usage, at: word
-      )
+        hint: "\"carpack backup ACCOUNT -o \(word.shellWord)\" brings it up to date",
+        status: .usage, at: word)
     }
     guard !BlobFolder.isFolder(word), [".txt", ".list", ".csv"].contains(where: word.hasSuffix)
     else { return nil }
     return Failure(
       "\(word) is a file, but backup takes accounts",
-      hint: "\"carpack backup --accounts \(word)\" backs up those that it lists", status: .usage,
-      at: word)
+      hint: "\"carpack backup --accounts \(word.shellWord)\" backs up those that it lists",
+      status: .usage, at: word)
   }
 
   private func destination(isSingle: Bool) throws -> AccountBackup.Destination {
@@ -248,8 +251,8 @@ struct BackupCommand: Verb, ConfigurableOptions {
     return Failure(
       "\(output) is \(isObject ? "an object" : "a file"), but there are several accounts",
       hint: isObject
-        ? "-o \(output)/ has an object for each"
-        : "-o \(output)/ is a folder with an archive for each; --into \(output) is one archive for all",
+        ? "-o \("\(output)/".shellWord) has an object for each"
+        : "-o \("\(output)/".shellWord) is a folder with an archive for each; --into \(output.shellWord) is one archive for all",
       status: .usage)
   }
 }

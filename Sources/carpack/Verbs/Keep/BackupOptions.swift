@@ -35,11 +35,9 @@ struct BackupOptions: ConfigurableOptions {
 
   @OptionGroup var parity: ParityOptions
 
-  @OptionGroup var recipients: RecipientOptions
-
   @OptionGroup var login: LoginOptions
 
-  @OptionGroup(title: "Network options", visibility: .hidden)
+  @OptionGroup(title: "Network options")
   var network: NetworkCommandOptions
 
   @OptionGroup var reporting: ReportOptions
@@ -64,7 +62,6 @@ struct BackupOptions: ConfigurableOptions {
     var options = AccountBackup.Options(compression, size, network)
     options.parity = parity.percent
     options.checksHeld = !quick
-    options.isToBeSealed = !recipients.recipients.isEmpty
     options.isCompressed = compressed
     if accept.contains(.rollback) { options.accepted.formUnion([.rollback, .fork]) }
     if accept.contains(.handle) { options.accepted.insert(.handle) }

@@ -39,12 +39,14 @@ extension BackupReport {
     snapshot.standing.sayDoubts(named: title)
     if !snapshot.isSettled || lacksPrivateData {
       let hint =
-        snapshot.blobs.unaccepted > 0 ? "; \"carpack missing \(name)\" names what is missing" : ""
+        snapshot.blobs.unaccepted > 0
+        ? "; \"carpack missing \(name.shellWord)\" names what is missing" : ""
       Console.say(.incomplete, "\(title): \(whatIsLacking(isShort: true))\(hint)")
     }
     if !damage.isNone {
       Console.say(
-        .damaged, "\(title): \(damage.text); \"carpack verify \(name)\" says what is lost")
+        .damaged,
+        "\(title): \(damage.text); \"carpack verify \(name.shellWord)\" says what is lost")
     }
   }
 
@@ -113,12 +115,12 @@ extension BackupReport {
       lines.append("missing: \(Quantity.grouped(count)), \(reason.sentence)")
     }
     if blobs.unaccepted > 0 {
-      lines.append("\"carpack missing \(name)\" names them, \"carpack fill\" tries again")
+      lines.append("\"carpack missing \(name.shellWord)\" names them, \"carpack fill\" tries again")
     }
     if lacksRoom { lines.append("make room on the disk, then run the same command again") }
     if missing.contains(where: \.reason.isLasting) {
       lines.append(
-        "\"carpack missing --accept all \(name)\" notes those that are lost for good, and backups count as complete again"
+        "\"carpack missing --accept all \(Elsewhere.fileWord(name))\" notes those that are lost for good, and backups count as complete again"
       )
     }
     if let head = generation.head { lines.append("archive head \(head.cid)") }
@@ -189,9 +191,12 @@ extension BackupTally {
       (malformedCount, "malformed in the list"),
     ]
     let words = parts.filter { $0.0 > 0 }.map { "\(Quantity.grouped($0.0)) \($0.1)" }
+    let counts = "\(Quantity.count(accountCount, "account")): \(words.joined(separator: ", "))"
+    // A dry run adds nothing.
+    guard plannedCount == 0 else { return counts }
     let seconds = Double(elapsed.components.seconds)
     return
-      "\(Quantity.count(accountCount, "account")): \(words.joined(separator: ", ")); \(Quantity.bytes(bytesAdded)) added in \(Quantity.duration(seconds: seconds))"
+      "\(counts); \(Quantity.bytes(bytesAdded)) added in \(Quantity.duration(seconds: seconds))"
   }
 }
 

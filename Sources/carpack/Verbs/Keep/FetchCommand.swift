@@ -35,7 +35,7 @@ struct FetchOptions: ParsableArguments {
 
   @OptionGroup var login: LoginOptions
 
-  @OptionGroup(title: "Network options", visibility: .hidden)
+  @OptionGroup(title: "Network options")
   var network: NetworkCommandOptions
 
   @OptionGroup var common: CommonOptions

@@ -1,4 +1,5 @@
 internal import ATProtocol
+internal import Archive
 internal import ArgumentParser
 internal import HTTP
 internal import Live
@@ -9,23 +10,29 @@ internal import Terminal
 struct FillCommand: Verb {
   static let page = ManualPage("fill", PackageResources.fill_txt)
 
-  @OptionGroup var argument: ArchivesArgument
+  @Argument(
+    help: ArgumentHelp(
+      "The archives: files, and folders to look for archives in.", valueName: "archive"),
+    completion: .file(extensions: ["zst"]))
+  var paths: [String]
 
   @OptionGroup var options: BackupOptions
 
+  @OptionGroup var memory: KeyMemoryOption
+
   func run() throws {
-    if argument.paths.contains("-") {
+    if paths.contains("-") {
       throw Failure(
         "what arrives is added to the archive, so it has to be a file", hint: nil, status: .usage)
     }
-    for path in argument.paths {
+    for path in paths {
       try Elsewhere.refuse(
         path, "what arrives is added to a file",
         hint:
           "pull it first, and push it afterwards; \"carpack backup -o\" also asks again for what an archive in a bucket lacks"
       )
     }
-    let (files, searched) = try argument.archives.files()
+    let (files, searched) = try NamedArchives(paths: paths, limits: ArchiveLimits()).files()
     for file in files { try CARInput.refuse(file) }
     let display = BackupDisplay(options, isSingle: files.count == 1)
     let networkOptions = try options.networkOptions(showing: display)
@@ -47,7 +54,7 @@ struct FillCommand: Verb {
       }
       for server in display.serversThatWantLogin {
         display.common.say(
-          "hint: \(server) may give blobs to the account's owner: carpack fill \(files[0]) --login --pds \(server)"
+          "hint: \(server) may give blobs to the account's owner: carpack fill \(files[0].shellWord) --login --pds \(server)"
         )
       }
     }

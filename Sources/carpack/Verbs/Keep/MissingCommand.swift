@@ -103,7 +103,7 @@ struct MissingCommand: ReportingCommand {
     if isByIndex { common.say(place + OpenedArchive.byIndex) }
     if isLost {
       common.say(
-        "hint: \"carpack missing --accept CID \(opened.name)\" notes that a blob is lost for good, and backups count as complete again"
+        "hint: \"carpack missing --accept CID \(Elsewhere.fileWord(opened.name))\" notes that a blob is lost for good, and backups count as complete again"
       )
     }
     common.say(place + Self.sentence(mark, opened.reader.generation))

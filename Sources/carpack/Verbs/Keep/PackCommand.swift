@@ -114,6 +114,8 @@ struct PackCommand: ReportingCommand, ConfigurableOptions {
     do {
       let report = try output == "-" ? packToStandardOutput(input, options) : pack(input, options)
       try finish(report)
+    } catch let error as CARError {
+      throw Failure(error).of(input.car.name)
     } catch let error as PLCLogError {
       guard let plcLog else { throw error }
       throw Failure(
@@ -167,7 +169,7 @@ struct PackCommand: ReportingCommand, ConfigurableOptions {
       throw Failure(
         "\(output) is a damaged archive without a valid footer; nothing is appended",
         hint:
-          "\"carpack repair \(output)\" repairs what it can; \"carpack verify\" says what is lost",
+          "\"carpack repair \(output.shellWord)\" repairs what it can; \"carpack verify\" says what is lost",
         status: .damaged)
     } catch let error as ArchiveError
       where error.reason == .notAnArchive || error.reason == .begunOtherwise

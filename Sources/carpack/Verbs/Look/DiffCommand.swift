@@ -41,7 +41,7 @@ struct DiffCommand: ReportingCommand {
       throw Failure(
         "diff compares two snapshots of one archive: \(file) is a second archive",
         hint:
-          "\"carpack merge \(archive.file) \(file) -o NEW\" puts the snapshots of both into one",
+          "\"carpack merge \(archive.file.shellWord) \(file.shellWord) -o NEW\" puts the snapshots of both into one",
         status: .usage)
     }
     try archive.read(compare)

@@ -30,7 +30,8 @@ struct FindCommand: ReportingCommand {
       let first = argument.paths.first, !AtomicFile.isTaken(FilePath(first))
     {
       throw Failure(
-        "\(first) is not an archive", hint: "the text comes first: carpack find \(first) \(text)",
+        "\(first) is not an archive",
+        hint: "the text comes first: carpack find \(first.shellWord) \(text.shellWord)",
         status: .usage)
     }
     guard let pattern = TextPattern(text) else {

@@ -122,22 +122,27 @@ struct ListCommand: ReportingCommand, ConfigurableOptions {
     if isByIndex { common.say(OpenedArchive.byIndex) }
     listing.print()
     let tree = contents.tree
-    let lacksNodes = !tree.missingNodes.isEmpty
     if !contents.listsAllRecords { listing.isPartial = true }
-    if lacksNodes || (records || all) && !tree.isComplete { listing.add(.incomplete) }
-    if let flaw = contents.flaw {
-      listing.add(.damaged)
-      Console.say(
-        .damaged, "the repository is damaged; this is what is left of it: \(flaw)"
-      )
-    } else if let why = tree.whyNoCommit {
-      common.say(.incomplete, "no record can be listed: \(why)")
-    } else if lacksNodes {
-      common.say(
-        .incomplete,
-        "\(Quantity.count(tree.missingNodes.count, "tree node")) missing, and all records below"
-      )
+    if (records || all) && !tree.isComplete { listing.add(.incomplete) }
+    listing.add(contents.sayWhatIsLost(common))
+  }
+}
+
+extension LaidOutRepository {
+  /// Prints why it does not list all records, if it does not; returns 11 for damage, 10 for what is
+  /// missing.
+  func sayWhatIsLost(_ common: CommonOptions) -> ExitStatus {
+    if let flaw {
+      Console.say(.damaged, "the repository is damaged; this is what is left of it: \(flaw)")
+      return .damaged
     }
+    if let why = tree.whyNoCommit {
+      common.say(.incomplete, "no record can be listed: \(why)")
+      return .incomplete
+    }
+    guard let nodes = Quantity.some(tree.missingNodes.count, "tree node") else { return .success }
+    common.say(.incomplete, "\(nodes) missing, and all records below")
+    return .incomplete
   }
 }
 

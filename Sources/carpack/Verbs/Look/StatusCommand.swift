@@ -32,7 +32,7 @@ struct StatusCommand: ReportingCommand, ConfigurableOptions {
     completion: .directory)
   var folders: [String] = []
 
-  @OptionGroup(title: "Object store options", visibility: .hidden)
+  @OptionGroup(title: "Object store options")
   var store: StoreArguments
 
   @OptionGroup var reporting: ReportOptions

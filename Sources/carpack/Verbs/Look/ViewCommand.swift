@@ -107,7 +107,7 @@ struct ViewCommand: ReportingCommand {
     guard file.count <= ArchivePage.maximumArchive else {
       throw Failure(
         "\(archive) is too large for a page: over \(Quantity.bytes(ArchivePage.maximumArchive))",
-        hint: "\"carpack view \(archive)\" shows it without", status: .refused)
+        hint: "\"carpack view \(archive.shellWord)\" shows it without", status: .refused)
     }
     let isPrivate = AtomicFile.isPrivate(try ArchiveReader(path: FilePath(archive)))
     guard !isPrivate || withPrivate else {

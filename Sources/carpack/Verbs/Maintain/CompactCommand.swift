@@ -18,7 +18,7 @@ struct CompactCommand: ReportingCommand {
 
   @OptionGroup var compression: CompressionOptions
 
-  @OptionGroup(title: "Object store options", visibility: .hidden)
+  @OptionGroup(title: "Object store options")
   var store: StoreArguments
 
   @OptionGroup var limits: LimitOptions

@@ -33,7 +33,7 @@ struct MergeCommand: ReportingCommand {
 
   @OptionGroup var compression: CompressionOptions
 
-  @OptionGroup(title: "Object store options", visibility: .hidden)
+  @OptionGroup(title: "Object store options")
   var store: StoreArguments
 
   @OptionGroup var limits: LimitOptions
@@ -78,7 +78,7 @@ struct MergeCommand: ReportingCommand {
       .notGenuine,
       unaccepted.lazy.map {
         "snapshot \(history.entries[$0.after].number): \(history.sentence($0.kind, after: $0.before))"
-      }, of: unaccepted.count, all: "carpack verify \(output)")
+      }, of: unaccepted.count, all: "carpack verify \(output.shellWord)")
     if !unaccepted.isEmpty { throw ExitStatus.notGenuine }
   }
 

@@ -109,8 +109,8 @@ struct PruneCommand: ReportingCommand, ConfigurableOptions {
       : "\(Quantity.grouped(forgotten)) "
         + (dryRun ? "would be forgotten" : "forgotten, \(Quantity.bytes(report.bytesAdded)) added")
     common.say("\(file): \(kept), \(change)")
-    if forgotten > 0, !dryRun {
-      common.say("  their data stays in the file until \"carpack compact\" removes it")
+    if forgotten > 0 {
+      common.say("  their data stays in the file until \"carpack compact\" removes it for good")
     }
   }
 

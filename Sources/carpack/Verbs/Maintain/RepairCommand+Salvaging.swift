@@ -28,7 +28,8 @@ extension RepairCommand {
     if json {
       Self.salvageReport.print((output, report, verification))
     } else {
-      printText(report, output, all: "carpack repair --json --force \(file) -o \(output)")
+      let list = "carpack repair --json --force \(file.shellWord) -o \(output.shellWord)"
+      printText(report, output, all: list)
     }
     try end(with: verification, of: output, report.isWhole ? .success : .incomplete)
   }

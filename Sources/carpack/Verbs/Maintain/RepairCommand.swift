@@ -27,7 +27,7 @@ struct RepairCommand: ReportingCommand {
 
   @OptionGroup var compression: CompressionOptions
 
-  @OptionGroup(title: "Object store options", visibility: .hidden)
+  @OptionGroup(title: "Object store options")
   var store: StoreArguments
 
   @OptionGroup var limits: LimitOptions
@@ -154,7 +154,7 @@ struct RepairCommand: ReportingCommand {
         return "\(name) has all that is left of \(file), and more: put a copy of it in its place"
       }
       return
-        "\(name) has snapshots that are lost here: \"carpack repair \(file) -o LEFT\", then \"carpack merge LEFT \(name) -o NEW\""
+        "\(name) has snapshots that are lost here: \"carpack repair \(file.shellWord) -o LEFT\", then \"carpack merge LEFT \(name.shellWord) -o NEW\""
     }
     return nil
   }
@@ -169,7 +169,9 @@ struct RepairCommand: ReportingCommand {
       guard !counts.isEmpty else { continue }
       common.say(
         .note, "\(name) has \(counts.joined(separator: " and ")) that \(file) lacks")
-      common.say("hint: \"carpack merge \(file) \(name) -o NEW\" puts both into one archive")
+      common.say(
+        "hint: \"carpack merge \(file.shellWord) \(name.shellWord) -o NEW\" puts both into one archive"
+      )
     }
   }
 

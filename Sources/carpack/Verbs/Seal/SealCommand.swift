@@ -165,9 +165,9 @@ enum SealedCopy {
     _ sizes: Sizes, _ names: (file: String, output: String), _ verb: some ReportingCommand
   ) {
     if verb.json { return report.print((names.file, names.output, sizes)) }
-    verb.common.say(
-      "\(names.output): \(Quantity.bytes(sizes.file)), of an archive of \(Quantity.bytes(sizes.archive))"
-    )
+    let sealed =
+      sizes.file == sizes.archive ? "" : ", of an archive of \(Quantity.bytes(sizes.archive))"
+    verb.common.say("\(names.output): \(Quantity.bytes(sizes.file))\(sealed)")
   }
 
   static let report = Report<(file: String, output: String, sizes: Sizes)>(

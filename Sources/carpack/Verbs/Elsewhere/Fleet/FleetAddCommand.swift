@@ -55,7 +55,7 @@ struct FleetAddCommand: ReportingCommand {
 
   @OptionGroup var fleet: FleetArguments
 
-  @OptionGroup(title: "Network options", visibility: .hidden)
+  @OptionGroup(title: "Network options")
   var network: NetworkCommandOptions
 
   @OptionGroup var reporting: ReportOptions

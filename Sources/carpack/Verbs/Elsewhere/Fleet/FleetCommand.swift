@@ -84,7 +84,7 @@ struct FleetInitCommand: Verb {
 
   @OptionGroup var fleet: FleetArguments
 
-  @OptionGroup(title: "Object store options", visibility: .hidden)
+  @OptionGroup(title: "Object store options")
   var place: StoreArguments
 
   @OptionGroup var common: CommonOptions

@@ -210,7 +210,7 @@ struct FleetRemoveCommand: FleetChangeCommand {
   @OptionGroup var which: FleetSelectionArguments
   @OptionGroup var fleet: FleetArguments
 
-  @OptionGroup(title: "Object store options", visibility: .hidden)
+  @OptionGroup(title: "Object store options")
   var store: StoreArguments
 
   @OptionGroup var reporting: ReportOptions
@@ -237,7 +237,7 @@ struct FleetCheckCommand: ReportingCommand {
   @OptionGroup var which: FleetSelectionArguments
   @OptionGroup var fleet: FleetArguments
 
-  @OptionGroup(title: "Object store options", visibility: .hidden)
+  @OptionGroup(title: "Object store options")
   var store: StoreArguments
 
   @OptionGroup var reporting: ReportOptions

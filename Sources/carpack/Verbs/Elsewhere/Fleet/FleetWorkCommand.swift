@@ -43,10 +43,10 @@ struct FleetWorkCommand: ReportingCommand {
 
   @OptionGroup var recipients: RecipientOptions
 
-  @OptionGroup(title: "Network options", visibility: .hidden)
+  @OptionGroup(title: "Network options")
   var network: NetworkCommandOptions
 
-  @OptionGroup(title: "Object store options", visibility: .hidden)
+  @OptionGroup(title: "Object store options")
   var store: StoreArguments
 
   @OptionGroup var exclusive: ExclusiveOption

@@ -31,7 +31,7 @@ enum ContinuedCommand {
       if !repeated.contains(name) { remove(name, hasValue: value != nil, &words) }
       words += [name] + (value.map { [$0] } ?? [])
     }
-    return "carpack " + (words + operands).map(quoted).joined(separator: " ")
+    return "carpack " + (words + operands).map(\.shellWord).joined(separator: " ")
   }
 
   /// Removes an option; returns whether it was there.
@@ -44,20 +44,5 @@ enum ContinuedCommand {
       wasThere = true
     }
     return wasThere
-  }
-
-  /// A word as a shell takes it.
-  private static func quoted(_ word: String) -> String {
-    let isPlain =
-      !word.isEmpty
-      && word.utf8.allSatisfy { byte in
-        switch byte {
-        case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
-          UInt8(ascii: "0")...UInt8(ascii: "9"):
-          true
-        default: "-_./:=@%+,".utf8.contains(byte)
-        }
-      }
-    return isPlain ? word : "'" + word.replacing("'", with: "'\\''") + "'"
   }
 }

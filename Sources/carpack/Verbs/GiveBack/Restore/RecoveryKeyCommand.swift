@@ -98,7 +98,7 @@ struct KeyAccountOptions: ParsableArguments {
   @Argument(help: ArgumentHelp("The account: a handle or a DID.", valueName: "account"))
   var account: String
 
-  @OptionGroup(title: "Network options", visibility: .hidden)
+  @OptionGroup(title: "Network options")
   var network: NetworkCommandOptions
 
   /// Its keys.

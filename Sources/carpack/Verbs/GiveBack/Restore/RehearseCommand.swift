@@ -40,7 +40,7 @@ struct RehearseCommand: ReportingCommand {
       // What is wrong with the archive is said.
       _ = opened.status
       try agree(
-        "the account stays on \(to), deactivated: no call deletes it, and it keeps its DID, handle and mail address there",
+        "a rehearsal creates the account on \(to), deactivated, where it stays: no call deletes it, and it keeps its DID, handle and mail address there",
         "Create it?")
       var options = try given.options(to: to, agrees: { _ in false })
       options.isRehearsal = true

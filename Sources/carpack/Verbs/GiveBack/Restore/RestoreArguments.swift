@@ -82,7 +82,7 @@ struct RestoreArguments: ParsableArguments {
 
   @OptionGroup var login: OwnerLogin
 
-  @OptionGroup(title: "Network options", visibility: .hidden)
+  @OptionGroup(title: "Network options")
   var network: NetworkCommandOptions
 
   func validate() throws {

@@ -206,7 +206,7 @@ extension RehearseCommand {
     try all.run { count in
       let directory = given.network.plcDirectory ?? ""
       try agree(
-        "the accounts of \(Quantity.count(count, "archive")) stay on \(to), deactivated, and \(directory) receives their histories and one operation each",
+        "a rehearsal creates the accounts of \(Quantity.count(count, "archive")) on \(to), deactivated, where they stay; \(directory) receives their histories and one operation each",
         "Create them?")
     }
   }

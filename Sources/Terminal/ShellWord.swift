@@ -1,0 +1,23 @@
+package import Files
+
+extension String {
+  /// A word as a shell takes it: in quotes, unless it needs none.
+  package var shellWord: String {
+    let isPlain =
+      !isEmpty
+      && utf8.allSatisfy { byte in
+        switch byte {
+        case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+          UInt8(ascii: "0")...UInt8(ascii: "9"):
+          true
+        default: "-_./:=@%+,".utf8.contains(byte)
+        }
+      }
+    return isPlain ? self : "'" + replacing("'", with: "'\\''") + "'"
+  }
+}
+
+extension InputFile {
+  /// Its name as a word of a command line.
+  package var word: String { name == Self.standardInputName ? "-" : name.shellWord }
+}
