@@ -79,8 +79,8 @@ package struct DataFrame: Equatable, Sendable {
     isRaw = onlyRaw && place <= stop && rawContent == contentSize
   }
 
-  /// The block whose header is at `place`: its size, whether its content is stored as it is, whether
-  /// it is the last, and where it ends, which may be beyond `limit`.
+  /// The block whose header is at `place`: its size, whether its content is stored as it is,
+  /// whether it is the last, and where it ends, which may be beyond `limit`.
   private static func block(
     at place: Int, limit: Int, ofFrameAt offset: Int, in file: Span<UInt8>
   ) throws(ArchiveError) -> (size: Int, isRaw: Bool, isLast: Bool, end: Int) {

@@ -128,7 +128,8 @@ extension SnapshotHistory {
   /// - Parameters:
   ///   - selectors: which, two at most.
   ///   - account: of which account; nil if the first of them says that, or there is only one.
-  /// - Throws: ``SelectionError`` if there is none, or several accounts have some; ``SnapshotError`` for an archive without any.
+  /// - Throws: ``SelectionError`` if there is none, or several accounts have some;
+  ///   ``SnapshotError`` for an archive without any.
   package func pair(_ selectors: [SnapshotSelector], of account: DID?) throws -> (
     old: Entry, new: Entry
   ) {

@@ -9,7 +9,7 @@ internal import IPLD
 /// | `latest` | the newest, by revision |
 /// | `7` | number 7, counted from the oldest, as `carpack log` prints it |
 /// | `-1`, `-2` | the one that was added last, the one before it |
-/// | `2026-11`, `2026-11-21`, `2026-11-21T10:00Z` | the newest that was made by the end of that month, day, minute or second |
+/// | `2026-11`, `2026-11-21`, `2026-11-21T10:00Z` | the newest made by the end of that time |
 /// | `3loie2xwbae2b` | the revision, or the beginning of it, four characters at least |
 /// | `bafyrei…` | the manifest or the commit, or the beginning of its CID, eight characters at least |
 package enum SnapshotSelector: Equatable, Sendable {

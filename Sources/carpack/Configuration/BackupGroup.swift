@@ -83,7 +83,8 @@ extension ConfiguredAccount {
 }
 
 extension Configuration {
-  /// Where archives are: where `backup` puts them without `-o`, and what accounts have of their own.
+  /// Where archives are: where `backup` puts them without `-o`, and what accounts have of their
+  /// own.
   var places: [String] {
     let common = entries.first {
       $0.section == "backup" && ["output", "into"].contains($0.setting.name)

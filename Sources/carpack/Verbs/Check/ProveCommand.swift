@@ -45,14 +45,9 @@ struct ProveCommand: Verb {
     )
     if output.output != "-" {
       // The proof of a record that is not there does not say which.
-<<<<<<< HEAD
-      let named = isAbsent ? " --record \(text)" : ""
-      common.say(
-        "hint: \"carpack verify-proof \(output.output)\(named) --identity FILE\" checks it")
-=======
       let named = isAbsent ? " --record \(text.shellWord)" : ""
-      common.say("hint: \"carpack verify-proof \(output.output.shellWord)\(named)\" checks it")
->>>>>>> help-b
+      common.say(
+        "hint: \"carpack verify-proof \(output.output.shellWord)\(named) --identity FILE\" checks it")
     }
     try opened.status.finish()
   }
