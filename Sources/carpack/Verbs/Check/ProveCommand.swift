@@ -47,7 +47,8 @@ struct ProveCommand: Verb {
       // The proof of a record that is not there does not say which.
       let named = isAbsent ? " --record \(text.shellWord)" : ""
       common.say(
-        "hint: \"carpack verify-proof \(output.output.shellWord)\(named) --identity FILE\" checks it")
+        "hint: \"carpack verify-proof \(output.output.shellWord)\(named) --identity FILE\" checks it"
+      )
     }
     try opened.status.finish()
   }
