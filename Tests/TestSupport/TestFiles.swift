@@ -2,12 +2,17 @@ import Foundation
 package import IPLD
 
 extension TemporaryFolder {
-  /// Writes a file, and the folders above it; returns its path.
+  /// Writes a new file, and the folders above it; returns its path.
+  ///
+  /// As with a copy, nothing that was noted on a file of that name stays.
   @discardableResult
   package func write(_ name: String, _ bytes: [UInt8]) throws -> String {
     let path = file(name)
     try FileManager.default.createDirectory(
       at: URL(filePath: path).deletingLastPathComponent(), withIntermediateDirectories: true)
+    if FileManager.default.fileExists(atPath: path) {
+      try FileManager.default.removeItem(atPath: path)
+    }
     try Data(bytes).write(to: URL(filePath: path))
     return path
   }

@@ -28,9 +28,14 @@ internal import Verification
       #expect(try await scene.backUp(alice, into: "a.car.zst").warnings.isEmpty)
       lengths.append(try scene.folder.read("a.car.zst").count)
     }
-    let cut = Array(try scene.folder.read("a.car.zst").prefix(kept(lengths)))
-    if asCopy { try FileManager.default.removeItem(atPath: scene.folder.file("a.car.zst")) }
-    try scene.folder.write("a.car.zst", cut)
+    let length = kept(lengths)
+    if asCopy {
+      try scene.folder.write("a.car.zst", Array(scene.folder.read("a.car.zst").prefix(length)))
+    } else {
+      let file = try FileHandle(forUpdating: URL(filePath: scene.folder.file("a.car.zst")))
+      try file.truncate(atOffset: UInt64(length))
+      try file.close()
+    }
     let report = try await scene.backUp(alice, into: "a.car.zst")
     #expect(report.outcome == .complete)
     #expect(try scene.verdict(report.path) == .intact)
