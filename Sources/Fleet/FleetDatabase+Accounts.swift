@@ -239,7 +239,7 @@ extension FleetDatabase {
       [lease.did.text, lease.holder, key])
   }
 
-  /// Whether archives of the host of an account may be put aside and deleted: there is no alarm.
+  /// Whether archives of the host of an account may be moved aside and deleted: there is no alarm.
   ///
   /// - Throws: `DatabaseError`; `CancellationError`.
   func mayRemove(_ did: DID) async throws -> Bool {

@@ -180,8 +180,8 @@ extension BucketClient {
       case (_, "NoSuchUpload"): (.noSuchUpload, "there is no such upload any more")
       case (404, _): (.noSuchObject, "there is no such object")
       case (412, _), (304, _), (_, "ConditionalRequestConflict"), (200, "PreconditionFailed"):
-        (.conditionFailed, "the object has been replaced meanwhile")
-      case (401, _), (403, _): (.denied, "the store does not allow this user to do it")
+        (.conditionFailed, "the object has been replaced in the meantime")
+      case (401, _), (403, _): (.denied, "the store does not allow this user to do this")
       case (500..., _), (429, _), (200, "InternalError"), (200, "SlowDown"),
         (200, "ServiceUnavailable"):
         (.unavailable, "the store is not available now")

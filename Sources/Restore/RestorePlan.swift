@@ -323,7 +323,7 @@ package struct RestorePlan: Sendable {
     }
     if holder == nil, domain == nil {
       throw RestoreError.handle(
-        handle.text, "\(server.url) does not find that it resolves to \(source.did)")
+        handle.text, "\(server.url) does not resolve it to \(source.did)")
     }
   }
 }

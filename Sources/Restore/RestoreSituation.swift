@@ -109,7 +109,7 @@ package struct RestoreSituation: Sendable {
       sentences.append("\(old.url) \(old.standing.sentence)")
       if case .active = new.standing, case .active = old.standing {
         sentences.append(
-          "\(old.url) still shows the account and takes writes; --deactivate-old ends that")
+          "\(old.url) still shows the account and accepts writes; --deactivate-old ends that")
       }
     }
     return sentences

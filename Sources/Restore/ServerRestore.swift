@@ -38,7 +38,8 @@ package struct ServerRestore: Sendable {
   private let tell: @Sendable (DID, RestoreEvent) -> Void
 
   /// What an account lacks if its commit was signed on the server that is gone.
-  private static let signature = "a signature by its key, which comes with its next write"
+  private static let signature =
+    "a commit signed with its own key: the server signs at the account's next write"
   /// How many random bytes a password has.
   private static let passwordLength = 24
 

@@ -59,7 +59,7 @@ package struct ProofLevels: Sendable {
 
   /// What was found about a level.
   package internal(set) subscript(level: Level) -> Finding {
-    get { findings[level] ?? Finding(nil, "it was not looked at") }
+    get { findings[level] ?? Finding(nil, "it was not checked") }
     set { findings[level] = newValue }
   }
 

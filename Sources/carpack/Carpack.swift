@@ -204,13 +204,13 @@ extension Carpack {
     return words.last == "help" ? words.dropLast() : words
   }()
 
-  /// That an option stands before the verb; nil if none does.
+  /// The error for an option before the verb; nil if there is none.
   private static func misplacedOption() -> Failure? {
     guard let option = Host.arguments.first, option.hasPrefix("-"),
       let verb = words.first(where: { word in Verbs.all.contains { $0.page.name == word } })
     else { return nil }
     return Failure(
-      "\(option) stands before the verb",
+      "\(option) must come after the verb",
       hint: "options follow it: carpack \(verb) \(option) …", status: .usage)
   }
 

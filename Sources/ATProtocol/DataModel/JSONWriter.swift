@@ -74,7 +74,7 @@ package struct JSONWriter: Sendable {
 
   /// Writes the key of an object's next value.
   package mutating func key(_ name: String) {
-    precondition(open.last?.isObject == true && !isAfterKey, "a key where none can stand")
+    precondition(open.last?.isObject == true && !isAfterKey, "a key where none is allowed")
     separate()
     appendQuoted(name)
     bytes.append(UInt8(ascii: ":"))
@@ -151,7 +151,7 @@ package struct JSONWriter: Sendable {
 
   private mutating func end(isObject: Bool, _ bracket: Unicode.Scalar) {
     guard let (wasObject, isEmpty) = open.popLast(), wasObject == isObject, !isAfterKey else {
-      preconditionFailure("an end of what has not begun")
+      preconditionFailure("the end of a value that was not opened")
     }
     if isPretty && !isEmpty { appendLineStart() }
     bytes.append(UInt8(ascii: bracket))
@@ -162,7 +162,7 @@ package struct JSONWriter: Sendable {
     switch open.last?.isObject {
     case false?: separate()
     case true?:
-      precondition(isAfterKey, "a value of an object without its key")
+      precondition(isAfterKey, "a value in an object without its key")
       isAfterKey = false
     case nil:
       precondition(!isComplete, "a second value at the top")

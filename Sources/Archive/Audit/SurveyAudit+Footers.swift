@@ -29,7 +29,7 @@ extension SurveyAudit {
           // That its frame is damaged has been told.
           guard !brokenPlaces.contains(head.frameOffset) else { continue }
           throw ArchiveError(
-            .malformedFooter("its manifest is not where it says"), offset: footer.footerOffset)
+            .malformedFooter("its manifest is not at the given place"), offset: footer.footerOffset)
         }
         guard verification.isComplete else { continue }
         let frame = survey.frames[number]
@@ -39,7 +39,7 @@ extension SurveyAudit {
           try reader.intactCID(of: head.ordinal) == head.cid
         else {
           throw ArchiveError(
-            .malformedFooter("its manifest is not where it says"), offset: footer.footerOffset)
+            .malformedFooter("its manifest is not at the given place"), offset: footer.footerOffset)
         }
       } catch let error as ArchiveError {
         // What cannot be read of a footer has been told.
@@ -95,7 +95,7 @@ extension Survey {
         else {
           throw ArchiveError(
             .malformedFooter(
-              "it counts \(footer.sectionCount) sections in \(footer.streamLength) bytes, and there are "
+              "it counts \(footer.sectionCount) sections in \(footer.streamLength) bytes, but there are "
                 + "\(sectionCount) in \(streamLength)"), offset: place)
         }
         // The segments it names may be dead by now, and still have to be there.

@@ -317,7 +317,7 @@ extension ArchiveReader {
     // so.
     index.mayHaveLost || generation.features.isRepaired
       ? ArchiveError(.lostSection(ordinal), offset: place)
-      : ArchiveError(.damagedIndex("section \(ordinal) is not where it says"), offset: place)
+      : ArchiveError(.damagedIndex("section \(ordinal) is not where the index says"), offset: place)
   }
 
   /// The frame that a table entry describes, its stored bytes checked.

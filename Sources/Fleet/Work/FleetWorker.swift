@@ -327,7 +327,7 @@ package struct FleetWorker: Sendable {
       outcome.state = .removed
     } catch let error where !(error is CancellationError) {
       // It is tried again with the account.
-      outcome.reason = "its archive could not be put aside: \(error)"
+      outcome.reason = "its archive could not be moved aside: \(error)"
     }
     return outcome
   }

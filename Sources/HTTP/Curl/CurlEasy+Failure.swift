@@ -19,7 +19,7 @@ extension CurlEasy {
     case CURLE_COULDNT_RESOLVE_HOST: return .unknownHost
     case CURLE_OPERATION_TIMEDOUT:
       guard wasSent else {
-        return .notConnected("not made within \(settings.connectSeconds) seconds")
+        return .notConnected("none was made within \(settings.connectSeconds) seconds")
       }
       // "Operation too slow." for a stall, "Operation timed out" for the whole.
       guard let total = settings.totalSeconds, explanation.contains("timed out") else {

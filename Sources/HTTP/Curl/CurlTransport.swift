@@ -44,7 +44,8 @@ package final class CurlTransport: HTTPTransport {
       let part = request.asksForPart ? 0 : response.bodyStart(askedFor: request.offset)
       guard let start = part else {
         guard request.offset > 0 else {
-          throw target.error(.malformedAnswer("a part came instead of the whole"))
+          throw target.error(
+            .malformedAnswer("the server sent a part, but the whole was requested"))
         }
         request.offset = 0
         continue

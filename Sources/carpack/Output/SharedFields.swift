@@ -87,7 +87,7 @@ enum SnapshotFields {
     Row("previous", CID?.kind, "the manifest of the snapshot before it in the file"),
     Row("createdAt", String.kind, "when it was made, RFC 3339"),
     Row("tool", String.kind, "the program that made it"),
-    Row("complete", Bool.kind, "whether nothing is missing, and nothing unknown may be"),
+    Row("complete", Bool.kind, "whether nothing is missing, and no unknown blob can be"),
     Row(
       "counts",
       object(

@@ -103,7 +103,7 @@ struct ExtractCommand: ReportingCommand, ConfigurableOptions {
   func validate() throws {
     let isOtherwiseChosen = all || records || blobs || metadata || privateData || context || json
     if carOutput != nil, isOtherwiseChosen || car != selectors.isEmpty {
-      throw ValidationError("-o and -d - give the CAR alone: use them with --car and nothing else")
+      throw ValidationError("-o and -d - write only the CAR: use them with --car and nothing else")
     }
     if let directory, output != nil {
       throw ValidationError(
@@ -128,7 +128,7 @@ struct ExtractCommand: ReportingCommand, ConfigurableOptions {
   func run() throws {
     if carOutput != nil, let selector = selectors.first {
       throw Failure(
-        "-o and -d - give the CAR alone",
+        "-o and -d - write only the CAR",
         hint:
           "\"carpack cat \(archive.file.shellWord) \(selector.shellWord) > FILE\" writes one thing to a file, -d DIR all of them to a folder",
         status: .usage)
