@@ -91,7 +91,7 @@ package struct ArchiveCopier {
 /// one. Every snapshot stays.
 ///
 /// 1. The old file is not written to, and keeps its name until the new one has been verified.
-/// 2. It is locked meanwhile, and must still be in its place before it is replaced.
+/// 2. It is locked in the meantime, and must still be in its place before it is replaced.
 extension ArchiveCopier {
   /// The result of compacting: how many snapshots there are; how many bytes and sections the old
   /// file has, and how many of these no snapshot needs; what is in the new file; and whether that

@@ -47,7 +47,7 @@ struct CopySource {
   /// How many ordinals are known before those that are lost with damage.
   var capacity: UInt64 { UInt64(ordinals.count) }
 
-  /// The ordinal of a section in the new archive; nil if it is not there.
+  /// The ordinal of a section in the new archive; nil if it is missing.
   ///
   /// Setting it to nil says that the section is lost.
   subscript(ordinal: UInt64) -> UInt64? {
@@ -110,7 +110,7 @@ struct CopySource {
 
   // MARK: Blocks
 
-  /// The ordinal of a section; nil if it is not there.
+  /// The ordinal of a section; nil if it is missing.
   func ordinal(of cid: CID) -> UInt64? { blocks.number(of: cid).map(blocks.ordinal) }
 
   /// Whether the sections with these ordinals are as many and as long as those of a CAR.

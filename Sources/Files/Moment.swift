@@ -15,7 +15,7 @@ package struct Moment: Equatable, Sendable {
   package let length: Int64
 
   private static let second: Int64 = 1_000_000_000
-  /// The longest text that is looked at: all of RFC 3339 with nine digits of a second has 35
+  /// The longest text that is examined: all of RFC 3339 with nine digits of a second has 35
   /// characters.
   package static let maximumLength = 40
 

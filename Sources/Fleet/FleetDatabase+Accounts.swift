@@ -121,7 +121,7 @@ extension FleetDatabase {
   ///   - outcome: the result.
   ///   - rate: how many requests a second a host gets that has no number of its own: more places
   ///     would not help.
-  ///   - grace: in how many seconds an archive that was moved aside is looked at again.
+  ///   - grace: in how many seconds an archive that was moved aside is examined again.
   /// - Throws: `DatabaseError`; `CancellationError`.
   func end(_ lease: Lease, _ outcome: FleetOutcome, rate: Double = 10, grace: Int? = nil)
     async throws

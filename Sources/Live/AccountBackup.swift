@@ -20,7 +20,7 @@ package import XRPC
 /// 2. What has been appended is not fetched again, however a backup ends: the next backup uses it.
 /// 3. If nothing has changed and nothing is missing, nothing is written.
 public struct AccountBackup: Sendable {
-  /// The warning about an archive that is there, and is not sealed although it was meant to be.
+  /// The warning about an existing archive that is not sealed although it was meant to be.
   package static let unsealed =
     "the archive is not sealed, because only new archives are; \"carpack seal\" makes a sealed copy"
 

@@ -73,7 +73,7 @@ extension BackupRun {
       did: identity.did, handle: identity.handle, server: identity.server, name: target.name,
       exists: !target.isNew, repository: repository, heldRevision: base?.snapshot.rev)
     plan.newestRevision = latest?.rev
-    // Of an account that has not changed and lacks nothing, a backup requests no list.
+    // For an account that has not changed and lacks nothing, a backup requests no list.
     if repository != .unchanged || base?.snapshot.isWhole != true {
       plan.blobs = try blobs(try await listBlobs(Self.maximumReferenced), target.reader)
     }

@@ -17,7 +17,7 @@ extension BackupRun {
   /// Requests what is new.
   ///
   /// - Parameter records: visits the blocks of the repository.
-  /// - Throws: `CancellationError`; ``BackupError`` if there is no room for what comes.
+  /// - Throws: `CancellationError`; ``BackupError`` if there is no room for what arrives.
   func fetchContext(
     _ options: ContextOptions, _ records: @escaping BlockVisitor
   ) async throws -> (ReceivedContext, ContextOutcome) {

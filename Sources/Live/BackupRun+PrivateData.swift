@@ -17,7 +17,7 @@ extension BackupRun {
 
   /// Requests all kinds.
   ///
-  /// - Throws: `CancellationError`; ``BackupError`` if there is no room for what comes.
+  /// - Throws: `CancellationError`; ``BackupError`` if there is no room for what arrives.
   func fetchPrivateData() async throws -> ReceivedPrivateData {
     // What is damaged in the archive has to come again.
     let earlier = try base?.readable { try $0.privateData() }

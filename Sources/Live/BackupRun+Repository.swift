@@ -85,7 +85,7 @@ extension BackupRun {
         where error is IncompleteRepository
         || since != nil && (error is XRPCError || Self.isAboutContent(error))
       {
-        // Some servers refuse the parameter, each with words of its own.
+        // Some servers refuse the parameter, each with its own message.
         since = nil
         if error is RefusedCommit { attempt += 1 }
       } catch let error where Self.isAboutContent(error) && attempt < Self.attempts(after: error) {
@@ -105,7 +105,7 @@ extension BackupRun {
   }
 
   /// How often the repository is requested at most: a signature does not get better, but it may be
-  /// that of a commit that has been superseded meanwhile.
+  /// that of a commit that has been superseded in the meantime.
   private static func attempts(after error: any Error) -> Int {
     error is RefusedCommit ? 2 : repositoryAttempts
   }
@@ -199,7 +199,7 @@ extension XRPCClient {
       return try await call(.getLatestCommit(did))
     } catch let error as XRPCError {
       if let unavailable = error.unavailability(of: did) { throw unavailable }
-      // Whether the server is of use, the repository tells; a failure that may pass has been waited
+      // Whether the server is of use, the repository tells; a temporary failure has been waited
       // for.
       guard !error.isTransient else { throw error }
       return nil

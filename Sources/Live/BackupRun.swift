@@ -116,7 +116,7 @@ final class BackupRun {
     return try await write(found, schedule, plcLog: log, standing)
   }
 
-  /// Warns of what is odd about the account, and about an archive that is there.
+  /// Warns of what is odd about the account, and about an existing archive.
   func warnOfState() {
     identity.warnings.forEach(warn)
     // An archive gets its name with a snapshot in it.

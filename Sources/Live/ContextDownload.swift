@@ -58,7 +58,7 @@ struct ContextDownload: Sendable {
   /// Requests what is new of some subjects, and gives up after some time.
   ///
   /// - Returns: all that has come, and what went wrong.
-  /// - Throws: `CancellationError`; ``BackupError`` if there is no room for what comes.
+  /// - Throws: `CancellationError`; ``BackupError`` if there is no room for what arrives.
   func fetched(_ subjects: [ContextItem.Subject]) async throws -> ContextDownload {
     try await givingUp(after: options.time) {
       var download = self

@@ -44,8 +44,8 @@ package struct ContextOutcome: Sendable, Equatable {
   package internal(set) var thumbnails = 0
   package internal(set) var thumbnailsMissing = 0
   package internal(set) var thumbnailsLeftOut = 0
-  /// How many proofs came that hold, for how many posts there is none, and how many were not asked
-  /// for because their servers had been asked for enough.
+  /// How many valid proofs arrived, for how many posts there is none, and how many were not
+  /// requested because of the limits for their servers.
   package internal(set) var proofs = 0
   package internal(set) var unproven = 0
   package internal(set) var proofsLeftOut = 0

@@ -26,7 +26,7 @@ extension BucketClient {
   /// - Parameters:
   ///   - key: Its key.
   ///   - range: The part, as the field `Range` names it, such as `bytes=0-99`; nil for all of it.
-  ///   - tag: The content that is meant; nil for any.
+  ///   - tag: The expected content; nil for any.
   ///   - receive: Reads the answer. What part it brings is for it to see.
   /// - Throws: ``StoreError``; `TransportError`; what `receive` throws.
   /// - Returns: What `receive` returns.

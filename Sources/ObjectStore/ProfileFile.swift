@@ -40,7 +40,7 @@ struct ProfileFile {
     }
   }
 
-  /// The settings of a profile; nil if it is not there.
+  /// The settings of a profile; nil if it is missing.
   subscript(profile: String) -> [String: String]? { sections[profile] }
 
   private static func trimmed(_ text: some StringProtocol) -> String {

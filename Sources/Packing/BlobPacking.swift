@@ -20,7 +20,7 @@ struct BlobPacking {
   private let keepsExtras: Bool
   private var reconciliation: BlobReconciliation
   /// Those that the CAR carries itself or that were taken from files: a further file under their
-  /// names is looked at.
+  /// names is examined.
   private var given: Set<CID> = []
 
   /// A packing of the blobs that a repository refers to; those that its CAR carries itself, and

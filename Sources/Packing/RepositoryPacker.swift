@@ -118,7 +118,7 @@ package struct RepositoryPacker {
     }
   }
 
-  /// Packs the CAR and what is found in the folders into an archive that is there, or, with
+  /// Packs the CAR and what is found in the folders into an existing archive, or, with
   /// ``Options/startsOver``, into a file that has not been announced.
   ///
   /// - Parameters:
@@ -174,7 +174,7 @@ package struct RepositoryPacker {
       try blobs.pack(files, into: &writer, observer)
       var ledger = blobs.ledger
       let missing = ledger.missing
-      // That a blob was not given is what the absence of an entry says.
+      // The absence of an entry means that the blob was not given.
       ledger.missing = BlobLedger.MissingList(
         missing.lazy.filter { $0.reason != .notProvided || $0.accepted != nil })
       draft.standing = try Standing.of(
@@ -198,7 +198,7 @@ package struct RepositoryPacker {
   }
 }
 
-/// Packing goes on with what an earlier run has left under the temporary name, or does not.
+/// Packing resumes what an earlier run has left under the temporary name, or does not.
 ///
 /// | what is there | packing |
 /// |---|---|
@@ -208,7 +208,7 @@ package struct RepositoryPacker {
 /// | a snapshot of the same commit | goes on |
 /// | anything else | fails |
 extension RepositoryPacker {
-  /// Whether packing goes on with an archive, and does not begin again.
+  /// Whether packing continues an archive instead of starting again.
   ///
   /// - Parameters:
   ///   - reader: what is there.

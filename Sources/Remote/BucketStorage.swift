@@ -21,8 +21,8 @@ package final class BucketStorage: ArchiveStorage {
   private let destination: BucketDestination
   private let mark: UploadLock
   private let file: FetchedFile
-  /// The object that is there: what names its content, nil if there is none; how many bytes it has;
-  /// how many of them stay, the rest being cut off.
+  /// The existing object: what names its content, nil if there is none; how many bytes it has; how
+  /// many of them stay, the rest being cut off.
   private let base: Mutex<(tag: String?, count: UInt64, kept: UInt64)>
 
   /// Opens the object, if there is one.

@@ -136,7 +136,7 @@ public struct RepositoryInspection: Sendable {
 /// whole tree is walked and checked, every record is checked and searched for blobs.
 extension RepositoryInspection {
   /// A record that the walk came to: its key in the tree, `collection/rkey`, its block, and the
-  /// number of that; nil if it is not there.
+  /// number of that; nil if it is missing.
   package typealias Record = (key: [UInt8], cid: CID, number: Int?)
 
   /// Inspects the repository in a CAR, on several cores.

@@ -75,7 +75,7 @@ package struct RestoreReport: Sendable {
   package var sentBytes: UInt64 = 0
   /// How many blobs were read back and found to be as in the archive.
   package var equalBlobs = 0
-  /// The blobs that are not there, or not as they should be.
+  /// The blobs that are missing, or not as they should be.
   package var unrestored = UnrestoredBlobs()
   /// Whether the new server has the preferences that the archive has.
   package internal(set) var hasAllPreferences = true

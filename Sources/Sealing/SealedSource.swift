@@ -172,8 +172,8 @@ final class SealedSource: ByteSource {
     }
   }
 
-  /// What opens a piece: what the table says, or else its own header, for a piece that was written
-  /// again has another nonce.
+  /// Opens a piece with the table's entry, or else with the piece's own header: a piece that was
+  /// written again has a new nonce.
   private struct PieceOpening: ~Copyable {
     let piece: Piece
     var payload: AgePayload?

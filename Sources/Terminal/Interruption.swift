@@ -74,8 +74,8 @@ package enum Interruption {
     notified.load(ordering: .sequentiallyConsistent) >= 0 || received != nil
   }
 
-  /// Waits for a person: a signal ends the process at once meanwhile, because nothing else is under
-  /// way.
+  /// Waits for a person: until the answer, a signal ends the process at once, because nothing else
+  /// is under way.
   package static func endingAtOnce<Value>(_ body: () -> Value) -> Value {
     let descriptor = notified.exchange(-1, ordering: .sequentiallyConsistent)
     defer { notified.store(descriptor, ordering: .sequentiallyConsistent) }

@@ -214,8 +214,8 @@ extension Carpack {
       hint: "options follow it: carpack \(verb) \(option) …", status: .usage)
   }
 
-  /// That there is no such verb as the first of the arguments, or as the second below that; nil if
-  /// there is.
+  /// The error for an unknown verb in the first argument, or in the second below that; nil if the
+  /// verb exists.
   private static func unknownVerb() -> Failure? {
     guard let first = words.first else { return nil }
     if let failure = unknown(first, among: Verbs.all, below: Program.name) { return failure }
@@ -233,7 +233,7 @@ extension Carpack {
     "completions": "--generate-completion-script bash",
   ]
 
-  /// That there is no such verb; nil if there is.
+  /// The error for an unknown verb; nil if the verb exists.
   private static func unknown(
     _ word: String, among verbs: [any Verb.Type], below command: String
   ) -> Failure? {

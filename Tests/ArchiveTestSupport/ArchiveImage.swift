@@ -7,7 +7,7 @@ import TestSupport
 
 /// The file that a disturbed writer left, put on disk for a reader and a verifier to look at.
 package final class ArchiveImage: Sendable {
-  /// Something that must not be.
+  /// Something that the file must not contain or do.
   package struct Problem: Error, CustomStringConvertible {
     /// What it is.
     package let description: String

@@ -94,7 +94,7 @@ package final class MemoryStorage: ArchiveStorage {
     }
   }
 
-  /// How many operations failed because they were to.
+  /// How many operations were made to fail.
   package var failureCount: Int { state.withLock { $0.failureCount } }
 
   /// How many operations of these kinds there were.

@@ -8,7 +8,7 @@ package import TestSupport
 package struct PowerLoss: Sendable, CustomStringConvertible {
   /// What happens to the changes.
   enum Kind: String, CaseIterable {
-    /// All of them had got to the disk.
+    /// All of them reached the disk.
     case keepsAll
     /// None had.
     case dropsAll
@@ -16,7 +16,7 @@ package struct PowerLoss: Sendable, CustomStringConvertible {
     case tearsOne
     /// Each got there, or did not.
     case reorders
-    /// Each sector got there, or did not.
+    /// Each sector reached the disk, or did not.
     case scatters
     /// All got there but one sector.
     case dropsOneSector

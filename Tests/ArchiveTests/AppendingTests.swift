@@ -214,7 +214,7 @@ import Testing
       } else {
         #expect(writer.generation?.number == 2)
         #expect(writer.generation?.head == archive.generations[0].head)
-        // Of the manifest at most a part of the checksum is missing where it counts.
+        // Where the manifest counts, at most a part of its checksum is missing.
         #expect([50, 51].contains(writer.adoptedSectionCount))
       }
     }

@@ -76,7 +76,7 @@ import Testing
       try AtomicFile.save(to: path, replacing: false, isPrivate: true) { try $0([2].span) }
     }
     #expect(try AtomicFile.read(path) == [1])
-    // A journal that others were let read by mistake is not so again.
+    // A journal that others could read by mistake becomes private again.
     try FileManager.default.setAttributes([.posixPermissions: 0o644], ofItemAtPath: path.string)
     try AtomicFile.save(to: path, replacing: true, isPrivate: true) { try $0([3].span) }
     #expect(try mode(path) == 0o600)

@@ -49,7 +49,7 @@ enum CommandFixture {
     // A file whose name is a lie.
     try folder.write("lies/\(CID.blob(image)).png", photo)
     try folder.write("lies/2", photo)
-    // What is missing, cut off, changed, empty, something else.
+    // CARs that are incomplete, truncated, changed, empty, or something else.
     var partial = repository
     partial.omitted = Set([repository.cid(of: "app.bsky.feed.post/image")].compactMap { $0 })
     try folder.write("partial.car", try partial.car())

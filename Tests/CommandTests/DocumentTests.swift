@@ -37,7 +37,7 @@ struct `What documents tell people to type` {
     }
   }
 
-  /// What stands for something that is too long to be written out.
+  /// Stands for something that is too long to be written out.
   private static let examples = [
     ("did:plc:…", "did:plc:ewvi7nxzyoun6zhxrhs64oiz"),
     ("age1…", "age19jp3y3hh5kduumtxvjztrfq6rfrplwxmelx4weaw7ztzskxu338qsvk48q"),

@@ -8,7 +8,7 @@ import Testing
 /// often it was asked.
 @Suite(.enabled(if: Command.path != nil, Comment(rawValue: Command.absence)))
 struct `Backing up from a server that fails` {
-  /// Something that goes wrong, and what is to come of it.
+  /// Something that goes wrong, and the expected result.
   struct Failure: CustomTestStringConvertible, Sendable {
     let fault: Fault
     /// What is asked for when it happens.

@@ -121,7 +121,7 @@ struct ServedArchive {
     copied = models[0]
   }
 
-  /// Merges the archive with the copy made earlier, and goes on with what comes of it.
+  /// Merges the archive with the copy made earlier, and continues with the result.
   private mutating func merge() throws {
     guard let copied else { return }
     try expect("carpack merge \(Self.file) \(Self.copy) -o merged.car.zst", [0])

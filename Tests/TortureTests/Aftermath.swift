@@ -12,9 +12,9 @@ struct Aftermath {
   private var offered: [CID: Block] = [:]
   /// How many operations were made to fail.
   private(set) var faultCount = 0
-  /// How many files were looked at that a loss of power could have left.
+  /// How many files were examined that a loss of power could have left.
   private(set) var lossCount = 0
-  /// How many times a step was made again, and how many sections were taken over then.
+  /// How many times a step was repeated, and how many sections were taken over then.
   private(set) var recoveryCount = 0
   private(set) var adoptedCount: UInt64 = 0
   /// What the last step that was made again left.
@@ -73,8 +73,8 @@ struct Aftermath {
       promises = states.count
     }
     if attempt.isUncertain {
-      // As long as the power stays, the file shows what cannot be promised. Of a sealed one the
-      // last piece, which was being sealed, may not have come so far.
+      // As long as the power stays, the file shows what cannot be promised. The last piece of a
+      // sealed one, which was being sealed, may not have got so far.
       let visible = try image.generation(of: scenario.plain(storage.bytes))
       if !scenario.isSealed || visible != nil && visible != states.last?.generation {
         states.append(try state(nil, accepted: attempt.accepted.count))
@@ -199,7 +199,7 @@ struct Aftermath {
     return state
   }
 
-  /// Every failure is told, and nothing else is.
+  /// Every failure is reported, and nothing else.
   private func checkErrors(_ attempt: BackupAttempt, failures: Int) throws {
     guard failures > 0 else {
       guard attempt.isCommitted, attempt.errors.isEmpty else {

@@ -242,7 +242,7 @@ struct ModelledArchive {
     }
     let storage = MemoryStorage(bytes)
     let report = try ArchiveRepair.run(storage)
-    // That a generation was the first to be repaired is told by nothing but its footer.
+    // Only its footer shows that a generation was the first to be repaired.
     guard storage.bytes == whole || generation.features.isRepaired && report.firstLost == nil else {
       throw Unexpected("repairing gives another file: \(report)")
     }
@@ -257,7 +257,7 @@ struct ModelledArchive {
     bytes = try folder.read("compacted.car.zst")
   }
 
-  /// Merges the archive with one that others have made meanwhile.
+  /// Merges the archive with one that others have made in the meantime.
   private mutating func merge(using random: inout SeededGenerator) throws {
     try tidy()
     guard try reader?.generation.head != nil else { return }

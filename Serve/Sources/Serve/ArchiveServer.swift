@@ -84,7 +84,7 @@ package struct ArchiveServer {
         try await Task.sleep(for: .seconds(1))
         try await threads.run("refresh") { _ = shelf.refresh() }
       } catch is WorkThreads.Busy {
-        // Files are looked at when there is time.
+        // Files are examined when there is time.
       } catch {
         return
       }

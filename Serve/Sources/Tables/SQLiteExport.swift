@@ -72,7 +72,7 @@ package struct SQLiteExport {
     try Schema.complete(in: database)
   }
 
-  /// Brings a database up to date with an archive, and makes it if it is not there.
+  /// Brings a database up to date with an archive, and creates it if it does not exist.
   ///
   /// - Throws: ``Fault``; `ArchiveError` for an archive that cannot be read; `DatabaseError`.
   package static func run(_ options: SQLiteOptions) throws -> Report {

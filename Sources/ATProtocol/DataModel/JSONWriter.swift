@@ -157,7 +157,7 @@ package struct JSONWriter: Sendable {
     bytes.append(UInt8(ascii: bracket))
   }
 
-  /// What stands before any value.
+  /// Writes the separator before a value, if it needs one.
   private mutating func beginValue() {
     switch open.last?.isObject {
     case false?: separate()
@@ -194,7 +194,7 @@ package struct JSONWriter: Sendable {
     bytes.append(UInt8(ascii: "\""))
   }
 
-  /// Whether no byte has to be escaped; all are looked at, so that many can be at a time.
+  /// Whether no byte has to be escaped; all are examined, so that many can be at a time.
   private static func standsForItself(_ text: Span<UInt8>) -> Bool {
     var found = false
     for index in 0..<text.count { found = mayBeEscaped(text[index]) || found }

@@ -3,7 +3,7 @@ internal import IPLD
 /// Checks records one by one and finds the blobs that they refer to, also of those that break the
 /// rules.
 ///
-/// Of records that cannot be read, blobs are found as far as the bytes can be walked
+/// In records that cannot be read, blobs are found as far as the bytes can be walked
 /// (`TolerantBlobScanner`).
 package struct RecordScanner: Sendable {
   /// What is odd about a record.

@@ -188,7 +188,7 @@ package struct MSTDescent: Sendable {
 
   /// The next record, its key and its CID; nil at the end.
   ///
-  /// - Parameter block: the bytes of a node; nil if it is not there.
+  /// - Parameter block: the bytes of a node; nil if it is missing.
   /// - Throws: ``MSTProblem``; what `block` throws. The next call continues after a node that is
   ///   missing or malformed.
   package mutating func next(
@@ -227,7 +227,7 @@ extension MSTSubtree {
   /// - Parameters:
   ///   - top: its topmost node.
   ///   - isRoot: whether that has to have keys of its own.
-  ///   - block: the bytes of a node; nil if it is not there.
+  ///   - block: the bytes of a node; nil if it is missing.
   /// - Throws: ``MSTProblem``; what `block` throws.
   static func edges(
     of top: CID, isRoot: Bool, _ block: (CID) throws -> [UInt8]?

@@ -4,7 +4,7 @@ package import IPLD
 package struct MSTProblem: Error, Equatable, Sendable, CustomStringConvertible {
   /// The rules a tree can break.
   package enum Kind: Equatable, Sendable {
-    /// The block of a node is not there.
+    /// The block of a node is missing.
     case missing
     /// The block is not a tree node.
     case malformedNode(MSTNode.Malformed)

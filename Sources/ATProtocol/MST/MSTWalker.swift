@@ -309,7 +309,7 @@ package struct MSTWalker: Sendable {
     if couldShareMore { note(.prefixNotMaximal, in: path[last].cid, key: new.array) }
     guard new.count <= Self.maximumKeyLength else {
       note(.illegalKey, in: path[last].cid, key: new.array)
-      // Of a node that was here before, nothing may be walked again.
+      // Nothing below a node that was walked before may be walked again.
       guard follows(new) || !isFirst && passedOver == new.array else {
         return nil
       }

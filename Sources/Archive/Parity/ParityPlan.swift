@@ -46,7 +46,7 @@ struct ParityPlan {
   ///   - previous: What is committed; nil if nothing is.
   ///   - end: Where what is new ends.
   ///   - file: The file.
-  /// - Throws: ``ArchiveError`` if the library for parity is not there.
+  /// - Throws: ``ArchiveError`` if the library for parity is not installed.
   /// - Returns: nil if nothing is to be protected.
   init?(
     _ request: Request?, after previous: Generation?, to end: UInt64,
@@ -137,7 +137,7 @@ struct ParityHistory {
   ///
   /// Damaged groups are not merged: only their own parity can heal them.
   ///
-  /// - Throws: ``ArchiveError`` if the library for parity is not there.
+  /// - Throws: ``ArchiveError`` if the library for parity is not installed.
   func start(mergingBefore start: UInt64, to end: UInt64) throws -> UInt64 {
     var start = start
     while start > 0, let before = step(endingAt: start) {

@@ -13,7 +13,7 @@ package import IPLD
 /// 3. Numbers that the file gives are believed only where they agree with what is there; ordinals
 ///    that nothing tells are given anew, after all others.
 package struct Survey: Sendable {
-  /// How much is looked at.
+  /// How much is examined.
   package enum Depth: Sendable {
     /// Everything.
     case full

@@ -75,7 +75,7 @@ extension ArchiveReader {
   ///   - workers: How many threads.
   ///   - cid: The CID with a number, whichever thread asks.
   /// - Throws: ``ArchiveError`` if the file cannot be read.
-  /// - Returns: For each CID its number; `UInt64.max` if it is not there, or damaged.
+  /// - Returns: For each CID its number; `UInt64.max` if it is missing, or damaged.
   package func ordinals(
     _ count: Int, workers: Int? = nil, cid: @escaping @Sendable (Int) -> CID
   ) throws -> [UInt64] {
@@ -95,9 +95,9 @@ extension ArchiveReader {
   /// Finds many sections.
   ///
   /// The index is asked for each, and what it says is then confirmed in the order of the file, on
-  /// all cores, so that every frame is decompressed once, whatever order the CIDs come in. Of a raw
-  /// frame with a section of its own only the beginning is read. The few of which the index said
-  /// something else are looked for one by one.
+  /// all cores, so that every frame is decompressed once, whatever order the CIDs come in. Only the
+  /// beginning of a raw frame is read if it holds one section alone. The few of which the index
+  /// said something else are looked for one by one.
   private func find(_ count: Int, workers: Int?, _ asked: Asked) throws -> Found {
     if let standIn = try standIn { return try standIn.find(count, workers: workers, asked) }
     let workers = workers ?? Parallel.processorCount
@@ -195,7 +195,7 @@ extension ArchiveReader {
     let groups = groups(order, hints)
     if file.isFetched { willLook(order, groups, hints, asked) }
     let found = try Parallel.map(groups.count, workers: workers) { number in
-      // Each look into a frame brings some of its neighbours along.
+      // Each read of a frame also maps some neighbouring pages.
       if number % 8 == 0 { file.releasePages() }
       return try look(order[groups[number]], hints, asked)
     }
@@ -261,8 +261,8 @@ extension ArchiveReader {
     }
   }
 
-  /// Announces which frames will be looked at, the first of them; those that are not fetched for
-  /// it are left out.
+  /// Announces which frames will be examined, the first of them; those that are not fetched for it
+  /// are left out.
   private func willLook(
     _ order: [UInt32], _ groups: [Range<Int>], _ hints: [UInt64], _ asked: Asked
   ) {
@@ -304,11 +304,11 @@ extension ArchiveReader {
 
 /// Whether an archive has a section.
 package enum SectionState: Sendable {
-  /// It is not there.
+  /// It is missing.
   case missing
   /// It was there, and what is left does not hold, and why.
   case damaged(ArchiveError)
-  /// It is there, as far as was looked at.
+  /// It is there, as far as was examined.
   case held(ordinal: UInt64, bodyLength: UInt64)
 
   /// How many bytes its body has; nil if it cannot be read.

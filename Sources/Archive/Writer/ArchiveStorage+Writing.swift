@@ -72,7 +72,7 @@ extension ArchiveStorage {
   ) throws {
     let start = try size
     let footer = count - UInt64(footerLength)
-    // Of what comes, no footer counts before everything has been checked.
+    // No footer among the new bytes counts before everything has been checked.
     let committed = start > 0 ? try ArchiveReader.lastGeneration(of: map()) : nil
     do {
       var offset = start

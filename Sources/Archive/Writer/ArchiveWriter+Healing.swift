@@ -40,9 +40,9 @@ extension ArchiveWriter {
 
   /// Writes damaged sections again, as far as they can be read.
   ///
-  /// Of a damaged section that hashes to its CID no more, the bits of the key are known that the
-  /// index keeps, 28 at least. What another archive has under the same bits is taken, so that once
-  /// in some thousand sections one comes along that was never there.
+  /// For a damaged section that no longer hashes to its CID, the bits of the key that the index
+  /// keeps are known, at least 28. What another archive has under the same bits is taken, so that
+  /// once in some thousand sections one comes along that was never there.
   ///
   /// - Parameters:
   ///   - damaged: The numbers of the sections.

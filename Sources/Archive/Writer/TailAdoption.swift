@@ -251,8 +251,8 @@ struct TailAdoption {
     let streamLength = kept.reduce(
       generation?.streamLength ?? UInt64(survey.header?.frame.contentSize ?? 0)
     ) { $0 + UInt64($1.contentSize) }
-    // An index segment that is there already needs only its footer. To write it again would change
-    // what lies before a footer that may be on the medium, should the power fail in the middle.
+    // An existing index segment needs only its footer. To write it again would change what lies
+    // before a footer that may be on the medium, should the power fail in the middle.
     var written: (segment: IndexSegment, before: Int)?
     for (count, landmark) in survey.landmarks where count == last + 1 && written == nil {
       written = self.written(landmark, at: place, survey, in: file)

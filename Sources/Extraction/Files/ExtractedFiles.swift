@@ -191,7 +191,7 @@ final class ExtractedFiles {
     }
     let unfinished = FileNaming.unfinishedExtractedList
     let opened = try folder.folder([account])
-    // Then the list that is there says all that is to be said.
+    // Then the existing list is up to date.
     if !hasNews, lists.count == 1, lists[0].count == lineCount {
       _ = unsafe unlinkat(opened, unfinished, 0)
       return

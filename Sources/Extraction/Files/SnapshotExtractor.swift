@@ -367,7 +367,7 @@ extension SnapshotExtractor {
     /// Names that no file may have.
     package internal(set) var refused: [String] = []
     /// The first of the files that are in the way: then nothing was written, or, if a file appeared
-    /// meanwhile, everything else was.
+    /// in the meantime, everything else was.
     package internal(set) var inTheWay: [String] = []
     /// How many files are in the way.
     package internal(set) var inTheWayCount = 0

@@ -4,7 +4,7 @@ internal import Synchronization
 /// user's settings.
 ///
 /// A request is sent when the gate before its host lets it through (``HostGate``), and again if it
-/// fails for a reason that may pass.
+/// fails for a temporary reason.
 public final class Network: Sendable {
   /// What the user set.
   package let options: NetworkOptions
@@ -74,7 +74,7 @@ public final class Network: Sendable {
   ///   - accept: the media types to ask for.
   ///   - retries: whether temporary failures are tried again.
   /// - Returns: The head of the answer and its body, whatever the status is; the body of an answer
-  ///   that is not one of success is cut at ``maximumErrorBody`` bytes.
+  ///   other than a success is cut at ``maximumErrorBody`` bytes.
   /// - Throws: ``TransportError`` if no whole answer came or it is too long; `CancellationError`.
   package func get(_ url: String, limit: Int, accept: String? = nil, retries: Bool = true)
     async throws -> (HTTPResponse, [UInt8])

@@ -93,7 +93,7 @@ package struct HTTPRequest: Sendable {
 
   /// The URL, taken apart.
   ///
-  /// - Throws: ``TransportError`` if it is not one of `http` or `https`, or carries a user name.
+  /// - Throws: ``TransportError`` if it is neither `http` nor `https`, or carries a user name.
   func target() throws(TransportError) -> HTTPURL {
     if let parsed { parsed } else { try HTTPURL(url) }
   }

@@ -11,5 +11,5 @@ package protocol HTTPTransport: Sendable {
   func send(_ request: HTTPRequest) async throws -> HTTPResponse
 }
 
-/// How many bytes are read of the body of an answer that is not one of success.
+/// How many bytes are read of the body of an answer other than a success.
 package let maximumErrorBody = 16 << 10

@@ -2,7 +2,7 @@
 public struct TransportError: Error, Equatable, Sendable, CustomStringConvertible {
   /// What happened.
   package enum Reason: Equatable, Sendable {
-    /// The URL is not one of `https`, or of `http` to a loopback address.
+    /// The URL is neither `https`, nor `http` to a loopback address.
     case unusableURL
     /// A pin does not have the form `host:port:address`.
     case unusablePin

@@ -30,7 +30,7 @@ struct WebSocketFrames {
 
   private var bytes: [UInt8] = []
   private var start = 0
-  /// What has come of a message that has begun, and in how many frames.
+  /// What has arrived of an unfinished message, and in how many frames.
   private var parts: [UInt8] = []
   private var partCount = 0
   /// The control frames that have come since a time.

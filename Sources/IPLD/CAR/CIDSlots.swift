@@ -57,8 +57,8 @@ package struct CIDSlots: Sendable {
 
   /// The hash of a CID, with which it is looked for; all bits are of use.
   ///
-  /// A common CID is all but its digest. Of others there are many for one digest, and they are
-  /// hashed whole, lest they should all want the same slot.
+  /// A common CID is all but its digest. Other CIDs may share a digest, so they are hashed whole,
+  /// lest they should all want the same slot.
   @inline(__always)
   package func hash(of cid: CID) -> UInt64 {
     hash(CommonCID(cid)?.digest ?? SHA256.digest(of: cid.bytes.span))

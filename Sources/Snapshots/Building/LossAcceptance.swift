@@ -19,7 +19,7 @@ package struct LossAcceptance: Sendable {
   )
 
   /// The blobs, each of which has to be one of those in question; nil for all that are, though not
-  /// to accept the loss of one that is missing for a reason that may pass.
+  /// to accept the loss of one that is missing for a temporary reason.
   private let chosen: Set<CID>?
   private let acceptance: BlobLedger.Acceptance?
 
@@ -41,10 +41,10 @@ package struct LossAcceptance: Sendable {
   /// - Parameters:
   ///   - storage: the archive.
   ///   - name: its name in messages.
-  ///   - account: returns the only account that is meant; nil for all.
-  /// - Throws: ``BackupError/notMissing(_:)`` for a blob that is not one of those in question, and
-  ///   ``BackupError/damagedArchive(_:_:)``; both change nothing. `ArchiveError` if it cannot be
-  ///   written; what `account` throws.
+  ///   - account: returns the account to change; nil for all.
+  /// - Throws: ``BackupError/notMissing(_:)`` for a blob that is not missing, or whose loss is not
+  ///   accepted, and ``BackupError/damagedArchive(_:_:)``; both change nothing. `ArchiveError` if
+  ///   it cannot be written; what `account` throws.
   package func apply(
     to storage: any ArchiveStorage, name: String,
     account: (SnapshotHistory) throws -> DID? = { _ in nil }

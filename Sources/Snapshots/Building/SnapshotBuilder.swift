@@ -131,7 +131,7 @@ package struct SnapshotBuilder: Sendable {
     try privateData?.append(to: &writer)
     try context?.append(to: &writer)
     snapshot.extrasPages = try writer.append(BlobLedger.pages(extras: ledger.extras))
-    // That blobs were asked for in vain once more is not news: the pages before are as good.
+    // Another failed request for blobs is not news: the earlier pages still apply.
     if let base, let known = try base.exhaustiveLedger(),
       ledger.missing.saysNothingNew(after: known)
     {

@@ -177,7 +177,7 @@ extension BlockOrder {
 
   /// Maps ordinals to positions: runs of ordinals, ascending, and the position of each's first.
   ///
-  /// Of runs that overlap, which is rare, one counts.
+  /// If runs overlap, which is rare, one counts.
   private var places: (ordinals: [Range<UInt64>], positions: [UInt64]) {
     var position: UInt64 = 0
     var found: [(ordinals: Range<UInt64>, position: UInt64)] = []

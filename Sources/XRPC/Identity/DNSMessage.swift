@@ -13,7 +13,7 @@ internal import IPLD
 /// 12 questions:    name, type u16, class u16
 ///    answers:      name, type u16, class u16, time to live u32, length u16, data
 /// ```
-/// Integers have their most significant byte first. Nothing after the answers is looked at.
+/// Integers have their most significant byte first. Nothing after the answers is examined.
 package enum DNSMessage {
   /// The response code of success.
   static let noError = 0

@@ -113,7 +113,7 @@ package struct ListedRepo: Sendable, Equatable {
 package struct RepoPage: Sendable, Equatable {
   /// The accounts.
   package var repos: [ListedRepo]
-  /// Of the items without a valid DID, what stands in its place; empty where nothing does.
+  /// For the items without a valid DID, the text in its place; empty if there is none.
   package var malformed: [String]
   /// Where to go on.
   package var cursor: String?

@@ -77,7 +77,7 @@ enum SnapshotFields {
     Field("referencesBefore", "of how many") { $0.referencesBefore }
   }
 
-  /// What its manifest says, which has one table of fields in `Snapshots`.
+  /// What the manifest says; `Snapshots` has the table of its fields.
   static let manifest = Field<Snapshot>([
     Row("did", .text(.did), "the account"),
     Row("handle", String?.kind, "its handle, as it was known"),

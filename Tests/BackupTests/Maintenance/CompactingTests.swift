@@ -182,7 +182,7 @@ import Verification
     let before = try series.bytes
     let path = FilePath(series.folder.file("other.car.zst"))
     let held = try series.reader.contents()
-    // Somebody else may write to it meanwhile.
+    // Somebody else may write to it in the meantime.
     let lock = try FileStorage.open(series.path)
     let target = try AtomicFile(path, replacing: false)
     let report = try ArchiveCopier().compact(series.path, to: target)
@@ -326,7 +326,7 @@ import Verification
         }
         do {
           let report = try compactor.compact(path)
-          // It came through, so nothing was amiss.
+          // It completed, so nothing was wrong.
           #expect(report.isReplaced)
           isReached = storage?.isReached ?? true
           #expect(!isReached, "\(fault) \(place)")

@@ -91,7 +91,7 @@ import Verification
   @Test func `changes no manifest before the first that is forgotten`() throws {
     let series = try days(6)
     let manifests = try SnapshotHistory(of: series.reader).entries.map(\.cid)
-    // The years keep the last alone; the times of the others are no times.
+    // The years keep the last alone; the times of the others are not valid.
     let report = try prune(series.path, RetentionPolicy(last: 6))
     #expect(report.plan.forgottenCount == 0 && report.bytesAdded == 0)
     var other = try days(3)

@@ -15,7 +15,7 @@ package enum Freeze: String, Sendable, CaseIterable {
   /// It sends pings without an end, and reads nothing.
   case flood = "pings"
 
-  /// What becomes of the body of an answer; nil if there is no answer.
+  /// What happens to the body of an answer; nil if there is no answer.
   var distortion: Distortion? {
     switch self {
     case .headAlone: .stalled(at: 0)

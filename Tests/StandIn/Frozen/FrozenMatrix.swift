@@ -82,7 +82,7 @@ package struct FrozenMatrix: Sendable {
 
   // MARK: Cells
 
-  /// All cells, or some of each verb, by a seed.
+  /// All cells, or a random sample of each verb's cells.
   private func cells(_ runs: [Undisturbed?]) -> [Cell] {
     var random = SeededGenerator()
     var ranked: [(rank: Int, cell: Cell)] = []

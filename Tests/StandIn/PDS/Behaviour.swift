@@ -175,9 +175,9 @@ package struct Behaviour: Sendable, Hashable {
 
   /// How a wrong password is refused: 401 with JSON, 401 with text, 400 with JSON.
   package var wrongPassword = Refusal.declared
-  /// What comes of a refresh token that has been used: nil to let it pass.
+  /// The response to a used refresh token: nil to accept it.
   package var usedRefreshToken: Refusal? = .declared
-  /// What comes of a token that is none.
+  /// The response to an invalid token.
   package var garbledToken = Refusal.declared
   /// After how many requests an access token has expired.
   package var accessTokenRequests: Int?

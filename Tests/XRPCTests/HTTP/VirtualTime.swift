@@ -21,7 +21,7 @@ final class VirtualClock: NetworkClock {
       state.naps.append(seconds)
       return state.now + seconds
     }
-    // Others who are not waiting get on with what they do meanwhile.
+    // Others who are not waiting get on with what they do in the meantime.
     for _ in 0..<20 { await Task.yield() }
     try Task.checkCancellation()
     state.withLock { $0.now = max($0.now, end) }

@@ -110,7 +110,7 @@ private struct Connection: Sendable {
         while try await next(&requests) != nil {}
       }
     } catch {
-      // The client is gone, or has been left with half of an answer.
+      // The client is gone, or got only a part of the answer.
     }
   }
 

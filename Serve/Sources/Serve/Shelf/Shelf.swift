@@ -9,7 +9,7 @@ import Synchronization
 
 /// The archives that are served, and the accounts in them.
 ///
-/// Files are looked at again every second: one that grew is opened again, so that a new snapshot
+/// Files are examined again every second: one that grew is opened again, so that a new snapshot
 /// appears while a backup goes on; if one cannot be read, its earlier state is still served.
 final class Shelf: Sendable {
   private struct State {

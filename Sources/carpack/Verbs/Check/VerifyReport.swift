@@ -81,7 +81,7 @@ struct VerifyReport {
     )
   }
 
-  /// Prints what is proven of the snapshots that decide.
+  /// Prints the levels of proof of the snapshots that decide the verdict.
   private func printLevels() {
     for snapshot in report.snapshots.filter(\.isJudged).prefix(Self.maximumLines) {
       guard let levels = snapshot.levels else { continue }

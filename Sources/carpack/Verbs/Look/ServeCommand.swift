@@ -81,7 +81,7 @@ extension ServeProgram {
   ///   - store: how to reach object stores.
   ///   - reporting: the form of messages and results.
   ///   - writeFields: writes the other options.
-  /// - Throws: ``Failure`` if there is no such file, or the program is not there.
+  /// - Throws: ``Failure`` if there is no such file, or the program is not installed.
   static func serve(
     _ offer: String, _ paths: [String], _ bind: BindAddress, _ limits: LimitOptions,
     _ store: StoreArguments, _ reporting: ReportOptions, _ writeFields: (inout JSONWriter) -> Void
