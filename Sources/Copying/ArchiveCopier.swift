@@ -84,7 +84,7 @@ package struct ArchiveCopier {
   }
 }
 
-/// Writes an archive again without what no snapshot needs, and replaces the old file.
+/// Rewrites an archive, dropping what no snapshot needs, and replaces the old file.
 ///
 /// It removes sections that only forgotten snapshots needed, or that an interrupted write left;
 /// manifests that were made again; index segments that were merged into others; all footers but

@@ -33,7 +33,7 @@ package struct ParityHealing {
   private let storage: (any ArchiveStorage)?
   private let voids: [Range<Int>]
   private let intact: [Range<Int>]
-  /// Whether this is a trial run that writes nothing: would anything intact be lost?
+  /// Whether this is a trial run, which writes nothing and shows what would be lost.
   private let isTrying: Bool
   /// How many bytes of intact frames would be others, by the number of the frame.
   private var differing: [Int: Int] = [:]
