@@ -69,7 +69,7 @@ package struct ArchiveCopier {
       let archive = archives[link.source]
       return try archive.reading { try ArchivedSnapshot(link.manifest, in: archive.reader) }
     }
-    // A plain CAR reader takes the header's root for the account: let it be the account of today.
+    // A plain CAR reader takes the header's root for the account: so it names the current account.
     guard let newest = links.last else { throw SnapshotError.noSnapshot }
     var copier = try SnapshotCopier(
       archives, into: new, carHeader: archived(newest).snapshot.car.header, level: level,

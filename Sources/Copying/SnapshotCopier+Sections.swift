@@ -123,7 +123,7 @@ extension SnapshotCopier {
     }
   }
 
-  /// Copies a section that has to be there.
+  /// Copies a section that must exist.
   ///
   /// - Throws: ``BackupError/damagedArchive(_:_:)`` if it is not, except in salvage.
   /// - Returns: whether it is in the new archive.

@@ -184,7 +184,7 @@ package final class AtomicFile: Sendable {
   /// A file that may be continued keeps its temporary name if that fails; others are removed.
   ///
   /// - Parameter isPrivate: Whether what is in it is for its owner alone.
-  /// - Throws: ``BackupError``, also if something has come to be there in the meantime;
+  /// - Throws: ``BackupError``, also if something has appeared there in the meantime;
   ///   `ArchiveError` if the file cannot be synced.
   package func publish(isPrivate: Bool = false) throws {
     guard let (file, kind) = opened.withLock({ $0 }) else { return }
@@ -313,7 +313,7 @@ package final class AtomicFile: Sendable {
     }
   }
 
-  /// Refuses to replace what is there, or, where replacing was asked for, anything but a plain
+  /// Refuses to replace what is there, or, where replacing was requested, anything but a plain
   /// file.
   private func refuseExisting() throws {
     guard let status = Self.status(of: path, follows: false) else { return }
@@ -361,7 +361,7 @@ extension AtomicFile {
     }
   }
 
-  /// What a small file holds, such as a key; nil if there is none.
+  /// The content of a small file, such as a key; nil if the file does not exist.
   ///
   /// - Throws: ``BackupError/system(_:_:)``; `EFBIG` for one that is too long to be such a file.
   package static func read(_ path: FilePath) throws -> [UInt8]? {

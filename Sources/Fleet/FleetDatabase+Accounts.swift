@@ -187,7 +187,7 @@ extension FleetDatabase {
   /// After how many seconds at least an account that its server does not serve is requested again.
   private static let pauseOfInactive = 86_400
 
-  /// In how many seconds the next account may be asked for; nil if none is.
+  /// In how many seconds the next account may be requested; nil if none is.
   ///
   /// - Throws: `DatabaseError`; `CancellationError`.
   func secondsToNext() async throws -> Double? {

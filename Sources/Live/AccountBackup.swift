@@ -52,7 +52,7 @@ public struct AccountBackup: Sendable {
     /// The session for what the server gives only to the account's owner; nil to ask without a
     /// login.
     package var session: (@Sendable (DID, _ server: String, Network) async throws -> Session)?
-    /// Whether what the server keeps for the account's owner alone is asked for, too; it takes a
+    /// Whether what the server keeps for the account's owner alone is requested, too; it takes a
     /// `session`.
     package var keepsPrivateData = false
     /// How long private data may take, all of it together; what has not come by then is noted as

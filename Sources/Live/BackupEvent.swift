@@ -87,7 +87,7 @@ public struct BackupReport: Sendable {
   package let generation: Generation
   /// The result.
   public let outcome: Outcome
-  /// Whether the repository is the one of the snapshot before, so that only blobs were asked for.
+  /// Whether the repository is the one of the snapshot before, so that only blobs were requested.
   package let isRepositoryUnchanged: Bool
   /// How many bytes the archive has grown by.
   public internal(set) var bytesAdded: UInt64 = 0

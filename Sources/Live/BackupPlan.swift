@@ -37,7 +37,7 @@ package struct BackupPlan: Sendable {
   package let heldRevision: TID?
   /// The server's newest revision; nil if it was not asked, or does not say.
   package internal(set) var newestRevision: TID?
-  /// The blobs that would be asked for.
+  /// The blobs that would be requested.
   package internal(set) var blobs: Blobs = (nil, 0, 0, 0)
   /// The app view from which new context would be requested; nil if none.
   package internal(set) var appView: String?

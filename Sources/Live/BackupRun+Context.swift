@@ -28,7 +28,8 @@ extension BackupRun {
       var subjects = ContextSubjects(
         of: did, limit: options.items, takesPosts: options.kind != .names)
       var failure: String?
-      // What of the repository can be read is asked about; that it is damaged is said elsewhere.
+      // What of the repository can be read is asked about; that it is damaged is reported
+      // elsewhere.
       do { try records { subjects.read($0) } } catch { failure = "\(error)" }
       let wanted = subjects.newestFirst()
       var received = try ReceivedContext(of: did, in: folder, after: base)
@@ -90,7 +91,7 @@ extension ReceivedContext {
     var wanted = Set(subjects.filter { self[$0] == nil })
     guard !wanted.isEmpty else { return }
     for entry in try SnapshotHistory(of: archive).newestOfAccounts where entry.did != did {
-      // What is damaged is asked for.
+      // What is damaged is requested.
       try unlessDamaged {
         try ArchivedSnapshot(entry.cid, in: archive).forEachContextItem { item in
           if !item.isAbsent, wanted.remove(item.subject) != nil { try take(item) }

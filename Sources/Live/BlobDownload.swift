@@ -164,7 +164,7 @@ package enum DownloadedFile: Sendable {
 
 /// The memory that all transfers together may fill with blobs that are not in an archive yet.
 ///
-/// It is taken as bytes come. A blob that gets none goes on in a file, so that none waits for
+/// It is taken as bytes come. A blob that gets none continues in a file, so that none waits for
 /// another.
 package final class MemoryBudget: Sendable {
   private let available: Atomic<Int>

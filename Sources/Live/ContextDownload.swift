@@ -42,7 +42,7 @@ struct ContextDownload: Sendable {
   private static let picturesAtATime = 8
   /// For how many people and posts pictures are requested that did not come before.
   private static let maximumOwed = 2000
-  /// After how many seconds a name is asked for again: 30 days.
+  /// After how many seconds a name is requested again: 30 days.
   private static let lifetime: Int64 = 30 * 86_400
 
   init(
@@ -91,7 +91,7 @@ struct ContextDownload: Sendable {
     return isOld(known.askedAt)
   }
 
-  /// Whether a time is so long ago that the same may be asked for again.
+  /// Whether a time is so long ago that the same may be requested again.
   private func isOld(_ time: String) -> Bool {
     guard let time = Moment(time), let now = Moment(now) else { return false }
     return time.begins(before: now.earlier(by: Self.lifetime))
@@ -191,7 +191,7 @@ struct ContextDownload: Sendable {
       try take(view, proven[view.uri.text])
     }
     for view in shown.people where open.remove(.person(view.did)) != nil { try take(view) }
-    // What was asked for and is not in the answer is not shown.
+    // What was requested and is not in the answer is not shown.
     for subject in shown.batch where open.contains(subject) {
       try take(.absent(.notFound), of: subject)
     }
@@ -315,7 +315,7 @@ struct ContextDownload: Sendable {
     if let ending { throw ending }
   }
 
-  /// Those that have not been asked for, each once.
+  /// Those that have not been requested, each once.
   private func unseen(_ urls: [String]) -> [String] {
     var seen: Set<String> = []
     return urls.filter { pictures[$0] == nil && seen.insert($0).inserted }

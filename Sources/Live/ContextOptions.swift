@@ -26,7 +26,7 @@ public struct ContextOptions: Sendable {
   package var items = Self.usualItems
   /// How many bytes it has at most, thumbnails included.
   package var bytes: UInt64 = 200_000_000
-  /// How many proofs one server is asked for at most.
+  /// How many proofs are requested from one server at most.
   package var proofsOfHost = 1000
   /// How long all of it may take.
   package var time: Duration = .seconds(2400)

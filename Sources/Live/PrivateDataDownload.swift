@@ -91,7 +91,7 @@ struct PrivateDataDownload: Sendable {
     } while cursor != nil
   }
 
-  /// The part of a page that says how the list goes on, and whether the page lists nothing.
+  /// The part of a page that says how the list continues, and whether the page lists nothing.
   private static func page(_ body: [UInt8]) throws -> (cursor: String?, isEmpty: Bool) {
     let answer: Answer
     do throws(JSONError) { answer = Answer(try DataModelJSON.decode(body)) } catch {

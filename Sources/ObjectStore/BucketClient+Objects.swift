@@ -104,7 +104,7 @@ extension BucketClient {
   ///
   /// - Parameters:
   ///   - name: What answers are called.
-  ///   - query: What is asked for.
+  ///   - query: What is requested.
   ///   - marks: What names the next page in a query, and what gives that in an answer.
   ///   - body: Called with each answer.
   func forEachPage(

@@ -66,7 +66,7 @@ package final class BucketClient: Sendable {
     var body = RequestBody([])
     /// The digest of the body.
     var digest = SHA256.digest(of: [UInt8]().span)
-    /// Whether a part of the object is asked for.
+    /// Whether a part of the object is requested.
     var asksForPart = false
     /// For how many seconds the store may say nothing.
     var patience: Int?
@@ -74,7 +74,7 @@ package final class BucketClient: Sendable {
     init(_ method: HTTPRequest.Method, _ key: String?) { (self.method, self.key) = (method, key) }
   }
 
-  /// Sends a call, and reads the answer if it is one of success.
+  /// Sends a call, and reads the answer if it is a success.
   ///
   /// - Throws: ``StoreError`` if the store refuses; `TransportError`; what `receive` throws.
   func send<Value>(_ call: Call, receive: (HTTPResponse) async throws -> Value) async throws
@@ -168,7 +168,7 @@ package final class BucketClient: Sendable {
   }
 }
 
-/// What answers say that are none of success.
+/// The meanings of error responses.
 extension BucketClient {
   /// What an answer refuses.
   private func refusal(_ response: HTTPResponse, _ body: [UInt8], of key: String?) -> StoreError {
@@ -197,7 +197,7 @@ extension BucketClient {
     return error(kind, text, of: key, status: response.status, code: code)
   }
 
-  /// An answer of success, unless it is an error: stores answer 200 before they are done, and may
+  /// A successful answer, unless it is an error: stores answer 200 before they are done, and may
   /// fail then.
   func refuseError(_ answer: (HTTPResponse, [UInt8]), of key: String) throws -> XMLElement? {
     let element = XMLElement(answer.1)

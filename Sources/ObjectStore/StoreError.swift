@@ -32,7 +32,7 @@ package struct StoreError: Error, Equatable, Sendable, CustomStringConvertible {
   package let status: Int?
   /// The store's name for it, such as `NoSuchKey`; nil if it gave none.
   package let code: String?
-  /// What happened, in words, with what was asked for.
+  /// What happened, in words, with what was requested.
   package let description: String
 
   /// An error.

@@ -136,7 +136,7 @@ package struct ArchivePull: Sendable {
   }
 
   private func replace(_ file: MappedFile, _ remote: Remote) throws -> TransferReport {
-    // What its writer goes on to write would be lost with the name.
+    // What its writer continues to write would be lost with the name.
     guard !file.isBeingWritten else { throw ArchiveError(.locked) }
     return try fetchAll(remote, .replaced)
   }

@@ -48,7 +48,7 @@ package struct SharedTrees {
   /// Of these, those that refer to blobs, for a look at each that is short.
   private var referrers: BlockSet
   /// Where in ``references`` the list of each begins: an account may have a million with a picture
-  /// each, so it takes some twenty bytes of each.
+  /// each, so each takes about twenty bytes.
   private var lists: [Int: Int] = [:]
   /// Of each how many blobs it refers to, and then the numbers of these.
   private var references: [UInt32] = []

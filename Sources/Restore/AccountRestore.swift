@@ -21,7 +21,7 @@ internal import XRPC
 ///    server accepts an account unless its key or its server vouches for it.
 /// 3. What is irreversible is in the journal before it is sent, and is asked about at the directory
 ///    before it is sent again.
-/// 4. The state at the end is asked for, and not remembered: ``RestoreSituation``.
+/// 4. The state at the end is requested, and not remembered: ``RestoreSituation``.
 package struct AccountRestore {
   let archived: ArchivedSnapshot
   let options: RestoreOptions
@@ -97,7 +97,7 @@ package struct AccountRestore {
   /// The result of a step: what was answered, and whether it had been done before.
   typealias Outcome = (answer: String, wasDone: Bool)
 
-  /// The steps of what was asked for, in their order.
+  /// The steps of what was requested, in their order.
   ///
   /// ``RestoreStep/signingKey`` is a part of ``RestoreStep/account``, where nothing else vouches.
   private var steps: [RestoreStep] {

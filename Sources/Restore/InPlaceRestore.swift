@@ -8,7 +8,7 @@ package import Snapshots
 internal import XRPC
 
 /// Puts the records of a snapshot back into their own account, on its own server, by writes: the
-/// repository's history goes on, with a new revision.
+/// repository's history continues, with a new revision.
 ///
 /// 1. What is going to be written is found by comparing the snapshot with what the server has; so
 ///    an interrupted run is continued by the next.

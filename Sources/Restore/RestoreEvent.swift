@@ -91,7 +91,7 @@ package struct RestoreReport: Sendable {
   package func has(_ step: RestoreStep) -> Bool { steps.contains(step) }
 }
 
-/// What prevents a restore from going on, besides errors of servers and archives.
+/// What prevents a restore from continuing, besides errors of servers and archives.
 package enum RestoreError: Error {
   /// Another run restores the account to the server: the path of its journal.
   case busy(String)

@@ -5,7 +5,7 @@ internal import XRPC
 
 /// The state of an account: what the two servers and the DID document say at one moment.
 ///
-/// It is asked for when a restore ends, however it ends, and relies on nothing that was remembered.
+/// It is requested when a restore ends, however it ends, and relies on nothing that was remembered.
 package struct RestoreSituation: Sendable {
   /// A server, and what it says of the account.
   package typealias Place = (url: String, standing: ServerStanding)

@@ -23,7 +23,7 @@ package struct ServerRestore: Sendable {
     /// It is active on the new server, or, in a rehearsal, came back equal; whether it was active
     /// before, and what is missing there.
     case done(wasDone: Bool, lacking: [String])
-    /// Only its owner can go on: why.
+    /// Only its owner can continue: why.
     case waiting(String)
     /// It is on another server: which.
     case elsewhere(String)

@@ -118,7 +118,7 @@ struct SealedLayout: Sendable {
     return isContinued(pieces, by: table.pieces) ? pieces + table.pieces : nil
   }
 
-  /// Whether each piece goes on where the one before ends, and lies after it.
+  /// Whether each piece continues where the one before ends, and lies after it.
   private static func isContinued(_ pieces: [Piece], by more: [Piece]) -> Bool {
     var place = pieces.last?.plain.upperBound ?? 0
     var end = pieces.last?.frame.upperBound ?? KeySlots.length

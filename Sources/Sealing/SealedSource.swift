@@ -178,7 +178,7 @@ final class SealedSource: ByteSource {
     let piece: Piece
     var payload: AgePayload?
     var isByTable = true
-    /// By how many bytes its end lies after its place, once that was asked for.
+    /// By how many bytes its end lies after its place, once that was requested.
     var shift: Int?
 
     init(_ piece: Piece) { self.piece = piece }

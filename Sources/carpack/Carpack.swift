@@ -197,7 +197,7 @@ extension Carpack {
     (value: "time", hint: "a time is a date, or how long ago: 2025, 2025-03, 2025-03-22, 30d"),
   ]
 
-  /// The arguments that are no options; help on a verb is that verb's.
+  /// The arguments that are not options; help on a verb is that verb's.
   private static let words = {
     let words = Host.arguments.filter { !$0.hasPrefix("-") }
     if words.first == "help" { return Array(words.dropFirst()) }

@@ -17,7 +17,7 @@ package final class MemoryStorage: ArchiveStorage {
     package let description: String
   }
 
-  /// What is not as on a disk where everything goes well.
+  /// How this differs from a healthy disk.
   package struct Conditions: Sendable {
     /// What is going to fail.
     package var faults: [StorageFault]
@@ -76,7 +76,7 @@ package final class MemoryStorage: ArchiveStorage {
     self.hasLostPower = hasLostPower
   }
 
-  /// What is not as on a disk where everything goes well.
+  /// How this differs from a healthy disk.
   package var conditions: Conditions {
     get { state.withLock { $0.conditions } }
     set { state.withLock { $0.conditions = newValue } }
@@ -179,7 +179,7 @@ package final class MemoryStorage: ArchiveStorage {
     }
   }
 
-  /// Takes the lock, which nobody else has.
+  /// Takes the lock, which must be free.
   package func lock() throws { try state.withLock { state in try state.begin(.lock) } }
 }
 

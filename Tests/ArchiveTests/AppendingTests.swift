@@ -296,7 +296,7 @@ import Testing
       #expect(throws: (any Error).self) { _ = try archive.open() }
       #expect(archive.storage.bytes == damaged)
     }
-    // A file that nobody has been told of is begun again anyway.
+    // A file that has not been announced is begun again anyway.
     var damaged = whole
     damaged[segment + 60] ^= 1
     damaged[footer + 60] ^= 1

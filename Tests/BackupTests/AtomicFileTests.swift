@@ -124,7 +124,7 @@ import Testing
     _ = try target.storage()
     #expect(try self.mode(target.temporaryPath) & ~mode & 0o077 == 0)
     target.discard()
-    // What a killed run of an earlier version has left is readable for everybody.
+    // What a killed run of an earlier version has left is readable by all users.
     try folder.write(".a.car.zst.partial", [1])
     try FileManager.default.setAttributes(
       [.posixPermissions: 0o644], ofItemAtPath: target.temporaryPath.string)

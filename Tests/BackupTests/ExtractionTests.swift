@@ -152,7 +152,7 @@ import Verification
           "out/\(Self.did)/records/\(name).json",
         ].sorted())
     #expect(try folder.read("out/\(Self.did)/records/\(name).json") == Array("{}\n".utf8))
-    // A tree may have keys whose first part is no NSID, as far as its own rules go.
+    // A tree may have keys whose first part is not an NSID, as far as its own rules go.
     let isLegalInTree = ["..../x", "polka.post/3k2a", "a.b.c/.htaccess"].contains(key)
     let verdict = try SnapshotVerifier().verify(snapshot.reader, .full).verdict
     #expect(verdict == (isLegalInTree ? .intact : .damaged))

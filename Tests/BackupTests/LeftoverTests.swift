@@ -168,7 +168,7 @@ import Testing
     try folder.write(".a.car.zst.partial", Array(torn))
     #expect(throws: BackupError.leftover(temporary, nil)) { try pack(repository) }
     #expect(try folder.read(".a.car.zst.partial") == Array(torn))
-    // The command that was interrupted goes on.
+    // The command that was interrupted continues.
     try pack(other)
     #expect(try RestoredRepository(.newest(in: ArchiveReader(path: path))).isExact)
   }

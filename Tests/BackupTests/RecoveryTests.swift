@@ -255,7 +255,8 @@ struct `What an independent walker finds intact in a damaged archive` {
     let reader = try ArchiveReader(path: new)
     try check(reader, sections, original, found, "\(comment), a new file")
     guard reader.generation.head != nil else { return }
-    // What was lost is left out, or noted, and what is there goes on as an archive like any other.
+    // What was lost is left out, or noted, and what is there continues as an archive like any
+    // other.
     let report = try SnapshotVerifier().verify(reader, .full)
     #expect(report.verdict != .damaged, "\(comment), a new file: \(report)")
     do {

@@ -104,7 +104,7 @@ struct `Backing up from servers as they were observed` {
     var expected: [String: String] = [:]
     for cid in lost { expected["\(cid)"] = reason }
     #expect(try scene.ledger() == expected)
-    // What is refused for good is asked for once.
+    // What is refused for good is requested once.
     let asked = scene.server.blobRequests
     for cid in lost {
       #expect(asked["\(cid)"] == (behaviour.unknownBlob == .internalError ? 2 : 1))

@@ -117,7 +117,7 @@ struct ServedArchive {
   private mutating func copy() throws {
     let bytes = try scene.folder.read(Self.file)
     try scene.folder.write(Self.copy, bytes)
-    // What follows the last commit is no snapshot of the copy.
+    // What follows the last commit is not a snapshot of the copy.
     copied = models[0]
   }
 

@@ -21,7 +21,7 @@ private struct Sample {
     sealed = file.bytes
   }
 
-  /// The bytes that are examined: all after the key frames, and of these all that are no zeros.
+  /// The bytes that are examined: all after the key frames, and of these all that are not zeros.
   var places: [Int] {
     sealed.indices.filter { $0 >= KeySlots.length || sealed[$0] != 0 || $0 % 16 == 0 }
   }

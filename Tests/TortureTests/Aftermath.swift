@@ -99,10 +99,10 @@ struct Aftermath {
     return (promises > 0 ? states[promises - 1] : nil, attempt.isCommitted)
   }
 
-  /// Disturbs a step, then the attempt to make it again if that is asked for, and then makes it
+  /// Disturbs a step, then the attempt to make it again if that is requested, and then makes it
   /// again undisturbed.
   ///
-  /// It goes on with the file as the writer left it, or as a loss of power did.
+  /// It continues with the file as the writer left it, or as a loss of power did.
   ///
   /// - Returns: Whether the last of the faults was met.
   mutating func disturb(
@@ -129,8 +129,8 @@ struct Aftermath {
     return isMet
   }
 
-  /// A storage that goes on with what another was left with: the same if only the process ended, or
-  /// what the power left.
+  /// A storage that continues with what another was left with: the same if only the process ended,
+  /// or what the power left.
   private func leftover(
     of storage: MemoryStorage, _ promised: CommittedState?, using random: inout SeededGenerator
   ) -> MemoryStorage {

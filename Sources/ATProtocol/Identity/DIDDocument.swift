@@ -53,7 +53,7 @@ package struct DIDDocument: Hashable, Sendable {
 
   /// The handle in a name `at://…`.
   static func handle(_ name: IPLDValue) -> Handle? {
-    // Anybody may claim names of other kinds.
+    // Names of other kinds can be claimed freely.
     guard let text = name.string, text.hasPrefix("at://") else { return nil }
     return try? Handle(String(text.dropFirst("at://".count)))
   }

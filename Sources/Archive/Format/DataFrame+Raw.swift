@@ -28,7 +28,7 @@ extension DataFrame {
     bytes.append(littleEndian: checksum)
   }
 
-  /// How long the frame is of so much content in which the magic does not occur.
+  /// How long the frame is of this much content in which the magic does not occur.
   static func rawLength(contentSize: Int) -> Int {
     let blocks = (contentSize + Self.blockContent - 1) / Self.blockContent
     return headerLength(contentSize: contentSize) + 3 * blocks + contentSize + 4

@@ -3,7 +3,7 @@ internal import IPLD
 /// What is left of footers that do not hold.
 ///
 /// A writer that was interrupted leaves no more than the beginning of one. Where there is more, a
-/// footer was there, or got to the medium in part: both look the same, so it counts as damage.
+/// footer was there, or reached the medium in part: both look the same, so it counts as damage.
 extension Footer {
   /// Where footers seem to have been, after the last that holds.
   ///

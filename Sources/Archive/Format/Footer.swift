@@ -34,7 +34,7 @@ package enum Footer {
     return places
   }
 
-  /// How long it is with so many live segments.
+  /// How long it is with this many live segments.
   package static func length(segments count: Int) -> Int {
     segmentsOffset + count * segmentLength + trailerLength
   }

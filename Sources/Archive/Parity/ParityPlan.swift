@@ -18,8 +18,8 @@ struct ParityPlan {
 
   /// How much parity protects what is appended to a protected file.
   ///
-  /// The page before the footer tells, or nothing does: of a generation that was written by a
-  /// program which knows no parity.
+  /// The page before the footer tells, or nothing does: for a generation that was written by a
+  /// program without parity.
   static func percent(of generation: Generation, in file: MappedFile) -> Int {
     let end = Int(generation.footerOffset)
     let page = file.withBytes(reading: [max(0, end - usuallyRead)..<end]) {
@@ -42,7 +42,7 @@ struct ParityPlan {
   /// Plans what the next footer protects.
   ///
   /// - Parameters:
-  ///   - request: What is asked for; nil if nothing is.
+  ///   - request: What is requested; nil if nothing is.
   ///   - previous: What is committed; nil if nothing is.
   ///   - end: Where what is new ends.
   ///   - file: The file.

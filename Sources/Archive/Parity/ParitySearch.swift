@@ -60,7 +60,7 @@ extension FoundParity {
     return live.sorted { $0.group.range.lowerBound < $1.group.range.lowerBound }
   }
 
-  /// Finds the pages that begin between two places, or shortly after; returns where to go on.
+  /// Finds the pages that begin between two places, or shortly after; returns where to continue.
   private static func find(
     in file: Span<UInt8>, from start: Int, to end: Int, _ found: inout [ParityGroup: FoundParity]
   ) -> Int {

@@ -54,7 +54,7 @@ package final class FileStorage: ArchiveStorage {
   /// - Parameters:
   ///   - path: The name that it will have.
   ///   - permissions: Its mode, of which the process's umask takes away.
-  /// - Returns: nil where the system or the file system knows no such files.
+  /// - Returns: nil where the system or the file system does not support such files.
   /// - Throws: ``ArchiveError`` if it cannot be locked.
   package static func createNameless(
     for path: FilePath, permissions: FilePermissions = .newFile

@@ -245,7 +245,7 @@ extension FileDescriptor {
   /// - Throws: `Errno` as the system gives it.
   func committedLength(size: Int) throws -> Int? {
     guard SystemCalls.isBeingWritten(self) else { return nil }
-    // A layer tells itself what is committed.
+    // A layer knows what is committed.
     let beginning = try read(min(size, StorageLayers.tellingLength), at: 0)
     if StorageLayers.layer(knowingBeginning: beginning.span) != nil { return size }
     // The writer may cut it off in the meantime: then fewer bytes come.

@@ -96,7 +96,7 @@ struct FrameWalk {
     return true
   }
 
-  /// Where to go on when what begins at `start` does not hold.
+  /// Where to continue when what begins at `start` does not hold.
   private mutating func resumption(
     after start: Int, seemingEnd: Int? = nil, in file: Span<UInt8>
   ) -> Int {

@@ -3,7 +3,7 @@
 /// Ordinals count up as long as everything holds. Behind something that does not, the first of
 /// these tells: an index segment that knows a frame with the same stored bytes; a footer or segment
 /// before it, as long as everything holds from there; a footer or segment after it, likewise. A gap
-/// between frames may have been only an index, so if nothing tells, the count goes on as if it
+/// between frames may have been only an index, so if nothing tells, the count continues as if it
 /// were.
 extension Survey {
   mutating func number(in file: MappedFile, _ limits: ArchiveLimits) {

@@ -30,14 +30,14 @@ extension ArchiveReader {
 
   /// Whether the index has the key of a CID: if not, the archive does not have it either.
   ///
-  /// The key of another section is taken for it once in 2^28 times, at the most, for each section.
+  /// The key of another section is taken for it once in 2^28 times, at most, for each section.
   ///
   /// - Throws: ``ArchiveError`` if the index cannot be read.
   package func mayHold(_ cid: CID) throws -> Bool { try !candidates(cid.sectionKey).isEmpty }
 
   /// Which of many CIDs the archive has, by its index alone; nil if that does not hold.
   ///
-  /// The key of another section is taken for one once in 2^28 times, at the most, for each section.
+  /// The key of another section is taken for one once in 2^28 times, at most, for each section.
   ///
   /// - Parameters:
   ///   - count: How many CIDs there are.

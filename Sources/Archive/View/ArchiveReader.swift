@@ -202,7 +202,7 @@ public final class ArchiveReader: Sendable {
 
   /// Makes sure of the index when something was not found or not as it should be.
   ///
-  /// - Throws: ``ArchiveError`` if the file is such that no index can be read from it.
+  /// - Throws: ``ArchiveError`` if no index can be read from the file.
   /// - Returns: The reader to ask instead; nil if there is no reason to ask another. Where another
   /// frame stands than the index says, or none at all, frames were moved, and a survey finds them.
   func other(after failure: ArchiveError?) throws -> ArchiveReader? {

@@ -97,7 +97,7 @@ extension ArchiveWriter {
     do {
       try finish()
     } catch let error as ArchiveError where error.reason == .contentMismatch(section.cid) {
-      // It hashes to its CID there no more, and has been cancelled.
+      // It no longer hashes to its CID there, and has been cancelled.
     }
   }
 }

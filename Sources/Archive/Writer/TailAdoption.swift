@@ -1,6 +1,6 @@
 internal import IPLD
 
-/// Makes what an interrupted write has left after the last footer count, before a writer goes on
+/// Makes what an interrupted write has left after the last footer count, before a writer continues
 /// (FORMAT 5.1).
 ///
 /// Everything whole is adopted: each data frame that holds and whose sections hash to their CIDs
@@ -302,7 +302,7 @@ struct TailAdoption {
 
 extension Survey {
   /// Whether something before a frame does not hold or is not adopted, or was made void if voids
-  /// are asked for.
+  /// are requested.
   fileprivate func hasLost(_ dropped: Set<Int>, before count: Int, withVoids: Bool = false) -> Bool
   {
     dropped.contains { $0 < count }

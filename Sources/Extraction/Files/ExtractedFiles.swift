@@ -216,8 +216,8 @@ final class ExtractedFiles {
 /// 9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08
 /// records/app.bsky.feed.post/3k2a.json
 /// ```
-/// Anybody may have written to the list, so each line has to have exactly that form. The lines are
-/// not kept in memory, only a hash of each.
+/// Other programs may have written to the list, so each line has to have exactly that form. The
+/// lines are not kept in memory, only a hash of each.
 struct ExtractedList {
   /// How the first line begins, before the words for people.
   private static let mark = "# carpack-extracted 1"

@@ -98,7 +98,7 @@ package struct ListedItem {
   package var size: UInt64?
   /// Whether its loss is accepted, if it is missing.
   package var accepted: BlobLedger.Acceptance?
-  /// When the record was made, if that was asked for.
+  /// When the record was made, if that was requested.
   package var time: Moment?
 }
 

@@ -11,7 +11,7 @@ internal import SystemPackage
 ///    symbolic link, so that neither a name from an archive nor a link left there leads elsewhere.
 /// 2. A file is written under a temporary name and gets its own when it is complete.
 /// 3. An existing file with the same content is left alone; one that differs is an error, unless
-///    overwriting was asked for or the file may be replaced.
+///    overwriting was requested or the file may be replaced.
 package final class OutputFolder {
   /// What has been done so far.
   package struct Tally: Equatable, Sendable {
@@ -144,7 +144,7 @@ package final class OutputFolder {
       do {
         try giveName(replacing: old != nil)
       } catch Errno.fileExists where old == nil {
-        // It came to be there in the meantime.
+        // It appeared in the meantime.
         var known = file
         known.digest = digest
         old = try compare(known, produce, mayReplace)

@@ -95,7 +95,7 @@ public final class Network: Sendable {
   ///   - offset: how much of the body need not be sent again, asked before each attempt.
   ///   - receive: reads a successful answer. After a temporary failure while it reads, the request
   ///     is sent again, and another call reads the answer.
-  /// - Returns: The last answer, whatever its status is, and what was received of one of success.
+  /// - Returns: The last answer, whatever its status is, and what was received of a successful one.
   /// - Throws: ``TransportError`` of the last attempt, because the host has refused everything for
   ///   a while, or because it could not be asked within the request's time; what `receive` throws
   ///   otherwise, which is not tried again; `CancellationError`.

@@ -50,8 +50,8 @@ package struct HTTPRequest: Sendable {
   package var hasOwnLimit = false
   /// Whether the server passes the request on to another service.
   ///
-  /// How that service fails, and which limits it has, says nothing of what else the server is asked
-  /// for.
+  /// How that service fails, and which limits it has, says nothing of what else the server is
+  /// requested.
   package var isForwarded = false
   /// Whether a redirection is followed; a request that carries a secret is not sent to where a
   /// server points.

@@ -38,7 +38,7 @@ struct Reception {
     guard !isComplete, !line.isEmpty else { return nil }
     let bytes = Self.trimmed(line, 0..<line.count)
     if line[0] == 0x20 || line[0] == 0x09 {
-      // A value that goes on (RFC 9112, section 5.2).
+      // A folded field value (RFC 9112, section 5.2).
       guard !response.fields.isEmpty else { return nil }
       response.fields[response.fields.count - 1].value +=
         " " + String(decoding: bytes, as: UTF8.self)

@@ -191,7 +191,7 @@ package struct CIDSlots: Sendable {
     let old = slots
     slots = [UInt64](repeating: 0, count: slotCount)
     for content in old where content != 0 {
-      // Half of the hash is known no more.
+      // Half of the hash is no longer known.
       var slot = position(hash(of: cid(Int(content >> Self.numberShift) - 1)))
       while slots[slot] != 0 { slot = slot + 1 == slots.count ? 0 : slot + 1 }
       slots[slot] = content

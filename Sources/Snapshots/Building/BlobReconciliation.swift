@@ -318,7 +318,7 @@ package struct BlobReconciliation: Sendable {
   /// The ledger, once all requests are done.
   ///
   /// - Parameters:
-  ///   - moment: when blobs were asked for.
+  ///   - moment: when blobs were requested.
   ///   - failure: why the blob with a position did not come; nil if it was not asked for.
   package func ledger(
     at moment: String? = nil, failure: (Int) -> BlobFailure? = { _ in nil }

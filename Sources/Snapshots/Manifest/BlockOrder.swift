@@ -14,7 +14,7 @@ package struct BlockOrder: Equatable, Sendable {
   static let maximumInline = 1024
   /// The longest page, in bytes.
   static let maximumPage = 1 << 20
-  /// The most runs of an order of an archive with so many sections.
+  /// The most runs of an order of an archive with this many sections.
   ///
   /// An order that has each section once cannot have more runs than sections. There is room for
   /// some that a CAR repeats.

@@ -136,7 +136,7 @@ extension XRPCQuery<(cids: [CID], cursor: String?)> {
   ///
   /// - Parameters:
   ///   - limit: how many to a page, 1 to 1,000.
-  ///   - cursor: where to go on.
+  ///   - cursor: where to continue.
   package static func listMissingBlobs(limit: Int, cursor: String?) -> XRPCQuery {
     let call = XRPCCall(
       get: "com.atproto.repo.listMissingBlobs", [("limit", "\(limit)"), ("cursor", cursor)])

@@ -285,7 +285,7 @@ import Testing
     let empty = tree([:])
     var hand = HandMadeTree()
     let root = hand.add(left: empty.root, Entry(key: key("n", layer: 1)))
-    // Nobody looks into a subtree that both have, not even to see that it should not be there.
+    // A subtree that both have is not entered, not even to see that it should not be there.
     let found = try Difference(from: empty, to: (root, hand.blocks))
     #expect(found.created == [root])
     #expect(found.records.count == 1)

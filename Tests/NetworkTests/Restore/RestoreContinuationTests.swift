@@ -6,7 +6,7 @@ import TestSupport
 import Testing
 
 extension RestoreScene {
-  /// The commands that a failed one names to go on with.
+  /// The commands that a failed one names to continue with.
   func ways(_ result: Command.Result) -> [String] {
     result.errors.split(separator: "\n").compactMap { line in
       for mark in ["to continue: ", "or: "] where line.hasPrefix(mark) {

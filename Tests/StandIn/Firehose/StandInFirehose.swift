@@ -29,7 +29,7 @@ package final class StandInFirehose: Sendable {
   /// Its address.
   package var url: String { "ws://127.0.0.1:\(port)" }
 
-  /// From where each client wanted to go on.
+  /// From where each client wanted to continue.
   package var cursors: [Int64?] { state.withLock { $0.cursors } }
 
   /// Sends an event to all that follow, and to those that come.

@@ -14,8 +14,8 @@ final class LoopbackListener: Sendable {
     var isStopped = false
     var log: [LoopbackExchange] = []
     var freeze: PlannedFreeze?
-    /// What keeps the port when nobody listens any more: another server that got it would answer in
-    /// this one's name.
+    /// Keeps the port after the listener is closed: another server that got it would answer in this
+    /// one's name.
     var reservation: Socket?
   }
 

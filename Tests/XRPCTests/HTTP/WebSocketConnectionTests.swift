@@ -200,7 +200,7 @@ import Testing
       return
     }
     options.caFile = server.certificate
-    // It is no server of WebSockets.
+    // It is not a WebSocket server.
     guard
       case .malformedAnswer(let why)? = reason({
         try WebSocket(origin, path: "/", options).open()

@@ -5,7 +5,7 @@ import NIOHTTP1
 struct Request: Sendable {
   /// `GET`, for instance.
   let method: HTTPMethod
-  /// What is asked for, as it was sent.
+  /// What is requested, as it was sent.
   let target: String
   /// The target's path, percent-encoded.
   let path: String

@@ -13,7 +13,7 @@ final class Metrics: Sendable {
   /// Counts a request.
   ///
   /// - Parameters:
-  ///   - endpoint: what was asked for; of a small number of names.
+  ///   - endpoint: what was requested; of a small number of names.
   ///   - status: of the answer.
   ///   - bytes: how many the body of the answer has.
   ///   - seconds: how long it took to make the answer, without sending it.

@@ -96,7 +96,7 @@ final class InspectReport {
       ] + (commit == nil ? [] : contentRows), width: 11)
   }
 
-  /// By whom the commit was signed, if that was asked for.
+  /// By whom the commit was signed, if that was requested.
   private var signature: String {
     switch signed {
     case .success(let finding?): finding.why

@@ -86,7 +86,7 @@ extension ServeProgram {
     _ offer: String, _ paths: [String], _ bind: BindAddress, _ limits: LimitOptions,
     _ store: StoreArguments, _ reporting: ReportOptions, _ writeFields: (inout JSONWriter) -> Void
   ) throws {
-    // What is wrong with one of them is said as by every verb.
+    // What is wrong with one of them is reported as by every verb.
     let options = store.options
     let network = try StoreArguments.network()
     for path in paths where !BlobFolder.isFolder(path) {

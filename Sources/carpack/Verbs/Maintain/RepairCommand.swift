@@ -177,7 +177,7 @@ struct RepairCommand: ReportingCommand {
 
   private func printText(_ whole: ArchiveRepair.Outcome, moved: UInt64, _ file: String) {
     if moved == 0, whole.archive.isUnchanged, whole.namedCount == 0, whole.takenCount == 0 {
-      // Damage that stays is said right after.
+      // Damage that stays is reported right after.
       if whole.damage == nil { common.say("\(file): nothing to repair") }
       return
     }
