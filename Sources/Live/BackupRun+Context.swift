@@ -28,8 +28,7 @@ extension BackupRun {
       var subjects = ContextSubjects(
         of: did, limit: options.items, takesPosts: options.kind != .names)
       var failure: String?
-      // What of the repository can be read is asked about; that it is damaged is reported
-      // elsewhere.
+      // The subjects come from the readable part of the repository; damage is reported elsewhere.
       do { try records { subjects.read($0) } } catch { failure = "\(error)" }
       let wanted = subjects.newestFirst()
       var received = try ReceivedContext(of: did, in: folder, after: base)

@@ -9,7 +9,7 @@ package import XRPC
 /// The account's repository, or its changes: fetched until what came passes its checks.
 ///
 /// Servers ignore `since`, refuse it, answer with nothing, or send blocks that are long gone; a
-/// repository that is written to while it is read arrives with holes. What came counts only if
+/// repository that is written to while it is read arrives with holes. A download counts only if
 /// every block hashes to its CID, the tree is well-formed, nothing of it is missing, and the commit
 /// is the account's, signed with its key. Whatever else came is fetched once more, as a whole.
 /// Blocks that are not part of the repository are stored only while they are few

@@ -8,7 +8,8 @@ internal import XRPC
 /// Downloads what an app view shows of people and posts.
 ///
 /// 1. Only what was asked for is taken: an answer about anything else is dropped.
-/// 2. What does not come is missing from the context only, and the next backup requests it again.
+/// 2. What cannot be fetched is missing from the context only, and the next backup requests it
+///    again.
 /// 3. Everything is bounded: an answer by `XRPCQuery`, an item by `Context.maximumItem`, a
 ///    thumbnail by ``maximumThumbnail``, all of it by ``ContextOptions``.
 struct ContextDownload: Sendable {

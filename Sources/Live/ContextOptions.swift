@@ -51,7 +51,7 @@ package struct ContextOutcome: Sendable, Equatable {
   package internal(set) var proofsLeftOut = 0
   /// How many people and posts were not asked for because there are more than the limit.
   package internal(set) var leftOut = 0
-  /// What did not come, a sentence each.
+  /// What could not be fetched, a sentence each.
   package private(set) var failures: [String] = []
 
   /// How many failures are reported.

@@ -86,7 +86,7 @@ struct BlobPacking {
       return
     }
     guard !reconciliation.isHeld(cid) else {
-      // What is there is there; a further file that lies is named anyway.
+      // A held blob stays held; a further file with a false name is reported anyway.
       if case .mismatch = cid.verify(bytes) {
         refused.append((path, "its content does not hash to the CID in its name"))
       }

@@ -11,8 +11,8 @@ package import SystemPackage
 /// The CAR is inspected first, so that nothing is written for one that is not what it should be.
 /// Then those of its blocks that the archive does not have go into it in their order, then the
 /// blobs, then what is known about the account, then the manifest. If the newest snapshot of the
-/// account says all that already, none is added, and what there is is synced. What of all this is
-/// in the archive and damaged is written again.
+/// account says all that already, none is added, and what there is is synced. Parts of it that are
+/// damaged in the archive are written again.
 package struct RepositoryPacker {
   /// How to pack.
   package struct Options: Sendable {

@@ -7,8 +7,8 @@ internal import SystemPackage
 
 /// An archive in a bucket that is appended to.
 ///
-/// What the object has is fetched when it is read; what is new lies in a scratch file here, after
-/// it, until ``commit()`` makes an object of both.
+/// The object's bytes are fetched when they are read; new bytes wait in a local scratch file until
+/// ``commit()`` makes an object of both.
 ///
 /// 1. The object is what it was until ``commit()`` has returned, and then it has everything up to
 ///    the last footer.

@@ -80,7 +80,7 @@ public struct RepositoryInspection: Sendable {
   /// How many names a list keeps; beyond that things are counted.
   package static let maximumListed = RecordScanner.maximumListed
 
-  /// What is wrong with the commit, be it that there is none; nil if nothing is.
+  /// What is wrong with the commit, also that there is none; nil if nothing is.
   package var commitFlaw: RepositoryError? { commitError ?? commit?.flaw }
 
   /// Why there is no commit, in words; nil if there is one.

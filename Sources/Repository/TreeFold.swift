@@ -4,7 +4,7 @@ package import IPLD
 /// Walks the tree of a commit through the blocks of a source: every node once, every record under
 /// each of its keys.
 ///
-/// It answers which blocks a commit reaches. What is done with them is the caller's.
+/// It answers which blocks a commit reaches. The caller decides what to do with them.
 ///
 /// ```swift
 /// var fold = TreeFold(source, root: commit.data)

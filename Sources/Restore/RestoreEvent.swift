@@ -172,8 +172,8 @@ package enum RestoreError: Error {
 
 /// The steps of a restore, in their order.
 ///
-/// What servers and directory say decides whether a step is done, whether that was noted or not.
-/// The first changes nothing, and is not noted.
+/// The answers of servers and directory decide whether a step is done, not the journal. The first
+/// changes nothing, and is not noted.
 package enum RestoreStep: String, CaseIterable, Sendable {
   /// The new server says what it wants and allows.
   case server

@@ -1,6 +1,6 @@
 internal import ATProtocol
 
-// What a restore comes to, in words.
+// The results of a restore, in words.
 
 extension RestoreStep {
   /// The sentence for people.

@@ -22,7 +22,7 @@ package struct DIDDocument: Hashable, Sendable {
   /// Reads a document.
   ///
   /// - Throws: ``DIDDocumentError`` if it is too long, not JSON, or not an object with a DID as its
-  ///   `id`. What else may be wrong is a gap.
+  ///   `id`. Anything else that is wrong is a gap.
   package init(_ bytes: Span<UInt8>) throws(DIDDocumentError) {
     guard bytes.count <= Self.maximumLength else { throw .tooLong }
     let value: IPLDValue

@@ -8,7 +8,7 @@ internal import IPLD
 package struct RecordScanner: Sendable {
   /// What is odd about a record.
   package struct Oddities: Sendable {
-    /// What is odd, up to the number that is ever listed.
+    /// What is odd, up to the number that is listed at most.
     package private(set) var first: [String] = []
     /// How many odd things there are.
     package private(set) var count = 0

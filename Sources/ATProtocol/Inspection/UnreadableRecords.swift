@@ -23,7 +23,7 @@ package struct UnreadableRecords: Equatable, Sendable {
   /// Whether there are blobs that may not be known.
   package var mayHideBlobs: Bool { partlySearchedCount > 0 }
 
-  /// What a person reads; nil if every record can be read.
+  /// The text for people; nil if every record can be read.
   package var sentence: String? {
     guard count > 0 else { return nil }
     let subject = count == 1 ? "1 record" : "\(count) records"

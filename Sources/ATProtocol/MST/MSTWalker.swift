@@ -42,8 +42,8 @@ package struct MSTWalker: Sendable {
 
   /// A node on the path to the current one.
   ///
-  /// What there may be much of lies in stacks that all nodes of the path share, the current one's
-  /// at the end: so entering a node takes no memory, once the stacks have grown.
+  /// Data that may be large lies in stacks that all nodes of the path share, the current one's at
+  /// the end: so entering a node takes no memory, once the stacks have grown.
   private struct Level {
     let cid: CID
     /// The digest of `cid`, to tell at a glance whether it is another.

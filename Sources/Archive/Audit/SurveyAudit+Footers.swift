@@ -26,7 +26,7 @@ extension SurveyAudit {
         guard let head = footer.head, head != checked else { continue }
         checked = head
         guard let number = listed[head.frameOffset] else {
-          // That its frame is damaged has been told.
+          // Damage of its frame has been reported.
           guard !brokenPlaces.contains(head.frameOffset) else { continue }
           throw ArchiveError(
             .malformedFooter("its manifest is not at the given place"), offset: footer.footerOffset)
@@ -42,7 +42,7 @@ extension SurveyAudit {
             .malformedFooter("its manifest is not at the given place"), offset: footer.footerOffset)
         }
       } catch let error as ArchiveError {
-        // What cannot be read of a footer has been told.
+        // The unreadable part of a footer has been reported.
         if case .malformedFooter = error.reason { verification.note(error) }
       }
     }

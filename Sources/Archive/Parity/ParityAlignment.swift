@@ -9,7 +9,7 @@ package struct ParityAlignment {
   private typealias Piece = (target: Int, source: Int, count: Int)
 
   private var pieces: [Piece] = []
-  /// What of the file is not there, and what of that parity can make again.
+  /// What is missing in the file, and how much of it parity can restore.
   package private(set) var report = ParityHealing.Report()
   private let file: MappedFile
   /// By how much the block lies after its place that was found last.

@@ -93,7 +93,7 @@ package struct ParityHealing {
     sparing intact: [Range<Int>] = []
   ) throws -> Report {
     var healing = ParityHealing(storage: storage, voids: voids)
-    // What one group heals may be what another lacked.
+    // One group may heal what another lacks.
     var before = Report()
     let found = try found.filter { found in
       guard found.shifts.contains(0) else { return false }

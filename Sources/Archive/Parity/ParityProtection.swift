@@ -50,8 +50,8 @@ extension ArchiveReader {
     return ParityPlan.percent(of: generation, in: file)
   }
 
-  /// What of the damaged file its parity can make again; nil if it has no parity, or lies
-  /// elsewhere: a copy of it is healed.
+  /// What parity can restore of the damaged file; nil if it has no parity, or lies elsewhere: a
+  /// copy of it is healed.
   ///
   /// For a sealed archive, this is the parity around its pieces, not the parity sealed inside.
   ///

@@ -64,8 +64,8 @@ package struct ArchiveRepair {
 
   /// Repairs what can be repaired.
   ///
-  /// What one round makes again may be what another lacked: they continue until nothing changes, so
-  /// that repairing again does nothing.
+  /// One round may restore what another lacked: they continue until nothing changes, so that
+  /// repairing again does nothing.
   ///
   /// - Parameters:
   ///   - storage: The archive; it is locked.

@@ -31,7 +31,7 @@ extension Survey {
     for (_, landmark) in landmarks {
       guard case .segment(let segment) = landmark else { continue }
       var number = 0
-      // What lies before the survey is not its business.
+      // Bytes before the survey are not judged.
       for entry in segment.frames(in: file) where entry.offset >= UInt64(start) {
         while number < frames.count, frames[number].offset < entry.offset { number += 1 }
         guard number < frames.count, frames[number].offset == entry.offset,

@@ -311,7 +311,7 @@ extension ArchiveReader {
       row: row, frame: frame, number: number)
   }
 
-  /// What it means that a section is not where the table says.
+  /// The error for a section that is not where the table says.
   func misplaced(_ ordinal: UInt64, _ place: UInt64) -> ArchiveError {
     // An index of a repaired file has no frame for what is lost; any other index is wrong.
     index.mayHaveLost || generation.features.isRepaired

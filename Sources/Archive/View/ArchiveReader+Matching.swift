@@ -140,9 +140,9 @@ extension ArchiveReader {
     return found
   }
 
-  /// What stands for the length of a body where another section is.
+  /// Stands for the length of a body if another section is there.
   private static var isOther: UInt64 { .max }
-  /// What stands for the length of a body where nothing can be read.
+  /// Stands for the length of a body that cannot be read.
   private static var unreadable: UInt64 { .max - 1 }
 
   /// What the index says of many CIDs, places to look at: for each the number of a section that may

@@ -86,7 +86,7 @@ extension ArchiveStorage {
         }
         try write(piece.span, at: offset)
         let isLast = offset + UInt64(piece.count) == footer
-        // What a footer is known by may lie in two pieces.
+        // The bytes that identify a footer may lie in two pieces.
         offset += UInt64(isLast ? piece.count : max(1, piece.count - SkippableFrame.headerLength))
         progress(offset - start, count - start)
       }

@@ -41,8 +41,8 @@ extension ArchiveWriter {
   /// Writes damaged sections again, as far as they can be read.
   ///
   /// For a damaged section that no longer hashes to its CID, the bits of the key that the index
-  /// keeps are known, at least 28. What another archive has under the same bits is taken, so that
-  /// once in some thousand sections one comes along that was never there.
+  /// keeps are known, at least 28. Any section of the other archive with the same bits is taken, so
+  /// about once in some thousand sections a foreign one is copied, too.
   ///
   /// - Parameters:
   ///   - damaged: The numbers of the sections.
@@ -80,7 +80,7 @@ extension ArchiveWriter {
       return
     }
     guard try begin(section.cid, length: section.bodyLength) == nil else { return }
-    // What this archive's storage says is not damage of the other's, and gets out.
+    // An error of this archive's storage is not damage of the other archive, and is thrown.
     var refusal: (any Error)?
     do {
       let isThere = try source.read(section.cid) { bytes in

@@ -72,7 +72,7 @@ final class ExtractedFiles {
     if lock == nil { lock = try folder.lock(account) }
     try folder.removeLeftovers(in: account)
     if lists.contains(where: \.isUnfinished) {
-      // An earlier run was interrupted. What it knew must not be lost to another interruption.
+      // An earlier run was interrupted. Its entries must survive another interruption.
       let tally = folder.tally
       try folder.put(OutputFile(components: [account, FileNaming.extractedList])) { sink in
         let header = Array(ExtractedList.header.utf8)
@@ -83,7 +83,7 @@ final class ExtractedFiles {
       }
       folder.tally = tally
     }
-    // What cannot be removed keeps the new one from being made.
+    // If the old one cannot be removed, the new one is not made.
     _ = unsafe unlinkat(opened, FileNaming.unfinishedExtractedList, 0)
     let name = FileNaming.unfinishedExtractedList
     output = try folder.create(name, in: opened, shown(name))

@@ -104,8 +104,7 @@ package struct SnapshotExtractor {
       do {
         _ = try extractor.files.finish(isStopped: true) { _ in false }
       } catch {
-        // What keeps the list from being ended kept the files from being written, and is reported
-        // once.
+        // The error that stops the list also stopped the files, and is reported once.
       }
       throw error
     }

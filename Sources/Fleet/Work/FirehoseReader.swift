@@ -83,7 +83,7 @@ struct FirehoseReader: Sendable {
       }
       let isDue = begun.duration(to: .now) > .seconds(Self.patience)
       guard fault != nil || marks.count >= Self.batch || isDue else { continue }
-      // What has come before the end is noted, too.
+      // What has arrived before the end is recorded, too.
       guard try await fleet.note(marks, of: lease, gap: gap) else { return (nil, false) }
       if let fault { return (fault, isFutureCursor) }
       marks = FirehoseMarks()

@@ -119,7 +119,7 @@ public final class Network: Sendable {
         request.secondsLeft = request.deadline.map { max(1, Int(($0 - clock.now).rounded(.up))) }
         let (answer, advice) = await begin(request, at: url.origin, gate, permission)
         if case .failure = answer { request.wantsNewConnection = true }
-        // What the gate makes wait is not an attempt.
+        // Waiting at the gate is not an attempt.
         switch advice {
         case .whenThere where attempts > 1: continue
         case .whenAllowed(let namesTime)

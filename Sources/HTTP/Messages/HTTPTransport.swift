@@ -1,4 +1,4 @@
-/// What carries requests to servers and answers back.
+/// Carries requests to servers and answers back.
 ///
 /// ``CurlTransport`` is the real one.
 package protocol HTTPTransport: Sendable {

@@ -10,7 +10,7 @@ struct Reception {
   /// How long all lines of a head may be together.
   static let maximumHead = 64 << 10
 
-  /// What is said of a head that is longer.
+  /// The message about a longer head.
   static let isTooLong = "its head is longer than \(maximumHead) bytes"
 
   private let url: HTTPURL

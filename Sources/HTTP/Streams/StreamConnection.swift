@@ -73,7 +73,7 @@ final class StreamConnection: @unchecked Sendable {
     descriptor = socket
   }
 
-  /// What has come; nil if nothing has.
+  /// What has arrived; nil if nothing has.
   ///
   /// - Throws: ``TransportError`` if the connection has ended.
   func receive() throws(TransportError) -> ArraySlice<UInt8>? {

@@ -16,7 +16,7 @@ package enum CryptoLibrary {
     let reason = unsafe dlerror().map { unsafe String(cString: $0) } ?? "no reason given"
     let sentence = Array("carpack: error: libcrypto cannot be used: \(reason)\n".utf8)
     _ = unsafe write(STDERR_FILENO, sentence, sentence.count)
-    // What the system's loader ends a process with for the same reason.
+    // The status with which the system's loader ends a process for the same reason.
     exit(127)
   }
 }
