@@ -136,7 +136,7 @@ final class BackupRun {
   /// Whether what is stored matches its checksums, as far as that is checked.
   private func isUndamaged() throws -> Bool {
     guard options.checksHeld, try !target.storedDamage().isNone else { return true }
-    warn("the archive is damaged; what the server still has of it is written again")
+    warn("the archive is damaged; damaged data that the server still has is written again")
     return false
   }
 

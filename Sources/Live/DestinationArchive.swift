@@ -132,7 +132,7 @@ final class DestinationArchive {
     {
       let tail = reader.fileSize - reader.generation.committedLength
       losses.append(
-        "the archive ends in \(tail) bytes of a write that was not finished; what is whole of them is kept"
+        "the archive ends in \(tail) bytes of a write that was not finished; their intact part is kept"
       )
     }
     return losses

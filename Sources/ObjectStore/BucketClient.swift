@@ -177,7 +177,7 @@ extension BucketClient {
     let (kind, what): (StoreError.Kind, String) =
       switch (response.status, code) {
       case (_, "NoSuchBucket"): (.noSuchBucket, "there is no such bucket")
-      case (_, "NoSuchUpload"): (.noSuchUpload, "there is no such upload any more")
+      case (_, "NoSuchUpload"): (.noSuchUpload, "the upload no longer exists")
       case (404, _): (.noSuchObject, "there is no such object")
       case (412, _), (304, _), (_, "ConditionalRequestConflict"), (200, "PreconditionFailed"):
         (.conditionFailed, "the object has been replaced in the meantime")

@@ -15,7 +15,7 @@ package final class ArchiveImage: Sendable {
     init(_ description: String) { self.description = description }
   }
 
-  /// What has been looked at already: the same file is left by many disturbances.
+  /// The files that have been examined: many disturbances leave the same file.
   private struct Known {
     /// The state that a file proved to be in; nil for none.
     var files: [SHA256Digest: Generation?] = [:]

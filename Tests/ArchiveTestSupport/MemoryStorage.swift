@@ -7,7 +7,7 @@ internal import Synchronization
 ///
 /// It allows what a writer of archives may do and nothing else: what is committed is neither
 /// written to nor cut off, and the file is extended at its end only. Everything else is a
-/// ``Misuse``, which is no `ArchiveError`, so that no test takes it for a failure it injected.
+/// ``Misuse``, which is not an `ArchiveError`, so that no test takes it for a failure it injected.
 ///
 /// A failed sync leaves what was written as it was: there, and not yet durable.
 package final class MemoryStorage: ArchiveStorage {
@@ -184,7 +184,7 @@ package final class MemoryStorage: ArchiveStorage {
 }
 
 extension MemoryStorage.State {
-  /// Counts an operation, and fails it if it is to fail.
+  /// Counts an operation, and makes it fail if it has to.
   fileprivate mutating func begin(_ operation: StorageOperation) throws(ArchiveError) {
     if let fault = fault(operation) { throw fault.error(operation) }
   }

@@ -28,7 +28,7 @@ struct `Backing up what is the owner's alone` {
       "app.bsky.draft.getDrafts": [#"{"drafts":[]}"#],
       "app.bsky.notification.getPreferences": [#"{"preferences":{"chat":{"push":true}}}"#],
       "app.bsky.notification.listActivitySubscriptions": [#"{"subscriptions":[]}"#],
-      // More than fits into one block, and not compressible to nothing.
+      // More than fits into one block, and not very compressible.
       chat: [
         (0..<50_000).map { #"{"message":"\#(secret)","number":\#($0 &* 2_654_435_761)}"# }
           .joined(separator: "\n")

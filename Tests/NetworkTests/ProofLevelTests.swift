@@ -21,7 +21,7 @@ struct `What is proven of a snapshot` {
   }
 
   /// The levels of each snapshot, the newest first: `+` for those that hold, `-` for those that do
-  /// not, `?` where nothing tells.
+  /// not, `?` without evidence.
   private func levels(_ command: Command, _ archive: String, status: Int32) throws -> [String] {
     let result = try command.run("carpack verify --json \(archive)")
     #expect(result.status == status, "\(result.errors)")

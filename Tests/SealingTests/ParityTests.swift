@@ -190,7 +190,7 @@ private struct Protected {
         #expect(try archive.owner.layer.keepsAll(of: old, in: new.map()), "\(count) at \(place)")
       }
     }
-    // What has lost a key frame keeps less than what has it.
+    // A file that has lost a key frame keeps less than one that has it.
     var lost = whole
     for place in 0..<KeySlots.length { lost[place] = 0 }
     #expect(

@@ -58,8 +58,7 @@ struct Aftermath {
     // A generation that was never promised may be there anyway, as nobody knew.
     let shown = try image.generation(of: before)
     if let shown, shown != promised?.generation { states.append(try state(shown, accepted: 0)) }
-    // Or it lacked only its footer, and has been given it; also if something failed then, and
-    // nobody was told.
+    // Or it lacked only its footer, and got one, even if something failed then without a report.
     if let opened = attempt.opened, opened != shown {
       states.append(try state(opened, accepted: 0))
       promises = states.count

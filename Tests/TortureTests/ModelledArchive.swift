@@ -14,8 +14,8 @@ import Verification
 /// An archive to which things are done at random, and what it has to give back after each of them.
 ///
 /// After something was interrupted, nobody may know whether it has happened; so there may be more
-/// than one model, of which one has to be right. What was interrupted may also come to be when the
-/// archive is next written to.
+/// than one model, of which one has to be right. An interrupted write may also be completed by the
+/// next write to the archive.
 struct ModelledArchive {
   private let folder: TemporaryFolder
   private let image: ArchiveImage
@@ -304,7 +304,7 @@ struct ModelledArchive {
     guard let model = models.first(where: { $0.entries.map(\.createdAt) == times }) else {
       throw Unexpected("there are \(times), and not \(models.map { $0.entries.map(\.createdAt) })")
     }
-    // As long as something follows, it may yet come to be.
+    // As long as bytes follow, the write may still be completed.
     if reader.recovery == nil { models = [model] }
     let places =
       isFull ? Array(times.indices) : times.indices.randomElement(using: &random).map { [$0] } ?? []

@@ -75,7 +75,7 @@ extension ArchiveReader {
     if file.isFetched { file.willReadOften(index.segments.flatMap(\.searchedRanges)) }
   }
 
-  /// Announces that frames will be read, the first of them, where they are not here.
+  /// Announces the first of the frames that will be read, if they have to be fetched.
   ///
   /// - Parameters:
   ///   - limit: How many bytes are requested at a time.

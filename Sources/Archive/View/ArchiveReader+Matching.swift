@@ -261,8 +261,8 @@ extension ArchiveReader {
     }
   }
 
-  /// Announces which frames will be examined, the first of them; those that are not fetched for it
-  /// are left out.
+  /// Announces the first of the frames that will be examined; those that are not fetched for it are
+  /// left out.
   private func willLook(
     _ order: [UInt32], _ groups: [Range<Int>], _ hints: [UInt64], _ asked: Asked
   ) {

@@ -202,7 +202,7 @@ import Verification
     _ = try SnapshotHistory.nameFound(links, in: archive, with: &writer)
   }
 
-  /// A CAR whose sections come in the order of an earlier one, and those that are new at the end.
+  /// A CAR with its sections in the order of an earlier one, and new ones at the end.
   private func appending(_ car: [UInt8], to earlier: [UInt8]) throws -> [UInt8] {
     func sections(_ car: [UInt8]) throws -> [(cid: CID, bytes: ArraySlice<UInt8>)] {
       let header = try CARHeader(car.span)

@@ -26,7 +26,7 @@ package final class StandInAppView: Sendable {
     package var pictureBytes: [UInt8]?
     /// The records of posts, by their URIs, that are not made up.
     package var records: [String: IPLDMap] = [:]
-    /// What is appended to names and texts, as those who change theirs do.
+    /// Appended to names and texts, as if their owners had changed them.
     package var addition = ""
     package init() {}
   }

@@ -324,7 +324,7 @@ struct VerifyReport {
     Field(
       "findings", "what is wrong with the file, or may be", each: { $0.all.archive.findings },
       as: Fields {
-        Field("severity", "how bad it is") { "\($0.severity)" }
+        Field("severity", "the severity") { "\($0.severity)" }
         Field("what", "what was found") { "\($0)" }
         Field("offset", "the byte in the file where it is") { $0.error.offset }
       })

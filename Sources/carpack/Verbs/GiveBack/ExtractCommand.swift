@@ -160,7 +160,8 @@ struct ExtractCommand: ReportingCommand, ConfigurableOptions {
       with: opened.status, snapshot.snapshot.isComplete ? .success : .incomplete)
   }
 
-  private static let partialCAR = "tree nodes or records: the CAR came in without them"
+  private static let partialCAR =
+    "tree nodes or records, which the CAR did not have when it was packed or fetched"
 
   /// Writes what was asked for to files.
   private func extract(_ opened: OpenedArchive) throws {
@@ -288,7 +289,7 @@ struct ExtractCommand: ReportingCommand, ConfigurableOptions {
     Field("missingNodes", "tree nodes that are missing") { $0.all.missingNodes }
     Field("damaged", "what is damaged") { $0.all.damaged.map { "\($0.what): \($0.why)" } }
     Field("refused", "names that no file may have") { $0.all.refused }
-    Field("inTheWay", "files that are in the way, the first of them") { $0.all.inTheWay }
+    Field("inTheWay", "the first of the files that are in the way") { $0.all.inTheWay }
     Field("inTheWayCount", "how many") { $0.all.inTheWayCount }
     Field("changed", "files that were changed, and therefore not removed") { $0.all.changed }
   }

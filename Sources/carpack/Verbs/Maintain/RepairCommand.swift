@@ -81,7 +81,7 @@ struct RepairCommand: ReportingCommand {
     if try ArchiveRepair.putInOrder(
       FilePath(file), willWrite: { Interruption.removeIfInterrupted($0.string) })
     {
-      common.say("\(file): written anew, because pieces of it were lost or moved")
+      common.say("\(file): rewritten, because pieces of it were lost or moved")
     }
     let moved =
       try healed

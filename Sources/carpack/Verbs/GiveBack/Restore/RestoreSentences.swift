@@ -11,7 +11,7 @@ extension RestoreQuestion {
         "Send this operation? It decides where the account lives, and cannot be taken back"
       )
     case .rewriting(let count):
-      (.rewrite, "Delete \(count) records, whose blobs the server lost, and write them again?")
+      (.rewrite, "Delete the records whose blobs the server lost (\(count)), and write them again?")
     case .signing:
       (
         .sign,
