@@ -16,7 +16,7 @@ struct CopySource {
   var blobs: [CopyOutcome?] = []
   /// The blocks whose links have been followed.
   var followed: BlockSet
-  /// Sections that are made again: manifests, and pages of their orders.
+  /// Sections that are rebuilt: manifests, and pages of their orders.
   ///
   /// One that was written again in a repair has several ordinals.
   var replaced: Set<CID> = []
@@ -86,7 +86,7 @@ struct CopySource {
     return untouched.runs
   }
 
-  /// How many sections are neither in the new archive nor made again.
+  /// How many sections are neither in the new archive nor rebuilt.
   var leftOutCount: Int {
     ordinals.count { $0 >= Self.lost } - replaced.compactMap(ordinal).count { self[$0] == nil }
   }

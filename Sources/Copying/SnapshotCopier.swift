@@ -121,7 +121,7 @@ struct SnapshotCopier: ~Copyable {
     new.snapshot.isUnvouched = !isVouched
     observer(Progress(stage: "copying", done: writer.bytesWritten, total: 0))
     let manifest = try chain.append(new.snapshot, sources[source].newOrder(car.order))
-    // The manifest and the pages of its order are made again; one that says the same as the new one
+    // The manifest and the pages of its order are rebuilt; one that says the same as the new one
     // may be in the archive, too.
     let made = [archived.cid, manifest].compactMap(\.self) + archived.snapshot.car.pages
     sources[source].replaced.formUnion(made)
@@ -138,7 +138,7 @@ struct SnapshotCopier: ~Copyable {
     return generation
   }
 
-  /// How many sections of the archives are neither in the new one nor made again.
+  /// How many sections of the archives are neither in the new one nor rebuilt.
   var leftOutCount: Int { sources.reduce(0) { $0 + $1.leftOutCount } }
 
   // MARK: What a snapshot needs

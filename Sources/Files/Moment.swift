@@ -11,7 +11,8 @@ package struct Moment: Equatable, Sendable {
   package let seconds: Int64
   /// The nanoseconds after these.
   package let nanoseconds: Int64
-  /// How many nanoseconds it may be later than that: what was named lasts so long.
+  /// How many nanoseconds it may be later than that: the named day, minute or second lasts that
+  /// long.
   package let length: Int64
 
   private static let second: Int64 = 1_000_000_000

@@ -11,9 +11,8 @@ package import XRPC
 /// Servers ignore `since`, refuse it, answer with nothing, or send blocks that are long gone; a
 /// repository that is written to while it is read arrives with holes. A download counts only if
 /// every block hashes to its CID, the tree is well-formed, nothing of it is missing, and the commit
-/// is the account's, signed with its key. Whatever else came is fetched once more, as a whole.
-/// Blocks that are not part of the repository are stored only while they are few
-/// (`Snapshot.LeftOut`).
+/// is the account's, signed with its key. Anything else is fetched once more, as a whole. Blocks
+/// that are not part of the repository are stored only while they are few (`Snapshot.LeftOut`).
 extension BackupRun {
   /// How often a repository is fetched that fails its checks.
   private static let repositoryAttempts = 3

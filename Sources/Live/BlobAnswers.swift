@@ -21,8 +21,8 @@ extension BlobListing {
 
   /// Requests all pages.
   ///
-  /// A page that does not come ends the list: what had come is kept, and ``fault`` says why it is
-  /// not all.
+  /// A page that cannot be fetched ends the list: earlier pages are kept, and ``fault`` says why
+  /// the list is incomplete.
   ///
   /// - Parameters:
   ///   - referenced: how many blobs records refer to; nil if that is not known.

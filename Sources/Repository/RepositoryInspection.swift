@@ -173,7 +173,7 @@ extension RepositoryInspection {
     unreachableBlockCount = 0
   }
 
-  /// Inspects a repository of which only the header and how many blocks there are is known yet.
+  /// Inspects a repository of which only the header and the number of blocks are known yet.
   ///
   /// - Parameters:
   ///   - source: its blocks.

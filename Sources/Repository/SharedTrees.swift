@@ -141,8 +141,8 @@ package struct SharedTrees {
 
   // MARK: What is another tree than the last
 
-  /// Makes the counts those of another tree, by how it differs from theirs; returns whether that
-  /// could be done.
+  /// Updates the counts to another tree, by its difference from theirs; returns whether that was
+  /// possible.
   private mutating func proceed(to root: CID) -> Bool {
     guard var counts else { return false }
     let old = counts.root

@@ -57,8 +57,7 @@ extension Footer {
 /// What is left of a footer that says which manifest is the newest.
 ///
 /// Forgetting and copying write several manifests into one generation, and only the footer says
-/// which of them is the newest. So when it is made again, what can still be read of it is asked
-/// first.
+/// which of them is the newest. So when it is rebuilt, what can still be read of it is asked first.
 extension Footer {
   /// What the bytes at `offset` say of the newest manifest, as those of a footer; nil if the file
   /// ends before that.

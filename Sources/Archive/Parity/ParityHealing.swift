@@ -247,7 +247,7 @@ package struct ParityHealing {
     return block
   }
 
-  /// Makes the group's own frames again, where they are not what they were.
+  /// Rebuilds the group's own frames, where they have changed.
   private mutating func writeFrames(of group: ParityGroup, _ table: [UInt64]) throws {
     guard let storage else { return }
     for (number, page) in try group.pages(of: table).enumerated() {

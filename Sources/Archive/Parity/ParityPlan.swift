@@ -13,7 +13,7 @@ struct ParityPlan {
   private static let usualPercent = 5
   /// How many groups of a size are there when they are merged into the next one.
   fileprivate static let mergedCount = 7
-  /// The longest range that groups are merged into: each time their parity is made again.
+  /// The longest range that groups are merged into: each time their parity is rebuilt.
   fileprivate static let longestMerged: UInt64 = 64 << 20
 
   /// How much parity protects what is appended to a protected file.

@@ -12,7 +12,7 @@ extension CurlEasy {
     if let refusal = check.refusal(code) { return refusal }
     let settings = check.target.settings
     let explanation = explanation(of: code)
-    // A server may have put into it what disturbs a terminal.
+    // A server may have put control characters into it.
     let what = Excerpt.of(explanation)
     switch code {
     case CURLE_URL_MALFORMAT: return .unusableURL

@@ -40,7 +40,7 @@ final class CurlLoop: @unchecked Sendable {
     unsafe transfers = [:]
     _ = unsafe carpack_multi_setopt_long(
       library.functions, multi, CURLMOPT_MAXCONNECTS, Self.idleConnections)
-    // A queue of its own, on which one thing happens that lasts, is a thread of its own.
+    // A separate queue with one long-running task is a separate thread.
     DispatchQueue(label: "carpack.network").async { [self] in run() }
   }
 
@@ -55,7 +55,7 @@ final class CurlLoop: @unchecked Sendable {
       if inbox.isClosed { return true }
       inbox.wishes.append(wish)
       left.add(1, ordering: .releasing)
-      // Under the lock, so that the multi handle is there as long as it is woken by.
+      // Under the lock, so that the multi handle exists while it is used to wake the loop.
       _ = unsafe library.functions.curl_multi_wakeup(multi)
       return false
     }

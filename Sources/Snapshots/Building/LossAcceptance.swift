@@ -63,7 +63,7 @@ package struct LossAcceptance: Sendable {
     return plan.report
   }
 
-  /// What is to be written: manifests that are made again, by the CIDs that they have, and pages.
+  /// What is to be written: manifests that are rebuilt, by the CIDs that they have, and pages.
   private typealias Plan = (report: Report, manifests: [CID: Snapshot], pages: [Block])
 
   private func plan(_ archive: SourceArchive, account: DID?) throws -> Plan {
