@@ -17,7 +17,7 @@ struct ContextDownload: Sendable {
   let options: ContextOptions
   /// The moment, in RFC 3339 and UTC.
   let now: String
-  /// What has come.
+  /// What has arrived.
   var received: ReceivedContext
   var outcome = ContextOutcome()
   private let client: XRPCClient
@@ -58,7 +58,7 @@ struct ContextDownload: Sendable {
 
   /// Requests what is new of some subjects, and gives up after some time.
   ///
-  /// - Returns: all that has come, and what went wrong.
+  /// - Returns: all that has arrived, and what went wrong.
   /// - Throws: `CancellationError`; ``BackupError`` if there is no room for what arrives.
   func fetched(_ subjects: [ContextItem.Subject]) async throws -> ContextDownload {
     try await givingUp(after: options.time) {
@@ -179,7 +179,7 @@ struct ContextDownload: Sendable {
 
   private mutating func take(_ shown: Shown) async throws {
     var open = Set(shown.batch)
-    // What has been shown is kept, also if time is over before its pictures have come.
+    // What has been shown is kept, also if time is over before its pictures have arrived.
     var ending: CancellationError?
     var proven: [String: ContextProof] = [:]
     do {
@@ -207,7 +207,7 @@ struct ContextDownload: Sendable {
     try received.take(item)
   }
 
-  /// Adds the pictures that have come, and notes those that may come the next time.
+  /// Adds the pictures that have arrived, and notes those that may come the next time.
   private func addPictures(at urls: [String], to item: inout ContextItem) {
     item.owed = urls.filter { if case .owed = pictures[$0, default: .owed] { true } else { false } }
     item.add(urls.compactMap { if case .kept(let picture) = pictures[$0] { picture } else { nil } })

@@ -22,7 +22,7 @@ struct PrivateDataDownload: Sendable {
 
   /// Requests a kind, and gives up after some time.
   ///
-  /// - Returns: all that has come, and what went wrong with this kind.
+  /// - Returns: all that has arrived, and what went wrong with this kind.
   /// - Throws: `CancellationError`; ``BackupError`` if there is no room for what arrives.
   func fetched(_ kind: OwnerData, within limit: Duration) async throws -> ReceivedPrivateData {
     try await givingUp(after: limit) {

@@ -84,7 +84,7 @@ package struct AccountRestore {
     report.situation = await situation()
   }
 
-  /// The state of both servers; nil if only blobs were sent, or a signal has come.
+  /// The state of both servers; nil if only blobs were sent, or a signal has arrived.
   private func situation() async -> RestoreSituation? {
     guard !options.sendsBlobsOnly else { return nil }
     let key = journal?.operation(for: .signingKey)?["verificationMethods"]?[

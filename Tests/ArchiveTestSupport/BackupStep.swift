@@ -89,8 +89,8 @@ package struct BackupStep: Sendable {
       }, nonce: random.nonce())
   }
 
-  /// The same once more, as a backup that was interrupted is rebuilt: at another moment, and so
-  /// with another manifest.
+  /// The same once more, as an interrupted backup is repeated: at another moment, and so with
+  /// another manifest.
   package func again(using random: inout SeededGenerator) -> BackupStep {
     BackupStep(actions, nonce: nonce == nil ? nil : random.nonce())
   }

@@ -116,7 +116,7 @@ struct `A file that is fetched` {
       for step in 0..<64 {
         let place = (number * 131_071 + step * 524_287) % (bytes.count - 1)
         let other = (place + 3_000_000) % bytes.count
-        // What was read first is there still when more has come.
+        // What was read first is there still when more has arrived.
         let read = file.withBytes(reading: [place..<place + 1]) { all in
           file.willRead([other..<other + 1])
           return (all[place], all[other])

@@ -27,7 +27,7 @@ import Testing
     self.other = other
   }
 
-  /// What a backup of a repository leaves when it is interrupted after its repository has come,
+  /// What a backup of a repository leaves when it is interrupted after its repository has arrived,
   /// with a blob.
   private func interrupt(_ repository: TestRepository, committing: Bool) throws -> [UInt8] {
     let car = try repository.car()

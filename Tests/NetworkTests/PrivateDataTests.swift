@@ -263,7 +263,7 @@ struct `Backing up what is the owner's alone` {
     var pages = Self.pages()
     pages[Self.mutes] = nil
     #expect(try extracted(scene, status: 10) == Self.files(pages))
-    // Private data is requested when all else has come.
+    // Private data is requested when all else has arrived.
     let paths = scene.server.server.log.map(\.path)
     let last = try #require(paths.lastIndex { $0.hasSuffix("getBlob") })
     let first = try #require(paths.firstIndex { $0.hasSuffix(Self.preferences) })

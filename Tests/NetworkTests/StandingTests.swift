@@ -110,7 +110,7 @@ struct `An account that is not what it was` {
     let found = try scene.command.run("SOURCE_DATE_EPOCH=1749992400 \(scene.line("--attempts 1"))")
     #expect(found.status == 0, "\(found.text)\(found.errors)")
     #expect(found.errors.contains("whose time is in the future"), "\(found.errors)")
-    // It stays said, when that time has come.
+    // It stays said when that time has come.
     #expect(try verified(status: 0).contains("whose time is in the future"))
   }
 

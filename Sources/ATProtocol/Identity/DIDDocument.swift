@@ -159,7 +159,7 @@ package enum DIDDocumentGap: Error, Hashable, Sendable, CustomStringConvertible 
     }
   }
 
-  /// The beginning of what stands there.
+  /// The beginning of the text there.
   private static func short(_ text: String) -> String {
     text.unicodeScalars.prefix(200).map { $0.escaped(asASCII: true) }.joined()
   }

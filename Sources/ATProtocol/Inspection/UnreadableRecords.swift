@@ -14,7 +14,7 @@ package struct UnreadableRecords: Equatable, Sendable {
     self.partlySearchedCount = partlySearchedCount
   }
 
-  /// Adds others, or takes them away again if `sign` is −1.
+  /// Adds others, or removes them if `sign` is −1.
   package mutating func add(_ others: UnreadableRecords, times sign: Int = 1) {
     count += sign * others.count
     partlySearchedCount += sign * others.partlySearchedCount

@@ -36,7 +36,7 @@ package struct ArchiveIndex: Sendable {
     }
   }
 
-  /// A remote file, and whether what is searched of a segment has come.
+  /// A remote file, and whether what is searched of a segment has arrived.
   private final class Elsewhere: Sendable {
     private let file: MappedFile
     private let isFetched = Atomic(false)

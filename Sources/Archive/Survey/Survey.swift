@@ -333,7 +333,7 @@ extension Survey {
     if let failure { malformations.append(failure) }
   }
 
-  /// Records that a large section ended before all its frames had come: its CID, if that can be
+  /// Records that a large section ended before all its frames had arrived: its CID, if that can be
   /// relied on.
   mutating func noteCutShort(_ cid: CID?) {
     let first = noteIncomplete()

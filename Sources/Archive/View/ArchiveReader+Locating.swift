@@ -157,8 +157,8 @@ extension ArchiveReader {
   /// The section that supersedes a damaged one: the last intact one whose key begins alike, written
   /// later.
   ///
-  /// Only what the index keeps of the damaged section's key is known. Whether it is the same
-  /// section, the digest of a CAR or the CID by which it is asked for tells.
+  /// Only what the index keeps of the damaged section's key is known. The digest of a CAR, or the
+  /// requested CID, shows whether it is the same section.
   func successor(of ordinal: UInt64) throws -> SectionLocation? {
     try asking { reader, file in
       guard let kept = reader.keptKey(of: ordinal, in: file) else { return nil }

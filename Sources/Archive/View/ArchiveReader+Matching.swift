@@ -2,7 +2,7 @@ package import IPLD
 
 /// Finding many sections at once.
 extension ArchiveReader {
-  /// How the archive stands with many CIDs.
+  /// Which of many CIDs the archive has.
   ///
   /// - Parameters:
   ///   - count: How many CIDs there are.
@@ -56,7 +56,7 @@ extension ArchiveReader {
     }
   }
 
-  /// How the archive stands with a CID.
+  /// Whether the archive has a CID.
   ///
   /// - Throws: ``ArchiveError`` if the file cannot be read.
   func state(of cid: CID, isChecking: Bool) throws -> SectionState {

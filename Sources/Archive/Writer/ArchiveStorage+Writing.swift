@@ -62,7 +62,7 @@ extension ArchiveStorage {
   ///   - footerLength: How many of them are its last footer.
   ///   - limits: How much the archive may hold.
   ///   - read: Reads some bytes of the other, from an offset on.
-  ///   - progress: Called with how many bytes have come, and how many there are to come.
+  ///   - progress: Called with how many bytes have arrived, and how many there are to come.
   /// - Throws: ``ArchiveError`` if what came is not whole, and what the storage and `read` throw.
   ///   The file is what it was then.
   package func extend(

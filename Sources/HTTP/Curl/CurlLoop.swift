@@ -125,7 +125,7 @@ final class CurlLoop: @unchecked Sendable {
     }
   }
 
-  /// Hands a head on when the turn is over: with it goes the part of the body that has come by
+  /// Passes on a head at the end of the turn: with it goes the part of the body that has arrived by
   /// then, so that a waiting task is woken once.
   func hasHead(_ transfer: CurlTransfer) { heads.append(transfer) }
 

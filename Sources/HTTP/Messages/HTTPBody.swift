@@ -59,7 +59,7 @@ package struct HTTPBody: AsyncSequence, AsyncIteratorProtocol, Sendable {
     return bytes
   }
 
-  /// The beginning of it, as far as it comes.
+  /// The beginning of it, as far as it arrives.
   ///
   /// - Throws: `CancellationError`.
   package func beginning(_ count: Int) async throws -> [UInt8] {

@@ -16,7 +16,7 @@ struct Reception {
   private let url: HTTPURL
   /// Whether the answer has a body: to HEAD none is sent, however long the head says it is.
   private let hasBody: Bool
-  /// The head, as far as it has come.
+  /// The head, as far as it has arrived.
   private(set) var response: HTTPResponse
   /// Whether all of the head is there.
   private(set) var isComplete = false
@@ -84,10 +84,10 @@ struct Reception {
     TransportError(.malformedAnswer(what), url: "\(url)")
   }
 
-  /// Notes that bytes of the body have come.
+  /// Notes that bytes of the body have arrived.
   mutating func takeBody(_ count: Int) { received += UInt64(count) }
 
-  /// How much of the body has come, in words; nil before the head is there.
+  /// How much of the body has arrived, in words; nil before the head is there.
   var progress: String? {
     guard isComplete else { return nil }
     return Self.grouped(received) + (expected.map { " of " + Self.grouped($0) } ?? "") + " bytes"

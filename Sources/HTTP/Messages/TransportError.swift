@@ -47,7 +47,7 @@ public struct TransportError: Error, Equatable, Sendable, CustomStringConvertibl
   package var url: String
   /// How often it was tried.
   package var attempts = 1
-  /// How much of the body had come, in words; nil if not even the head had.
+  /// How much of the body had arrived, in words; nil if not even the head had.
   package var progress: String?
 
   /// An error.

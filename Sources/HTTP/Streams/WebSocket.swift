@@ -77,7 +77,7 @@ package final class WebSocket: @unchecked Sendable {
   /// The next message; nil if none came in this many seconds.
   ///
   /// - Throws: ``TransportError`` if the connection has ended, what came is malformed, or the
-  ///   server does not read what it is answered; `CancellationError`.
+  ///   server does not read the replies; `CancellationError`.
   package func next(waiting seconds: Double) throws -> [UInt8]? {
     let deadline = ContinuousClock.now + .seconds(seconds)
     while true {

@@ -34,7 +34,7 @@ package struct WebSocketOpening {
       """.utf8)
   }
 
-  /// Takes bytes that have come.
+  /// Takes bytes that have arrived.
   ///
   /// - Throws: ``WebSocketError`` if the answer is too long, or does not accept this request.
   /// - Returns: What has arrived after the answer; nil if the answer is incomplete.

@@ -268,7 +268,7 @@ package struct BlobReconciliation: Sendable {
     position(of: cid).map { lengths[$0] != Self.absent } ?? false
   }
 
-  /// Whether a blob was held and lost, whatever has come since.
+  /// Whether a blob was held and lost, whatever has arrived since.
   package func isLost(_ cid: CID) -> Bool {
     position(of: cid).map { places[$0] == Self.lost } ?? false
   }

@@ -89,7 +89,7 @@ package struct LossAcceptance: Sendable {
       for entry in ledger.missing where entry.accepted == nil { plan.report.missing.append(entry) }
       plan.report.changedCount += changed.count
       guard !changed.isEmpty else { continue }
-      // The pages keep what they say of blobs that have come since, and the figure is of the
+      // The pages keep what they say of blobs that have arrived since, and the figure is of the
       // others.
       var entries = try archived.missingBlobs().map { changed.removeValue(forKey: $0.cid) ?? $0 }
       entries += ledger.missing.compactMap { changed.removeValue(forKey: $0.cid) }

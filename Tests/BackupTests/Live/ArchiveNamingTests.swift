@@ -293,7 +293,7 @@ import XRPC
   @Test func `come to what an interrupted backup has left`() async throws {
     let account = try StandInAccount("blobs", posts: 10, blobs: 30)
     scene.server.add(account)
-    // Cancelled when some of the blobs have come.
+    // Cancelled when some of the blobs have arrived.
     scene.server.behaviour.latency = 0.01
     let backup = try scene.backup { $0.connectionsPerHost = 2 }
     let (path, did) = (scene.path("b.car.zst"), try ATIdentifier(account.did))
