@@ -186,7 +186,7 @@ struct `Restoring a whole server` {
     for _ in 0..<2 {
       let result = try scene.command.run(line)
       #expect(result.status == 10, "\(result.text)\(result.errors)")
-      #expect(result.text.contains("a signature by its key"), "\(result.text)")
+      #expect(result.text.contains("a commit signed with its own key"), "\(result.text)")
     }
   }
 
