@@ -18,16 +18,16 @@ package struct LossAcceptance: Sendable {
     bytesAdded: UInt64
   )
 
-  /// The blobs, each of which has to be one of those in question; nil for all that are, though not
-  /// to accept the loss of one that is missing for a temporary reason.
+  /// The blobs, each of which has to be missing or, to revoke, accepted as lost; nil for all of
+  /// these, except that no loss with a temporary reason is accepted.
   private let chosen: Set<CID>?
   private let acceptance: BlobLedger.Acceptance?
 
   /// Accepts the loss of missing blobs, or revokes that.
   ///
   /// - Parameters:
-  ///   - chosen: the blobs, each of which has to be one of those in question; nil for all that are,
-  ///     though not to accept the loss of one that is missing for a reason that may pass.
+  ///   - chosen: the blobs, each of which has to be missing or, to revoke, accepted as lost; nil
+  ///     for all of these, except that no loss with a temporary reason is accepted.
   ///   - acceptance: when and why; nil to take it back.
   package init(of chosen: [CID]?, _ acceptance: BlobLedger.Acceptance?) {
     (self.chosen, self.acceptance) = (chosen.map { Set($0) }, acceptance)

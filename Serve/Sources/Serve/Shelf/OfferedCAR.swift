@@ -1,7 +1,7 @@
 import Files
 import SystemPackage
 
-/// A CAR file that the page reads itself; each request opens the file anew.
+/// A CAR file that the page reads itself, in its state at each request.
 struct OfferedCAR: Sendable {
   /// Where it lies.
   let path: String
