@@ -71,7 +71,7 @@ package enum AgeArmor {
       bytes += decoded
     }
     position += end.utf8CodeUnitCount
-    // What follows the last line without its end is no white space around the armor.
+    // What follows the last line without its end is not white space around the armor.
     guard position == text.count || skipEnd(of: text, &position),
       space(in: text, from: position) == text.count
     else { throw .malformedArmor("text follows its last line", line: number + 1) }

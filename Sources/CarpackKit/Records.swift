@@ -84,7 +84,7 @@ public struct Records: AsyncSequence, Sendable {
       return nil
     }
 
-    /// Why a block is not there.
+    /// Why a block is missing.
     private func absence(of cid: CID) throws -> any Error {
       _ = try snapshot.reader.body(of: cid)
       return snapshot.snapshot.isComplete

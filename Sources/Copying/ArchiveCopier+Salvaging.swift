@@ -138,8 +138,8 @@ extension ArchiveCopier {
       }
       return new != nil
     }
-    // Of an account that is lost altogether every snapshot keeps what it has, and the newest what
-    // belongs to none.
+    // For an account that is lost altogether, every snapshot keeps what it has, and the newest also
+    // what belongs to none.
     var lost: [Int] = []
     for (place, (archived, source, isVouched)) in waiting.enumerated() {
       if try !isSaved(archived, source, isVouched) { lost.append(place) }

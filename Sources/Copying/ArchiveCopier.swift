@@ -69,7 +69,7 @@ package struct ArchiveCopier {
       let archive = archives[link.source]
       return try archive.reading { try ArchivedSnapshot(link.manifest, in: archive.reader) }
     }
-    // A plain CAR reader takes the header's root for the account: let it be the account of today.
+    // A plain CAR reader takes the header's root for the account: so it names the current account.
     guard let newest = links.last else { throw SnapshotError.noSnapshot }
     var copier = try SnapshotCopier(
       archives, into: new, carHeader: archived(newest).snapshot.car.header, level: level,
@@ -84,14 +84,14 @@ package struct ArchiveCopier {
   }
 }
 
-/// Writes an archive again without what no snapshot needs, and replaces the old file.
+/// Rewrites an archive, dropping what no snapshot needs, and replaces the old file.
 ///
 /// It removes sections that only forgotten snapshots needed, or that an interrupted write left;
 /// manifests that were made again; index segments that were merged into others; all footers but
 /// one. Every snapshot stays.
 ///
 /// 1. The old file is not written to, and keeps its name until the new one has been verified.
-/// 2. It is locked meanwhile, and must still be in its place before it is replaced.
+/// 2. It is locked in the meantime, and must still be in its place before it is replaced.
 extension ArchiveCopier {
   /// The result of compacting: how many snapshots there are; how many bytes and sections the old
   /// file has, and how many of these no snapshot needs; what is in the new file; and whether that

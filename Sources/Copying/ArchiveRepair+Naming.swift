@@ -12,7 +12,7 @@ package import Verification
 /// sections again that another archive has. A snapshot that was listed before, and is not on the
 /// chain of manifests afterwards, is put into the chain by one more generation and marked as found;
 /// the archive head stays what a footer vouches for. Snapshots that were lost with their manifests
-/// are taken over from other archives. What is there in the end is verified.
+/// are taken over from other archives. The final state is verified.
 extension ArchiveRepair {
   /// What was done, and the result.
   package struct Outcome: Sendable {

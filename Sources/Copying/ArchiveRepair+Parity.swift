@@ -49,8 +49,8 @@ extension ArchiveRepair {
   ///   - path: The archive; of a link, the file it leads to.
   ///   - limits: How much it may hold.
   ///   - willWrite: Receives the name of a temporary file once it is there.
-  /// - Throws: `ArchiveError` if the library for parity is not there, another process writes to the
-  ///   archive, or it cannot be written; ``BackupError``.
+  /// - Throws: `ArchiveError` if the library for parity is not installed, another process writes to
+  ///   the archive, or it cannot be written; ``BackupError``.
   /// - Returns: How many bytes were put back into their places; 0 if nothing was changed.
   package static func align(
     _ path: FilePath, limits: ArchiveLimits = ArchiveLimits(),

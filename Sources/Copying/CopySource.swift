@@ -16,7 +16,7 @@ struct CopySource {
   var blobs: [CopyOutcome?] = []
   /// The blocks whose links have been followed.
   var followed: BlockSet
-  /// Sections that are made again: manifests, and pages of their orders.
+  /// Sections that are rebuilt: manifests, and pages of their orders.
   ///
   /// One that was written again in a repair has several ordinals.
   var replaced: Set<CID> = []
@@ -47,7 +47,7 @@ struct CopySource {
   /// How many ordinals are known before those that are lost with damage.
   var capacity: UInt64 { UInt64(ordinals.count) }
 
-  /// The ordinal of a section in the new archive; nil if it is not there.
+  /// The ordinal of a section in the new archive; nil if it is missing.
   ///
   /// Setting it to nil says that the section is lost.
   subscript(ordinal: UInt64) -> UInt64? {
@@ -86,7 +86,7 @@ struct CopySource {
     return untouched.runs
   }
 
-  /// How many sections are neither in the new archive nor made again.
+  /// How many sections are neither in the new archive nor rebuilt.
   var leftOutCount: Int {
     ordinals.count { $0 >= Self.lost } - replaced.compactMap(ordinal).count { self[$0] == nil }
   }
@@ -110,7 +110,7 @@ struct CopySource {
 
   // MARK: Blocks
 
-  /// The ordinal of a section; nil if it is not there.
+  /// The ordinal of a section; nil if it is missing.
   func ordinal(of cid: CID) -> UInt64? { blocks.number(of: cid).map(blocks.ordinal) }
 
   /// Whether the sections with these ordinals are as many and as long as those of a CAR.

@@ -5,8 +5,8 @@ package import Snapshots
 /// Forgets snapshots: appends a chain of manifests without them.
 ///
 /// That is one more generation, which counts as a whole or not at all. The manifests from the first
-/// forgotten snapshot on are made again. What forgotten snapshots held stays in the file until it
-/// is compacted.
+/// forgotten snapshot on are rebuilt. What forgotten snapshots held stays in the file until it is
+/// compacted.
 extension RetentionPolicy {
   /// The result of pruning: the decision about each snapshot, what is committed now, and by how
   /// many bytes the archive has grown.

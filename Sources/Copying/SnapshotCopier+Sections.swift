@@ -43,7 +43,7 @@ extension SnapshotCopier {
     }
   }
 
-  /// Copies sections that follow one another; as the rest without those that are made again.
+  /// Copies sections that follow one another; as the rest without those that are rebuilt.
   mutating func copy(_ ordinals: Range<UInt64>, from source: Int, isRest: Bool = false) throws {
     let archive = sources[source].archive
     var next = ordinals.lowerBound
@@ -83,7 +83,7 @@ extension SnapshotCopier {
     }
   }
 
-  /// Copies everything that has been neither copied nor made again.
+  /// Copies everything that has been neither copied nor rebuilt.
   mutating func copyRest(of source: Int) throws {
     let end = sources[source].capacity
     for run in sources[source].untouched(of: [0..<end]) {
@@ -123,7 +123,7 @@ extension SnapshotCopier {
     }
   }
 
-  /// Copies a section that has to be there.
+  /// Copies a section that must exist.
   ///
   /// - Throws: ``BackupError/damagedArchive(_:_:)`` if it is not, except in salvage.
   /// - Returns: whether it is in the new archive.

@@ -41,7 +41,7 @@ struct SnapshotCopier: ~Copyable {
     try storage.lock()
     try storage.truncate(to: 0)
     var options = ArchiveOptions(level: level)
-    // Until it is whole it has no name, so there is nothing to make safe meanwhile.
+    // Until it is whole it has no name, so there is nothing to make safe in the meantime.
     options.checkpointLength = .max
     options.optionalFeatures = archives.reduce(0) { $0 | $1.reader.generation.features.optional }
     options.parity = archives.compactMap(\.reader.parityPercent).max()
@@ -86,8 +86,8 @@ struct SnapshotCopier: ~Copyable {
   ///   - isVouched: whether a footer leads to it.
   ///   - strays: the blobs to list as extras if the repository cannot be walked, because the
   ///     records that refer to them are lost; nil if the snapshot is left out then.
-  /// - Throws: ``BackupError/damagedArchive(_:_:)`` if something is not there or not what it must
-  ///   be, except in salvage; what the writer throws.
+  /// - Throws: ``BackupError/damagedArchive(_:_:)`` if something is missing or not what it must be,
+  ///   except in salvage; what the writer throws.
   /// - Returns: what could not be saved, and the CID of the new manifest; none if there is nothing
   ///   from which the repository could be walked, unless strays are given.
   @discardableResult
@@ -121,7 +121,7 @@ struct SnapshotCopier: ~Copyable {
     new.snapshot.isUnvouched = !isVouched
     observer(Progress(stage: "copying", done: writer.bytesWritten, total: 0))
     let manifest = try chain.append(new.snapshot, sources[source].newOrder(car.order))
-    // The manifest and the pages of its order are made again; one that says the same as the new one
+    // The manifest and the pages of its order are rebuilt; one that says the same as the new one
     // may be in the archive, too.
     let made = [archived.cid, manifest].compactMap(\.self) + archived.snapshot.car.pages
     sources[source].replaced.formUnion(made)
@@ -131,14 +131,14 @@ struct SnapshotCopier: ~Copyable {
   /// Appends the manifests and commits; the newest that was copied is the archive head.
   ///
   /// - Throws: what the writer throws; ``BackupError/damagedArchive(_:_:)`` if the index of a
-  ///   source had to be rebuilt meanwhile, except in salvage.
+  ///   source had to be rebuilt in the meantime, except in salvage.
   mutating func finish() throws -> Generation {
     let generation = try Self.writing { try chain.end(&writer) }
     if !isSalvage { for source in sources { try source.archive.checkIndex() } }
     return generation
   }
 
-  /// How many sections of the archives are neither in the new one nor made again.
+  /// How many sections of the archives are neither in the new one nor rebuilt.
   var leftOutCount: Int { sources.reduce(0) { $0 + $1.leftOutCount } }
 
   // MARK: What a snapshot needs

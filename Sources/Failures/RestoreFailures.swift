@@ -100,7 +100,7 @@ extension RecordRestore.Outcome {
     case .written: ("written", "written")
     case .there: ("there", "there already")
     case .occupied(let cid):
-      ("occupied", "another record is there (\(cid)); --overwrite replaces it")
+      ("occupied", "a different record is there (\(cid)); --overwrite replaces it")
     case .refused(let why): ("refused", "not written: \(why)")
     }
   }

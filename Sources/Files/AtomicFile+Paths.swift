@@ -33,7 +33,7 @@ extension AtomicFile {
 
   /// Whether two paths lead to one file.
   package static func areSame(_ left: FilePath, _ right: FilePath) -> Bool {
-    // Of a file that is not there, nothing is lost.
+    // A file that does not exist loses nothing.
     guard let first = status(of: left), let second = status(of: right) else { return false }
     return first.st_dev == second.st_dev && first.st_ino == second.st_ino
   }

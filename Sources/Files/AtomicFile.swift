@@ -40,7 +40,7 @@ package final class AtomicFile: Sendable {
   ///
   /// - Parameters:
   ///   - path: Where.
-  ///   - replacing: Whether a file that is there is replaced.
+  ///   - replacing: Whether an existing file is replaced.
   ///   - sources: The archives that it is made of: its mode is the intersection of theirs.
   ///   - isPrivate: Whether it is for its owner alone.
   /// - Throws: ``BackupError/system(_:_:)`` with `EEXIST` if a file is there, unless `replacing`;
@@ -184,8 +184,8 @@ package final class AtomicFile: Sendable {
   /// A file that may be continued keeps its temporary name if that fails; others are removed.
   ///
   /// - Parameter isPrivate: Whether what is in it is for its owner alone.
-  /// - Throws: ``BackupError``, also if something has come to be there meanwhile; `ArchiveError` if
-  ///   the file cannot be synced.
+  /// - Throws: ``BackupError``, also if something has appeared there in the meantime;
+  ///   `ArchiveError` if the file cannot be synced.
   package func publish(isPrivate: Bool = false) throws {
     guard let (file, kind) = opened.withLock({ $0 }) else { return }
     do {
@@ -203,7 +203,7 @@ package final class AtomicFile: Sendable {
 
   private func giveName(_ storage: FileStorage) throws {
     guard storage.isNameless else { return try rename(storage.path) }
-    // A backup may have begun meanwhile.
+    // A backup may have begun in the meantime.
     try refuseLeftover()
     func link(_ name: FilePath) -> CInt? {
       let code = unsafe linkat(
@@ -298,7 +298,7 @@ package final class AtomicFile: Sendable {
 
   /// Sets the file's mode, and where that is allowed its owner, to those of another.
   ///
-  /// - Throws: ``BackupError`` if one of them is not there.
+  /// - Throws: ``BackupError`` if one of them is missing.
   package func takeMode(of other: FilePath) throws {
     let own = temporaryPath
     guard let status = Self.status(of: other), let before = Self.status(of: own) else {
@@ -313,7 +313,7 @@ package final class AtomicFile: Sendable {
     }
   }
 
-  /// Refuses to replace what is there, or, where replacing was asked for, anything but a plain
+  /// Refuses to replace what is there, or, where replacing was requested, anything but a plain
   /// file.
   private func refuseExisting() throws {
     guard let status = Self.status(of: path, follows: false) else { return }
@@ -337,7 +337,7 @@ extension AtomicFile {
   ///
   /// - Parameters:
   ///   - path: Where.
-  ///   - replacing: Whether a file that is there is replaced.
+  ///   - replacing: Whether an existing file is replaced.
   ///   - isPrivate: Whether the file is for its owner alone, from its first byte on.
   ///   - produce: Passes the content, piece by piece, to its argument.
   /// - Returns: The file, which is locked as long as it is held.
@@ -361,7 +361,7 @@ extension AtomicFile {
     }
   }
 
-  /// What a small file holds, such as a key; nil if there is none.
+  /// The content of a small file, such as a key; nil if the file does not exist.
   ///
   /// - Throws: ``BackupError/system(_:_:)``; `EFBIG` for one that is too long to be such a file.
   package static func read(_ path: FilePath) throws -> [UInt8]? {

@@ -104,7 +104,7 @@ package enum FileNaming {
 
   /// The folder of an account.
   ///
-  /// Where there may be no colons, `did:plc:…` is `did-plc-…`: the name of a method holds no
+  /// Where names may not contain colons, `did:plc:…` is `did-plc-…`: the name of a method holds no
   /// hyphen.
   package static func account(_ did: DID, for target: Target) -> String {
     guard target == .any else { return name(did.text) }

@@ -6,7 +6,8 @@ package import SystemPackage
 /// A file that is read: by its name, or from standard input.
 ///
 /// It is mapped, so that its size does not matter. What cannot be mapped (a pipe, standard input)
-/// goes into a temporary file first. Of a page with an archive inside, the archive is read.
+/// goes into a temporary file first. If the file is a page with an archive inside, the archive is
+/// read.
 package final class InputFile {
   /// The name of standard input in messages.
   package static let standardInputName = "standard input"

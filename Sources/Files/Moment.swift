@@ -11,11 +11,12 @@ package struct Moment: Equatable, Sendable {
   package let seconds: Int64
   /// The nanoseconds after these.
   package let nanoseconds: Int64
-  /// How many nanoseconds it may be later than that: what was named lasts so long.
+  /// How many nanoseconds it may be later than that: the named day, minute or second lasts that
+  /// long.
   package let length: Int64
 
   private static let second: Int64 = 1_000_000_000
-  /// The longest text that is looked at: all of RFC 3339 with nine digits of a second has 35
+  /// The longest text that is examined: all of RFC 3339 with nine digits of a second has 35
   /// characters.
   package static let maximumLength = 40
 

@@ -45,7 +45,7 @@ package struct FleetArchives: Sendable {
         switch length {
         case nil: "its archive is not in the store"
         case let length? where length < account.bytes ?? 0:
-          "its archive has \(length) bytes, and had \(account.bytes ?? 0)"
+          "its archive has \(length) bytes, but had \(account.bytes ?? 0)"
         default: nil
         }
       counts.withLock { $0.checked += 1 }

@@ -121,7 +121,7 @@ extension FleetDatabase {
   ///   - outcome: the result.
   ///   - rate: how many requests a second a host gets that has no number of its own: more places
   ///     would not help.
-  ///   - grace: in how many seconds an archive that was moved aside is looked at again.
+  ///   - grace: in how many seconds an archive that was moved aside is examined again.
   /// - Throws: `DatabaseError`; `CancellationError`.
   func end(_ lease: Lease, _ outcome: FleetOutcome, rate: Double = 10, grace: Int? = nil)
     async throws
@@ -187,7 +187,7 @@ extension FleetDatabase {
   /// After how many seconds at least an account that its server does not serve is requested again.
   private static let pauseOfInactive = 86_400
 
-  /// In how many seconds the next account may be asked for; nil if none is.
+  /// In how many seconds the next account may be requested; nil if none is.
   ///
   /// - Throws: `DatabaseError`; `CancellationError`.
   func secondsToNext() async throws -> Double? {
@@ -239,7 +239,7 @@ extension FleetDatabase {
       [lease.did.text, lease.holder, key])
   }
 
-  /// Whether archives of the host of an account may be put aside and deleted: there is no alarm.
+  /// Whether archives of the host of an account may be moved aside and deleted: there is no alarm.
   ///
   /// - Throws: `DatabaseError`; `CancellationError`.
   func mayRemove(_ did: DID) async throws -> Bool {

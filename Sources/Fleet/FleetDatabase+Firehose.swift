@@ -75,7 +75,7 @@ extension FleetDatabase {
         """, [revisions.map(\.key.text).asArray, revisions.map(\.value).asArray])
     }
     if !marks.changed.isEmpty {
-      // What an account is, and where, only a backup finds out.
+      // Only a backup finds out the state and the server of an account.
       try await database.persistently(
         """
         UPDATE carpack.account SET identified = NULL, due = least(due, now())

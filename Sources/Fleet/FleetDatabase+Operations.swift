@@ -138,7 +138,7 @@ extension FleetDatabase {
       return try await change(
         selection, "paused = \(isPaused)", where: "a.state NOT IN ('removed', 'purged')")
     }
-    // Who goes on has seen the alarm.
+    // A resume means that the operator has seen the alarm.
     return try await change(
       host: selection.host,
       isPaused

@@ -56,7 +56,7 @@ package enum NetworkEvent: Sendable {
   /// A request was answered, or was not: a line of `--verbose`. It has no header fields, and
   /// queries have no secrets.
   case request(method: String, url: String, outcome: String, seconds: Double)
-  /// Something is tried again after this many seconds.
+  /// A request is retried after this many seconds.
   case retry(host: String, seconds: Double, why: String)
   /// All requests to a host wait for it, this many seconds at most.
   case wait(host: String, seconds: Double, why: String)

@@ -20,7 +20,7 @@ package import XRPC
 /// 2. What has been appended is not fetched again, however a backup ends: the next backup uses it.
 /// 3. If nothing has changed and nothing is missing, nothing is written.
 public struct AccountBackup: Sendable {
-  /// The warning about an archive that is there, and is not sealed although it was meant to be.
+  /// The warning about an existing archive that is not sealed although it was meant to be.
   package static let unsealed =
     "the archive is not sealed, because only new archives are; \"carpack seal\" makes a sealed copy"
 
@@ -52,7 +52,7 @@ public struct AccountBackup: Sendable {
     /// The session for what the server gives only to the account's owner; nil to ask without a
     /// login.
     package var session: (@Sendable (DID, _ server: String, Network) async throws -> Session)?
-    /// Whether what the server keeps for the account's owner alone is asked for, too; it takes a
+    /// Whether what the server keeps for the account's owner alone is requested, too; it takes a
     /// `session`.
     package var keepsPrivateData = false
     /// How long private data may take, all of it together; what has not come by then is noted as

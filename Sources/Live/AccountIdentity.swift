@@ -35,9 +35,9 @@ struct AccountIdentity: Sendable {
 extension AccountIdentity {
   /// Finds out who an account is.
   ///
-  /// Of a `did:plc` that the archive knows, only the log is fetched as long as it says what it said
-  /// before: the DID document follows from it. Of any other known account the document is fetched.
-  /// The handle is asked about if another one is claimed, if it was not confirmed the last time, or
+  /// For a `did:plc` that the archive knows, only the log is fetched as long as it is unchanged:
+  /// the DID document follows from it. For any other known account, the document is fetched. The
+  /// handle is asked about if another one is claimed, if it was not confirmed the last time, or
   /// that was more than a week ago.
   ///
   /// - Parameters:

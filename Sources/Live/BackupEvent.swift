@@ -22,7 +22,7 @@ public enum BackupEvent: Sendable {
   case warning(String)
 }
 
-/// How far a backup has come.
+/// The progress of a backup.
 public struct BackupProgress: Equatable, Sendable {
   /// The stage.
   public enum Stage: String, CaseIterable, Sendable {
@@ -48,14 +48,14 @@ public struct BackupProgress: Equatable, Sendable {
   public package(set) var stage: Stage
   /// How many bytes have arrived in this stage.
   public package(set) var bytes: UInt64 = 0
-  /// How many blobs have come.
+  /// How many blobs have arrived.
   public package(set) var blobsDone = 0
   /// How many blobs there are to ask for.
   public package(set) var blobsTotal = 0
   /// How many of them could not be fetched.
   public package(set) var blobsFailed = 0
 
-  /// How far a stage has come.
+  /// The progress of a stage.
   package init(_ stage: Stage, bytes: UInt64 = 0, blobsTotal: Int = 0) {
     (self.stage, self.bytes, self.blobsTotal) = (stage, bytes, blobsTotal)
   }
@@ -87,7 +87,7 @@ public struct BackupReport: Sendable {
   package let generation: Generation
   /// The result.
   public let outcome: Outcome
-  /// Whether the repository is the one of the snapshot before, so that only blobs were asked for.
+  /// Whether the repository is the one of the snapshot before, so that only blobs were requested.
   package let isRepositoryUnchanged: Bool
   /// How many bytes the archive has grown by.
   public internal(set) var bytesAdded: UInt64 = 0

@@ -37,7 +37,7 @@ package struct BackupPlan: Sendable {
   package let heldRevision: TID?
   /// The server's newest revision; nil if it was not asked, or does not say.
   package internal(set) var newestRevision: TID?
-  /// The blobs that would be asked for.
+  /// The blobs that would be requested.
   package internal(set) var blobs: Blobs = (nil, 0, 0, 0)
   /// The app view from which new context would be requested; nil if none.
   package internal(set) var appView: String?
@@ -73,7 +73,7 @@ extension BackupRun {
       did: identity.did, handle: identity.handle, server: identity.server, name: target.name,
       exists: !target.isNew, repository: repository, heldRevision: base?.snapshot.rev)
     plan.newestRevision = latest?.rev
-    // Of an account that has not changed and lacks nothing, a backup requests no list.
+    // For an account that has not changed and lacks nothing, a backup requests no list.
     if repository != .unchanged || base?.snapshot.isWhole != true {
       plan.blobs = try blobs(try await listBlobs(Self.maximumReferenced), target.reader)
     }

@@ -17,7 +17,7 @@ extension BackupRun {
   /// Requests what is new.
   ///
   /// - Parameter records: visits the blocks of the repository.
-  /// - Throws: `CancellationError`; ``BackupError`` if there is no room for what comes.
+  /// - Throws: `CancellationError`; ``BackupError`` if there is no room for what arrives.
   func fetchContext(
     _ options: ContextOptions, _ records: @escaping BlockVisitor
   ) async throws -> (ReceivedContext, ContextOutcome) {
@@ -28,7 +28,7 @@ extension BackupRun {
       var subjects = ContextSubjects(
         of: did, limit: options.items, takesPosts: options.kind != .names)
       var failure: String?
-      // What of the repository can be read is asked about; that it is damaged is said elsewhere.
+      // The subjects come from the readable part of the repository; damage is reported elsewhere.
       do { try records { subjects.read($0) } } catch { failure = "\(error)" }
       let wanted = subjects.newestFirst()
       var received = try ReceivedContext(of: did, in: folder, after: base)
@@ -90,7 +90,7 @@ extension ReceivedContext {
     var wanted = Set(subjects.filter { self[$0] == nil })
     guard !wanted.isEmpty else { return }
     for entry in try SnapshotHistory(of: archive).newestOfAccounts where entry.did != did {
-      // What is damaged is asked for.
+      // What is damaged is requested.
       try unlessDamaged {
         try ArchivedSnapshot(entry.cid, in: archive).forEachContextItem { item in
           if !item.isAbsent, wanted.remove(item.subject) != nil { try take(item) }

@@ -57,7 +57,7 @@ extension BackupRun {
   ///
   /// - Parameters:
   ///   - fetched: the repository.
-  ///   - schedule: which blobs are asked for again.
+  ///   - schedule: which blobs are requested again.
   ///   - plcLog: the account's history in the PLC directory, if it is known.
   ///   - standing: the doubts about the account.
   ///   - archive: where the wanted blobs were looked up; nil to look when the repository is there.
@@ -171,7 +171,7 @@ extension BackupRun {
     base.markCurrent(at: options.now(), in: target.path)
   }
 
-  /// Remembers since when all missing blobs have been asked for, without a new snapshot.
+  /// Remembers since when all missing blobs have been requested, without a new snapshot.
   private func remember(_ missing: BlobLedger.MissingList) {
     guard let manifest = base?.cid else { return }
     let times = missing.lazy.filter { $0.accepted == nil }

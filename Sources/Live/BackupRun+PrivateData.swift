@@ -10,16 +10,16 @@ internal import XRPC
 ///    fault, and the next backup requests it again.
 /// 2. A refusal is not an error: servers differ, and an app password may not read
 ///    conversations.
-/// 3. What came earlier stays until a complete answer replaces it.
+/// 3. Earlier data stays until a complete answer replaces it.
 extension BackupRun {
   /// The share of the total time that one kind may take, except for the long ones.
   private static let shareOfKind = 0.1
 
   /// Requests all kinds.
   ///
-  /// - Throws: `CancellationError`; ``BackupError`` if there is no room for what comes.
+  /// - Throws: `CancellationError`; ``BackupError`` if there is no room for what arrives.
   func fetchPrivateData() async throws -> ReceivedPrivateData {
-    // What is damaged in the archive has to come again.
+    // What is damaged in the archive has to be fetched again.
     let earlier = try base?.readable { try $0.privateData() }
     var received = try ReceivedPrivateData(of: identity.did, in: target.folder, after: earlier)
     let end = ContinuousClock.now + options.privateDataLimit

@@ -9,11 +9,10 @@ package import XRPC
 /// The account's repository, or its changes: fetched until what came passes its checks.
 ///
 /// Servers ignore `since`, refuse it, answer with nothing, or send blocks that are long gone; a
-/// repository that is written to while it is read arrives with holes. What came counts only if
+/// repository that is written to while it is read arrives with holes. A download counts only if
 /// every block hashes to its CID, the tree is well-formed, nothing of it is missing, and the commit
-/// is the account's, signed with its key. Whatever else came is fetched once more, as a whole.
-/// Blocks that are not part of the repository are stored only while they are few
-/// (`Snapshot.LeftOut`).
+/// is the account's, signed with its key. Anything else is fetched once more, as a whole. Blocks
+/// that are not part of the repository are stored only while they are few (`Snapshot.LeftOut`).
 extension BackupRun {
   /// How often a repository is fetched that fails its checks.
   private static let repositoryAttempts = 3
@@ -85,7 +84,7 @@ extension BackupRun {
         where error is IncompleteRepository
         || since != nil && (error is XRPCError || Self.isAboutContent(error))
       {
-        // Some servers refuse the parameter, each with words of its own.
+        // Some servers refuse the parameter, each with its own message.
         since = nil
         if error is RefusedCommit { attempt += 1 }
       } catch let error where Self.isAboutContent(error) && attempt < Self.attempts(after: error) {
@@ -105,7 +104,7 @@ extension BackupRun {
   }
 
   /// How often the repository is requested at most: a signature does not get better, but it may be
-  /// that of a commit that has been superseded meanwhile.
+  /// that of a commit that has been superseded in the meantime.
   private static func attempts(after error: any Error) -> Int {
     error is RefusedCommit ? 2 : repositoryAttempts
   }
@@ -199,7 +198,7 @@ extension XRPCClient {
       return try await call(.getLatestCommit(did))
     } catch let error as XRPCError {
       if let unavailable = error.unavailability(of: did) { throw unavailable }
-      // Whether the server is of use, the repository tells; a failure that may pass has been waited
+      // Whether the server is of use, the repository tells; a temporary failure has been waited
       // for.
       guard !error.isTransient else { throw error }
       return nil

@@ -116,7 +116,7 @@ final class BackupRun {
     return try await write(found, schedule, plcLog: log, standing)
   }
 
-  /// Warns of what is odd about the account, and about an archive that is there.
+  /// Warns of what is odd about the account, and about an existing archive.
   func warnOfState() {
     identity.warnings.forEach(warn)
     // An archive gets its name with a snapshot in it.
@@ -136,7 +136,7 @@ final class BackupRun {
   /// Whether what is stored matches its checksums, as far as that is checked.
   private func isUndamaged() throws -> Bool {
     guard options.checksHeld, try !target.storedDamage().isNone else { return true }
-    warn("the archive is damaged; what the server still has of it is written again")
+    warn("the archive is damaged; damaged data that the server still has is written again")
     return false
   }
 

@@ -15,14 +15,14 @@ extension BlobListing {
   static let maximumCursor = 4096
   /// How many blobs are listed at most beside twice as many as records refer to.
   ///
-  /// A server lists references, and perhaps uploads that no record has taken up. A list that goes
-  /// on is one that has no end, and each of its blobs would be asked for.
+  /// A server lists references, and perhaps uploads that no record has taken up. A list that
+  /// continues is one that has no end, and each of its blobs would be requested.
   static let maximumSurplus = 10_000
 
   /// Requests all pages.
   ///
-  /// A page that does not come ends the list: what had come is kept, and ``fault`` says why it is
-  /// not all.
+  /// A page that cannot be fetched ends the list: earlier pages are kept, and ``fault`` says why
+  /// the list is incomplete.
   ///
   /// - Parameters:
   ///   - referenced: how many blobs records refer to; nil if that is not known.
@@ -55,7 +55,7 @@ extension BlobListing {
       let isLonger = listing.list.count > countBefore
       guard isLonger, listing.list.count < maximumCount else {
         // Some lists end with their last entry once more; one that begins again is of a server that
-        // does not know how to go on.
+        // does not know how to continue.
         listing.isDoubtful = isLonger || output.cids.contains { "\($0)" != cursor }
         return listing
       }

@@ -11,7 +11,7 @@ internal import XRPC
 /// One blob while it arrives: in memory as long as it is small and there is memory left, else in a
 /// file without a name beside the archive.
 ///
-/// 1. ``count`` bytes have come and are kept; an interrupted transfer resumes after them if the
+/// 1. ``count`` bytes have arrived and are kept; an interrupted transfer resumes after them if the
 ///    server can do that.
 /// 2. Bytes in memory are hashed as they come; those in a file when they are read.
 ///
@@ -32,12 +32,12 @@ final class BlobDownload {
   private var file: TemporaryFile?
   private var canResume = false
   private var begin = ContinuousClock.now
-  /// How many bytes have come.
+  /// How many bytes have arrived.
   private(set) var count = 0
   /// The hash of the bytes in memory, if it does not match the CID.
   private(set) var otherDigest: SHA256Digest?
 
-  /// A blob of which nothing has come.
+  /// A blob of which nothing has arrived.
   ///
   /// - Parameters:
   ///   - cid: which.
@@ -86,7 +86,7 @@ final class BlobDownload {
     }
   }
 
-  /// The blob, when the answer has come to its end.
+  /// The blob, when the answer is complete.
   ///
   /// - Throws: `ArchiveError` with the reason `contentMismatch`, if it is in memory and is not what
   ///   the CID names.
@@ -164,7 +164,7 @@ package enum DownloadedFile: Sendable {
 
 /// The memory that all transfers together may fill with blobs that are not in an archive yet.
 ///
-/// It is taken as bytes come. A blob that gets none goes on in a file, so that none waits for
+/// It is taken as bytes come. A blob that gets none continues in a file, so that none waits for
 /// another.
 package final class MemoryBudget: Sendable {
   private let available: Atomic<Int>

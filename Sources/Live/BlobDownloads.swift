@@ -6,7 +6,7 @@ internal import Synchronization
 internal import SystemPackage
 internal import XRPC
 
-/// The blobs of one backup: which are wanted, which have come, and why others have not.
+/// The blobs of one backup: which are wanted, which have arrived, and why others have not.
 ///
 /// Servers are asked one after the other, each for what those before it did not give, many blobs at
 /// a time. A blob is missing when the last of them has not given it either.

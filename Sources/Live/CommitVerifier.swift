@@ -62,7 +62,7 @@ struct CommitVerifier: Sendable {
     if let key, !commit.isSigned(by: key) {
       throw BackupError.notGenuine("the commit is not signed with the account's key \(key)")
     }
-    // What no key can have signed is not kept for want of one to check it with.
+    // Even without a known key, a commit that no key can have signed is not stored.
     if let flaw = commit.flaw { throw flaw }
   }
 }

@@ -8,7 +8,8 @@ internal import XRPC
 /// Downloads what an app view shows of people and posts.
 ///
 /// 1. Only what was asked for is taken: an answer about anything else is dropped.
-/// 2. What does not come is missing from the context only, and the next backup requests it again.
+/// 2. What cannot be fetched is missing from the context only, and the next backup requests it
+///    again.
 /// 3. Everything is bounded: an answer by `XRPCQuery`, an item by `Context.maximumItem`, a
 ///    thumbnail by ``maximumThumbnail``, all of it by ``ContextOptions``.
 struct ContextDownload: Sendable {
@@ -16,7 +17,7 @@ struct ContextDownload: Sendable {
   let options: ContextOptions
   /// The moment, in RFC 3339 and UTC.
   let now: String
-  /// What has come.
+  /// What has arrived.
   var received: ReceivedContext
   var outcome = ContextOutcome()
   private let client: XRPCClient
@@ -42,7 +43,7 @@ struct ContextDownload: Sendable {
   private static let picturesAtATime = 8
   /// For how many people and posts pictures are requested that did not come before.
   private static let maximumOwed = 2000
-  /// After how many seconds a name is asked for again: 30 days.
+  /// After how many seconds a name is requested again: 30 days.
   private static let lifetime: Int64 = 30 * 86_400
 
   init(
@@ -57,8 +58,8 @@ struct ContextDownload: Sendable {
 
   /// Requests what is new of some subjects, and gives up after some time.
   ///
-  /// - Returns: all that has come, and what went wrong.
-  /// - Throws: `CancellationError`; ``BackupError`` if there is no room for what comes.
+  /// - Returns: all that has arrived, and what went wrong.
+  /// - Throws: `CancellationError`; ``BackupError`` if there is no room for what arrives.
   func fetched(_ subjects: [ContextItem.Subject]) async throws -> ContextDownload {
     try await givingUp(after: options.time) {
       var download = self
@@ -91,7 +92,7 @@ struct ContextDownload: Sendable {
     return isOld(known.askedAt)
   }
 
-  /// Whether a time is so long ago that the same may be asked for again.
+  /// Whether a time is so long ago that the same may be requested again.
   private func isOld(_ time: String) -> Bool {
     guard let time = Moment(time), let now = Moment(now) else { return false }
     return time.begins(before: now.earlier(by: Self.lifetime))
@@ -178,7 +179,7 @@ struct ContextDownload: Sendable {
 
   private mutating func take(_ shown: Shown) async throws {
     var open = Set(shown.batch)
-    // What has been shown is kept, also if time is over before its pictures have come.
+    // What has been shown is kept, also if time is over before its pictures have arrived.
     var ending: CancellationError?
     var proven: [String: ContextProof] = [:]
     do {
@@ -191,7 +192,7 @@ struct ContextDownload: Sendable {
       try take(view, proven[view.uri.text])
     }
     for view in shown.people where open.remove(.person(view.did)) != nil { try take(view) }
-    // What was asked for and is not in the answer is not shown.
+    // What was requested and is not in the answer is not shown.
     for subject in shown.batch where open.contains(subject) {
       try take(.absent(.notFound), of: subject)
     }
@@ -206,7 +207,7 @@ struct ContextDownload: Sendable {
     try received.take(item)
   }
 
-  /// Adds the pictures that have come, and notes those that may come the next time.
+  /// Adds the pictures that have arrived, and notes those that may come the next time.
   private func addPictures(at urls: [String], to item: inout ContextItem) {
     item.owed = urls.filter { if case .owed = pictures[$0, default: .owed] { true } else { false } }
     item.add(urls.compactMap { if case .kept(let picture) = pictures[$0] { picture } else { nil } })
@@ -315,7 +316,7 @@ struct ContextDownload: Sendable {
     if let ending { throw ending }
   }
 
-  /// Those that have not been asked for, each once.
+  /// Those that have not been requested, each once.
   private func unseen(_ urls: [String]) -> [String] {
     var seen: Set<String> = []
     return urls.filter { pictures[$0] == nil && seen.insert($0).inserted }

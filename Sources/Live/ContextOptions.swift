@@ -26,7 +26,7 @@ public struct ContextOptions: Sendable {
   package var items = Self.usualItems
   /// How many bytes it has at most, thumbnails included.
   package var bytes: UInt64 = 200_000_000
-  /// How many proofs one server is asked for at most.
+  /// How many proofs are requested from one server at most.
   package var proofsOfHost = 1000
   /// How long all of it may take.
   package var time: Duration = .seconds(2400)
@@ -44,14 +44,14 @@ package struct ContextOutcome: Sendable, Equatable {
   package internal(set) var thumbnails = 0
   package internal(set) var thumbnailsMissing = 0
   package internal(set) var thumbnailsLeftOut = 0
-  /// How many proofs came that hold, for how many posts there is none, and how many were not asked
-  /// for because their servers had been asked for enough.
+  /// How many valid proofs arrived, for how many posts there is none, and how many were not
+  /// requested because of the limits for their servers.
   package internal(set) var proofs = 0
   package internal(set) var unproven = 0
   package internal(set) var proofsLeftOut = 0
   /// How many people and posts were not asked for because there are more than the limit.
   package internal(set) var leftOut = 0
-  /// What did not come, a sentence each.
+  /// What could not be fetched, a sentence each.
   package private(set) var failures: [String] = []
 
   /// How many failures are reported.

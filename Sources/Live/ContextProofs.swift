@@ -7,7 +7,7 @@ internal import XRPC
 /// Proofs of posts from the servers of their authors.
 ///
 /// 1. An author costs one request to a directory, and a server no more than its budget.
-/// 2. A server that has failed ``maximumFailures`` times is asked no more.
+/// 2. A server that has failed ``maximumFailures`` times is no longer asked.
 /// 3. Only a valid proof is kept.
 struct ContextProofs: Sendable {
   private let network: Network
@@ -38,7 +38,7 @@ struct ContextProofs: Sendable {
     let server: String
   }
 
-  /// A post whose proof is asked for.
+  /// A post whose proof is requested.
   private struct Wanted: Sendable {
     let uri: ATURI
     let post: ContextItem.Post

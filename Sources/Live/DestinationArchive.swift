@@ -74,7 +74,7 @@ final class DestinationArchive {
         ? StorageLayers.begin(in: object, for: recipients) : object.archive()
     }
     let isCommitted = !isNew || left.map { $0.generation.number > 0 } ?? false
-    // Of an object that is there nothing is fetched to see whose repository it begins with.
+    // Nothing of an existing object is fetched to see whose repository it begins with.
     return DestinationArchive(
       bucket.file("notes", of: address), name: name, isNew: isNew,
       reader: isCommitted ? left : nil, left: isNew ? left : nil, opened: opened, object: object,
@@ -106,7 +106,7 @@ final class DestinationArchive {
     return archive
   }
 
-  /// Opens an archive that is there, in a storage of any kind.
+  /// Opens an existing archive, in a storage of any kind.
   convenience init(_ path: FilePath, in storage: any ArchiveStorage) throws {
     let reader = try ArchiveReader(storage.map(), ignoresTail: true)
     self.init(path, isNew: false, reader: reader, opened: storage)
@@ -132,7 +132,7 @@ final class DestinationArchive {
     {
       let tail = reader.fileSize - reader.generation.committedLength
       losses.append(
-        "the archive ends in \(tail) bytes of a write that was not finished; what is whole of them is kept"
+        "the archive ends in \(tail) bytes of a write that was not finished; their intact part is kept"
       )
     }
     return losses
@@ -370,7 +370,7 @@ extension AccountBackup {
     ///
     /// - Parameters:
     ///   - identity: who the account is.
-    ///   - isMade: whether the folder is made, if it is not there.
+    ///   - isMade: whether to create the folder if it does not exist.
     func archive(of identity: AccountIdentity, isMade: Bool) throws -> String {
       if let name = try archive(of: .did(identity.did)) { return name }
       guard case .folder(let folder) = self else { throw BackupError.notFound(identity.did.text) }

@@ -112,7 +112,7 @@ package struct MultiAccountBackup: Sendable {
   package static let longestWait = 5.0
   /// How many accounts wait for their hosts at most while others are taken from the list.
   private static let mostWaiting = 10_000
-  /// How often accounts that wait are looked at.
+  /// How often accounts that wait are examined.
   private static let pause: Duration = .milliseconds(20)
   /// How often an account comes again whose host allows no request.
   private static let mostPostponements = 10

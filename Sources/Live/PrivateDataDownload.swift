@@ -8,9 +8,9 @@ internal import XRPC
 /// Downloads one kind of private data from the server.
 struct PrivateDataDownload: Sendable {
   let client: XRPCClient
-  /// What has come of all kinds.
+  /// What has arrived of all kinds.
   var received: ReceivedPrivateData
-  /// What has come of this kind.
+  /// What has arrived of this kind.
   var entry: PrivateData.Entry
 
   /// How long an answer in JSON may be, in bytes.
@@ -22,8 +22,8 @@ struct PrivateDataDownload: Sendable {
 
   /// Requests a kind, and gives up after some time.
   ///
-  /// - Returns: all that has come, and what went wrong with this kind.
-  /// - Throws: `CancellationError`; ``BackupError`` if there is no room for what comes.
+  /// - Returns: all that has arrived, and what went wrong with this kind.
+  /// - Throws: `CancellationError`; ``BackupError`` if there is no room for what arrives.
   func fetched(_ kind: OwnerData, within limit: Duration) async throws -> ReceivedPrivateData {
     try await givingUp(after: limit) {
       var download = self
@@ -91,7 +91,7 @@ struct PrivateDataDownload: Sendable {
     } while cursor != nil
   }
 
-  /// The part of a page that says how the list goes on, and whether the page lists nothing.
+  /// The part of a page that says how the list continues, and whether the page lists nothing.
   private static func page(_ body: [UInt8]) throws -> (cursor: String?, isEmpty: Bool) {
     let answer: Answer
     do throws(JSONError) { answer = Answer(try DataModelJSON.decode(body)) } catch {

@@ -62,7 +62,7 @@ package struct HookProcess {
       kill(-number, SIGKILL)
       _ = await wait(Self.grace, isCancellable: false)
     } else {
-      // What it started may not have heard.
+      // Its child processes may not have received the signal.
       kill(-number, SIGKILL)
     }
     return isInterrupted

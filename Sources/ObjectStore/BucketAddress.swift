@@ -41,7 +41,7 @@ package struct BucketAddress: Hashable, Sendable, CustomStringConvertible {
     else { throw StoreError(.refused, "\"\(text)\" has a key that cannot be used") }
   }
 
-  /// Whether it is a place for objects, and no object's.
+  /// Whether it is a prefix, not the address of an object.
   package var isFolder: Bool { key.isEmpty || key.hasSuffix("/") }
 
   /// The address of an object: this one, or in a folder the object of that name.

@@ -26,8 +26,8 @@ extension BucketClient {
   /// - Parameters:
   ///   - key: Its key.
   ///   - range: The part, as the field `Range` names it, such as `bytes=0-99`; nil for all of it.
-  ///   - tag: The content that is meant; nil for any.
-  ///   - receive: Reads the answer. What part it brings is for it to see.
+  ///   - tag: The expected content; nil for any.
+  ///   - receive: Reads the answer. It has to check which part that is.
   /// - Throws: ``StoreError``; `TransportError`; what `receive` throws.
   /// - Returns: What `receive` returns.
   package func object<Value>(
@@ -104,8 +104,9 @@ extension BucketClient {
   ///
   /// - Parameters:
   ///   - name: What answers are called.
-  ///   - query: What is asked for.
-  ///   - marks: What names the next page in a query, and what gives that in an answer.
+  ///   - query: What is requested.
+  ///   - marks: The field that names the next page in a query, and the one that gives it in an
+  ///     answer.
   ///   - body: Called with each answer.
   func forEachPage(
     of name: String, _ query: [(name: String, value: String)],

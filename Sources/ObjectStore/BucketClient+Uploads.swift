@@ -70,7 +70,7 @@ extension BucketClient {
   ///
   /// - Parameters:
   ///   - source: The key of the object.
-  ///   - tag: The content that is meant.
+  ///   The expected content.
   ///   - range: Which bytes of it.
   ///   - number: The number of the part.
   ///   - upload: The upload.

@@ -66,7 +66,7 @@ package final class BucketClient: Sendable {
     var body = RequestBody([])
     /// The digest of the body.
     var digest = SHA256.digest(of: [UInt8]().span)
-    /// Whether a part of the object is asked for.
+    /// Whether a part of the object is requested.
     var asksForPart = false
     /// For how many seconds the store may say nothing.
     var patience: Int?
@@ -74,7 +74,7 @@ package final class BucketClient: Sendable {
     init(_ method: HTTPRequest.Method, _ key: String?) { (self.method, self.key) = (method, key) }
   }
 
-  /// Sends a call, and reads the answer if it is one of success.
+  /// Sends a call, and reads the answer if it is a success.
   ///
   /// - Throws: ``StoreError`` if the store refuses; `TransportError`; what `receive` throws.
   func send<Value>(_ call: Call, receive: (HTTPResponse) async throws -> Value) async throws
@@ -168,7 +168,7 @@ package final class BucketClient: Sendable {
   }
 }
 
-/// What answers say that are none of success.
+/// The meanings of error responses.
 extension BucketClient {
   /// What an answer refuses.
   private func refusal(_ response: HTTPResponse, _ body: [UInt8], of key: String?) -> StoreError {
@@ -177,11 +177,11 @@ extension BucketClient {
     let (kind, what): (StoreError.Kind, String) =
       switch (response.status, code) {
       case (_, "NoSuchBucket"): (.noSuchBucket, "there is no such bucket")
-      case (_, "NoSuchUpload"): (.noSuchUpload, "there is no such upload any more")
+      case (_, "NoSuchUpload"): (.noSuchUpload, "the upload no longer exists")
       case (404, _): (.noSuchObject, "there is no such object")
       case (412, _), (304, _), (_, "ConditionalRequestConflict"), (200, "PreconditionFailed"):
-        (.conditionFailed, "the object has been replaced meanwhile")
-      case (401, _), (403, _): (.denied, "the store does not allow this user to do it")
+        (.conditionFailed, "the object has been replaced in the meantime")
+      case (401, _), (403, _): (.denied, "the store does not allow this user to do this")
       case (500..., _), (429, _), (200, "InternalError"), (200, "SlowDown"),
         (200, "ServiceUnavailable"):
         (.unavailable, "the store is not available now")
@@ -197,7 +197,7 @@ extension BucketClient {
     return error(kind, text, of: key, status: response.status, code: code)
   }
 
-  /// An answer of success, unless it is an error: stores answer 200 before they are done, and may
+  /// A successful answer, unless it is an error: stores answer 200 before they are done, and may
   /// fail then.
   func refuseError(_ answer: (HTTPResponse, [UInt8]), of key: String) throws -> XMLElement? {
     let element = XMLElement(answer.1)

@@ -29,7 +29,7 @@ struct CredentialSearch: Sendable {
 
   /// A setting of the profile, from either file.
   ///
-  /// - Throws: ``StoreError`` if a file that is there cannot be read.
+  /// - Throws: ``StoreError`` if an existing file cannot be read.
   func setting(_ name: String) throws(StoreError) -> String? { try profile()?[name] }
 
   private func fromEnvironment() throws(StoreError) -> StoreCredentials? {

@@ -1,6 +1,6 @@
 internal import HTTP
 
-/// Where the objects of a bucket are asked for.
+/// Where the objects of a bucket are requested.
 struct Endpoint: Sendable {
   /// The scheme and the host, and the port if it is not the scheme's.
   let origin: String

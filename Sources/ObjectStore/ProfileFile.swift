@@ -8,7 +8,7 @@ struct ProfileFile {
 
   /// Reads a file's text.
   ///
-  /// What is not a section and no `key = value` is passed over, as the tools do.
+  /// A line that is neither a section nor `key = value` is skipped, as the tools do.
   init(_ text: String) {
     var section: String?
     for line in text.split(whereSeparator: \.isNewline) {
@@ -30,7 +30,7 @@ struct ProfileFile {
       guard let section, let equals = line.firstIndex(of: "=") else { continue }
       let key = Self.trimmed(line[..<equals]).lowercased()
       var value = Self.trimmed(line[line.index(after: equals)...])
-      // What comes after a blank and a mark is a remark.
+      // Text after a blank and a comment mark is a comment.
       for mark in [" #", " ;", "\t#", "\t;"] {
         if let start = value.firstRange(of: mark) {
           value = Self.trimmed(value[..<start.lowerBound])
@@ -40,7 +40,7 @@ struct ProfileFile {
     }
   }
 
-  /// The settings of a profile; nil if it is not there.
+  /// The settings of a profile; nil if it is missing.
   subscript(profile: String) -> [String: String]? { sections[profile] }
 
   private static func trimmed(_ text: some StringProtocol) -> String {

@@ -3,7 +3,7 @@ package import HTTP
 
 /// Whose requests a store takes: a key, its secret, and the token of a session that ends.
 package struct StoreCredentials: Equatable, Sendable {
-  /// The name of the key, which is no secret.
+  /// The name of the key, which is not secret.
   package let key: String
   /// The secret that requests are signed with.
   package let secret: Secret

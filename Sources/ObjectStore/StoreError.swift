@@ -2,11 +2,11 @@
 package struct StoreError: Error, Equatable, Sendable, CustomStringConvertible {
   /// What kind of refusal it is.
   package enum Kind: Equatable, Sendable {
-    /// The object is not there.
+    /// The object does not exist.
     case noSuchObject
-    /// The bucket is not there.
+    /// The bucket does not exist.
     case noSuchBucket
-    /// The upload is not there: it was completed, or given up.
+    /// The upload does not exist: it was completed, or given up.
     case noSuchUpload
     /// The store does not allow this user to do it.
     case denied
@@ -32,7 +32,7 @@ package struct StoreError: Error, Equatable, Sendable, CustomStringConvertible {
   package let status: Int?
   /// The store's name for it, such as `NoSuchKey`; nil if it gave none.
   package let code: String?
-  /// What happened, in words, with what was asked for.
+  /// What happened, in words, with what was requested.
   package let description: String
 
   /// An error.

@@ -20,7 +20,7 @@ struct BlobPacking {
   private let keepsExtras: Bool
   private var reconciliation: BlobReconciliation
   /// Those that the CAR carries itself or that were taken from files: a further file under their
-  /// names is looked at.
+  /// names is examined.
   private var given: Set<CID> = []
 
   /// A packing of the blobs that a repository refers to; those that its CAR carries itself, and
@@ -86,7 +86,7 @@ struct BlobPacking {
       return
     }
     guard !reconciliation.isHeld(cid) else {
-      // What is there is there; a further file that lies is named anyway.
+      // A held blob stays held; a further file with a false name is reported anyway.
       if case .mismatch = cid.verify(bytes) {
         refused.append((path, "its content does not hash to the CID in its name"))
       }

@@ -11,8 +11,8 @@ package import SystemPackage
 /// The CAR is inspected first, so that nothing is written for one that is not what it should be.
 /// Then those of its blocks that the archive does not have go into it in their order, then the
 /// blobs, then what is known about the account, then the manifest. If the newest snapshot of the
-/// account says all that already, none is added, and what there is is synced. What of all this is
-/// in the archive and damaged is written again.
+/// account says all that already, none is added, and what there is is synced. Parts of it that are
+/// damaged in the archive are written again.
 package struct RepositoryPacker {
   /// How to pack.
   package struct Options: Sendable {
@@ -118,7 +118,7 @@ package struct RepositoryPacker {
     }
   }
 
-  /// Packs the CAR and what is found in the folders into an archive that is there, or, with
+  /// Packs the CAR and what is found in the folders into an existing archive, or, with
   /// ``Options/startsOver``, into a file that has not been announced.
   ///
   /// - Parameters:
@@ -174,7 +174,7 @@ package struct RepositoryPacker {
       try blobs.pack(files, into: &writer, observer)
       var ledger = blobs.ledger
       let missing = ledger.missing
-      // That a blob was not given is what the absence of an entry says.
+      // The absence of an entry means that the blob was not given.
       ledger.missing = BlobLedger.MissingList(
         missing.lazy.filter { $0.reason != .notProvided || $0.accepted != nil })
       draft.standing = try Standing.of(
@@ -198,7 +198,7 @@ package struct RepositoryPacker {
   }
 }
 
-/// Packing goes on with what an earlier run has left under the temporary name, or does not.
+/// Packing resumes what an earlier run has left under the temporary name, or does not.
 ///
 /// | what is there | packing |
 /// |---|---|
@@ -208,7 +208,7 @@ package struct RepositoryPacker {
 /// | a snapshot of the same commit | goes on |
 /// | anything else | fails |
 extension RepositoryPacker {
-  /// Whether packing goes on with an archive, and does not begin again.
+  /// Whether packing continues an archive instead of starting again.
   ///
   /// - Parameters:
   ///   - reader: what is there.

@@ -6,7 +6,8 @@ internal import Synchronization
 ///
 /// 1. Statements run one after the other, in a queue of their own.
 /// 2. Callers do not wait for that queue: they get the answer, or an error when the time is over or
-///    the task is cancelled, whatever libpq, the resolver of names and the server do meanwhile.
+///    the task is cancelled, whatever libpq, the resolver of names and the server do in the
+///    meantime.
 /// 3. A connection whose answer did not come in time is closed: what comes next on it is unknown.
 package final class Database: Sendable {
   /// A row of an answer: a text for each column, nil for NULL.

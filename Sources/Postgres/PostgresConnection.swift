@@ -36,7 +36,7 @@ final class PostgresConnection: @unchecked Sendable {
     library = try PostgresLibrary.shared.get()
     // The URL is the last, because what comes later counts.
     var pairs = Self.defaults + [("dbname", url)]
-    // What stands here would count before the variable.
+    // A value here would override the variable.
     if unsafe getenv("PGCONNECT_TIMEOUT") == nil {
       pairs.insert(("connect_timeout", "\(limit.components.seconds)"), at: 0)
     }

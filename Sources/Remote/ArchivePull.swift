@@ -128,7 +128,7 @@ package struct ArchivePull: Sendable {
     let storage = try FileStorage.open(path)
     defer { storage.unlock() }
     guard try storage.size == file.count else { throw BackupError.changedMeanwhile("\(path)") }
-    // What an interrupted or torn copy has left, all of which comes again.
+    // What an interrupted or torn copy has left, all of which is fetched again.
     try storage.truncate(to: count)
     let report = try fetch(remote, from: count, into: storage, .appended)
     if AtomicFile.isPrivate(try ArchiveReader(storage.map())) { try storage.restrictToOwner() }
@@ -136,7 +136,7 @@ package struct ArchivePull: Sendable {
   }
 
   private func replace(_ file: MappedFile, _ remote: Remote) throws -> TransferReport {
-    // What its writer goes on to write would be lost with the name.
+    // What its writer continues to write would be lost with the name.
     guard !file.isBeingWritten else { throw ArchiveError(.locked) }
     return try fetchAll(remote, .replaced)
   }
@@ -169,7 +169,7 @@ package struct ArchivePull: Sendable {
 
   /// Pulls an archive that is not kept as it is, which takes no key.
   ///
-  /// What was appended is appended; what is written again at the beginning is written again.
+  /// Appended bytes are appended; a beginning that was written again is written again.
   private func pull(_ object: RemoteObject, _ layer: any StorageLayer) throws -> TransferReport {
     let remote = try Remote(object, 0)
     guard AtomicFile.isTaken(path) else { return try fetchAll(remote, .created, layer) }
@@ -192,8 +192,8 @@ package struct ArchivePull: Sendable {
       return TransferReport(
         outcome: count > object.count ? .ahead : .unchanged, count: count, transferred: 0)
     }
-    // What an interrupted pull has left comes again; what an interrupted backup has may be nowhere
-    // else.
+    // What an interrupted pull has left can be fetched again; what an interrupted backup has left
+    // may exist nowhere else.
     guard try file.isBeginning(of: remote, from: count) else {
       throw PushError.unfinishedCopy("\(path)", of: address)
     }

@@ -55,7 +55,7 @@ extension BucketDestination {
   {
     guard let found = try await RemoteObject.find(object(source)) else { return false }
     guard let tag = found.tag else {
-      throw StoreError(.cannotCopy, "\(source): the store names no version of it")
+      throw StoreError(.cannotCopy, "\(source): the store gives no ETag for it")
     }
     // A move that was interrupted may have left one.
     for left in try await client.uploads(to: target) where left.key == target {

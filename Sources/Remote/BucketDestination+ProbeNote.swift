@@ -7,8 +7,8 @@ internal import SystemPackage
 /// Remembers in the user's cache that a store supports conditional writes, so that it is not probed
 /// again for a day.
 ///
-/// A note that was changed, is another store's or is older than a day is ignored. That a store does
-/// not support them is not remembered: the store may be fixed.
+/// A note that was changed, is another store's or is older than a day is ignored. A lack of support
+/// is not remembered: the store may be fixed.
 extension BucketDestination {
   /// For how many seconds a note is valid: a day.
   private static let lifetime: Int64 = 86_400

@@ -11,8 +11,8 @@ internal import Synchronization
 /// is still the expected one.
 ///
 /// 1. A reader of the key sees the old object or the new one, whenever this is interrupted.
-/// 2. Nothing is replaced that another writer has put there meanwhile, unless the user has said
-///    that there is none (``isExclusive``).
+/// 2. Nothing is replaced that another writer has put there in the meantime, unless the user has
+///    said that there is none (``isExclusive``).
 /// 3. The uploads of an interrupted writer on this machine are aborted by the next one
 ///    (``UploadLock``).
 struct BucketObject: RangeReader {
@@ -88,7 +88,7 @@ struct BucketObject: RangeReader {
   /// Puts the new object in the place of the old.
   ///
   /// - Parameters:
-  ///   - tag: what names the object that is there; nil for none.
+  ///   - tag: what names the existing object; nil for none.
   ///   - content: what the new one holds.
   /// - Throws: ``StoreError`` of the kind `conditionFailed` if another writer was faster, of the
   ///   kind `noSuchUpload` if its uploads were given up by something else again and again;

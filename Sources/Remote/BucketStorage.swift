@@ -7,8 +7,8 @@ internal import SystemPackage
 
 /// An archive in a bucket that is appended to.
 ///
-/// What the object has is fetched when it is read; what is new lies in a scratch file here, after
-/// it, until ``commit()`` makes an object of both.
+/// The object's bytes are fetched when they are read; new bytes wait in a local scratch file until
+/// ``commit()`` makes an object of both.
 ///
 /// 1. The object is what it was until ``commit()`` has returned, and then it has everything up to
 ///    the last footer.
@@ -21,8 +21,8 @@ package final class BucketStorage: ArchiveStorage {
   private let destination: BucketDestination
   private let mark: UploadLock
   private let file: FetchedFile
-  /// The object that is there: what names its content, nil if there is none; how many bytes it has;
-  /// how many of them stay, the rest being cut off.
+  /// The existing object: what names its content, nil if there is none; how many bytes it has; how
+  /// many of them stay, the rest being cut off.
   private let base: Mutex<(tag: String?, count: UInt64, kept: UInt64)>
 
   /// Opens the object, if there is one.

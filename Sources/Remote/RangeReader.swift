@@ -11,8 +11,8 @@ protocol RangeReader: Sendable {
   ///
   /// - Parameters:
   ///   - range: the part, as the field `Range` names it; nil for all of it.
-  ///   - tag: the content that is meant; nil for any.
-  ///   - receive: reads an answer of success, whatever part it brings.
+  ///   - tag: the expected content; nil for any.
+  ///   - receive: reads a successful answer, whatever part it brings.
   /// - Throws: ``FetchFailure`` if there is none; what `receive` throws.
   func get<Value>(_ range: String?, tag: String?, receive: (HTTPResponse) async throws -> Value)
     async throws -> Value

@@ -106,7 +106,7 @@ extension InputFile {
   ///   - address: its address.
   ///   - store: how to access stores.
   ///   - network: what the user set about the network.
-  /// - Throws: `FetchFailure` if it is not there, or cannot be read; ``BackupError`` if there is no
+  /// - Throws: `FetchFailure` if it is missing, or cannot be read; ``BackupError`` if there is no
   ///   room for it.
   package convenience init(remote address: String, _ store: StoreOptions, network: NetworkOptions)
     throws

@@ -63,7 +63,7 @@ final class RemoteObject: ByteSource {
   /// A server that answers with the whole is read to its end.
   ///
   /// - Parameter server: the server, asked for this object.
-  /// - Throws: ``FetchFailure``; ``BackupError`` if there is no room for what comes.
+  /// - Throws: ``FetchFailure``; ``BackupError`` if there is no room for what arrives.
   /// - Returns: the file, of which the end, or everything, has been fetched.
   static func open(_ server: any RangeReader) async throws -> MappedFile {
     let spool = try TemporaryFile()
@@ -84,7 +84,7 @@ final class RemoteObject: ByteSource {
   ///   - server: the server, asked for this object.
   ///   - length: how many bytes are requested.
   ///   - spool: receives everything if the server does not support ranges.
-  /// - Throws: `FetchFailure`; ``BackupError`` if there is no room for what comes.
+  /// - Throws: `FetchFailure`; ``BackupError`` if there is no room for what arrives.
   private static func find(_ server: any RangeReader, length: Int, spool: TemporaryFile?)
     async throws -> RemoteObject
   {

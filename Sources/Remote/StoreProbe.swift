@@ -73,7 +73,7 @@ extension BucketObject {
         // A request without an answer may still be done; then the next writer ends what it began.
         if error is StoreError || error is PushError { try mark?.drop(work) }
       } catch _ {
-        // That it cannot be ended now is no other error: the next writer does it.
+        // A failure to end it now is not reported: the next writer ends it.
       }
       throw error
     }

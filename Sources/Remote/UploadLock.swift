@@ -100,7 +100,7 @@ final class UploadLock: Sendable {
     String(decoding: mark.prefix { $0 != UInt8(ascii: "\n") }, as: UTF8.self)
   }
 
-  /// What was begun, as a mark has it; lines that mean nothing count as none.
+  /// What was begun, according to a mark; unknown lines are ignored.
   private static func begun(in mark: [UInt8]) -> [Work] {
     let lines = String(decoding: mark, as: UTF8.self).split(
       separator: "\n", omittingEmptySubsequences: false)

@@ -3,7 +3,7 @@ package import Archive
 package import Files
 package import IPLD
 
-/// What is taken in of an archive for a ``LaidOutBlocks``.
+/// What is read from an archive for a ``LaidOutBlocks``.
 ///
 /// Sections come from frames that are just being verified, as ``FrameBlocks``, or are read one
 /// after the other through the archive's index.

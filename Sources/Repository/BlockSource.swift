@@ -1,7 +1,7 @@
 package import ATProtocol
 package import IPLD
 
-/// Who has the blocks of a repository: a CAR in a file, a snapshot of an archive, or one laid over
+/// The source of a repository's blocks: a CAR in a file, a snapshot of an archive, or one laid over
 /// the other.
 ///
 /// Blocks have numbers. A walk asks for the numbers of all that a node links to at once, which

@@ -5,7 +5,7 @@ package import IPLD
 /// The content of an archive, decompressed, is a CAR whose root is the commit of the snapshot that
 /// began it (FORMAT, appendix A): the manifests among its blocks tell of the others.
 extension CARFile {
-  /// How many manifests are looked at.
+  /// How many manifests are examined.
   private static let maximumManifests = 1 << 17
 
   /// The commits of the snapshots of the archive whose content this is, the oldest first; none if

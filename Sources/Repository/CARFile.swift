@@ -4,7 +4,7 @@ package import IPLD
 
 /// A CAR in a file, read once: where each of its blocks is.
 ///
-/// What is in memory of a block is a slot of a `BlockTable`, and of a section four bytes.
+/// In memory, a block takes a slot of a `BlockTable`, and a section four bytes.
 package final class CARFile: BlockSource {
   /// The file, which has the CAR of version 1 in ``RepositoryInspection/payload``.
   package let file: MappedFile

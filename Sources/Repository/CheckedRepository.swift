@@ -20,7 +20,7 @@ package struct CheckedRepository: Sendable {
   package let file: CARFile?
   /// Where the sections begin that are taken from the file, in their order; nil for all.
   package let selection: [Int]?
-  /// The ordinal of each of them in the archive, `UInt64.max` for those that are not there; or why
+  /// The ordinal of each of them in the archive, `UInt64.max` for those that are missing; or why
   /// that is not known.
   package let ordinals: Result<[UInt64], any Error>
   /// The sections of the archive that follow.

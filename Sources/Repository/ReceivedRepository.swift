@@ -22,7 +22,7 @@ package actor ReceivedRepository {
     unsafe queue.asUnownedSerialExecutor()
   }
 
-  /// A repository of which nothing has come.
+  /// A repository of which nothing has arrived.
   ///
   /// - Parameters:
   ///   - folder: where its file goes; nil if it is not kept.

@@ -80,7 +80,7 @@ public struct RepositoryInspection: Sendable {
   /// How many names a list keeps; beyond that things are counted.
   package static let maximumListed = RecordScanner.maximumListed
 
-  /// What is wrong with the commit, be it that there is none; nil if nothing is.
+  /// What is wrong with the commit, also that there is none; nil if nothing is.
   package var commitFlaw: RepositoryError? { commitError ?? commit?.flaw }
 
   /// Why there is no commit, in words; nil if there is one.
@@ -136,7 +136,7 @@ public struct RepositoryInspection: Sendable {
 /// whole tree is walked and checked, every record is checked and searched for blobs.
 extension RepositoryInspection {
   /// A record that the walk came to: its key in the tree, `collection/rkey`, its block, and the
-  /// number of that; nil if it is not there.
+  /// number of that; nil if it is missing.
   package typealias Record = (key: [UInt8], cid: CID, number: Int?)
 
   /// Inspects the repository in a CAR, on several cores.
@@ -173,7 +173,7 @@ extension RepositoryInspection {
     unreachableBlockCount = 0
   }
 
-  /// Inspects a repository of which only the header and how many blocks there are is known yet.
+  /// Inspects a repository of which only the header and the number of blocks are known yet.
   ///
   /// - Parameters:
   ///   - source: its blocks.

@@ -48,7 +48,7 @@ package struct SharedTrees {
   /// Of these, those that refer to blobs, for a look at each that is short.
   private var referrers: BlockSet
   /// Where in ``references`` the list of each begins: an account may have a million with a picture
-  /// each, so it takes some twenty bytes of each.
+  /// each, so each takes about twenty bytes.
   private var lists: [Int: Int] = [:]
   /// Of each how many blobs it refers to, and then the numbers of these.
   private var references: [UInt32] = []
@@ -141,8 +141,8 @@ package struct SharedTrees {
 
   // MARK: What is another tree than the last
 
-  /// Makes the counts those of another tree, by how it differs from theirs; returns whether that
-  /// could be done.
+  /// Updates the counts to another tree, by its difference from theirs; returns whether that was
+  /// possible.
   private mutating func proceed(to root: CID) -> Bool {
     guard var counts else { return false }
     let old = counts.root

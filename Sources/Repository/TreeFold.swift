@@ -4,7 +4,7 @@ package import IPLD
 /// Walks the tree of a commit through the blocks of a source: every node once, every record under
 /// each of its keys.
 ///
-/// It answers which blocks a commit reaches. What is done with them is the caller's.
+/// It answers which blocks a commit reaches. The caller decides what to do with them.
 ///
 /// ```swift
 /// var fold = TreeFold(source, root: commit.data)
@@ -24,7 +24,7 @@ package struct TreeFold<Source: BlockSource>: Sendable {
     case node(Int)
     /// A node that is not there; each is reported once.
     case missingNode(CID)
-    /// A record, with the number of its block, or nil if that is not there. Its key is ``key``.
+    /// A record, with the number of its block, or nil if that is missing. Its key is ``key``.
     case record(CID, Int?)
     /// A node at ``depthLimit``, which is not entered: call ``pass(_:)``, or go on without it.
     case subtree(CID)

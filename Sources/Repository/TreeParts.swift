@@ -37,8 +37,8 @@ struct TreeParts<Source: BlockSource> {
   private static var minimumBlockCount: Int { 8192 }
   /// A top that leads to more is not a tree of an account.
   private static var maximumItemCount: Int { 1 << 14 }
-  /// How many parts there are for each core, lest one that has more to do than the others is waited
-  /// for.
+  /// How many parts there are for each core, so that the others do not wait for one that has more
+  /// to do.
   private static var partsForCore: Int { 4 }
   /// How many there are at most: each keeps two bits for every place in the table.
   private static var maximumPartCount: Int { 16 }

@@ -19,9 +19,9 @@ internal import XRPC
 /// 2. The old server and the DID are not changed before the new server has everything that it is
 ///    going to have. Where the old server is gone, the DID first names a key of the owner's own: no
 ///    server accepts an account unless its key or its server vouches for it.
-/// 3. What is irreversible is in the journal before it is sent, and is asked about at the directory
-///    before it is sent again.
-/// 4. The state at the end is asked for, and not remembered: ``RestoreSituation``.
+/// 3. An irreversible operation is in the journal before it is sent, and the directory is asked
+///    about it before it is sent again.
+/// 4. The state at the end is requested, and not remembered: ``RestoreSituation``.
 package struct AccountRestore {
   let archived: ArchivedSnapshot
   let options: RestoreOptions
@@ -84,7 +84,7 @@ package struct AccountRestore {
     report.situation = await situation()
   }
 
-  /// The state of both servers; nil if only blobs were sent, or a signal has come.
+  /// The state of both servers; nil if only blobs were sent, or a signal has arrived.
   private func situation() async -> RestoreSituation? {
     guard !options.sendsBlobsOnly else { return nil }
     let key = journal?.operation(for: .signingKey)?["verificationMethods"]?[
@@ -97,7 +97,7 @@ package struct AccountRestore {
   /// The result of a step: what was answered, and whether it had been done before.
   typealias Outcome = (answer: String, wasDone: Bool)
 
-  /// The steps of what was asked for, in their order.
+  /// The steps of what was requested, in their order.
   ///
   /// ``RestoreStep/signingKey`` is a part of ``RestoreStep/account``, where nothing else vouches.
   private var steps: [RestoreStep] {
@@ -172,7 +172,7 @@ package struct AccountRestore {
         tell(.warning("\(why): the repository gets a new commit"))
         source = try RestoreSource(source, as: source.did, rewritesReferences: false)
       }
-      // What it took to read the repository is not needed any more, and what follows takes long.
+      // The memory for reading the repository is no longer needed, and the next steps take long.
       carpack_return_freed_memory()
       return source
     }

@@ -209,7 +209,7 @@ package struct UnrestoredBlob: Sendable, Equatable {
   /// Why.
   package let reason: Reason
 
-  /// Why a blob is not there, or not as it should be.
+  /// Why a blob is missing, or not as it should be.
   package struct Reason: Error, Equatable {
     /// The name of the reason, for scripts.
     package let word: String
@@ -263,7 +263,7 @@ package struct UnrestoredBlob: Sendable, Equatable {
   }
 }
 
-/// The blobs that are not there, or not as they should be: how many, and the first of them.
+/// The blobs that are missing, or not as they should be: how many, and the first of them.
 package struct UnrestoredBlobs: Sendable {
   /// How many there are.
   package private(set) var count = 0

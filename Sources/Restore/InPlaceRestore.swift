@@ -8,7 +8,7 @@ package import Snapshots
 internal import XRPC
 
 /// Puts the records of a snapshot back into their own account, on its own server, by writes: the
-/// repository's history goes on, with a new revision.
+/// repository's history continues, with a new revision.
 ///
 /// 1. What is going to be written is found by comparing the snapshot with what the server has; so
 ///    an interrupted run is continued by the next.
@@ -17,7 +17,7 @@ internal import XRPC
 package struct InPlaceRestore: Sendable {
   /// What is different on the server.
   package struct Changes: Sendable {
-    /// Records that are not there any more.
+    /// Records that no longer exist.
     package fileprivate(set) var created: [Change] = []
     /// Records that are different there.
     package fileprivate(set) var updated: [Change] = []
@@ -34,7 +34,7 @@ package struct InPlaceRestore: Sendable {
     package var areWritten: Bool { created.isEmpty && updated.isEmpty }
   }
 
-  /// A record that is different: its path, and its CID in the snapshot; nil if it is not there.
+  /// A record that is different: its path, and its CID in the snapshot; nil if it is missing.
   package typealias Change = (path: RecordPath, cid: CID?)
 
   /// The snapshot.

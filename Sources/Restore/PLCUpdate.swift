@@ -109,7 +109,7 @@ package struct PLCUpdate: Sendable {
         failure = failure ?? error
         continue
       }
-      // What was refused is not there later either.
+      // A refused operation does not appear later.
       if let failure, !Self.isUncertain(failure) { throw failure }
     }
     throw failure ?? RestoreError.identityUnchanged("its log does not have \(operation.cid)")

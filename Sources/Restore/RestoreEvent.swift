@@ -75,7 +75,7 @@ package struct RestoreReport: Sendable {
   package var sentBytes: UInt64 = 0
   /// How many blobs were read back and found to be as in the archive.
   package var equalBlobs = 0
-  /// The blobs that are not there, or not as they should be.
+  /// The blobs that are missing, or not as they should be.
   package var unrestored = UnrestoredBlobs()
   /// Whether the new server has the preferences that the archive has.
   package internal(set) var hasAllPreferences = true
@@ -91,7 +91,7 @@ package struct RestoreReport: Sendable {
   package func has(_ step: RestoreStep) -> Bool { steps.contains(step) }
 }
 
-/// What prevents a restore from going on, besides errors of servers and archives.
+/// What prevents a restore from continuing, besides errors of servers and archives.
 package enum RestoreError: Error {
   /// Another run restores the account to the server: the path of its journal.
   case busy(String)
@@ -172,8 +172,8 @@ package enum RestoreError: Error {
 
 /// The steps of a restore, in their order.
 ///
-/// What servers and directory say decides whether a step is done, whether that was noted or not.
-/// The first changes nothing, and is not noted.
+/// The answers of servers and directory decide whether a step is done, not the journal. The first
+/// changes nothing, and is not noted.
 package enum RestoreStep: String, CaseIterable, Sendable {
   /// The new server says what it wants and allows.
   case server

@@ -32,7 +32,7 @@ package struct RestorePlan: Sendable {
   package private(set) var newHandle: Handle?
   /// How many blobs would be sent, and how many bytes those have.
   package private(set) var upload: (count: Int, bytes: UInt64) = (0, 0)
-  /// The blobs that would not be there.
+  /// The blobs that would be missing.
   package private(set) var unrestored = UnrestoredBlobs()
   /// The rotation keys that are the old server's, each with what shows that.
   package private(set) var oldServersKeys: [OldServersKey] = []
@@ -323,7 +323,7 @@ package struct RestorePlan: Sendable {
     }
     if holder == nil, domain == nil {
       throw RestoreError.handle(
-        handle.text, "\(server.url) does not find that it resolves to \(source.did)")
+        handle.text, "\(server.url) does not resolve it to \(source.did)")
     }
   }
 }

@@ -1,6 +1,6 @@
 internal import ATProtocol
 
-// What a restore comes to, in words.
+// The results of a restore, in words.
 
 extension RestoreStep {
   /// The sentence for people.
@@ -22,7 +22,8 @@ extension RestoreStep {
 }
 
 extension RestoreError: CustomStringConvertible {
-  /// What prevents the restore from going on; if the user can do something, the command says what.
+  /// What prevents the restore from continuing; if the user can do something, the command says
+  /// what.
   package var description: String {
     switch self {
     case .busy(let path): "another restore from this archive is running: it has locked \(path)"

@@ -47,7 +47,7 @@ struct DestinationServer: Sendable {
   /// A server, logged in on with the code that came by mail if it wants one.
   ///
   /// The reference server lower-cases names, and so does not know a `did:web` with a port: that
-  /// account is asked for by its handle.
+  /// account is requested by its handle.
   ///
   /// - Throws: `XRPCError` if the server refuses; `TransportError`.
   static func loggedIn(

@@ -5,7 +5,7 @@ internal import XRPC
 
 /// The state of an account: what the two servers and the DID document say at one moment.
 ///
-/// It is asked for when a restore ends, however it ends, and relies on nothing that was remembered.
+/// It is requested when a restore ends, however it ends, and relies on nothing that was remembered.
 package struct RestoreSituation: Sendable {
   /// A server, and what it says of the account.
   package typealias Place = (url: String, standing: ServerStanding)
@@ -109,7 +109,7 @@ package struct RestoreSituation: Sendable {
       sentences.append("\(old.url) \(old.standing.sentence)")
       if case .active = new.standing, case .active = old.standing {
         sentences.append(
-          "\(old.url) still shows the account and takes writes; --deactivate-old ends that")
+          "\(old.url) still shows the account and accepts writes; --deactivate-old ends that")
       }
     }
     return sentences

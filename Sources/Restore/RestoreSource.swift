@@ -283,8 +283,8 @@ extension RestoreSource {
   ///
   /// Each block is compared with its CID on the way, and a tree's root names all of it: two trees
   /// with one root have the same paths and records. So what has the same commit and every block is
-  /// equal, and nothing of it is kept. Of anything else it takes a walk to say what is different:
-  /// it is fetched once more, into a file.
+  /// equal, and nothing of it is kept. For anything else, only a walk can say what is different: it
+  /// is fetched once more, into a file.
   ///
   /// - Throws: ``RestoreError/otherRepository(_:)``; what fetching throws.
   func compare(

@@ -23,7 +23,7 @@ package struct ServerRestore: Sendable {
     /// It is active on the new server, or, in a rehearsal, came back equal; whether it was active
     /// before, and what is missing there.
     case done(wasDone: Bool, lacking: [String])
-    /// Only its owner can go on: why.
+    /// Only its owner can continue: why.
     case waiting(String)
     /// It is on another server: which.
     case elsewhere(String)
@@ -38,7 +38,8 @@ package struct ServerRestore: Sendable {
   private let tell: @Sendable (DID, RestoreEvent) -> Void
 
   /// What an account lacks if its commit was signed on the server that is gone.
-  private static let signature = "a signature by its key, which comes with its next write"
+  private static let signature =
+    "a commit signed with its own key: the server signs at the account's next write"
   /// How many random bytes a password has.
   private static let passwordLength = 24
 

@@ -30,7 +30,7 @@ package enum ServerStanding: Sendable, Equatable {
     }
   }
 
-  /// What a person reads, after the server's name.
+  /// The text for people, after the server's name.
   package var sentence: String {
     switch self {
     case .active(let rev, _): "has the account, active, at revision \(rev.text)"

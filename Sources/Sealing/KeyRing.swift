@@ -51,7 +51,7 @@ package final class KeyRing: Sendable {
         if number > 0, try AgeHeader(parsing: entry.span).needsPassphrase {
           passphraseEntry = entry
         } else if let (identity, secret) = try Self.open(entry, with: known) {
-          // What opens the list is the archive's own.
+          // The first entry, the list, is sealed to the archive's own identity.
           if number == 0 { return identity }
           let found = try Self.identity(in: secret)
           try keep(found)

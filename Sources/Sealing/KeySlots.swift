@@ -57,7 +57,7 @@ struct KeySlots {
           let (sequence, entries) = try Self.slot(number, in: bytes)
           slots.append((number, sequence, entries))
         } catch let error as SealedError {
-          // That one is malformed says more than that one is damaged.
+          // A malformed one says more than a damaged one.
           if failure == .noKeySlot { failure = error }
         }
       }

@@ -41,7 +41,7 @@ struct Piece: Sendable {
     Piece(frame: frame, plain: place..<place + plain.count, fileKey: fileKey, nonce: nonce)
   }
 
-  /// How many bytes a frame with so many bytes of the archive has, whatever the header.
+  /// How many bytes a frame for this many bytes of the archive has, whatever the header.
   static func shortestFrame(of count: Int) -> Int {
     SealedFrame.emptyLength + AgePayload.nonceLength + AgePayload.sealedLength(of: count)
   }

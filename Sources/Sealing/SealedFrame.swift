@@ -124,7 +124,7 @@ struct SealedFrame {
 
   // MARK: Finding
 
-  /// Whether a sealed archive begins so.
+  /// Whether these bytes begin a sealed archive.
   static func isBeginning(_ file: Span<UInt8>) -> Bool {
     file.count >= headerLength && file.u32(0) == zstdMagic && hasMagic(at: 8, in: file)
   }

@@ -34,7 +34,7 @@ struct SealedLayout: Sendable {
   /// How many bytes the archive has.
   var plainCount: Int { pieces.last?.plain.upperBound ?? 0 }
 
-  /// Of an archive in which nothing is yet.
+  /// The layout of an empty archive.
   init() { (pieces, tables, end) = ([], [], KeySlots.length) }
 
   /// Determines the layout.
@@ -118,7 +118,7 @@ struct SealedLayout: Sendable {
     return isContinued(pieces, by: table.pieces) ? pieces + table.pieces : nil
   }
 
-  /// Whether each piece goes on where the one before ends, and lies after it.
+  /// Whether each piece continues where the one before ends, and lies after it.
   private static func isContinued(_ pieces: [Piece], by more: [Piece]) -> Bool {
     var place = pieces.last?.plain.upperBound ?? 0
     var end = pieces.last?.frame.upperBound ?? KeySlots.length
@@ -181,7 +181,7 @@ struct SealedLayout: Sendable {
   /// Whether a piece that was found after all others belongs there.
   private func isNext(_ piece: Piece) -> Bool {
     let between = piece.frame.lowerBound - (pieces.last?.frame.upperBound ?? KeySlots.length)
-    // Of lost pieces between, some bytes were lost as well.
+    // If pieces between them were lost, some bytes were lost as well.
     let end = pieces.last?.frame.upperBound ?? 0
     let takenOut = torn.reduce(0) { $0 + ($1.frame.lowerBound >= end ? $1.takenOut : 0) }
     return between >= 0 && piece.plain.lowerBound >= plainCount

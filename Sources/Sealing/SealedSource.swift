@@ -172,13 +172,13 @@ final class SealedSource: ByteSource {
     }
   }
 
-  /// What opens a piece: what the table says, or else its own header, for a piece that was written
-  /// again has another nonce.
+  /// Opens a piece with the table's entry, or else with the piece's own header: a piece that was
+  /// written again has a new nonce.
   private struct PieceOpening: ~Copyable {
     let piece: Piece
     var payload: AgePayload?
     var isByTable = true
-    /// By how many bytes its end lies after its place, once that was asked for.
+    /// By how many bytes its end lies after its place, once that was requested.
     var shift: Int?
 
     init(_ piece: Piece) { self.piece = piece }

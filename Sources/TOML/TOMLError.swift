@@ -52,7 +52,7 @@ package struct TOMLError: Error, Equatable, Sendable, CustomStringConvertible {
     case .unterminatedString: "a text without its closing quotation mark"
     case .malformedEscape:
       "an unknown escape after a backslash; text in '…' takes backslashes as they are"
-    case .malformedValue: "not a value; text stands in quotation marks"
+    case .malformedValue: "not a value; text must be in quotation marks"
     case .numberTooLarge: "a number too large"
     case .date: "dates and times are not read here; put them in quotation marks"
     case .duplicateKey(let key): "\"\(key)\" is set twice"

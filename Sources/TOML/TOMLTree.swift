@@ -110,7 +110,7 @@ struct TOMLTree {
       }
       switch nodes[next] {
       case .table: place = next
-      // The header goes on in the table that came last.
+      // The header continues in the table that came last.
       case .tables(let tables) where !tables.isEmpty: place = tables[tables.count - 1]
       default: throw TOMLError(.duplicateTable(key), line: line)
       }

@@ -39,7 +39,7 @@ package enum Host {
 
   /// The time as a number.
   ///
-  /// - Throws: ``Failure`` if the clock says none.
+  /// - Throws: ``Failure`` if the clock cannot be read.
   package static var unixTime: UnixTime {
     get throws {
       guard let now = UnixTime(now) else {

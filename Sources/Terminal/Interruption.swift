@@ -23,7 +23,7 @@ package enum Interruption {
     _ = farewell
     signal(SIGINT) { _ in Interruption.stop(130) }
     signal(SIGTERM) { _ in Interruption.stop(143) }
-    // Who starts a command with nohup wants it to outlive the terminal.
+    // A command started with nohup should outlive the terminal.
     if !isIgnored(SIGHUP) { signal(SIGHUP) { _ in Interruption.stop(129) } }
     unblock(SIGINT, SIGTERM, SIGHUP)
     // A file that may not grow (ulimit -f) is an error, as a full disk is.
@@ -74,8 +74,8 @@ package enum Interruption {
     notified.load(ordering: .sequentiallyConsistent) >= 0 || received != nil
   }
 
-  /// Waits for a person: a signal ends the process at once meanwhile, because nothing else is under
-  /// way.
+  /// Waits for a person: until the answer, a signal ends the process at once, because nothing else
+  /// is under way.
   package static func endingAtOnce<Value>(_ body: () -> Value) -> Value {
     let descriptor = notified.exchange(-1, ordering: .sequentiallyConsistent)
     defer { notified.store(descriptor, ordering: .sequentiallyConsistent) }

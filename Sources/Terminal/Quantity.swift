@@ -39,7 +39,7 @@ package enum Quantity {
     number > 0 ? count(number, singular) : nil
   }
 
-  /// That nothing is missing: "all 1,655 records and 20 blobs are safe".
+  /// The sentence for a complete account: "all 1,655 records and 20 blobs are safe".
   package static func allSafe(records: Int, blobs: Int) -> String {
     guard records + blobs > 1 else { return "\(count(records, "record")) is safe" }
     let blobs = blobs > 0 ? " and \(count(blobs, "blob"))" : ""

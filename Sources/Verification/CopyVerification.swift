@@ -61,7 +61,7 @@ extension SnapshotVerifier {
     _ report: Report, _ sources: [SourceArchive], _ count: Int
   ) throws {
     if let what = report.firstDamage {
-      // A source may say of itself what is not so.
+      // A source may make false claims about itself.
       for source in sources {
         let old = try verify(source.reader, .full)
         if let damage = old.firstDamage { throw BackupError.damagedArchive(source.name, damage) }

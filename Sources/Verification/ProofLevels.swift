@@ -59,7 +59,7 @@ package struct ProofLevels: Sendable {
 
   /// What was found about a level.
   package internal(set) subscript(level: Level) -> Finding {
-    get { findings[level] ?? Finding(nil, "it was not looked at") }
+    get { findings[level] ?? Finding(nil, "it was not checked") }
     set { findings[level] = newValue }
   }
 
@@ -67,7 +67,7 @@ package struct ProofLevels: Sendable {
   package var doubts: [String] {
     var doubts: [String] = []
     for level: Level in [.signed, .identityProven, .continuous] {
-      // Who did not sign proves no identity either: that is said once.
+      // A key that did not sign proves no identity either: this is reported once.
       let finding = self[level]
       if finding.isHeld == false, !doubts.contains(finding.why) { doubts.append(finding.why) }
     }

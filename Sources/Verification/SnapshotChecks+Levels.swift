@@ -28,7 +28,7 @@ extension SnapshotChecks {
       damage == nil && isWhole,
       damage
         ?? (isWhole
-          ? "the tree keeps its rules, and all of it is here"
+          ? "the tree is valid and complete"
           : "tree nodes or records are missing"))
     (levels[.signed], levels[.identityProven]) = signature(commit, of: report.entry, terms)
     levels[.continuous] = continuity(of: report.entry)

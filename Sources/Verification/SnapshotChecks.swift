@@ -312,7 +312,7 @@ struct SnapshotChecks {
     }
   }
 
-  /// What is wrong with the blobs and blocks on a list, which is looked at once.
+  /// What is wrong with the blobs and blocks on a list, which is examined once.
   ///
   /// - Parameters:
   ///   - link: the list.
@@ -337,7 +337,7 @@ struct SnapshotChecks {
     return damage
   }
 
-  /// What is wrong with the proofs of a context, which is looked at once.
+  /// What is wrong with the proofs of a context, which is examined once.
   private mutating func faultsOfProofs(_ archived: ArchivedSnapshot, _ link: CID) throws -> [String]
   {
     if let known = checkedProofs[link] { return known }

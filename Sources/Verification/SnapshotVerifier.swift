@@ -7,17 +7,17 @@ package import Snapshots
 /// Verifies an archive and the snapshots in it: every byte of the file, each CAR bit for bit, each
 /// tree, every blob.
 ///
-/// The file is read, decompressed and hashed once. Of each snapshot its order, its lengths, its
-/// tree and its records are checked, and what snapshots share is not looked at again in each of
-/// them. The digest of a whole CAR says nothing of its blocks that their CIDs and the manifest do
-/// not say; it is computed for the snapshots that decide the verdict, or for all.
+/// The file is read, decompressed and hashed once. The order, lengths, tree and records of each
+/// snapshot are checked; what snapshots share is examined only once. The digest of a whole CAR says
+/// nothing of its blocks that their CIDs and the manifest do not say; it is computed for the
+/// snapshots that decide the verdict, or for all.
 public struct SnapshotVerifier {
   /// How much is checked.
   package typealias Depth = Survey.Depth
 
   /// Which snapshots are checked.
   package enum Scope: Sendable {
-    /// All of them. Of an account with several, what the newest lacks decides whether it is
+    /// All of them. For an account with several, what the newest lacks decides whether it is
     /// incomplete.
     case all
     /// All snapshots of an account; likewise.

@@ -34,7 +34,7 @@ extension SnapshotVerifier {
     /// A snapshot that an unfinished write has left may lack blocks without any damage: they had
     /// not reached the medium.
     package let isCommitted: Bool
-    /// Whether more of it was looked at than its manifest.
+    /// Whether more of it was examined than its manifest.
     package internal(set) var isExamined = false
     /// Whether the digest of its CAR was compared with the manifest's.
     package internal(set) var isCARDigested = false
@@ -43,8 +43,8 @@ extension SnapshotVerifier {
     /// Blobs that are referred to and not there, except for those that a newer snapshot in the
     /// report lacks too.
     package internal(set) var missingBlobs: [LostBlob] = []
-    /// The blobs in figures, without their bytes: what is there now, as far as everything is looked
-    /// at, otherwise what the manifest says.
+    /// The blobs in figures, without their bytes: what is there now, as far as everything is
+    /// examined, otherwise what the manifest says.
     public internal(set) var blobs = BlobLedger.Counts()
     /// How many records cannot be read.
     package internal(set) var unreadable = UnreadableRecords()
@@ -65,7 +65,7 @@ extension SnapshotVerifier {
       max(0, entry.blobs.referenced - blobs.missing - damagedBlobCount)
     }
 
-    /// The result; nil if only its manifest was looked at, which says that nothing is missing.
+    /// The result; nil if only its manifest was examined, which says that nothing is missing.
     public var verdict: Verdict? {
       if !damage.isEmpty || damagedBlobCount > 0 { return isCommitted ? .damaged : .incomplete }
       let isWhole = entry.isComplete && blobs.isSettled && !unreadable.mayHideBlobs
@@ -83,7 +83,7 @@ extension SnapshotVerifier {
     public internal(set) var snapshots: [SnapshotReport] = []
     /// What is damaged beyond what ``archive`` says and what is damaged of a snapshot.
     package internal(set) var fileDamage: [String] = []
-    /// Whether there are more snapshots than were looked at, because they are too many.
+    /// Whether there are more snapshots than were examined, because they are too many.
     package internal(set) var isPartial = false
     /// The first of the records that break the data model, with why; their blocks are kept anyway.
     package internal(set) var recordWarnings: [(record: String, why: String)] = []
@@ -102,8 +102,8 @@ extension SnapshotVerifier {
       }
     }
 
-    /// How many records and blobs the snapshots that decide hold; nil unless everything was looked
-    /// at and nothing is missing.
+    /// How many records and blobs the snapshots that decide hold; nil unless everything was
+    /// examined and nothing is missing.
     package var safe: (records: Int, blobs: Int)? {
       let judged = snapshots.filter(\.isJudged)
       guard verdict == .intact, doubts.isEmpty, archive.isComplete, !judged.isEmpty,

@@ -41,16 +41,16 @@ extension ReportDescription {
     [
       ("file", .text(.any), "the archive"), ("database", .text(.any), "the database"),
       ("newSnapshots", .integer, "the snapshots that were added"),
-      ("records", .integer, "the records in it, in all their forms"),
+      ("records", .integer, "the records in it, in all their versions"),
       (
         "missingRecords", .integer,
-        "those of them that are not in the archive, or cannot be read, and have only their names"
+        "of these, not in the archive or unreadable: their rows have only names"
       ),
       ("complete", .boolean, "whether all records are in it"),
     ])
 
   private static let serve = written(
-    "serve", "`carpack serve` and `carpack view`: where the server is, once it is there.",
+    "serve", "`carpack serve` and `carpack view`: the addresses of the server, once it is running.",
     [
       ("page", .text(.any), "the secret address of the page that shows the archives"),
       (

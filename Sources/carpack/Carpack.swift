@@ -197,25 +197,25 @@ extension Carpack {
     (value: "time", hint: "a time is a date, or how long ago: 2025, 2025-03, 2025-03-22, 30d"),
   ]
 
-  /// The arguments that are no options; help on a verb is that verb's.
+  /// The arguments that are not options; help on a verb is that verb's.
   private static let words = {
     let words = Host.arguments.filter { !$0.hasPrefix("-") }
     if words.first == "help" { return Array(words.dropFirst()) }
     return words.last == "help" ? words.dropLast() : words
   }()
 
-  /// That an option stands before the verb; nil if none does.
+  /// The error for an option before the verb; nil if there is none.
   private static func misplacedOption() -> Failure? {
     guard let option = Host.arguments.first, option.hasPrefix("-"),
       let verb = words.first(where: { word in Verbs.all.contains { $0.page.name == word } })
     else { return nil }
     return Failure(
-      "\(option) stands before the verb",
+      "\(option) must come after the verb",
       hint: "options follow it: carpack \(verb) \(option) …", status: .usage)
   }
 
-  /// That there is no such verb as the first of the arguments, or as the second below that; nil if
-  /// there is.
+  /// The error for an unknown verb in the first argument, or in the second below that; nil if the
+  /// verb exists.
   private static func unknownVerb() -> Failure? {
     guard let first = words.first else { return nil }
     if let failure = unknown(first, among: Verbs.all, below: Program.name) { return failure }
@@ -233,7 +233,7 @@ extension Carpack {
     "completions": "--generate-completion-script bash",
   ]
 
-  /// That there is no such verb; nil if there is.
+  /// The error for an unknown verb; nil if the verb exists.
   private static func unknown(
     _ word: String, among verbs: [any Verb.Type], below command: String
   ) -> Failure? {

@@ -73,7 +73,7 @@ private let content = Array("a backup of a backup".utf8)
       changed[index] ^= 1
       return changed
     }
-    // In Base64 a flipped bit could leave a byte that is no letter of it.
+    // In Base64 a flipped bit could leave a byte that is not in its alphabet.
     func withAnotherLetter(_ index: Int) -> [UInt8] {
       var changed = file
       changed[index] = UInt8(ascii: file[index] == UInt8(ascii: "A") ? "B" : "A")

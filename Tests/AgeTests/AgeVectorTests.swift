@@ -8,7 +8,7 @@ import Testing
 /// empty line, and an age file.
 private struct Vector: CustomTestStringConvertible, Sendable {
   let name: String
-  /// What has to come of it.
+  /// The expected result.
   let expected: String
   /// The SHA-256 in hexadecimal of what is released, also where the payload proves damaged.
   let payload: String?

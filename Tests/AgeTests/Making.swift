@@ -29,7 +29,7 @@ extension SecretBytes {
   var exposedText: String { String(decoding: exposed, as: UTF8.self) }
 }
 
-/// A program that is not ours, run to its end.
+/// Another program, run to its end.
 func run(
   _ program: [String], input: [UInt8] = [], environment: [String: String] = [:]
 ) throws -> (status: Int32, output: [UInt8]) {

@@ -7,7 +7,7 @@ import TestSupport
 
 /// The file that a disturbed writer left, put on disk for a reader and a verifier to look at.
 package final class ArchiveImage: Sendable {
-  /// Something that must not be.
+  /// Something that the file must not contain or do.
   package struct Problem: Error, CustomStringConvertible {
     /// What it is.
     package let description: String
@@ -15,7 +15,7 @@ package final class ArchiveImage: Sendable {
     init(_ description: String) { self.description = description }
   }
 
-  /// What has been looked at already: the same file is left by many disturbances.
+  /// The files that have been examined: many disturbances leave the same file.
   private struct Known {
     /// The state that a file proved to be in; nil for none.
     var files: [SHA256Digest: Generation?] = [:]

@@ -7,7 +7,7 @@ import SystemPackage
 package import TestSupport
 import Testing
 
-/// What can be the matter with an archive, in the exit status table.
+/// The states of an archive in the exit status table.
 package enum ArchiveState: String, CaseIterable, Sendable {
   /// Nothing is.
   case whole
@@ -24,7 +24,7 @@ package enum ArchiveState: String, CaseIterable, Sendable {
   /// A record key leads out of the folder, and the figures are not those of the repository.
   case hostile
 
-  /// The record that every verb asks for; it is there in every state.
+  /// The record that every verb asks for; it exists in every state.
   package static let record = "app.bsky.feed.post/3k1000000"
   /// The image that posts refer to.
   private static let image = SampleFile.png("an image")

@@ -29,7 +29,7 @@ package struct BackupAttempt {
   /// Whether the writer said at the end that everything was committed.
   package private(set) var isCommitted = false
 
-  /// Whether nobody can know whether the last generation is committed.
+  /// Whether it cannot be known if the last generation is committed.
   package var isUncertain: Bool {
     errors.contains { error in
       if case .commitUncertain = (error as? ArchiveError)?.reason { true } else { false }

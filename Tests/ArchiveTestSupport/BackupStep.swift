@@ -50,8 +50,8 @@ package struct BackupStep: Sendable {
     return Block(cid: CID(codec: .dagCBOR, hashing: bytes.span), bytes: bytes)
   }
 
-  /// A step in which everything happens that can: several packs, sections of every size, also such
-  /// as are there already, one that breaks off, a manifest.
+  /// A step in which everything happens that can: several packs, sections of every size, also ones
+  /// that exist already, one that breaks off, a manifest.
   ///
   /// - Parameters:
   ///   - random: What it is made of.
@@ -89,8 +89,8 @@ package struct BackupStep: Sendable {
       }, nonce: random.nonce())
   }
 
-  /// The same once more, as a backup that was interrupted is made again: at another moment, and so
-  /// with another manifest.
+  /// The same once more, as an interrupted backup is repeated: at another moment, and so with
+  /// another manifest.
   package func again(using random: inout SeededGenerator) -> BackupStep {
     BackupStep(actions, nonce: nonce == nil ? nil : random.nonce())
   }

@@ -12,7 +12,7 @@ package struct CommittedState: Sendable {
   /// The state that `generation` is, at the beginning of these bytes.
   ///
   /// - Parameters:
-  ///   - generation: What is committed; nil for what is found to be.
+  ///   - generation: What is committed; nil for what the file itself says.
   ///   - file: The file, whatever follows.
   ///   - image: What looks at it.
   /// - Throws: what reading it throws, and ``ArchiveImage/Problem`` if it does not verify.

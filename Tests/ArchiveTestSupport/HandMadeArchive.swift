@@ -5,7 +5,7 @@ package import Snapshots
 package import SystemPackage
 package import TestSupport
 
-/// Writes an archive by hand: the blocks in order, one of them optionally spoilt, and a manifest
+/// Writes an archive by hand: the blocks in order, one of them optionally corrupted, and a manifest
 /// that `change` may falsify.
 package func handMadeArchive(
   in folder: TemporaryFolder, _ repository: TestRepository, further: [Block] = [],

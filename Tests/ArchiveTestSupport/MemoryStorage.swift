@@ -7,7 +7,7 @@ internal import Synchronization
 ///
 /// It allows what a writer of archives may do and nothing else: what is committed is neither
 /// written to nor cut off, and the file is extended at its end only. Everything else is a
-/// ``Misuse``, which is no `ArchiveError`, so that no test takes it for a failure it injected.
+/// ``Misuse``, which is not an `ArchiveError`, so that no test takes it for a failure it injected.
 ///
 /// A failed sync leaves what was written as it was: there, and not yet durable.
 package final class MemoryStorage: ArchiveStorage {
@@ -17,7 +17,7 @@ package final class MemoryStorage: ArchiveStorage {
     package let description: String
   }
 
-  /// What is not as on a disk where everything goes well.
+  /// How this differs from a healthy disk.
   package struct Conditions: Sendable {
     /// What is going to fail.
     package var faults: [StorageFault]
@@ -76,7 +76,7 @@ package final class MemoryStorage: ArchiveStorage {
     self.hasLostPower = hasLostPower
   }
 
-  /// What is not as on a disk where everything goes well.
+  /// How this differs from a healthy disk.
   package var conditions: Conditions {
     get { state.withLock { $0.conditions } }
     set { state.withLock { $0.conditions = newValue } }
@@ -94,7 +94,7 @@ package final class MemoryStorage: ArchiveStorage {
     }
   }
 
-  /// How many operations failed because they were to.
+  /// How many operations were made to fail.
   package var failureCount: Int { state.withLock { $0.failureCount } }
 
   /// How many operations of these kinds there were.
@@ -179,12 +179,12 @@ package final class MemoryStorage: ArchiveStorage {
     }
   }
 
-  /// Takes the lock, which nobody else has.
+  /// Takes the lock, which must be free.
   package func lock() throws { try state.withLock { state in try state.begin(.lock) } }
 }
 
 extension MemoryStorage.State {
-  /// Counts an operation, and fails it if it is to fail.
+  /// Counts an operation, and makes it fail if it has to.
   fileprivate mutating func begin(_ operation: StorageOperation) throws(ArchiveError) {
     if let fault = fault(operation) { throw fault.error(operation) }
   }

@@ -3,12 +3,12 @@ package import TestSupport
 /// What a loss of power does with changes that were not synced.
 ///
 /// A disk keeps each sector as it was, or as it was at some moment since; a file system keeps each
-/// length the file had, or one in between; and where the length got to the disk before the data
+/// length the file had, or one in between; and where the length reached the disk before the data
 /// did, there is nothing, or something else altogether.
 package struct PowerLoss: Sendable, CustomStringConvertible {
   /// What happens to the changes.
   enum Kind: String, CaseIterable {
-    /// All of them had got to the disk.
+    /// All of them reached the disk.
     case keepsAll
     /// None had.
     case dropsAll
@@ -16,7 +16,7 @@ package struct PowerLoss: Sendable, CustomStringConvertible {
     case tearsOne
     /// Each got there, or did not.
     case reorders
-    /// Each sector got there, or did not.
+    /// Each sector reached the disk, or did not.
     case scatters
     /// All got there but one sector.
     case dropsOneSector
@@ -27,7 +27,7 @@ package struct PowerLoss: Sendable, CustomStringConvertible {
   let kind: Kind
   let seed: UInt64
 
-  /// Every change got to the disk.
+  /// Every change reached the disk.
   package static let ofNothing = PowerLoss(kind: .keepsAll, seed: 0)
   /// No change did.
   package static let ofEverything = PowerLoss(kind: .dropsAll, seed: 0)

@@ -40,7 +40,7 @@ struct UnsyncedChanges: Sendable {
       case .write(let bytes, let offset):
         let end = offset + bytes.count
         file.replaceSubrange(offset..<min(end, file.count), with: bytes)
-        // A sector gets to the disk as the file has it at that moment, the bytes of earlier writes
+        // A sector reaches the disk as the file has it at that moment, the bytes of earlier writes
         // included.
         for start in stride(from: offset / Self.sector * Self.sector, to: end, by: Self.sector) {
           defer { sectors += 1 }
@@ -100,7 +100,7 @@ struct UnsyncedChanges: Sendable {
   }
 }
 
-/// Which sectors of which changes get to the disk.
+/// Which sectors of which changes reach the disk.
 private struct Choice {
   let kind: PowerLoss.Kind
   /// The change, or the sector, that is not like the others.

@@ -214,7 +214,7 @@ import Testing
       } else {
         #expect(writer.generation?.number == 2)
         #expect(writer.generation?.head == archive.generations[0].head)
-        // Of the manifest at most a part of the checksum is missing where it counts.
+        // Where the manifest counts, at most a part of its checksum is missing.
         #expect([50, 51].contains(writer.adoptedSectionCount))
       }
     }
@@ -296,7 +296,7 @@ import Testing
       #expect(throws: (any Error).self) { _ = try archive.open() }
       #expect(archive.storage.bytes == damaged)
     }
-    // A file that nobody has been told of is begun again anyway.
+    // A file that has not been announced is begun again anyway.
     var damaged = whole
     damaged[segment + 60] ^= 1
     damaged[footer + 60] ^= 1

@@ -1,6 +1,6 @@
 import Archive
 
-/// Makes content whose XXH64 is whatever is wanted: the function is no cryptographic one, and every
+/// Makes content whose XXH64 is whatever is wanted: the function is not cryptographic, and every
 /// step of it can be undone.
 enum ChecksumForger {
   private static let prime1: UInt64 = 0x9e37_79b1_85eb_ca87
@@ -9,7 +9,7 @@ enum ChecksumForger {
   private static let prime4: UInt64 = 0x85eb_ca77_c2b2_ae63
   private static let prime5: UInt64 = 0x27d4_eb2f_1656_67c5
 
-  /// `beginning`, eight bytes, and `tail`, such that the lower half of the XXH64 goes on spelling
+  /// `beginning`, eight bytes, and `tail`, such that the lower half of the XXH64 continues spelling
   /// `word` where `tail` ends.
   ///
   /// - Precondition: `beginning` has a multiple of 32 bytes, and `tail` 12 to 15.

@@ -69,7 +69,7 @@ import Testing
       var damaged = bytes
       damaged[index] ^= 0xff
       do {
-        // Of the header of gzip, name and time have no checksum.
+        // In the header of gzip, name and time have no checksum.
         #expect(try Self.decompressed(damaged) == content, "byte \(index)")
       } catch is CompressedStreamError {}
     }

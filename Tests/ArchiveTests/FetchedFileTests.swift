@@ -116,7 +116,7 @@ struct `A file that is fetched` {
       for step in 0..<64 {
         let place = (number * 131_071 + step * 524_287) % (bytes.count - 1)
         let other = (place + 3_000_000) % bytes.count
-        // What was read first is there still when more has come.
+        // What was read first is there still when more has arrived.
         let read = file.withBytes(reading: [place..<place + 1]) { all in
           file.willRead([other..<other + 1])
           return (all[place], all[other])
@@ -154,7 +154,7 @@ struct `A file that is fetched` {
     let longest = [100, 50_000, 1 << 20, 3 << 20, 7 << 20]
     for _ in 0..<400 {
       let count = 1 + Int(random.next() % UInt64(longest[Int(random.next() % 5)]))
-      // Often the end, which is no whole page.
+      // Often the end, which is not a whole page.
       let start = Int(random.next() % UInt64(bytes.count + 4 << 20))
       let range = min(start, bytes.count - count)..<min(start, bytes.count - count) + count
       let isRight = file.withBytes(reading: [range]) {

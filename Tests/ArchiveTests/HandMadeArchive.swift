@@ -35,7 +35,7 @@ struct HandMadeArchive {
     return section + body
   }
 
-  /// Adds a data frame in which sections with these CIDs begin; without any, it goes on with the
+  /// Adds a data frame in which sections with these CIDs begin; without any, it continues with the
   /// one before.
   mutating func addFrame(_ content: [UInt8], _ cids: [CID], level: Int? = nil) {
     var stored: [UInt8] = []

@@ -227,7 +227,7 @@ struct Forgery {
     #expect(!reads(reserved))
     #expect(!reads(header + [0x24, 3, 26, 0, 0, 1, 2, 3, 4] + good.suffix(4)))
     #expect(!reads(header + [0x24, 3] + [UInt8](repeating: 0, count: 3_000_000)))
-    // An RLE block that claims 128 KiB of a content of three bytes is a frame, and does not
+    // An RLE block that claims 128 KiB of a content of three bytes is a frame that does not
     // decompress.
     let bomb = header + [0x24, 3, 0x03, 0x00, 0x10, 7] + good.suffix(4)
     #expect(reads(bomb))

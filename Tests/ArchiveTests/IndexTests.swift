@@ -151,7 +151,7 @@ private struct Keys {
     for _ in 0..<lookups {
       wrong += try segment.candidates(random.next(), in: file.span).count
     }
-    // 512 are to be expected.
+    // 512 are expected.
     #expect((300...800).contains(wrong))
   }
 

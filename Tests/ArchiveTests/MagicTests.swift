@@ -94,8 +94,8 @@ import Testing
   func `is not spelled by the end of a blob and the checksum after it`(_ length: Int) throws {
     let folder = try TemporaryFolder()
     var random = SeededGenerator(printing: 0xc4ec + UInt64(length))
-    // Under a hash function that nobody knows, the body may be anything: also one whose checksum is
-    // what is left of M.
+    // Under an unknown hash function, the body may be anything: also one whose checksum is what is
+    // left of M.
     let cid = CID(
       codec: .raw,
       multihash: Multihash(function: HashFunction(rawValue: 0x1e), digest: random.bytes(32)))

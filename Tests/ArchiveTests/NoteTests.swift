@@ -111,7 +111,7 @@ import Testing
       for filling in [0, 700] {
         var left = Array(bytes[..<length])
         left += [UInt8](repeating: 0, count: length > 0 ? filling : 0)
-        // A file that is not told of yet may be begun again; frame 0 is enough to go on with it.
+        // A file that is not told of yet may be begun again; frame 0 is enough to continue with it.
         for startsOver in length < place.lowerBound ? [true] : [true, false] {
           let storage = MemoryStorage(left, hasLostPower: true)
           var options = ArchiveOptions()

@@ -188,7 +188,7 @@ import Testing
     var frame: [UInt8] = []
     DataFrame.appendRaw(random.bytes(300).span, to: &frame)
     let torn = Array(intact[Int(try #require(sample.generation).footerOffset)...].dropLast(1)) + [0]
-    // What was never committed is not damage, whatever it is; nor is a copy of what was.
+    // Uncommitted bytes are never damage, nor is a copy of committed ones.
     for (tail, isDamaged) in [
       ([0], false), (frame, false), (frame + frame.prefix(100), false), (intact, false),
       (frame + torn, false), (random.bytes(200_000), false), (Array(torn.prefix(100)), false),

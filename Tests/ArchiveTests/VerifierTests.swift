@@ -153,7 +153,7 @@ import Testing
       $0.addStored(compressed, contentSize: section.count, [cid(body)])
     }
     #expect(try reasons(magical) == [.malformedFrame("it contains the magic")])
-    // A section that goes on in a next frame although it is small, and one that ends too early.
+    // A section that continues in a next frame although it is small, and one that ends too early.
     let split = try archive {
       $0.addFrame(Array(content.dropLast(1)), [cid([1, 2, 3])])
       $0.addFrame([3], [])
@@ -168,7 +168,7 @@ import Testing
         Array(HandMadeArchive.section(cid(half), half).prefix((4 << 20) + 40)), [cid(half)])
     }
     #expect(try !reasons(cut).isEmpty)
-    // A frame that the table knows nothing of, and sections that are not in it.
+    // A frame that the table does not list, and sections that are not in it.
     let unknown = try archive {
       $0.addPack(pack(bodies))
       var hidden = HandMadeArchive()

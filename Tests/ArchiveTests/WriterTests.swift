@@ -276,7 +276,8 @@ import Testing
         }
         storage.conditions.capacity = .max
         _ = try writer.commit(manifest: nil)
-        // Only if nothing failed before: what is cut off of a large section lets the writer go on.
+        // Only if nothing failed before: what is cut off of a large section lets the writer
+        // continue.
         let bytes = storage.bytes
         if Footer.frame(bytes.span, endingAt: bytes.count) == nil {
           Issue.record("capacity \(capacity): committed without a footer")

@@ -173,7 +173,7 @@ struct Series {
     try series.folder.write("a.car.zst", Array("something else".utf8))
     #expect(throws: ArchiveError(.notAnArchive)) { try series.pack(car) }
     #expect(try series.bytes == Array("something else".utf8))
-    // Unless it is a file that nobody has been told of.
+    // Unless the file has not been announced.
     try series.pack(car) { $0.startsOver = true }
     try series.check()
   }

@@ -76,7 +76,7 @@ import Testing
       try AtomicFile.save(to: path, replacing: false, isPrivate: true) { try $0([2].span) }
     }
     #expect(try AtomicFile.read(path) == [1])
-    // A journal that others were let read by mistake is not so again.
+    // A journal that others could read by mistake becomes private again.
     try FileManager.default.setAttributes([.posixPermissions: 0o644], ofItemAtPath: path.string)
     try AtomicFile.save(to: path, replacing: true, isPrivate: true) { try $0([3].span) }
     #expect(try mode(path) == 0o600)
@@ -124,7 +124,7 @@ import Testing
     _ = try target.storage()
     #expect(try self.mode(target.temporaryPath) & ~mode & 0o077 == 0)
     target.discard()
-    // What a killed run of an earlier version has left is readable for everybody.
+    // What a killed run of an earlier version has left is readable by all users.
     try folder.write(".a.car.zst.partial", [1])
     try FileManager.default.setAttributes(
       [.posixPermissions: 0o644], ofItemAtPath: target.temporaryPath.string)

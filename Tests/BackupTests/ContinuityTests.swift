@@ -38,7 +38,7 @@ import Testing
     #expect(try history.select(.latest).map(\.number) == [2])
     #expect(try history.select(.number(-1)).map(\.number) == [4])
     #expect(history.newest?.number == 4)
-    // Of equal revisions the one that was added last is meant.
+    // If revisions are equal, the one that was added last counts.
     #expect(try Self.history([1, 5, 5]).newestOfAccounts.map(\.number) == [3])
   }
 

@@ -37,7 +37,7 @@ import Verification
     var (missing, mistyped): ([String], [String]) = ([], [])
     var blobs: [String: [UInt8]] = [:]
     for number in 0..<40 {
-      // Of some there are no bytes, some are images of another type, and some are not small.
+      // Some have no bytes, some are images of another type, and some are not small.
       let length = number % 5 == 3 ? 70_000 : 20
       let text = [0xff, 0xd8, 0xff, 0xe0] + [UInt8](repeating: UInt8(number), count: length)
       let bytes = number % 5 == 0 ? SampleFile.png("\(number)") : text
@@ -152,7 +152,7 @@ import Verification
           "out/\(Self.did)/records/\(name).json",
         ].sorted())
     #expect(try folder.read("out/\(Self.did)/records/\(name).json") == Array("{}\n".utf8))
-    // A tree may have keys whose first part is no NSID, as far as its own rules go.
+    // A tree may have keys whose first part is not an NSID, as far as its own rules go.
     let isLegalInTree = ["..../x", "polka.post/3k2a", "a.b.c/.htaccess"].contains(key)
     let verdict = try SnapshotVerifier().verify(snapshot.reader, .full).verdict
     #expect(verdict == (isLegalInTree ? .intact : .damaged))

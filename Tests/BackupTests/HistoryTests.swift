@@ -140,7 +140,7 @@ import Testing
   }
 
   @Test func `does not go round in circles`() throws {
-    // Under a hash function that nobody can check, a block may name itself.
+    // With an unknown hash function, a block may name itself.
     let name = CID(
       codec: .dagCBOR,
       multihash: Multihash(

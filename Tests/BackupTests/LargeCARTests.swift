@@ -53,7 +53,7 @@ import Testing
     try removeArchive()
     #expect(try RestoredRepository(snapshot(byteCount: limit, repetitions: 1000)).flaw != nil)
     try removeArchive()
-    // The one block that is too much ends it.
+    // One block too many ends it.
     let short = try RestoredRepository(snapshot(byteCount: 2000, repetitions: 10_000))
     #expect(short.flaw != nil)
     #expect(short.withBytes { $0.count } < 1 << 20)

@@ -27,7 +27,7 @@ import Testing
     self.other = other
   }
 
-  /// What a backup of a repository leaves when it is interrupted after its repository has come,
+  /// What a backup of a repository leaves when it is interrupted after its repository has arrived,
   /// with a blob.
   private func interrupt(_ repository: TestRepository, committing: Bool) throws -> [UInt8] {
     let car = try repository.car()
@@ -168,7 +168,7 @@ import Testing
     try folder.write(".a.car.zst.partial", Array(torn))
     #expect(throws: BackupError.leftover(temporary, nil)) { try pack(repository) }
     #expect(try folder.read(".a.car.zst.partial") == Array(torn))
-    // The command that was interrupted goes on.
+    // The command that was interrupted continues.
     try pack(other)
     #expect(try RestoredRepository(.newest(in: ArchiveReader(path: path))).isExact)
   }

@@ -162,7 +162,7 @@ import Testing
     #expect(ending("video/ogg", Array("OggS".utf8)) == "ogv")
   }
 
-  // The compiler takes many seconds to find out the type.
+  // The compiler takes many seconds to infer the type.
   private static let signatures: [(String, [UInt8])] = [
     ("jpg", [0xff, 0xd8, 0xff]),
     ("png", [0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a]),

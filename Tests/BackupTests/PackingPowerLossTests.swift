@@ -11,7 +11,7 @@ import Testing
 @testable import Snapshots
 @testable import Verification
 
-/// Something that must not be.
+/// Something that the file must not contain or do.
 private struct Unexpected: Error, CustomStringConvertible {
   let description: String
 

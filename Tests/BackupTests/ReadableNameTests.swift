@@ -157,7 +157,7 @@ import Testing
     var repository = TestRepository()
     let day = "2025-03-22T10:00:00.5Z"
     try repository.add("a.b.c/said", Self.post("", images: [(0, "")], at: day))
-    // A TID of 2024-01-01 and texts that are no times, or none that can be.
+    // A TID of 2024-01-01 and texts that are not times, or impossible times.
     let early = "3khvmqvozk222"
     try repository.add("a.b.c/\(early)", ["createdAt": .string("yesterday")])
     for (number, text) in ["2061-01-01T00:00:00Z", "1970-01-01T00:00:00Z", "", "0000-00-00"]

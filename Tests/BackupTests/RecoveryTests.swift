@@ -210,7 +210,7 @@ struct `What an independent walker finds intact in a damaged archive` {
     }
   }
 
-  /// Of the blobs that the newest snapshot refers to, each is listed as missing or can be read.
+  /// Each blob that the newest snapshot refers to is listed as missing or can be read.
   private func checkMissing(_ reader: ArchiveReader, _ original: Original, _ comment: Comment)
     throws
   {
@@ -255,7 +255,8 @@ struct `What an independent walker finds intact in a damaged archive` {
     let reader = try ArchiveReader(path: new)
     try check(reader, sections, original, found, "\(comment), a new file")
     guard reader.generation.head != nil else { return }
-    // What was lost is left out, or noted, and what is there goes on as an archive like any other.
+    // What was lost is left out, or noted, and what is there continues as an archive like any
+    // other.
     let report = try SnapshotVerifier().verify(reader, .full)
     #expect(report.verdict != .damaged, "\(comment), a new file: \(report)")
     do {
@@ -268,7 +269,7 @@ struct `What an independent walker finds intact in a damaged archive` {
   /// Packing without any repair refuses and leaves the file as it is, or keeps all snapshots that
   /// are intact.
   ///
-  /// Of a torn frame after the last footer it keeps nothing.
+  /// It keeps nothing of a torn frame after the last footer.
   private func checkPack(
     of path: String, _ found: Set<CID>, _ original: Original, _ comment: Comment
   ) throws {

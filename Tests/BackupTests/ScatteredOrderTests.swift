@@ -44,7 +44,7 @@ import Verification
     let report = try SnapshotVerifier().verify(reader, .full)
     #expect(report.damage == [], "\(random)")
     #expect(report.verdict == .intact, "\(random)")
-    // And what changed from one to the next is found anyway.
+    // The changes from one to the next are found anyway.
     let diff = try SnapshotDiff.compare(
       ArchivedSnapshot(series.heads[1], in: reader), ArchivedSnapshot(series.heads[3], in: reader))
     #expect(diff.createdCount == 2)

@@ -251,7 +251,7 @@ import Verification
     let reader = try archive.reader(archive.damaging(record))
     let report = try SnapshotVerifier().verify(reader, .full)
     #expect(report.verdict == .damaged)
-    // Of a damaged pack, what still hashes to its CID is not lost, and that may be all that the
+    // What still hashes to its CID in a damaged pack is not lost, and that may be all that the
     // third has of it.
     #expect(verdicts(report).prefix(2) == [.intact, .damaged])
     #expect(report.snapshots[1].damage.first?.contains("bit for bit") ?? false)

@@ -49,7 +49,7 @@ enum CommandFixture {
     // A file whose name is a lie.
     try folder.write("lies/\(CID.blob(image)).png", photo)
     try folder.write("lies/2", photo)
-    // What is missing, cut off, changed, empty, something else.
+    // CARs that are incomplete, truncated, changed, empty, or something else.
     var partial = repository
     partial.omitted = Set([repository.cid(of: "app.bsky.feed.post/image")].compactMap { $0 })
     try folder.write("partial.car", try partial.car())
@@ -59,14 +59,14 @@ enum CommandFixture {
     try folder.write("flipped.car", flipped)
     try folder.write("empty", [])
     try folder.write("text", Array("not a CAR at all\n".utf8))
-    // A collection that is no NSID, in a tree that lacks a node and a record.
+    // A collection that is not an NSID, in a tree that lacks a node and a record.
     var holed = try TestRepository(posts: 60)
     try holed.add("polka.post/one", ["text": .string("dots")])
     try holed.add("polka.post/two", ["text": .string("stripes")])
     let nodes = try holed.blocks().filter { MSTNode.isLikely($0.bytes.span) }
     holed.omitted = Set([nodes.first?.cid, holed.cid(of: "polka.post/two")].compactMap { $0 })
     try folder.write("holed.car", try holed.car())
-    // Records that are no records.
+    // Invalid records.
     var odd = try TestRepository(posts: 1)
     odd.rev = "3lscuqc52or5x"
     odd.add("a.b.c/bytes", bytes: [0xa0, 0x01])

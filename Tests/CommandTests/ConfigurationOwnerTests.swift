@@ -50,7 +50,7 @@ struct `A configuration that another user could have written` {
     let line =
       "chmod 755 . && cp \"$(readlink -f \"$(command -v carpack)\")\" ./copy && chmod 755 copy && chmod 700 '\(command.configurationFolder)' && setpriv --reuid \(other) --clear-groups ./copy config"
     let guest = try command.run(line)
-    // Where they may not look, there is nothing of theirs; what is root's would be trusted.
+    // In a folder that they may not read, no file is theirs; a file of root would be trusted.
     #expect(
       guest.status == 0 && guest.text.contains("not there") || guest.errors.contains("setpriv"))
   }

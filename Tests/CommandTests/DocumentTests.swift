@@ -37,7 +37,7 @@ struct `What documents tell people to type` {
     }
   }
 
-  /// What stands for something that is too long to be written out.
+  /// Stands for something that is too long to be written out.
   private static let examples = [
     ("did:plc:…", "did:plc:ewvi7nxzyoun6zhxrhs64oiz"),
     ("age1…", "age19jp3y3hh5kduumtxvjztrfq6rfrplwxmelx4weaw7ztzskxu338qsvk48q"),
@@ -61,7 +61,7 @@ struct `What documents tell people to type` {
     let command = try Command(in: folder)
     var count = 0
     for block in try Self.blocks() where ["", "sh", "console"].contains(block.language) {
-      // A line that ends in a backslash goes on in the next one, which may be indented.
+      // A line that ends in a backslash continues in the next one, which may be indented.
       let text = block.lines.joined(separator: "\n")
         .replacing("\\\n    ", with: "").replacing("\\\n", with: " ")
       for line in text.split(separator: "\n") {

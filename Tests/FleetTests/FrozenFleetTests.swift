@@ -6,7 +6,7 @@ import Testing
 
 @testable import Fleet
 
-/// Each verb of a fleet is stopped at the calls it makes while nobody answers them, its database's
+/// Each verb of a fleet is stopped at the calls it makes while they get no answer, its database's
 /// first; `CARPACK_FROZEN` chooses as it does for all other verbs.
 @Suite(
   .ownThread,

@@ -90,7 +90,7 @@ import Testing
       let idler = try LoopbackIdler(port: server.port)
       let (status, _) = try LoopbackClient.get(port: server.port, path: "/metrics")
       #expect(status == 200)
-      // The socket that listens, and that of the client that has not gone.
+      // The socket that listens, and that of the client that is still connected.
       let descriptors = (0..<CInt(4096)).filter { Self.port(of: $0) == server.port }
       #expect(descriptors.count == 2)
       for descriptor in descriptors { #expect(fcntl(descriptor, F_GETFD) & FD_CLOEXEC != 0) }

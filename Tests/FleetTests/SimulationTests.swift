@@ -218,7 +218,7 @@ struct `A simulated fleet` {
       let fleet = FleetDatabase(database.url)
       let settings = FleetSettings(store: try BucketAddress("s3://archives/fleet/"))
       try await fleet.initialize(settings)
-      // Of bad hosts there are twice as many accounts, and they come first.
+      // The bad hosts have twice as many accounts as the good one, and come first.
       let hosts = ["silent", "refusing", "forgetful", "good"]
       let count = max(40, Self.count / 10)
       for host in hosts {

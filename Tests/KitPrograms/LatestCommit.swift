@@ -1,6 +1,6 @@
 import CarpackKit
 
-/// Where the repository of an account stands.
+/// The newest commit of an account.
 func latestCommit(
   of did: DID, at service: String,
   with options: NetworkOptions = NetworkOptions(userAgent: "example/1.0 (https://example.com)")

@@ -82,7 +82,7 @@ import Testing
     options.allowsLoopback = true
     let did = try DID(account.did)
     #expect(try await latestCommit(of: did, at: server.url, with: options).cid == account.head)
-    // Nobody is made to ask this machine who has not said so.
+    // Requests go to this machine only if the program says so.
     await #expect(throws: (any Error).self) { try await latestCommit(of: did, at: server.url) }
     let folder = try TemporaryFolder()
     #expect(try await backUp(.did(did), into: FilePath(folder.path), with: options))

@@ -104,7 +104,7 @@ struct `Accepting losses` {
       "1 blob not accepted, because the cause may be temporary: the server failed at every attempt"
     #expect(all.errors.contains(sentence), "\(all.errors)")
     #expect(try Array(Self.accepted(scene).keys) == [absent[0]])
-    // What is left has no hint to accept it.
+    // The remaining problems have no hint to accept them.
     let listed = try Self.run(scene, "missing \(archive)")
     #expect(listed.status == 10 && !listed.errors.contains("--accept"), "\(listed.errors)")
     let again = try scene.backUp("--attempts 1")

@@ -112,7 +112,7 @@ struct `Keeping what others said` {
     #expect(result.status == 0, "\(result.errors)")
     #expect(appView.requestCount("app.bsky.actor.getProfiles") == 1)
     #expect(appView.requestCount("app.bsky.feed.getPosts") == 0)
-    // What is typed has the last word.
+    // The command line has the last word.
     #expect(try scene.backUp("--attempts 1 --context").status == 0)
     #expect(appView.requestCount("app.bsky.feed.getPosts") == 1)
   }

@@ -8,10 +8,10 @@ import Testing
 /// often it was asked.
 @Suite(.enabled(if: Command.path != nil, Comment(rawValue: Command.absence)))
 struct `Backing up from a server that fails` {
-  /// Something that goes wrong, and what is to come of it.
+  /// Something that goes wrong, and the expected result.
   struct Failure: CustomTestStringConvertible, Sendable {
     let fault: Fault
-    /// What is asked for when it happens.
+    /// What is requested when it happens.
     let endpoint: String
     /// How often it happens; nil for always.
     let times: Int?
@@ -79,7 +79,7 @@ struct `Backing up from a server that fails` {
       try scene.expectWhole()
       #expect(scene.requestCount(of: "getRepo") == 2)
     } else {
-      // One that is somebody else's, or nobody's, may be reported at once.
+      // One of another account, or of none, may be reported at once.
       #expect([.otherAccount, .badSignature, .captivePortal].contains(fault), "\(result.errors)")
       #expect([12, 69, 75].contains(result.status), "\(result.errors)")
     }
@@ -121,7 +121,7 @@ struct `Backing up from a server that fails` {
     #expect(failure.statuses.contains(result.status), "\(result.status): \(result.errors)")
     #expect(result.errors.contains("error: "))
     #expect(scene.requestCount(of: failure.endpoint) <= failure.requests)
-    // Whatever there is now, it is no snapshot.
+    // Whatever there is now, it is not a snapshot.
     if scene.folder.names().contains(NetworkScene.archive) {
       let log = try scene.command.run("carpack log --json \(NetworkScene.archive)")
       #expect(!log.text.contains(scene.account.did))
@@ -194,7 +194,7 @@ struct `Backing up from a server that fails` {
     behaviour.paging = .endless
     behaviour.maximumPage = 1000
     let scene = try NetworkScene(posts: 10, blobs: 3, behaviour)
-    // Nobody has the blobs of that list, so that each is asked for once at the most.
+    // No server has the blobs of that list, so each is requested once at most.
     let result = try scene.backUp("--attempts 2")
     #expect(result.status == 10)
     #expect(result.errors.contains("no end"))

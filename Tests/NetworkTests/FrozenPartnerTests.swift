@@ -2,7 +2,7 @@ import StandIn
 import TestSupport
 import Testing
 
-/// Each verb is stopped at the calls it makes while nobody answers them: some that a seed chooses,
+/// Each verb is stopped at the calls it makes while they get no answer: some that a seed chooses,
 /// and where `CARPACK_FROZEN` is `all` every call in every manner.
 @Suite(.enabled(if: Command.path != nil, Comment(rawValue: Command.absence)))
 struct `A signal while a partner says nothing` {

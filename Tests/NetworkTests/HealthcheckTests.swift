@@ -73,7 +73,7 @@ struct `A health check` {
     #expect(result.errors.contains(words), "\(result.errors)")
     #expect(!(result.text + result.errors).contains(Self.secret))
     #expect(asked(other).isEmpty)
-    // Only what may pass is tried again.
+    // Only temporary failures are retried.
     #expect(asked(service).count == (status == 500 ? 3 : 1))
   }
 

@@ -68,7 +68,7 @@ struct `The history of an account` {
   }
 }
 
-/// An archive with another PLC log than `pack` takes, as somebody else's program may write it.
+/// An archive with another PLC log than `pack` takes, as another program may write it.
 enum ReplacedLog {
   /// Adds a snapshot that says what the newest one says, except for the log.
   static func write(_ log: [UInt8], to path: String) throws {

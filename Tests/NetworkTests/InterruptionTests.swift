@@ -9,8 +9,8 @@ struct `A backup that is interrupted` {
   private static let kill: Int32 = 9
   private static let interrupt: Int32 = 2
 
-  /// How many blobs may be on their way, or have come and not been written yet, when a process is
-  /// killed: they are fetched again.
+  /// How many blobs may be on their way, or have arrived and not been written yet, when a process
+  /// is killed: they are fetched again.
   private static let connections = 4
 
   /// Backs up until the server has given out this many blobs, and then sends a signal.

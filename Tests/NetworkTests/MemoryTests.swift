@@ -8,7 +8,7 @@ import Testing
     if: Command.path?.contains("/debug/") != true,
     "the command is a debug build, which takes more memory than the one that people have"))
 struct `A backup's memory` {
-  /// What the command may have at a time, in bytes.
+  /// The memory that the command may use at a time, in bytes.
   ///
   /// The libraries of the tested command count: the released one has them inside, and some 10 MiB
   /// less.

@@ -52,7 +52,7 @@ struct `Backing up from servers as they were observed` {
   @Test func `says of arroba without blobs which are missing, and why`() throws {
     let scene = try NetworkScene(posts: 10, blobs: 3, .arroba)
     let result = try scene.backUp("--attempts 2")
-    // Its list of blobs fails with 500 as well, which may pass.
+    // Its list of blobs fails with 500 as well, which may be temporary.
     #expect(result.status == 75, "\(result.text)\(result.errors)")
     #expect(try scene.contents(scene.account.did).car == scene.account.car(.arroba))
     let cids = scene.account.referencedBlobs
@@ -104,7 +104,7 @@ struct `Backing up from servers as they were observed` {
     var expected: [String: String] = [:]
     for cid in lost { expected["\(cid)"] = reason }
     #expect(try scene.ledger() == expected)
-    // What is refused for good is asked for once.
+    // What is refused for good is requested once.
     let asked = scene.server.blobRequests
     for cid in lost {
       #expect(asked["\(cid)"] == (behaviour.unknownBlob == .internalError ? 2 : 1))

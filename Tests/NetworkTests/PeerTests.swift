@@ -37,7 +37,7 @@ struct `Backing up from a server of another project` {
   {
     try command.run(
       "carpack backup \(did) --plc \(Peers.directory) --resolver \(Peers.pds) --pds \(server)"
-        // Nobody answers for the handles that these servers give their accounts.
+        // The handles that these servers give their accounts do not resolve.
         + " --accept handle"
         + " -o archive.car.zst \(more)")
   }

@@ -7,7 +7,7 @@ import Testing
 @Suite(.enabled(if: Command.path != nil, Comment(rawValue: Command.absence)))
 struct `Backing up what is the owner's alone` {
   private static let password = "horse-battery-staple-secret"
-  /// What must never come out where nobody asked for it.
+  /// What must never be written unless it was requested.
   private static let secret = "only-for-my-own-eyes"
   private static let mutes = "app.bsky.graph.getMutes"
   private static let chat = "chat.bsky.actor.exportAccountData"
@@ -28,7 +28,7 @@ struct `Backing up what is the owner's alone` {
       "app.bsky.draft.getDrafts": [#"{"drafts":[]}"#],
       "app.bsky.notification.getPreferences": [#"{"preferences":{"chat":{"push":true}}}"#],
       "app.bsky.notification.listActivitySubscriptions": [#"{"subscriptions":[]}"#],
-      // More than fits into one block, and not compressible to nothing.
+      // More than fits into one block, and not very compressible.
       chat: [
         (0..<50_000).map { #"{"message":"\#(secret)","number":\#($0 &* 2_654_435_761)}"# }
           .joined(separator: "\n")
@@ -263,7 +263,7 @@ struct `Backing up what is the owner's alone` {
     var pages = Self.pages()
     pages[Self.mutes] = nil
     #expect(try extracted(scene, status: 10) == Self.files(pages))
-    // Private data is asked for when all else has come.
+    // Private data is requested when all else has arrived.
     let paths = scene.server.server.log.map(\.path)
     let last = try #require(paths.lastIndex { $0.hasSuffix("getBlob") })
     let first = try #require(paths.firstIndex { $0.hasSuffix(Self.preferences) })

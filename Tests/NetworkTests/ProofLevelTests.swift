@@ -21,7 +21,7 @@ struct `What is proven of a snapshot` {
   }
 
   /// The levels of each snapshot, the newest first: `+` for those that hold, `-` for those that do
-  /// not, `?` where nothing tells.
+  /// not, `?` without evidence.
   private func levels(_ command: Command, _ archive: String, status: Int32) throws -> [String] {
     let result = try command.run("carpack verify --json \(archive)")
     #expect(result.status == status, "\(result.errors)")
@@ -85,7 +85,7 @@ struct `What is proven of a snapshot` {
   @Test func `is not genuine, where nobody who may have signed it did`() throws {
     let scene = try NetworkScene(posts: 2, blobs: 0)
     #expect(try scene.backUp().status == 0)
-    // Somebody's repository under the account's name.
+    // Another account's repository under the account's name.
     var repository = try TestRepository(posts: 3)
     repository.did = scene.account.did
     repository.rev = "3zzzzzzzzzz2z"

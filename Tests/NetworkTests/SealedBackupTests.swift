@@ -192,7 +192,7 @@ struct `Backing up into a sealed archive` {
     }
     try scene.post(1)
     try scene.store.expect(line, 77)
-    // An archive that is there is opened with the owner's key once, and then without.
+    // An existing archive is opened with the owner's key once, and then without.
     try scene.store.expect("\(line) --age-identity key.age --remember-key")
     try scene.post(2)
     try scene.store.expect(line)

@@ -117,11 +117,11 @@ struct ServedArchive {
   private mutating func copy() throws {
     let bytes = try scene.folder.read(Self.file)
     try scene.folder.write(Self.copy, bytes)
-    // What follows the last commit is no snapshot of the copy.
+    // What follows the last commit is not a snapshot of the copy.
     copied = models[0]
   }
 
-  /// Merges the archive with the copy made earlier, and goes on with what comes of it.
+  /// Merges the archive with the copy made earlier, and continues with the result.
   private mutating func merge() throws {
     guard let copied else { return }
     try expect("carpack merge \(Self.file) \(Self.copy) -o merged.car.zst", [0])

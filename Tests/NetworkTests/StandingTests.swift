@@ -36,7 +36,7 @@ struct `An account that is not what it was` {
     let found = try backUp(status: 12)
     #expect(found.errors.contains("was rolled back to an earlier state"), "\(found.errors)")
     #expect(found.errors.contains("--accept rollback accepts it"))
-    // Nothing has changed since, and nobody has accepted it.
+    // Nothing has changed since, and it has not been accepted.
     _ = try backUp(status: 12)
     _ = try backUp("-q", status: 12)
     let status = try scene.command.run("carpack status \(NetworkScene.archive)")
@@ -110,7 +110,7 @@ struct `An account that is not what it was` {
     let found = try scene.command.run("SOURCE_DATE_EPOCH=1749992400 \(scene.line("--attempts 1"))")
     #expect(found.status == 0, "\(found.text)\(found.errors)")
     #expect(found.errors.contains("whose time is in the future"), "\(found.errors)")
-    // It stays said, when that time has come.
+    // It stays said when that time has come.
     #expect(try verified(status: 0).contains("whose time is in the future"))
   }
 
@@ -185,7 +185,7 @@ struct `An account that is not what it was` {
     let first = try scene.command.run(line)
     #expect(first.status == 12, "\(first.text)\(first.errors)")
     #expect(first.errors.contains("--accept handle accepts it"), "\(first.errors)")
-    // It is named after the account, not after a handle that may be somebody else's.
+    // It is named after the account, not after a handle that may be another account's.
     let names = scene.folder.names(under: "out")
     #expect(names.count == 1 && names.first?.hasPrefix("did") == true, "\(names)")
     #expect(try scene.command.run(line).status == 12)

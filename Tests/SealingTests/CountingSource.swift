@@ -10,7 +10,7 @@ final class CountingSource: ByteSource {
 
   init(_ bytes: [UInt8]) { self.bytes = bytes }
 
-  /// What was fetched, in order; what was asked for at once counts once.
+  /// What was fetched, in order; what was requested at once counts once.
   var requests: [Range<Int>] { asked.withLock { $0 } }
 
   func fetch(

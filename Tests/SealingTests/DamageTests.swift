@@ -21,7 +21,7 @@ private struct Sample {
     sealed = file.bytes
   }
 
-  /// The bytes that are looked at: all after the key frames, and of these all that are no zeros.
+  /// The bytes that are examined: all after the key frames, and of these all that are not zeros.
   var places: [Int] {
     sealed.indices.filter { $0 >= KeySlots.length || sealed[$0] != 0 || $0 % 16 == 0 }
   }
@@ -148,7 +148,7 @@ private struct Sample {
     }
     #expect(ends.last?.file == sample.sealed.count && ends.last?.plain == sample.plain.count)
     for length in stride(from: 0, through: sample.sealed.count, by: 1) {
-      // Of the key frames, some lengths tell as much as all.
+      // For the key frames, some lengths prove as much as all.
       guard length >= KeySlots.length - 20 || length % 97 == 0 else { continue }
       let bytes = Array(sample.sealed[..<length])
       guard length >= KeySlots.slotLength else {

@@ -107,7 +107,7 @@ private struct ForgedTable {
     let pieces = try SealedLayout(MappedFile(copying: bytes), identity).pieces
     let table = try PieceTable.plaintext([], pieces[..<2], identity)
     for isMarked in [true, false] {
-      // Who may have a whole piece of their choice sealed may know all that is in a table but the
+      // An attacker who can have a chosen piece sealed may know all that is in a table but the
       // mark.
       var content = table.withBytes { $0.array(0..<$0.count) }
       if !isMarked { for place in 0..<32 { content[place] = UInt8(place) } }

@@ -21,12 +21,12 @@ struct Owner: Sendable {
     try layer.create(in: file, for: [recipient])
   }
 
-  /// A sealed archive that is there, for writing.
+  /// An existing sealed archive, for writing.
   func open(_ file: any ArchiveStorage) throws -> any ArchiveStorage {
     try layer.storage(in: file)
   }
 
-  /// A sealed archive that is there, for reading.
+  /// An existing sealed archive, for reading.
   func map(_ bytes: [UInt8]) throws -> MappedFile { try layer.map(MappedFile(copying: bytes)) }
 
   /// What a sealed archive holds.

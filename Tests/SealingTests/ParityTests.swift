@@ -144,7 +144,7 @@ private struct Protected {
     let healing = SimpleStorage(damaged)
     _ = try owner.layer.heal(healing)
     #expect(healing.bytes == file.bytes)
-    // More of it, when more is asked for.
+    // More of it, when more is requested.
     #expect(try ArchiveWriter.protect(owner.open(file), percent: 20).bytesAdded > added)
     #expect(try owner.map(file.bytes).source?.parityPercent == 20)
   }
@@ -190,7 +190,7 @@ private struct Protected {
         #expect(try archive.owner.layer.keepsAll(of: old, in: new.map()), "\(count) at \(place)")
       }
     }
-    // What has lost a key frame keeps less than what has it.
+    // A file that has lost a key frame keeps less than one that has it.
     var lost = whole
     for place in 0..<KeySlots.length { lost[place] = 0 }
     #expect(
@@ -254,7 +254,7 @@ private struct Protected {
         let plain = try owner.plain(bytes)
         let committed = states[done - 1]
         #expect(plain.starts(with: committed), "operation \(number)")
-        // A writer goes on, and all of it is protected then.
+        // A writer continues, and all of it is protected then.
         let next = SimpleStorage(bytes)
         try BackupStep.one(3000, using: &random).perform(on: owner.open(next))
         #expect(try LayerParity.assess(MappedFile(copying: next.bytes))?.damagedCount == 0)

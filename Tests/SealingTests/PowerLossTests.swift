@@ -6,7 +6,7 @@ import Testing
 
 @testable import Sealing
 
-/// What a loss of power may come before.
+/// The operations before which the power may fail.
 private let disturbed: Set<StorageOperation> = [.write, .synchronize, .truncate]
 
 @Suite struct `A sealed archive whose machine loses power` {
@@ -52,7 +52,7 @@ private let disturbed: Set<StorageOperation> = [.write, .synchronize, .truncate]
     return (file, done)
   }
 
-  /// Checks what a loss of power has left, and that a writer goes on from there.
+  /// Checks what a loss of power has left, and that a writer continues from there.
   private static func check(
     _ bytes: [UInt8], _ owner: Owner, _ committed: [UInt8]?, _ random: inout SeededGenerator
   ) throws {

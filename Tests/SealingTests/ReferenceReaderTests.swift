@@ -92,7 +92,7 @@ private enum Script {
     for var round in Torture.rounds(4, from: 0x5eab_0000) {
       let (plain, whole) = try archive(&round.random)
       var bytes = whole
-      // Of the key frames, one may be damaged.
+      // One of the key frames may be damaged.
       if round.number % 2 == 1 { bytes[100] ^= 1 }
       try Data(bytes).write(to: URL(filePath: sealed))
       let (status, output) = try run(["sh", Script.path("unseal.sh"), key, sealed])

@@ -4,7 +4,7 @@ import IPLD
 
 @testable import Sealing
 
-/// A sealed file taken apart, so that it can be put together otherwise.
+/// A sealed file taken apart, so that it can be reassembled differently.
 struct SealedFile {
   /// The key frames.
   var slots: [UInt8]

@@ -39,7 +39,7 @@ struct `Made-up documents` {
       "d = {a.b = 1, c = [{}, {d = 'e'}]}\n", "[b.c]\n",
     ]
 
-  /// What both readers say of a document: its content, or that it is none.
+  /// What both readers say of a document: its content, or that it is invalid.
   private static func text(_ value: TOMLValue.Content) -> String {
     switch value {
     case .string(let text): "s" + text.utf8.map { String($0, radix: 16) }.joined(separator: ",")

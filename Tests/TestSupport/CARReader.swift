@@ -25,7 +25,7 @@ package struct CARReader<SourceError: Error> {
     case undecided
     /// So many bytes go by before the inner CAR begins, and this many belong to it.
     case skipping(Int, then: Int)
-    /// In the CAR, with so many bytes of it still to come; nil when it goes to the end of the
+    /// In the CAR, with this many bytes of it still to come; nil when it goes to the end of the
     /// input.
     case reading(remaining: Int?)
   }

@@ -52,7 +52,7 @@ package enum Corpus {
     return found.sorted()
   }
 
-  /// Thrown when a corpus file is asked for and there is no corpus.
+  /// Thrown when a corpus file is requested and there is no corpus.
   package struct CorpusAbsent: Error, CustomStringConvertible {
     /// What a person reads.
     package var description: String { Corpus.absence }

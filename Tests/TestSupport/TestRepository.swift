@@ -4,8 +4,8 @@ package import IPLD
 /// A small repository that a test makes up: records under their paths, the tree that follows from
 /// them, and a commit.
 ///
-/// Nothing is checked, so that it can hold what a real one never would: records that are no
-/// records, keys that are no keys.
+/// Nothing is checked, so that it can hold what a real one never would: invalid records, invalid
+/// keys.
 package struct TestRepository: Sendable {
   /// The account.
   package var did = "did:plc:ewvi7nxzyoun6zhxrhs64oiz"

@@ -12,9 +12,9 @@ struct Aftermath {
   private var offered: [CID: Block] = [:]
   /// How many operations were made to fail.
   private(set) var faultCount = 0
-  /// How many files were looked at that a loss of power could have left.
+  /// How many files were examined that a loss of power could have left.
   private(set) var lossCount = 0
-  /// How many times a step was made again, and how many sections were taken over then.
+  /// How many times a step was repeated, and how many sections were taken over then.
   private(set) var recoveryCount = 0
   private(set) var adoptedCount: UInt64 = 0
   /// What the last step that was made again left.
@@ -58,8 +58,7 @@ struct Aftermath {
     // A generation that was never promised may be there anyway, as nobody knew.
     let shown = try image.generation(of: before)
     if let shown, shown != promised?.generation { states.append(try state(shown, accepted: 0)) }
-    // Or it lacked only its footer, and has been given it; also if something failed then, and
-    // nobody was told.
+    // Or it lacked only its footer, and got one, even if something failed then without a report.
     if let opened = attempt.opened, opened != shown {
       states.append(try state(opened, accepted: 0))
       promises = states.count
@@ -73,8 +72,8 @@ struct Aftermath {
       promises = states.count
     }
     if attempt.isUncertain {
-      // As long as the power stays, the file shows what cannot be promised. Of a sealed one the
-      // last piece, which was being sealed, may not have come so far.
+      // As long as the power stays, the file shows what cannot be promised. The last piece of a
+      // sealed one, which was being sealed, may not have got so far.
       let visible = try image.generation(of: scenario.plain(storage.bytes))
       if !scenario.isSealed || visible != nil && visible != states.last?.generation {
         states.append(try state(nil, accepted: attempt.accepted.count))
@@ -99,10 +98,10 @@ struct Aftermath {
     return (promises > 0 ? states[promises - 1] : nil, attempt.isCommitted)
   }
 
-  /// Disturbs a step, then the attempt to make it again if that is asked for, and then makes it
+  /// Disturbs a step, then the attempt to make it again if that is requested, and then makes it
   /// again undisturbed.
   ///
-  /// It goes on with the file as the writer left it, or as a loss of power did.
+  /// It continues with the file as the writer left it, or as a loss of power did.
   ///
   /// - Returns: Whether the last of the faults was met.
   mutating func disturb(
@@ -129,8 +128,8 @@ struct Aftermath {
     return isMet
   }
 
-  /// A storage that goes on with what another was left with: the same if only the process ended, or
-  /// what the power left.
+  /// A storage that continues with what another was left with: the same if only the process ended,
+  /// or what the power left.
   private func leftover(
     of storage: MemoryStorage, _ promised: CommittedState?, using random: inout SeededGenerator
   ) -> MemoryStorage {
@@ -199,7 +198,7 @@ struct Aftermath {
     return state
   }
 
-  /// Every failure is told, and nothing else is.
+  /// Every failure is reported, and nothing else.
   private func checkErrors(_ attempt: BackupAttempt, failures: Int) throws {
     guard failures > 0 else {
       guard attempt.isCommitted, attempt.errors.isEmpty else {

@@ -34,7 +34,8 @@ struct ArchiveModel: Equatable {
     return model
   }
 
-  /// What is left if of each account the last n are kept, and the last of each of the last n days.
+  /// What is left if, for each account, the last n are kept, and the last of each of the last n
+  /// days.
   func pruning(last: Int, daily: Int) -> ArchiveModel {
     var kept = Set<String>()
     for entries in Dictionary(grouping: entries, by: \.did).values {

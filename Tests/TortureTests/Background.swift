@@ -2,7 +2,7 @@ import Dispatch
 import Foundation
 import Synchronization
 
-/// Work that goes on while something else is done, on threads of its own, as it waits for other
+/// Work that runs while something else is done, on threads of its own, as it waits for other
 /// processes.
 final class Background: Sendable {
   private let group = DispatchGroup()

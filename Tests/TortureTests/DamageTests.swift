@@ -125,7 +125,7 @@ private struct LayeredArchive {
     for var round in Torture.rounds(1, from: 0xda0a_0000) {
       let archive = try LayeredArchive(using: &round.random, image)
       for place in archive.file.indices {
-        // Everything about a byte inverted in the first round, any bits of it later.
+        // All bits of a byte inverted in the first round, any of them later.
         let mask = round.number == 0 ? 0xff : UInt8.random(in: 1...255, using: &round.random)
         var bytes = archive.file
         bytes[place] ^= mask

@@ -284,8 +284,8 @@ struct `The command, killed at any moment` {
           let writing = Background(4) { number in
             Thread.sleep(forTimeInterval: Double(number) * 0.01)
             let result = try account.command.run(account.line(number % 2))
-            // Who comes too late finds another there, or that the name is taken. Which of two
-            // revisions gets in first is chance; the older one after the newer is a rollback.
+            // A late writer finds another one there, or the name taken. Which of two revisions gets
+            // in first is chance; the older one after the newer is a rollback.
             if ![0, 12, 73].contains(result.status) { throw Unexpected(result.errors) }
             return result.status
           }

@@ -14,8 +14,8 @@ import Verification
 /// An archive to which things are done at random, and what it has to give back after each of them.
 ///
 /// After something was interrupted, nobody may know whether it has happened; so there may be more
-/// than one model, of which one has to be right. What was interrupted may also come to be when the
-/// archive is next written to.
+/// than one model, of which one has to be right. An interrupted write may also be completed by the
+/// next write to the archive.
 struct ModelledArchive {
   private let folder: TemporaryFolder
   private let image: ArchiveImage
@@ -242,7 +242,7 @@ struct ModelledArchive {
     }
     let storage = MemoryStorage(bytes)
     let report = try ArchiveRepair.run(storage)
-    // That a generation was the first to be repaired is told by nothing but its footer.
+    // Only its footer shows that a generation was the first to be repaired.
     guard storage.bytes == whole || generation.features.isRepaired && report.firstLost == nil else {
       throw Unexpected("repairing gives another file: \(report)")
     }
@@ -257,7 +257,7 @@ struct ModelledArchive {
     bytes = try folder.read("compacted.car.zst")
   }
 
-  /// Merges the archive with one that others have made meanwhile.
+  /// Merges the archive with one that others have made in the meantime.
   private mutating func merge(using random: inout SeededGenerator) throws {
     try tidy()
     guard try reader?.generation.head != nil else { return }
@@ -304,7 +304,7 @@ struct ModelledArchive {
     guard let model = models.first(where: { $0.entries.map(\.createdAt) == times }) else {
       throw Unexpected("there are \(times), and not \(models.map { $0.entries.map(\.createdAt) })")
     }
-    // As long as something follows, it may yet come to be.
+    // As long as bytes follow, the write may still be completed.
     if reader.recovery == nil { models = [model] }
     let places =
       isFull ? Array(times.indices) : times.indices.randomElement(using: &random).map { [$0] } ?? []

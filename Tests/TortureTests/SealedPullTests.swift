@@ -9,8 +9,7 @@ import Testing
 
 @testable import Remote
 
-/// A sealed archive that lies elsewhere, and a copy of it here: to bring one up to date takes no
-/// key.
+/// A remote sealed archive and a local copy: bringing one up to date takes no key.
 @Suite struct `A sealed archive that lies elsewhere` {
 
   /// A sealed archive of three generations, what was there after each, and the same with another

@@ -21,7 +21,7 @@ enum Shape: String, CaseIterable, CustomTestStringConvertible {
   /// Three backups with sections of many sizes, the later ones of things that are there already,
   /// too.
   case several
-  /// The same, in which checkpoints come often, and by themselves.
+  /// The same, with frequent checkpoints that come by themselves.
   case checkpoints
   /// So many backups that index segments are merged: in the last three, which are disturbed.
   case merges

@@ -1,6 +1,6 @@
 import ATProtocol
 
-/// The time at which the account writes, which only ever goes on.
+/// The time at which the account writes, which only ever advances.
 struct Clock {
   /// 2023-05-01T00:00:00Z, when the first record is written, in microseconds.
   private static let start: UInt64 = 1_682_899_200_000_000

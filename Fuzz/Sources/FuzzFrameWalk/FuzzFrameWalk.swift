@@ -16,7 +16,7 @@ enum FuzzFrameWalk: Fuzzer {
 
   private static let path = File.scratch("archive")
 
-  /// Ends a stream that goes on for too long.
+  /// Ends a stream that continues for too long.
   private struct Enough: Error {}
 
   static func run(_ bytes: Span<UInt8>) {

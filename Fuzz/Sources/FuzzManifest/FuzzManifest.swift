@@ -15,7 +15,7 @@ import Verification
 /// report or an error that has a sentence.
 enum FuzzManifest: Fuzzer {
   private static let path = File.scratch("manifest")
-  /// How many snapshots of an archive are looked at one by one.
+  /// How many snapshots of an archive are examined one by one.
   private static let maximumSnapshots = 8
 
   static func run(_ bytes: Span<UInt8>) {

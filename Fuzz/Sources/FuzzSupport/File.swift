@@ -35,7 +35,7 @@ extension File {
     }
   }
 
-  /// Removes a file that is there.
+  /// Removes an existing file.
   static func remove(_ path: FilePath) throws {
     try FileManager.default.removeItem(atPath: path.string)
   }

@@ -6,7 +6,7 @@ internal import CSQLite
 @safe package final class Database {
   private let handle: OpaquePointer
 
-  /// Opens a database, and makes the file if it is not there.
+  /// Opens a database, and creates the file if it does not exist.
   package init(path: String) throws(DatabaseError) {
     var opened: OpaquePointer?
     let flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE

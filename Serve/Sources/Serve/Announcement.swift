@@ -38,7 +38,7 @@ struct Announcement {
     do {
       try file.writeAll(text.utf8)
     } catch {
-      // No reader is left; the server goes on.
+      // No reader is left; the server continues.
     }
   }
 

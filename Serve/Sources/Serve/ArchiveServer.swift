@@ -13,7 +13,7 @@ package struct ArchiveServer {
   private let shelf: Shelf
   private let log: AccessLog?
 
-  /// A server of what the options name.
+  /// A server of the archives that the options name.
   ///
   /// - Throws: `SelectionError` for a selector that is malformed; an error of the system if the
   ///   access log cannot be opened; `Failure` if there is no archive that can be read.
@@ -84,7 +84,7 @@ package struct ArchiveServer {
         try await Task.sleep(for: .seconds(1))
         try await threads.run("refresh") { _ = shelf.refresh() }
       } catch is WorkThreads.Busy {
-        // Files are looked at when there is time.
+        // Files are examined when there is time.
       } catch {
         return
       }

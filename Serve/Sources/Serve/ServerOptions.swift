@@ -86,7 +86,7 @@ extension ServerOptions {
     case opensBrowser, isQuiet, isJSON, tool, store, certificates
   }
 
-  /// Reads the options; those that are not there have their usual values.
+  /// Reads the options; those that are missing have their usual values.
   package init(from decoder: any Decoder) throws {
     let values = try decoder.container(keyedBy: CodingKeys.self)
     func flag(_ key: CodingKeys) throws -> Bool {

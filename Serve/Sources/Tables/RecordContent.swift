@@ -18,7 +18,7 @@ struct RecordContent {
   /// The fields that people read, of posts, profiles, lists, feeds and their like.
   private static let textFields = ["text", "displayName", "name", "title", "description"]
 
-  /// Reads a record; nil for one that is not there.
+  /// Reads a record; nil for one that is missing.
   init(_ bytes: [UInt8]?) {
     guard let bytes, let value = try? DAGCBORDecoder.decode(bytes.span) else { return }
     json = value.json()

@@ -39,7 +39,7 @@ package struct SQLiteExport {
   package struct Report: Sendable {
     /// How many snapshots were added.
     package var newSnapshots = 0
-    /// How many records are in the database, in all their forms.
+    /// How many records are in the database, in all their versions.
     package var records = 0
     /// How many of them are not in the archive, or cannot be read, so that only their names are
     /// here.
@@ -72,7 +72,7 @@ package struct SQLiteExport {
     try Schema.complete(in: database)
   }
 
-  /// Brings a database up to date with an archive, and makes it if it is not there.
+  /// Brings a database up to date with an archive, and creates it if it does not exist.
   ///
   /// - Throws: ``Fault``; `ArchiveError` for an archive that cannot be read; `DatabaseError`.
   package static func run(_ options: SQLiteOptions) throws -> Report {
@@ -302,7 +302,7 @@ extension SQLiteExport.Report {
       Console.print(bytes.span)
     } else if !options.isQuiet {
       let snapshots = newSnapshots == 1 ? "1 new snapshot" : "\(newSnapshots) new snapshots"
-      Console.print("\(options.database): \(snapshots), \(records) records in all their forms")
+      Console.print("\(options.database): \(snapshots), \(records) records in all their versions")
     }
     Console.flush()
     for flaw in flaws { Console.put(line: "carpack: damaged: \(flaw)") }
@@ -315,7 +315,7 @@ extension SQLiteExport.Report {
     if lacksRecords, flaws.isEmpty, !options.isQuiet {
       Console.put(
         line:
-          "carpack: incomplete: \(unreadable) records or more are not in the archive, or cannot be read; rows have their names"
+          "carpack: incomplete: \(unreadable) records or more are not in the archive, or cannot be read; their rows have only names"
       )
     }
     exit(!flaws.isEmpty ? 11 : isIncomplete ? 10 : 0)

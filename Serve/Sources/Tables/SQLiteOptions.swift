@@ -2,7 +2,7 @@
 package struct SQLiteOptions: Decodable, Sendable {
   /// The archive.
   package let archive: String
-  /// The database; one that is there is brought up to date.
+  /// The database; an existing one is brought up to date.
   package let database: String
   /// Whether archives may hold far more than their size suggests.
   package let allowsLarge: Bool

@@ -69,7 +69,7 @@ export class Descent {
   async at(path) {
     let next = await this.root();
     for (let depth = 0; next; depth++) {
-      if (depth > DEEPEST) throw new Malformed("the tree is deeper than it can be");
+      if (depth > DEEPEST) throw new Malformed("the tree is deeper than any valid tree");
       const { left, entries } = await this.node(next);
       const i = entries.findIndex(({ key }) => key >= path);
       if (i >= 0 && entries[i].key === path) return this.record(entries[i]);
@@ -91,7 +91,7 @@ export class Descent {
     // is left of all.
     const stack = [];
     const enter = async (cid) => {
-      if (stack.length > DEEPEST) throw new Malformed("the tree is deeper than it can be");
+      if (stack.length > DEEPEST) throw new Malformed("the tree is deeper than any valid tree");
       const node = await this.node(cid);
       const end = node.entries.findIndex(({ key }) => key >= to);
       const at = end < 0 ? node.entries.length : end;

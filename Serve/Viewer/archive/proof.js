@@ -219,10 +219,10 @@ export function judgeContent(archive, repository, found) {
     : found.damagedBlobs ? finding(false, "blobs are damaged")
       : finding(true, found.areBlobsChecked ? "every byte matches its CID" : "the tree and every record match their CIDs; blobs are compared as they are shown");
   const wellFormed = finding(damage.length === 0 && manifest.complete,
-    damage[0] ?? (manifest.complete ? "the tree keeps its rules, and all of it is here" : "tree nodes or records are missing"));
+    damage[0] ?? (manifest.complete ? "the tree is valid and complete" : "tree nodes or records are missing"));
   const listFault = manifest.blobs.listFault;
   const complete = count > 0 ? finding(false, count === 1 ? "1 blob is missing" : `${count} blobs are missing`)
-    : listFault ? finding(false, `the server's list of blobs is not whole: ${String(listFault.reason)}`)
+    : listFault ? finding(false, `the server's list of blobs is incomplete: ${String(listFault.reason)}`)
       : !manifest.complete ? finding(false, "tree nodes or records are missing, which may refer to blobs that are not known")
         : found.unreadable && (manifest.unreadable?.partlySearched ?? 1) > 0
           ? finding(false, "records that cannot be read may refer to blobs that are not known")

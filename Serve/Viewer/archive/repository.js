@@ -110,7 +110,7 @@ export class Repository {
   enter({ open }, number) {
     if (number < 0) return this.lose("tree nodes are damaged or lost, and all records below them");
     if (this.levels[number]) return this.fault("the node occurs twice in the tree", number);
-    if (open.length > MAXIMUM_LAYER + 1) return this.fault("the tree is deeper than it can be", number);
+    if (open.length > MAXIMUM_LAYER + 1) return this.fault("the tree is deeper than any valid tree", number);
     if (number >= this.levels.length) this.levels = resized(this.levels, Math.max(this.table.count, number + 1));
     this.levels[number] = open.length + 1;
     this.leftmost[open.length] ??= number;

@@ -14,7 +14,7 @@ const VERDICTS = {
   damaged: ["✕", "bad", "Part of the archive is not what was written."],
 };
 const LEVELS = [
-  ["intact", "every byte matches the CID that it is stored under"], ["well-formed", "the tree of records keeps its rules, and all of it is here"],
+  ["intact", "every byte matches the CID that it is stored under"], ["well-formed", "the tree of records follows its rules and is complete"],
   ["signed", "a key of the account signed the commit"], ["identity-proven", "that key follows from the DID, back to its first operation"],
   ["continuous", "the snapshot follows from the one before it"], ["complete", "no blob is missing"],
 ];

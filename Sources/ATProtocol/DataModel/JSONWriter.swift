@@ -74,7 +74,7 @@ package struct JSONWriter: Sendable {
 
   /// Writes the key of an object's next value.
   package mutating func key(_ name: String) {
-    precondition(open.last?.isObject == true && !isAfterKey, "a key where none can stand")
+    precondition(open.last?.isObject == true && !isAfterKey, "a key where none is allowed")
     separate()
     appendQuoted(name)
     bytes.append(UInt8(ascii: ":"))
@@ -151,18 +151,18 @@ package struct JSONWriter: Sendable {
 
   private mutating func end(isObject: Bool, _ bracket: Unicode.Scalar) {
     guard let (wasObject, isEmpty) = open.popLast(), wasObject == isObject, !isAfterKey else {
-      preconditionFailure("an end of what has not begun")
+      preconditionFailure("the end of a value that was not opened")
     }
     if isPretty && !isEmpty { appendLineStart() }
     bytes.append(UInt8(ascii: bracket))
   }
 
-  /// What stands before any value.
+  /// Writes the separator before a value, if it needs one.
   private mutating func beginValue() {
     switch open.last?.isObject {
     case false?: separate()
     case true?:
-      precondition(isAfterKey, "a value of an object without its key")
+      precondition(isAfterKey, "a value in an object without its key")
       isAfterKey = false
     case nil:
       precondition(!isComplete, "a second value at the top")
@@ -194,7 +194,7 @@ package struct JSONWriter: Sendable {
     bytes.append(UInt8(ascii: "\""))
   }
 
-  /// Whether no byte has to be escaped; all are looked at, so that many can be at a time.
+  /// Whether no byte has to be escaped; all are examined, so that many can be at a time.
   private static func standsForItself(_ text: Span<UInt8>) -> Bool {
     var found = false
     for index in 0..<text.count { found = mayBeEscaped(text[index]) || found }

@@ -14,7 +14,7 @@ extension Unicode.Scalar {
 }
 
 extension String {
-  /// Whether terminals may act on something in the text; its bytes are looked at, which takes less
+  /// Whether terminals may act on something in the text; its bytes are examined, which takes less
   /// time than its characters.
   package var mayRuleTerminal: Bool {
     let bytes = utf8Span.span

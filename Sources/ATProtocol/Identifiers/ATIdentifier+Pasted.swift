@@ -24,7 +24,7 @@ extension ATIdentifier {
   private static func name(in text: String) -> String {
     if let profile = profile(text) { return name(in: profile) }
     if text.lowercased().hasPrefix("did:plc:") || text.lowercased().hasPrefix("did:web:") {
-      // Of what is written in percent, the digits are capitals (RFC 3986, section 2.1).
+      // In percent-encoded bytes, the digits are capitals (RFC 3986, section 2.1).
       return text.lowercased().replacing("%3a", with: "%3A")
     }
     var name = text[...]

@@ -22,7 +22,7 @@ package struct DIDDocument: Hashable, Sendable {
   /// Reads a document.
   ///
   /// - Throws: ``DIDDocumentError`` if it is too long, not JSON, or not an object with a DID as its
-  ///   `id`. What else may be wrong is a gap.
+  ///   `id`. Anything else that is wrong is a gap.
   package init(_ bytes: Span<UInt8>) throws(DIDDocumentError) {
     guard bytes.count <= Self.maximumLength else { throw .tooLong }
     let value: IPLDValue
@@ -53,7 +53,7 @@ package struct DIDDocument: Hashable, Sendable {
 
   /// The handle in a name `at://…`.
   static func handle(_ name: IPLDValue) -> Handle? {
-    // Anybody may claim names of other kinds.
+    // Names of other kinds can be claimed freely.
     guard let text = name.string, text.hasPrefix("at://") else { return nil }
     return try? Handle(String(text.dropFirst("at://".count)))
   }
@@ -159,7 +159,7 @@ package enum DIDDocumentGap: Error, Hashable, Sendable, CustomStringConvertible 
     }
   }
 
-  /// The beginning of what stands there.
+  /// The beginning of the text there.
   private static func short(_ text: String) -> String {
     text.unicodeScalars.prefix(200).map { $0.escaped(asASCII: true) }.joined()
   }

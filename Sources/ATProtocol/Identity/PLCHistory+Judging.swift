@@ -75,7 +75,7 @@ extension PLCHistory {
     }
   }
 
-  /// What a signature is by a key that did not hold at this time.
+  /// The verdict on a signature by a key that was not valid at this time.
   private func untimely(_ key: VerificationKey, _ time: UnixTime?) -> SignatureVerdict.Signer {
     let periods = keyPeriods.filter { $0.key == key }
     guard let before = periods.last(where: { period in !isBefore(time, period.from) })

@@ -128,7 +128,7 @@ extension PLCLog.Entry {
   }
 }
 
-/// Why a text is not the log that was asked for.
+/// Why a text is not the log that was requested.
 package enum PLCLogError: Error, Equatable, Sendable, CustomStringConvertible {
   /// It is longer than ``PLCLog/maximumLength``.
   case tooLong

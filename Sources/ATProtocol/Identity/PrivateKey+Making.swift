@@ -52,7 +52,7 @@ extension PrivateKey {
 
   /// The key in the form that atproto's tools print.
   ///
-  /// - Throws: ``Fault/cannotSign`` if libcrypto does not give it away.
+  /// - Throws: ``Fault/cannotSign`` if libcrypto does not export it.
   package func multikey() throws(Fault) -> String {
     var library = Self.making
     var scalar = [UInt8](repeating: 0, count: Self.scalarLength)

@@ -96,8 +96,8 @@ package struct ServerOrigin: Hashable, Sendable, CustomStringConvertible {
         return false
       }
       if end == bytes.count {
-        // What ends in a number is an address, and is written in several ways that resolvers read
-        // differently (`127.1`, `0177.0.0.1`).
+        // A host that ends in a number is an address, in one of several notations that resolvers
+        // read differently (`127.1`, `0177.0.0.1`).
         return !bytes[start].isASCIIDigit || isIPv4(name)
       }
       start = end + 1
@@ -118,7 +118,7 @@ package enum ServerOriginError: String, Error, CustomStringConvertible {
   case notHTTP = "it is not an https URL"
   /// The scheme is `http`, and the host is not this machine.
   case notSecure = "http is used for servers on this machine only"
-  /// What follows is not a host with or without a port, and nothing else.
+  /// What follows is not just a host with an optional port.
   case notAnOrigin = "it must be a scheme, a host and optionally a port, and nothing else"
 
   /// The message for people.

@@ -3,10 +3,9 @@ internal import IPLD
 extension VerificationKey {
   /// Whether a signature over a message was made with the private key that belongs to this one.
   ///
-  /// ECDSA over the message's SHA-256, r ‖ s of 32 bytes each. Of the two values of s that would do
-  /// only the lower is accepted, so that no second signature can be derived from a known one.
-  /// Source: [cryptography](https://atproto.com/specs/cryptography), "ECDSA signature
-  /// malleability".
+  /// ECDSA over the message's SHA-256, r ‖ s of 32 bytes each. Only the lower of the two possible
+  /// values of s is accepted, so that no second signature can be derived from a known one. Source:
+  /// [cryptography](https://atproto.com/specs/cryptography), "ECDSA signature malleability".
   package func verifies(_ signature: [UInt8], of message: Span<UInt8>) -> Bool {
     verifies(signature, of: SHA256.digest(of: message))
   }

@@ -25,7 +25,7 @@ package struct VerificationKey: Hashable, Sendable {
   /// How long a point with both coordinates is, in bytes.
   static let uncompressedLength = 65
 
-  /// A key of a point in either form.
+  /// A key from a point, compressed or not.
   ///
   /// - Throws: ``VerificationKeyError`` if it is of another length or form, or lies beside the
   ///   curve.

@@ -3,12 +3,12 @@ internal import IPLD
 /// Checks records one by one and finds the blobs that they refer to, also of those that break the
 /// rules.
 ///
-/// Of records that cannot be read, blobs are found as far as the bytes can be walked
+/// In records that cannot be read, blobs are found as far as the bytes can be walked
 /// (`TolerantBlobScanner`).
 package struct RecordScanner: Sendable {
   /// What is odd about a record.
   package struct Oddities: Sendable {
-    /// What is odd, up to the number that is ever listed.
+    /// What is odd, up to the number that is listed at most.
     package private(set) var first: [String] = []
     /// How many odd things there are.
     package private(set) var count = 0

@@ -148,7 +148,7 @@ struct TolerantBlobScanner {
 
   private mutating func enter(_ count: UInt64?, isMap: Bool) -> Bool {
     guard open.count < Self.maximumDepth else { return false }
-    // Of a count that is too large, the end of the bytes ends the walk.
+    // If a count is too large, the walk ends with the bytes.
     let remaining = count.map { isMap ? min($0, .max / 2) * 2 : $0 }
     open.append(Container(remaining, isMap: isMap))
     return true

@@ -14,7 +14,7 @@ package struct UnreadableRecords: Equatable, Sendable {
     self.partlySearchedCount = partlySearchedCount
   }
 
-  /// Adds others, or takes them away again if `sign` is −1.
+  /// Adds others, or removes them if `sign` is −1.
   package mutating func add(_ others: UnreadableRecords, times sign: Int = 1) {
     count += sign * others.count
     partlySearchedCount += sign * others.partlySearchedCount
@@ -23,7 +23,7 @@ package struct UnreadableRecords: Equatable, Sendable {
   /// Whether there are blobs that may not be known.
   package var mayHideBlobs: Bool { partlySearchedCount > 0 }
 
-  /// What a person reads; nil if every record can be read.
+  /// The text for people; nil if every record can be read.
   package var sentence: String? {
     guard count > 0 else { return nil }
     let subject = count == 1 ? "1 record" : "\(count) records"

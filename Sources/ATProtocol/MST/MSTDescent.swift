@@ -69,7 +69,7 @@ package struct MSTDescent: Sendable {
 
   /// The next step, or nil at the end.
   ///
-  /// - Precondition: a node that was asked for has been entered or skipped.
+  /// - Precondition: a node that was requested has been entered or skipped.
   /// - Throws: ``MSTProblem`` where keys are not in order, or a path is deeper than any key lies.
   package mutating func next() throws(MSTProblem) -> MSTWalker.Step? {
     while requested == nil, let last = path.indices.last {
@@ -99,10 +99,10 @@ package struct MSTDescent: Sendable {
     return .node(requested)
   }
 
-  /// Goes on without the node that was asked for.
+  /// Goes on without the node that was requested.
   package mutating func skip() { requested = nil }
 
-  /// Takes the block of the node that was asked for.
+  /// Takes the block of the node that was requested.
   ///
   /// - Throws: ``MSTProblem``; the descent continues after the node.
   package mutating func enter(_ bytes: Span<UInt8>) throws(MSTProblem) {
@@ -176,7 +176,7 @@ package struct MSTDescent: Sendable {
   private var edges: (lower: [UInt8]?, upper: [UInt8]?) {
     var edges: (lower: [UInt8]?, upper: [UInt8]?)
     for level in path {
-      // The place after that of the child that was asked for.
+      // The place after that of the child that was requested.
       let index = level.place / 2
       if index > 0 { edges.lower = level.keys[index - 1] }
       if index < level.keys.count { edges.upper = level.keys[index] }
@@ -188,7 +188,7 @@ package struct MSTDescent: Sendable {
 
   /// The next record, its key and its CID; nil at the end.
   ///
-  /// - Parameter block: the bytes of a node; nil if it is not there.
+  /// - Parameter block: the bytes of a node; nil if it is missing.
   /// - Throws: ``MSTProblem``; what `block` throws. The next call continues after a node that is
   ///   missing or malformed.
   package mutating func next(
@@ -227,7 +227,7 @@ extension MSTSubtree {
   /// - Parameters:
   ///   - top: its topmost node.
   ///   - isRoot: whether that has to have keys of its own.
-  ///   - block: the bytes of a node; nil if it is not there.
+  ///   - block: the bytes of a node; nil if it is missing.
   /// - Throws: ``MSTProblem``; what `block` throws.
   static func edges(
     of top: CID, isRoot: Bool, _ block: (CID) throws -> [UInt8]?

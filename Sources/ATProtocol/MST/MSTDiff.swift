@@ -74,7 +74,7 @@ package struct MSTDiff {
   ///   - old: the root of the old tree.
   ///   - new: the root of the new tree.
   ///   - verifying: whether all of the new tree has to keep the rules, given that the old one does.
-  ///   - load: returns the block of a node of one of the trees; nil if it is not there.
+  ///   - load: returns the block of a node of one of the trees; nil if it is missing.
   ///   - each: receives the differences; records in the order of their keys, each after the nodes
   ///     that it lies in.
   /// - Throws: ``MSTDiffError`` for a node that is missing, or a tree that breaks a rule where it
@@ -147,7 +147,7 @@ package struct MSTDiff {
     guard let passed = try passOver(each) else { return false }
     // Subtrees that are passed over have no last record, so these are still those in front of it.
     let (behindOld, behindNew) = (old.lastKey, new.lastKey)
-    // Of two that have the same root there is nothing to ask.
+    // Two trees with the same root need no block.
     guard isVerifying, passed.oldLayer != nil || passed.newLayer != nil else { return true }
     // In the old tree it fits: between the keys around it there, and in its layer.
     func isWithin(_ outer: [UInt8]?, _ inner: [UInt8]?, _ precedes: ([UInt8], [UInt8]) -> Bool)

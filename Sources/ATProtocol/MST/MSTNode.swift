@@ -94,7 +94,7 @@ package struct MSTNode: Equatable, Sendable {
 
   /// The keys, each put together whole; nil if one shares more than the key before it has.
   ///
-  /// Of a key that is too long to be legal there is the start.
+  /// A key that is too long to be legal is cut off.
   package var keys: [[UInt8]]? {
     var keys: [[UInt8]] = []
     var (key, length): ([UInt8], Int) = ([], 0)

@@ -4,7 +4,7 @@ package import IPLD
 package struct MSTProblem: Error, Equatable, Sendable, CustomStringConvertible {
   /// The rules a tree can break.
   package enum Kind: Equatable, Sendable {
-    /// The block of a node is not there.
+    /// The block of a node is missing.
     case missing
     /// The block is not a tree node.
     case malformedNode(MSTNode.Malformed)
@@ -58,7 +58,7 @@ package struct MSTProblem: Error, Equatable, Sendable, CustomStringConvertible {
       case .wrongLayer: "the key or node is in the wrong layer"
       case .emptyLeaf: "the node is empty"
       case .untrimmedTop: "the root has no keys of its own"
-      case .tooDeep: "the tree is deeper than it can be"
+      case .tooDeep: "the tree is deeper than any valid tree"
       }
     let place = key.map { ", key \($0.shown)" } ?? ""
     return "\(what): node \(node)\(place)"

@@ -1,4 +1,4 @@
-/// A subtree without a flaw, as far as what may stand around it depends on it.
+/// What a tree around a valid subtree has to know of it.
 ///
 /// Whether a subtree keeps the rules does not depend on the tree it lies in: a node names what is
 /// below it. So a subtree that many trees share is walked in the first of them, and passed over in

@@ -14,7 +14,7 @@ package import IPLD
 /// }
 /// ```
 ///
-/// A problem does not end the walk: it is noted in ``problems``, and the walk goes on where that
+/// A problem does not end the walk: it is noted in ``problems``, and the walk continues where that
 /// can be done without going round in circles.
 ///
 /// Invariants:
@@ -42,8 +42,8 @@ package struct MSTWalker: Sendable {
 
   /// A node on the path to the current one.
   ///
-  /// What there may be much of lies in stacks that all nodes of the path share, the current one's
-  /// at the end: so entering a node takes no memory, once the stacks have grown.
+  /// Data that may be large lies in stacks that all nodes of the path share, the current one's at
+  /// the end: so entering a node takes no memory, once the stacks have grown.
   private struct Level {
     let cid: CID
     /// The digest of `cid`, to tell at a glance whether it is another.
@@ -112,7 +112,7 @@ package struct MSTWalker: Sendable {
 
   /// The next step, or nil at the end.
   ///
-  /// - Precondition: a node that was asked for has been entered or skipped.
+  /// - Precondition: a node that was requested has been entered or skipped.
   package mutating func next() -> Step? {
     if let requested { return .node(requested) }
     while let last = path.indices.last {
@@ -164,7 +164,7 @@ package struct MSTWalker: Sendable {
     keys.removeLast(keys.count - heights.keys)
   }
 
-  /// Takes the block of the node that was asked for, and has all that it links to located.
+  /// Takes the block of the node that was requested, and has all that it links to located.
   ///
   /// - Parameters:
   ///   - bytes: the block's body.
@@ -239,7 +239,7 @@ package struct MSTWalker: Sendable {
       nextPlace: start.places)
   }
 
-  /// Continues after the node that was asked for, and everything below it, because all of that is
+  /// Continues after the node that was requested, and everything below it, because all of that is
   /// known from another walk.
   ///
   /// What is checked is that the subtree fits where it stands. After this ``key`` is its last key.
@@ -263,7 +263,7 @@ package struct MSTWalker: Sendable {
   /// Records that a subtree that was passed has made a path so deep.
   package mutating func noteDepth(_ levels: Int) { depth = max(depth, levels) }
 
-  /// Goes on without the node that was asked for.
+  /// Goes on without the node that was requested.
   package mutating func skip() { requested = nil }
 
   /// The layer that the node that was asked for belongs to, as the node above it has it; nil for
@@ -282,7 +282,7 @@ package struct MSTWalker: Sendable {
     for _ in 0..<min(count, path.count) { leave() }
   }
 
-  /// Goes on without the node that was asked for, because it has been walked already: no tree holds
+  /// Goes on without the node that was requested, because it has been walked already: no tree holds
   /// a node twice.
   package mutating func skipRepeated() {
     if let requested { note(.repeatedNode, in: requested) }
@@ -309,7 +309,7 @@ package struct MSTWalker: Sendable {
     if couldShareMore { note(.prefixNotMaximal, in: path[last].cid, key: new.array) }
     guard new.count <= Self.maximumKeyLength else {
       note(.illegalKey, in: path[last].cid, key: new.array)
-      // Of a node that was here before, nothing may be walked again.
+      // Nothing below a node that was walked before may be walked again.
       guard follows(new) || !isFirst && passedOver == new.array else {
         return nil
       }

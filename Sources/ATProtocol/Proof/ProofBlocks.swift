@@ -29,7 +29,7 @@ struct ProofBlocks {
     self.ranges = ranges
   }
 
-  /// Where the bytes of a block lie that has to be there.
+  /// Where the bytes of a required block lie.
   func range(_ cid: CID) throws(RecordProofFault) -> Range<Int> {
     guard let range = ranges[cid] else { throw .missingBlock(cid) }
     return range

@@ -1,6 +1,6 @@
 internal import IPLD
 
-/// What the blobs of a repository come to; all of them, or some.
+/// The totals of a repository's blobs: all of them, or some.
 extension BlobTable {
   /// The sum of the declared sizes, or the greatest number there is: records may say anything.
   package func declaredByteCount(where isMeant: (Entry) -> Bool = { _ in true }) -> Int {

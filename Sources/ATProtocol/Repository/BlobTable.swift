@@ -137,7 +137,7 @@ public struct BlobTable: Sendable {
     do throws(CIDError) {
       return try CID(cids.span, at: &offset)
     } catch {
-      preconditionFailure("what was appended is a CID")
+      preconditionFailure("the appended bytes are not a CID")
     }
   }
 

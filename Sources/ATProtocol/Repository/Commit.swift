@@ -74,7 +74,7 @@ public struct Commit: Hashable, Sendable {
 
   /// What is wrong with a commit that can be read; nil if nothing is.
   ///
-  /// A signature of another length than AT Protocol's was made by no key.
+  /// A signature whose length is not AT Protocol's cannot be valid.
   package var flaw: RepositoryError? {
     let length = Self.signatureLength
     guard signature.count != length else { return nil }

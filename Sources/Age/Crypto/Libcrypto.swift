@@ -62,7 +62,7 @@ internal import LibC
     }
   }
 
-  /// Random bytes that are no secret: a nonce, a salt.
+  /// Random bytes that are not secret: a nonce, a salt.
   ///
   /// - Throws: ``AgeError/cryptoFailed(_:)``.
   func randomBytes(_ count: Int) throws(AgeError) -> [UInt8] {

@@ -33,7 +33,7 @@ package struct AgeIdentityFile: Sendable {
       return
     }
     guard let passphrase else {
-      // One that is sealed for keys is refused before a passphrase is asked for.
+      // One that is sealed for keys is refused before a passphrase is requested.
       let header = try AgeFile.withoutArmor(bytes) { (bytes) throws(AgeError) in
         try AgeHeader(parsing: bytes)
       }

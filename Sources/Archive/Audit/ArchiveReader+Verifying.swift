@@ -9,7 +9,7 @@ extension ArchiveReader {
   /// truth. It continues after damage, so that what it reports is all there is.
   ///
   /// - Parameters:
-  ///   - depth: How much is looked at.
+  ///   - depth: How much is examined.
   ///   - workers: How many threads.
   ///   - intake: Is given the sections that are found.
   ///   - progress: Called now and then with the bytes that are done and those there are.

@@ -48,7 +48,7 @@ package struct ArchiveVerification: Equatable, Sendable {
   package internal(set) var sectionCount: UInt64 = 0
   /// How many data frames hold.
   package internal(set) var frameCount: UInt64 = 0
-  /// How many bytes of the file were looked at.
+  /// How many bytes of the file were examined.
   package internal(set) var byteCount: UInt64 = 0
   /// How many of these no longer count: damage that was repaired around, or written again
   /// elsewhere.

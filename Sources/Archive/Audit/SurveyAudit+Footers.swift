@@ -26,10 +26,10 @@ extension SurveyAudit {
         guard let head = footer.head, head != checked else { continue }
         checked = head
         guard let number = listed[head.frameOffset] else {
-          // That its frame is damaged has been told.
+          // Damage of its frame has been reported.
           guard !brokenPlaces.contains(head.frameOffset) else { continue }
           throw ArchiveError(
-            .malformedFooter("its manifest is not where it says"), offset: footer.footerOffset)
+            .malformedFooter("its manifest is not at the given place"), offset: footer.footerOffset)
         }
         guard verification.isComplete else { continue }
         let frame = survey.frames[number]
@@ -39,10 +39,10 @@ extension SurveyAudit {
           try reader.intactCID(of: head.ordinal) == head.cid
         else {
           throw ArchiveError(
-            .malformedFooter("its manifest is not where it says"), offset: footer.footerOffset)
+            .malformedFooter("its manifest is not at the given place"), offset: footer.footerOffset)
         }
       } catch let error as ArchiveError {
-        // What cannot be read of a footer has been told.
+        // The unreadable part of a footer has been reported.
         if case .malformedFooter = error.reason { verification.note(error) }
       }
     }
@@ -95,7 +95,7 @@ extension Survey {
         else {
           throw ArchiveError(
             .malformedFooter(
-              "it counts \(footer.sectionCount) sections in \(footer.streamLength) bytes, and there are "
+              "it counts \(footer.sectionCount) sections in \(footer.streamLength) bytes, but there are "
                 + "\(sectionCount) in \(streamLength)"), offset: place)
         }
         // The segments it names may be dead by now, and still have to be there.

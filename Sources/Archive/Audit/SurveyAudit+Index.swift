@@ -119,7 +119,7 @@ extension SurveyAudit {
     }
   }
 
-  /// Makes every live segment again from the frames, which must give the same bytes.
+  /// Rebuilds every live segment from the frames, which must give the same bytes.
   mutating func compareSegments(in file: Span<UInt8>) throws {
     for segment in segments {
       let table = segment.frames(in: file)

@@ -12,7 +12,7 @@ extension Survey {
 
   /// The newest manifest after what lies after a footer, if it is made to count.
   ///
-  /// It is the end of the longest chain of manifests that goes on from the newest there was. Only
+  /// It is the end of the longest chain of manifests that continues from the newest there was. Only
   /// what ends its generation can be an end: no data follows it there, but other manifests may. The
   /// others of the chain may lie anywhere, because a repair may have written them again. A footer
   /// that holds but was moved says which manifest was the newest up to there, unless that leads to

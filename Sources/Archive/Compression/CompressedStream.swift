@@ -4,7 +4,7 @@ internal import IPLD
 
 /// What is wrong with a stream that another program compressed.
 package enum CompressedStreamError: Error, Equatable, Sendable, CustomStringConvertible {
-  /// It is damaged at this byte, or not what it begins as.
+  /// It is damaged at this byte, or is not what its first bytes claim.
   case damaged(offset: Int)
   /// It ends too early.
   case truncated

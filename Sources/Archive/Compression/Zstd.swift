@@ -83,8 +83,8 @@ package final class ZstdDecompressor: @unchecked Sendable {
 
   /// The readable content of a damaged frame.
   ///
-  /// Of the `size` bytes a beginning may be right, and the rest is zero or wrong. The caller tells
-  /// by the hashes of what is in it.
+  /// The first of the `size` bytes may be right; the rest are zero or wrong. The caller tells by
+  /// the hashes of what is in it.
   package func salvage(_ frame: Span<UInt8>, size: Int) -> [UInt8] {
     var content = [UInt8](repeating: 0, count: size)
     unsafe content.withUnsafeMutableBytes { buffer in

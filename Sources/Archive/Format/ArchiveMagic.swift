@@ -33,7 +33,7 @@ package enum ArchiveMagic {
   /// The first place at or after `start` where the magic occurs in full.
   ///
   /// Every occurrence covers one whole word of any grid of words, so one word in eight bytes is
-  /// looked at; and as all bytes of the magic are 80 or more, nearly every word is dismissed by its
+  /// examined; and as all bytes of the magic are 80 or more, nearly every word is dismissed by its
   /// high bits.
   package static func next(in bytes: Span<UInt8>, from start: Int = 0) -> Int? {
     // The grid begins at `start`, so an occurrence there is met at its first word.

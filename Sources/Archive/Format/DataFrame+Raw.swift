@@ -28,7 +28,7 @@ extension DataFrame {
     bytes.append(littleEndian: checksum)
   }
 
-  /// How long the frame is of so much content in which the magic does not occur.
+  /// How long the frame is of this much content in which the magic does not occur.
   static func rawLength(contentSize: Int) -> Int {
     let blocks = (contentSize + Self.blockContent - 1) / Self.blockContent
     return headerLength(contentSize: contentSize) + 3 * blocks + contentSize + 4
@@ -59,7 +59,7 @@ extension DataFrame {
   /// Calls `body` with where the content of each block lies in the file, in order, less the first
   /// `skipped` bytes of all.
   ///
-  /// Another program may write to the file meanwhile; what lies after the frame is not read.
+  /// Another program may write to the file in the meantime; what lies after the frame is not read.
   ///
   /// - Precondition: the frame was read from `file` and is raw.
   package func forEachBlock<Failure: Error>(
@@ -107,7 +107,7 @@ extension DataFrame {
   static func carHeader(in file: Span<UInt8>, at offset: Int = 0) throws(ArchiveError)
     -> (DataFrame, [UInt8])
   {
-    // Of what does not begin as one does no more is read.
+    // If the bytes do not begin as one, no more is read.
     let (headerLength, size) = try DataFrame.readHeader(file, at: offset, limit: file.count)
     var place = offset + headerLength + 3
     let begin = place

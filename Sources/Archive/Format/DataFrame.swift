@@ -100,7 +100,7 @@ package struct DataFrame: Equatable, Sendable {
   /// The most bytes that any frame may take.
   static let longest = maximumLength(contentSize: ArchiveLimits.frameContent)
 
-  /// The most bytes that a frame with so much content may take.
+  /// The most bytes that a frame with this much content may take.
   package static func maximumLength(contentSize: Int) -> Int {
     9 + contentSize + 3 * (contentSize / blockContent + contentSize / ArchiveMagic.length + 2) + 4
   }
@@ -141,12 +141,12 @@ package struct DataFrame: Equatable, Sendable {
     return (length, contentSize)
   }
 
-  /// How long the header is for so much content.
+  /// How long the header is for this much content.
   package static func headerLength(contentSize: Int) -> Int {
     contentSize <= 255 ? 6 : contentSize <= 65_791 ? 7 : 9
   }
 
-  /// Appends the header for so much content.
+  /// Appends the header for this much content.
   package static func appendHeader(contentSize: Int, to bytes: inout [UInt8]) {
     bytes.append(littleEndian: zstdMagic)
     switch headerLength(contentSize: contentSize) {

@@ -59,7 +59,7 @@ package final class DecodedFrame: Sendable {
     bounds = Self.bounds(of: bytes.span).bounds
   }
 
-  /// Where each section begins and the last ends, up to the first of which that cannot be told, and
+  /// Where each section begins and the last ends, up to the first for which that is unknown, and
   /// what is wrong with that one.
   private static func bounds(of content: Span<UInt8>) -> (bounds: [UInt32], malformation: String?) {
     var bounds: [UInt32] = []

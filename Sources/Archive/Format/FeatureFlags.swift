@@ -14,8 +14,8 @@ package struct FeatureFlags: Hashable, Sendable {
   /// lies before the last footer may no longer count (FORMAT 5.2).
   package static let repaired: UInt64 = 1 << 0
 
-  /// The required bit of a file with snapshots that never were CARs that came in, whose manifests
-  /// have no digest of one (FORMAT 6.1).
+  /// The required bit of a file with snapshots that were not received as CARs, whose manifests have
+  /// no digest of one (FORMAT 6.1).
   package static let undigested: UInt64 = 1 << 1
 
   /// The required bit of a file whose index segments have the packed form (FORMAT 4.1).

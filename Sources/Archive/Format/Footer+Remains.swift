@@ -3,7 +3,7 @@ internal import IPLD
 /// What is left of footers that do not hold.
 ///
 /// A writer that was interrupted leaves no more than the beginning of one. Where there is more, a
-/// footer was there, or got to the medium in part: both look the same, so it counts as damage.
+/// footer was there, or reached the medium in part: both look the same, so it counts as damage.
 extension Footer {
   /// Where footers seem to have been, after the last that holds.
   ///
@@ -57,8 +57,7 @@ extension Footer {
 /// What is left of a footer that says which manifest is the newest.
 ///
 /// Forgetting and copying write several manifests into one generation, and only the footer says
-/// which of them is the newest. So when it is made again, what can still be read of it is asked
-/// first.
+/// which of them is the newest. So when it is rebuilt, what can still be read of it is asked first.
 extension Footer {
   /// What the bytes at `offset` say of the newest manifest, as those of a footer; nil if the file
   /// ends before that.

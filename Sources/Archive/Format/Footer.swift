@@ -34,7 +34,7 @@ package enum Footer {
     return places
   }
 
-  /// How long it is with so many live segments.
+  /// How long it is with this many live segments.
   package static func length(segments count: Int) -> Int {
     segmentsOffset + count * segmentLength + trailerLength
   }
@@ -63,7 +63,7 @@ package enum Footer {
   /// The frame at `offset`, if the bytes there are a footer that holds: all that FORMAT section 5
   /// asks for.
   ///
-  /// Of a part of a file, `place` says where the frame was written.
+  /// For a part of a file, `place` says where the frame was written.
   package static func frame(_ file: Span<UInt8>, at offset: Int, writtenAt place: Int? = nil)
     -> SkippableFrame?
   {
@@ -78,7 +78,7 @@ package enum Footer {
   /// The footer that ends at `end`, if one does: what stands before its checksum says where it
   /// begins.
   ///
-  /// Of a part of a file, `start` says where the part begins.
+  /// For a part of a file, `start` says where the part begins.
   package static func frame(_ bytes: Span<UInt8>, endingAt end: Int, from start: Int = 0)
     -> SkippableFrame?
   {

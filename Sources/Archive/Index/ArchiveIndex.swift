@@ -36,7 +36,7 @@ package struct ArchiveIndex: Sendable {
     }
   }
 
-  /// A remote file, and whether what is searched of a segment has come.
+  /// A remote file, and whether what is searched of a segment has arrived.
   private final class Elsewhere: Sendable {
     private let file: MappedFile
     private let isFetched = Atomic(false)
@@ -72,7 +72,7 @@ package struct ArchiveIndex: Sendable {
   ///   - mapped: The file, if it is remote: a segment of the packed form is then fetched when
   ///     it is first searched, and believed to be the one that the footer names until it is found
   ///     damaged.
-  /// - Throws: ``ArchiveError`` if one is not there, or not the one the footer means.
+  /// - Throws: ``ArchiveError`` if one is missing, or not the one the footer means.
   package init(
     _ generation: Generation, in file: Span<UInt8>, elsewhere mapped: MappedFile? = nil
   ) throws(ArchiveError) {

@@ -17,7 +17,7 @@ struct ErasureCode {
   /// A code.
   ///
   /// - Precondition: There are no more than ``maximumRows``, and one of each kind at least.
-  /// - Throws: ``ArchiveError`` if the library for it is not there.
+  /// - Throws: ``ArchiveError`` if the library for it is not installed.
   init(dataRows: Int, parityRows: Int) throws(ArchiveError) {
     library = try ErasureLibrary.opened()
     (self.dataRows, self.parityRows) = (dataRows, parityRows)
@@ -76,7 +76,7 @@ struct ErasureCode {
       for place in row * length..<(row + 1) * length { rows[place] = 0 }
     }
     if !data.isEmpty {
-      // What the lost rows add to the parity that is there.
+      // What the lost rows add to the existing parity.
       var made = rows
       encode(&made, length: length)
       var sums: [UInt8] = []

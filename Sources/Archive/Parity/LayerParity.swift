@@ -32,7 +32,7 @@ package struct LayerParity: Sendable {
   ///   - file: The file, which ends where the range does.
   ///   - write: Called with the place of the frame around a group, the number of bytes of the
   ///     group, and what gives them piece by piece.
-  /// - Throws: ``ArchiveError`` if the library for parity is not there; what `write` throws.
+  /// - Throws: ``ArchiveError`` if the library for parity is not installed; what `write` throws.
   package func protect(
     _ range: Range<Int>, percent: Int, in file: MappedFile,
     _ write: (Int, Int, (_ take: (Span<UInt8>) throws -> Void) throws -> Void) throws -> Void
@@ -60,7 +60,7 @@ package struct LayerParity: Sendable {
 
   /// What parity can heal of a file; nil if it has none.
   ///
-  /// - Throws: ``ArchiveError`` if the library for parity is not there.
+  /// - Throws: ``ArchiveError`` if the library for parity is not installed.
   package static func assess(_ file: MappedFile) throws -> ParityHealing.Report? {
     guard !file.isFetched else { return nil }
     let found = FoundParity.all(in: file)
@@ -75,7 +75,8 @@ package struct LayerParity: Sendable {
   ///   - intact: Frames that hold, ascending. Where one of them would become another, the group was
   ///     made before that was written, and is left as it is.
   /// - Returns: How many bytes were written.
-  /// - Throws: ``ArchiveError`` if the library for parity is not there; what the storage throws.
+  /// - Throws: ``ArchiveError`` if the library for parity is not installed; what the storage
+  ///   throws.
   package static func heal(_ storage: any ArchiveStorage, sparing intact: [Range<Int>]) throws
     -> ParityHealing.Report
   {

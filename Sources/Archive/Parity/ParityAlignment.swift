@@ -9,7 +9,7 @@ package struct ParityAlignment {
   private typealias Piece = (target: Int, source: Int, count: Int)
 
   private var pieces: [Piece] = []
-  /// What of the file is not there, and what of that parity can make again.
+  /// What is missing in the file, and how much of it parity can restore.
   package private(set) var report = ParityHealing.Report()
   private let file: MappedFile
   /// By how much the block lies after its place that was found last.
@@ -25,7 +25,7 @@ package struct ParityAlignment {
   /// Determines where the bytes of a file belong.
   ///
   /// - Returns: nil if all that is found is where it belongs.
-  /// - Throws: ``ArchiveError`` if the library for parity is not there.
+  /// - Throws: ``ArchiveError`` if the library for parity is not installed.
   package init?(_ file: MappedFile) throws {
     self.file = file
     budget = 1 << 27 + 8 * file.count
@@ -37,7 +37,7 @@ package struct ParityAlignment {
       let before = pieces.count
       let shiftBefore = shift
       try locate(found)
-      // What no group protects lies as the blocks around it do.
+      // Bytes that no group protects are shifted like the blocks around them.
       let first = pieces.dropFirst(before).min { $0.target < $1.target }
         .map { $0.source - $0.target }
       if start > end { add(end, end + (before > 0 ? shiftBefore : first ?? 0), start - end) }
@@ -106,7 +106,7 @@ package struct ParityAlignment {
   package func write(to storage: any ArchiveStorage) throws {
     var end = 0
     for piece in pieces {
-      // Of what two groups have, the first is as good.
+      // Where two groups have the same bytes, the first will do.
       let skipped = max(0, end - piece.target)
       guard skipped < piece.count else { continue }
       let start = piece.target + skipped

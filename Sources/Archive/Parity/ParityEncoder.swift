@@ -22,7 +22,7 @@ struct ParityEncoder {
   ///   - group: The group, with no mask.
   ///   - file: The file up to the first frame of the group at least.
   ///   - footer: The footer that is protected; empty for none.
-  /// - Throws: ``ArchiveError`` if the library for it is not there; what fetching throws.
+  /// - Throws: ``ArchiveError`` if the library for it is not installed; what fetching throws.
   init(_ group: ParityGroup, of file: MappedFile, footer: [UInt8]) throws {
     self.group = group
     code = try ErasureCode(dataRows: group.dataRows, parityRows: group.parityRows)

@@ -33,7 +33,7 @@ package struct ParityHealing {
   private let storage: (any ArchiveStorage)?
   private let voids: [Range<Int>]
   private let intact: [Range<Int>]
-  /// Whether nothing is written, to see whether anything intact would be lost.
+  /// Whether this is a trial run, which writes nothing and shows what would be lost.
   private let isTrying: Bool
   /// How many bytes of intact frames would be others, by the number of the frame.
   private var differing: [Int: Int] = [:]
@@ -46,7 +46,7 @@ package struct ParityHealing {
   /// - Parameters:
   ///   - file: The file.
   ///   - found: Its groups.
-  /// - Throws: ``ArchiveError`` if the library for it is not there.
+  /// - Throws: ``ArchiveError`` if the library for it is not installed.
   static func assess(_ file: MappedFile, _ found: [FoundParity]) throws -> Report {
     var healing = ParityHealing(storage: nil)
     for found in found { try healing.pass(found, in: file) }
@@ -59,7 +59,7 @@ package struct ParityHealing {
   ///   - storage: The file.
   ///   - limits: How much it may hold.
   /// - Throws: ``ArchiveError`` if another archive begins in it, or the library for parity is not
-  ///   there; what the storage throws.
+  ///   installed; what the storage throws.
   /// - Returns: How many bytes were written.
   package static func heal(
     _ storage: any ArchiveStorage, limits: ArchiveLimits = ArchiveLimits()
@@ -87,13 +87,13 @@ package struct ParityHealing {
   ///   - voids: Bytes that no longer count, ascending.
   ///   - intact: Frames that hold, and of which there is no copy, ascending. Where bytes were
   ///     lost before them, they lie where others belong: then the group is left as it is.
-  /// - Throws: ``ArchiveError`` if the library for it is not there; what the storage throws.
+  /// - Throws: ``ArchiveError`` if the library for it is not installed; what the storage throws.
   static func heal(
     _ storage: any ArchiveStorage, _ found: [FoundParity], except voids: [Range<Int>] = [],
     sparing intact: [Range<Int>] = []
   ) throws -> Report {
     var healing = ParityHealing(storage: storage, voids: voids)
-    // What one group heals may be what another lacked.
+    // One group may heal what another lacks.
     var before = Report()
     let found = try found.filter { found in
       guard found.shifts.contains(0) else { return false }
@@ -125,7 +125,7 @@ package struct ParityHealing {
     self.isTrying = isTrying
   }
 
-  /// Columns that are looked at before the pages of the file are released.
+  /// Columns that are examined before the pages of the file are released.
   private static let columnsAtOnce = 16
 
   /// How many bytes of an intact frame may be others when it is healed, for it to be the same
@@ -247,7 +247,7 @@ package struct ParityHealing {
     return block
   }
 
-  /// Makes the group's own frames again, where they are not what they were.
+  /// Rebuilds the group's own frames, where they have changed.
   private mutating func writeFrames(of group: ParityGroup, _ table: [UInt64]) throws {
     guard let storage else { return }
     for (number, page) in try group.pages(of: table).enumerated() {

@@ -13,13 +13,13 @@ struct ParityPlan {
   private static let usualPercent = 5
   /// How many groups of a size are there when they are merged into the next one.
   fileprivate static let mergedCount = 7
-  /// The longest range that groups are merged into: each time their parity is made again.
+  /// The longest range that groups are merged into: each time their parity is rebuilt.
   fileprivate static let longestMerged: UInt64 = 64 << 20
 
   /// How much parity protects what is appended to a protected file.
   ///
-  /// The page before the footer tells, or nothing does: of a generation that was written by a
-  /// program which knows no parity.
+  /// The page before the footer tells, or nothing does: for a generation that was written by a
+  /// program without parity.
   static func percent(of generation: Generation, in file: MappedFile) -> Int {
     let end = Int(generation.footerOffset)
     let page = file.withBytes(reading: [max(0, end - usuallyRead)..<end]) {
@@ -42,11 +42,11 @@ struct ParityPlan {
   /// Plans what the next footer protects.
   ///
   /// - Parameters:
-  ///   - request: What is asked for; nil if nothing is.
+  ///   - request: What is requested; nil if nothing is.
   ///   - previous: What is committed; nil if nothing is.
   ///   - end: Where what is new ends.
   ///   - file: The file.
-  /// - Throws: ``ArchiveError`` if the library for parity is not there.
+  /// - Throws: ``ArchiveError`` if the library for parity is not installed.
   /// - Returns: nil if nothing is to be protected.
   init?(
     _ request: Request?, after previous: Generation?, to end: UInt64,
@@ -137,7 +137,7 @@ struct ParityHistory {
   ///
   /// Damaged groups are not merged: only their own parity can heal them.
   ///
-  /// - Throws: ``ArchiveError`` if the library for parity is not there.
+  /// - Throws: ``ArchiveError`` if the library for parity is not installed.
   func start(mergingBefore start: UInt64, to end: UInt64) throws -> UInt64 {
     var start = start
     while start > 0, let before = step(endingAt: start) {

@@ -13,7 +13,7 @@ extension ArchiveWriter {
   ///   - storage: The archive; it is locked.
   ///   - percent: How much parity to write, 1 to 100.
   /// - Throws: ``ArchiveError`` if nothing is committed, something is damaged, or the library for
-  ///   parity is not there; what the storage throws.
+  ///   parity is not installed; what the storage throws.
   package static func protect(_ storage: any ArchiveStorage, percent: Int) throws -> Protection {
     var options = ArchiveOptions()
     options.parity = percent
@@ -50,14 +50,14 @@ extension ArchiveReader {
     return ParityPlan.percent(of: generation, in: file)
   }
 
-  /// What of the damaged file its parity can make again; nil if it has no parity, or lies
-  /// elsewhere: a copy of it is healed.
+  /// What parity can restore of the damaged file; nil if it has no parity, or lies elsewhere: a
+  /// copy of it is healed.
   ///
-  /// Of a sealed archive, it is the parity around its pieces, and not what is sealed with it.
+  /// For a sealed archive, this is the parity around its pieces, not the parity sealed inside.
   ///
   /// It takes as long as to read the file once, and longer where bytes were inserted or lost.
   ///
-  /// - Throws: ``ArchiveError`` if the library for parity is not there.
+  /// - Throws: ``ArchiveError`` if the library for parity is not installed.
   package func assessParity() throws -> ParityHealing.Report? {
     if let report = try file.source?.assessParity() { return report }
     guard !file.isFetched else { return nil }

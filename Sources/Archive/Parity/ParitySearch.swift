@@ -60,7 +60,7 @@ extension FoundParity {
     return live.sorted { $0.group.range.lowerBound < $1.group.range.lowerBound }
   }
 
-  /// Finds the pages that begin between two places, or shortly after; returns where to go on.
+  /// Finds the pages that begin between two places, or shortly after; returns where to continue.
   private static func find(
     in file: Span<UInt8>, from start: Int, to end: Int, _ found: inout [ParityGroup: FoundParity]
   ) -> Int {
@@ -74,7 +74,7 @@ extension FoundParity {
         let (group, number) = try? ParityGroup.page(frame, in: file)
       else { continue }
       place = frame.end
-      // Of copies, the one in its place is meant.
+      // If there are copies, the one in its place counts.
       let own = Int(group.place(ofPage: number))
       if found[group]?.pages[number] == own { continue }
       found[group, default: FoundParity(group: group)].pages[number] = frame.offset
@@ -84,7 +84,7 @@ extension FoundParity {
 
   /// The table of checksums, if enough pages are left.
   ///
-  /// - Throws: ``ArchiveError`` if the library for it is not there.
+  /// - Throws: ``ArchiveError`` if the library for it is not installed.
   func table(in file: Span<UInt8>) throws(ArchiveError) -> [UInt64]? {
     let (count, length) = (group.pageCount, group.pagePayload)
     var payloads = [UInt8](repeating: 0, count: 2 * count * length)

@@ -38,7 +38,7 @@ package struct ArchiveRepair {
     package internal(set) var firstLost: ArchiveError?
     /// Whether something did not hold.
     ///
-    /// Snapshots may then lack what nothing in the file tells of any more.
+    /// Snapshots may then lack data of which the file has no trace.
     package internal(set) var wasDamaged = false
 
     /// A report of nothing.
@@ -64,8 +64,8 @@ package struct ArchiveRepair {
 
   /// Repairs what can be repaired.
   ///
-  /// What one round makes again may be what another lacked: they go on until nothing changes, so
-  /// that repairing again does nothing.
+  /// One round may restore what another lacked: they continue until nothing changes, so that
+  /// repairing again does nothing.
   ///
   /// - Parameters:
   ///   - storage: The archive; it is locked.
@@ -78,7 +78,7 @@ package struct ArchiveRepair {
   ///   - progress: Called now and then with the bytes that are done and those there are.
   /// - Throws: ``ArchiveError`` if it is not an archive, needs a later version, or another archive
   ///   begins in it; what the storage throws. Whatever was written by then is right, and repairing
-  ///   again goes on.
+  ///   again continues.
   /// - Returns: What was done, then and before.
   package static func run(
     _ storage: any ArchiveStorage, from sources: [ArchiveReader] = [],
@@ -101,7 +101,7 @@ package struct ArchiveRepair {
   /// More rounds are never needed, as far as is known.
   package static let maximumRounds = 8
 
-  /// Makes index and footers right.
+  /// Repairs index and footers.
   ///
   /// - Returns: What was found, if not everything holds.
   private mutating func run() throws -> Survey? {
@@ -257,8 +257,8 @@ extension Survey {
     }
   }
 
-  /// Whether everything before the last footer that is no data frame is as a writer leaves it, or
-  /// is known to count no more.
+  /// Whether everything before the last footer that is not a data frame is as a writer leaves it,
+  /// or is known to count no longer.
   fileprivate func isRegular(
     _ generation: Generation?, _ index: ArchiveIndex?, in file: Span<UInt8>
   ) -> Bool {

@@ -57,7 +57,7 @@ package protocol ArchiveStorage: AnyObject, Sendable {
   /// Protects everything committed by such parity, and what is written from now on.
   ///
   /// - Returns: By how many bytes the file grew; nil if there is no such parity.
-  /// - Throws: ``ArchiveError`` if the library for parity is not there.
+  /// - Throws: ``ArchiveError`` if the library for parity is not installed.
   func protect(percent: Int) throws -> UInt64?
 
   /// The bytes as they are now, for reading.

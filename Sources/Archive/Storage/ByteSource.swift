@@ -31,7 +31,7 @@ package protocol ByteSource: Sendable {
 
   /// What this parity can heal; nil if there is none.
   ///
-  /// - Throws: ``ArchiveError`` if the library for it is not there; ``FetchFailure``.
+  /// - Throws: ``ArchiveError`` if the library for it is not installed; ``FetchFailure``.
   func assessParity() throws -> ParityHealing.Report?
 }
 

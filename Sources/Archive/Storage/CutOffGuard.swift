@@ -105,7 +105,7 @@ package enum CutOffGuard {
   /// Whether a mapped file has been truncated.
   ///
   /// What is cut off of the page in which a file ends reads as zeros, without a signal. So the end
-  /// is looked at.
+  /// is examined.
   static func isCutOff(_ entry: Pointer) -> Bool {
     let place = unsafe entry.pointee.lastPlace.load(ordering: .acquiring)
     if let end = unsafe UnsafeRawPointer(bitPattern: place),

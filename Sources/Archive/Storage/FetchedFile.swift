@@ -9,8 +9,8 @@ internal import SystemPackage
 ///
 /// 1. What was needed and is here holds the bytes of the source, or nothing can be concluded from
 ///    it: then ``failure`` says why it could not be fetched, and all of the file reads as zeros.
-/// 2. No more than its capacity are kept, unless all were asked for; what was needed longest
-///    ago goes first, and nothing that was needed since the oldest reader began.
+/// 2. No more than its capacity are kept, unless all were requested; what was needed longest ago
+///    goes first, and nothing that was needed since the oldest reader began.
 /// 3. After a failure nothing is fetched any more.
 /// 4. What was appended locally (`append(_:at:)`) is never released, and never requested.
 package final class FetchedFile: Sendable {

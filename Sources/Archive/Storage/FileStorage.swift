@@ -54,7 +54,7 @@ package final class FileStorage: ArchiveStorage {
   /// - Parameters:
   ///   - path: The name that it will have.
   ///   - permissions: Its mode, of which the process's umask takes away.
-  /// - Returns: nil where the system or the file system knows no such files.
+  /// - Returns: nil where the system or the file system does not support such files.
   /// - Throws: ``ArchiveError`` if it cannot be locked.
   package static func createNameless(
     for path: FilePath, permissions: FilePermissions = .newFile
@@ -116,8 +116,8 @@ package final class FileStorage: ArchiveStorage {
   }
 
   deinit {
-    // Closing alone would leave the lock to a process that was just being started and has a copy of
-    // the descriptor still.
+    // Closing alone would leave the lock to a process that was just being started and still has a
+    // copy of the descriptor.
     unlock()
     // What was synced is safe, and what was not was never promised: an error here changes nothing.
     do { try descriptor.close() } catch {}
@@ -240,7 +240,7 @@ package final class FileStorage: ArchiveStorage {
 
   /// Returns when the file's entry in its folder would survive a loss of power.
   ///
-  /// Of a file that was opened by a symbolic link, that is the folder the link leads to.
+  /// For a file opened through a symbolic link, that is the folder that the link leads to.
   ///
   /// - Throws: ``ArchiveError`` if the system cannot promise it.
   package func synchronizeName() throws {

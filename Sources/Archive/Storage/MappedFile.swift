@@ -3,8 +3,8 @@ package import SystemPackage
 
 /// A file's bytes, mapped for reading, as many as there were when it was opened.
 ///
-/// Archives only grow, so existing bytes do not change. Should another program truncate the file
-/// meanwhile, the system stops a reader that touches the missing part, unless ``CutOffGuard`` is
+/// Archives only grow, so existing bytes do not change. Should another program truncate the file in
+/// the meantime, the system stops a reader that touches the missing part, unless ``CutOffGuard`` is
 /// installed.
 @safe
 package final class MappedFile: @unchecked Sendable {
@@ -212,7 +212,7 @@ package final class MappedFile: @unchecked Sendable {
 
   /// Calls `body` with the bytes, of which it reads these, and what it names itself before.
   ///
-  /// By ``willRead(_:)``. Of a remote file, others are zeros.
+  /// By ``willRead(_:)``. In a remote file, others are zeros.
   package func withBytes<Value: ~Copyable, Failure: Error>(
     reading ranges: @autoclosure () -> [Range<Int>],
     _ body: (Span<UInt8>) throws(Failure) -> Value
@@ -245,10 +245,10 @@ extension FileDescriptor {
   /// - Throws: `Errno` as the system gives it.
   func committedLength(size: Int) throws -> Int? {
     guard SystemCalls.isBeingWritten(self) else { return nil }
-    // A layer tells itself what is committed.
+    // A layer knows what is committed.
     let beginning = try read(min(size, StorageLayers.tellingLength), at: 0)
     if StorageLayers.layer(knowingBeginning: beginning.span) != nil { return size }
-    // The writer may cut it off meanwhile: then fewer bytes come.
+    // The writer may cut it off in the meantime: then fewer bytes come.
     return try ArchiveMagic.last(before: size, of: size) { range in
       try read(range.count, at: UInt64(range.lowerBound))
     } _: { magic in

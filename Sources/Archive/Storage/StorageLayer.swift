@@ -40,7 +40,8 @@ package protocol StorageLayer: Sendable {
   ///
   /// - Parameter file: The file; it is locked.
   /// - Returns: How many bytes were written.
-  /// - Throws: ``ArchiveError`` if the library for parity is not there; what the storage throws.
+  /// - Throws: ``ArchiveError`` if the library for parity is not installed; what the storage
+  ///   throws.
   func heal(_ file: any ArchiveStorage) throws -> UInt64
 
   /// Writes what parity does not protect of such a file, and is whole somewhere in it, into another

@@ -109,7 +109,7 @@ enum SystemCalls {
 
   /// Releases the advisory lock of a file, for all copies of the descriptor: `flock`.
   static func unlock(_ descriptor: FileDescriptor) {
-    // It fails only for what is no open file, and then there is no lock.
+    // It fails only for what is not an open file, and then there is no lock.
     _ = flock(descriptor.rawValue, LOCK_UN)
   }
 

@@ -127,7 +127,7 @@ struct FrameExaminer: Sendable {
   private func salvage(_ frame: DataFrame, in file: Span<UInt8>, _ report: inout FrameReport) {
     guard let failure = report.failure else { return }
     let content = decoder.salvage(frame, in: file)
-    // Of a large section only its CID can be told, if that is not what is damaged.
+    // Only the CID of a large section can be known, if that is not damaged.
     if let prefix = try? SectionPrefix(content.span, at: 0, place: UInt64(frame.offset)),
       prefix.isLarge, frame.contentSize == prefix.contentSize(ofFrame: 0)
     {

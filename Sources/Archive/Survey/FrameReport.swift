@@ -35,8 +35,8 @@ package struct FrameReport: Sendable {
 /// decompressed for it once more.
 ///
 /// It looks at the sections of a frame, on whichever thread, and returns what is then done with
-/// them, which is called in the order of the file. Of a section that has several frames it is
-/// called with the first.
+/// them, which is called in the order of the file. For a section with several frames, it is called
+/// with the first.
 package typealias FrameIntake = @Sendable (FrameSections) -> @Sendable () throws -> Void
 
 /// The sections of a frame that holds, each of which was hashed.

@@ -150,7 +150,7 @@ struct FrameScan {
     guard examiner.depth == .full else { return Item(unit, nil, cutShort: nil) }
     let before = large
     large = nil
-    // A void is where something was, and a large section may go on after nothing else.
+    // A void is where something was, and a large section may continue after nothing else.
     guard case .data(let frame, isHeader: false) = unit else {
       return Item(unit, nil, cutShort: before)
     }
@@ -170,7 +170,7 @@ struct FrameScan {
     return part(of: LargeSectionScan(prefix))
   }
 
-  /// The next frame of a large section, after which that goes on or has ended.
+  /// The next frame of a large section, after which that continues or has ended.
   private mutating func part(of section: LargeSectionScan) -> Part {
     let number = section.framesMet
     section.framesMet += 1

@@ -61,8 +61,8 @@ package struct FrameTables: Sendable {
         guard !overflow, place >= 0,
           let entry = entry(at: UInt64(place), in: table.segment, file)
         else { continue }
-        // That so much was inserted into the frame is less likely than that the segment alone was
-        // moved.
+        // More likely, only the segment was moved; an insertion of that size into the frame is
+        // unlikely.
         let isLikely =
           abs(table.shift - moved) <= max(Int(entry.storedLength), Self.maximumInsertion)
         for shift in isLikely && moved != table.shift ? [moved, table.shift] : [moved] {

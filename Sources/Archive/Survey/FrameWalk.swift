@@ -34,7 +34,7 @@ struct FrameWalk {
   var willSearchAll: () -> Void = {}
   /// Releases the pages of the file that have been read.
   var release: () -> Void = {}
-  /// Called with where a skippable frame lies by its own first bytes, before it is read.
+  /// Called before a skippable frame is read, with its range according to its own first bytes.
   var willRead: (Range<Int>) -> Void = { _ in }
 
   /// A walk through a file of this many bytes.
@@ -96,7 +96,7 @@ struct FrameWalk {
     return true
   }
 
-  /// Where to go on when what begins at `start` does not hold.
+  /// Where to continue when what begins at `start` does not hold.
   private mutating func resumption(
     after start: Int, seemingEnd: Int? = nil, in file: Span<UInt8>
   ) -> Int {
@@ -105,8 +105,8 @@ struct FrameWalk {
     let byTable = tables?.end(ofFrameAt: start, in: file) { Self.isBoundary($0, in: file) }
     let byItself = seemingEnd.flatMap { Self.isBoundary($0, in: file) ? ($0, $0) : nil }
     if let (end, asStored) = byTable ?? byItself {
-      // Where bytes were lost, it may be that a frame in between ends there; where bytes were laid
-      // over it, these may be frames.
+      // Where bytes were lost, it may be that a frame in between ends there; where bytes of it were
+      // overwritten, the new bytes may be frames.
       return knownFrame(from: start + 1, to: end, anyFrom: asStored, in: file) ?? end
     }
     var searched = start + 1

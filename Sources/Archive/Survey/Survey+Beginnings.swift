@@ -42,7 +42,7 @@ extension Survey {
       guard !isCopy else { continue }
       let hasFirst = counted.contains { $0.number == 1 }
       if isOther || roots != nil && !counted.isEmpty || followsEnd && hasFirst {
-        // What lies before it may be no archive, only bytes.
+        // What lies before it may be mere bytes, not an archive.
         if before >= start, !foundAnything(in: before..<place) { beginnings.removeLast() }
         beginnings.append(place)
       }

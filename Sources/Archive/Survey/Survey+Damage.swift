@@ -1,6 +1,6 @@
 internal import IPLD
 
-/// What of a file does not hold, and may be made again.
+/// The parts of a file that do not hold and may be restored.
 extension Survey {
   /// Where a damaged note lies: what follows frame 0 is not a frame and exactly as long, and no
   /// section can have been there.

@@ -39,7 +39,7 @@ extension Survey {
   func keysByOrdinal(in file: Span<UInt8>) -> KeyList {
     var byOrdinal = [UInt64](repeating: Self.lostKey, count: Int(sectionCount - firstOrdinal))
     let lost = lostOrdinals
-    // What was never committed and is not whole is not there, rather than damaged.
+    // An incomplete write that was never committed counts as absent, not as damaged.
     let isTail = start > 0
     if !isTail {
       tables?.keptKeys(of: lost, in: file) { ordinal, key in

@@ -3,7 +3,7 @@
 /// Ordinals count up as long as everything holds. Behind something that does not, the first of
 /// these tells: an index segment that knows a frame with the same stored bytes; a footer or segment
 /// before it, as long as everything holds from there; a footer or segment after it, likewise. A gap
-/// between frames may have been only an index, so if nothing tells, the count goes on as if it
+/// between frames may have been only an index, so if nothing tells, the count continues as if it
 /// were.
 extension Survey {
   mutating func number(in file: MappedFile, _ limits: ArchiveLimits) {
@@ -31,7 +31,7 @@ extension Survey {
     for (_, landmark) in landmarks {
       guard case .segment(let segment) = landmark else { continue }
       var number = 0
-      // What lies before the survey is not its business.
+      // Bytes before the survey are not judged.
       for entry in segment.frames(in: file) where entry.offset >= UInt64(start) {
         while number < frames.count, frames[number].offset < entry.offset { number += 1 }
         guard number < frames.count, frames[number].offset == entry.offset,

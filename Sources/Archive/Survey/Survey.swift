@@ -13,7 +13,7 @@ package import IPLD
 /// 3. Numbers that the file gives are believed only where they agree with what is there; ordinals
 ///    that nothing tells are given anew, after all others.
 package struct Survey: Sendable {
-  /// How much is looked at.
+  /// How much is examined.
   package enum Depth: Sendable {
     /// Everything.
     case full
@@ -333,7 +333,7 @@ extension Survey {
     if let failure { malformations.append(failure) }
   }
 
-  /// Records that a large section ended before all its frames had come: its CID, if that can be
+  /// Records that a large section ended before all its frames had arrived: its CID, if that can be
   /// relied on.
   mutating func noteCutShort(_ cid: CID?) {
     let first = noteIncomplete()

@@ -1,7 +1,7 @@
 internal import IPLD
 
-/// What of an archive is damaged, by the checksums of what is stored: nothing is decompressed, and
-/// no section hashed.
+/// The damage of an archive, by the checksums of its stored bytes: nothing is decompressed, and no
+/// section hashed.
 extension ArchiveReader {
   /// The sections of frames that do not have their checksums, except for those that were written
   /// again.

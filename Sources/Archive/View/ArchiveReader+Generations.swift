@@ -50,7 +50,7 @@ extension ArchiveReader {
   }
 
   /// The body of a manifest that a footer named which was read, of a remote file: the footer tells
-  /// where it lies, and no index is fetched to find it; nil if it is not there.
+  /// where it lies, and no index is fetched to find it; nil if it is missing.
   func headBody(_ cid: CID) throws -> [UInt8]? {
     let known = cid == generation.head?.cid ? generation.head?.frameOffset : nil
     guard cid.multihash.sha256 != nil,

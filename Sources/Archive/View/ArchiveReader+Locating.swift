@@ -24,7 +24,7 @@ extension ArchiveReader {
     return try reader.withFile { (file) throws in try body(reader, file) }
   }
 
-  /// Where the section with this CID is; nil if it is not there.
+  /// Where the section with this CID is; nil if it is missing.
   ///
   /// - Parameters:
   ///   - isChecking: Whether all frames of it have to hold, and not only that in which it begins.
@@ -75,7 +75,7 @@ extension ArchiveReader {
     if file.isFetched { file.willReadOften(index.segments.flatMap(\.searchedRanges)) }
   }
 
-  /// Announces that frames will be read, the first of them, where they are not here.
+  /// Announces the first of the frames that will be read, if they have to be fetched.
   ///
   /// - Parameters:
   ///   - limit: How many bytes are requested at a time.
@@ -149,7 +149,7 @@ extension ArchiveReader {
     case DataFrame.zstdMagic: break
     default: return false
     }
-    // What its headers do not make a frame does not hold.
+    // Without a valid header there is no valid frame.
     let frame = try? DataFrame(file, at: Int(place), limit: file.count)
     return frame.map { !decoder.holds($0, in: file) } ?? true
   }
@@ -157,8 +157,8 @@ extension ArchiveReader {
   /// The section that supersedes a damaged one: the last intact one whose key begins alike, written
   /// later.
   ///
-  /// Only what the index keeps of the damaged section's key is known. Whether it is the same
-  /// section, the digest of a CAR or the CID by which it is asked for tells.
+  /// Only what the index keeps of the damaged section's key is known. The digest of a CAR, or the
+  /// requested CID, shows whether it is the same section.
   func successor(of ordinal: UInt64) throws -> SectionLocation? {
     try asking { reader, file in
       guard let kept = reader.keptKey(of: ordinal, in: file) else { return nil }
@@ -211,8 +211,8 @@ extension ArchiveReader {
           if isChecking, let damage = firstDamage(of: location, in: file) { throw damage }
           return location
         } catch {
-          // Another section with the same key may be the one. A lost section whose key is not known
-          // has any CID.
+          // Another section with the same key may be the right one. A lost section whose key is not
+          // known has any CID.
           if case .lostSection = error.reason,
             (~key).leadingZeroBitCount >= index.keptBits(of: ordinal)
           {
@@ -311,13 +311,12 @@ extension ArchiveReader {
       row: row, frame: frame, number: number)
   }
 
-  /// What it means that a section is not where the table says.
+  /// The error for a section that is not where the table says.
   func misplaced(_ ordinal: UInt64, _ place: UInt64) -> ArchiveError {
-    // An index of a repaired file has no frame for what is lost; in any other it says what is not
-    // so.
+    // An index of a repaired file has no frame for what is lost; any other index is wrong.
     index.mayHaveLost || generation.features.isRepaired
       ? ArchiveError(.lostSection(ordinal), offset: place)
-      : ArchiveError(.damagedIndex("section \(ordinal) is not where it says"), offset: place)
+      : ArchiveError(.damagedIndex("section \(ordinal) is not where the index says"), offset: place)
   }
 
   /// The frame that a table entry describes, its stored bytes checked.

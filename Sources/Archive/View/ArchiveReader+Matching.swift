@@ -2,7 +2,7 @@ package import IPLD
 
 /// Finding many sections at once.
 extension ArchiveReader {
-  /// How the archive stands with many CIDs.
+  /// Which of many CIDs the archive has.
   ///
   /// - Parameters:
   ///   - count: How many CIDs there are.
@@ -30,14 +30,14 @@ extension ArchiveReader {
 
   /// Whether the index has the key of a CID: if not, the archive does not have it either.
   ///
-  /// The key of another section is taken for it once in 2^28 times, at the most, for each section.
+  /// The key of another section is taken for it once in 2^28 times, at most, for each section.
   ///
   /// - Throws: ``ArchiveError`` if the index cannot be read.
   package func mayHold(_ cid: CID) throws -> Bool { try !candidates(cid.sectionKey).isEmpty }
 
   /// Which of many CIDs the archive has, by its index alone; nil if that does not hold.
   ///
-  /// The key of another section is taken for one once in 2^28 times, at the most, for each section.
+  /// The key of another section is taken for one once in 2^28 times, at most, for each section.
   ///
   /// - Parameters:
   ///   - count: How many CIDs there are.
@@ -56,7 +56,7 @@ extension ArchiveReader {
     }
   }
 
-  /// How the archive stands with a CID.
+  /// Whether the archive has a CID.
   ///
   /// - Throws: ``ArchiveError`` if the file cannot be read.
   func state(of cid: CID, isChecking: Bool) throws -> SectionState {
@@ -75,7 +75,7 @@ extension ArchiveReader {
   ///   - workers: How many threads.
   ///   - cid: The CID with a number, whichever thread asks.
   /// - Throws: ``ArchiveError`` if the file cannot be read.
-  /// - Returns: For each CID its number; `UInt64.max` if it is not there, or damaged.
+  /// - Returns: For each CID its number; `UInt64.max` if it is missing, or damaged.
   package func ordinals(
     _ count: Int, workers: Int? = nil, cid: @escaping @Sendable (Int) -> CID
   ) throws -> [UInt64] {
@@ -95,9 +95,9 @@ extension ArchiveReader {
   /// Finds many sections.
   ///
   /// The index is asked for each, and what it says is then confirmed in the order of the file, on
-  /// all cores, so that every frame is decompressed once, whatever order the CIDs come in. Of a raw
-  /// frame with a section of its own only the beginning is read. The few of which the index said
-  /// something else are looked for one by one.
+  /// all cores, so that every frame is decompressed once, whatever order the CIDs come in. Only the
+  /// beginning of a raw frame is read if it holds one section alone. The few of which the index
+  /// said something else are looked for one by one.
   private func find(_ count: Int, workers: Int?, _ asked: Asked) throws -> Found {
     if let standIn = try standIn { return try standIn.find(count, workers: workers, asked) }
     let workers = workers ?? Parallel.processorCount
@@ -140,9 +140,9 @@ extension ArchiveReader {
     return found
   }
 
-  /// What stands for the length of a body where another section is.
+  /// Stands for the length of a body if another section is there.
   private static var isOther: UInt64 { .max }
-  /// What stands for the length of a body where nothing can be read.
+  /// Stands for the length of a body that cannot be read.
   private static var unreadable: UInt64 { .max - 1 }
 
   /// What the index says of many CIDs, places to look at: for each the number of a section that may
@@ -195,7 +195,7 @@ extension ArchiveReader {
     let groups = groups(order, hints)
     if file.isFetched { willLook(order, groups, hints, asked) }
     let found = try Parallel.map(groups.count, workers: workers) { number in
-      // Each look into a frame brings some of its neighbours along.
+      // Each read of a frame also maps some neighbouring pages.
       if number % 8 == 0 { file.releasePages() }
       return try look(order[groups[number]], hints, asked)
     }
@@ -261,8 +261,8 @@ extension ArchiveReader {
     }
   }
 
-  /// Announces which frames will be looked at, the first of them; those that are not fetched for
-  /// it are left out.
+  /// Announces the first of the frames that will be examined; those that are not fetched for it are
+  /// left out.
   private func willLook(
     _ order: [UInt32], _ groups: [Range<Int>], _ hints: [UInt64], _ asked: Asked
   ) {
@@ -304,11 +304,11 @@ extension ArchiveReader {
 
 /// Whether an archive has a section.
 package enum SectionState: Sendable {
-  /// It is not there.
+  /// It is missing.
   case missing
   /// It was there, and what is left does not hold, and why.
   case damaged(ArchiveError)
-  /// It is there, as far as was looked at.
+  /// It is there, as far as was examined.
   case held(ordinal: UInt64, bodyLength: UInt64)
 
   /// How many bytes its body has; nil if it cannot be read.

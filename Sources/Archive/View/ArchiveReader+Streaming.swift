@@ -49,7 +49,7 @@ extension ArchiveReader {
     }
   }
 
-  /// How many frames of a large section are asked for at a time, where they are not here.
+  /// How many frames of a large section are requested at a time, where they are not here.
   private static let partsAtOnce: UInt64 = 8
 
   /// Announces that a large section will be read from a frame of it on.

@@ -45,7 +45,7 @@ public final class ArchiveReader: Sendable {
   private let maySurvey: Bool
   /// The reader that a survey of the whole file made, or why there is none; nil before that.
   private let replacement = Mutex<Result<ArchiveReader, any Error>?>(nil)
-  /// What was found out about the index; nothing that is read depends on when.
+  /// What was found out about the index; when that happens does not change what is read.
   ///
   /// Whether its checksums hold, nil if they have not been compared; what it keeps of the key of
   /// every ordinal, to find what supersedes a damaged section, read when first needed; and where
@@ -145,7 +145,7 @@ public final class ArchiveReader: Sendable {
 
   /// Reads what is committed in these bytes, and nothing after it.
   ///
-  /// - Throws: ``ArchiveError`` if an index segment is not there.
+  /// - Throws: ``ArchiveError`` if an index segment is missing.
   convenience init(_ file: MappedFile, committed: Generation) throws {
     let index = try file.withBytes(reading: ArchiveIndex.openedRanges(committed)) {
       (bytes) throws(ArchiveError) in
@@ -202,7 +202,7 @@ public final class ArchiveReader: Sendable {
 
   /// Makes sure of the index when something was not found or not as it should be.
   ///
-  /// - Throws: ``ArchiveError`` if the file is such that no index can be read from it.
+  /// - Throws: ``ArchiveError`` if no index can be read from the file.
   /// - Returns: The reader to ask instead; nil if there is no reason to ask another. Where another
   /// frame stands than the index says, or none at all, frames were moved, and a survey finds them.
   func other(after failure: ArchiveError?) throws -> ArchiveReader? {
@@ -428,7 +428,7 @@ public final class ArchiveReader: Sendable {
           ordinal += 1
           continue
         }
-        // What is left of a damaged pack, or stands in for it, is looked at section by section.
+        // What is left of a damaged pack, or stands in for it, is examined section by section.
         let count =
           frame.failure != nil || location.asked != location.ordinal
           ? 1 : Int(min(run.upperBound - ordinal, UInt64(frame.count - index)))

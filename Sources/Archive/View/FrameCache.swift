@@ -9,7 +9,7 @@ final class FrameCache: Sendable {
   /// The newest last; and how many packs' content is kept: sixteen, unless fewer are wanted.
   private let kept = Mutex<(frames: [DecodedFrame], packs: Int)>(([], 16))
 
-  /// The frame at this place in the file, if it is here.
+  /// The frame at this place in the file, if it is cached.
   func frame(at place: UInt64) -> DecodedFrame? {
     kept.withLock { kept in
       guard let index = kept.frames.lastIndex(where: { $0.place == place }) else { return nil }

@@ -2,7 +2,7 @@
 struct SectionLocation {
   /// Its number, under which its frames stand in the table.
   let ordinal: UInt64
-  /// The number that was asked for: another one if that section is damaged, and this one supersedes
+  /// The number that was requested: another one if that section is damaged, and this one supersedes
   /// it.
   var asked: UInt64
   /// Its prefix.

@@ -62,7 +62,7 @@ extension ArchiveStorage {
   ///   - footerLength: How many of them are its last footer.
   ///   - limits: How much the archive may hold.
   ///   - read: Reads some bytes of the other, from an offset on.
-  ///   - progress: Called with how many bytes have come, and how many there are to come.
+  ///   - progress: Called with how many bytes have arrived, and how many there are to come.
   /// - Throws: ``ArchiveError`` if what came is not whole, and what the storage and `read` throw.
   ///   The file is what it was then.
   package func extend(
@@ -72,7 +72,7 @@ extension ArchiveStorage {
   ) throws {
     let start = try size
     let footer = count - UInt64(footerLength)
-    // Of what comes, no footer counts before everything has been checked.
+    // No footer among the new bytes counts before everything has been checked.
     let committed = start > 0 ? try ArchiveReader.lastGeneration(of: map()) : nil
     do {
       var offset = start
@@ -86,7 +86,7 @@ extension ArchiveStorage {
         }
         try write(piece.span, at: offset)
         let isLast = offset + UInt64(piece.count) == footer
-        // What a footer is known by may lie in two pieces.
+        // The bytes that identify a footer may lie in two pieces.
         offset += UInt64(isLast ? piece.count : max(1, piece.count - SkippableFrame.headerLength))
         progress(offset - start, count - start)
       }

@@ -1,6 +1,6 @@
 package import IPLD
 
-/// What makes appended sections count: an index, a barrier, a footer, a barrier.
+/// Commits appended sections: an index, a barrier, a footer, a barrier.
 extension ArchiveWriter {
   /// Makes everything that was appended count: writes the index, waits until it is on the medium,
   /// writes the footer, waits again.

@@ -40,9 +40,9 @@ extension ArchiveWriter {
 
   /// Writes damaged sections again, as far as they can be read.
   ///
-  /// Of a damaged section that hashes to its CID no more, the bits of the key are known that the
-  /// index keeps, 28 at least. What another archive has under the same bits is taken, so that once
-  /// in some thousand sections one comes along that was never there.
+  /// For a damaged section that no longer hashes to its CID, the bits of the key that the index
+  /// keeps are known, at least 28. Any section of the other archive with the same bits is taken, so
+  /// about once in some thousand sections a foreign one is copied, too.
   ///
   /// - Parameters:
   ///   - damaged: The numbers of the sections.
@@ -80,7 +80,7 @@ extension ArchiveWriter {
       return
     }
     guard try begin(section.cid, length: section.bodyLength) == nil else { return }
-    // What this archive's storage says is not damage of the other's, and gets out.
+    // An error of this archive's storage is not damage of the other archive, and is thrown.
     var refusal: (any Error)?
     do {
       let isThere = try source.read(section.cid) { bytes in
@@ -97,7 +97,7 @@ extension ArchiveWriter {
     do {
       try finish()
     } catch let error as ArchiveError where error.reason == .contentMismatch(section.cid) {
-      // It hashes to its CID there no more, and has been cancelled.
+      // It no longer hashes to its CID there, and has been cancelled.
     }
   }
 }

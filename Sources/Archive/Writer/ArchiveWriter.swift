@@ -10,8 +10,8 @@ package import IPLD
 ///
 /// 1. A section is in the index only if its bytes hashed to its CID, or the hash function is
 ///    unknown.
-/// 2. No CID is stored twice, unless what there is of it is damaged: appending one that is there
-///    answers with the number it has.
+/// 2. No CID is stored twice, unless the stored copy is damaged: appending a CID that is already
+///    stored returns its number.
 /// 3. Nothing counts before `commit(manifest:)` or ``checkpoint()`` has returned. A writer that
 ///    is dropped leaves a tail that readers ignore, and that the next writer adopts.
 /// 4. Committed bytes are never written again.

@@ -12,7 +12,7 @@ struct PendingSections {
 
   /// One more than the number of a section, or 0.
   private var slots = [UInt32](repeating: 0, count: 64)
-  /// What scatters keys over the slots.
+  /// Scatters keys over the slots.
   ///
   /// Keys are digests and cannot be chosen, but many can be tried until enough of them begin
   /// alike. A secret factor makes that pointless.

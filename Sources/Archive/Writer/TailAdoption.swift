@@ -1,6 +1,6 @@
 internal import IPLD
 
-/// Makes what an interrupted write has left after the last footer count, before a writer goes on
+/// Makes what an interrupted write has left after the last footer count, before a writer continues
 /// (FORMAT 5.1).
 ///
 /// Everything whole is adopted: each data frame that holds and whose sections hash to their CIDs
@@ -251,8 +251,8 @@ struct TailAdoption {
     let streamLength = kept.reduce(
       generation?.streamLength ?? UInt64(survey.header?.frame.contentSize ?? 0)
     ) { $0 + UInt64($1.contentSize) }
-    // An index segment that is there already needs only its footer. To write it again would change
-    // what lies before a footer that may be on the medium, should the power fail in the middle.
+    // An existing index segment needs only its footer. To write it again would change what lies
+    // before a footer that may be on the medium, should the power fail in the middle.
     var written: (segment: IndexSegment, before: Int)?
     for (count, landmark) in survey.landmarks where count == last + 1 && written == nil {
       written = self.written(landmark, at: place, survey, in: file)
@@ -302,7 +302,7 @@ struct TailAdoption {
 
 extension Survey {
   /// Whether something before a frame does not hold or is not adopted, or was made void if voids
-  /// are asked for.
+  /// are requested.
   fileprivate func hasLost(_ dropped: Set<Int>, before count: Int, withVoids: Bool = false) -> Bool
   {
     dropped.contains { $0 < count }

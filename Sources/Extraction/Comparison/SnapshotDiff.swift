@@ -168,7 +168,7 @@ private struct Comparison {
   /// Reads both snapshots if there was too much to read one by one.
   mutating func readAllIfLarge() throws {
     guard isLarge else { return }
-    // What was not there one by one is not there all at once.
+    // Blocks that were missing one by one are missing in bulk, too.
     (diff.gaps, diff.gapCount) = ([], 0)
     for side in [MSTDiff.Side.old, .new] { found[side] = try allBlobs(side) }
   }

@@ -29,7 +29,7 @@ package struct CSVExporter {
   /// - Parameters:
   ///   - archived: the snapshot.
   ///   - folder: the folder for the tables; it is made if it does not exist.
-  ///   - replacing: whether files that are there are replaced.
+  ///   - replacing: whether existing files are replaced.
   /// - Returns: The tables, in the order of the collections; and the repository, which says what of
   ///   it could not be written: of a record that is not in the archive, a table has the name.
   /// - Throws: ``BackupError`` if a file is there, or cannot be written; what reading the archive

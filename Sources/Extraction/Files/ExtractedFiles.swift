@@ -72,7 +72,7 @@ final class ExtractedFiles {
     if lock == nil { lock = try folder.lock(account) }
     try folder.removeLeftovers(in: account)
     if lists.contains(where: \.isUnfinished) {
-      // An earlier run was interrupted. What it knew must not be lost to another interruption.
+      // An earlier run was interrupted. Its entries must survive another interruption.
       let tally = folder.tally
       try folder.put(OutputFile(components: [account, FileNaming.extractedList])) { sink in
         let header = Array(ExtractedList.header.utf8)
@@ -83,7 +83,7 @@ final class ExtractedFiles {
       }
       folder.tally = tally
     }
-    // What cannot be removed keeps the new one from being made.
+    // If the old one cannot be removed, the new one is not made.
     _ = unsafe unlinkat(opened, FileNaming.unfinishedExtractedList, 0)
     let name = FileNaming.unfinishedExtractedList
     output = try folder.create(name, in: opened, shown(name))
@@ -191,7 +191,7 @@ final class ExtractedFiles {
     }
     let unfinished = FileNaming.unfinishedExtractedList
     let opened = try folder.folder([account])
-    // Then the list that is there says all that is to be said.
+    // Then the existing list is up to date.
     if !hasNews, lists.count == 1, lists[0].count == lineCount {
       _ = unsafe unlinkat(opened, unfinished, 0)
       return
@@ -216,8 +216,8 @@ final class ExtractedFiles {
 /// 9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08
 /// records/app.bsky.feed.post/3k2a.json
 /// ```
-/// Anybody may have written to the list, so each line has to have exactly that form. The lines are
-/// not kept in memory, only a hash of each.
+/// Other programs may have written to the list, so each line has to have exactly that form. The
+/// lines are not kept in memory, only a hash of each.
 struct ExtractedList {
   /// How the first line begins, before the words for people.
   private static let mark = "# carpack-extracted 1"

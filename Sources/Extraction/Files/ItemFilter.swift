@@ -67,7 +67,7 @@ package struct ItemFilter {
   private func isBetween(_ time: Moment?) -> Bool {
     guard let time else { return false }
     if let since, time.seconds < since.seconds { return false }
-    // What is named lasts: all of the day, all of the minute.
+    // A bound covers all of the named day or minute.
     if let until, time.seconds >= until.seconds + max(1, until.length / 1_000_000_000) {
       return false
     }
@@ -98,7 +98,7 @@ package struct ListedItem {
   package var size: UInt64?
   /// Whether its loss is accepted, if it is missing.
   package var accepted: BlobLedger.Acceptance?
-  /// When the record was made, if that was asked for.
+  /// When the record was made, if that was requested.
   package var time: Moment?
 }
 

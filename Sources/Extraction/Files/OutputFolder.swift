@@ -10,8 +10,8 @@ internal import SystemPackage
 /// 1. Every name is one component, opened relative to the folder above it and never through a
 ///    symbolic link, so that neither a name from an archive nor a link left there leads elsewhere.
 /// 2. A file is written under a temporary name and gets its own when it is complete.
-/// 3. A file that is there already and holds the same is left alone; one that differs is an error,
-///    unless overwriting was asked for or the file may be replaced.
+/// 3. An existing file with the same content is left alone; one that differs is an error, unless
+///    overwriting was requested or the file may be replaced.
 package final class OutputFolder {
   /// What has been done so far.
   package struct Tally: Equatable, Sendable {
@@ -47,7 +47,7 @@ package final class OutputFolder {
   /// What has been done so far.
   package internal(set) var tally = Tally()
 
-  /// Opens the folder, and makes it and those above it if they are not there.
+  /// Opens the folder, and creates it and its parents if they do not exist.
   ///
   /// - Parameters:
   ///   - path: the folder.
@@ -144,7 +144,7 @@ package final class OutputFolder {
       do {
         try giveName(replacing: old != nil)
       } catch Errno.fileExists where old == nil {
-        // It came to be there meanwhile.
+        // It appeared in the meantime.
         var known = file
         known.digest = digest
         old = try compare(known, produce, mayReplace)
@@ -161,7 +161,7 @@ package final class OutputFolder {
     return digest
   }
 
-  /// Whether a file that is there holds the content, and the digest of that; nil if there is none.
+  /// Whether an existing file holds the content, and the digest of that; nil if there is none.
   ///
   /// - Throws: ``BackupError/fileDiffers(_:)`` if it does not, and may not be replaced; what
   ///   ``put(_:_:mayReplace:)`` would throw because of what else is there.
@@ -183,7 +183,7 @@ package final class OutputFolder {
     return hash.finish()
   }
 
-  /// Creates a file that is not there.
+  /// Creates a file that does not exist.
   func create(_ name: String, in folder: CInt, _ shown: String, mode: mode_t = 0o666) throws -> CInt
   {
     try BackupError.check(
@@ -308,7 +308,7 @@ package final class OutputFolder {
 
   /// Whether the file system treats names as equal that differ in upper and lower case only.
   ///
-  /// - Parameter folder: a folder that is there, with letters in its name.
+  /// - Parameter folder: an existing folder, with letters in its name.
   func foldsCase(_ folder: String) throws -> Bool {
     guard folder.uppercased() != folder, let one = try status(of: [folder]),
       let other = try status(of: [folder.uppercased()])
@@ -355,7 +355,7 @@ package final class OutputFolder {
     return name
   }
 
-  /// A folder within, which is made if it is not there.
+  /// A folder within, which is created if it does not exist.
   ///
   /// - Parameters:
   ///   - components: the names of those above it, and its own.

@@ -165,7 +165,7 @@ extension Selection {
     do {
       return try archived.record(path).map { Self.blobs(of: $0.bytes.span) } ?? []
     } catch let error where error.isDamage {
-      // Reading the record itself finds the same, and says it.
+      // Reading the record itself finds the same problem, and reports it.
       return []
     }
   }

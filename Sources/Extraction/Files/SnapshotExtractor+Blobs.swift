@@ -97,7 +97,7 @@ extension SnapshotExtractor {
     return FileNaming.name("\(cid)", ending: ".\(ending)")
   }
 
-  /// As much of a blob as tells its type; nil if it is not there.
+  /// As much of a blob as tells its type; nil if it is missing.
   private static func beginning(of cid: CID, in reader: ArchiveReader) throws -> [UInt8]? {
     guard var cursor = try reader.body(of: cid, from: 0) else { return nil }
     var beginning: [UInt8] = []

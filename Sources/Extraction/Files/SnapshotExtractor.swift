@@ -89,7 +89,7 @@ package struct SnapshotExtractor {
     if extractor.files.isThere {
       try extractor.run()
       let found = extractor.report
-      // What is wrong with the archive is said when it is extracted.
+      // What is wrong with the archive is reported when it is extracted.
       extractor.report = Report()
       extractor.report.tally = folder.tally
       extractor.report.inTheWay = found.inTheWay
@@ -104,7 +104,7 @@ package struct SnapshotExtractor {
       do {
         _ = try extractor.files.finish(isStopped: true) { _ in false }
       } catch {
-        // What keeps the list from being ended kept the files from being written, and is said once.
+        // The error that stops the list also stopped the files, and is reported once.
       }
       throw error
     }
@@ -125,7 +125,7 @@ package struct SnapshotExtractor {
     if selection.context { try writeContext() }
   }
 
-  /// Removes what the snapshot no longer has, if that was asked for, and ends the list of what was
+  /// Removes what the snapshot no longer has, if that was requested, and ends the list of what was
   /// written.
   private mutating func finish() throws {
     var isDeleting = options.isDeleting
@@ -367,7 +367,7 @@ extension SnapshotExtractor {
     /// Names that no file may have.
     package internal(set) var refused: [String] = []
     /// The first of the files that are in the way: then nothing was written, or, if a file appeared
-    /// meanwhile, everything else was.
+    /// in the meantime, everything else was.
     package internal(set) var inTheWay: [String] = []
     /// How many files are in the way.
     package internal(set) var inTheWayCount = 0
@@ -384,9 +384,9 @@ extension SnapshotExtractor {
     /// Files that were to be removed, and were changed since they were extracted: the first of
     /// them.
     package internal(set) var changed: [String] = []
-    /// Whether private data was asked for, and the snapshot has none.
+    /// Whether private data was requested, and the snapshot has none.
     package internal(set) var lacksPrivateData = false
-    /// Whether the context was asked for, and the snapshot has none.
+    /// Whether the context was requested, and the snapshot has none.
     package internal(set) var lacksContext = false
     /// Why files that the snapshot no longer has were not removed; nil if they were.
     package internal(set) var keptBecause: String?

@@ -41,7 +41,7 @@ package struct RecordHistory {
     }
   }
 
-  /// The number of the last snapshot up to one that has it no more, where one before had it.
+  /// The number of the last snapshot up to one that no longer has it, where one before had it.
   package func deletion(upTo number: Int) -> Int? {
     changes.last { $0.cid == nil && $0.entry.number <= number }?.entry.number
   }

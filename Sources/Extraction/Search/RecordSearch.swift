@@ -10,7 +10,7 @@ package import Snapshots
 /// Every record is read once: all of the first snapshot, and of each later one those that it
 /// changed.
 ///
-/// Invariant: `open` holds the matches that are in the snapshot that was looked at last, which has
+/// Invariant: `open` holds the matches that are in the snapshot that was examined last, which has
 /// the number `lastNumber`.
 package struct RecordSearch {
   /// A record with the text, and the snapshots that have it.
@@ -37,7 +37,7 @@ package struct RecordSearch {
   private var open: [[UInt8]: Match] = [:]
   private var lastNumber = 0
   private var scanner = RecordScanner()
-  /// The records of the snapshot that is looked at which are missing, and which cannot be decoded.
+  /// The records of the snapshot that is examined which are missing, and which cannot be decoded.
   private var unsearched = (missing: 0, undecodable: 0)
   /// What could not be searched.
   package private(set) var gaps: [Gap] = []

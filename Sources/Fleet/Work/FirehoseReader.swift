@@ -20,7 +20,7 @@ struct FirehoseReader: Sendable {
 
   /// How often a firehose that no worker follows is looked for.
   private static let interval: Duration = .seconds(5)
-  /// How many events are noted at a time, at the most.
+  /// How many events are noted at a time, at most.
   private static let batch = 500
   /// How long events wait to be noted, in seconds.
   private static let patience = 1.0
@@ -83,7 +83,7 @@ struct FirehoseReader: Sendable {
       }
       let isDue = begun.duration(to: .now) > .seconds(Self.patience)
       guard fault != nil || marks.count >= Self.batch || isDue else { continue }
-      // What has come before the end is noted, too.
+      // What has arrived before the end is recorded, too.
       guard try await fleet.note(marks, of: lease, gap: gap) else { return (nil, false) }
       if let fault { return (fault, isFutureCursor) }
       marks = FirehoseMarks()
@@ -117,7 +117,7 @@ struct FirehoseMarks: Sendable {
     return event
   }
 
-  /// Numbers only grow; one that does not is not a place to go on from.
+  /// Numbers only grow; one that does not is not a place to continue from.
   private mutating func move(to sequence: Int64?) {
     guard let sequence, sequence >= 0 else { return }
     cursor = max(cursor ?? sequence, sequence)

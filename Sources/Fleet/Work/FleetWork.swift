@@ -69,7 +69,7 @@ package enum FleetWork {
       observer(event)
     }
     shared.namedServers += try await fleet.hosts()
-    // What all workers together may ask of a host is what counts.
+    // The limit of a host applies to all workers together.
     shared.requestsPerSecond = network.requestsPerSecond ?? 1000
     shared.admission = { origin in try await budgets.admit(origin) }
     let way = try Network(shared)

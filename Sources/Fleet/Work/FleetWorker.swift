@@ -205,7 +205,7 @@ package struct FleetWorker: Sendable {
           seat.giveBack()
           let next = try await fleet.secondsToNext()
           if options.endsWhenIdle, counters.values.running == 0, (next ?? 1) > 0 { return true }
-          // What is due and was not to be claimed may be in a moment.
+          // An account that is due and could not be claimed may be claimed in a moment.
           pause = if let next, next > 0 { next } else { min(2 * pause, Self.pauseForRoom) }
           pause = min(pause, Self.longestPause)
           do {
@@ -327,7 +327,7 @@ package struct FleetWorker: Sendable {
       outcome.state = .removed
     } catch let error where !(error is CancellationError) {
       // It is tried again with the account.
-      outcome.reason = "its archive could not be put aside: \(error)"
+      outcome.reason = "its archive could not be moved aside: \(error)"
     }
     return outcome
   }

@@ -23,7 +23,7 @@ actor HostBudgets {
   private static let portion = 0.25
   /// For how long what was taken may be used: a server must not get a burst of saved-up requests.
   private static let validity: Duration = .seconds(1)
-  /// The longest pause before a budget that has nothing is asked again, in seconds.
+  /// The longest pause before an exhausted budget is asked again, in seconds.
   private static let longestPause = 5.0
 
   init(_ fleet: FleetDatabase, requestsPerSecond: Double) {

@@ -8,7 +8,7 @@ package struct AddressPolicy: Sendable {
   package var allowsLoopback: Bool
   /// The servers that the user has named, or given an address to; they may be anywhere.
   package var named: Set<Authority>
-  /// Those of them that may be asked by http if they are not on the public internet.
+  /// Of these, the hosts to which http is allowed if they are not on the public internet.
   package var plain: Set<Authority> = []
 
   /// A policy.

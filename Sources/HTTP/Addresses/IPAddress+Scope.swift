@@ -30,7 +30,7 @@ extension IPAddress {
       return v4.scope == .global ? .global : .reserved
     }
     for (prefix, scope) in Self.special where begins(with: prefix) { return scope }
-    // Of IPv6 nothing else has been given out (RFC 4291, section 2.4). An IPv4 address that is
+    // No other part of IPv6 has been assigned (RFC 4291, section 2.4). An IPv4 address that is
     // written as an IPv6 one is what is connected to.
     return begins(with: Self.v4(0, 0)) || bits >> 125 == 0b001 ? .global : .reserved
   }

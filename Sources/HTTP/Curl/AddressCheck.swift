@@ -32,7 +32,7 @@ final class AddressCheck {
   func refusal(_ code: CURLcode) -> TransportError.Reason? {
     let url = target.url
     if let refused {
-      // Of a public address over http it is the scheme that is wrong.
+      // With a public address over http, the scheme is wrong.
       guard refused.scope == .global else { return .refusedAddress("\(refused)") }
       return target.isRedirected ? .refusedRedirect("\(url)") : .unusableURL
     }

@@ -38,7 +38,7 @@ struct ConnectionRules: Sendable {
     guard policy.permits(url, isRedirected: isRedirected) else {
       guard !isRedirected else { throw TransportError(.refusedRedirect("\(url)"), url: "\(url)") }
       let host = url.authority
-      // Of a public address over http it is the scheme that is wrong.
+      // With a public address over http, the scheme is wrong.
       throw TransportError(
         host.isPrivate ? .refusedAddress(host.address.map { "\($0)" } ?? host.host) : .unusableURL,
         url: "\(url)")

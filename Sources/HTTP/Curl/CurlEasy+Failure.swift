@@ -12,14 +12,14 @@ extension CurlEasy {
     if let refusal = check.refusal(code) { return refusal }
     let settings = check.target.settings
     let explanation = explanation(of: code)
-    // A server may have put into it what disturbs a terminal.
+    // A server may have put control characters into it.
     let what = Excerpt.of(explanation)
     switch code {
     case CURLE_URL_MALFORMAT: return .unusableURL
     case CURLE_COULDNT_RESOLVE_HOST: return .unknownHost
     case CURLE_OPERATION_TIMEDOUT:
       guard wasSent else {
-        return .notConnected("not made within \(settings.connectSeconds) seconds")
+        return .notConnected("none was made within \(settings.connectSeconds) seconds")
       }
       // "Operation too slow." for a stall, "Operation timed out" for the whole.
       guard let total = settings.totalSeconds, explanation.contains("timed out") else {

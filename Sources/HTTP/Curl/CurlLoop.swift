@@ -40,7 +40,7 @@ final class CurlLoop: @unchecked Sendable {
     unsafe transfers = [:]
     _ = unsafe carpack_multi_setopt_long(
       library.functions, multi, CURLMOPT_MAXCONNECTS, Self.idleConnections)
-    // A queue of its own, on which one thing happens that lasts, is a thread of its own.
+    // A separate queue with one long-running task is a separate thread.
     DispatchQueue(label: "carpack.network").async { [self] in run() }
   }
 
@@ -55,7 +55,7 @@ final class CurlLoop: @unchecked Sendable {
       if inbox.isClosed { return true }
       inbox.wishes.append(wish)
       left.add(1, ordering: .releasing)
-      // Under the lock, so that the multi handle is there as long as it is woken by.
+      // Under the lock, so that the multi handle exists while it is used to wake the loop.
       _ = unsafe library.functions.curl_multi_wakeup(multi)
       return false
     }
@@ -125,7 +125,7 @@ final class CurlLoop: @unchecked Sendable {
     }
   }
 
-  /// Hands a head on when the turn is over: with it goes the part of the body that has come by
+  /// Passes on a head at the end of the turn: with it goes the part of the body that has arrived by
   /// then, so that a waiting task is woken once.
   func hasHead(_ transfer: CurlTransfer) { heads.append(transfer) }
 

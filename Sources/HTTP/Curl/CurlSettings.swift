@@ -74,7 +74,7 @@ extension CurlEasy {
     case .delete: set(CURLOPT_CUSTOMREQUEST, request.method.rawValue)
     case .post, .put:
       set(CURLOPT_POST, 1)
-      // What is put is sent as what is posted is.
+      // The body of a PUT is sent like that of a POST.
       set(CURLOPT_CUSTOMREQUEST, request.method.rawValue)
       setBody(request.body)
       set(CURLOPT_UPLOAD_BUFFERSIZE, CurlSettings.uploadBufferSize)

@@ -22,7 +22,7 @@ final class CurlTransfer: @unchecked Sendable {
   /// The head, until it is handed on.
   private var head: HTTPResponse?
   private(set) var easy: CurlEasy?
-  /// The part of the body that has come and is not in the pipe yet.
+  /// The part of the body that has arrived and is not in the pipe yet.
   private var piece: [UInt8] = []
   /// Why libcurl was stopped.
   private var failure: (any Error)?
@@ -81,7 +81,7 @@ final class CurlTransfer: @unchecked Sendable {
     }
   }
 
-  /// Ends the transfer: hands on what has come, and then the error, if there is one.
+  /// Ends the transfer: hands on what has arrived, and then the error, if there is one.
   func finish(throwing error: (any Error)?) {
     if let easy = easy.take() { loop.takeOut(easy) }
     pipe.finish(with: piece, throwing: error)
@@ -90,7 +90,7 @@ final class CurlTransfer: @unchecked Sendable {
     if let error { continuation.take()?.resume(throwing: error) }
   }
 
-  /// Hands the head on, if it has come and has not been handed on yet.
+  /// Hands the head on, if it has arrived and has not been handed on yet.
   func handOnHead() {
     guard let head = head.take() else { return }
     continuation.take()?.resume(returning: head)

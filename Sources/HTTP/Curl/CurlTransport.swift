@@ -27,8 +27,8 @@ package final class CurlTransport: HTTPTransport {
 
   /// Sends a request, and returns when the head of the answer is there.
   ///
-  /// If only the rest of a body was asked for and the server answers with another part, or says
-  /// that there is none (416), the whole is asked for at once. A redirection that is not followed
+  /// If only the rest of a body was requested and the server answers with another part, or says
+  /// that there is none (416), the whole is requested at once. A redirection that is not followed
   /// is an ordinary answer.
   ///
   /// - Throws: ``TransportError`` if no answer came; `CancellationError`.
@@ -44,7 +44,8 @@ package final class CurlTransport: HTTPTransport {
       let part = request.asksForPart ? 0 : response.bodyStart(askedFor: request.offset)
       guard let start = part else {
         guard request.offset > 0 else {
-          throw target.error(.malformedAnswer("a part came instead of the whole"))
+          throw target.error(
+            .malformedAnswer("the server sent a part, but the whole was requested"))
         }
         request.offset = 0
         continue

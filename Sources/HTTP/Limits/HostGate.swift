@@ -49,7 +49,7 @@ package final class HostGate: Sendable {
     try await wait(for: request) { _, now in
       now < moment ? HostState.Wait(seconds: moment - now) : nil
     }
-    // Who need not wait for a host that is away is not to wait for the place of one who does.
+    // A request that need not wait for an absent host must not wait for the place of one that does.
     if request.attempts != 1 {
       try await wait(for: request) { state, now throws(HostState.Rest) in
         try state.waitForPresence(now: now)

@@ -164,7 +164,7 @@ extension HostState {
     var wait = Wait(
       seconds: max(Self.shortestWait, min(seconds, RateLimitFields.longestWait)),
       whole: seconds)
-    // Said once for each wait, not by everybody who waits.
+    // Reported once for each wait, not by each waiting request.
     if seconds >= NetworkEvent.leastWait, now >= announcedUntil {
       announcedUntil = now + seconds
       wait.announced = seconds

@@ -4,7 +4,7 @@ internal import Synchronization
 /// user's settings.
 ///
 /// A request is sent when the gate before its host lets it through (``HostGate``), and again if it
-/// fails for a reason that may pass.
+/// fails for a temporary reason.
 public final class Network: Sendable {
   /// What the user set.
   package let options: NetworkOptions
@@ -74,7 +74,7 @@ public final class Network: Sendable {
   ///   - accept: the media types to ask for.
   ///   - retries: whether temporary failures are tried again.
   /// - Returns: The head of the answer and its body, whatever the status is; the body of an answer
-  ///   that is not one of success is cut at ``maximumErrorBody`` bytes.
+  ///   other than a success is cut at ``maximumErrorBody`` bytes.
   /// - Throws: ``TransportError`` if no whole answer came or it is too long; `CancellationError`.
   package func get(_ url: String, limit: Int, accept: String? = nil, retries: Bool = true)
     async throws -> (HTTPResponse, [UInt8])
@@ -95,7 +95,7 @@ public final class Network: Sendable {
   ///   - offset: how much of the body need not be sent again, asked before each attempt.
   ///   - receive: reads a successful answer. After a temporary failure while it reads, the request
   ///     is sent again, and another call reads the answer.
-  /// - Returns: The last answer, whatever its status is, and what was received of one of success.
+  /// - Returns: The last answer, whatever its status is, and what was received of a successful one.
   /// - Throws: ``TransportError`` of the last attempt, because the host has refused everything for
   ///   a while, or because it could not be asked within the request's time; what `receive` throws
   ///   otherwise, which is not tried again; `CancellationError`.
@@ -119,7 +119,7 @@ public final class Network: Sendable {
         request.secondsLeft = request.deadline.map { max(1, Int(($0 - clock.now).rounded(.up))) }
         let (answer, advice) = await begin(request, at: url.origin, gate, permission)
         if case .failure = answer { request.wantsNewConnection = true }
-        // What the gate makes wait is not an attempt.
+        // Waiting at the gate is not an attempt.
         switch advice {
         case .whenThere where attempts > 1: continue
         case .whenAllowed(let namesTime)

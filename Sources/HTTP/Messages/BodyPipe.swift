@@ -3,7 +3,7 @@ internal import Synchronization
 /// The bounded buffer between the thread that receives a body and the task that reads it.
 ///
 /// 1. What is put in comes out in the same order, all of it before the end or the error.
-/// 2. It is full from ``capacity`` pieces on; the transfer waits then, and goes on as soon as one
+/// 2. It is full from ``capacity`` pieces on; the transfer waits then, and continues as soon as one
 ///    is taken.
 /// 3. No task waits on a pipe that has ended.
 final class BodyPipe: Sendable {

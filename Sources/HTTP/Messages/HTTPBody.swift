@@ -46,7 +46,7 @@ package struct HTTPBody: AsyncSequence, AsyncIteratorProtocol, Sendable {
   ///
   /// - Parameters:
   ///   - limit: how many bytes it may have.
-  ///   - url: what was asked for, for messages.
+  ///   - url: what was requested, for messages.
   /// - Throws: ``TransportError`` if it is longer, or what reading throws.
   package func collect(upTo limit: Int, of url: String) async throws -> [UInt8] {
     var bytes: [UInt8] = []
@@ -59,7 +59,7 @@ package struct HTTPBody: AsyncSequence, AsyncIteratorProtocol, Sendable {
     return bytes
   }
 
-  /// The beginning of it, as far as it comes.
+  /// The beginning of it, as far as it arrives.
   ///
   /// - Throws: `CancellationError`.
   package func beginning(_ count: Int) async throws -> [UInt8] {
@@ -70,7 +70,7 @@ package struct HTTPBody: AsyncSequence, AsyncIteratorProtocol, Sendable {
         if bytes.count == count { break }
       }
     } catch is TransportError {
-      // It is for a message: so much of it is shown as there is.
+      // For a message: shows as much of it as there is.
     }
     return bytes
   }

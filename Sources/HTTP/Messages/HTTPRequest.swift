@@ -50,8 +50,8 @@ package struct HTTPRequest: Sendable {
   package var hasOwnLimit = false
   /// Whether the server passes the request on to another service.
   ///
-  /// How that service fails, and which limits it has, says nothing of what else the server is asked
-  /// for.
+  /// How that service fails, and which limits it has, says nothing of what else the server is
+  /// requested.
   package var isForwarded = false
   /// Whether a redirection is followed; a request that carries a secret is not sent to where a
   /// server points.
@@ -93,7 +93,7 @@ package struct HTTPRequest: Sendable {
 
   /// The URL, taken apart.
   ///
-  /// - Throws: ``TransportError`` if it is not one of `http` or `https`, or carries a user name.
+  /// - Throws: ``TransportError`` if it is neither `http` nor `https`, or carries a user name.
   func target() throws(TransportError) -> HTTPURL {
     if let parsed { parsed } else { try HTTPURL(url) }
   }

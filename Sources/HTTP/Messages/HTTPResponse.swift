@@ -38,7 +38,7 @@ package struct HTTPResponse: Sendable {
   }
 
   /// Where in the whole body the answer's begins that was asked to begin at `offset`; nil if the
-  /// whole has to be asked for.
+  /// whole has to be requested.
   func bodyStart(askedFor offset: UInt64) -> UInt64? {
     switch status {
     case 206:

@@ -1,4 +1,4 @@
-/// What carries requests to servers and answers back.
+/// Carries requests to servers and answers back.
 ///
 /// ``CurlTransport`` is the real one.
 package protocol HTTPTransport: Sendable {
@@ -11,5 +11,5 @@ package protocol HTTPTransport: Sendable {
   func send(_ request: HTTPRequest) async throws -> HTTPResponse
 }
 
-/// How many bytes are read of the body of an answer that is not one of success.
+/// How many bytes are read of the body of an answer other than a success.
 package let maximumErrorBody = 16 << 10

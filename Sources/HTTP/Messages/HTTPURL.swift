@@ -16,7 +16,7 @@ package struct HTTPURL: Hashable, Sendable, CustomStringConvertible {
 
   /// Parses an absolute URL, or one that is relative to a document's, such as a `Location`.
   ///
-  /// - Throws: ``TransportError`` if it is not one of `http` or `https`, or carries a user name.
+  /// - Throws: ``TransportError`` if it is neither `http` nor `https`, or carries a user name.
   package init(_ text: String, relativeTo base: HTTPURL? = nil) throws(TransportError) {
     func error(_ reason: TransportError.Reason) -> TransportError {
       TransportError(reason, url: Excerpt.of(String(text.prefix { $0 != "?" })))

@@ -10,13 +10,13 @@ struct Reception {
   /// How long all lines of a head may be together.
   static let maximumHead = 64 << 10
 
-  /// What is said of a head that is longer.
+  /// The message about a longer head.
   static let isTooLong = "its head is longer than \(maximumHead) bytes"
 
   private let url: HTTPURL
   /// Whether the answer has a body: to HEAD none is sent, however long the head says it is.
   private let hasBody: Bool
-  /// The head, as far as it has come.
+  /// The head, as far as it has arrived.
   private(set) var response: HTTPResponse
   /// Whether all of the head is there.
   private(set) var isComplete = false
@@ -38,7 +38,7 @@ struct Reception {
     guard !isComplete, !line.isEmpty else { return nil }
     let bytes = Self.trimmed(line, 0..<line.count)
     if line[0] == 0x20 || line[0] == 0x09 {
-      // A value that goes on (RFC 9112, section 5.2).
+      // A folded field value (RFC 9112, section 5.2).
       guard !response.fields.isEmpty else { return nil }
       response.fields[response.fields.count - 1].value +=
         " " + String(decoding: bytes, as: UTF8.self)
@@ -84,10 +84,10 @@ struct Reception {
     TransportError(.malformedAnswer(what), url: "\(url)")
   }
 
-  /// Notes that bytes of the body have come.
+  /// Notes that bytes of the body have arrived.
   mutating func takeBody(_ count: Int) { received += UInt64(count) }
 
-  /// How much of the body has come, in words; nil before the head is there.
+  /// How much of the body has arrived, in words; nil before the head is there.
   var progress: String? {
     guard isComplete else { return nil }
     return Self.grouped(received) + (expected.map { " of " + Self.grouped($0) } ?? "") + " bytes"

@@ -5,7 +5,7 @@ package struct RequestBody: Sendable {
   /// How many bytes it has.
   package let byteCount: UInt64
 
-  /// Reads some bytes, as many as are asked for, from an offset on.
+  /// Reads some bytes, as many as are requested, from an offset on.
   ///
   /// It is called on the thread that all transfers share, one call after the other, and from the
   /// beginning again if the request has to be sent again.
@@ -36,7 +36,7 @@ package struct RequestBody: Sendable {
 
   /// Puts bytes from an offset on into a buffer; returns how many, 0 at the end.
   ///
-  /// - Throws: what reading throws; ``Short`` if it gives another number than was asked for.
+  /// - Throws: what reading throws; ``Short`` if it gives another number than was requested.
   func copy(from offset: UInt64, into buffer: UnsafeMutableRawBufferPointer) throws -> Int {
     let count = Int(min(UInt64(buffer.count), byteCount - min(offset, byteCount)))
     guard count > 0 else { return 0 }

@@ -5,7 +5,7 @@
 enum TokenShape {
   /// What stands for a token.
   static let replacement = "…"
-  /// How much of a text is looked at, in scalars; more of it is never shown.
+  /// How much of a text is examined, in scalars; more of it is never shown.
   private static let maximumLength = maximumErrorBody
   /// How a header begins: `{"` in base 64.
   private static let beginning = Array("eyJ".unicodeScalars)

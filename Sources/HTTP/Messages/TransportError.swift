@@ -2,7 +2,7 @@
 public struct TransportError: Error, Equatable, Sendable, CustomStringConvertible {
   /// What happened.
   package enum Reason: Equatable, Sendable {
-    /// The URL is not one of `https`, or of `http` to a loopback address.
+    /// The URL is neither `https`, nor `http` to a loopback address.
     case unusableURL
     /// A pin does not have the form `host:port:address`.
     case unusablePin
@@ -47,7 +47,7 @@ public struct TransportError: Error, Equatable, Sendable, CustomStringConvertibl
   package var url: String
   /// How often it was tried.
   package var attempts = 1
-  /// How much of the body had come, in words; nil if not even the head had.
+  /// How much of the body had arrived, in words; nil if not even the head had.
   package var progress: String?
 
   /// An error.

@@ -73,7 +73,7 @@ final class StreamConnection: @unchecked Sendable {
     descriptor = socket
   }
 
-  /// What has come; nil if nothing has.
+  /// What has arrived; nil if nothing has.
   ///
   /// - Throws: ``TransportError`` if the connection has ended.
   func receive() throws(TransportError) -> ArraySlice<UInt8>? {
@@ -106,7 +106,7 @@ final class StreamConnection: @unchecked Sendable {
     return count
   }
 
-  /// Waits until something has come, or, if that is wanted, something can be sent.
+  /// Waits until bytes have arrived or, if wanted, bytes can be sent.
   ///
   /// - Throws: `CancellationError`; ``TransportError`` if it cannot be waited for.
   func wait(toSend: Bool, until deadline: ContinuousClock.Instant) throws {

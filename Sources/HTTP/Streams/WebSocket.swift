@@ -1,5 +1,5 @@
 /// A WebSocket that is read from: libcurl makes the connection, with TLS, and the rest is done
-/// here, because the libcurl of many systems knows no WebSockets.
+/// here, because the libcurl of many systems does not support WebSockets.
 ///
 /// ``open()`` and ``next(waiting:)`` block, each for a limited time, whatever the server does; all
 /// but ``cancel()`` is called by one thread at a time.
@@ -25,7 +25,7 @@ package final class WebSocket: @unchecked Sendable {
   ///
   /// - Parameters:
   ///   - origin: the server, as a URL of `https` or `http`, without a path.
-  ///   - path: what is asked for.
+  ///   - path: what is requested.
   ///   - options: what the user set about the network; of a server that is not on the public
   ///     internet, they have to say that the user has named it.
   /// - Throws: ``TransportError`` if an option cannot be used, or the server may not be asked.
@@ -77,7 +77,7 @@ package final class WebSocket: @unchecked Sendable {
   /// The next message; nil if none came in this many seconds.
   ///
   /// - Throws: ``TransportError`` if the connection has ended, what came is malformed, or the
-  ///   server does not read what it is answered; `CancellationError`.
+  ///   server does not read the replies; `CancellationError`.
   package func next(waiting seconds: Double) throws -> [UInt8]? {
     let deadline = ContinuousClock.now + .seconds(seconds)
     while true {

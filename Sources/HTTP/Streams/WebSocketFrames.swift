@@ -30,14 +30,14 @@ struct WebSocketFrames {
 
   private var bytes: [UInt8] = []
   private var start = 0
-  /// What has come of a message that has begun, and in how many frames.
+  /// What has arrived of an unfinished message, and in how many frames.
   private var parts: [UInt8] = []
   private var partCount = 0
-  /// The control frames that have come since a time.
+  /// The control frames that have arrived since a time.
   private var controlCount = 0
   private var controlStart: ContinuousClock.Instant?
 
-  /// Takes bytes that have come.
+  /// Takes bytes that have arrived.
   mutating func take(_ piece: some Sequence<UInt8>) {
     // What has been read is removed when it is the greater part, so that each byte is moved once or
     // so.
@@ -48,7 +48,7 @@ struct WebSocketFrames {
     bytes += piece
   }
 
-  /// The next message, if all of it has come.
+  /// The next message, if all of it has arrived.
   ///
   /// - Parameter time: when.
   /// - Throws: ``WebSocketError``.
@@ -90,7 +90,7 @@ struct WebSocketFrames {
         why: "more than \(Self.maximumControlFrames) control frames in \(Self.controlWindow)")
     }
     switch opcode {
-    // A number comes before the words.
+    // A status code precedes the text.
     case 8: return .close(String(decoding: payload.dropFirst(2), as: UTF8.self))
     case 9: return .ping(Array(payload))
     case 10: return .pong

@@ -34,10 +34,10 @@ package struct WebSocketOpening {
       """.utf8)
   }
 
-  /// Takes bytes that have come.
+  /// Takes bytes that have arrived.
   ///
   /// - Throws: ``WebSocketError`` if the answer is too long, or does not accept this request.
-  /// - Returns: What has come after the answer; nil if it has not come to its end.
+  /// - Returns: What has arrived after the answer; nil if the answer is incomplete.
   mutating func take(_ bytes: some Sequence<UInt8>) throws(WebSocketError) -> ArraySlice<UInt8>? {
     // The end may have begun with what came before.
     let start = max(0, head.count - Self.end.count + 1)

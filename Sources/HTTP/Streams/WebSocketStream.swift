@@ -17,10 +17,10 @@ package actor WebSocketStream {
   ///
   /// - Parameters:
   ///   - origin: the server.
-  ///   - path: what is asked for, with the query.
+  ///   - path: what is requested, with the query.
   ///   - url: what errors call it.
   ///   - options: what the user set.
-  /// - Throws: ``TransportError`` if it cannot be asked for.
+  /// - Throws: ``TransportError`` if it cannot be requested.
   package init(
     _ origin: String, path: String, called url: String, _ options: NetworkOptions
   ) throws(TransportError) {

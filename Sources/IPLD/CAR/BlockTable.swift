@@ -39,7 +39,7 @@ package struct BlockTable: Sendable {
 
   /// Adds blocks, and marks those that are new.
   ///
-  /// Slots lie all over memory. All are asked for first, so that they come together. `marks`
+  /// Slots lie all over memory. All are requested first, so that they come together. `marks`
   /// answers the marks of the block with an index, which is the first of its CID.
   package mutating func insert(
     _ sections: [CARSection], _ cids: [CID], in bytes: Span<UInt8>, marks: (Int) -> UInt8

@@ -57,8 +57,8 @@ package struct CIDSlots: Sendable {
 
   /// The hash of a CID, with which it is looked for; all bits are of use.
   ///
-  /// A common CID is all but its digest. Of others there are many for one digest, and they are
-  /// hashed whole, lest they should all want the same slot.
+  /// A common CID is all but its digest. Other CIDs may share a digest, so they are hashed whole,
+  /// lest they should all want the same slot.
   @inline(__always)
   package func hash(of cid: CID) -> UInt64 {
     hash(CommonCID(cid)?.digest ?? SHA256.digest(of: cid.bytes.span))
@@ -191,7 +191,7 @@ package struct CIDSlots: Sendable {
     let old = slots
     slots = [UInt64](repeating: 0, count: slotCount)
     for content in old where content != 0 {
-      // Half of the hash is known no more.
+      // Half of the hash is no longer known.
       var slot = position(hash(of: cid(Int(content >> Self.numberShift) - 1)))
       while slots[slot] != 0 { slot = slot + 1 == slots.count ? 0 : slot + 1 }
       slots[slot] = content

@@ -19,7 +19,7 @@ package final class Awaited<Value: Sendable>: Sendable {
   /// There is no result yet.
   package init() {}
 
-  /// When it was given, so that it is of no use to go on; nil while it is waited for.
+  /// When it was given, so that it is of no use to continue; nil while it is waited for.
   package var given: ContinuousClock.Instant? {
     state.withLock { state in
       guard case .given(_, let time) = state else { return nil }
@@ -81,7 +81,7 @@ package final class Awaited<Value: Sendable>: Sendable {
 }
 
 extension Task where Failure == any Error {
-  /// The result; the one that waits for it may be cancelled, and it goes on.
+  /// The result; the one that waits for it may be cancelled, and it continues.
   package var valueUnlessCancelled: Success {
     get async throws {
       let result = Awaited<Success>()
@@ -89,7 +89,7 @@ extension Task where Failure == any Error {
     }
   }
 
-  /// The result, or `failure` after so long; it goes on.
+  /// The result, or `failure` after so long; it continues.
   package func value(within limit: Duration, else failure: any Error) async throws -> Success {
     let result = Awaited<Success>()
     // By the clock of tasks: where these have to wait for a thread, so does the limit.

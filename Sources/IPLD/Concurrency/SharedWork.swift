@@ -12,7 +12,7 @@ final class Counter: Sendable {
   }
 }
 
-/// Work on many items that goes on in other threads; the thread that waits for it does its share.
+/// Work on many items that runs in other threads; the thread that waits for it does its share.
 package final class SharedWork: Sendable {
   private let count: Int
   private let next = Counter()

@@ -14,7 +14,7 @@ package struct Alphabet: Sendable {
   /// The character for a value.
   package subscript(value: some BinaryInteger) -> UInt8 { characters[Int(value)] }
 
-  /// The value that a character stands for; nil if it is another.
+  /// The value that a character stands for; nil for any other.
   package func value(of character: UInt8) -> UInt8? {
     let value = values[Int(character)]
     return value < 0xff ? value : nil

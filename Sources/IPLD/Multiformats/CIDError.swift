@@ -38,7 +38,7 @@ public struct CIDError: Error, Equatable, Sendable, CustomStringConvertible {
     "\(reason.rawValue), at byte \(offset)"
   }
 
-  /// A varint that has to be there.
+  /// A required varint.
   static func varint(_ bytes: Span<UInt8>, at offset: inout Int) throws(CIDError) -> UInt64 {
     switch Varint.read(bytes, at: &offset) {
     case .value(let value): return value

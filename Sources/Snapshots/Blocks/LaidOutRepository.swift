@@ -87,7 +87,7 @@ package struct LaidOutRepository: Sendable {
 
   /// The record with this path, `collection/rkey`: its CID and its bytes; nil if there is none.
   ///
-  /// - Throws: `SnapshotError` if its block is not there; `MSTProblem`.
+  /// - Throws: `SnapshotError` if its block is missing; `MSTProblem`.
   package func record(_ path: String) throws -> Block? {
     guard let cid = try recordCID(path) else { return nil }
     guard let bytes = block(cid) else { throw SnapshotError.blockMissing(cid) }

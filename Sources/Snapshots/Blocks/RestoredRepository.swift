@@ -8,7 +8,7 @@ package import Repository
 ///
 /// From an intact archive it is the CAR as it was received, bit for bit, and ``isExact`` says so;
 /// of a snapshot that was assembled from changes, and so was never received as a CAR, it is one in
-/// canonical order, if that is requested. Of a damaged snapshot there is none.
+/// canonical order, if that is requested. A damaged snapshot has none.
 package final class RestoredRepository: Sendable {
   /// Whether it is the CAR as it was received.
   package var isExact: Bool { flaw == nil }

@@ -12,11 +12,11 @@ package import Repository
 /// order of the archive, and hashed.
 ///
 /// A block that the archive holds is there for every snapshot that reaches it, whichever snapshot
-/// brought it. Of a damaged one the blocks are what is left: every block of the archive that still
-/// hashes to its CID.
+/// brought it. For a damaged snapshot, the blocks are what is left: every block of the archive that
+/// still hashes to its CID.
 package final class SnapshotBlocks {
   /// A record that the walk came to: its key in the tree, `collection/rkey`, its block, and how
-  /// long that is; nil if it is not there.
+  /// long that is; nil if it is missing.
   package typealias Record = (key: [UInt8], cid: CID, length: UInt64?)
 
   /// How many blocks are read one by one.
@@ -43,7 +43,7 @@ package final class SnapshotBlocks {
     (self.archived, self.keepsRecords, self.observer) = (archived, keepsRecords, observer)
   }
 
-  /// The body of a block; nil if it is not there.
+  /// The body of a block; nil if it is missing.
   ///
   /// - Throws: `ArchiveError` if it is damaged; ``BackupError`` if there is no room for a temporary
   ///   file.
@@ -70,7 +70,7 @@ package final class SnapshotBlocks {
   package static func compare(
     _ old: SnapshotBlocks, _ new: SnapshotBlocks, each: (MSTDiff.Change) throws -> Void
   ) throws {
-    // Of a remote archive, one block after the other would be one request after the other.
+    // For a remote archive, one block after the other would be one request after the other.
     for blocks in [old, new] where blocks.archived.reader.liesElsewhere { _ = try blocks.layOut() }
     try MSTDiff.compare(old: try old.archived.treeRoot, new: try new.archived.treeRoot) {
       try ($1 == .old ? old : new).body(of: $0)
@@ -119,7 +119,7 @@ package final class SnapshotBlocks {
       found = (blocks, nil)
     } catch {
       guard let flaw = error.flawOfCAR else { throw error }
-      // Of a snapshot that is damaged it is what is left of the archive.
+      // For a damaged snapshot, it is what is left of the archive.
       let blocks = try LaidOutBlocks(
         archived.reader, isHashing: true, keepsRecords: keepsRecords, observer: observer)
       found = (blocks, flaw)

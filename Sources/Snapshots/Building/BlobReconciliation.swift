@@ -40,7 +40,7 @@ package struct BlobReconciliation: Sendable {
   private var wantedPositions: [UInt32] = []
   /// Which blobs are requested; nil without a server.
   private let schedule: RetrySchedule?
-  /// What is known beside the blobs that have a position.
+  /// What is known of blobs that have no position.
   private var known: BlobLedger
 
   private static let absent = UInt64.max
@@ -100,7 +100,7 @@ package struct BlobReconciliation: Sendable {
       if let length = inCAR(cid(at: position)) { lengths[position] = length }
     }
     if let archive {
-      // Of a remote archive no blob is fetched to be looked at.
+      // For a remote archive, no blob is fetched to be examined.
       @Sendable func declared(_ position: Int) -> UInt64? {
         guard position < blobs.entries.count else { return nil }
         return blobs.entries[position].size.flatMap { UInt64(exactly: $0) }
@@ -159,7 +159,7 @@ package struct BlobReconciliation: Sendable {
         listing.list.lazy.filter { [others] in
           !new.contains($0) && others.place(of: $0) == nil
         })
-      // Of a remote archive the index alone is asked: to look at each blob would be to fetch all of
+      // Of a remote archive only the index is read: examining each blob would mean fetching all of
       // them.
       let areHeld =
         try archive.liesElsewhere
@@ -268,7 +268,7 @@ package struct BlobReconciliation: Sendable {
     position(of: cid).map { lengths[$0] != Self.absent } ?? false
   }
 
-  /// Whether a blob was held and lost, whatever has come since.
+  /// Whether a blob was held and lost, whatever has arrived since.
   package func isLost(_ cid: CID) -> Bool {
     position(of: cid).map { places[$0] == Self.lost } ?? false
   }
@@ -318,7 +318,7 @@ package struct BlobReconciliation: Sendable {
   /// The ledger, once all requests are done.
   ///
   /// - Parameters:
-  ///   - moment: when blobs were asked for.
+  ///   - moment: when blobs were requested.
   ///   - failure: why the blob with a position did not come; nil if it was not asked for.
   package func ledger(
     at moment: String? = nil, failure: (Int) -> BlobFailure? = { _ in nil }

@@ -7,7 +7,7 @@ package import IPLD
 package enum BlobState: Equatable, Sendable {
   /// It is there, this many bytes of it.
   case held(UInt64)
-  /// It is not there.
+  /// It is missing.
   case missing
   /// What is there is damaged, and how.
   case damaged(String)
@@ -114,7 +114,7 @@ extension ArchivedSnapshot {
   }
 }
 
-/// What of an archive does not match its checksums.
+/// The parts of an archive that do not match their checksums.
 package struct StoredDamage: Equatable, Sendable {
   /// How many sections do not, and were not written again.
   package var sectionCount = 0

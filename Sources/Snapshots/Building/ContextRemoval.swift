@@ -19,7 +19,7 @@ package enum ContextRemoval {
   /// - Parameters:
   ///   - storage: the archive.
   ///   - name: its name in messages.
-  ///   - account: returns the only account that is meant; nil for all.
+  ///   - account: returns the account to change; nil for all.
   /// - Throws: ``BackupError/damagedArchive(_:_:)``, which changes nothing; `ArchiveError` if it
   ///   cannot be written; what `account` throws.
   package static func apply(

@@ -18,16 +18,16 @@ package struct LossAcceptance: Sendable {
     bytesAdded: UInt64
   )
 
-  /// The blobs, each of which has to be one of those in question; nil for all that are, though not
-  /// to accept the loss of one that is missing for a reason that may pass.
+  /// The blobs, each of which has to be missing or, to revoke, accepted as lost; nil for all of
+  /// these, except that no loss with a temporary reason is accepted.
   private let chosen: Set<CID>?
   private let acceptance: BlobLedger.Acceptance?
 
   /// Accepts the loss of missing blobs, or revokes that.
   ///
   /// - Parameters:
-  ///   - chosen: the blobs, each of which has to be one of those in question; nil for all that are,
-  ///     though not to accept the loss of one that is missing for a reason that may pass.
+  ///   - chosen: the blobs, each of which has to be missing or, to revoke, accepted as lost; nil
+  ///     for all of these, except that no loss with a temporary reason is accepted.
   ///   - acceptance: when and why; nil to take it back.
   package init(of chosen: [CID]?, _ acceptance: BlobLedger.Acceptance?) {
     (self.chosen, self.acceptance) = (chosen.map { Set($0) }, acceptance)
@@ -41,10 +41,10 @@ package struct LossAcceptance: Sendable {
   /// - Parameters:
   ///   - storage: the archive.
   ///   - name: its name in messages.
-  ///   - account: returns the only account that is meant; nil for all.
-  /// - Throws: ``BackupError/notMissing(_:)`` for a blob that is not one of those in question, and
-  ///   ``BackupError/damagedArchive(_:_:)``; both change nothing. `ArchiveError` if it cannot be
-  ///   written; what `account` throws.
+  ///   - account: returns the account to change; nil for all.
+  /// - Throws: ``BackupError/notMissing(_:)`` for a blob that is not missing, or whose loss is not
+  ///   accepted, and ``BackupError/damagedArchive(_:_:)``; both change nothing. `ArchiveError` if
+  ///   it cannot be written; what `account` throws.
   package func apply(
     to storage: any ArchiveStorage, name: String,
     account: (SnapshotHistory) throws -> DID? = { _ in nil }
@@ -63,7 +63,7 @@ package struct LossAcceptance: Sendable {
     return plan.report
   }
 
-  /// What is to be written: manifests that are made again, by the CIDs that they have, and pages.
+  /// What is to be written: manifests that are rebuilt, by the CIDs that they have, and pages.
   private typealias Plan = (report: Report, manifests: [CID: Snapshot], pages: [Block])
 
   private func plan(_ archive: SourceArchive, account: DID?) throws -> Plan {
@@ -89,7 +89,7 @@ package struct LossAcceptance: Sendable {
       for entry in ledger.missing where entry.accepted == nil { plan.report.missing.append(entry) }
       plan.report.changedCount += changed.count
       guard !changed.isEmpty else { continue }
-      // The pages keep what they say of blobs that have come since, and the figure is of the
+      // The pages keep what they say of blobs that have arrived since, and the figure is of the
       // others.
       var entries = try archived.missingBlobs().map { changed.removeValue(forKey: $0.cid) ?? $0 }
       entries += ledger.missing.compactMap { changed.removeValue(forKey: $0.cid) }

@@ -96,7 +96,7 @@ package struct ReceivedContext: Sendable {
   /// How many subjects are known.
   package var count: Int { known.count }
 
-  /// How many bytes the context has, thumbnails and what has come of pages.
+  /// How many bytes the context has, thumbnails and what has arrived of pages.
   package var byteCount: UInt64 { pieceBytes + pageBytes + UInt64(pendingBytes) }
 
   /// What is known of a subject; nil if nothing is.
@@ -167,7 +167,7 @@ package struct ReceivedContext: Sendable {
 
   private mutating func writePage() throws {
     guard !pending.isEmpty else { return }
-    // Of two items about one subject the later one counts, and the order is the same next time.
+    // If two items are about one subject, the later one counts; the order is always the same.
     var last: [String: ContextItem] = [:]
     for item in pending { last[item.subject.text] = item }
     let items = last.values.sorted { $0.subject.text < $1.subject.text }

@@ -115,7 +115,7 @@ package struct SnapshotBuilder: Sendable {
   /// count then, and without any the file is left as it was.
   ///
   /// - Parameter wantsBlobs: whether the account and the reasons why blobs are missing are not news
-  ///   as long as no blob has come.
+  ///   as long as no blob has arrived.
   /// - Throws: as `append` and `commit` of the writer do.
   package func end(_ writer: inout ArchiveWriter, wantsBlobs: Bool = false) throws -> Ending {
     if wantsBlobs, let base, gainsNothing(over: base.snapshot) {
@@ -131,7 +131,7 @@ package struct SnapshotBuilder: Sendable {
     try privateData?.append(to: &writer)
     try context?.append(to: &writer)
     snapshot.extrasPages = try writer.append(BlobLedger.pages(extras: ledger.extras))
-    // That blobs were asked for in vain once more is not news: the pages before are as good.
+    // Another failed request for blobs is not news: the earlier pages still apply.
     if let base, let known = try base.exhaustiveLedger(),
       ledger.missing.saysNothingNew(after: known)
     {
@@ -152,8 +152,8 @@ package struct SnapshotBuilder: Sendable {
     return (snapshot, try writer.commit(manifest: manifest.cid), false, writer.isHealing)
   }
 
-  /// Whether it holds the same as the snapshot before: neither a blob nor private data has come, no
-  /// more and no fewer are missing, and nothing more is accepted.
+  /// Whether it holds the same as the snapshot before: neither a blob nor private data has arrived,
+  /// no more and no fewer are missing, and nothing more is accepted.
   private func gainsNothing(over earlier: Snapshot) -> Bool {
     var counts = ledger.counts
     (counts.listed, counts.newBytes) = (earlier.blobs.listed, earlier.blobs.newBytes)

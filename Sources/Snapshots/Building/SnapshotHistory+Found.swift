@@ -92,7 +92,7 @@ extension SnapshotHistory {
     }
   }
 
-  /// The snapshots listed before that are not listed now, nor made again.
+  /// The snapshots listed before that are not listed now, nor rebuilt.
   private static func missing(
     _ listed: [SnapshotHistory.Entry], _ history: SnapshotHistory, _ reader: ArchiveReader
   ) throws -> [SnapshotHistory.Entry] {

@@ -85,7 +85,7 @@ public final class ArchiveFolder: Sendable {
   /// - Parameters:
   ///   - did: the account.
   ///   - handle: its handle, if it has one.
-  ///   - isMade: whether the folder is made, if it is not there.
+  ///   - isMade: whether to create the folder if it does not exist.
   /// - Throws: ``BackupError`` for a folder that cannot be made, or that would lie in one that is
   ///   not there; for an archive that has such a name and was skipped, why it was.
   package func newArchive(of did: DID, handle: Handle?, isMade: Bool = true) throws -> FilePath {
@@ -95,8 +95,8 @@ public final class ArchiveFolder: Sendable {
       // It may be this account's archive.
       for name in names { if let error = known?.unopened[name] { throw error.of(name.string) } }
       known?.saySkipped(to: observer)
-      // Another account had the handle before, or claims it now. Of what is there and belongs to no
-      // account, the backup says what is wrong with it.
+      // Another account had the handle before, or claims it now. If a file with that name belongs
+      // to no account, the backup reports what is wrong with it.
       let isGiven = known?.archives.contains { $0.value == names[0] && $0.key != did } ?? false
       let name = isGiven ? file(did.text) : names[0]
       known?.archives[did] = name

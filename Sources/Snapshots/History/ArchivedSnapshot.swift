@@ -364,10 +364,10 @@ package func unlessDamaged<Value>(_ read: () throws -> Value) throws -> Value? {
   }
 }
 
-/// What is read or written where damage has a name of its own.
+/// Runs `body`, and replaces errors about damage.
 ///
-/// - Throws: `failure` in place of an error that says that something is damaged or not there; any
-///   other as it is.
+/// - Throws: `failure` in place of an error about something damaged or missing; any other error
+///   unchanged.
 package func onDamage<Value>(
   _ failure: (String) -> BackupError, _ body: () throws -> Value
 ) throws -> Value {

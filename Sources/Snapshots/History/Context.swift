@@ -10,8 +10,8 @@ package import IPLD
 ///                        └ pages ─► page    {"carpackContext": [ item, … ]}
 ///                                    └ thumbnails, proofs ─► piece   {"carpackContext": bytes}
 /// ```
-/// 1. Of a subject that several pages have, the item on the last page counts, so that an earlier
-///    page is never written again for a new item.
+/// 1. If several pages have a subject, the item on the last page counts, so that an earlier page is
+///    never written again for a new item.
 /// 2. List, pages and pieces are DAG-CBOR maps of this one shape, and never a record, a tree node
 ///    or a blob.
 package struct Context: Equatable, Sendable {

@@ -55,10 +55,10 @@ extension SnapshotHistory {
 
   /// The selected snapshots: one at most of each account, the newest first.
   ///
-  /// The newest is that with the latest revision; the number −1 is the one that was added last.
-  /// A number and a CID mean one snapshot. A date means one of each account, unless the account is
-  /// given; and so does a revision that several accounts have. Where the same revision was packed
-  /// more than once, the newest of these is meant.
+  /// The newest is that with the latest revision; the number −1 is the one that was added last. A
+  /// number and a CID mean one snapshot. A date means one of each account, unless the account is
+  /// given; and so does a revision that several accounts have. If the same revision was packed more
+  /// than once, the newest of these counts.
   ///
   /// - Parameters:
   ///   - selector: which.

@@ -7,7 +7,7 @@ internal import IPLD
 package struct TreeKeys {
   /// How many paths are returned at a time.
   ///
-  /// Where more begin alike, what they go on with is given first.
+  /// Where more begin alike, what they continue with is given first.
   private static let maximumCount = 300
   private static let maximumNode = 4 << 20
 

@@ -77,7 +77,7 @@ package struct ListFault: Equatable, Sendable {
       case .malformed: "the server's answer is not a list of blobs"
       default: reason.sentence
       }
-    return "the server's list of blobs is not whole: \(why)\(status)"
+    return "the server's list of blobs is incomplete: \(why)\(status)"
   }
 }
 

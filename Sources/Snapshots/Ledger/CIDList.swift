@@ -65,7 +65,7 @@ package struct IndexedCIDs: Sendable {
     for cid in cids { insert(cid) }
   }
 
-  /// Where a CID is; nil if it is not there.
+  /// Where a CID is; nil if it is missing.
   package func place(of cid: CID) -> Int? {
     slots.slot(slots.hash(of: cid)) { list[$0] == cid }.map(slots.number)
   }

@@ -24,7 +24,8 @@ package struct RetrySchedule: Sendable {
   ///
   /// - Parameters:
   ///   - now: When it is, in RFC 3339.
-  ///   - triedAgain: When blobs were last asked for in vain, if that is later than the ledger says.
+  ///   - triedAgain: When blobs were last requested without success, if that is later than the
+  ///     ledger says.
   package static func daily(now: String, triedAgain: String?) -> RetrySchedule {
     RetrySchedule(now: Moment(now), triedAgain: triedAgain)
   }

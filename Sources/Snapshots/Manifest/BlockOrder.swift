@@ -14,7 +14,7 @@ package struct BlockOrder: Equatable, Sendable {
   static let maximumInline = 1024
   /// The longest page, in bytes.
   static let maximumPage = 1 << 20
-  /// The most runs of an order of an archive with so many sections.
+  /// The most runs of an order of an archive with this many sections.
   ///
   /// An order that has each section once cannot have more runs than sections. There is room for
   /// some that a CAR repeats.
@@ -177,7 +177,7 @@ extension BlockOrder {
 
   /// Maps ordinals to positions: runs of ordinals, ascending, and the position of each's first.
   ///
-  /// Of runs that overlap, which is rare, one counts.
+  /// If runs overlap, which is rare, one counts.
   private var places: (ordinals: [Range<UInt64>], positions: [UInt64]) {
     var position: UInt64 = 0
     var found: [(ordinals: Range<UInt64>, position: UInt64)] = []

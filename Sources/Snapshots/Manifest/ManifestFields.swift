@@ -46,7 +46,7 @@ struct ManifestFields {
   /// Whether values come from a map.
   var isReading: Bool { mode == .reading }
 
-  /// A field that has to be there.
+  /// A required field.
   mutating func field<Value: FieldValue>(
     _ name: String, _ value: inout Value, isPrinted: Bool = true
   ) throws(SnapshotError) {

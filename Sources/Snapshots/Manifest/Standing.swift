@@ -28,9 +28,8 @@ package struct Standing: Equatable, Sendable {
 
     /// The doubts because of which a backup does not count as genuine until the user accepts them.
     ///
-    /// That no key is known is an absence of evidence, and no evidence against anybody. A revision
-    /// is what a server's clock says; and one that the server keeps back is missing, as a blob may
-    /// be.
+    /// An unknown key is missing evidence, not evidence against the account. A revision is what a
+    /// server's clock says; and one that the server keeps back is missing, as a blob may be.
     static let grave: Set<Doubt> = [.rollback, .fork, .handle]
   }
 

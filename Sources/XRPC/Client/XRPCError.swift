@@ -2,7 +2,7 @@ internal import ATProtocol
 internal import HTTP
 internal import IPLD
 
-/// A server's answer that is not what was asked for.
+/// A server's answer that is not what was requested.
 public struct XRPCError: Error, Equatable, Sendable, CustomStringConvertible {
   /// The method that was called, such as `com.atproto.sync.getBlob`.
   package var endpoint: String
@@ -57,7 +57,7 @@ extension XRPCError {
   ///   - call: what was called.
   ///   - delivery: the result of the request.
   ///   - body: what came.
-  ///   - fault: what is wrong with that, if the answer is one of success.
+  ///   - fault: what is wrong with that, if the answer is a success.
   ///   - secrets: what was sent along, and must not come back in a message.
   init(
     _ call: XRPCCall, _ delivery: Network.Delivery, body: [UInt8], fault: String? = nil,

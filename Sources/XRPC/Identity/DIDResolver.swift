@@ -143,7 +143,7 @@ extension NetworkOptions {
 
   /// Whether a URL leads to this machine.
   static func isLoopback(_ url: String) -> Bool {
-    // What is wrong with one that is none is said when it is asked.
+    // An invalid URL is reported when it is used.
     (try? ServerOrigin.split(url))?.origin.isLoopback ?? false
   }
 }

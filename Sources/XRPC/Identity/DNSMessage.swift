@@ -13,7 +13,7 @@ internal import IPLD
 /// 12 questions:    name, type u16, class u16
 ///    answers:      name, type u16, class u16, time to live u32, length u16, data
 /// ```
-/// Integers have their most significant byte first. Nothing after the answers is looked at.
+/// Integers have their most significant byte first. Nothing after the answers is examined.
 package enum DNSMessage {
   /// The response code of success.
   static let noError = 0
@@ -26,7 +26,7 @@ package enum DNSMessage {
   /// The TXT records among the answers, the strings of each put together.
   ///
   /// Whose name they stand under is not compared: an alias (CNAME) may lie between it and what was
-  /// asked for.
+  /// requested.
   ///
   /// - Throws: ``DNSError`` if the message ends early or says that there was an error.
   package static func txtRecords(in message: Span<UInt8>) throws(DNSError) -> [String] {
@@ -79,7 +79,7 @@ package enum DNSMessage {
     }
   }
 
-  /// The strings of a record, each after its length in one byte, put together; what is no UTF-8 in
+  /// The strings of a record, each after its length in one byte, put together; what is not UTF-8 in
   /// them cannot be a DID.
   private static func text(of data: Span<UInt8>) throws(DNSError) -> String {
     var offset = 0

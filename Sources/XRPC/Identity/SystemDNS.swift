@@ -6,7 +6,7 @@ internal import Synchronization
 /// The system's DNS resolver, which goes by `resolv.conf`.
 ///
 /// The C function is `res_nquery`. It blocks, so each question has a thread of its own, which is
-/// left alone if it takes too long.
+/// abandoned if it takes too long.
 package struct SystemDNS: TXTResolver {
   /// How long an answer is waited for.
   package static let timeLimit: Duration = .seconds(5)

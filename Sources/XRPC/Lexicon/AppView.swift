@@ -1,7 +1,7 @@
 package import ATProtocol
 package import IPLD
 
-// Methods of `app.bsky` that an app view answers to everybody.
+// Methods of `app.bsky` that an app view answers without a login.
 
 /// An account as an app view shows it.
 package struct ProfileView: Sendable, Equatable {
@@ -18,7 +18,7 @@ package struct ProfileView: Sendable, Equatable {
   private static let maximumText = 8 << 10
   /// The most bytes of a URL.
   fileprivate static let maximumURL = 2 << 10
-  /// The label by which owners ask that it is not shown to everybody.
+  /// The label by which owners ask that it is not shown without a login.
   private static let withheld = "!no-unauthenticated"
 
   /// Reads a view; nil if it names no DID.
@@ -75,7 +75,7 @@ package struct PostView: Sendable, Equatable {
 }
 
 extension XRPCQuery<[ProfileView]> {
-  /// `app.bsky.actor.getProfiles`: accounts as they are shown to everybody; those that are not
+  /// `app.bsky.actor.getProfiles`: accounts as they are shown without a login; those that are not
   /// shown are left out.
   ///
   /// - Parameter accounts: at most ``XRPCCall/maximumSubjects``.
@@ -89,8 +89,8 @@ extension XRPCQuery<[ProfileView]> {
 }
 
 extension XRPCQuery<[PostView]> {
-  /// `app.bsky.feed.getPosts`: posts as they are shown to everybody; those that are not shown are
-  /// left out.
+  /// `app.bsky.feed.getPosts`: posts as they are shown without a login; those that are not shown
+  /// are left out.
   ///
   /// - Parameter posts: at most ``XRPCCall/maximumSubjects``.
   package static func getPosts(_ posts: [ATURI]) -> XRPCQuery {

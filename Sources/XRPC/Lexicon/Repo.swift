@@ -83,8 +83,8 @@ extension XRPCQuery<CID> {
   /// `com.atproto.repo.uploadBlob`: a blob for records to refer to; the CID that the server gives
   /// it.
   ///
-  /// The server keeps the media type of the first upload of the same bytes. It may have to hand a
-  /// video on to where it keeps videos: the call waits five minutes.
+  /// The server keeps the media type of the first upload of the same bytes. The server may have to
+  /// pass a video on to its video storage: the call waits five minutes.
   ///
   /// - Parameters:
   ///   - body: the bytes.
@@ -117,7 +117,7 @@ extension XRPCQuery<CID> {
     return XRPCQuery(call) { answer throws(AnswerFault) in try answer.cid("cid") }
   }
 
-  /// `com.atproto.repo.getRecord`: a record as JSON; of it, only its CID.
+  /// `com.atproto.repo.getRecord`: a record as JSON, of which only the CID is read.
   package static func getRecord(_ path: RecordPath, of did: DID) -> XRPCQuery {
     let call = XRPCCall(
       get: "com.atproto.repo.getRecord",
@@ -136,7 +136,7 @@ extension XRPCQuery<(cids: [CID], cursor: String?)> {
   ///
   /// - Parameters:
   ///   - limit: how many to a page, 1 to 1,000.
-  ///   - cursor: where to go on.
+  ///   - cursor: where to continue.
   package static func listMissingBlobs(limit: Int, cursor: String?) -> XRPCQuery {
     let call = XRPCCall(
       get: "com.atproto.repo.listMissingBlobs", [("limit", "\(limit)"), ("cursor", cursor)])

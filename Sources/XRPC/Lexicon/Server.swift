@@ -19,7 +19,7 @@ package struct SessionTokens: Sendable {
 extension XRPCQuery<SessionTokens> {
   /// `com.atproto.server.createSession`: logs in.
   ///
-  /// A session that is not used does no harm, so that it may be asked for again.
+  /// A session that is not used does no harm, so that it may be requested again.
   ///
   /// - Parameters:
   ///   - identifier: a handle, a DID or a mail address.

@@ -2,7 +2,7 @@ package import ATProtocol
 internal import HTTP
 package import IPLD
 
-// Methods of `com.atproto.sync`, which everybody may call.
+// Methods of `com.atproto.sync`, which need no login.
 
 extension XRPCCall {
   /// `com.atproto.sync.getRepo`: a repository as a CAR, or what is new in it.
@@ -56,7 +56,7 @@ package struct BlobPage: Sendable, Equatable {
   package var cids: [CID]
   /// The entries that are not CIDs.
   package var malformed: [String]
-  /// Where to go on; text, also where a server writes a number.
+  /// Where to continue; text, also where a server writes a number.
   package var cursor: String?
 }
 
@@ -70,7 +70,7 @@ extension XRPCQuery<BlobPage> {
   ///   - did: the account.
   ///   - revision: after which records have to be.
   ///   - limit: how many to a page, 1 to 1,000; nil for the server's default.
-  ///   - cursor: where to go on.
+  ///   - cursor: where to continue.
   package static func listBlobs(
     _ did: DID, since revision: TID? = nil, limit: Int? = nil, cursor: String? = nil
   ) -> XRPCQuery {
@@ -113,9 +113,9 @@ package struct ListedRepo: Sendable, Equatable {
 package struct RepoPage: Sendable, Equatable {
   /// The accounts.
   package var repos: [ListedRepo]
-  /// Of the items without a valid DID, what stands in its place; empty where nothing does.
+  /// For the items without a valid DID, the text in its place; empty if there is none.
   package var malformed: [String]
-  /// Where to go on.
+  /// Where to continue.
   package var cursor: String?
 
   /// The longest page that the lexicon allows.
@@ -129,7 +129,7 @@ extension XRPCQuery<RepoPage> {
   ///
   /// - Parameters:
   ///   - limit: how many to a page; nil for the server's default.
-  ///   - cursor: where to go on.
+  ///   - cursor: where to continue.
   package static func listRepos(limit: Int? = nil, cursor: String? = nil) -> XRPCQuery {
     let call = XRPCCall(
       get: "com.atproto.sync.listRepos",

@@ -77,7 +77,7 @@ enum CARInput {
   ///   - input: the file.
   ///   - isCompressed: whether it also may be what gzip or zstd compressed.
   static func holds(_ input: InputFile, isCompressed: Bool) -> Bool {
-    // Of what lies elsewhere the beginning is asked for only if the end is not an archive's.
+    // The beginning of a remote file is requested only if its end is not an archive's.
     guard !ArchiveReader.hasFooter(atEndOf: input.mapped) else { return false }
     let isCAR = input.withBeginning { bytes in
       if isCompressed, CompressedStream(bytes) != nil { return true }

@@ -8,7 +8,8 @@ struct CompressionOptions: ConfigurableOptions {
 
   @Option(
     help: ArgumentHelp(
-      "The zstd level, 1 to 19; media is never compressed harder than pays.", valueName: "n"))
+      "The zstd level, 1 to 19; media is never compressed harder than is worthwhile.",
+      valueName: "n"))
   var level = 3
 
   func validate() throws {

@@ -38,7 +38,7 @@ enum Elsewhere {
       "pull it first: carpack pull \(shown == address ? shown.shellWord : "ADDRESS") \(fileName(address).shellWord)"
   }
 
-  /// An archive as a word of a command that changes it: FILE stands for one that is no file yet.
+  /// An archive as a word of a command that changes it: FILE stands for one that is not a file yet.
   static func fileWord(_ name: String) -> String {
     RemoteArchive.isAddress(name) || name == InputFile.standardInputName ? "FILE" : name.shellWord
   }

@@ -18,7 +18,7 @@ struct NamedArchives {
   }
 
   /// The files: those that are named, and those in folders whose names end in `.car.zst`, in the
-  /// order of their paths; so it is with objects under a prefix.
+  /// order of their paths; the same applies to objects under a prefix.
   ///
   /// A folder that cannot be read, or that has none and is one of several, is reported, and the
   /// others are still searched.

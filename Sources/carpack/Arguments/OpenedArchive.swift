@@ -36,7 +36,7 @@ final class OpenedArchive {
   /// A path that leads to its bytes; nil for a remote archive.
   var path: FilePath? { input.isFar ? nil : input.path }
 
-  /// Does something with it, and makes sure that all that was read came: else nothing can be
+  /// Uses it, and makes sure that everything that was read was fetched: otherwise nothing can be
   /// concluded from it.
   func checkingFetched<Value>(_ body: () throws -> Value) throws -> Value {
     do {

@@ -8,7 +8,7 @@ struct ParityOptions: ConfigurableOptions {
 
   @Option(
     help: ArgumentHelp(
-      "Protect the archive with this much parity, such as 5%, from which it heals itself.",
+      "Protect the archive with this much parity, such as 5%, so that it can heal itself.",
       valueName: "percent"))
   var parity: Percentage?
 

@@ -3,8 +3,8 @@ internal import Completions
 
 /// What `-h` shows: usage, the options that people use, and two examples, on one screen.
 ///
-/// Of an option it shows the first clause, which has to be true and complete by itself. `--help` has
-/// everything, also the options for servers and object stores.
+/// It shows the first clause of an option's help, which has to be true and complete by itself.
+/// `--help` has everything, also the options for servers and object stores.
 enum ShortHelp {
   /// The most lines that it has, and the most columns of a line.
   private static let (maximumLines, columns) = (40, 80)

@@ -77,7 +77,7 @@ enum SnapshotFields {
     Field("referencesBefore", "of how many") { $0.referencesBefore }
   }
 
-  /// What its manifest says, which has one table of fields in `Snapshots`.
+  /// What the manifest says; `Snapshots` has the table of its fields.
   static let manifest = Field<Snapshot>([
     Row("did", .text(.did), "the account"),
     Row("handle", String?.kind, "its handle, as it was known"),
@@ -87,7 +87,7 @@ enum SnapshotFields {
     Row("previous", CID?.kind, "the manifest of the snapshot before it in the file"),
     Row("createdAt", String.kind, "when it was made, RFC 3339"),
     Row("tool", String.kind, "the program that made it"),
-    Row("complete", Bool.kind, "whether nothing is missing, and nothing unknown may be"),
+    Row("complete", Bool.kind, "whether nothing is missing, and no unknown blob can be"),
     Row(
       "counts",
       object(

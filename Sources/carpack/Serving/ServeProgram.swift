@@ -18,7 +18,7 @@ enum ServeProgram {
   /// - Parameters:
   ///   - task: what the program does.
   ///   - writeFields: writes the options.
-  /// - Throws: ``Failure`` if it is not there.
+  /// - Throws: ``Failure`` if it is missing.
   static func run(_ task: String, _ writeFields: (inout JSONWriter) -> Void) throws -> Never {
     var json = JSONWriter()
     json.beginObject()

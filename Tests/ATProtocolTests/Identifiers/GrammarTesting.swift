@@ -1,6 +1,6 @@
 import ATProtocol
 
-// What the suites ask of a grammar by text: a span cannot be passed through `#expect`.
+// What the suites check of a grammar by text: a span cannot be passed through `#expect`.
 
 extension Identifier {
   /// Whether the UTF-8 of `text` passes the check that makes no value.

@@ -147,7 +147,7 @@ import Testing
       Issue.record("a key that is none was taken")
       return
     }
-    // Ten names of 258 bytes, ten servers and keys: each within its limit, all of it too long.
+    // Ten names of 258 bytes, ten servers and keys: each within its limit, together too long.
     let long = fault { state in
       state.alsoKnownAs = (0..<10).map { "at://\($0)" + String(repeating: "a", count: 240) }
       for number in 0..<8 {

@@ -44,8 +44,7 @@ import Testing
     #expect(try PrivateKey(text: pem).verificationKey == key.verificationKey)
   }
 
-  /// The generators of the curves (SEC 2), which everybody knows:
-  /// what belongs to the number 1.
+  /// The generators of the curves (SEC 2), which are public: the public keys of the number 1.
   @Test func `spells the public key that others find for it`() throws {
     // The number 1: its point is the generator of the curve.
     let one = [UInt8](repeating: 0, count: 31) + [1]
@@ -67,7 +66,7 @@ import Testing
     #expect(throws: PrivateKey.Fault.self) { try PrivateKey(multikey: text) }
   }
 
-  /// Numbers that are no keys: nothing, and the order of the curve.
+  /// Numbers that are not keys: nothing, and the order of the curve.
   @Test func `is none if its number is none of the curve's`() {
     let zero = [UInt8](repeating: 0, count: 32)
     #expect(throws: PrivateKey.Fault.self) {

@@ -57,7 +57,7 @@ struct `The corpus's signatures` {
       vector.didDocSuite == "EcdsaSecp256k1VerificationKey2019" ? .k256 : .p256
     #expect(try VerificationKey(legacyMultibase: vector.publicKeyMultibase, on: curve) == key)
     let message = try [UInt8](base64: vector.messageBase64)
-    // What is no base 64 to begin with has been refused before.
+    // What is not base 64 to begin with has been refused before.
     let signature = (try? [UInt8](base64: vector.signatureBase64)) ?? []
     #expect(key.verifies(signature, of: message) == vector.validSignature)
   }

@@ -99,7 +99,7 @@ import Testing
       .map(["l": .null, "e": .array([entry("app.bsky.feed.post/3z", root)])]))
     let topCID = CID(codec: .dagCBOR, hashing: top.span)
     var descent = MSTDescent(root: topCID, .ascending)
-    // Of the subtree nothing comes after the bound, as the descent sees it.
+    // Nothing in the subtree comes after the bound, as the descent sees it.
     var keys = 0
     while try descent.next({ $0 == topCID ? top : $0 == root ? node : nodes[$0] }) != nil {
       keys += 1

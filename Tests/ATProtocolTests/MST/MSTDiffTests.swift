@@ -68,8 +68,7 @@ import Testing
     var random = SeededGenerator()
     print("Stretches of a tree: \(random)")
     let start = "\(random)"
-    // Whole subtrees come and go, so that what is left is cut in other ways, and hangs at other
-    // places.
+    // Whole subtrees come and go, so the rest is split differently and sits in other places.
     for round in 0..<200 {
       var (old, new): (Leaves, Leaves) = ([:], [:])
       for number in 0..<500 { old[numbered(number)] = .example(number % 10) }
@@ -200,7 +199,7 @@ import Testing
         try Difference(from: new, to: old)
       }
     }
-    // What both have is not asked for, so it does not matter that it is not there.
+    // What both have is not asked for, so it does not matter that it is missing.
     var changed = leaves
     changed[numbered(499)] = .example(1)
     var (from, to) = (whole, tree(changed))
@@ -285,7 +284,7 @@ import Testing
     let empty = tree([:])
     var hand = HandMadeTree()
     let root = hand.add(left: empty.root, Entry(key: key("n", layer: 1)))
-    // Nobody looks into a subtree that both have, not even to see that it should not be there.
+    // A subtree that both have is not entered, not even to see that it should not be there.
     let found = try Difference(from: empty, to: (root, hand.blocks))
     #expect(found.created == [root])
     #expect(found.records.count == 1)

@@ -76,7 +76,7 @@ import Testing
 
   @Test func `has one encoding: heads are as short as they can be`() throws {
     let bytes = try DAGCBOREncoder.encode(Self.node([Self.entry()]))
-    // The array's head, the key's head, the prefix's head, each one byte longer than need be.
+    // The array's head, the key's head, the prefix's head, each one byte longer than needed.
     for (offset, major) in [(3, UInt8(0x98)), (7, 0x58), (13, 0x18)] {
       var longer = bytes
       longer.insert(bytes[offset] & 0x1f, at: offset + 1)

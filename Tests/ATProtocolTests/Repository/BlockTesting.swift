@@ -12,7 +12,7 @@ extension CID {
     CID(codec: codec, hashing: bytes.span)
   }
 
-  /// A CID of nothing in particular, a different one for each number.
+  /// An arbitrary CID, a different one for each number.
   static func example(_ number: Int = 0, codec: Codec = .dagCBOR) -> CID {
     naming(Array("example \(number)".utf8), codec: codec)
   }

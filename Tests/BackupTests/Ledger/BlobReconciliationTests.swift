@@ -271,7 +271,7 @@ import Testing
 }
 
 extension BlobReconciliation {
-  /// Notes that a blob that is wanted has come.
+  /// Notes that a blob that is wanted has arrived.
   fileprivate mutating func receive(_ cid: CID, length: UInt64) {
     guard let blob = outstanding.first(where: { $0.cid == cid }) else {
       Issue.record("\(cid) is not wanted")

@@ -69,7 +69,7 @@ import XRPC
       try await appender.append(.blob(good), file(bad))
     }
     #expect(try storage.size == size)
-    // The archive goes on as if nothing had been.
+    // The archive continues as if nothing had happened.
     try await appender.append(.blob(good), file(good))
     _ = try await appender.perform { try $0.checkpoint() }
     #expect(try held([good, bad, [7]]) == [true, false, true])

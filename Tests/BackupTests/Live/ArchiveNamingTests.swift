@@ -57,7 +57,7 @@ import XRPC
       #expect(try scene.verdict(path) == .intact)
       #expect(try await scene.backUp(alice, byHandle: byHandle).outcome == .upToDate)
     }
-    // What is no archive is not passed over, either.
+    // What is not an archive is not passed over, either.
     try scene.folder.write("alice.example.com.car.zst", Array("nothing".utf8))
     await #expect(throws: ArchiveError.self) { try await scene.backUp(alice, byHandle: byHandle) }
     #expect(names == ["alice.example.com.car.zst"])
@@ -91,7 +91,7 @@ import XRPC
     alice.handle = "old.example.com"
     let other = try StandInAccount("other", handle: "alice.example.com")
     scene.server.add(other)
-    // The archive that bears the handle goes on with its own account.
+    // The archive that bears the handle continues with its own account.
     let known = try await scene.backUp(other, byHandle: true)
     #expect(known.snapshot.did.text == alice.did)
     #expect(
@@ -293,7 +293,7 @@ import XRPC
   @Test func `come to what an interrupted backup has left`() async throws {
     let account = try StandInAccount("blobs", posts: 10, blobs: 30)
     scene.server.add(account)
-    // Cancelled when some of the blobs have come.
+    // Cancelled when some of the blobs have arrived.
     scene.server.behaviour.latency = 0.01
     let backup = try scene.backup { $0.connectionsPerHost = 2 }
     let (path, did) = (scene.path("b.car.zst"), try ATIdentifier(account.did))

@@ -192,7 +192,7 @@ internal import Verification
       try CheckedRepository(CARFile(MappedFile(copying: car)), over: base)
     }
     #expect(try Snapshot.LeftOut(of: assembled(changes)) == nil)
-    // The commit alone, which is of a tree that nobody has.
+    // The commit alone, whose tree does not exist.
     var commitAlone: [UInt8] = []
     CARWriter.appendHeader(roots: [account.head], to: &commitAlone)
     var cursor = CARCursor(header: try CARHeader(changes.span), payload: 0..<changes.count)

@@ -146,7 +146,7 @@ import Testing
     try await received.receive(answer(Array(blob.dropFirst(half)), from: half))
     #expect(try content(received).1 == blob)
     #expect(arrived.value == count)
-    // And a server that sends all of it though the rest was asked for.
+    // And a server that sends all of it though the rest was requested.
     try await received.receive(answer(blob))
     #expect(try content(received).1 == blob)
     #expect(arrived.value == count)

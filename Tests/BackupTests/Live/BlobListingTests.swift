@@ -12,7 +12,7 @@ import XRPC
 @Suite(.timeLimit(.minutes(15))) struct `A server's list of blobs` {
   private static let page = BlobListing.pageLength
 
-  /// CIDs of blobs that nobody needs.
+  /// CIDs of blobs that are not needed.
   private static func cids(_ range: Range<Int>) -> [String] {
     range.map { "\(CID.blob(Array("\($0)".utf8)))" }
   }

@@ -92,7 +92,7 @@ import Testing
     scene.forgetLog()
     try await scene.backUp(at: "2026-01-20T00:00:00Z")
     #expect(scene.appView.server.log.isEmpty)
-    // Names are asked for again after 30 days, and posts never.
+    // Names are requested again after 30 days, and posts never.
     try await scene.backUp(at: "2026-03-01T00:00:00Z")
     #expect(scene.appView.requestCount(getPosts) == 0)
     let items = try scene.items()

@@ -47,7 +47,7 @@ import Testing
     let proof = try #require(try snapshot.proof(of: post))
     #expect(try proof.fault(of: post, at: ATURI(uri)) == nil)
     #expect(try scene.scene.verdict(scene.path) == .intact)
-    // What does not come is asked for again, and not every time.
+    // What does not come is requested again, and not every time.
     let count = scene.scene.requestCount("sync.getRecord")
     try await scene.backUp(.signed)
     #expect(scene.scene.requestCount("sync.getRecord") == count)

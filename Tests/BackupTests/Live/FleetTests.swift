@@ -44,7 +44,7 @@ import XRPC
     private let state = Mutex(State())
 
     var outcomes: [String: MultiAccountBackup.Outcome] { state.withLock { $0.outcomes } }
-    /// Those that have ended, in the order of that.
+    /// Those that have ended, in that order.
     var order: [String] { state.withLock { $0.order } }
     /// How many were under way at a time, at most.
     var most: Int { state.withLock { $0.most } }
@@ -308,7 +308,7 @@ import XRPC
     for blob in all.prefix(2) { account.lose(blob.cid) }
     let path = scene.path("a.car.zst")
     #expect(try await scene.backUp(account, into: "a.car.zst").outcome == .incomplete)
-    // It moves to a server that has not got them either.
+    // It moves to a server that does not have them either.
     let old = scene.server
     let new = try StandInPDS(accounts: [account])
     account.endpoint = new.url

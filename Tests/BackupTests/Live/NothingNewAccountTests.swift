@@ -12,7 +12,7 @@ internal import Verification
 @testable import Live
 @testable import Snapshots
 
-/// Runs that have nothing to tell: what they cost, and that they write nothing.
+/// Runs without news: what they cost, and that they write nothing.
 @Suite struct `A backup that learns nothing new` {
   /// An account whose server has lost some blobs, backed up at a time.
   private struct Scene {

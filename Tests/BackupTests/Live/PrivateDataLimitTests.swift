@@ -14,7 +14,7 @@ import XRPC
   private static let chat = "chat.bsky.actor.exportAccountData"
   private static let preferences = "app.bsky.actor.getPreferences"
 
-  /// Backs up with so many seconds for all private data together.
+  /// Backs up with this many seconds for all private data together.
   private func backUp(_ account: StandInAccount, _ scene: AccountScene, within seconds: Int)
     async throws -> BackupReport
   {

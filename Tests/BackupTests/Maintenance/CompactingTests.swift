@@ -182,7 +182,7 @@ import Verification
     let before = try series.bytes
     let path = FilePath(series.folder.file("other.car.zst"))
     let held = try series.reader.contents()
-    // Somebody else may write to it meanwhile.
+    // Another writer may write to it in the meantime.
     let lock = try FileStorage.open(series.path)
     let target = try AtomicFile(path, replacing: false)
     let report = try ArchiveCopier().compact(series.path, to: target)
@@ -248,7 +248,7 @@ import Verification
       return true
     }
     #expect(try series.folder.read("tail.car.zst") == bytes)
-    // Who appends to it takes over what is there, footer and all.
+    // An append takes over what is there, including the footer.
     _ = try RetentionPolicy(last: 2).prune(FileStorage.open(path), name: "a")
     #expect(try SnapshotHistory(of: ArchiveReader(path: path)).entries.count == 2)
   }
@@ -326,7 +326,7 @@ import Verification
         }
         do {
           let report = try compactor.compact(path)
-          // It came through, so nothing was amiss.
+          // It completed, so nothing was wrong.
           #expect(report.isReplaced)
           isReached = storage?.isReached ?? true
           #expect(!isReached, "\(fault) \(place)")
@@ -362,7 +362,7 @@ import Verification
       damaged[place] ^= 0x10
       let path = FilePath(try series.folder.write("damaged.car.zst", damaged))
       do {
-        // Damage to what nobody needs, as an older footer, is left behind.
+        // Damage to what is not needed, such as an older footer, is left behind.
         let report = try ArchiveCopier().compact(path)
         #expect(try ArchiveReader(path: path).cars() == series.heads.map { series.cars[$0] })
         #expect(report.isReplaced)

@@ -7,7 +7,7 @@ final class FaultyStorage: ArchiveStorage {
   enum Fault {
     /// An operation fails.
     case failure
-    /// A write writes one byte other than it was told.
+    /// A write writes one wrong byte.
     case flip
   }
 

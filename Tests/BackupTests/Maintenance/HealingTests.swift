@@ -56,8 +56,7 @@ import Testing
     try SnapshotVerifier().verify(series.reader, .full).verdict
   }
 
-  /// Every snapshot is what it was, nothing is damaged, and a compacted copy is an archive like any
-  /// other.
+  /// Every snapshot is unchanged, nothing is damaged, and a compacted copy is a normal archive.
   private func checkHealed(_ comment: Comment) throws {
     #expect(try verdict() == .intact, comment)
     let reader = try series.reader

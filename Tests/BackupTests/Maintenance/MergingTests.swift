@@ -146,7 +146,7 @@ import Verification
     #expect(
       try reader.contents() == reader.needs([try bob.car(), alice.car()], held: held))
     for blob in blobs { #expect(try reader.body(of: .blob(blob)) == blob) }
-    // The newest is alice's, of which more is held than was when she was packed.
+    // The newest is alice's, of which more is held than when it was packed.
     let report = try SnapshotVerifier().verify(reader, .full)
     #expect(report.damage == [] && report.missingBlobs.map(\.cid) == [.blob([0])])
   }

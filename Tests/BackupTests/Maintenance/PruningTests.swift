@@ -91,7 +91,7 @@ import Verification
   @Test func `changes no manifest before the first that is forgotten`() throws {
     let series = try days(6)
     let manifests = try SnapshotHistory(of: series.reader).entries.map(\.cid)
-    // The years keep the last alone; the times of the others are no times.
+    // The years keep the last alone; the times of the others are not valid.
     let report = try prune(series.path, RetentionPolicy(last: 6))
     #expect(report.plan.forgottenCount == 0 && report.bytesAdded == 0)
     var other = try days(3)
@@ -202,7 +202,7 @@ import Verification
     _ = try SnapshotHistory.nameFound(links, in: archive, with: &writer)
   }
 
-  /// A CAR whose sections come in the order of an earlier one, and those that are new at the end.
+  /// A CAR with its sections in the order of an earlier one, and new ones at the end.
   private func appending(_ car: [UInt8], to earlier: [UInt8]) throws -> [UInt8] {
     func sections(_ car: [UInt8]) throws -> [(cid: CID, bytes: ArraySlice<UInt8>)] {
       let header = try CARHeader(car.span)

@@ -24,7 +24,7 @@ struct `DAG-CBOR vectors of many implementations` {
           #expect(summary.isMap == isMap, "\(label)")
         }
       case .reject: #expect(reading.error != nil, "\(label)")
-      // Either answer will do, as long as it is an answer; `inconsistency` has looked at it.
+      // Accepting and rejecting are both right; `inconsistency` has compared the readers.
       case .implementationLimit: break
       }
     }

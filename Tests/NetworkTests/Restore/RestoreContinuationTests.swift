@@ -6,7 +6,7 @@ import TestSupport
 import Testing
 
 extension RestoreScene {
-  /// The commands that a failed one names to go on with.
+  /// The commands that a failed one names to continue with.
   func ways(_ result: Command.Result) -> [String] {
     result.errors.split(separator: "\n").compactMap { line in
       for mark in ["to continue: ", "or: "] where line.hasPrefix(mark) {
@@ -118,7 +118,7 @@ struct `A restore that stops` {
   @Test func `for a handle that leads nowhere, before the DID is changed`() throws {
     let scene = try loneScene()
     let result = try run(scene, "--handle somebody.org")
-    expect(result, 64, "does not find that it resolves")
+    expect(result, 64, "does not resolve it to")
     scene.expectUntouched()
     scene.new.setTextRecords(["did=\(scene.account.did)"], for: "somebody.org")
     expect(try run(scene, "--handle somebody.org"), 0)

@@ -51,7 +51,7 @@ struct RestoreScene {
   /// What has the command ask these servers for everything.
   var flags: String { "--plc \(directory.url) --resolver \(old.url)" }
 
-  /// Backs the account up, or goes on with that.
+  /// Backs the account up, or continues an earlier backup.
   func backUp(_ more: String = "") throws {
     let result = try command.run(
       "carpack backup \(account.did) \(flags) -o \(Self.archive) \(more)")

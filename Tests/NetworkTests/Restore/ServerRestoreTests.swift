@@ -59,7 +59,7 @@ struct `Restoring a whole server` {
   @Test func `leaves alone what is not in its hands, and says why`() throws {
     let scene = try ServerScene(count: 4)
     let (moved, foreign, unknown) = (scene.accounts[0], scene.accounts[1], scene.accounts[2])
-    // One has moved on, of one the server's key was taken out, of one there is no address.
+    // One has moved on, one no longer has the server's key, and one has no mail address.
     let elsewhere = try StandInPDS()
     try scene.directory.register(moved, on: elsewhere.url)
     var operation = try #require(scene.directory.current(foreign.did)?.map)
@@ -186,7 +186,7 @@ struct `Restoring a whole server` {
     for _ in 0..<2 {
       let result = try scene.command.run(line)
       #expect(result.status == 10, "\(result.text)\(result.errors)")
-      #expect(result.text.contains("a signature by its key"), "\(result.text)")
+      #expect(result.text.contains("a commit signed with its own key"), "\(result.text)")
     }
   }
 

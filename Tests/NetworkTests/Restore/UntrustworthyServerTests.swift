@@ -56,7 +56,7 @@ struct `A new server that is not what it should be` {
     #expect(result.status == 10, "\(result.text)\(result.errors)")
     #expect(result.errors.contains("the server returns other bytes"))
     #expect(scene.directory.operations(of: scene.account.did).count == 3)
-    // Spoilt once, on the way, it is the same blob.
+    // Corrupted once, on the way, it is the same blob.
     scene.new.clearFaults()
     scene.new.play(FaultRule(.otherContent, on: "getBlob", times: 1))
     let second = try run(scene)

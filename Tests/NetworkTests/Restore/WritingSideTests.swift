@@ -287,7 +287,7 @@ import Testing
         "did:key:" + owner.multikey, of: scene.account.did, signedBy: scene.account.rotation)
       let recovery = try scene.signed(
         { $0["alsoKnownAs"] = .array([.string("at://mine.example.com")]) }, by: owner)
-      // The server takes the account away.
+      // The server removes the account.
       let theft = try scene.signed {
         $0["alsoKnownAs"] = .array([.string("at://theirs.example.com")])
       }

@@ -69,7 +69,7 @@ struct `The stand-in for a server` {
     let cids = account.blobs.keys.map { "\($0)" }.sorted()
     server.play(FaultRule(.distorted(.cut(at: 0.5)), on: "getBlob", cid: cids[0]))
     do {
-      // A network that nobody holds any more closes its connections.
+      // A network without references closes its connections.
       let network = try Self.network(server)
       for cid in cids {
         let url = "\(server.url)/xrpc/com.atproto.sync.getBlob?did=\(account.did)&cid=\(cid)"

@@ -294,7 +294,7 @@ struct `Pulling an archive` {
     }
   }
 
-  /// What is no beginning of what lies there.
+  /// What is not a beginning of what lies there.
   enum Foreign: CaseIterable {
     case text, zeros, flipped, flippedFooter, beginningLost, later, other
   }

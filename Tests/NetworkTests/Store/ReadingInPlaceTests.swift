@@ -25,7 +25,7 @@ struct `An archive that lies elsewhere` {
     }
   }
 
-  /// What a verb says besides, except for what is not looked at of a remote archive.
+  /// What a verb says besides, except for what is not examined in a remote archive.
   private static func said(
     _ result: Command.Result, _ name: String, isHere: Bool = false
   ) -> [String] {

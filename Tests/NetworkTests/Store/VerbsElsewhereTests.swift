@@ -61,7 +61,7 @@ struct `Verbs with archives that lie elsewhere` {
     scene.store.behaviour.bytesBeforeCut = 2000
     for verb in ["merge", "compact", "repair"] {
       let result = try scene.run("carpack \(verb) \(StoreScene.address) -o new.car.zst")
-      // It is gone on with until the archive is there; never is a part of it taken for all.
+      // The command is repeated until the archive is complete; a part is never taken for the whole.
       #expect([0, 69, 75].contains(result.status), "\(result.text)\(result.errors)")
       guard result.status == 0 else { continue }
       try scene.expect("carpack verify new.car.zst")

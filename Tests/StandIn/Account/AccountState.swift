@@ -112,7 +112,7 @@ struct AccountState: Sendable {
         replaced[path] = old
       } else {
         var blobs: [CID] = []
-        // A record that is none refers to nothing.
+        // An invalid record refers to nothing.
         _ = try? scanner.scan(block.bytes.span, found: { blobs.append($0.cid) })
         replaced[path] = StoredRecord(cid: block.cid, rev: rev, blobs: blobs)
       }

@@ -29,7 +29,7 @@ package struct BlobContent: Sendable {
     source = .bytes(bytes)
   }
 
-  /// A blob of noise, which nothing shrinks and of which no two seeds share a part.
+  /// A blob of noise, which cannot be compressed and of which no two seeds share a part.
   ///
   /// It begins as files of its media type do, where there is room for it.
   package init(noise seed: UInt64, size: Int, mimeType: String = "image/png") {
@@ -93,7 +93,7 @@ package struct BlobContent: Sendable {
     }
   }
 
-  /// What all tiles are made of.
+  /// The random bytes from which all tiles are made.
   private static let noise: [UInt64] = {
     var generator = SeededGenerator(seed: 0x0b10_b0b1)
     return (0..<tile / 8).map { _ in generator.next().littleEndian }

@@ -19,7 +19,7 @@ struct PLCOperations: Sendable {
     try append(now, at: "2025-06-15T12:00:00.000Z")
   }
 
-  /// The operations of a log that was made elsewhere, to be gone on with.
+  /// The operations of a log that was made elsewhere and is continued here.
   init(log: String, rotation: SigningKey) throws {
     self.rotation = rotation
     entries = try DataModelJSON.decode(Array(log.utf8)).array ?? []

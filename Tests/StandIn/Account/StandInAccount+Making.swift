@@ -43,8 +43,8 @@ extension StandInAccount {
   /// An account that lies in a folder as those in `Fixtures` do: `NAME.car`, `NAME-later.car`,
   /// `blobs`, `did-document.json`, `plc-audit-log.json`.
   ///
-  /// ``advance()`` goes on to the later CAR, and after that to commits that are made up, signed
-  /// with the fixture's own key.
+  /// ``advance()`` continues with the later CAR, and after that with commits that are made up,
+  /// signed with the fixture's own key.
   ///
   /// - Throws: if something is missing or is not what it should be.
   package convenience init(folder: String) throws {

@@ -26,7 +26,7 @@ package final class StandInAppView: Sendable {
     package var pictureBytes: [UInt8]?
     /// The records of posts, by their URIs, that are not made up.
     package var records: [String: IPLDMap] = [:]
-    /// What is appended to names and texts, as those who change theirs do.
+    /// Appended to names and texts, as if their owners had changed them.
     package var addition = ""
     package init() {}
   }
@@ -52,7 +52,7 @@ package final class StandInAppView: Sendable {
     set { state.withLock { $0 = newValue } }
   }
 
-  /// The subjects that a method was asked for, in their order.
+  /// The subjects that a method was requested, in their order.
   package func asked(_ method: String) -> [String] {
     server.log.filter { $0.path == "/xrpc/\(method)" }.flatMap { $0.query.map(\.value) }
   }
@@ -62,7 +62,7 @@ package final class StandInAppView: Sendable {
     server.log.count { $0.path == "/xrpc/\(method)" }
   }
 
-  /// How often pictures were asked for.
+  /// How often pictures were requested.
   package var pictureCount: Int { server.log.count { $0.path.hasPrefix("/img/") } }
 
   private func answer(_ request: LoopbackRequest, _ response: LoopbackResponse) throws {

@@ -31,7 +31,7 @@ package final class StandInDirectory: Sendable {
   package enum Mishap: String, Sendable, CaseIterable {
     /// It is refused with status 500, and not taken.
     case fails
-    /// It is taken, and answered with status 500.
+    /// It is accepted, and answered with status 500.
     case failsAfterTaking = "fails-after-taking"
     /// It is taken, and the connection ends.
     case dropsAfterTaking = "drops-after-taking"
@@ -62,7 +62,7 @@ package final class StandInDirectory: Sendable {
   /// Stops it.
   package func stop() { server.stop() }
 
-  /// Has its clock go ahead.
+  /// Advances its clock.
   package func advance(seconds: Double) { state.withLock { $0.ahead += seconds } }
 
   /// Has something happen to the next answers to operations.

@@ -9,7 +9,7 @@ package final class HostileFirehose: Sendable {
     case accepts
     /// It sends a byte a second of what should open the WebSocket.
     case opensSlowly
-    /// It opens the WebSocket, and says nothing more.
+    /// It opens the WebSocket, and sends nothing more.
     case opens
     /// It opens the WebSocket, sends these bytes over and over, and reads nothing.
     case floods([UInt8])

@@ -29,10 +29,10 @@ package final class StandInFirehose: Sendable {
   /// Its address.
   package var url: String { "ws://127.0.0.1:\(port)" }
 
-  /// From where each client wanted to go on.
+  /// From where each client wanted to continue.
   package var cursors: [Int64?] { state.withLock { $0.cursors } }
 
-  /// Sends an event to all that follow, and to those that come.
+  /// Sends an event to all followers, and to later ones.
   package func send(_ sequence: Int64, _ message: [UInt8]) {
     state.withLock { state in
       state.events.append((sequence, message))

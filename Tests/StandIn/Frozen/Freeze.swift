@@ -4,7 +4,7 @@ package enum Freeze: String, Sendable, CaseIterable {
   case connecting = "no connection"
   /// It accepts a connection, and no TLS comes about.
   case handshake = "no TLS"
-  /// It takes the call, and says nothing.
+  /// It accepts the call, and does not answer.
   case silent
   /// It takes the head of a request, and nothing of its body.
   case bodyUnread = "body unread"
@@ -15,7 +15,7 @@ package enum Freeze: String, Sendable, CaseIterable {
   /// It sends pings without an end, and reads nothing.
   case flood = "pings"
 
-  /// What becomes of the body of an answer; nil if there is no answer.
+  /// What happens to the body of an answer; nil if there is no answer.
   var distortion: Distortion? {
     switch self {
     case .headAlone: .stalled(at: 0)
@@ -48,7 +48,7 @@ struct PlannedFreeze {
 
 /// A call of a command, and a way to freeze it.
 package struct FrozenPlace: Sendable {
-  /// The how manieth call of the partner it is, counted from 0.
+  /// The ordinal of the partner's call, counted from 0.
   package let number: Int
   /// How it is frozen.
   package let manner: Freeze

@@ -38,7 +38,7 @@ package struct FrozenMatrix: Sendable {
   /// On a busy machine, for ever has to be told from at once.
   private static let limit = isExhaustive ? 2.0 : 10
   /// How many seconds a signal may come before a command's own end, on a busy machine: some calls
-  /// are given up, and the command goes on without them.
+  /// are given up, and the command continues without them.
   private static let meeting = 3.0
   /// How many seconds a command may take to come to a call, or to complete.
   private static let patience = 120.0
@@ -82,7 +82,7 @@ package struct FrozenMatrix: Sendable {
 
   // MARK: Cells
 
-  /// All cells, or some of each verb, by a seed.
+  /// All cells, or a random sample of each verb's cells.
   private func cells(_ runs: [Undisturbed?]) -> [Cell] {
     var random = SeededGenerator()
     var ranked: [(rank: Int, cell: Cell)] = []
@@ -134,7 +134,7 @@ package struct FrozenMatrix: Sendable {
     let row = "\(verbs[cell.verb].name): \(name)"
     let what = "\(row), \(call ?? "not asked"), \(cell.place.manner.rawValue)"
     // The end of an answer may have come before the signal, where the body is nothing or a byte, or
-    // nobody waits for it.
+    // the command does not wait for it.
     let status = wasRunning ? stage.status ?? 128 + cell.signal : 0
     var faults: [String] = []
     func expect(_ isSo: Bool, _ fault: @autoclosure () -> String) {

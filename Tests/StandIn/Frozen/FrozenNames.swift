@@ -52,7 +52,7 @@ package final class FrozenNames: FrozenPartner {
     "unshare -rm sh -c 'mount --bind \(folder.file("resolv.conf")) \(Self.resolverFile) && exec \(command)'"
   }
 
-  /// Whether it says nothing from some call on.
+  /// Whether it is silent from some call on.
   package var isFrozen: Bool { state.withLock { $0.freeze != nil } }
 
   package var places: [FrozenPlace] {

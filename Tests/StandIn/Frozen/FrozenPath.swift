@@ -8,11 +8,11 @@ import TestSupport
 package final class FrozenPath: FrozenPartner {
   /// What is at the other end.
   package enum Kind: String, Sendable {
-    /// A pipe that is full, and that nobody reads.
+    /// A full pipe without a reader.
     case unread = "a pipe that nobody reads"
-    /// A pipe that nobody writes to.
+    /// A pipe without a writer.
     case unwritten = "a pipe that nobody writes"
-    /// A terminal at which nobody types.
+    /// A terminal without input.
     case terminal = "a terminal"
   }
 
@@ -108,7 +108,7 @@ package final class FrozenPath: FrozenPartner {
 }
 
 /// A program that a command runs and waits for: it ends at once, or, while it is frozen, not before
-/// somebody ends it.
+/// it is killed.
 package final class FrozenProgram: FrozenPartner {
   private let folder: TemporaryFolder
   private let heedsTermination: Bool

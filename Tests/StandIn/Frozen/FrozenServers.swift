@@ -47,8 +47,8 @@ extension HostileFirehose: FrozenPartner {
   package func thaw() { isFrozen = false }
 }
 
-/// An address at which there is a server, or, while it is frozen, nobody with whom a connection or
-/// TLS comes about.
+/// An address at which there is a server, or, while it is frozen, none with which a connection or
+/// TLS can be made.
 package final class FrozenDoor: FrozenPartner {
   private struct State {
     var place: FrozenPlace?

@@ -8,7 +8,7 @@ package struct FrozenStage: Sendable {
   package var partners: [(name: String, partner: any FrozenPartner)]
   /// What is there when it has completed: names of files, of objects, of uploads.
   package var state: @Sendable () -> [String]
-  /// Takes away what the scene has in other places.
+  /// Removes what the scene has in other places.
   package var finish: @Sendable () -> Void = {}
   /// How often it is sent the signal.
   package var signals = 1

@@ -3,7 +3,7 @@
 package enum LoopbackClient {
   /// Asks for a path on a port of 127.0.0.1; returns the status and the body.
   ///
-  /// - Throws: if there is no connection; an answer that is none has the status 0.
+  /// - Throws: if there is no connection; an invalid answer has the status 0.
   package static func get(port: UInt16, path: String, token: String? = nil) throws -> (
     status: Int, body: String
   ) {
@@ -13,7 +13,7 @@ package enum LoopbackClient {
 
   /// Posts to a path on a port of 127.0.0.1; returns the status and the body.
   ///
-  /// - Throws: if there is no connection; an answer that is none has the status 0.
+  /// - Throws: if there is no connection; an invalid answer has the status 0.
   package static func post(
     port: UInt16, path: String, body: [UInt8]?, type: String?, token: String? = nil
   ) throws -> (status: Int, body: [UInt8]) {

@@ -16,7 +16,7 @@ struct LoopbackConnection {
     self.number = number
   }
 
-  /// Waits for the next request; nil when there is none, or none that can be read.
+  /// Waits for the next request; nil when there is none, or impossible times read.
   ///
   /// - Parameter takesBody: called with the head; returns whether to read the body as well; if not,
   ///   the client is waited for until it goes.

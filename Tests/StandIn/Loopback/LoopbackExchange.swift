@@ -36,7 +36,7 @@ package struct LoopbackExchange: Sendable {
   /// The first parameter of this name.
   package func parameter(_ name: String) -> String? { query.first { $0.name == name }?.value }
 
-  /// Whether the client has got all of a good answer.
+  /// Whether the client has received all of a good answer.
   package var isDelivered: Bool { isWhole && wasRead == true && status.map { $0 < 300 } == true }
 
   init(number: Int, request: LoopbackRequest, arrived: Double) {

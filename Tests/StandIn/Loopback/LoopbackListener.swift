@@ -14,8 +14,8 @@ final class LoopbackListener: Sendable {
     var isStopped = false
     var log: [LoopbackExchange] = []
     var freeze: PlannedFreeze?
-    /// What keeps the port when nobody listens any more: another server that got it would answer in
-    /// this one's name.
+    /// Keeps the port after the listener is closed: another server that got it would answer in this
+    /// one's name.
     var reservation: Socket?
   }
 
@@ -143,8 +143,8 @@ final class LoopbackListener: Sendable {
         break
       }
     }
-    // A client that closes its end after it has read everything is told from one that goes with
-    // something unread: that is a reset.
+    // A client that closes its end after reading everything differs from one that leaves bytes
+    // unread: that is a reset.
     settle(previous, wasRead: wasReadToTheEnd ?? (connection.lastArrival == .end))
     state.withLock { _ = $0.open.remove(socket) }
     socket.close()
@@ -182,7 +182,7 @@ final class LoopbackListener: Sendable {
 
   private func store(_ exchange: LoopbackExchange) {
     state.withLock { state in
-      // The log may have been forgotten meanwhile, and something else be in its place.
+      // The log may have been forgotten in the meantime, and something else be in its place.
       if exchange.number < state.log.count,
         state.log[exchange.number].arrived == exchange.arrived
       {

@@ -2,7 +2,7 @@
 package struct LoopbackRequest: Sendable {
   /// The method, `GET` for one.
   package let method: String
-  /// What was asked for, as it came: path and query.
+  /// What was requested, as it came: path and query.
   package let target: String
   /// The path, decoded.
   package let path: String
@@ -68,7 +68,7 @@ package struct LoopbackRequest: Sendable {
     self.connection = connection
   }
 
-  /// Undoes percent encoding; what is none stays as it is.
+  /// Undoes percent encoding; anything else stays as it is.
   private static func decode(_ text: Substring, plusIsSpace: Bool) -> String {
     var bytes: [UInt8] = []
     let source = Array(text.utf8)

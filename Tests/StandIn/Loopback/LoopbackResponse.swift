@@ -13,7 +13,7 @@ package final class LoopbackResponse {
     case connection
   }
 
-  /// The connection is gone, or the server has been stopped: the handler need not go on.
+  /// The connection is gone, or the server has been stopped: the handler need not continue.
   package struct Gone: Error {}
 
   /// The status.
@@ -153,8 +153,8 @@ package final class LoopbackResponse {
     switch distortion {
     case .cut?, .reset?, .stalled?: if let distortion, !isHead { try stopShort(distortion) }
     case .misannounced(let difference)?:
-      // A client that was promised more waits for it; one that was promised less has left bytes
-      // after.
+      // A client that was promised more waits for it; one that was promised less leaves bytes
+      // unread.
       if difference != 0 { endsConnection = true }
     case .endless?: if !isHead { try sendZerosForEver() }
     case .shortened?, .corrupted?, .dripping?, nil: break

@@ -48,7 +48,7 @@ package final class LoopbackServer: Sendable {
 
   /// Forgets what has been asked of it.
   ///
-  /// Exchanges that are under way are forgotten, too.
+  /// Running exchanges are forgotten, too.
   package func forgetLog() { listener.forgetLog() }
 
   /// Freezes one of the next requests; those after it are answered.

@@ -57,7 +57,7 @@ package struct Behaviour: Sendable, Hashable {
     case noCursor
     /// The same cursor again and again, and the same page.
     case loop
-    /// Pages and cursors without an end, of blobs that nobody has.
+    /// Pages and cursors without an end, of blobs that no server has.
     case endless
     /// Every page twice.
     case twice
@@ -155,7 +155,7 @@ package struct Behaviour: Sendable, Hashable {
   package var hasNoBlobs = false
   /// How a blob that is not there is refused.
   package var unknownBlob = Refusal.invalidRequest
-  /// Whether a part of a blob can be asked for.
+  /// Whether a part of a blob can be requested.
   package var honoursRange = false
   /// How the end of a blob is marked.
   package var blobFraming = LoopbackResponse.Framing.length
@@ -175,9 +175,9 @@ package struct Behaviour: Sendable, Hashable {
 
   /// How a wrong password is refused: 401 with JSON, 401 with text, 400 with JSON.
   package var wrongPassword = Refusal.declared
-  /// What comes of a refresh token that has been used: nil to let it pass.
+  /// The response to a used refresh token: nil to accept it.
   package var usedRefreshToken: Refusal? = .declared
-  /// What comes of a token that is none.
+  /// The response to an invalid token.
   package var garbledToken = Refusal.declared
   /// After how many requests an access token has expired.
   package var accessTokenRequests: Int?
@@ -221,7 +221,7 @@ package struct Behaviour: Sendable, Hashable {
   package var uploadLimit: RateLimit?
   /// Media types of blobs that are refused with status 500, as 0.4.29 does.
   package var refusedTypes: Set<String> = ["text/plain", "application/json"]
-  /// Whether answers of success to what writes have a body.
+  /// Whether successful answers to what writes have a body.
   package var newestAnswers = false
 
   // MARK: All of it

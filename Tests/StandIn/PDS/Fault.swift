@@ -18,7 +18,7 @@ package enum Fault: Sendable, Hashable {
   case distorted(Distortion)
   /// A page of HTML with status 200, as captive portals have it.
   case captivePortal
-  /// A redirection; `{path}` stands for the path and query that were asked for.
+  /// A redirection; `{path}` stands for the path and query that were requested.
   case redirect(status: Int, to: String)
   /// Header fields of this many bytes.
   case largeHead(bytes: Int)
@@ -28,14 +28,14 @@ package enum Fault: Sendable, Hashable {
   case garbage
   /// A small body that says it is gzip, and grows to this many bytes.
   case bomb(bytes: Int)
-  /// JSON with so many brackets that open.
+  /// JSON with this many brackets that open.
   case deepJSON(depth: Int)
   /// Other bytes than those asked for, as many.
   case otherContent
   /// A CAR without every third of its blocks but the first: the tree has changed while it was
   /// written.
   case lacksBlocks
-  /// A CAR whose commit nobody has signed.
+  /// A CAR whose commit is not signed.
   case badSignature
   /// The CAR of another account.
   case otherAccount
@@ -83,7 +83,7 @@ package enum Fault: Sendable, Hashable {
     }
   }
 
-  /// What a network does to anybody now and then, and what trying again mends.
+  /// Ordinary network failures that a retry fixes.
   package static let passing: [Fault] = [
     .status(500), .page(status: 502), .status(503), .dropped, .reset,
     .distorted(.cut(at: 0.5)), .distorted(.reset(at: 0.3)), .distorted(.shortened(to: 0.7)),
@@ -132,7 +132,7 @@ package struct FaultRule: Sendable {
 }
 
 /// Faults that befall answers at random, and each time the same for the same requests: what happens
-/// depends on the seed, on what is asked for, and how often it has been.
+/// depends on the seed, on what is requested, and how often it has been.
 package struct RandomFaults: Sendable {
   /// How likely a fault is, 0 to 1.
   package var rate: Double

@@ -6,8 +6,7 @@ package struct ForeignBlocks: Sendable, Hashable {
   package var count: Int
   /// How many bytes each has; 8 at least if they are verifiable.
   package var size: Int
-  /// Whether their CIDs are digests of SHA-256; otherwise their hash function is one that nobody
-  /// knows.
+  /// Whether their CIDs are digests of SHA-256; otherwise their hash function is unknown.
   package var isVerifiable: Bool
 
   /// Blocks of this kind.
@@ -17,8 +16,8 @@ package struct ForeignBlocks: Sendable, Hashable {
     self.isVerifiable = isVerifiable
   }
 
-  /// Blocks as they are written on a command line: `10000000x0?`, the question mark for a hash
-  /// function that nobody knows.
+  /// Blocks as they are written on a command line: `10000000x0?`, the question mark for an unknown
+  /// hash function.
   package init?(_ text: String) {
     isVerifiable = !text.hasSuffix("?")
     let parts = (isVerifiable ? text : String(text.dropLast())).split(separator: "x")

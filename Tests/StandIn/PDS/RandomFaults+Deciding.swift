@@ -1,7 +1,7 @@
 import TestSupport
 
 extension RandomFaults {
-  /// The numbers that decide about one request: they follow from the seed, from what is asked for,
+  /// The numbers that decide about one request: they follow from the seed, from what is requested,
   /// and how often it was before.
   func generator(_ target: String, _ attempt: UInt64) -> SeededGenerator {
     // FNV-1a, for Swift's own hashes are others in each process.

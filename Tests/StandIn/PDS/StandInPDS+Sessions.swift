@@ -69,7 +69,7 @@ extension StandInPDS {
 
   /// The sender's DID, if the request names it.
   ///
-  /// - Throws: `Call.Refused` for a token that is none or has expired.
+  /// - Throws: `Call.Refused` for a token that is invalid or has expired.
   func authenticated(_ call: Call) throws -> String? {
     guard call.request["authorization"] != nil else { return nil }
     let use = update { state in

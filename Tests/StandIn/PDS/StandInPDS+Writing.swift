@@ -4,8 +4,8 @@ import IPLD
 
 /// The side of a server that is written to: accounts, repositories, blobs, identities.
 ///
-/// What is refused, with which status and in which order is checked is what the reference server
-/// was seen to do, its oddities included.
+/// Refusals, statuses and the order of checks are those observed at the reference server, its
+/// oddities included.
 extension StandInPDS {
   /// What a method wants of the request.
   struct Form {

@@ -21,7 +21,7 @@ package final class StandInPDS: Sendable {
     var behaviour: Behaviour
     var rules: [FaultRule] = []
     var random: RandomFaults?
-    /// How often each thing has been asked for, which decides about faults at random.
+    /// How often each thing has been requested, which decides about faults at random.
     var attempts: [String: UInt64] = [:]
     var sessions = Sessions()
     var window = RateWindow()
@@ -146,7 +146,7 @@ package final class StandInPDS: Sendable {
     update { $0.wellKnown[handle] = content }
   }
 
-  /// How often each blob was asked for.
+  /// How often each blob was requested.
   package var blobRequests: [String: Int] {
     var counts: [String: Int] = [:]
     for exchange in server.log where exchange.path.hasSuffix("getBlob") {
@@ -164,7 +164,7 @@ package final class StandInPDS: Sendable {
     return counts
   }
 
-  /// Reads or changes the state while nobody else does.
+  /// Reads or changes the state, exclusively.
   func update<Result>(_ body: (inout State) throws -> Result) rethrows -> Result {
     try state.withLock { state throws in try body(&state) }
   }

@@ -35,7 +35,7 @@ extension StandInStore {
     try response.end()
   }
 
-  /// Gives bytes, or the part of them that is asked for, as a web server does.
+  /// Gives bytes, or the part of them that is requested, as a web server does.
   package static func give(
     _ bytes: [UInt8], to request: LoopbackRequest, _ response: LoopbackResponse
   ) throws {

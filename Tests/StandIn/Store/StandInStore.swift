@@ -72,7 +72,7 @@ package final class StandInStore: Sendable {
     var isTold = false
   }
 
-  /// That another writer is at work.
+  /// Another writer is at work.
   package struct Replacement: Sendable {
     /// How many requests are answered before.
     package var count: Int

@@ -128,7 +128,7 @@ struct ForwardWalk {
     return nil
   }
 
-  /// Where to go on after something that does not hold.
+  /// Where to continue after something that does not hold.
   private func resume(behind place: Int, endByBlocks: Int?, _ zstd: ZstdDecompressor)
     -> Int
   {

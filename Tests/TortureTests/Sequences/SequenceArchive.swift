@@ -25,7 +25,7 @@ struct SequenceArchive {
   var older: [UInt8] = []
   /// What was done, each in words.
   var steps: [String] = []
-  /// What was wrong though it could be gone on with.
+  /// Problems that did not stop the sequence.
   var failures: [String] = []
   /// Where archives begin that were glued after the first, which repairing may leave alone.
   var seams: [Int] = []
@@ -108,7 +108,7 @@ struct SequenceArchive {
 
   // MARK: Packing
 
-  /// Prepares a state for packing: notes what it is, and puts its blobs into the folder.
+  /// Prepares a state for packing: records its CAR, and puts its blobs into the folder.
   mutating func prepare(_ state: SequenceAccount.State) throws {
     try states.note(state.car)
     minutes += 1

@@ -45,7 +45,7 @@ extension SequenceArchive {
         }
       }
     }
-    // If it was not interrupted it is done once more.
+    // If it was not interrupted, it is repeated.
     do {
       try verb(path, ArchiveCopier())
     } catch {
@@ -71,7 +71,7 @@ extension SequenceArchive {
     if let other { try requireCopied(try SequenceFindings(other, states), words) }
   }
 
-  /// Whether the old file is as it was.
+  /// Whether the old file is unchanged.
   ///
   /// A writer that opens a sealed one makes both of its key frames whole.
   private var isUntouched: Bool {

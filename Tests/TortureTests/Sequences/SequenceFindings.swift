@@ -152,7 +152,7 @@ struct SequenceFindings {
     let report = try SnapshotVerifier().verify(reader, .full)
     let history = try SnapshotHistory(of: reader)
     try requireOrder(of: history)
-    // Of what an unfinished write has left it says that it is not looked at.
+    // It says that the remains of an unfinished write are not examined.
     guard report.verdict != .damaged, report.archive.worst != .interruptedTail else {
       return (report.verdict, nil)
     }
@@ -171,7 +171,7 @@ struct SequenceFindings {
     return (report.verdict, found)
   }
 
-  /// Of the blobs that a snapshot refers to, each is listed as missing or can be read.
+  /// Each blob that a snapshot refers to is listed as missing or can be read.
   private func requireBlobs(of entry: SnapshotHistory.Entry, in reader: ArchiveReader) throws {
     guard let digest = entry.carSHA256, let known = states[digest] else { return }
     if !whole.contains(where: { $0.digest == digest }) {

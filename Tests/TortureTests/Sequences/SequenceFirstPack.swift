@@ -12,7 +12,7 @@ import Verification
 /// The first pack of an account, which makes the file, is interrupted and run again.
 extension SequenceArchive {
   /// Packs an account for the first time, is interrupted, and packs it again: as it was, or as it
-  /// has become meanwhile.
+  /// has become in the meantime.
   mutating func packFirst() throws {
     var account = try SequenceAccount("d", &random)
     var state = try account.next(&random)

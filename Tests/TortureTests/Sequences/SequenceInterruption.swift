@@ -25,7 +25,7 @@ struct SequenceInterruption: CustomStringConvertible {
     loss = PowerLoss(using: &random)
   }
 
-  /// What a storage that holds this many bytes is going to meet.
+  /// The fault of a storage that holds this many bytes.
   func conditions(_ length: Int) -> MemoryStorage.Conditions {
     switch kind {
     case .fullDisk: .init(capacity: UInt64(length + (number - 1) * (number - 1) * 16))

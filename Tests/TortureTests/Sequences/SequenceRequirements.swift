@@ -92,7 +92,7 @@ extension SequenceArchive {
   }
 
   /// Requires of the file, whatever it has become, that its verdict is true, and that it can be
-  /// repaired in either way and be gone on with.
+  /// repaired in either way and used afterwards.
   mutating func requireEnd() throws {
     let found = try SequenceFindings(file, states, seams: seams)
     if try verdict(of: file) != nil {

@@ -33,7 +33,7 @@ enum SequenceStep: String, CaseIterable {
     }
   }
 
-  /// One of these, those that weigh more more often.
+  /// One of these; those with more weight come more often.
   static func any(of steps: [Self], _ random: inout SeededGenerator) -> Self {
     var choice = Int(random.next() % UInt64(steps.reduce(0) { $0 + $1.weight }))
     return steps.first { step in
@@ -127,7 +127,7 @@ extension SequenceArchive {
       file = new.bytes
       steps.append("written anew, for pieces were lost or moved: \(file.count) bytes")
     } catch is any Explained {
-      // What cannot be opened is refused by what comes next.
+      // An archive that cannot be opened is refused by the next step.
     }
   }
 

@@ -7,7 +7,7 @@ import Snapshots
 import Terminal
 import TestSupport
 
-/// Verbs are run, interrupted and run again, and what they leave is looked at.
+/// Verbs are run, interrupted and run again, and what they leave is examined.
 extension SequenceArchive {
   /// A verb that writes to the file: what it says is damaged still; nil if nothing is.
   typealias Change = (any ArchiveStorage) throws -> String?
@@ -107,7 +107,7 @@ extension SequenceArchive {
     }
   }
 
-  /// Does what the refusal says, and then what was refused.
+  /// Follows the hint of the error, and then retries the command.
   private mutating func followHint(
     of error: any Error, _ words: String, _ found: SequenceFindings, _ verb: Change
   ) throws {

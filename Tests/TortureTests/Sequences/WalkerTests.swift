@@ -23,7 +23,7 @@ struct `The walkers that were written from the format alone` {
           // Other lines are what it says of the file.
           try? CID($0)
         })
-      // Of what zstd gives of a block before it fails, the other sees nothing.
+      // The other decoder sees nothing of what zstd returns of a block before it fails.
       #expect(other.isSuperset(of: walk.inWholeFrames), "\(round): \(words)")
       #expect(other.isSubset(of: walk.bodies.keys), "\(round): \(words)")
       files += 1

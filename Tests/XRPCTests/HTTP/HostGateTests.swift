@@ -11,7 +11,7 @@ import Testing
     TransportError(.notConnected("refused"), url: url)
   }
 
-  /// Asks a hundred times, sixteen at a time; returns how often in vain.
+  /// Asks a hundred times, sixteen at a time; returns the number of failures.
   private func failures(_ network: Network) async -> Int {
     await withTaskGroup(of: Bool.self) { group in
       for index in 0..<100 {
@@ -179,7 +179,7 @@ import Testing
 @Suite struct `The deadline of a request` {
   private static let url = "https://pds.test/x"
 
-  /// Asks with so many seconds for all of it; returns how it ended.
+  /// Asks with this many seconds for all of it; returns how it ended.
   private func ask(_ scripted: ScriptedNetwork, within seconds: Double) async throws
     -> TransportError.Reason?
   {

@@ -179,7 +179,7 @@ private final class ByteServer: Sendable {
   }
 
   @Test func `over plain http, a public address is refused as a redirection`() async throws {
-    // What a name leads to is said by a pin here: nothing is sent there.
+    // What a name leads to is set by a pin here: nothing is sent there.
     let loopback = try Loopback({ $0.hostPins = ["public.test:80:8.8.8.8"] }) { _, response in
       response.status = 302
       response.fields = [("Location", "http://public.test/")]

@@ -135,7 +135,7 @@ struct ScriptedNetwork {
     }
     #expect(scripted.transport.count <= 40)
     #expect(scripted.clock.naps.allSatisfy { $0 >= 0.01 && $0 <= RateLimitFields.longestWait })
-    // Others do not have to find that out again, each for itself.
+    // Others need not find that out again themselves.
     let before = scripted.transport.count
     for _ in 0..<100 {
       do { _ = try await scripted.network.get(url, limit: 5) } catch is TransportError {}
@@ -218,7 +218,7 @@ struct ScriptedNetwork {
       return try await group.reduce(0) { $0 + ($1 == 200 ? 1 : 0) }
     }
     #expect(done == 200)
-    // Only what was under way before the first answer could be too much.
+    // Only requests that were sent before the first answer could exceed the limit.
     #expect(refused.withLock { $0 } <= 16)
     #expect(clock.now >= 1800)
   }

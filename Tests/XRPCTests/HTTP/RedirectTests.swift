@@ -157,7 +157,7 @@ import Testing
     #expect(server.connectionCount == 0)
   }
 
-  /// What a name leads to is said by a pin here, and by somebody's DNS server elsewhere.
+  /// What a name leads to is set by a pin here, and by somebody's DNS server elsewhere.
   @Test func `is not reached by a name whose address has changed`() async throws {
     let (server, transport) = try unwelcome(pins: ["rebound.test"])
     let reason = await refusal(transport, "https://rebound.test:\(server.port)/")

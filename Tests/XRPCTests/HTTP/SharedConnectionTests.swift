@@ -53,7 +53,7 @@ final class Nginx: @unchecked Sendable {
     }
   }
 
-  // The master ends its worker when it is told to.
+  // The master ends its worker on request.
   deinit {
     kill(process.processIdentifier, SIGTERM)
     process.waitUntilExit()

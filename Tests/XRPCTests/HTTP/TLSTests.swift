@@ -24,7 +24,7 @@ final class TLSServer: @unchecked Sendable {
     process.standardOutput = output
     process.standardError = FileHandle.nullDevice
     try process.run()
-    // It says "ACCEPT 127.0.0.1:12345" when it is there.
+    // It prints "ACCEPT 127.0.0.1:12345" when it is ready.
     var said = ""
     while !said.contains("\n") || !said.contains("ACCEPT ") {
       let data = output.fileHandleForReading.availableData

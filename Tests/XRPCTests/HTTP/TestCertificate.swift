@@ -1,7 +1,7 @@
 import Foundation
 import TestSupport
 
-/// A certificate for `pds.test` that nobody but the test trusts, and its key.
+/// A certificate for `pds.test` that only the test trusts, and its key.
 struct TestCertificate {
   let path: String
   let key: String

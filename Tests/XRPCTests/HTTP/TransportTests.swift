@@ -74,8 +74,7 @@ func content(_ count: Int) -> [UInt8] {
   @Test func `uses a connection again`() async throws {
     let loopback = try Loopback { _, response in try response.send("x") }
     for _ in 0..<5 { _ = try await loopback.get("/", compressed: false) }
-    // Not one always: where the machine has so much to do that two minutes pass, an idle connection
-    // is given up.
+    // Not always one: on a machine so busy that two minutes pass, an idle connection is closed.
     #expect(loopback.server.connectionCount < 5)
     #expect(loopback.server.log.last?["accept-encoding"] == nil)
   }

@@ -113,7 +113,7 @@ import XRPC
       Issue.record("it was taken")
     } catch let error as XRPCError {
       #expect(error.status == 429)
-      // A day's limit is told as what it is.
+      // A daily limit is reported as such.
       #expect(error.wait.map { 79_000...80_000 ~= $0 } == true, "\(error.wait ?? -1)")
     }
     _ = try await client.call(.checkAccountStatus())

@@ -3,7 +3,7 @@ import Synchronization
 
 /// A clock that jumps to the end of each wait, so that hours of waiting take no time.
 ///
-/// Who sleeps goes on in the order of the times that are waited for, and only when all others who
+/// Sleepers continue in the order of the times that they wait for, and only when all others who
 /// were at it wait, too, or have had many turns.
 final class VirtualClock: NetworkClock {
   private let state = Mutex<(now: Double, naps: [Double])>((0, []))
@@ -21,7 +21,7 @@ final class VirtualClock: NetworkClock {
       state.naps.append(seconds)
       return state.now + seconds
     }
-    // Others who are not waiting get on with what they do meanwhile.
+    // Others who are not waiting get on with what they do in the meantime.
     for _ in 0..<20 { await Task.yield() }
     try Task.checkCancellation()
     state.withLock { $0.now = max($0.now, end) }

@@ -81,7 +81,8 @@ import Testing
 
   @Test(arguments: [
     (
-      Case.`makes no connection`, TransportError.Reason.notConnected("not made within 1 seconds")
+      Case.`makes no connection`,
+      TransportError.Reason.notConnected("none was made within 1 seconds")
     ),
     (.`accepts and says nothing`, .tooSlow(seconds: 1)), (.`opens slowly`, .tooSlow(seconds: 1)),
   ])
@@ -199,7 +200,7 @@ import Testing
       return
     }
     options.caFile = server.certificate
-    // It is no server of WebSockets.
+    // It is not a WebSocket server.
     guard
       case .malformedAnswer(let why)? = reason({
         try WebSocket(origin, path: "/", options).open()

@@ -18,7 +18,7 @@ final class FakeFetcher: DocumentFetcher {
 
   init(_ answers: [String: Answer] = [:]) { self.answers = answers }
 
-  /// The URLs that were asked for, in order.
+  /// The URLs that were requested, in order.
   var asked: [String] { requests.withLock { $0 } }
 
   func get(_ url: String, limit: Int, accept: String?, retries: Bool) async throws -> (
@@ -57,7 +57,7 @@ final class FakeDNS: TXTResolver {
         uniqueKeysWithValues: dids.map { ("_atproto.\($0)", .success(["did=\($1)"])) }))
   }
 
-  /// The names that were asked for, in order.
+  /// The names that were requested, in order.
   var asked: [String] { questions.withLock { $0 } }
 
   func records(of name: String) async throws -> [String] {

@@ -153,7 +153,7 @@ import XRPC
       try await resolve("alice.test", fetcher, options: options)
     }
     #expect(error?.kind == .unavailable)
-    // What the one file says does not speak against the others.
+    // One file does not contradict the others.
     let eve = try await resolve(Sample.other, fetcher, options: options)
     #expect(eve.handle == nil)
     #expect(

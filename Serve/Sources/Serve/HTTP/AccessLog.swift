@@ -15,7 +15,7 @@ import SystemPackage
 final class AccessLog: Sendable {
   private let file: Mutex<FileDescriptor>
 
-  /// A log that goes on at the end of a file; `-` is standard error.
+  /// A log that continues at the end of a file; `-` is standard error.
   ///
   /// - Throws: `Errno` if the file cannot be opened.
   init(_ path: String) throws {
@@ -31,7 +31,7 @@ final class AccessLog: Sendable {
 
   /// Writes a line.
   ///
-  /// - Parameter target: what was asked for, without the secret path.
+  /// - Parameter target: what was requested, without the secret path.
   func note(
     _ client: String, _ method: String, _ target: String, _ status: Int, bytes: Int,
     seconds: Double

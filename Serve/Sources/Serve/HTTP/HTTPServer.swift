@@ -29,7 +29,7 @@ struct HTTPServer {
     let listener = try await ServerBootstrap(group: MultiThreadedEventLoopGroup.singleton)
       .serverChannelOption(.backlog, value: 256)
       .serverChannelOption(.socketOption(.so_reuseaddr), value: 1)
-      // Who has sent all requests may say so, and still wants the answers.
+      // A client may half-close after its last request, and still wants the answers.
       .childChannelOption(.allowRemoteHalfClosure, value: true)
       .bind(host: host, port: port) { channel in
         channel.eventLoop.makeCompletedFuture { try Connection(channel) }
@@ -110,7 +110,7 @@ private struct Connection: Sendable {
         while try await next(&requests) != nil {}
       }
     } catch {
-      // The client is gone, or has been left with half of an answer.
+      // The client is gone, or got only a part of the answer.
     }
   }
 

@@ -5,7 +5,7 @@ import NIOHTTP1
 struct Request: Sendable {
   /// `GET`, for instance.
   let method: HTTPMethod
-  /// What is asked for, as it was sent.
+  /// What is requested, as it was sent.
   let target: String
   /// The target's path, percent-encoded.
   let path: String
@@ -88,8 +88,8 @@ struct BodyWriter: Sendable {
   /// Waits until the connection takes more; a writer calls this before it makes the next piece.
   ///
   /// What is written is handed to the thread of the connection. A writer on another thread is told
-  /// to wait only once that thread has looked at what it was handed, and would fill memory
-  /// meanwhile.
+  /// to wait only once that thread has looked at what it was handed, and would fill memory in the
+  /// meantime.
   func pause() async throws {
     try await channel.eventLoop.submit {}.get()
     try await write(ByteBuffer())

@@ -13,7 +13,7 @@ final class Metrics: Sendable {
   /// Counts a request.
   ///
   /// - Parameters:
-  ///   - endpoint: what was asked for; of a small number of names.
+  ///   - endpoint: what was requested; of a small number of names.
   ///   - status: of the answer.
   ///   - bytes: how many the body of the answer has.
   ///   - seconds: how long it took to make the answer, without sending it.
@@ -42,22 +42,23 @@ final class Metrics: Sendable {
       lines += ["# HELP \(name) \(help)", "# TYPE \(name) \(type)", "\(name) \(value)"]
     }
     add(
-      "carpack_response_bytes_total", "counter", "Bytes of the bodies that answers have.",
+      "carpack_response_bytes_total", "counter", "Bytes of response bodies.",
       "\(counts.bytes)")
     add(
-      "carpack_answer_seconds_total", "counter", "Time spent on having answers, sending left out.",
+      "carpack_answer_seconds_total", "counter", "Time spent preparing responses, without sending.",
       "\(counts.seconds)")
     add("carpack_archives", "gauge", "Archives that are served.", "\(archives)")
     add("carpack_accounts", "gauge", "Accounts that are served.", "\(accounts)")
     add(
       "carpack_jobs_running", "gauge", "Repositories being laid out, blobs being hashed.",
       "\(jobs.running)")
-    add("carpack_jobs_waiting", "gauge", "Such jobs that wait.", "\(jobs.waiting)")
+    add("carpack_jobs_waiting", "gauge", "Such jobs that are waiting.", "\(jobs.waiting)")
     add(
       "carpack_jobs_refused_total", "counter", "Such jobs that were refused with 503.",
       "\(jobs.refused)")
     add(
-      "carpack_jobs_abandoned_total", "counter", "Such jobs whose clients left before they began.",
+      "carpack_jobs_abandoned_total", "counter",
+      "Such jobs whose clients left before the job began.",
       "\(jobs.abandoned)")
     return lines.joined(separator: "\n") + "\n"
   }

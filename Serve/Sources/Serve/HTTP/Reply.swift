@@ -129,7 +129,7 @@ struct Parameters {
   /// All values of a parameter.
   func all(_ name: String) -> [String] { values.filter { $0.name == name }.map(\.value) }
 
-  /// How many things are asked for.
+  /// How many things are requested.
   func limit(_ usual: Int, upTo maximum: Int) throws(XRPCFault) -> Int {
     guard let text = self["limit"] else { return usual }
     guard let limit = Int(text), limit >= 1 else {

@@ -20,7 +20,7 @@ struct Responder {
       let bytes = request.method == .HEAD ? 0 : response.length ?? 0
       let status = Int(response.status.code)
       metrics?.count(endpoint, status, bytes: bytes, seconds: seconds)
-      // Who reads the log is not thereby told how to read the archives.
+      // A reader of the log must not learn how to read the archives.
       let target = request.target.replacing(pages.token, with: "TOKEN")
       log?.note(
         client, request.method.rawValue, target, status, bytes: bytes, seconds: seconds)

@@ -97,7 +97,7 @@ extension Response {
   ///
   /// - Parameters:
   ///   - length: how many bytes it has.
-  ///   - request: what was asked for.
+  ///   - request: what was requested.
   ///   - headers: what is said of it; an ETag, a strong one, is compared with `If-Match`,
   ///     `If-None-Match` and `If-Range`.
   ///   - write: writes these bytes of it.

@@ -1,8 +1,7 @@
 import Files
 import SystemPackage
 
-/// A repository as a CAR, which the page reads by itself: the file that is there when it is asked
-/// for.
+/// A CAR file that the page reads itself, in its state at each request.
 struct OfferedCAR: Sendable {
   /// Where it lies.
   let path: String

@@ -47,7 +47,7 @@ struct Repositories {
   ) async throws -> Value {
     if let known = recent[manifest] { return known }
     return try await threads.run(key) {
-      // Another request may have had it made meanwhile.
+      // Another request may have had it made in the meantime.
       if let known = recent[manifest] { return known }
       let value = try make()
       // Of a file that was cut off meanwhile it would be what seemed to be left.

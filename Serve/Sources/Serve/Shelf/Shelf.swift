@@ -9,15 +9,15 @@ import Synchronization
 
 /// The archives that are served, and the accounts in them.
 ///
-/// Files are looked at again every second: one that grew is opened again, so that a new snapshot
-/// appears while a backup goes on; if one cannot be read, its earlier state is still served.
+/// Files are examined again every second: one that grew is opened again, so that a new snapshot
+/// appears while a backup is running; if one cannot be read, its earlier state is still served.
 final class Shelf: Sendable {
   private struct State {
     var archives: [ShelvedArchive] = []
     var accounts: [DID: ServedAccount] = [:]
     /// Files that could not be read, as they were then.
     var unreadable: [String: ShelvedArchive.Identity?] = [:]
-    /// What was said when the folders were last looked through.
+    /// Messages from the last scan of the folders.
     var said: Set<String> = []
   }
 
@@ -151,7 +151,7 @@ final class Shelf: Sendable {
         return archives.map(\.path).filter { $0.hasPrefix("\(folder)/") }.map(near)
       }
     }
-    // What goes on being wrong is said once.
+    // A lasting problem is reported once.
     let before = state.withLock { state in
       let before = state.said
       state.said = faults

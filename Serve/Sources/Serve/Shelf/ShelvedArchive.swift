@@ -84,7 +84,7 @@ final class ShelvedArchive: Sendable {
     _ limits: ArchiveLimits, after earlier: ShelvedArchive?
   ) throws {
     (self.path, self.identity) = (path, identity)
-    // Of a sealed one, what is in it is given out.
+    // For a sealed archive, its content is served.
     let file = try (far ?? MappedFile(FilePath(path))).archive()
     self.far = file.isFetched ? file : nil
     (name, address) = Self.nameAndAddress(path)

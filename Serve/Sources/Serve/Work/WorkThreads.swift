@@ -14,7 +14,7 @@ import Synchronization
 /// or computes for seconds on it, holds up every connection. What only reads runs as a step of its
 /// task here (`withTaskExecutorPreference`).
 ///
-/// 1. At most `limit` jobs run at a time, and as many threads again take steps meanwhile.
+/// 1. At most `limit` jobs run at a time, and as many threads again take steps in the meantime.
 /// 2. A key has one job at a time: all who ask for it meanwhile wait for that one, and get its
 ///    result.
 /// 3. At most `queueLimit` jobs wait, and begin in the order in which they came. One more is

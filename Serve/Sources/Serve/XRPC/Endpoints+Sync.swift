@@ -8,7 +8,7 @@ import Snapshots
 /// `com.atproto.sync`: repositories, blocks and blobs as they are.
 extension Endpoints {
   private static let carType = "application/vnd.ipld.car"
-  /// How many blocks may be asked for at once.
+  /// How many blocks may be requested at once.
   private static let maximumBlocks = 1000
 
   func latestCommit(_ parameters: Parameters) throws -> Response {

@@ -65,8 +65,8 @@ package struct PageExporter {
   ///
   /// - Parameters:
   ///   - archived: the snapshot.
-  ///   - folder: where; it is made if it is not there.
-  ///   - replacing: whether files that are there are replaced.
+  ///   - folder: where; it is created if it does not exist.
+  ///   - replacing: whether existing files are replaced.
   /// - Throws: ``BackupError`` if a file is there, or cannot be written; what reading the archive
   ///   throws.
   package static func export(

@@ -29,7 +29,7 @@ struct PageMedia {
   /// - Parameters:
   ///   - archived: the snapshot.
   ///   - pages: the folder of the pages.
-  ///   - replacing: whether files that are there are replaced.
+  ///   - replacing: whether existing files are replaced.
   init(of archived: ArchivedSnapshot, in pages: FilePath, replacing: Bool) throws {
     (self.archived, self.replacing) = (archived, replacing)
     path = pages.appending(Self.folder)

@@ -127,7 +127,7 @@ struct RecordWriter {
     guard let file = found.path else { return Self.lost("This picture", found.why, alt) }
     let size = Self.size(image["aspectRatio"])
     let picture: HTML = #"<img src="\#(file)" alt="\#(alt)"\#(size) loading="lazy">"#
-    // What may hold a script is a picture here, and nothing that can be opened.
+    // A file that may hold a script is shown as a picture, and cannot be opened.
     let isOpened = !file.hasSuffix(".svg") && !file.hasSuffix(".bin")
     let caption: HTML = alt.isEmpty ? "" : #"<figcaption dir="auto">\#(alt)</figcaption>"#
     return

@@ -49,7 +49,7 @@ struct ConfigCommand: ReportingCommand {
 
   static let report = Report<(exists: Bool, all: Configuration)>("config", "`carpack config`.") {
     Field("file", "the configuration file") { _ in Configuration.location }
-    Field("exists", "whether it is there") { $0.exists }
+    Field("exists", "whether it exists") { $0.exists }
     Field(
       "settings", "defaults of options", each: { $0.all.entries },
       as: Fields {

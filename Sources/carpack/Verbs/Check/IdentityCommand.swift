@@ -135,11 +135,11 @@ struct IdentityCommand: ReportingCommand {
       "operations", "the log of a did:plc, the oldest first",
       each: { $0.history?.operations ?? [] }, as: operations)
     Field(
-      "documents", "of an archive: each DID document that differs from the one before",
+      "documents", "for an archive: each DID document that differs from the one before",
       each: { $0.documents },
       as: Fields {
         Field("snapshot", "the first snapshot that has it") { $0.snapshot }
-        Field("createdAt", "when that was made") { $0.createdAt }
+        Field("createdAt", "when that snapshot was made") { $0.createdAt }
         Field("handle", "the handle it names") { $0.document?.handle?.text }
         Field("pds", "the server it names") { $0.document?.pds }
         Field("signingKey", "the key it names") { $0.document?.signingKey?.didKey }

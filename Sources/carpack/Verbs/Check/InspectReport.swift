@@ -96,7 +96,7 @@ final class InspectReport {
       ] + (commit == nil ? [] : contentRows), width: 11)
   }
 
-  /// By whom the commit was signed, if that was asked for.
+  /// By whom the commit was signed, if that was requested.
   private var signature: String {
     switch signed {
     case .success(let finding?): finding.why
@@ -127,7 +127,7 @@ final class InspectReport {
   private static let record = Fields<RepositoryInspection.Record> {
     Field("path", "collection/rkey") { UTF8Text($0.key) }
     Field("cid", "the record") { $0.cid }
-    Field("present", "whether its block is there") { $0.number != nil }
+    Field("present", "whether its block is in the CAR") { $0.number != nil }
   }
 
   /// With --records: every record, written as the walk comes to it.
@@ -169,7 +169,7 @@ final class InspectReport {
     tree.optional { $0.inspection.commit == nil ? nil : $0 }
     Field(
       optional: "archivedCommits",
-      "of the content of an archive: the commits of its snapshots, the oldest first"
+      "if the CAR is the content of an archive: the commits of its snapshots, the oldest first"
     ) { $0.archivedCommits.isEmpty ? nil : $0.archivedCommits }
     Field(
       optional: "signed", "with --key or --identity: whether an accepted key signed the commit"
@@ -227,14 +227,14 @@ final class InspectReport {
       $0.inspection.unreachableBlockCount
     }
     Field("complete", "whether nothing is missing") { $0.inspection.isComplete }
-    Field("wellFormed", "whether nothing breaks a rule") { $0.inspection.isWellFormed }
+    Field("wellFormed", "whether all rules of the format are kept") { $0.inspection.isWellFormed }
   }
 
   private static let walked = Fields<RepositoryInspection> {
     Field("mstNodeCount", "tree nodes") { $0.nodeCount }
     Field("mstRootLayer", "the layer of the root") { $0.rootLayer }
     Field("mstDepth", "levels of the tree") { $0.treeDepth }
-    Field("mstMissingNodes", "nodes that are not there", .cid) {
+    Field("mstMissingNodes", "nodes that are missing", .cid) {
       $0.missingNodes.map { "\($0)" }.sorted()
     }
     Field("mstProblems", "the first of the rules that the tree breaks") {
@@ -244,7 +244,7 @@ final class InspectReport {
     Field("recordCount", "records") { $0.recordCount }
     Field("distinctRecordCids", "distinct records") { $0.distinctRecordCount }
     Field("recordsByCollection", "records of each collection") { $0.recordsByCollection }
-    Field("recordsMissingBlockCount", "records whose blocks are not there") {
+    Field("recordsMissingBlockCount", "records whose blocks are missing") {
       $0.missingRecordCount
     }
     Field("recordDecodeErrors", "records that cannot be read, and why") {

@@ -33,7 +33,8 @@ struct VerifyProofCommand: ReportingCommand {
       try input.withBytes { bytes throws in try RecordProof(judging: bytes, of: path) }
     }
     if let did, proof.did.text != did {
-      throw Failure("the proof is of \(proof.did), not of \(did)", status: .notGenuine, at: file)
+      throw Failure(
+        "the proof belongs to \(proof.did), not to \(did)", status: .notGenuine, at: file)
     }
     let verdict = try signer.judge(proof.commit)
     if json { Self.report.print((file, proof, verdict)) } else { printText(proof, verdict) }

@@ -77,11 +77,11 @@ struct VerifyReport {
       .note,
       parity.healableCount == 0
         ? "parity cannot heal this damage"
-        : "parity can heal \(Quantity.grouped(parity.healableCount)) of \(Quantity.count(parity.damagedCount, "damaged block")): \"carpack repair\" does"
+        : "parity can heal \(Quantity.grouped(parity.healableCount)) of \(Quantity.count(parity.damagedCount, "damaged block")): \"carpack repair\" heals them"
     )
   }
 
-  /// Prints what is proven of the snapshots that decide.
+  /// Prints the levels of proof of the snapshots that decide the verdict.
   private func printLevels() {
     for snapshot in report.snapshots.filter(\.isJudged).prefix(Self.maximumLines) {
       guard let levels = snapshot.levels else { continue }
@@ -261,7 +261,7 @@ struct VerifyReport {
     Field("commit", "its commit") { $0.entry.commit }
     Field("createdAt", "when it was made") { $0.entry.createdAt }
     Field(
-      "verdict", "of the snapshot; null if only its manifest was looked at (--quick)",
+      "verdict", "of the snapshot; null if only its manifest was read (--quick)",
       .one(of: SnapshotVerifier.Verdict.self)
     ) { $0.verdict?.rawValue }
     Field("decides", "whether what it lacks counts for the verdict of the file") { $0.isJudged }
@@ -303,7 +303,7 @@ struct VerifyReport {
     }
     Field(
       "genuine",
-      "whether no evidence contradicts that the accounts made their snapshots; null with --quick"
+      "false if evidence contradicts that the accounts made their snapshots; null with --quick"
     ) { $0.all.archive.isComplete ? $0.all.doubts.isEmpty : nil }
     Field(
       "depth", "whether everything was hashed, or checksums compared", .one(of: "full", "quick")
@@ -324,22 +324,23 @@ struct VerifyReport {
     Field(
       "findings", "what is wrong with the file, or may be", each: { $0.all.archive.findings },
       as: Fields {
-        Field("severity", "how bad it is") { "\($0.severity)" }
+        Field("severity", "the severity") { "\($0.severity)" }
         Field("what", "what was found") { "\($0)" }
         Field("offset", "the byte in the file where it is") { $0.error.offset }
       })
     Field(
-      "parity", "what parity can heal of a damaged archive; null without", orNull: { $0.parity },
+      "parity", "what parity can heal of a damaged archive; null without parity",
+      orNull: { $0.parity },
       as: Fields {
         Field("damagedBlocks", "blocks that do not match their checksums") { $0.damagedCount }
         Field("healableBlocks", "those that parity can restore") { $0.healableCount }
       })
-    Field("damage", "what is damaged of file and snapshots") { $0.all.damage }
+    Field("damage", "what is damaged in the file and its snapshots") { $0.all.damage }
     Field(
       "damagedBlobs", "all damaged blobs", each: { $0.all.damagedBlobs }, as: lostBlobs)
     Field(
       "missingBlobs", "all missing blobs", each: { $0.all.missingBlobs }, as: lostBlobs)
-    Field("recordWarnings", "records that break the data model, the first of them") {
+    Field("recordWarnings", "the first of the records that break the data model") {
       $0.all.recordWarnings.map { "\($0.record): \($0.why)" }
     }
   }

@@ -103,7 +103,7 @@ struct ExtractCommand: ReportingCommand, ConfigurableOptions {
   func validate() throws {
     let isOtherwiseChosen = all || records || blobs || metadata || privateData || context || json
     if carOutput != nil, isOtherwiseChosen || car != selectors.isEmpty {
-      throw ValidationError("-o and -d - give the CAR alone: use them with --car and nothing else")
+      throw ValidationError("-o and -d - write only the CAR: use them with --car and nothing else")
     }
     if let directory, output != nil {
       throw ValidationError(
@@ -128,7 +128,7 @@ struct ExtractCommand: ReportingCommand, ConfigurableOptions {
   func run() throws {
     if carOutput != nil, let selector = selectors.first {
       throw Failure(
-        "-o and -d - give the CAR alone",
+        "-o and -d - write only the CAR",
         hint:
           "\"carpack cat \(archive.file.shellWord) \(selector.shellWord) > FILE\" writes one thing to a file, -d DIR all of them to a folder",
         status: .usage)
@@ -160,7 +160,8 @@ struct ExtractCommand: ReportingCommand, ConfigurableOptions {
       with: opened.status, snapshot.snapshot.isComplete ? .success : .incomplete)
   }
 
-  private static let partialCAR = "tree nodes or records: the CAR came in without them"
+  private static let partialCAR =
+    "tree nodes or records, which the CAR did not have when it was packed or fetched"
 
   /// Writes what was asked for to files.
   private func extract(_ opened: OpenedArchive) throws {
@@ -288,7 +289,7 @@ struct ExtractCommand: ReportingCommand, ConfigurableOptions {
     Field("missingNodes", "tree nodes that are missing") { $0.all.missingNodes }
     Field("damaged", "what is damaged") { $0.all.damaged.map { "\($0.what): \($0.why)" } }
     Field("refused", "names that no file may have") { $0.all.refused }
-    Field("inTheWay", "files that are in the way, the first of them") { $0.all.inTheWay }
+    Field("inTheWay", "the first of the files that are in the way") { $0.all.inTheWay }
     Field("inTheWayCount", "how many") { $0.all.inTheWayCount }
     Field("changed", "files that were changed, and therefore not removed") { $0.all.changed }
   }

@@ -7,8 +7,8 @@ extension ATIdentifier {
   /// The accounts in a file, one a line, in the order of the lines, and what is wrong with lines
   /// that name no account.
   ///
-  /// Of each line the first word counts; what follows may say who that is. Empty lines and lines
-  /// that begin with `#` do not count.
+  /// The first word of each line counts; the rest may say who that is. Empty lines and lines that
+  /// begin with `#` do not count.
   ///
   /// - Parameter path: the file; `-` is standard input.
   /// - Throws: `BackupError` for a file that cannot be read; ``Failure`` for a list without an

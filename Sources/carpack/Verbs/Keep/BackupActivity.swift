@@ -1,7 +1,7 @@
 internal import Live
 internal import Terminal
 
-/// How far the backup of one account has come, for a line about it.
+/// The progress of one account's backup, for a line about it.
 struct BackupActivity {
   /// The account as the command named it.
   let account: String

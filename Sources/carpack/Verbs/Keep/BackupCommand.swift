@@ -128,7 +128,7 @@ struct BackupCommand: Verb, ConfigurableOptions {
   private func backUp() throws {
     let (named, failures) = try namedAccounts()
     let isSingle = !all && named.count + failures.count == 1
-    // Before a password is asked for.
+    // Before a password is requested.
     try require(!options.login.login || isSingle, "--login is for one account at a time")
     let display = BackupDisplay(options, isSingle: isSingle, signer: try signer())
     var networkOptions = try options.networkOptions(showing: display)

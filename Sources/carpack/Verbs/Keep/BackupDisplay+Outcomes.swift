@@ -80,7 +80,7 @@ extension BackupDisplay {
       BackupEvents.duplicate.tell((account, did))
       common.say("\(account): same account as \(did), backed up once")
     case .failure(let error):
-      // That the run was interrupted is said once.
+      // The interruption is reported once.
       if error is CancellationError, Interruption.received != nil { return }
       let failure = Failure(error)
       BackupEvents.failed.tell((account, failure))

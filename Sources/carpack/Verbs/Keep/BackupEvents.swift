@@ -33,7 +33,7 @@ enum BackupEvents {
     }
   }
 
-  private static let account = Field<String>("account", "what the account was called") { $0 }
+  private static let account = Field<String>("account", "the account, as it was named") { $0 }
 
   static let started: Report<String> = event(
     "started",
@@ -89,7 +89,7 @@ enum BackupEvents {
     Field("cid", "the blob") { $0.cid }
     Field("from", "the server") { $0.server }
     Field(
-      "answers", "what others answered before", each: { $0.answers }, as: BlobFields.answers)
+      "answers", "what other servers answered before", each: { $0.answers }, as: BlobFields.answers)
   }
 
   static let warning: Report<(account: String?, text: String)> = event(
@@ -142,7 +142,7 @@ enum BackupEvents {
     Field("handle", "its handle") { $0.handle?.text }
     Field("pds", "its server") { $0.server }
     ArchiveFields.file { $0.name }
-    Field("exists", "whether the archive is there") { $0.exists }
+    Field("exists", "whether the archive exists") { $0.exists }
     Field("repository", "what would be fetched of the repository") { "\($0.repository)" }
     Field("heldRev", "the revision in the archive") { $0.heldRevision?.text }
     Field("newestRev", "the server's revision") { $0.newestRevision?.text }
@@ -155,12 +155,12 @@ enum BackupEvents {
     Field("listed", "blobs that the server lists") { $0.listed }
     Field("wanted", "blobs to fetch") { $0.wanted }
     Field("declaredBytes", "their bytes, as far as declared") { $0.declaredBytes }
-    Field("unsized", "those of unknown size") { $0.unsized }
+    Field("unsized", "of these, of unknown size") { $0.unsized }
   }
 
   static let finished: OfAccount<BackupReport> = ofAccount("finished", "An account is backed up.") {
     ArchiveFields.file { $0.name }
-    Field("outcome", "what came of it", .one(of: BackupReport.Outcome.self)) {
+    Field("outcome", "the result", .one(of: BackupReport.Outcome.self)) {
       $0.outcome.rawValue
     }
     Field("bytesAdded", "by how many bytes the archive grew") { $0.bytesAdded }
@@ -211,7 +211,7 @@ enum BackupEvents {
     Field("upToDate", "up to date") { $0[.upToDate] }
     Field("recent", "skipped as recent") { $0[.recent] }
     Field("incomplete", "incomplete") { $0[.incomplete] }
-    Field("recentIncomplete", "of the recent ones, incomplete") { $0.recentIncompleteCount }
+    Field("recentIncomplete", "incomplete ones among the recent") { $0.recentIncompleteCount }
     Field("planned", "planned") { $0.plannedCount }
     Field("failed", "failed") { $0.failedCount }
     Field("skipped", "skipped") { $0.skippedCount }

@@ -162,7 +162,7 @@ struct MissingCommand: ReportingCommand {
     ArchiveFields.file { $0.file }
     Field("account", "whose it is") { $0.did }
     BlobFields.missing.of { $0.found.blob }
-    Field("damage", "how it is damaged, if it is there") { $0.found.damage }
+    Field("damage", "how it is damaged; null if it is missing") { $0.found.damage }
     Field("record", "the first record that refers to it") { $0.found.record }
     Field("type", "its media type, as that record declares it") { $0.found.mimeType }
     Field("archiveVerified", "when the archive was last verified", .time) { $0.mark?.time }
@@ -173,7 +173,7 @@ struct MissingCommand: ReportingCommand {
   ) {
     Field("kind", "", .one(of: "listFault")) { _ in "listFault" }
     ArchiveFields.file { $0.file }
-    Field("account", "whose list it is") { $0.did }
+    Field("account", "the account") { $0.did }
     Field("listFault", "why", { $0.fault }, as: BlobFields.listFault)
   }
 }

@@ -216,7 +216,7 @@ struct PackCommand: ReportingCommand, ConfigurableOptions {
 
   private func finish(_ report: RepositoryPacker.Report) throws {
     for (path, why) in report.refused { Console.say(.refused, "\(path): \(why)") }
-    // What is packed says nothing of the handle.
+    // Packed data cannot confirm a handle.
     var standing = report.snapshot.standing
     standing.doubts.remove(.handle)
     standing.sayDoubts(named: output)

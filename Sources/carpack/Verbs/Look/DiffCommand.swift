@@ -146,7 +146,7 @@ struct DiffCommand: ReportingCommand {
     Field("path", "the first record that refers to it") { $0.blob.firstRecord }
     Field("type", "its media type") { $0.blob.mimeType }
     Field("size", "its bytes") { $0.state.size(declared: $0.blob.size) }
-    Field("state", "whether it is there", .one(of: "held", "missing", "damaged")) {
+    Field("state", "whether the archive holds it", .one(of: "held", "missing", "damaged")) {
       $0.state.word
     }
   }

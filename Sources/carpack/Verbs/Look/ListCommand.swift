@@ -224,7 +224,7 @@ struct Listing {
       $0.item.kind == .record ? "application/vnd.ipld.dag-cbor" : $0.item.type
     }
     Field("size", "its bytes; if missing, as declared") { $0.item.size }
-    Field("state", "whether it is there", .one(of: "held", "missing", "damaged")) {
+    Field("state", "whether the archive holds it", .one(of: "held", "missing", "damaged")) {
       $0.item.state.word
     }
     Field(

@@ -30,7 +30,7 @@ struct LogCommand: ReportingCommand {
 
   /// The archive, and the record whose history is requested; nil for all snapshots.
   ///
-  /// The last argument names a record if it is no file, and reads like one.
+  /// The last argument names a record if it is not a file, and reads like one.
   private func selectedRecord() throws -> (file: String, selector: String)? {
     guard argument.paths.count == 2, let word = argument.paths.last,
       !AtomicFile.isTaken(FilePath(word)), !RemoteArchive.shown(word).hasSuffix(".zst"),

@@ -81,12 +81,12 @@ extension ServeProgram {
   ///   - store: how to reach object stores.
   ///   - reporting: the form of messages and results.
   ///   - writeFields: writes the other options.
-  /// - Throws: ``Failure`` if there is no such file, or the program is not there.
+  /// - Throws: ``Failure`` if there is no such file, or the program is not installed.
   static func serve(
     _ offer: String, _ paths: [String], _ bind: BindAddress, _ limits: LimitOptions,
     _ store: StoreArguments, _ reporting: ReportOptions, _ writeFields: (inout JSONWriter) -> Void
   ) throws {
-    // What is wrong with one of them is said as by every verb.
+    // What is wrong with one of them is reported as by every verb.
     let options = store.options
     let network = try StoreArguments.network()
     for path in paths where !BlobFolder.isFolder(path) {

@@ -7,7 +7,7 @@ internal import Terminal
 /// known, one object a line.
 extension OpenedArchive {
   /// Prints the snapshots of the archive, or of one account in it, the newest first; returns
-  /// whether something is wrong with the list, and has said so then.
+  /// whether something is wrong with the list, after reporting it.
   ///
   /// - Parameters:
   ///   - account: whose; nil for all.

@@ -54,7 +54,7 @@ struct StatusCommand: ReportingCommand, ConfigurableOptions {
       status = failure.status
     }
     if let prometheus {
-      // Also after an error: the metrics of an earlier run would look well for ever.
+      // Also after an error: otherwise the metrics of an earlier run would look good for ever.
       let text = DownloadedFile.memory([Array(report.metrics(endingWith: status).utf8)])
       try text.write(to: prometheus, replacing: true)
     }

@@ -8,7 +8,7 @@ internal import Snapshots
 internal import SystemPackage
 internal import Terminal
 
-/// `carpack compact`: an archive without what no snapshot needs.
+/// `carpack compact`: rewrites an archive, dropping what no snapshot needs.
 struct CompactCommand: ReportingCommand {
   static let page = ManualPage("compact", PackageResources.compact_txt)
 

@@ -81,7 +81,7 @@ struct RepairCommand: ReportingCommand {
     if try ArchiveRepair.putInOrder(
       FilePath(file), willWrite: { Interruption.removeIfInterrupted($0.string) })
     {
-      common.say("\(file): written anew, because pieces of it were lost or moved")
+      common.say("\(file): rewritten, because pieces of it were lost or moved")
     }
     let moved =
       try healed
@@ -177,7 +177,7 @@ struct RepairCommand: ReportingCommand {
 
   private func printText(_ whole: ArchiveRepair.Outcome, moved: UInt64, _ file: String) {
     if moved == 0, whole.archive.isUnchanged, whole.namedCount == 0, whole.takenCount == 0 {
-      // Damage that stays is said right after.
+      // Damage that stays is reported right after.
       if whole.damage == nil { common.say("\(file): nothing to repair") }
       return
     }

@@ -98,7 +98,7 @@ struct NewIdentityCommand: ReportingCommand {
   static let report = Report<(recipient: String, file: String, isEncrypted: Bool)>(
     "key", "`carpack key new`."
   ) {
-    Field("recipient", "the recipient to whom archives are sealed that this identity opens") {
+    Field("recipient", "the recipient: this identity opens archives sealed to it") {
       $0.recipient
     }
     Field("file", "the file with the identity") { $0.file }

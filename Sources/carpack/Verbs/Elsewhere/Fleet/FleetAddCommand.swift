@@ -23,12 +23,12 @@ struct FleetAddCommand: ReportingCommand {
   var host: String?
 
   @Option(
-    help: ArgumentHelp("The interval between two lists of the host.", valueName: "age"))
+    help: ArgumentHelp("How often to list the host's accounts.", valueName: "age"))
   var relist: Age?
 
   @Option(
     help: ArgumentHelp(
-      "A relay or server whose events make accounts due that follow changes: wss://…",
+      "A relay or server whose events make accounts with --on-change due: wss://…",
       valueName: "url"))
   var firehose: String?
 
@@ -101,7 +101,7 @@ struct FleetAddCommand: ReportingCommand {
     "fleet-add", "`carpack fleet add`."
   ) {
     Field("accounts", "accounts that were named") { $0.accounts }
-    Field("new", "those that were not in the fleet") { $0.new }
+    Field("new", "of these, new to the fleet") { $0.new }
     Field("host", "the host whose accounts are listed") { $0.host }
     Field("firehose", "the stream that is followed") { $0.firehose }
   }

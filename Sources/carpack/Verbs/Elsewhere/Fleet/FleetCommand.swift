@@ -41,7 +41,7 @@ struct FleetArguments: ParsableArguments {
 
   /// Where it is.
   ///
-  /// - Throws: ``Failure`` if that was not said.
+  /// - Throws: ``Failure`` if it was not given.
   func url() throws -> String {
     guard let url = database ?? Host.environment("CARPACK_DATABASE")?.value else {
       throw Failure(

@@ -98,7 +98,7 @@ struct FleetListCommand: ReportingCommand {
   ) {
     Field("did", "the account") { $0.did }
     Field("host", "the origin of its server; empty until it is looked up") { $0.host }
-    Field("state", "what the account is", .one(of: FleetOutcome.State.self)) { $0.state }
+    Field("state", "the account's state", .one(of: FleetOutcome.State.self)) { $0.state }
     Field("outcome", "the result of the last backup") { $0.outcome }
     Field("cause", "why it is not complete, as one word") { $0.cause }
     Field("reason", "the same in full") { $0.reason }
@@ -108,7 +108,7 @@ struct FleetListCommand: ReportingCommand {
     Field("wait", "what it waits for") { $0.wait }
     Field("nextTry", "when it may be backed up next", .time) { $0.waitUntil }
     Field("bytes", "bytes of its archive") { $0.bytes }
-    Field("aside", "where its archive was put aside") { $0.aside }
+    Field("aside", "where its archive was moved") { $0.aside }
   }
 
   static let hostReport = Report<FleetHost>(

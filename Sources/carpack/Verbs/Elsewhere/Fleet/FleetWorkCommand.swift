@@ -107,7 +107,7 @@ struct FleetWorkCommand: ReportingCommand {
     }
     Field(
       "state",
-      "what the account is; `removed`: its archive was put aside, `purged`: and deleted",
+      "the account's state; `removed`: its archive was moved aside, `purged`: and then deleted",
       .one(of: FleetOutcome.State.self)
     ) { $0.result.state.rawValue }
     Field("cause", "why it is not complete, as one word") { $0.result.cause?.rawValue }

@@ -37,7 +37,7 @@ struct RehearseCommand: ReportingCommand {
   func run() throws {
     if server.all { return try rehearseAll() }
     try given.read(to: to) { opened, snapshot, networkOptions in
-      // What is wrong with the archive is said.
+      // Problems of the archive are reported.
       _ = opened.status
       try agree(
         "a rehearsal creates the account on \(to), deactivated, where it stays: no call deletes it, and it keeps its DID, handle and mail address there",

@@ -46,7 +46,7 @@ struct RestoreArguments: ParsableArguments {
 
   @Option(
     help: ArgumentHelp(
-      "The file whose first line is the account's password on the new server (CARPACK_NEW_PASSWORD, or asked for; with --login the default is the old one).",
+      "The file whose first line is the account's password on the new server (CARPACK_NEW_PASSWORD; otherwise carpack asks, or with --login uses the old one).",
       valueName: "file"),
     completion: .file())
   var newPasswordFile: String?

@@ -73,17 +73,19 @@ extension RestoreDisplay {
       "With --in-place: what is different on the server, before and after it was written."
     ) {
       Field("done", "whether it was written") { $0.isDone }
-      Field("created", "records that are not there") { $0.changes.created.map { "\($0.path)" } }
-      Field("updated", "records that differ there") { $0.changes.updated.map { "\($0.path)" } }
-      Field("added", "records that the snapshot does not have") {
+      Field("created", "records that the account lacks") { $0.changes.created.map { "\($0.path)" } }
+      Field("updated", "records that differ in the account") {
+        $0.changes.updated.map { "\($0.path)" }
+      }
+      Field("added", "records of the account that the snapshot does not have") {
         $0.changes.added.map { "\($0.path)" }
       }
-      Field("exact", "whether those are deleted") { $0.isExact }
+      Field("exact", "whether these are deleted (`--exact`)") { $0.isExact }
       Field("unwritable", "records that no server accepts as they are") {
         $0.changes.unwritable.map(\.path)
       }
       Field("blobs", "blobs to send") { $0.changes.blobs.count }
-      Field("missingBlobs", "those of them that the archive does not hold") {
+      Field("missingBlobs", "of these, not in the archive") {
         $0.changes.missingBlobCount
       }
     }

@@ -25,7 +25,7 @@ extension RestoreCommand {
       plan.unrestored.say()
       for warning in plan.warnings { common.say(.note, warning) }
     }
-    // What is to be given is no fault of a plan.
+    // A missing option is not an error of a plan.
     let statuses = plan.obstacles.map { Failure($0).status }
     if let status = statuses.first(where: { $0 == .refused || $0 == .temporary }) { throw status }
     if !plan.unrestored.areAccepted { throw ExitStatus.incomplete }

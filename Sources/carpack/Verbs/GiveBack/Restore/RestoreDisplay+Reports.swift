@@ -50,7 +50,7 @@ extension RestoreDisplay {
     "`carpack restore` and `carpack rehearse`, an event a line. What is to be restored is known."
   ) { sourceFields }
 
-  static let server = event("server", "What the new server wants and allows is known.") {
+  static let server = event("server", "What the new server requires and allows is known.") {
     serverFields
   }
 
@@ -127,7 +127,7 @@ extension RestoreDisplay {
     Field("oldStanding", "what it says of the account") { $0.old?.standing.sentence }
     Field("handle", "the handle") { $0.handle?.text }
     Field("newHandle", "the handle on the new server, if that is known") { $0.newHandle?.text }
-    Field("losesHandle", "whether it is not the present one") {
+    Field("losesHandle", "whether it differs from the present one") {
       $0.newHandle != nil && $0.newHandle != $0.handle
     }
     Field("uploads", "blobs to send") { $0.upload.count }
@@ -136,11 +136,11 @@ extension RestoreDisplay {
     Field("unrestored", "the first of them", each: { $0.unrestored.first }, as: unrestored)
     Field("rotationKeys", "the keys that may change the account") { $0.rotationKeys }
     Field("hasPreferences", "whether the archive has preferences") { $0.hasPreferences }
-    Field("oldServersKeys", "those of them that are known to be the old server's") {
+    Field("oldServersKeys", "the rotation keys that are known to be the old server's") {
       $0.oldServersKeys.map(\.key)
     }
     Field("losses", "what the account would lack") { $0.losses }
-    Field("needs", "what has to be given or put right first") { $0.needs }
+    Field("needs", "what you have to supply or correct first") { $0.needs }
     Field("warnings", "what is odd") { $0.warnings }
   }
 

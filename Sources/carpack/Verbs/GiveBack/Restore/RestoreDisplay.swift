@@ -111,7 +111,7 @@ final class RestoreDisplay: Sendable {
     case .rewritable(let blobs, let records):
       show(
         .warning(
-          "the server lacks \(blobs) blobs that it does not report, and accepts them only when no record refers to them: --rewrite-records deletes \(records) records and writes them again, with the same keys, values and CIDs"
+          "blobs that the server lacks without reporting it: \(blobs); it accepts them only when no record refers to them: --rewrite-records deletes those records (\(records)) and writes them again, with the same keys, values and CIDs"
         ))
     }
   }

@@ -6,9 +6,12 @@ extension RestoreQuestion {
   var asked: (step: RestoreCommand.Step, sentence: String) {
     switch self {
     case .identity:
-      (.identity, "Send this operation? It decides where the account lives, and cannot be unsent")
+      (
+        .identity,
+        "Send this operation? It decides where the account lives, and cannot be taken back"
+      )
     case .rewriting(let count):
-      (.rewrite, "Delete \(count) records, whose blobs the server lost, and write them again?")
+      (.rewrite, "Delete the records whose blobs the server lost (\(count)), and write them again?")
     case .signing:
       (
         .sign,
