@@ -18,6 +18,8 @@ extension ArchiveError: FormatError {
       )
     case .notAnArchive:
       (.damaged, "archives are made by \"carpack backup\" and \"carpack pack\"")
+    case .noFooter:
+      (.damaged, "put back a copy, or move the file away and run the command again")
     case .contentMismatch, .lengthMismatch: (.refused, nil)
     case .noErasureLibrary:
       (.failure, "install ISA-L: libisal2 on Debian, isa-l in Homebrew")

@@ -206,7 +206,9 @@ public struct AccountBackup: Sendable {
         && (base.snapshot.context != nil || options.context == nil)
         && options.maximumAge.map { base.wasCurrent(within: $0, before: now, in: archive.path) }
           ?? false
-      if isNewest || isRecent, try !options.checksHeld || archive.storedDamage().isNone {
+      if isNewest || isRecent, archive.losses.isEmpty,
+        try !options.checksHeld || archive.storedDamage().isNone
+      {
         try lookup.claim(base.snapshot.did)
         return (archive, nil, isRecent)
       }

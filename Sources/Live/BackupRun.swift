@@ -64,6 +64,12 @@ final class BackupRun {
   /// snapshot of what there is.
   func run() async throws -> BackupReport {
     warnOfState()
+    var report = try await backUp()
+    report.damage.isCutOff = target.isCutOff
+    return report
+  }
+
+  private func backUp() async throws -> BackupReport {
     if options.isToBeSealed, !target.isNew, try !target.storage().isSealed {
       warn(AccountBackup.unsealed)
     }
@@ -119,10 +125,6 @@ final class BackupRun {
   /// Warns of what is odd about the account, and about an existing archive.
   func warnOfState() {
     identity.warnings.forEach(warn)
-    // An archive gets its name with a snapshot in it.
-    if !target.isNew, target.reader?.generation.head == nil {
-      warn("the archive has lost its snapshots; the blobs that it still holds are kept")
-    }
     target.losses.forEach(warn)
   }
 

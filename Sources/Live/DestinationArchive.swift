@@ -30,6 +30,9 @@ final class DestinationArchive {
   private let leftover: FilePath
   /// Sentences about what was lost of the end of an archive that was there when it was opened.
   let losses: [String]
+  /// Whether more was lost than an interrupted write leaves: the end was cut off, or all snapshots
+  /// are lost.
+  let isCutOff: Bool
   /// A warning that what it left is damaged and is replaced; nil if nothing is replaced.
   private(set) var replaced: String?
   private var opened: (any ArchiveStorage)?
@@ -122,20 +125,23 @@ final class DestinationArchive {
     (self.reader, self.opened, self.object, self.new) = (reader, opened, object, new)
     self.leftover = leftover ?? AtomicFile.leftoverPath(of: path)
     leftoverOwner = left?.owner
-    losses = isNew || object != nil ? [] : Self.losses(of: path, reader)
+    let cutOff = isNew || object != nil ? nil : WrittenSize.loss(of: path, named: "the archive")
+    let lostSnapshots = !isNew && reader?.generation.head == nil ? Self.lostSnapshots : nil
+    let tail = isNew || object != nil ? nil : reader.flatMap(Self.tail)
+    losses = [cutOff, lostSnapshots, tail].compactMap(\.self)
+    isCutOff = cutOff != nil || lostSnapshots != nil
   }
 
-  private static func losses(of path: FilePath, _ reader: ArchiveReader?) -> [String] {
-    var losses = [WrittenSize.loss(of: path, named: "the archive")].compactMap(\.self)
-    if let reader, reader.generation.head != nil,
-      reader.fileSize > reader.generation.committedLength
-    {
-      let tail = reader.fileSize - reader.generation.committedLength
-      losses.append(
-        "the archive ends in \(tail) bytes of a write that was not finished; their intact part is kept"
-      )
-    }
-    return losses
+  // An archive gets its name with a snapshot in it.
+  private static let lostSnapshots =
+    "the archive has lost its snapshots: their data stays in the file, but no snapshot leads to it, and \"carpack compact\" deletes it; put back a copy if there is one"
+
+  /// A sentence about what follows the last snapshot.
+  private static func tail(of reader: ArchiveReader) -> String? {
+    let generation = reader.generation
+    guard generation.head != nil, reader.fileSize > generation.committedLength else { return nil }
+    return
+      "the archive ends in \(reader.fileSize - generation.committedLength) bytes of a write that was not finished; their intact part is kept"
   }
 
   /// Makes and locks the file, if that has not been done; finds out whether an object can be made.

@@ -12,13 +12,18 @@ package final class FileStorage: ArchiveStorage {
   /// Whether the file was made without a name.
   package let isNameless: Bool
   private let descriptor: FileDescriptor
+  /// How many bytes it had lost at its end when it was opened.
+  private let lost: UInt64
   /// The end of the bytes that the system has been told to write to the medium.
   private let begun = Atomic<UInt64>(0)
   /// How many bytes are written between two such calls.
   private static let stride: UInt64 = 8 << 20
 
-  private init(path: FilePath, descriptor: FileDescriptor, isNameless: Bool = false) {
+  private init(
+    path: FilePath, descriptor: FileDescriptor, isNameless: Bool = false, lost: UInt64 = 0
+  ) {
     self.path = path
+    self.lost = lost
     self.isNameless = isNameless
     self.descriptor = descriptor
   }
@@ -107,7 +112,8 @@ package final class FileStorage: ArchiveStorage {
     let descriptor = try attempt("write to \(path)") {
       try FileDescriptor.open(path, .readWrite, options: options)
     }
-    let storage = FileStorage(path: path, descriptor: descriptor)
+    let storage = FileStorage(
+      path: path, descriptor: descriptor, lost: WrittenSize.lost(of: path))
     try storage.lock()
     // The process that had the lock may have given the file another name, under which it is
     // another's.
@@ -188,7 +194,7 @@ package final class FileStorage: ArchiveStorage {
   /// off (``WrittenSize``).
   package func commit() throws {
     try synchronize()
-    WrittenSize.put(try size, on: openPath)
+    WrittenSize.put(try size, lost: lost, on: openPath)
   }
 
   /// Truncates the file.
@@ -197,7 +203,7 @@ package final class FileStorage: ArchiveStorage {
   package func truncate(to size: UInt64) throws {
     try Self.attempt("truncate \(path)") { try descriptor.resize(to: Int64(size)) }
     // This is not a loss.
-    if WrittenSize.lost(of: openPath) > 0 { WrittenSize.put(size, on: openPath) }
+    if WrittenSize.lost(of: openPath) > lost { WrittenSize.put(size, lost: lost, on: openPath) }
   }
 
   /// Takes the lock; does nothing if it is already held.

@@ -120,6 +120,8 @@ package struct StoredDamage: Equatable, Sendable {
   package var sectionCount = 0
   /// Whether, though all of them do, something else does not: an index, a footer or the header.
   package var isElsewhere = false
+  /// Whether its end was cut off after it was written, or all its snapshots are lost.
+  package var isCutOff = false
 
   package init(sectionCount: Int = 0, isElsewhere: Bool = false) {
     (self.sectionCount, self.isElsewhere) = (sectionCount, isElsewhere)

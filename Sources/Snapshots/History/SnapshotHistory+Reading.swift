@@ -25,7 +25,9 @@ extension SnapshotHistory {
       return (try found.map { try ArchivedSnapshot($0.cid, in: reader) }, false)
     }
     guard selector == nil, account == nil else { throw whyEmpty }
-    guard !breaks.isEmpty || reader.recovery != nil else { throw SnapshotError.noSnapshot }
+    guard !breaks.isEmpty || reader.recovery != nil || reader.generation.features.isRepaired else {
+      throw SnapshotError.noSnapshot
+    }
     return ([try ArchivedSnapshot.salvaged(from: reader)], true)
   }
 

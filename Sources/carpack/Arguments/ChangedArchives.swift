@@ -21,11 +21,13 @@ struct ChangedArchives: ParsableArguments {
   /// - Parameters:
   ///   - common: how it talks.
   ///   - onlyReading: whether they are left as they are, so that they may lie elsewhere.
+  ///   - acceptingLoss: whether one may be changed whose end was cut off.
   ///   - change: what is done with each.
   /// - Throws: ``Failure`` for a folder, and for an address of what would be changed, before
   ///   anything is changed; the worst status.
   func each(
-    _ common: CommonOptions, onlyReading: Bool = false, _ change: (String) throws -> Void
+    _ common: CommonOptions, onlyReading: Bool = false, acceptingLoss: Bool = false,
+    _ change: (String) throws -> Void
   ) throws {
     for file in files {
       if !onlyReading { try Elsewhere.refuse(file, "only archives in files can be changed") }
@@ -45,7 +47,13 @@ struct ChangedArchives: ParsableArguments {
       }
       let input = try InputFile(file, waitsForWriter: false)
       try CARInput.refuse(input)
-      if let loss = WrittenSize.loss(of: input.path, named: file) { Console.say(.warning, loss) }
+      if let loss = WrittenSize.loss(of: input.path, named: file) {
+        guard onlyReading || acceptingLoss else {
+          throw Failure(
+            loss, hint: OpenedArchive.adviceOnLoss(input.word), status: .damaged, at: file)
+        }
+        Console.say(.warning, loss)
+      }
       do {
         try change(file)
       } catch let error as ArchiveError where error.reason == .notAnArchive {

@@ -150,13 +150,16 @@ final class OpenedArchive {
     return .worst(status, repairStatus, tailStatus, lossStatus)
   }
 
-  /// 11 if the file is shorter than it was when it was written, 0 otherwise; prints what to do.
+  /// 11 if the end of the file was cut off after it was written, 0 otherwise; prints what to do.
   var lossStatus: ExitStatus {
     guard let path, let loss = WrittenSize.loss(of: path, named: name) else { return .success }
-    Console.say(
-      .damaged,
-      "\(loss); put back a copy, or \"carpack repair\" accepts what it cannot heal")
+    Console.say(.damaged, "\(loss); \(Self.adviceOnLoss(word))")
     return .damaged
+  }
+
+  /// What to do about an end that was cut off.
+  static func adviceOnLoss(_ word: String) -> String {
+    "put back a copy, or give up these bytes, and the snapshots in them, with \"carpack repair \(word)\""
   }
 
   /// 10 if something follows what is committed, 11 if it was committed once; prints what it is.

@@ -53,6 +53,7 @@ import XRPC
       let report = try await scene.backUp(alice, byHandle: byHandle)
       #expect(report.path == path)
       #expect(report.warnings.contains { $0.contains("has lost its snapshots") })
+      #expect(report.damage.isCutOff)
       #expect(names == ["alice.example.com.car.zst"])
       #expect(try scene.verdict(path) == .intact)
       #expect(try await scene.backUp(alice, byHandle: byHandle).outcome == .upToDate)

@@ -8,6 +8,7 @@ internal import Verification
 
 @testable import Files
 @testable import Live
+@testable import Snapshots
 
 @Suite(.timeLimit(.minutes(15))) struct `A backup into an archive that was cut off` {
   private let alice: StandInAccount
@@ -18,9 +19,9 @@ internal import Verification
     scene = try AccountScene([alice])
   }
 
-  /// Backs up three times, cuts off some of the last snapshot, and backs up again.
-  private func warnings(keeping kept: (_ lengths: [Int]) -> Int, asCopy: Bool = false) async throws
-    -> [String]
+  /// Backs up three times, cuts off some of the last snapshot, and backs up twice more.
+  private func reports(keeping kept: (_ lengths: [Int]) -> Int, asCopy: Bool = false) async throws
+    -> [BackupReport]
   {
     var lengths: [Int] = []
     for number in 0..<3 {
@@ -36,24 +37,31 @@ internal import Verification
       try file.truncate(atOffset: UInt64(length))
       try file.close()
     }
-    let report = try await scene.backUp(alice, into: "a.car.zst")
-    #expect(report.outcome == .complete)
-    #expect(try scene.verdict(report.path) == .intact)
-    #expect(try await scene.backUp(alice, into: "a.car.zst").warnings.isEmpty)
-    return report.warnings
+    let first = try await scene.backUp(alice, into: "a.car.zst")
+    #expect(first.outcome == .complete)
+    #expect(try scene.verdict(first.path) == .intact)
+    return [first, try await scene.backUp(alice, into: "a.car.zst")]
   }
 
-  @Test func `warns of what was lost, and once only`() async throws {
+  @Test func `says what was lost until that is accepted`() async throws {
     guard FileAttribute(name: "user.carpack.test").write("x", to: FilePath(scene.folder.path))
     else { return }
-    let cut = try await warnings { $0[1] }
-    #expect(cut.count == 1 && cut[0].contains("bytes shorter than carpack left it"), "\(cut)")
+    for report in try await reports(keeping: { $0[1] }) {
+      #expect(report.damage.isCutOff)
+      #expect(
+        report.warnings.count == 1 && report.warnings[0].contains("bytes at its end"),
+        "\(report.warnings)")
+    }
+    WrittenSize.accept(scene.path("a.car.zst"))
+    let report = try await scene.backUp(alice, into: "a.car.zst")
+    #expect(report.outcome == .upToDate && report.damage.isNone && report.warnings.isEmpty)
   }
 
   @Test func `warns of a tail, where it is not known whether it was more`() async throws {
-    let tail = try await warnings(keeping: { ($0[1] + $0[2]) / 2 }, asCopy: true)
+    let reports = try await reports(keeping: { ($0[1] + $0[2]) / 2 }, asCopy: true)
     #expect(
-      tail.count == 1 && tail[0].contains("the archive ends in")
-        && tail[0].contains("a write that was not finished"), "\(tail)")
+      reports[0].warnings.count == 1 && reports[0].warnings[0].contains("the archive ends in"),
+      "\(reports[0].warnings)")
+    #expect(reports.allSatisfy(\.damage.isNone) && reports[1].warnings.isEmpty)
   }
 }

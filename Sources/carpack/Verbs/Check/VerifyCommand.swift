@@ -108,6 +108,7 @@ struct VerifyCommand: ReportingCommand, ConfigurableOptions {
     }
     Interruption.removeIfInterrupted(nil)
     let healed = try ParityHealing.heal(FileStorage.openArchive(path), limits: limits)
+    WrittenSize.accept(path)
     common.say("\(opened.name): \(Quantity.bytes(stored + moved + healed)) healed from parity")
     return try OpenedArchive(path.string, limits)
   }

@@ -267,13 +267,17 @@ extension Snapshot.BlobCounts {
 extension StoredDamage {
   /// What is damaged, in a word or two.
   var text: String {
-    sectionCount > 0 ? Quantity.count(sectionCount, "section") : "an index, a footer or the header"
+    sectionCount > 0
+      ? Quantity.count(sectionCount, "section")
+      : isElsewhere ? "an index, a footer or the header" : "its end, and snapshots in it"
   }
 
   /// Which command helps.
   var advice: String {
     sectionCount > 0
       ? "\"carpack verify\" says what is lost"
-      : "no content is lost; \"carpack repair\" rebuilds it"
+      : isElsewhere
+        ? "no content is lost; \"carpack repair\" rebuilds it"
+        : "put back a copy, or \"carpack repair\" gives them up"
   }
 }

@@ -159,7 +159,9 @@ struct PackCommand: ReportingCommand, ConfigurableOptions {
     if !recipients.recipients.isEmpty, !storage.isSealed {
       Console.say(.warning, AccountBackup.unsealed)
     }
-    if let loss = WrittenSize.loss(of: path, named: output) { Console.say(.warning, loss) }
+    if let loss = WrittenSize.loss(of: path, named: output) {
+      Console.say(.damaged, "\(loss); \(OpenedArchive.adviceOnLoss(output.shellWord))")
+    }
     do {
       return try packer.pack(input.car, folders: input.folders, into: storage)
     } catch BackupError.archiveOfOther(_, let account) {
@@ -236,7 +238,7 @@ struct PackCommand: ReportingCommand, ConfigurableOptions {
       with: report.refused.isEmpty ? .success : .refused,
       report.snapshot.isSettled ? .success : .incomplete,
       stranger == nil && standing.grave.isEmpty ? .success : .notGenuine,
-      report.damage.isNone ? .success : .damaged)
+      report.damage.isNone && WrittenSize.lost(of: FilePath(output)) == 0 ? .success : .damaged)
   }
 
   private func saySummary(_ report: RepositoryPacker.Report) {
@@ -268,18 +270,18 @@ struct PackCommand: ReportingCommand, ConfigurableOptions {
       )
     }
     if !report.inspection.isComplete {
-      common.say(
+      Console.say(
         .incomplete,
         "\(Quantity.count(report.inspection.missingNodes.count, "tree node")) and \(Quantity.count(report.inspection.missingRecordCount, "record")) are not in the CAR"
       )
     }
     common.say(report.inspection.unreadable)
     if blobs.unaccepted > 0 {
-      common.say(
+      Console.say(
         .incomplete,
         "\(Quantity.count(blobs.unaccepted, "blob")) missing (\"carpack ls --missing\" names them)")
     }
-    if let fault = blobs.listFault { common.say(.incomplete, fault.sentence) }
+    if let fault = blobs.listFault { Console.say(.incomplete, fault.sentence) }
     if let acceptance = blobs.acceptance { common.say("  \(acceptance)") }
   }
 

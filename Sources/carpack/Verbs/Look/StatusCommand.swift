@@ -81,8 +81,16 @@ struct StatusCommand: ReportingCommand, ConfigurableOptions {
           report.rows.append((opened.name, status, nil))
           return .worst(Self.statuses[status.verdict] ?? .incomplete, opened.status)
         } catch {
-          report.rows.append((RemoteArchive.shown(file), nil, Failure(error)))
-          throw error
+          let failure = Failure(error)
+          report.rows.append((RemoteArchive.shown(file), nil, failure))
+          // What is known without a key counts.
+          let path = FilePath(file)
+          guard failure.status == .loginRefused, !RemoteArchive.isAddress(file),
+            VerificationMark(of: path)?.verdict == .damaged || WrittenSize.lost(of: path) > 0
+          else { throw error }
+          failure.say()
+          Console.say(.damaged, "\(file) was damaged when it was last verified, or cut off since")
+          return .damaged
         }
       })
     } catch let failure as Failure where folders.isEmpty && failure.status == .noInput {

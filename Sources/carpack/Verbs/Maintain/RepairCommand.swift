@@ -44,7 +44,7 @@ struct RepairCommand: ReportingCommand {
 
   func run() throws {
     for file in from where !RemoteArchive.isAddress(file) { try CARInput.refuse(file) }
-    try archives.each(common, onlyReading: destination.output != nil) { file in
+    try archives.each(common, onlyReading: destination.output != nil, acceptingLoss: true) { file in
       if let target = try destination.target(for: file) {
         try salvage(file, to: target)
       } else {
@@ -114,7 +114,12 @@ struct RepairCommand: ReportingCommand {
       } else {
         try pointToMerge(file, copies)
       }
-      try end(with: report.verification, of: file)
+      // What parity has healed is no loss.
+      let isLost =
+        WrittenSize.lost(of: FilePath(file)) > 0 && moved + report.archive.bytesHealed == 0
+        && report.takenCount == 0
+      WrittenSize.accept(FilePath(file))
+      try end(with: report.verification, of: file, isLost ? .incomplete : .success)
     }
   }
 
