@@ -169,7 +169,7 @@ import XRPC
 
   @Test func `goes on with the others while servers keep some waiting`() async throws {
     for account in accounts.prefix(2) {
-      scene.server.play(FaultRule(.late(seconds: 15), on: "getRepo", did: account.did))
+      scene.server.play(FaultRule(.late(seconds: 30), on: "getRepo", did: account.did))
     }
     let log = try await run(
       list(), into: .folder(scene.archives), jobs: 2, patience: .milliseconds(200))
