@@ -63,6 +63,10 @@ struct `Proofs of single records` {
       let result = try scene.command.run("carpack verify-proof changed.car --identity log.json")
       #expect([11, 12].contains(result.status), "byte \(place): \(result.text)\(result.errors)")
     }
+    let bob = "\(Command.packageRoot)/Fixtures/bob"
+    for file in ["plc-audit-log.json", "did-document.json"] {
+      _ = try run("verify-proof proof.car --identity \(bob)/\(file)", 12)
+    }
     _ = try run("verify-proof \(archive)", 11)
     try scene.folder.write("bad.json", Array("not JSON".utf8))
     try scene.folder.write("other.json", Array("{}".utf8))
