@@ -36,10 +36,10 @@ package struct PageExporter {
     /// What is damaged; empty if nothing is.
     package var flaws: [String] = []
 
-    /// How many records cannot be shown, as far as that is known.
-    package var allMissingRecords: Int { missingRecords + missingNodes }
     /// Whether nothing is missing.
-    package var isComplete: Bool { flaws.isEmpty && missingMedia + allMissingRecords == 0 }
+    package var isComplete: Bool {
+      flaws.isEmpty && missingMedia + missingRecords + missingNodes == 0
+    }
   }
 
   private typealias Entry = RecordWriter.Entry
