@@ -89,7 +89,7 @@ extension BackupError: Explained {
     case .notMissing:
       (.noInput, "nothing was changed; \"carpack missing\" lists what is missing")
     case .malformedSelector: (.usage, nil)
-    case .ambiguousSelector: (.usage, "use a longer prefix")
+    case .ambiguousSelector: (.usage, "use a longer prefix, or name one by collection/rkey")
     case .notGenuine, .otherAccount: (.notGenuine, nil)
     case .incompleteRepository:
       (

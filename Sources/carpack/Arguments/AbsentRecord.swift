@@ -35,7 +35,8 @@ extension OpenedArchive {
       here.cid == entries.last?.cid
       ? "the newest snapshot" : "snapshot number \(here.number), made \(here.createdAt)"
     let selector = try Selector(word)
-    guard let path = try RecordHistory.path(word, in: entries, reader) else {
+    let path = selector.meansOneRecord ? try RecordHistory.path(word, in: entries, reader) : nil
+    guard let path else {
       // A record was looked for in all of them, and a CID in the whole file.
       if selector.meansOneRecord || entries.count == 1 { return BackupError.notFound(word) }
       if case .cid = selector { return BackupError.notFound(word) }
