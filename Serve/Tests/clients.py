@@ -359,7 +359,7 @@ def a_log_without_times_proves_keys_and_is_served_as_what_it_is():
     with tempfile.TemporaryDirectory() as folder:
         log = pathlib.Path(folder) / "log.json"
         log.write_text(json.dumps([dict(operations[0], sig=operations[0]["sig"][::-1])]))
-        carpack("pack", FIXTURES / "alice/alice.car", "--plc-log", log, "-o", pathlib.Path(folder) / "x.car.zst", status=13)
+        carpack("pack", FIXTURES / "alice/alice.car", "--plc-log", log, "-o", pathlib.Path(folder) / "x.car.zst", status=12)
         log.write_text(forms["goat"] * 2)
         carpack("pack", FIXTURES / "alice/alice.car", "--plc-log", log, "-o", pathlib.Path(folder) / "x.car.zst", status=12)
 
@@ -521,6 +521,23 @@ def carpack_backs_up_from_it_all_that_there_is():
         car, = out.glob("*/*.car")
         assert car.read_bytes() == (FIXTURES / "alice/alice-later.car").read_bytes()
         assert len(list(out.glob("*/blobs/*"))) == 9
+
+
+@test
+def carpack_says_what_the_directory_of_an_archive_lacks():
+    audit = json.loads((FIXTURES / "alice/plc-audit-log.json").read_text())
+    with tempfile.TemporaryDirectory() as folder:
+        log, path, copy = (pathlib.Path(folder) / name for name in ("log.json", "alice.car.zst", "copy.car.zst"))
+        log.write_text(json.dumps([entry["operation"] for entry in audit if not entry["nullified"]]))
+        documents = ["--did-document", FIXTURES / "alice/did-document.json", "--plc-log", log]
+        for given, status, words in (documents, 0, "has no PLC audit log of"), ([], 69, f"{ALICE} was not found"):
+            carpack("pack", FIXTURES / "alice/alice-later.car", "--blobs", FIXTURES / "alice/blobs", *given, "-q", "--force", "-o", path)
+            with Server(path, "--impersonate") as server:
+                origin = f"http://127.0.0.1:{server.port}"
+                line = [COMMAND, "backup", ALICE, "--plc", f"{origin}/did", "--resolver", origin, "-o", copy]
+                told = subprocess.run(line, capture_output=True, text=True, env=ENVIRONMENT)
+            assert told.returncode == status and words in told.stderr, told
+            copy.unlink(missing_ok=True)
 
 
 @test

@@ -53,7 +53,7 @@ extension BackupError: Explained {
     case .changedMeanwhile, .copyFailed: (.ioError, nil)
     case .carsInFolder(_, []), .idlePipe: (.noInput, nil)
     case .carsInFolder: (.usage, "name the one to pack, and the folder with --blobs")
-    case .otherAccount, .hostileName: (.refused, nil)
+    case .hostileName: (.refused, nil)
     case .archiveOfOther:
       (.cannotCreate, "--into, instead of -o, puts several accounts into one archive")
     case .fileDiffers: (.cannotCreate, "use --overwrite to replace it")
@@ -91,8 +91,8 @@ extension BackupError: Explained {
     case .notMissing:
       (.noInput, "nothing was changed; \"carpack missing\" lists what is missing")
     case .malformedSelector: (.usage, nil)
-    case .ambiguousSelector: (.usage, "use a longer prefix")
-    case .notGenuine: (.notGenuine, nil)
+    case .ambiguousSelector: (.usage, "use a longer prefix, or name one by collection/rkey")
+    case .notGenuine, .otherAccount: (.notGenuine, nil)
     case .incompleteRepository:
       (
         .incomplete,

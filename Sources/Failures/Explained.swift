@@ -23,5 +23,7 @@ extension SnapshotError: FormatError {
 extension SnapshotHistory.Break: FormatError {}
 
 extension PLCLogError: Explained {
-  package var explanation: Explanation { (.damaged, nil) }
+  package var explanation: Explanation {
+    if case .otherAccount = self { (.notGenuine, nil) } else { (.damaged, nil) }
+  }
 }

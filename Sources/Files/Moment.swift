@@ -41,7 +41,11 @@ package struct Moment: Equatable, Sendable {
   }
 
   /// The day in UTC, as `2025-03-22`.
-  package var day: String { CalendarDay(number: CalendarDay.floor(seconds, 86_400)).description }
+  package var day: String { calendarDay.description }
+  /// The year in UTC.
+  package var year: Int { Int(calendarDay.date.year) }
+
+  private var calendarDay: CalendarDay { CalendarDay(number: CalendarDay.floor(seconds, 86_400)) }
 
   /// The day and the minute in UTC, as `2025-03-22 14:05`.
   package var minute: String { "\(day) \(text.suffix(9).prefix(5))" }

@@ -190,6 +190,10 @@ final class BackupRun {
     guard identity.did.method == "plc", identity.log == nil else { return identity.log }
     do {
       return try await IdentityResolver(network: network).dids.plcLog(of: identity.did)
+    } catch IdentityError.didNotFound {
+      // "carpack serve" has no audit log of an archive whose log came without times.
+      warn("the directory has no PLC audit log of \(identity.did)")
+      return nil
     } catch let error where !(error is CancellationError) {
       warn("the PLC audit log could not be fetched: \(error)")
       return nil

@@ -200,7 +200,7 @@ extension Carpack {
   /// The arguments that are not options; help on a verb is that verb's.
   private static let words = {
     let words = Host.arguments.filter { !$0.hasPrefix("-") }
-    if words.first == "help" { return Array(words.dropFirst()) }
+    if words.first == "help" { return Array(words.drop { $0 == "help" }) }
     return words.last == "help" ? words.dropLast() : words
   }()
 

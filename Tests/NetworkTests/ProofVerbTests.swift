@@ -46,7 +46,14 @@ struct `Proofs of single records` {
     _ = try run("prove \(archive) a.b.c/gone --at 1 -o proof.car")
     _ = try run("verify-proof proof.car --did did:plc:aaaaaaaaaaaaaaaaaaaaaaaa", 12)
     let other = SigningKey(seed: "somebody else")
-    _ = try run("verify-proof proof.car --key did:key:\(other.multikey)", 12)
+    let forged = try run("verify-proof proof.car --key did:key:\(other.multikey)", 12)
+    #expect(!forged.text.contains("was there") && !forged.text.contains("once"), "\(forged.text)")
+    #expect(forged.text.hasPrefix("a.b.c/gone: the proof is not genuine"), "\(forged.text)")
+    let json = try run("verify-proof proof.car --key did:key:\(other.multikey) --json", 12)
+    #expect(json.text.contains(#""signed":false"#), "\(json.text)")
+    let unchecked = try run("verify-proof proof.car", 10)
+    #expect(
+      unchecked.text.hasPrefix("a.b.c/gone was there, if the signature holds (not checked): "))
     _ = try run("verify-proof proof.car --key did:key:\(scene.account.key.multikey)")
     let proof = try scene.folder.read("proof.car")
     for place in stride(from: 0, to: proof.count, by: 7) {
@@ -55,6 +62,10 @@ struct `Proofs of single records` {
       try scene.folder.write("changed.car", bytes)
       let result = try scene.command.run("carpack verify-proof changed.car --identity log.json")
       #expect([11, 12].contains(result.status), "byte \(place): \(result.text)\(result.errors)")
+    }
+    let bob = "\(Command.packageRoot)/Fixtures/bob"
+    for file in ["plc-audit-log.json", "did-document.json"] {
+      _ = try run("verify-proof proof.car --identity \(bob)/\(file)", 12)
     }
     _ = try run("verify-proof \(archive)", 11)
     try scene.folder.write("bad.json", Array("not JSON".utf8))

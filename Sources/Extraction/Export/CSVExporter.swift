@@ -46,8 +46,10 @@ package struct CSVExporter {
       let contents = try blocks.contents { record, body in
         // The row of a record that cannot be read has its name and CID, and nothing else.
         let value = try? DAGCBORDecoder.decode(body)
-        let created =
-          value?["createdAt"]?.string ?? times.time(of: record.key, createdAt: nil)?.text
+        let said = value?["createdAt"]?.string
+        let time = times.time(of: record.key, createdAt: said)
+        // As the record writes it, if that is its date.
+        let created = said.flatMap { time != nil && Moment($0) == time ? $0 : nil } ?? time?.text
         let uri = "at://\(did)/\(String(decoding: record.key, as: UTF8.self))"
         try exporter.add(
           [uri, "\(record.cid)", created ?? ""], value,

@@ -31,12 +31,13 @@ package struct BlobNotes {
   /// Records what a record says, and returns when it was made.
   package mutating func time(of record: SnapshotBlocks.Record, _ body: Span<UInt8>) -> Moment? {
     add(record)
-    return times.time(of: record.key, createdAt: RecordTimes.createdAt(in: body))
+    return times.time(of: record.key, in: body)
   }
 
-  /// The time of the record that refers to a blob first; that of the commit if none does.
+  /// The time of the record that refers to a blob first; nil if it has none, or there is no such
+  /// record.
   package mutating func time(of blob: CID, record key: [UInt8]?) throws -> Moment? {
-    guard let key else { return times.commit }
+    guard let key else { return nil }
     return times.time(of: key, createdAt: try note(of: blob, key)?.record["createdAt"]?.string)
   }
 

@@ -3,7 +3,7 @@ package import Files
 internal import IPLD
 package import Snapshots
 
-/// When records were made, as far as their times are plausible.
+/// When records were made, as far as their times are plausible: the one rule of all verbs.
 package struct RecordTimes {
   /// How many seconds a record may claim to be later than the commit that holds it: clocks differ.
   private static let tolerance: Int64 = 86_400
@@ -21,7 +21,8 @@ package struct RecordTimes {
     range = Moment.ofFiles.clamped(to: .min...latest)
   }
 
-  /// The time that a record names; else that of its key; else that of the commit.
+  /// When a record was made: the time that it names, or else that of its key; nil if neither is a
+  /// plausible time.
   ///
   /// - Parameters:
   ///   - key: the record's key in the tree.
@@ -34,7 +35,12 @@ package struct RecordTimes {
     {
       return Moment(tid)
     }
-    return commit
+    return nil
+  }
+
+  /// When a record was made, by its bytes.
+  func time(of key: [UInt8], in body: Span<UInt8>) -> Moment? {
+    time(of: key, createdAt: Self.createdAt(in: body))
   }
 
   /// What a record says of when it was made; nil if it does not, or cannot be read.

@@ -190,7 +190,7 @@ extension Selection {
   }
 
   /// Makes sure that a word means one thing: a block or blob, or a record, whatever blobs it has.
-  private static func checkOne(_ items: [Item], _ word: String) throws {
+  static func checkOne(_ items: [Item], _ word: String) throws {
     var (paths, cids): ([String], [String]) = ([], [])
     var seen: Set<Item> = []
     for item in items where seen.insert(item).inserted {

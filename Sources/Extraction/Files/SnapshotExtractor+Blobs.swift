@@ -73,7 +73,7 @@ extension SnapshotExtractor {
     let file = OutputFile(
       components: ["blobs", try name(of: cid, key, ending)], isDurable: !isShort,
       digest: cid.multihash.sha256,
-      time: options.setsTimes ? try notes.time(of: cid, record: key) : nil)
+      time: options.setsTimes ? try notes.time(of: cid, record: key) ?? notes.times.commit : nil)
     try write(file) { sink in
       guard isShort else { return _ = try reader.read(cid, each: sink) }
       let bytes = content

@@ -293,7 +293,7 @@ package struct SnapshotExtractor {
     name = claimed("records/\(folder)/", name, ending, Array(rest))
     let file = OutputFile(
       components: ["records", folder, name], isDurable: false,
-      time: notes.times.time(of: key, createdAt: content.createdAt))
+      time: notes.times.time(of: key, createdAt: content.createdAt) ?? notes.times.commit)
     try write(file) { sink in
       let bytes = content.bytes
       try sink(bytes.span)

@@ -57,14 +57,15 @@ package struct RecordHistory {
     return last?.number ?? changes.first { $0.cid != nil }?.entry.number
   }
 
-  /// The path of the only record that matches: for a key alone, in the newest snapshot that has it;
-  /// nil if none of the snapshots has it.
+  /// The path of the only record that matches: of a key alone or a pattern, in the newest snapshot
+  /// that has a match; nil if none of the snapshots has one.
   ///
   /// - Parameters:
   ///   - selector: what means a record.
   ///   - entries: the snapshots of an account, the oldest first.
   ///   - reader: the archive.
-  /// - Throws: ``BackupError`` for a selector that is none; what reading a snapshot throws.
+  /// - Throws: ``BackupError`` for a selector that is none, or that several records match; what
+  ///   reading a snapshot throws.
   package static func path(
     _ selector: String, in entries: [SnapshotHistory.Entry], _ reader: ArchiveReader
   ) throws -> String? {
@@ -72,14 +73,13 @@ package struct RecordHistory {
     if let path = pattern.exactPath {
       return try RecordHistory(of: path, in: entries, reader).changes.isEmpty ? nil : path
     }
-    guard pattern.isKeyAlone else { return nil }
     var failure: BackupError?
     for entry in entries.reversed() {
       do {
         let snapshot = try ArchivedSnapshot(entry.cid, in: reader)
-        if case .record(let path)? = try Selection.items([selector], in: snapshot).first {
-          return path
-        }
+        let items = try Selection.items([selector], in: snapshot)
+        try Selection.checkOne(items, selector)
+        if case .record(let path)? = items.first { return path }
       } catch let error as BackupError where error.isOfAbsence {
         if case .notFound = error { continue }
         failure = error

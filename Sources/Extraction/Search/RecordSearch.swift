@@ -19,8 +19,10 @@ package struct RecordSearch {
     package let path: String
     /// Its CID.
     package let cid: CID
-    /// When it was made, as far as the record says so.
-    package let createdAt: String?
+    /// When it was made, as the record says itself.
+    let createdAt: String?
+    /// When it was made, by the rule of all verbs.
+    package fileprivate(set) var time: Moment?
     /// The text and its surroundings.
     package let excerpt: String
     /// The number of the first snapshot that has it.
@@ -70,10 +72,13 @@ package struct RecordSearch {
   ) throws {
     for newest in history.newestOfAccounts where account == nil || newest.did == account {
       let times = RecordTimes(of: try ArchivedSnapshot(newest.cid, in: reader).snapshot)
-      try run(history.entries(of: newest.did)) { match in
-        let key = Array(match.path.utf8)
-        let time = times.time(of: key, createdAt: match.createdAt)
-        if filter.passes(key, match.cid, size: nil, time: time) { try each(match, newest.did) }
+      try run(history.entries(of: newest.did)) { found in
+        let key = Array(found.path.utf8)
+        var match = found
+        match.time = times.time(of: key, createdAt: match.createdAt)
+        if filter.passes(key, match.cid, size: nil, time: match.time) {
+          try each(match, newest.did)
+        }
       }
     }
   }

@@ -25,9 +25,9 @@ package struct SnapshotStatistics: Sendable {
   package private(set) var records = Amount()
   /// The records of each collection.
   package private(set) var collections: [String: Amount] = [:]
-  /// The records whose key is a time, by its year.
+  /// The records that have a date, by its year.
   package private(set) var years: [Int: Amount] = [:]
-  /// How many records have a key that is not a time.
+  /// The records that have none.
   package private(set) var undated = Amount()
   /// All blobs that records refer to, by the lengths that are held, or else by the sizes that
   /// records declare.
@@ -56,7 +56,9 @@ package struct SnapshotStatistics: Sendable {
       collections[String(decoding: collection, as: UTF8.self), default: Amount()].add(amount)
       amount = Amount()
     }
-    let contents = try SnapshotBlocks(archived, observer: observer).contents { record, _ in
+    let times = RecordTimes(of: archived.snapshot)
+    let blocks = SnapshotBlocks(archived, keepsRecords: true, observer: observer)
+    let contents = try blocks.contents { record, body in
       let slash = record.key.firstIndex(of: UInt8(ascii: "/")) ?? record.key.endIndex
       // Records come in the order of their paths, so those of a collection come together.
       if !collection.elementsEqual(record.key[..<slash]) {
@@ -66,8 +68,8 @@ package struct SnapshotStatistics: Sendable {
       let length = record.length ?? 0
       records.add(length)
       amount.add(length)
-      if let year = Self.year(record.key.dropFirst(slash + 1)) {
-        years[year, default: Amount()].add(length)
+      if let time = times.time(of: record.key, in: body) {
+        years[time.year, default: Amount()].add(length)
       } else {
         undated.add(length)
       }
@@ -83,12 +85,5 @@ package struct SnapshotStatistics: Sendable {
       types[entry.mimeType ?? "unknown", default: Amount()].add(size)
     }
     (flaw, isComplete) = (contents.flaw, contents.tree.isComplete)
-  }
-
-  /// The year of a key that is a TID of our times; nil for any other.
-  private static func year(_ key: ArraySlice<UInt8>) -> Int? {
-    guard let tid = try? TID(String(decoding: key, as: UTF8.self)) else { return nil }
-    let year = Int(CalendarDay(number: Int64(tid.microseconds / 86_400_000_000)).date.year)
-    return 2000...2100 ~= year ? year : nil
   }
 }

@@ -21,7 +21,7 @@ package enum IdentityError: Error, Equatable, Sendable, CustomStringConvertible 
   case unsupportedDID(DID)
   /// The DID names a host that is not on the public internet.
   case privateHost(DID)
-  /// The DID does not exist.
+  /// The directory, or the host of a `did:web`, has nothing about the DID.
   case didNotFound(DID)
   /// The DID has existed, and was deleted.
   case didGone(DID)
@@ -81,7 +81,7 @@ package enum IdentityError: Error, Equatable, Sendable, CustomStringConvertible 
       "\(handle) leads to more than one account: \(dids.map(\.text).joined(separator: ", "))"
     case .unsupportedDID(let did): "\(did) is not the DID of an account (did:plc or did:web)"
     case .privateHost(let did): "\(did) names a host that is not on the public internet"
-    case .didNotFound(let did): "\(did) does not exist"
+    case .didNotFound(let did): "\(did) was not found"
     case .didGone(let did): "\(did) was deleted"
     case .noAnswer(let question, let error): "could not get \(question): \(error)"
     case .unexpectedAnswer(let question, let status, let body):

@@ -1,10 +1,11 @@
 internal import ATProtocol
 internal import Extraction
 internal import Files
+internal import IPLD
 internal import Snapshots
 internal import Terminal
 
-/// The error for a record that is not in the selected snapshot.
+/// The errors for what is not in the selected snapshot, or missing from the archive.
 extension OpenedArchive {
   /// Runs `body` with a selector; if that finds nothing, the error says where the item is instead.
   func explainingAbsence<Value>(
@@ -34,7 +35,8 @@ extension OpenedArchive {
       here.cid == entries.last?.cid
       ? "the newest snapshot" : "snapshot number \(here.number), made \(here.createdAt)"
     let selector = try Selector(word)
-    guard let path = try RecordHistory.path(word, in: entries, reader) else {
+    let path = selector.meansOneRecord ? try RecordHistory.path(word, in: entries, reader) : nil
+    guard let path else {
       // A record was looked for in all of them, and a CID in the whole file.
       if selector.meansOneRecord || entries.count == 1 { return BackupError.notFound(word) }
       if case .cid = selector { return BackupError.notFound(word) }
@@ -49,5 +51,37 @@ extension OpenedArchive {
     return Failure(
       "\(word) is not in \(place)\(fate)",
       hint: number.map { "snapshot \($0) has it: --at \($0)" }, status: .noInput)
+  }
+
+  /// Why a CID is not in the archive: the newest snapshot of an account may name it, as `ls` lists
+  /// it.
+  func absence(of cid: CID) throws -> any Error {
+    for entry in try history.newestOfAccounts {
+      let found = try unlessDamaged { try lack(of: cid, in: snapshot(entry)) }
+      if let lack = found ?? nil { return lack }
+    }
+    return BackupError.notFound("\(cid)")
+  }
+
+  /// Why a snapshot lacks a record or blob; nil if it names none with this CID.
+  private func lack(of cid: CID, in archived: ArchivedSnapshot) throws -> (any Error)? {
+    var reason = try archived.missingBlobs().first { $0.cid == cid }?.reason
+    if reason == nil {
+      var item: ListedItem?
+      try ItemFilter([.cid(cid)]).forEachItem(
+        of: archived, records: true, blobs: true, observer: { _ in }
+      ) { item = $0 }
+      guard let item else { return nil }
+      guard item.kind == .blob else {
+        return archived.snapshot.isComplete
+          ? SnapshotError.blockMissing(cid) : SnapshotError.notPacked(cid)
+      }
+      reason = .notProvided
+    }
+    let file = Elsewhere.fileWord(name)
+    return Failure(
+      "\(cid) is missing from the archive\(reason.map { ": \($0.sentence)" } ?? "")",
+      hint: "\"carpack missing \(file)\" says more, \"carpack fill \(file)\" fetches missing blobs",
+      status: .incomplete)
   }
 }

@@ -14,12 +14,14 @@ struct RecordFilterOptions: ParsableArguments {
 
   @Option(
     help: ArgumentHelp(
-      "Only records made at this time or later: 2025, 2025-03, 2025-03-22, 2025-03-22T10:00, or 30d for the last thirty days.",
+      "Only records made at this time or later: 2025, 2025-03, 2025-03-22, 2025-03-22T10:00, or 30d for the last thirty days; records without a date are left out.",
       valueName: "time"))
   var since: Moment?
 
   @Option(
-    help: ArgumentHelp("Only records made at this time or earlier.", valueName: "time"))
+    help: ArgumentHelp(
+      "Only records made at this time or earlier; records without a date are left out.",
+      valueName: "time"))
   var until: Moment?
 }
 

@@ -23,9 +23,9 @@ final class OpenedArchive {
   static let byIndex =
     "the blobs are listed from the archive's index, with the sizes that records declare; \"carpack verify\" reads them"
 
-  /// What completes a write that was not finished.
+  /// What to do about a write that was not finished: a file that was cut off looks the same.
   static let completion =
-    "the next backup completes the write, or \"carpack repair\" keeps its intact part"
+    "the next backup completes the write, or \"carpack repair\" keeps its intact part; if the file may have been cut off, compare it with another copy first"
 
   /// Its name in messages.
   var name: String { input.name }

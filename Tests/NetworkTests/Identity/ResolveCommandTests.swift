@@ -162,7 +162,7 @@ struct `carpack resolve` {
   @Test func `ends with 69 when there is no such account`() throws {
     let never = try run("did:plc:ewvi7nxzyoun6zhxrhs64oiz")
     #expect(never.status == 69)
-    #expect(never.errors.hasSuffix("did:plc:ewvi7nxzyoun6zhxrhs64oiz does not exist\n"))
+    #expect(never.errors.hasSuffix("did:plc:ewvi7nxzyoun6zhxrhs64oiz was not found\n"))
     server.setTextRecords([], for: Self.handle)
     server.setWellKnown("", for: Self.handle)
     #expect(try run(Self.handle).status == 69)

@@ -223,6 +223,26 @@ struct `Pulling an archive` {
     #expect(try scene.folder.read("pulled.car.zst") == scene.generations[0])
   }
 
+  @Test func `says what is no archive, as the verbs do that read archives`() throws {
+    let scene = try StoreScene(times: 1)
+    let car = try TestRepository(posts: 3).car()
+    try scene.folder.write("repo.car", car)
+    try scene.expect("gzip -nk repo.car")
+    let found: [([UInt8], Int32, String)] = [
+      (Array("<html>404</html>\n".utf8), 11, "is a text, not a carpack archive"),
+      ([], 11, "is empty"), (car, 64, "is a CAR, not a carpack archive"),
+      ([0xff, 0, 1, 2, 3], 11, "is not a carpack archive"),
+      (try scene.folder.read("repo.car.gz"), 11, "is compressed, and not a carpack archive"),
+      (Array(scene.newest.dropLast(40)), 10, "ends in an unfinished write"),
+    ]
+    for (bytes, status, words) in found {
+      scene.store[StoreScene.key] = bytes
+      try scene.expect(Self.pull, status, words)
+      if status != 10 { try scene.expect("carpack info \(StoreScene.address)", status, words) }
+      #expect(!scene.folder.names().contains("pulled.car.zst"))
+    }
+  }
+
   @Test func `replaces another archive only if it is told to`() throws {
     let scene = try StoreScene(times: 1)
     let other = try StoreScene(posts: 40, times: 1)

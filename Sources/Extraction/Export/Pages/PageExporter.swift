@@ -36,10 +36,10 @@ package struct PageExporter {
     /// What is damaged; empty if nothing is.
     package var flaws: [String] = []
 
-    /// How many records cannot be shown, as far as that is known.
-    package var allMissingRecords: Int { missingRecords + missingNodes }
     /// Whether nothing is missing.
-    package var isComplete: Bool { flaws.isEmpty && missingMedia + allMissingRecords == 0 }
+    package var isComplete: Bool {
+      flaws.isEmpty && missingMedia + missingRecords + missingNodes == 0
+    }
   }
 
   private typealias Entry = RecordWriter.Entry
@@ -136,10 +136,11 @@ package struct PageExporter {
     }
   }
 
-  /// Divides entries in the order of time where the beginnings of their days differ.
+  /// Divides entries in the order of time where the beginnings of their days differ; those without
+  /// a date come last.
   private static func divide(_ entries: [Entry], _ length: Int) -> [(String, ArraySlice<Entry>)] {
     let sorted = entries.enumerated().sorted {
-      ($0.element.time?.seconds ?? 0, $0.offset) < ($1.element.time?.seconds ?? 0, $1.offset)
+      ($0.element.time?.seconds ?? .max, $0.offset) < ($1.element.time?.seconds ?? .max, $1.offset)
     }.map(\.element)
     var parts: [(name: String, entries: ArraySlice<Entry>)] = []
     for (index, entry) in sorted.enumerated() {

@@ -44,7 +44,7 @@ struct InspectCommand: ReportingCommand {
     var status: ExitStatus = inspection.isWhole ? .success : .incomplete
     if !inspection.isWellFormed {
       status = .damaged
-      Failure(inspection.flaws.joined(separator: "\ncarpack: error: "), status: status).say()
+      for flaw in inspection.flaws { Failure(flaw, status: status).say() }
     } else if !inspection.isComplete {
       common.say(
         .incomplete,

@@ -58,12 +58,15 @@ struct VerifyProofCommand: ReportingCommand {
 
   private func printText(_ proof: RecordProof, _ verdict: ProofLevels.Finding) {
     let isThere = proof.finding != .absent
-    if case .record(let cid, let bytes) = proof.finding {
-      Console.print("\(proof.path.text) was there: \(cid)")
+    let condition = verdict.isHeld == nil ? ", if the signature holds (not checked)" : ""
+    if verdict.isHeld == false {
+      Console.print("\(proof.path.text): the proof is not genuine, so its content is not shown")
+    } else if case .record(let cid, let bytes) = proof.finding {
+      Console.print("\(proof.path.text) was there\(condition): \(cid)")
       let rendering = RecordRendering(bytes.span)
       if rendering.isJSON { Console.print(rendering.bytes.span) }
     } else {
-      Console.print("\(proof.path.text) was not there")
+      Console.print("\(proof.path.text) was not there\(condition)")
     }
     let revision = proof.rev.map { " at \($0.text)" } ?? ""
     Console.print(
@@ -72,7 +75,7 @@ struct VerifyProofCommand: ReportingCommand {
         ("signed", verdict.why),
       ], width: 10)
     let surplus = proof.extraBlocks + proof.duplicateBlocks
-    if surplus > 0 {
+    if surplus > 0, verdict.isHeld != false {
       common.say(
         .note,
         "\(Quantity.count(surplus, "block")) more than needed to prove that the record was \(isThere ? "" : "not ")there"
@@ -92,7 +95,8 @@ struct VerifyProofCommand: ReportingCommand {
       if case .record(let cid, _) = subject.proof.finding { cid } else { nil }
     }
     Field(
-      "signed", "whether an accepted key signed it; null if not checked"
+      "signed",
+      "whether an accepted key signed it, or else nothing is proven; null if not checked"
     ) { $0.verdict.isHeld }
     Field("why", "why") { $0.verdict.why }
     Field("extraBlocks", "blocks that the proof does not need") {

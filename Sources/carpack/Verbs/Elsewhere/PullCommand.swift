@@ -38,10 +38,24 @@ struct PullCommand: ReportingCommand {
       address, to: FilePath(file), store.options, network: StoreArguments.network(),
       replaces: replace, observer: ProgressLine.sharedObserver(quiet: common.quiet))
     let shown = RemoteArchive.shown(address)
-    let report = try Failure.naming(shown) { try pull.run() }
+    let report = try Failure.naming(shown) {
+      do { return try pull.run() } catch PushError.unfinished(let name) {
+        try refuseOther()
+        throw PushError.unfinished(name)
+      }
+    }
     Console.endProgress()
     if json { return Self.report.print((file, shown, report)) }
     common.say("\(file): \(report.sentence(other: shown, "fetched", " and verified"))")
+  }
+
+  /// Refuses what does not end like an archive and is none, as the verbs do that read archives.
+  private func refuseOther() throws {
+    do {
+      _ = try OpenedArchive(address, ArchiveLimits(), store)
+    } catch is any ArchiveFileError {
+      // It is an archive, though it cannot be read as it is.
+    }
   }
 
   static let report = Report<(file: String, address: String, result: TransferReport)>(

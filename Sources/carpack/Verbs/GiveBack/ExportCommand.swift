@@ -99,11 +99,16 @@ struct ExportCommand: ReportingCommand {
       Quantity.some(contents.tree.missingRecordCount, "record").map {
         "\($0) not in the archive; the rows have only their names"
       },
-      Quantity.some(contents.missingNodeCount, "tree node").map {
-        "\($0) not in the archive; the records below are in no table"
-      },
+      Self.gap(of: contents.missingNodeCount, "in no table"),
     ]
     return ([contents.flaw].compactMap(\.self), gaps.compactMap(\.self))
+  }
+
+  /// What is said of missing tree nodes, below which nobody knows how many records there are.
+  private static func gap(of nodes: Int, _ place: String) -> String? {
+    Quantity.some(nodes, "tree node").map {
+      "\($0) not in the archive; the records below are \(place)"
+    }
   }
 
   private func writePages(_ html: String, _ snapshot: ArchivedSnapshot, of archive: String) throws
@@ -122,18 +127,16 @@ struct ExportCommand: ReportingCommand {
           "\(index): \(Quantity.count(report.pages, "page")), \(Quantity.count(report.posts, "post")), \(Quantity.count(report.media, "media file"))"
       )
     }
-    let missing = [
-      Quantity.some(report.missingMedia, "media file"),
-      Quantity.some(report.allMissingRecords, "record"),
-    ].compactMap(\.self)
-    return (
-      report.flaws,
-      missing.isEmpty
-        ? []
-        : [
-          "\(missing.joined(separator: " and ")) cannot be shown; the pages say why in their place"
-        ]
-    )
+    let gaps = [
+      Quantity.some(report.missingMedia, "media file").map {
+        "\($0) not in the archive; the pages say so in their place"
+      },
+      Quantity.some(report.missingRecords, "record").map {
+        "\($0) not in the archive or unreadable; the pages have only their names"
+      },
+      Self.gap(of: report.missingNodes, "on no page"),
+    ]
+    return (report.flaws, gaps.compactMap(\.self))
   }
 
   // MARK: JSON
@@ -145,6 +148,9 @@ struct ExportCommand: ReportingCommand {
     Field("did", "the account") { $0.snapshot.did }
     Field("rev", "the revision") { $0.snapshot.rev?.text }
   }
+
+  private static let missingNodes =
+    "tree nodes that are not in the archive, with all records below"
 
   static let tables = Report<
     (place: Place, tables: [CSVExporter.Table], contents: LaidOutRepository)
@@ -160,7 +166,8 @@ struct ExportCommand: ReportingCommand {
     Field(
       "missingRecords",
       "records that are not in the archive; the tables have only their names"
-    ) { $0.contents.tree.missingRecordCount + $0.contents.missingNodeCount }
+    ) { $0.contents.tree.missingRecordCount }
+    Field("missingNodes", missingNodes) { $0.contents.missingNodeCount }
     Field("complete", "whether all records are in the tables") { $0.contents.isWhole }
   }
 
@@ -177,8 +184,9 @@ struct ExportCommand: ReportingCommand {
       $0.all.missingMedia
     }
     Field("missingRecords", "the records that are not in the archive, or cannot be read") {
-      $0.all.allMissingRecords
+      $0.all.missingRecords
     }
+    Field("missingNodes", missingNodes) { $0.all.missingNodes }
     Field("complete", "whether no media and no records are missing") { $0.all.isComplete }
   }
 }

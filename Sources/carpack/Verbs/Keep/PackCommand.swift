@@ -277,9 +277,11 @@ struct PackCommand: ReportingCommand, ConfigurableOptions {
     }
     common.say(report.inspection.unreadable)
     if blobs.unaccepted > 0 {
+      let file = output == "-" ? "FILE" : output.shellWord
       Console.say(
         .incomplete,
-        "\(Quantity.count(blobs.unaccepted, "blob")) missing (\"carpack ls --missing\" names them)")
+        "\(Quantity.count(blobs.unaccepted, "blob")) missing (\"carpack ls --missing \(file)\" names them)"
+      )
     }
     if let fault = blobs.listFault { Console.say(.incomplete, fault.sentence) }
     if let acceptance = blobs.acceptance { common.say("  \(acceptance)") }

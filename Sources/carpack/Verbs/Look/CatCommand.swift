@@ -100,7 +100,7 @@ struct CatCommand: ReportingCommand {
   private func show(_ cid: CID, _ opened: OpenedArchive) throws {
     guard raw || cid.codec != .dagCBOR else {
       guard let body = try opened.reader.body(of: cid) else {
-        throw BackupError.notFound(selector)
+        throw try opened.absence(of: cid)
       }
       return try show(body.span, cid)
     }
@@ -111,7 +111,7 @@ struct CatCommand: ReportingCommand {
     let isThere = try Console.writeContent(forcesTerminal: terminal.forceTerminal) { sink in
       try opened.reader.read(cid, each: sink)
     }
-    guard isThere else { throw BackupError.notFound(selector) }
+    guard isThere else { throw try opened.absence(of: cid) }
   }
 
   /// Prints a block as JSON; as its bytes if it has no JSON form, or if the user asked for these.

@@ -92,7 +92,7 @@ struct FindCommand: ReportingCommand {
     // The longest that there can be.
     let last = history.entries.count
     let snapshots = span.padded(to: "in snapshots \(last)-\(last)".count)
-    let date = String(match.createdAt?.prefix(10) ?? "-").padded(to: 10)
+    let date = (match.time?.day ?? "-").padded(to: 10)
     Console.print(
       named: "at://\(history.name(of: did))/\(match.path)  \(date)  \(snapshots)  \(match.excerpt)")
   }
@@ -104,7 +104,7 @@ struct FindCommand: ReportingCommand {
     Field("account", "whose it is") { $0.did }
     Field("path", "collection/rkey") { $0.match.path }
     Field("cid", "the record") { $0.match.cid }
-    Field("createdAt", "when it was made, as it says itself") { $0.match.createdAt }
+    Field("createdAt", "its date; null without one") { $0.match.time?.text }
     Field("excerpt", "the text with its surroundings") { $0.match.excerpt }
     Field("firstSnapshot", "the first snapshot that has it") { $0.match.first }
     Field("lastSnapshot", "the last snapshot that has it") { $0.match.last }

@@ -231,7 +231,7 @@ struct Listing {
       optional: "accepted", "when and why the loss was accepted", { $0.item.accepted },
       as: BlobFields.acceptance)
     Field(
-      optional: "createdAt", "with -l, --since or --until: when the record was made", .time
+      optional: "createdAt", "with -l, --since or --until: the record's date, if it has one", .time
     ) { $0.item.time?.text }
   }
 

@@ -35,13 +35,8 @@ struct LogCommand: ReportingCommand {
     guard argument.paths.count == 2, let word = argument.paths.last,
       !AtomicFile.isTaken(FilePath(word)), !RemoteArchive.shown(word).hasSuffix(".zst"),
       !RemoteArchive.isFolder(word),
-      case .records(let pattern, _) = try Selector(word)
+      case .records = try Selector(word)
     else { return nil }
-    guard pattern.exactPath != nil || pattern.isKeyAlone else {
-      throw Failure(
-        "\"\(word)\" is ambiguous", hint: "name one, by collection/rkey", status: .usage
-      )
-    }
     return (argument.paths[0], word)
   }
 }

@@ -49,7 +49,7 @@ struct StatsCommand: ReportingCommand {
         "\(snapshot.name): \(Quantity.count(statistics.records.count, "record")), \(Quantity.bytes(statistics.records.bytes)); \(Quantity.count(statistics.blobs.count, "blob")), \(Quantity.bytes(statistics.blobs.bytes))\(missing)"
     )
     print("collections", statistics.collections.sorted { $0.key < $1.key })
-    let undated = statistics.undated.count > 0 ? [("no date in the key", statistics.undated)] : []
+    let undated = statistics.undated.count > 0 ? [("no date", statistics.undated)] : []
     print(
       "years",
       statistics.years.sorted { $0.key < $1.key }.map { ("\($0.key)", $0.value) } + undated)
@@ -84,11 +84,11 @@ struct StatsCommand: ReportingCommand {
       $0.all.blobs.bytes
     }
     Field("missingBlobs", "of these, missing or damaged") { $0.all.missing.count }
-    Field("undatedRecords", "records whose keys are not timestamps") { $0.all.undated.count }
+    Field("undatedRecords", "records without a date") { $0.all.undated.count }
     Field(
       "collections", "the records of each collection", byName: { $0.all.collections }, as: amount)
     Field(
-      "years", "the records of each year, by their keys",
+      "years", "the records of each year, by their dates",
       byName: { Dictionary(uniqueKeysWithValues: $0.all.years.map { ("\($0.key)", $0.value) }) },
       as: amount)
     Field("types", "the blobs of each media type", byName: { $0.all.types }, as: amount)

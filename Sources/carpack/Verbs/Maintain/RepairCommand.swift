@@ -205,6 +205,12 @@ struct RepairCommand: ReportingCommand {
       Quantity.some(whole.takenCount, "snapshot").map { "\($0) taken over from --from" },
     ]
     common.say("\(file): \(done.compactMap(\.self).joined(separator: ", "))")
+    if report.bytesCutOff > 0, from.isEmpty {
+      common.say(
+        .note,
+        "if \(file) is a copy whose end was lost, a snapshot may be lost: compare it with another copy"
+      )
+    }
   }
 
   static let report = Report<(file: String, moved: UInt64, all: ArchiveRepair.Outcome)>(
