@@ -67,7 +67,7 @@ struct StatusReport {
         Quantity.grouped(account.snapshotCount),
         account.age.map { Quantity.age(seconds: $0) } ?? "?",
         number == 0 ? Quantity.bytes(status.byteCount) : "",
-        number == 0 ? verified(status) : "", state(account),
+        number == 0 ? verified(status) : "", state(account, status),
       ]
     }
   }
@@ -79,10 +79,9 @@ struct StatusReport {
     return
       "\(mark.verdict == .damaged ? Console.red("damaged") : mark.verdict.rawValue), \(time)"
       + (since > 0 ? ", \(Quantity.bytes(since)) since" : "")
-      + (status.bytesLost > 0 ? Console.red(", cut off since") : "")
   }
 
-  private func state(_ account: ArchiveStatus.Account) -> String {
+  private func state(_ account: ArchiveStatus.Account, _ status: ArchiveStatus) -> String {
     let (snapshot, standing) = (account.snapshot, account.standing)
     let missing = snapshot.blobs.unaccepted
     let lacks = [
@@ -92,7 +91,8 @@ struct StatusReport {
       snapshot.blobs.listFault == nil ? nil : "the server's list of blobs is incomplete",
     ].compactMap(\.self)
     let words =
-      (lacks.isEmpty ? ["complete"] : lacks) + (account.isOverdue ? ["overdue"] : [])
+      (status.bytesLost > 0 ? ["cut off"] : lacks.isEmpty ? ["complete"] : lacks)
+      + (account.isOverdue ? ["overdue"] : [])
       + (standing.doubts.isEmpty ? [] : standing.words)
     let text = words.joined(separator: ", ")
     return text == "complete" ? Console.green(text) : Console.yellow(text)
