@@ -247,7 +247,7 @@ struct `An account that is not what it was` {
       "given.json",
       Array((option == "--plc-log" ? other.auditLog : server.documentText(of: other)).utf8))
     let result = try scene.command.run("carpack pack repo.car -o a.car.zst \(option) given.json")
-    #expect(result.status == 13, "\(result.errors)")
+    #expect(result.status == 12, "\(result.errors)")
     #expect(result.errors.contains(other.did), "\(result.errors)")
     #expect(!scene.folder.names(under: ".").contains("a.car.zst"))
   }
