@@ -73,6 +73,7 @@ package struct RestoreContinuation: Sendable {
         RestoreContinuation(("--in-place", nil), ("--login", nil), staysAtHome: true),
         RestoreContinuation(("--blobs-only", nil), ("--login", nil), staysAtHome: true),
       ]
+    case .unknownOldKeys: [with("--login")]
     case .newerThere: [with("--at", "latest")]
     case .otherPassword: [with("--new-password-file", "FILE")]
     case .cannotVouch(let obstacle): after(obstacle)

@@ -8,7 +8,7 @@ extension RestoreError: Explained {
       switch self {
       case .busy: .cannotCreate
       case .livesThere, .newerThere, .strangeKey, .otherServer, .importRefused, .accountRefused,
-        .halfMade, .lacks, .notSaved:
+        .halfMade, .lacks, .notSaved, .unknownOldKeys:
         .refused
       case .cannotVouch, .otherPassword: .loginRefused
       case .needsHandle, .needsEmail, .needsInvite, .needsSigner, .handle: .usage
@@ -60,6 +60,8 @@ extension RestoreError: Explained {
     case .accountRefused(_, _, let option): "choose another with \(option)"
     case .halfMade: "ask its operator to remove that account, or choose another server with --to"
     case .lacks: "another server is needed; Docs/RESTORE.md says what each kind of restore takes"
+    case .unknownOldKeys:
+      "with --login the old server says which are its own; without --drop-old-keys all of them stay"
     case .unsigned: "the server signs at the account's next write"
     case .strangeKey: "\"carpack recovery-key list\" shows the keys that may change the account"
     }

@@ -129,6 +129,8 @@ package enum RestoreError: Error {
   case identityUnchanged(String)
   /// The signing key given is not the one that the DID names.
   case strangeKey
+  /// The old server's keys are to be dropped, and nothing shows that one of these is its.
+  case unknownOldKeys([String])
   /// The new server has another name than the one that was given: which, and why that is believed.
   case otherServer(String, asked: String, why: String)
   /// The document of the `did:web`, at this URL, does not say what it has to.

@@ -228,6 +228,14 @@ package struct RestorePlan: Sendable {
 
   /// Checks that the rotation key given may sign what has to be signed.
   private mutating func checkKeys() throws {
+    let others = present?.rotationKeys.filter {
+      $0 != options.recoveryKey?.verificationKey.didKey
+    }
+    if options.dropsOldKeys, !isNamed, oldServersKeys.isEmpty, let others, !others.isEmpty,
+      !(options.logsInLater && isOldThere)
+    {
+      obstacles.append(RestoreError.unknownOldKeys(others))
+    }
     guard let present, let key = options.recoveryKey?.verificationKey,
       !options.isRehearsal || options.hasScratchDirectory
     else { return }

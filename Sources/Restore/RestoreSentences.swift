@@ -56,6 +56,8 @@ extension RestoreError: CustomStringConvertible {
     case .accountRefused(let server, let why, _): "\(server) refused to create the account: \(why)"
     case .halfMade(let server):
       "\(server) was stopped while it created the account, and has no login for it"
+    case .unknownOldKeys(let keys):
+      "--drop-old-keys: nothing shows which keys are the old server's: \(keys.joined(separator: ", ")) would stay, and could still change the account"
     case .lacks(let server, let methods): "\(server) has no \(methods.joined(separator: ", "))"
     case .silent(let server, let why): "\(server) does not say whether it has the account: \(why)"
     case .unsigned(let why): "what the new server publishes is not signed by the account: \(why)"

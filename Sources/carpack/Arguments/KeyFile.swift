@@ -60,6 +60,8 @@ struct KeyFile {
       case .notAKey, .unknownCurve: "\"carpack recovery-key new\" makes one"
       case .wrongPassphrase, .cannotSign: nil as String?
       }
-    return Failure("\(file): \(fault)", hint: hint, status: .usage, at: file)
+    return Failure(
+      "\(file): \(fault)", hint: hint,
+      status: fault == .wrongPassphrase ? .loginRefused : .usage, at: file)
   }
 }

@@ -53,6 +53,7 @@ struct `Restoring in place` {
     #expect(scene.account.head == head)
     let result = try scene.follow(asked)
     #expect(result.status == 0, "\(result.text)\(result.errors)")
+    #expect(result.text.contains("the account has all records of the snapshot"), "\(result.text)")
     #expect(scene.account.paths.count == 21)
     #expect(scene.account.head != head)
     let again = try restore(scene, "--yes write")

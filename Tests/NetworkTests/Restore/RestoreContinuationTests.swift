@@ -447,5 +447,15 @@ struct `Keys of a server that an account has left` {
       "--recovery-key recovery.key --email a@example.com --attempts 1 --plan", login: false)
     #expect(plan.errors.contains("that cannot be read"), "\(plan.text)\(plan.errors)")
     #expect(!plan.text.contains("at the time of the backup"), "\(plan.text)")
+    // To drop none of them in silence would leave the account in the old server's hands.
+    let before = try keys(scene)
+    let dropping = try scene.restore(
+      "--recovery-key recovery.key --email a@example.com --attempts 1 --drop-old-keys \(RestoreScene.agreed)",
+      login: false)
+    #expect(dropping.status == 13, "\(dropping.text)\(dropping.errors)")
+    #expect(dropping.errors.contains("nothing shows which keys are the old server's"))
+    #expect(try keys(scene) == before)
+    let again = try scene.command.run("carpack recovery-key new -o recovery.key")
+    #expect(again.status == 73 && again.errors.contains("exists already"), "\(again.errors)")
   }
 }

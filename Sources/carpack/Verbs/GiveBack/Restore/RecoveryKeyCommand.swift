@@ -48,6 +48,12 @@ struct NewKeyCommand: ReportingCommand {
   }
 
   func run() throws {
+    guard !AtomicFile.isTaken(FilePath(output)) else {
+      throw Failure(
+        "\(output) exists already",
+        hint: "choose another name; the key in it may be the only one that recovers an account",
+        status: .cannotCreate)
+    }
     let passphrase = encrypt ? try Self.passphrase() : nil
     let (name, text) = try content(passphrase)
     try AtomicFile.save(to: FilePath(output), replacing: false, isPrivate: true) {

@@ -42,13 +42,17 @@ extension RestoreDisplay {
   /// Shows what is different on the server, before or after it was written.
   func show(_ changes: InPlaceRestore.Changes, isExact: Bool, isDone: Bool) {
     if Console.isJSON { return Self.inPlace.print((changes, isExact, isDone)) }
+    let isWhole = changes.created.isEmpty && changes.updated.isEmpty
+    if isDone, isWhole, !isExact || changes.added.isEmpty {
+      Console.print("the account has all records of the snapshot")
+    }
     let later = isExact ? "would be deleted" : "came later and stay"
     let lists = [
       (isDone ? "not written" : "to write", changes.created),
       (isDone ? "not put back" : "to put back", changes.updated),
       (isDone ? "only in the account" : later, changes.added),
     ]
-    for (words, list) in lists {
+    for (words, list) in lists where !isDone || !list.isEmpty {
       Console.print("\(Quantity.count(list.count, "record")) \(words)")
       for (path, _) in list.prefix(Self.maximumShown) { Console.print("  \(path)") }
       if list.count > Self.maximumShown {
