@@ -65,7 +65,7 @@ struct `A key of one's own` {
     #expect(try run(check, environment).status == 0)
     let unlocked = try run(check)
     #expect(unlocked.status == 64, "\(unlocked.errors)")
-    #expect(try run(check, ["CARPACK_KEY_PASSPHRASE": "wrong"]).status == 64)
+    #expect(try run(check, ["CARPACK_KEY_PASSPHRASE": "wrong"]).status == 77)
     let line = try run("carpack recovery-key new -o line.key --multikey")
     #expect(line.status == 0)
     let text = String(decoding: try scene.folder.read("line.key"), as: UTF8.self)
