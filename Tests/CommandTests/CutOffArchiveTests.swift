@@ -86,6 +86,20 @@ struct `An archive that was cut off after an older snapshot` {
     }
   }
 
+  @Test func `is damaged, and no more, whatever size was noted`() throws {
+    guard hasAttributes else { return }
+    for size in ["\(UInt64.max) \(UInt64.max)", "\(UInt64.max) 0", "0 \(UInt64.max)"] {
+      let path = FilePath(folder.file("a.car.zst"))
+      #expect(FileAttribute(name: "user.carpack.size").write(size, to: path))
+      for (verb, status) in [("verify", 11), ("status", 11), ("repair", 10), ("verify", 0)]
+        as [(String, Int32)]
+      {
+        let result = try command.run("carpack \(verb) a.car.zst")
+        #expect(result.status == status, "\(size), \(verb): \(result.errors)")
+      }
+    }
+  }
+
   @Test func `is an archive like others where it was copied`() throws {
     try cutOff()
     try folder.write("copy.car.zst", try folder.read("a.car.zst"))

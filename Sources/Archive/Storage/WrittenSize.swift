@@ -17,7 +17,9 @@ package enum WrittenSize {
     // Read first: another process may be committing more.
     let numbers = attribute.read(path)?.split(separator: " ").compactMap { UInt64($0) } ?? []
     guard numbers.count == 2, let size = SystemCalls.size(of: path) else { return 0 }
-    return numbers[0] - min(size, numbers[0]) + min(numbers[1], UInt64(Int64.max))
+    // Whoever wrote the attribute: two of these fit into the sum.
+    let most = UInt64(Int64.max)
+    return min(numbers[0] - min(size, numbers[0]), most) + min(numbers[1], most)
   }
 
   /// A sentence about what a file has lost; nil if nothing.

@@ -104,7 +104,7 @@ struct ExportCommand: ReportingCommand {
     return ([contents.flaw].compactMap(\.self), gaps.compactMap(\.self))
   }
 
-  /// What is said of missing tree nodes, below which nobody knows how many records there are.
+  /// The sentence about missing tree nodes: how many records lie below them is unknown.
   private static func gap(of nodes: Int, _ place: String) -> String? {
     Quantity.some(nodes, "tree node").map {
       "\($0) not in the archive; the records below are \(place)"
