@@ -1,3 +1,4 @@
+internal import IPLD
 package import SystemPackage
 
 /// How many bytes a file had when something was last committed to it, or cut off on purpose, and how
@@ -17,9 +18,7 @@ package enum WrittenSize {
     // Read first: another process may be committing more.
     let numbers = attribute.read(path)?.split(separator: " ").compactMap { UInt64($0) } ?? []
     guard numbers.count == 2, let size = SystemCalls.size(of: path) else { return 0 }
-    // Whoever wrote the attribute: two of these fit into the sum.
-    let most = UInt64(Int64.max)
-    return min(numbers[0] - min(size, numbers[0]), most) + min(numbers[1], most)
+    return (numbers[0] - min(size, numbers[0])).addingSaturated(numbers[1])
   }
 
   /// A sentence about what a file has lost; nil if nothing.
