@@ -57,12 +57,13 @@ extension FleetDatabase {
             AND h.places > coalesce(r.number, 0)
           ORDER BY first.due LIMIT $1::integer),
       chosen AS (
-        SELECT next.did FROM open CROSS JOIN LATERAL (
-          SELECT a.did, a.due FROM carpack.account a WHERE a.host = open.host AND \(isFree)
+        SELECT next.did, next.holder FROM open CROSS JOIN LATERAL (
+          SELECT a.did, a.due, a.holder FROM carpack.account a WHERE a.host = open.host AND \(isFree)
             ORDER BY a.due LIMIT least(open.room, $1::integer) FOR UPDATE SKIP LOCKED) next
           ORDER BY next.due LIMIT $1::integer)
       UPDATE carpack.account a SET holder = $2
         FROM chosen WHERE a.did = chosen.did AND \(Self.isAlive("$2"))
+          AND \(Self.isUnchanged("a.holder", since: "chosen.holder"))
         RETURNING a.did, a.host, a.state, extract(epoch FROM now() - a.state_since),
           CASE WHEN a.outcome = 'complete' THEN a.rev END, a.head,
           coalesce(a.identified > now() - interval '7 days', false), a.trash, a.recipients

@@ -20,11 +20,13 @@ extension FleetDatabase {
   func claimFirehose(_ holder: String) async throws -> FirehoseLease? {
     let row = try await database.persistently(
       """
-      UPDATE carpack.firehose SET holder = $1 WHERE url = (
-        SELECT f.url FROM carpack.firehose f
+      WITH chosen AS (
+        SELECT f.url, f.holder FROM carpack.firehose f
           WHERE f.holder IS NULL OR f.holder = $1 OR NOT \(Self.isAlive("f.holder"))
           ORDER BY f.url LIMIT 1 FOR UPDATE SKIP LOCKED)
-        RETURNING url, cursor
+      UPDATE carpack.firehose f SET holder = $1 FROM chosen
+        WHERE f.url = chosen.url AND \(Self.isUnchanged("f.holder", since: "chosen.holder"))
+        RETURNING f.url, f.cursor
       """, [holder]
     ).first
     guard let row, let url = row[0] else { return nil }

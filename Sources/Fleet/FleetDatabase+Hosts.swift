@@ -22,12 +22,14 @@ extension FleetDatabase {
   func claimHost(_ holder: String) async throws -> String? {
     try await database.persistently(
       """
-      UPDATE carpack.host SET holder = $1 WHERE host = (
-        SELECT h.host FROM carpack.host h
+      WITH chosen AS (
+        SELECT h.host, h.holder FROM carpack.host h
           WHERE h.due <= now() AND NOT h.paused AND coalesce(h.wait_until, '-infinity') <= now()
             AND (h.holder IS NULL OR h.holder = $1 OR NOT \(Self.isAlive("h.holder")))
           ORDER BY h.due LIMIT 1 FOR UPDATE SKIP LOCKED)
-        RETURNING host
+      UPDATE carpack.host h SET holder = $1 FROM chosen
+        WHERE h.host = chosen.host AND \(Self.isUnchanged("h.holder", since: "chosen.holder"))
+        RETURNING h.host
       """, [holder]
     ).first?.first ?? nil
   }

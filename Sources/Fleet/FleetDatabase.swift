@@ -61,6 +61,14 @@ package struct FleetDatabase: Sendable {
     """
   }
 
+  /// Whether the holder that a statement sees is the one that it has found in the row it locked.
+  ///
+  /// Another worker may have claimed the row in the meantime: one that began after this statement
+  /// seems to be gone in ``isAlive(_:)``.
+  static func isUnchanged(_ holder: String, since locked: String) -> String {
+    "\(holder) IS NOT DISTINCT FROM \(locked)"
+  }
+
   /// Begins a worker's lease, and forgets workers that have been gone for long.
   ///
   /// - Parameters:

@@ -10,6 +10,17 @@ import Testing
   .enabled(if: TestDatabase.server != nil, Comment(rawValue: TestDatabase.absence)))
 struct `The leases of a fleet` {
   private final class Taken: Sendable { let dids = Mutex<[DID]>([]) }
+  private final class Held: Sendable {
+    let accounts = Mutex((dids: Set<DID>(), doubles: 0))
+
+    func add(_ dids: [DID]) {
+      accounts.withLock { held in
+        for did in dids where !held.dids.insert(did).inserted { held.doubles += 1 }
+      }
+    }
+
+    func remove(_ dids: [DID]) { accounts.withLock { $0.dids.subtract(dids) } }
+  }
 
   @Test func `gives an account to one worker at a time`() async throws {
     try await TestFleet.with(50) { fleet, database in
@@ -32,6 +43,30 @@ struct `The leases of a fleet` {
       #expect(Set(taken.dids.withLock { $0 }).count == 50)
       #expect(taken.dids.withLock { $0.count } == 50)
       #expect(try await fleet.status().running == 50)
+    }
+  }
+
+  @Test func `gives an account to one of the workers that begin while others claim`() async throws {
+    try await TestFleet.with(8) { _, database in
+      let held = Held()
+      let url = database.url
+      try await withThrowingDiscardingTaskGroup { group in
+        for worker in 0..<6 {
+          group.addTask {
+            let own = FleetDatabase(url)
+            for round in 0..<60 {
+              let holder = "\(worker)/\(round)"
+              try await own.begin(holder, "w", seconds: 600)
+              let dids = try await own.claim(2, holder).map(\.did)
+              held.add(dids)
+              await Task.yield()
+              held.remove(dids)
+              try await own.leave(holder, within: .seconds(60))
+            }
+          }
+        }
+      }
+      #expect(held.accounts.withLock { $0.doubles } == 0)
     }
   }
 
