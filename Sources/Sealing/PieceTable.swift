@@ -25,6 +25,9 @@ struct Piece: Sendable {
   let nonce: [UInt8]
   /// How many bytes were taken out of the frame, which therefore reaches over what follows.
   var takenOut = 0
+  /// Whether the file ends inside it: these are the first of its chunks, and ``frame`` is what a
+  /// piece of them takes.
+  var isCutOff = false
 
   static let fileKeyLength = 16
 
@@ -34,6 +37,41 @@ struct Piece: Sendable {
   /// Where the first chunk begins, after the nonce.
   var payloadOffset: Int {
     frame.upperBound - SealedFrame.checksumLength - chunks.sealedLength
+  }
+
+  /// Whether the payload ends with a chunk.
+  func isLast(_ chunk: Int) -> Bool { !isCutOff && chunks.isLast(chunk) }
+
+  /// How many of its first chunks open, in a file that may end inside it.
+  ///
+  /// - Throws: `AgeError` if the system lacks what age needs.
+  func openingCount(in file: Span<UInt8>) throws -> Int {
+    var payload = try payload()
+    var content = [UInt8](repeating: 0, count: AgePayload.chunkLength)
+    for number in 0..<chunks.count {
+      let sealed = chunks.sealedRange(of: number)
+      let end = payloadOffset + sealed.upperBound
+      guard end <= file.count else { return number }
+      do {
+        var target = content.mutableSpan
+        try payload.open(
+          file.extracting(end - sealed.count..<end), index: UInt64(number), isLast: isLast(number),
+          into: &target)
+      } catch {
+        guard error.isAboutTheFile else { throw error }
+        return number
+      }
+    }
+    return chunks.count
+  }
+
+  /// The first chunks of this piece, where the file ends inside the next one.
+  func cutOff(after count: Int) -> Piece {
+    let plain = plain.lowerBound..<plain.lowerBound + chunks.range(of: count - 1).upperBound
+    let missing = chunks.sealedLength - chunks.sealedRange(of: count - 1).upperBound
+    return Piece(
+      frame: frame.lowerBound..<frame.upperBound - missing, plain: plain, fileKey: fileKey,
+      nonce: nonce, isCutOff: count < chunks.count)
   }
 
   /// This piece at another place of the archive.

@@ -63,13 +63,19 @@ struct SealedFrame {
   /// Reads the frame that begins at `offset`, without testing its checksum; nil if none begins
   /// there or the file ends inside it.
   init?(_ file: Span<UInt8>, at offset: Int) {
+    self.init(file, cutOffAt: offset)
+    guard range.upperBound <= file.count else { return nil }
+  }
+
+  /// Reads the frame that begins at `offset`, which may be longer than what is left of the file.
+  init?(_ file: Span<UInt8>, cutOffAt offset: Int) {
     guard offset >= 0, offset <= file.count - Self.emptyLength,
       file.u32(offset) == Self.zstdMagic, Self.hasMagic(at: offset + 8, in: file)
     else { return nil }
     let length = Int(file.u32(offset + 4)) + 8
     let kind = Kind(rawValue: file.u32(offset + 24))
     let shortest = Self.emptyLength + (kind?.trailerLength ?? 0)
-    guard length >= shortest, length <= file.count - offset else { return nil }
+    guard length >= shortest else { return nil }
     self.kind = kind
     range = offset..<offset + length
     number = file.u64(offset + Self.headerLength)

@@ -7,7 +7,8 @@ internal import IPLD
 ///
 /// 1. ``pieces`` are in the order of the archive and of the file, and none covers what another
 ///    does.
-/// 2. What no whole piece holds reads as zeros; it is no longer than the bytes that lie there.
+/// 2. What no piece holds reads as zeros; it is no longer than the bytes that lie there. Only the
+///    last piece may be cut off: its first chunks, as far as they open.
 /// 3. What a table says of a piece outweighs what the piece says of itself, which anyone can
 ///    change: its place in the archive.
 struct SealedLayout: Sendable {
@@ -162,6 +163,10 @@ struct SealedLayout: Sendable {
       case .keySlot, nil: continue
       }
     }
+    let cutOff = try Self.cutOffPiece(at: walk.place, in: file, identity)
+    if let cutOff, isNext(cutOff), !pieces.contains(where: { $0.nonce == cutOff.nonce }) {
+      append(cutOff)
+    }
   }
 
   /// Takes a piece whose frame reaches over the next one.
@@ -213,25 +218,40 @@ struct SealedLayout: Sendable {
         frame: piece.frame, plain: old.plain, fileKey: piece.fileKey, nonce: piece.nonce)
     } else {
       guard !tables.contains(where: { $0.frame.overlaps(place) }) else { return }
+      // The file ended inside that one.
+      if place.lowerBound >= end, isNext(piece) { pieces.append(piece) }
     }
     self.replacement = (place, content)
   }
 
-  /// What a frame says of the piece in it; nil if its header does not open, or it ends as a table
-  /// does and was one.
+  /// What is left of a piece inside which the file ends: its first chunks, as far as they open.
+  private static func cutOffPiece(at place: Int, in file: MappedFile, _ identity: AgeIdentity)
+    throws -> Piece?
+  {
+    try file.withBytes(reading: [place..<file.count]) { bytes in
+      guard let frame = SealedFrame(bytes, cutOffAt: place), frame.kind == .piece,
+        frame.range.upperBound > bytes.count,
+        let piece = try Self.piece(frame, in: file, identity)
+      else { return nil }
+      let count = try piece.openingCount(in: bytes)
+      return count > 0 ? piece.cutOff(after: count) : nil
+    }
+  }
+
+  /// What a frame says of the piece in it, also if the file ends inside it; nil if its header does
+  /// not open, or it ends as a table does and was one.
   static func piece(_ frame: SealedFrame, in file: MappedFile, _ identity: AgeIdentity) throws
     -> Piece?
   {
-    try file.withBytes(reading: [frame.range]) { bytes in
+    try file.withBytes(reading: [frame.range.clamped(to: 0..<file.count)]) { bytes in
       do {
-        guard !SealedFrame.isEnd(bytes.extracting(first: frame.range.upperBound)) else {
-          return nil
-        }
-        let content = bytes.extracting(frame.content)
+        let range = frame.range.clamped(to: 0..<bytes.count)
+        guard !SealedFrame.isEnd(bytes.extracting(first: range.upperBound)) else { return nil }
+        let content = bytes.extracting(frame.content.clamped(to: range))
         let header = try AgeHeader(parsing: content)
         let payload = header.length + AgePayload.nonceLength
         guard payload <= content.count else { return nil }
-        let count = try AgePayload.length(ofSealed: content.count - payload)
+        let count = try AgePayload.length(ofSealed: frame.content.count - payload)
         guard let start = Int(exactly: frame.plainOffset), start <= Int.max - count else {
           return nil
         }

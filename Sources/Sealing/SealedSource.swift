@@ -237,7 +237,7 @@ final class SealedSource: ByteSource {
       do {
         _ = try unsafe file.extracting(place).withUnsafeBytes { sealed in
           try unsafe opening.payload?.open(
-            sealed, index: UInt64(number), isLast: chunks.isLast(number), into: target)
+            sealed, index: UInt64(number), isLast: piece.isLast(number), into: target)
         }
         return true
       } catch let error as AgeError where error.isAboutTheFile {

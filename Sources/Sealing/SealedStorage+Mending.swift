@@ -5,8 +5,8 @@ internal import IPLD
 /// Writing over what is there: what an interrupted write or damage has left of pieces, and pieces
 /// with other bytes.
 extension SealedStorage {
-  /// Writes pieces again that an interrupted write has left in part: those that were not on the
-  /// medium when the last table was written, or have none.
+  /// Writes pieces again that an interrupted write has left in part, or inside which the file ends:
+  /// those that were not on the medium when the last table was written, or have none.
   ///
   /// One of which chunks are lost is left as it is, for parity may bring them back.
   func mendEnd(_ file: MappedFile, _ state: inout State) throws {
@@ -23,6 +23,12 @@ extension SealedStorage {
       guard !holds,
         let plain = try SealedSource(file, state.layout, identity).content(of: piece)
       else { continue }
+      // What is left of it may lack the place of its checksum.
+      let missing = piece.frame.upperBound - file.count
+      if missing > 0 {
+        let zeros = [UInt8](repeating: 0, count: missing)
+        try self.file.write(zeros.span, at: UInt64(file.count))
+      }
       try replace(piece, by: plain, &state)
       hasReplaced = true
     }

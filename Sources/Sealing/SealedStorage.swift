@@ -74,7 +74,7 @@ final class SealedStorage: ArchiveStorage {
       let bytes = map.withBytes(reading: [replacement.frame]) { $0.array(replacement.frame) }
       try file.write(bytes.span, at: UInt64(replacement.target.lowerBound))
       try file.synchronize()
-      try file.truncate(to: UInt64(layout.end))
+      try file.truncate(to: UInt64(max(layout.end, replacement.target.upperBound)))
       map = try file.map()
       layout = try Self.layout(map, identity, replaced: replacement.target)
     }

@@ -168,6 +168,48 @@ private struct Sample {
     }
   }
 
+  @Test(arguments: [nil, 1, 2])
+  func `gives back every whole chunk of a piece inside which it ends, and keeps them`(
+    _ committedCount: Int?
+  ) throws {
+    var random = SeededGenerator(printing: 0x5ea8_1000)
+    let owner = try Owner()
+    let (piece, chunk) = (300_000, AgePayload.chunkLength)
+    let plain = random.bytes(3 * piece)
+    let sealed = try owner.sealed(plain, piece: piece, committing: committedCount ?? .max)
+    let frames = SealedFile.places(sealed).filter {
+      SealedFrame(sealed.span, at: $0.lowerBound)?.kind == .piece
+    }
+    for (number, frame) in frames.enumerated() {
+      let payload = frame.upperBound - 8 - AgePayload.sealedLength(of: piece)
+      let chunkEnds = (1...4).map { payload + $0 * AgePayload.sealedChunkLength }
+      for length in chunkEnds.flatMap({ [$0 - 1, $0, $0 + 7, $0 + 8] }) + [frame.upperBound - 8] {
+        let count = (length - payload) / AgePayload.sealedChunkLength
+        let left = length == frame.upperBound - 8 ? piece : count * chunk
+        let expected = Array(plain[..<(number * piece + left)])
+        let bytes = Array(sealed[..<length])
+        let isRead = try owner.plain(bytes) == expected
+        #expect(isRead, "\(length) bytes")
+        // The power may fail before each step of the writer that keeps them.
+        for fault in 1...7 {
+          let file = MemoryStorage(
+            bytes, .init([StorageFault(fault, of: [.write, .synchronize, .truncate], .forEver)]))
+          do { _ = try owner.open(file) } catch is ArchiveError {}
+          let after = file.bytes(after: PowerLoss(using: &random))
+          let isKept = try owner.plain(after) == expected
+          #expect(isKept, "\(length) bytes, before operation \(fault)")
+          let storage = SimpleStorage(after)
+          let writer = try owner.open(storage)
+          try writer.write(([1, 2, 3] as [UInt8]).span, at: UInt64(left + number * piece))
+          try writer.commit()
+          let isGoneOnWith = try owner.plain(storage.bytes) == expected + [1, 2, 3]
+          #expect(isGoneOnWith, "\(length) bytes, before operation \(fault)")
+          #expect(try SealedCheck(MappedFile(copying: storage.bytes)).flaws == [])
+        }
+      }
+    }
+  }
+
   @Test func `is gone on with where a piece is lost among others`() throws {
     var random = SeededGenerator(seed: 3)
     let owner = try Owner()
