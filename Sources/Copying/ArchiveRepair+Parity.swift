@@ -82,19 +82,20 @@ extension ArchiveRepair {
   /// - Parameters:
   ///   - path: The archive; of a link, the file it leads to.
   ///   - willWrite: Receives the name of a temporary file once it is there.
-  /// - Returns: Whether the file had to be rewritten.
+  /// - Returns: What it has changed.
   /// - Throws: As ``align(_:limits:willWrite:)`` does.
   package static func putInOrder(
     _ path: FilePath, willWrite: (FilePath) -> Void = { _ in }
-  ) throws -> Bool {
+  ) throws -> PiecesChange {
+    let size = FileStorage.size(of: path)
     let old = try FileStorage.openArchive(path)
     return try withExtendedLifetime(old) {
       guard try old.isDisplaced else {
         try old.commit()
-        return false
+        return FileStorage.size(of: path) == size ? .none : .end
       }
       let file = try old.map()
-      return try replace(path) { target in
+      let isReplaced = try replace(path) { target in
         let new = try target.storage()
         willWrite(target.temporaryPath)
         try rewrite(file, to: new)
@@ -103,7 +104,17 @@ extension ArchiveRepair {
         }
         return true
       }
+      return isReplaced ? .all : .none
     }
+  }
+
+  /// What putting a sealed archive in order has changed.
+  package enum PiecesChange {
+    case none
+    /// The last table, or a piece inside which the file ended.
+    case end
+    /// The file was rewritten.
+    case all
   }
 
   /// Puts a new file into the place of an archive.

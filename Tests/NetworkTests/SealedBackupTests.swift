@@ -175,6 +175,24 @@ struct `Backing up into a sealed archive` {
     try scene.store.expect("carpack verify \(archive)", 0, "undamaged")
   }
 
+  @Test func `is decrypted as far as it is left, and says what is lost`() throws {
+    let scene = try Scene()
+    let (archive, key) = (NetworkScene.archive, "--age-identity key.age")
+    try scene.store.expect(scene.network.line("--recipient \(scene.recipient)"))
+    let first = try scene.folder.read(archive)
+    try scene.post(0)
+    try scene.store.expect(scene.network.line(key))
+    let both = try scene.folder.read(archive)
+    // The second backup lacks its table, and then most of its pieces.
+    try scene.folder.write(archive, Array(both.dropLast(10)))
+    try scene.store.expect("carpack unseal \(key) \(archive) -o table.car.zst", 11)
+    try scene.store.expect("carpack repair \(key) \(archive)", 0, "their table written again")
+    try scene.store.expect("carpack repair \(key) \(archive)", 0, "nothing to repair")
+    try scene.folder.write(archive, Array(both.prefix(first.count + 400)))
+    try scene.store.expect("carpack unseal \(key) \(archive) -o cut.car.zst", 11)
+    try scene.store.expect("carpack verify cut.car.zst")
+  }
+
   @Test func `goes on with the key that was kept, and with none where none is`() throws {
     let scene = try Scene()
     let line = scene.network.line("--recipient \(scene.recipient)")

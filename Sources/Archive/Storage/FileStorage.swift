@@ -98,6 +98,9 @@ package final class FileStorage: ArchiveStorage {
     }
   }
 
+  /// How many bytes a file has; nil if the system does not say.
+  package static func size(of path: FilePath) -> UInt64? { SystemCalls.size(of: path) }
+
   /// Opens an existing file, and locks it.
   ///
   /// - Throws: ``ArchiveError`` if it cannot be opened, another writer has it, or it lost its name

@@ -78,10 +78,13 @@ struct RepairCommand: ReportingCommand {
       return (RemoteArchive.shown(name), try ArchiveReader.opening(name, limits.limits, store))
     }
     let sources = copies.map(\.reader)
-    if try ArchiveRepair.putInOrder(
-      FilePath(file), willWrite: { Interruption.removeIfInterrupted($0.string) })
-    {
-      common.say("\(file): rewritten, because pieces of it were lost or moved")
+    let change = try ArchiveRepair.putInOrder(FilePath(file)) {
+      Interruption.removeIfInterrupted($0.string)
+    }
+    switch change {
+    case .none: break
+    case .end: common.say("\(file): its last pieces and their table written again")
+    case .all: common.say("\(file): rewritten, because pieces of it were lost or moved")
     }
     let moved =
       try healed
@@ -107,7 +110,7 @@ struct RepairCommand: ReportingCommand {
       if json {
         Self.report.print((file, moved, report))
       } else {
-        printText(report, moved: moved, file)
+        printText(report, moved: moved, file, isChanged: change != .none)
       }
       if let damage = report.damage {
         Failure("\(file): \(damage)", hint: try hint(on: file, copies), status: .damaged).say()
@@ -180,10 +183,12 @@ struct RepairCommand: ReportingCommand {
     }
   }
 
-  private func printText(_ whole: ArchiveRepair.Outcome, moved: UInt64, _ file: String) {
+  private func printText(
+    _ whole: ArchiveRepair.Outcome, moved: UInt64, _ file: String, isChanged: Bool
+  ) {
     if moved == 0, whole.archive.isUnchanged, whole.namedCount == 0, whole.takenCount == 0 {
       // Damage that stays is reported right after.
-      if whole.damage == nil { common.say("\(file): nothing to repair") }
+      if whole.damage == nil, !isChanged { common.say("\(file): nothing to repair") }
       return
     }
     let report = whole.archive

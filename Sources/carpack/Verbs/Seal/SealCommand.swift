@@ -53,7 +53,7 @@ struct SealCommand: ReportingCommand {
         isSealed: true
       ) { try SealedLayer(ArchiveKeys.ring).create(in: $0, for: sealed) }
     }
-    SealedCopy.say(report, (file, output), self)
+    try SealedCopy.end(report, (file, output), self)
   }
 }
 
@@ -82,7 +82,7 @@ struct UnsealCommand: ReportingCommand {
         isSealed: false
       ) { $0 }
     }
-    SealedCopy.say(report, (file, output), self)
+    try SealedCopy.end(report, (file, output), self)
   }
 }
 
@@ -160,14 +160,18 @@ enum SealedCopy {
     return hash.finish()
   }
 
-  /// Prints the result.
-  static func say(
+  /// Prints the result, and ends with the status of the archive: the copy lacks what that lacks.
+  static func end(
     _ sizes: Sizes, _ names: (file: String, output: String), _ verb: some ReportingCommand
-  ) {
-    if verb.json { return report.print((names.file, names.output, sizes)) }
-    let sealed =
-      sizes.file == sizes.archive ? "" : ", of an archive of \(Quantity.bytes(sizes.archive))"
-    verb.common.say("\(names.output): \(Quantity.bytes(sizes.file))\(sealed)")
+  ) throws {
+    if verb.json {
+      report.print((names.file, names.output, sizes))
+    } else {
+      let sealed =
+        sizes.file == sizes.archive ? "" : ", of an archive of \(Quantity.bytes(sizes.archive))"
+      verb.common.say("\(names.output): \(Quantity.bytes(sizes.file))\(sealed)")
+    }
+    try OpenedArchive(names.file, ArchiveLimits()).status.finish()
   }
 
   static let report = Report<(file: String, output: String, sizes: Sizes)>(
