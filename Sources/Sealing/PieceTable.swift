@@ -42,16 +42,18 @@ struct Piece: Sendable {
   /// Whether the payload ends with a chunk.
   func isLast(_ chunk: Int) -> Bool { !isCutOff && chunks.isLast(chunk) }
 
-  /// How many of its first chunks open, in a file that may end inside it.
+  /// How many of its first chunks open, in a file that may end inside it; nil if some behind them
+  /// do, too.
   ///
   /// - Throws: `AgeError` if the system lacks what age needs.
-  func openingCount(in file: Span<UInt8>) throws -> Int {
+  func openingCount(in file: Span<UInt8>) throws -> Int? {
     var payload = try payload()
     var content = [UInt8](repeating: 0, count: AgePayload.chunkLength)
+    var count = 0
     for number in 0..<chunks.count {
       let sealed = chunks.sealedRange(of: number)
       let end = payloadOffset + sealed.upperBound
-      guard end <= file.count else { return number }
+      guard end <= file.count else { break }
       do {
         var target = content.mutableSpan
         try payload.open(
@@ -59,10 +61,12 @@ struct Piece: Sendable {
           into: &target)
       } catch {
         guard error.isAboutTheFile else { throw error }
-        return number
+        continue
       }
+      guard count == number else { return nil }
+      count += 1
     }
-    return chunks.count
+    return count
   }
 
   /// The first chunks of this piece, where the file ends inside the next one.

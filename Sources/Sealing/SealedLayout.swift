@@ -139,7 +139,10 @@ struct SealedLayout: Sendable {
     var walk = SealedFrameWalk(file, from: end)
     // A piece that is there again is a copy.
     var nonces: Set<[UInt8]>?
+    // Where a frame begins that is not whole, with no whole one behind it.
+    var broken: Int?
     while let step = walk.next() {
+      broken = step.holds ? nil : broken ?? (step.torn ?? step.frame).range.lowerBound
       if let torn = step.torn { try take(torn: torn, before: step.frame, in: file, identity, said) }
       switch step.frame.kind {
       case .piece:
@@ -163,10 +166,26 @@ struct SealedLayout: Sendable {
       case .keySlot, nil: continue
       }
     }
-    let cutOff = try Self.cutOffPiece(at: walk.place, in: file, identity)
-    if let cutOff, isNext(cutOff), !pieces.contains(where: { $0.nonce == cutOff.nonce }) {
-      append(cutOff)
+    try takeCutOff(at: broken ?? walk.place, in: file, identity, said)
+  }
+
+  /// Takes what is left of a piece inside which the file ends, or a write behind it that was not
+  /// finished begins: its first chunks, as far as they open.
+  private mutating func takeCutOff(
+    at place: Int, in file: MappedFile, _ identity: AgeIdentity, _ said: [[UInt8]: Int]
+  ) throws {
+    let found = try file.withBytes(reading: [place..<file.count]) { bytes -> Piece? in
+      guard let frame = SealedFrame(bytes, cutOffAt: place), frame.kind == .piece,
+        let piece = try Self.piece(frame, in: file, identity),
+        let count = try piece.openingCount(in: bytes), count > 0
+      else { return nil }
+      return piece.cutOff(after: count)
     }
+    guard let found, said[found.nonce] == nil else { return }
+    if pieces.last?.frame.lowerBound == place { pieces.removeLast() }
+    guard isNext(found), !pieces.contains(where: { $0.nonce == found.nonce }) else { return }
+    torn.removeAll { $0.frame.lowerBound == place }
+    append(found)
   }
 
   /// Takes a piece whose frame reaches over the next one.
@@ -222,20 +241,6 @@ struct SealedLayout: Sendable {
       if place.lowerBound >= end, isNext(piece) { pieces.append(piece) }
     }
     self.replacement = (place, content)
-  }
-
-  /// What is left of a piece inside which the file ends: its first chunks, as far as they open.
-  private static func cutOffPiece(at place: Int, in file: MappedFile, _ identity: AgeIdentity)
-    throws -> Piece?
-  {
-    try file.withBytes(reading: [place..<file.count]) { bytes in
-      guard let frame = SealedFrame(bytes, cutOffAt: place), frame.kind == .piece,
-        frame.range.upperBound > bytes.count,
-        let piece = try Self.piece(frame, in: file, identity)
-      else { return nil }
-      let count = try piece.openingCount(in: bytes)
-      return count > 0 ? piece.cutOff(after: count) : nil
-    }
   }
 
   /// What a frame says of the piece in it, also if the file ends inside it; nil if its header does
