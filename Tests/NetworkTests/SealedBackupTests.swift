@@ -190,7 +190,7 @@ struct `Backing up into a sealed archive` {
     let file = try FileHandle(forUpdating: URL(filePath: scene.folder.file(archive)))
     try file.truncate(atOffset: UInt64(first.count + 400))
     try file.close()
-    let status = hasAttributes ? 11 : 0
+    let status: Int32 = hasAttributes ? 11 : 0
     try scene.store.expect("carpack unseal \(key) \(archive) -o cut.car.zst", status)
     try scene.store.expect("carpack verify cut.car.zst")
     // Without its table nothing of it is lost.
