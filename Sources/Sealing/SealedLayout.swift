@@ -142,7 +142,7 @@ struct SealedLayout: Sendable {
     // Where a frame begins that is not whole, with no whole one behind it.
     var broken: Int?
     while let step = walk.next() {
-      broken = step.holds ? nil : broken ?? (step.torn ?? step.frame).range.lowerBound
+      broken = step.holds ? nil : broken ?? step.torn?.range.lowerBound ?? step.gap.lowerBound
       if let torn = step.torn { try take(torn: torn, before: step.frame, in: file, identity, said) }
       switch step.frame.kind {
       case .piece:
