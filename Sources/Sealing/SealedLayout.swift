@@ -142,7 +142,7 @@ struct SealedLayout: Sendable {
     // Where a frame begins that is not whole, with no whole one behind it.
     var broken: Int?
     while let step = walk.next() {
-      broken = step.holds ? nil : broken ?? step.torn?.range.lowerBound ?? step.gap.lowerBound
+      broken = step.holds ? nil : broken ?? step.gap.lowerBound
       if let torn = step.torn { try take(torn: torn, before: step.frame, in: file, identity, said) }
       switch step.frame.kind {
       case .piece:
@@ -182,7 +182,12 @@ struct SealedLayout: Sendable {
       return piece.cutOff(after: count)
     }
     guard let found, said[found.nonce] == nil else { return }
-    if pieces.last?.frame.lowerBound == place { pieces.removeLast() }
+    // Itself as it should be, and a copy of it that was not finished.
+    while let last = pieces.last, last.frame.lowerBound >= place,
+      last.plain.lowerBound == found.plain.lowerBound
+    {
+      pieces.removeLast()
+    }
     guard isNext(found), !pieces.contains(where: { $0.nonce == found.nonce }) else { return }
     torn.removeAll { $0.frame.lowerBound == place }
     append(found)
