@@ -139,10 +139,9 @@ struct SealedLayout: Sendable {
     var walk = SealedFrameWalk(file, from: end)
     // A piece that is there again is a copy.
     var nonces: Set<[UInt8]>?
-    // Where a frame begins that is not whole, with no whole one behind it.
-    var broken: Int?
+    // Where the last frame ends that is whole and in its place.
+    var whole = end
     while let step = walk.next() {
-      broken = step.holds ? nil : broken ?? step.gap.lowerBound
       if let torn = step.torn { try take(torn: torn, before: step.frame, in: file, identity, said) }
       switch step.frame.kind {
       case .piece:
@@ -159,14 +158,18 @@ struct SealedLayout: Sendable {
           append(piece)
         }
         nonces?.insert(piece.nonce)
-      case .table, .void: if step.holds, step.gap.isEmpty { end = step.frame.range.upperBound }
+        if step.holds { whole = end }
+      case .table, .void:
+        if step.holds, step.gap.isEmpty { (end, whole) = (walk.place, walk.place) }
       case .replacement:
         if step.holds, walk.place == file.count { try take(step.frame, in: file, identity) }
-      case .parity: if step.holds { lastParity = step.frame.range }
+      case .parity:
+        if step.holds { lastParity = step.frame.range }
+        if step.holds, step.gap.isEmpty { whole = walk.place }
       case .keySlot, nil: continue
       }
     }
-    try takeCutOff(at: broken ?? walk.place, in: file, identity, said)
+    if replacement == nil { try takeCutOff(at: whole, in: file, identity, said) }
   }
 
   /// Takes what is left of a piece inside which the file ends, or a write behind it that was not
