@@ -73,12 +73,15 @@ extension AccountRestore {
     try journal?.keep(operation.operation, for: step)
     if let dryRun = options.dryRun {
       try dryRun(operation)
-      throw RestoreQuestion.identity
+      throw DryRunEnd()
     }
     try ask(.identity)
     try await present.send(operation, through: server)
     return ("\(operation.cid)", false)
   }
+
+  /// The operation was written to a file instead of being sent.
+  struct DryRunEnd: Error {}
 
   private func kept(
     for step: RestoreStep, saying state: PLCState, after present: PLCUpdate
