@@ -168,22 +168,22 @@ private struct Sample {
     }
   }
 
-  @Test(arguments: [nil, 1, 2])
+  @Test(arguments: [nil, 1])
   func `gives back every whole chunk of a piece inside which it ends, and keeps them`(
     _ committedCount: Int?
   ) throws {
     var random = SeededGenerator(printing: 0x5ea8_1000)
     let owner = try Owner()
-    let (piece, chunk) = (300_000, AgePayload.chunkLength)
-    let plain = random.bytes(3 * piece)
+    let (piece, chunk) = (150_000, AgePayload.chunkLength)
+    let plain = random.bytes(2 * piece)
     let sealed = try owner.sealed(plain, piece: piece, committing: committedCount ?? .max)
     let frames = SealedFile.places(sealed).filter {
       SealedFrame(sealed.span, at: $0.lowerBound)?.kind == .piece
     }
     for (number, frame) in frames.enumerated() {
       let payload = frame.upperBound - 8 - AgePayload.sealedLength(of: piece)
-      let chunkEnds = (1...4).map { payload + $0 * AgePayload.sealedChunkLength }
-      for length in chunkEnds.flatMap({ [$0 - 1, $0, $0 + 7, $0 + 8] }) + [frame.upperBound - 8] {
+      let chunkEnds = (1...2).map { payload + $0 * AgePayload.sealedChunkLength }
+      for length in chunkEnds.flatMap({ [$0 - 1, $0, $0 + 7] }) + [frame.upperBound - 8] {
         let count = (length - payload) / AgePayload.sealedChunkLength
         let left = length == frame.upperBound - 8 ? piece : count * chunk
         let expected = Array(plain[..<(number * piece + left)])
