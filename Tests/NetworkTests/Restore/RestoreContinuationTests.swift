@@ -234,7 +234,7 @@ struct `A restore that stops` {
     scene.old.stop()
     let result = try run(scene)
     expect(result, 10, "\(lost)")
-    #expect(result.text.contains("the account lacks: 1 of 4 blobs"))
+    #expect(result.text.contains("the account would lack: 1 of 4 blobs"))
     scene.expectUntouched()
     let end = try scene.follow(result)
     expect(end, 10, "\(lost)")
