@@ -125,7 +125,8 @@ struct `A reader that knows the document alone` {
       #expect(log.status == (tail.isEmpty ? 0 : 1))
       let lines = String(decoding: log.output, as: UTF8.self).split(separator: "\n")
       #expect(lines.map { $0.prefix { $0 != " " } } == series.heads.reversed().map { "\($0)"[...] })
-      for (back, head) in series.heads.reversed().enumerated() {
+      // In front of a tail, some of them.
+      for (back, head) in series.heads.reversed().enumerated() where tail.isEmpty || back % 5 == 0 {
         let car = series.folder.file("back.car")
         _ = try IndependentReader.run(["car", file, car, "--back", "\(back)"])
         #expect(try series.folder.read("back.car") == series.cars[head])

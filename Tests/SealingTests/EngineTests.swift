@@ -78,7 +78,7 @@ import Testing
 
   @Test func `opens soon, however many pieces it has`() throws {
     let owner = try Owner()
-    let count = 25_000
+    let count = 10_000
     let bytes = try owner.sealed([UInt8](repeating: 1, count: count), piece: 1, committing: 5000)
     let (identity, file) = (try owner.archiveIdentity(bytes), MappedFile(copying: bytes))
     let clock = ContinuousClock()

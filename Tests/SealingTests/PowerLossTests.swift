@@ -98,7 +98,7 @@ private let disturbed: Set<StorageOperation> = [.write, .synchronize, .truncate]
         isDone = true
         try storage.commit()
       } catch is ArchiveError {}
-      for _ in 0..<40 {
+      for _ in 0..<20 {
         let loss = PowerLoss(using: &random)
         let left = file.bytes(after: loss)
         let read = try owner.plain(left)

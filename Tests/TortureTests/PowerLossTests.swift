@@ -21,7 +21,7 @@ import Testing
         for number in 1...scenario.operationCounts[index] + 1 {
           do {
             _ = try aftermath.disturb(
-              index, StorageFault(number, .forEver), losses: shape == .large ? 4 : 16,
+              index, StorageFault(number, .forEver), losses: shape == .large ? 4 : 10,
               using: &round.random)
           } catch {
             Issue.record(
