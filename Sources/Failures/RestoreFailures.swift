@@ -39,7 +39,8 @@ extension RestoreError: Explained {
     case .newerThere:
       "run \"carpack backup\" first, or choose a snapshot with --at and lose all later records"
     case .otherPassword: "give it with --new-password-file"
-    case .cannotVouch(let obstacle): obstacle.hint
+    case .cannotVouch:
+      "with --login the old server proves it, with --recovery-key FILE your own key; with neither, --as-new makes a new account from the archive"
     case .needsHandle: "give it with --handle"
     case .needsEmail: "give it with --email"
     case .needsInvite: "give it with --invite"
@@ -77,22 +78,10 @@ extension RestoreError.Obstacle {
     case .oldServerGone: "the old server is gone, and no key was given"
     case .rehearsal:
       "if the old server does not vouch for the account, only a change of the DID could, and a rehearsal does not change it"
-    case .oldServerAnswers(let url): "\(url) still has the account and was not asked"
-    case .oldServerSilent: "the old server does not answer"
-    }
-  }
-
-  /// What to do about it.
-  fileprivate var hint: String {
-    switch self {
-    case .otherAccountMade, .accountUnknown: "choose another server with --to"
-    case .noLogin:
-      "with --login the old server proves it, with --recovery-key FILE your own key; with neither, --as-new makes a new account from the archive"
-    case .oldServerGone:
-      "--recovery-key FILE proves it with your own key; without one, --as-new makes a new account from the archive"
-    case .rehearsal: "with --login the old server proves it"
-    case .oldServerAnswers: "with --login it proves it; --abandon-old leaves it out"
-    case .oldServerSilent: "try again later, or leave it out with --abandon-old"
+    case .oldServerAnswers(let url):
+      "\(url) still has the account: use --login to let it vouch for the account, or --abandon-old to skip it"
+    case .oldServerSilent:
+      "--login needs the old server, which does not answer: try again later, or skip it with --abandon-old"
     }
   }
 }

@@ -73,15 +73,12 @@ extension AccountRestore {
     try journal?.keep(operation.operation, for: step)
     if let dryRun = options.dryRun {
       try dryRun(operation)
-      throw DryRunEnd()
+      throw RestoreQuestion.identity
     }
     try ask(.identity)
     try await present.send(operation, through: server)
     return ("\(operation.cid)", false)
   }
-
-  /// The operation was written to a file instead of being sent.
-  struct DryRunEnd: Error {}
 
   private func kept(
     for step: RestoreStep, saying state: PLCState, after present: PLCUpdate

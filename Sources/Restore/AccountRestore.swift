@@ -77,8 +77,6 @@ package struct AccountRestore {
       }
     } catch let question as RestoreQuestion {
       report.stoppedBefore = question
-    } catch is DryRunEnd {
-      // It was only to be written.
     } catch {
       report.situation = await situation()
       throw error
@@ -204,7 +202,7 @@ package struct AccountRestore {
       journal = try RestoreJournal.of(archive, archived, to: server, asNew: options.asNew)
     }
     let plan = try await RestorePlan(
-      have(report.source), to: server, options, journal: journal, network: network
+      have(report.source), to: server, options, handle: journal?.handle, network: network
     ) { tell(.warning($0)) }
     self.plan = plan
     if let old = plan.old { journal?.from = old.url }

@@ -57,19 +57,18 @@ struct RestoreJournal {
   /// How many journals an archive has at most.
   private static let maximumCount = 100_000
 
-  /// The journal of a restore from an archive: the one that was written before, or a new one.
+  /// The journal of a restore from an archive: the one that was written before, locked, or a new
+  /// one.
   ///
   /// - Parameters:
   ///   - archive: the archive's file.
   ///   - snapshot: what is restored.
   ///   - server: the server that it is restored to.
   ///   - asNew: whether a new account is made of it.
-  ///   - isLocked: whether no other run may have it; without that it is only read.
   /// - Throws: ``RestoreError/busy(_:)`` if another run has it; ``BackupError`` for a file that
   ///   cannot be read, or is none.
   static func of(
-    _ archive: FilePath, _ snapshot: ArchivedSnapshot, to server: RestoreServer, asNew: Bool,
-    isLocked: Bool = true
+    _ archive: FilePath, _ snapshot: ArchivedSnapshot, to server: RestoreServer, asNew: Bool
   ) throws -> RestoreJournal {
     let (did, manifest, commit) =
       (snapshot.snapshot.did, snapshot.cid, snapshot.snapshot.commit)
@@ -86,7 +85,7 @@ struct RestoreJournal {
         found.server.map { $0 == server.facts.did }
         ?? AccountRestore.isSame(found.to, server.url)
       guard found.did == did, isOfServer, found.isOfNewAccount == asNew,
-        var own = isLocked ? try RestoreJournal(at: path) : found
+        var own = try RestoreJournal(at: path)
       else { continue }
       own.server = server.facts.did
       own.begin(manifest: manifest, commit: commit)

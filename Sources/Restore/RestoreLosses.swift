@@ -51,6 +51,6 @@ extension RestorePlan {
     }
     let number = history.entries.first { $0.cid == archived.cid }?.number ?? 0
     return
-      "what snapshot \(newest.number), the newest, has and this one does not: new records (\(created)) and later states of others (\(updated)); records that were deleted since (\(deleted)) come back (\"carpack diff\" from \(number) to \(newest.number) lists them)"
+      "of snapshot \(newest.number), the newest: records that came later (\(created)), and the later states of others (\(updated)); records that were deleted since (\(deleted)) come back (\"carpack diff\" from \(number) to \(newest.number) lists them)"
   }
 }

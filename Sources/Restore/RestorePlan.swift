@@ -5,7 +5,6 @@ package import HTTP
 internal import IPLD
 internal import LibC
 package import Snapshots
-package import SystemPackage
 internal import XRPC
 
 /// What a restore to a server would do, what would be missing, and what prevents it: found out from
@@ -44,8 +43,6 @@ package struct RestorePlan: Sendable {
   /// What has to be put right or provided first, the most important first.
   package private(set) var obstacles: [any Error] = []
 
-  /// What earlier runs have done; nil if there were none.
-  private let journal: RestoreJournal?
   private let options: RestoreOptions
   private let network: Network
   private let document: DIDDocument?
@@ -65,11 +62,6 @@ package struct RestorePlan: Sendable {
   }
   /// Whether the account lives on the new server already.
   package var isMoved: Bool { isNamed && there.isActive }
-  /// Whether an operation is signed with the owner's own key.
-  package var isSignedByOwner: Bool { options.recoveryKey != nil }
-  /// The largest repository that servers are known to take: the reference server's limit is that of
-  /// its blobs, which is this where its operator has set none.
-  package var importLimit: UInt64 { server.facts.blobLimit ?? 5 << 20 }
   /// Whether a new account is made of the archive.
   package var isOfNewAccount: Bool { options.asNew }
   /// Whether the old server answers and has the account.
@@ -81,17 +73,16 @@ package struct RestorePlan: Sendable {
   ///   - source: what is to be restored.
   ///   - server: the new server.
   ///   - options: how; without a password of the old server's there is no login there.
-  ///   - journal: what earlier runs have done.
+  ///   - handle: the handle that an earlier run has chosen.
   ///   - network: the way to servers.
   ///   - tell: called with what a person should know.
   /// - Throws: ``BackupError`` and `ArchiveError` if the archive cannot be read; what logging in on
   ///   the old server, the new server and the directory throw.
-  init(
+  package init(
     _ source: RestoreSource, to server: RestoreServer, _ options: RestoreOptions,
-    journal: RestoreJournal?, network: Network, tell: (String) -> Void
+    handle chosen: Handle?, network: Network, tell: (String) -> Void
   ) async throws {
     (self.source, self.server, self.options, self.network) = (source, server, options, network)
-    self.journal = journal
     let archived = source.archived
     let did = archived.snapshot.did
     hasPreferences = try archived.ownerAnswer(.preferences) != nil
@@ -127,25 +118,20 @@ package struct RestorePlan: Sendable {
     try countBlobs()
     oldServersKeys = try await findOldServersKeys(tell)
     losses = try await onOwnQueue { [self] in try findLosses() }
-    try await findObstacles(tell)
+    try await findObstacles(chosen, tell)
   }
 
   /// Reads a snapshot, and finds it out.
   ///
-  /// - Parameter archive: the archive's file, beside which earlier runs noted what they did; nil for
-  ///   one of many accounts.
   /// - Throws: as the other one does; ``BackupError`` for a snapshot that cannot be restored.
   package init(
-    of archived: ArchivedSnapshot, in archive: FilePath?, _ options: RestoreOptions,
-    network: Network, tell: (String) -> Void
+    of archived: ArchivedSnapshot, _ options: RestoreOptions, network: Network,
+    tell: (String) -> Void
   ) async throws {
     let source = try await onOwnQueue { try RestoreSource(archived) { _ in } }
     let server = try await Self.server(at: options.target, network)
-    let journal = try archive.map {
-      try RestoreJournal.of($0, archived, to: server, asNew: options.asNew, isLocked: false)
-    }
     try await self.init(
-      source, to: server, options, journal: journal, network: network, tell: tell)
+      source, to: server, options, handle: nil, network: network, tell: tell)
   }
 
   /// What a server says of itself.
@@ -166,7 +152,7 @@ package struct RestorePlan: Sendable {
         state, isAccepted: source.accepted.contains(entry.cid), limit: limit)
       if let reason {
         unrestored.add(entry.cid, of: source, reason)
-      } else if case .held(let length) = state, journal?.has(.blobs) != true {
+      } else if case .held(let length) = state {
         upload.count += 1
         upload.bytes += length
         guard length > RequestBody.maximumInMemory else { return }
@@ -183,8 +169,7 @@ package struct RestorePlan: Sendable {
 
   // MARK: What stands in the way
 
-  private mutating func findObstacles(_ tell: (String) -> Void) async throws {
-    if isMoved, !isRestored { obstacles.append(RestoreError.livesThere(server.url)) }
+  private mutating func findObstacles(_ chosen: Handle?, _ tell: (String) -> Void) async throws {
     if let obstacle = try await whyMisnamed() { obstacles.append(obstacle) }
     let lacking = try await ServerNeeds.lacking(on: server.url, options, network)
     if !lacking.isEmpty { obstacles.append(RestoreError.lacks(server.url, lacking)) }
@@ -202,7 +187,6 @@ package struct RestorePlan: Sendable {
     // Where the account is, only a login counts.
     guard !there.isThere else { return }
     do {
-      let chosen = journal?.handle
       let handle = try await chooseHandle(chosen, tell)
       // A new account of an earlier run has it, or that run was refused it.
       if !options.asNew || handle != chosen { try await check(handle, tell) }
@@ -218,12 +202,6 @@ package struct RestorePlan: Sendable {
       obstacles.append(RestoreError.needsInvite(server.url))
     }
     if !options.asNew, let obstacle = whyNothingVouches() { obstacles.append(obstacle) }
-  }
-
-  /// Whether the new server has the snapshot, or had it from an earlier run.
-  private var isRestored: Bool {
-    guard case .active(_, let head) = there else { return false }
-    return head == source.archived.snapshot.commit || journal?.has(.repository) == true
   }
 
   /// What is wrong where a server calls itself by another name than the one that was given; nil

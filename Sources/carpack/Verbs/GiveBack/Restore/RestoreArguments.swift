@@ -20,13 +20,8 @@ struct OwnerLogin: ParsableArguments {
 
   func validate() throws { try given.check(login) }
 
-  /// The password; nil without --login, or if it is not given and not to be asked for.
-  func password(asks: Bool = true) throws -> Secret? {
-    guard login else { return nil }
-    return asks
-      ? try Self.input.need(given.passwordFile)
-      : try Self.input.read(given.passwordFile, asks: false)
-  }
+  /// The password; nil without --login.
+  func password() throws -> Secret? { login ? try Self.input.need(given.passwordFile) : nil }
 
   var code: Secret? { given.code }
 
@@ -123,21 +118,21 @@ struct RestoreArguments: ParsableArguments {
   ///
   /// - Parameters:
   ///   - target: the new server; nil for the account's own, on which ``login`` logs in.
-  ///   - isPlan: whether nothing will be changed, so that no password is asked for.
+  ///   - isPlan: whether nothing will be changed, so that no password is needed.
   ///   - agrees: asks whether a step may be done.
   /// - Throws: ``Failure`` for a password or a key that cannot be read, or is needed.
   func options(
     to target: String?, isPlan: Bool = false,
     agrees: @escaping @Sendable (RestoreQuestion) -> Bool
   ) throws -> RestoreOptions {
-    let own = try login.password(asks: !isPlan)
+    let own = isPlan ? nil : try login.password()
     let target = target ?? ""
     var options = RestoreOptions(
       target: target,
       password: try target.isEmpty || isPlan ? own ?? Secret("") : password(else: own),
       now: { Host.now }, agrees: agrees, asksForCode: OwnerLogin.askForCode)
     (options.oldPassword, options.authFactorToken) = (own, login.code)
-    options.logsInLater = isPlan && login.login && own == nil
+    options.logsInLater = isPlan && login.login
     (options.email, options.inviteCode) = (email, invite.map { Secret($0) })
     options.handle = try handle.map { text throws in try Handle(text) }
     if let recoveryKey {

@@ -12,10 +12,9 @@ extension RestoreCommand {
   func showPlan(_ snapshot: ArchivedSnapshot, _ networkOptions: NetworkOptions) throws {
     let options = try options()
     let plan = try runBlocking {
-      try await RestorePlan(
-        of: snapshot, in: RestoreDisplay.journalBase(given.archive.file), options,
-        network: Network(networkOptions)
-      ) { Console.say(.note, $0) }
+      try await RestorePlan(of: snapshot, options, network: Network(networkOptions)) {
+        Console.say(.note, $0)
+      }
     }
     if json {
       RestoreDisplay.plan.print(plan)
@@ -55,10 +54,7 @@ extension RestorePlan {
         "to", "\(server.url) (\(server.facts.did))\(isNew ? "" : ", which \(there.sentence)")"
       ),
     ]
-    if isMoved {
-      let steps = ("steps", "nothing left to do: the account has moved")
-      return rows + (obstacles.isEmpty ? [steps] : obstaclesInWords.map { ("first", $0) })
-    }
+    if isMoved { return rows + [("steps", "nothing left to do: the account has moved")] }
     rows += [
       (
         "repository",
@@ -103,7 +99,7 @@ extension RestorePlan {
   private var laterNeeds: [String] {
     guard !isMoved, !isOfNewAccount else { return [] }
     var needs: [String] = []
-    if let old, old.standing.isThere, source.did.method == "plc", !isSignedByOwner {
+    if let old, old.standing.isThere, source.did.method == "plc" {
       needs.append("the code that \(old.url) sends by mail, or a rotation key of your own")
     }
     if source.did.method == "web" {
@@ -124,10 +120,9 @@ extension RestorePlan {
         : nil,
       server.facts.blobLimit == nil
         ? "the new server does not say how large a blob may be" : nil,
-      source.byteCount > importLimit
-        ? "the new server may refuse the repository of \(Quantity.bytes(source.byteCount)): many servers take no more than \(Quantity.bytes(importLimit))"
-        : nil,
     ]
-    return warnings.compactMap(\.self) + source.oddities
+    return warnings.compactMap(\.self) + source.oddities + [
+      "the server may refuse a repository of \(source.byteCount) bytes as too large; it does not announce its limit"
+    ]
   }
 }

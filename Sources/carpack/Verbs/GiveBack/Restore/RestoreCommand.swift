@@ -182,10 +182,9 @@ struct RestoreCommand: ReportingCommand {
     options.acceptsOlder = given.choice.at != nil
     (options.deactivatesOld, options.deleteOldAfter) = (deactivateOld, deleteOldAfter)
     if let dryRun {
-      options.dryRun = { [common] operation in
+      options.dryRun = { operation in
         let bytes = Array((operation.operation.json(pretty: true) + "\n").utf8)
         try AtomicFile.save(to: FilePath(dryRun), replacing: true) { try $0(bytes.span) }
-        common.say("\(dryRun): the operation, which was not sent")
       }
     }
     return options

@@ -40,7 +40,7 @@ final class RestoreDisplay: Sendable {
     _ snapshot: ArchivedSnapshot, in archive: String, _ options: RestoreOptions,
     _ networkOptions: NetworkOptions
   ) throws {
-    let path = Self.journalBase(archive)
+    let path = FilePath(RemoteArchive.isAddress(archive) ? Elsewhere.fileName(archive) : archive)
     defer { Console.endProgress() }
     var networkOptions = networkOptions
     let observer = networkOptions.observer
@@ -70,12 +70,6 @@ final class RestoreDisplay: Sendable {
     let isWhole =
       report.stoppedBefore == nil && report.unrestored.areAccepted && report.hasAllPreferences
     try ExitStatus.end(with: failure?.status ?? (isWhole ? .success : .incomplete))
-  }
-
-  /// The path beside which a restore notes what it did: the archive's, or, for a remote one, its
-  /// name in the current folder.
-  static func journalBase(_ archive: String) -> FilePath {
-    FilePath(RemoteArchive.isAddress(archive) ? Elsewhere.fileName(archive) : archive)
   }
 
   /// Shows an event.
@@ -172,8 +166,7 @@ final class RestoreDisplay: Sendable {
     Self.tell(Self.finished, (report, failure, commands)) {
       report.unrestored.say()
       for line in Self.lines(report) { Console.print(line) }
-      let lacks = failure == nil ? "lacks" : "would lack"
-      for loss in report.losses { Console.print("the account \(lacks): \(loss)") }
+      for loss in report.losses { Console.print("the account lacks: \(loss)") }
       if failure == nil { for place in places { Console.print(place) } }
       if report.stoppedBefore != nil {
         Console.say(.unfinished, "waiting for your confirmation")
