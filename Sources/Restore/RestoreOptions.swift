@@ -7,13 +7,11 @@ internal import XRPC
 package struct RestoreOptions: Sendable {
   /// The new server's URL.
   package var target: String
-  /// The password of the account on the new server.
+  /// The password of the account on the new server; empty for a plan that is not given it.
   package var password: Secret
   /// The password of the account on the old server, which is the account's own; nil to do without
   /// that server.
   package var oldPassword: Secret?
-  /// Whether there is going to be such a password, though it was not asked for: for a plan.
-  package var logsInLater = false
   /// The code that the old server has sent by mail for logging in, if it wants one.
   package var authFactorToken: Secret?
   /// The mail address of the new account; nil for the old one's.

@@ -121,9 +121,11 @@ package struct RestorePlan: Sendable {
     try await findObstacles(chosen, tell)
   }
 
-  /// Reads a snapshot, and finds it out.
+  /// Reads a snapshot, and finds it out; logs in where the account is on the new server already, as
+  /// a restore does at its turn.
   ///
-  /// - Throws: as the other one does; ``BackupError`` for a snapshot that cannot be restored.
+  /// - Throws: as the other one does; ``RestoreError/otherPassword(_:)``; ``BackupError`` for a
+  ///   snapshot that cannot be restored.
   package init(
     of archived: ArchivedSnapshot, _ options: RestoreOptions, network: Network,
     tell: (String) -> Void
@@ -132,6 +134,9 @@ package struct RestorePlan: Sendable {
     let server = try await Self.server(at: options.target, network)
     try await self.init(
       source, to: server, options, handle: nil, network: network, tell: tell)
+    if there.isThere, !options.password.text.isEmpty {
+      _ = try await DestinationServer.existing(of: source.did, or: handle, options, network)
+    }
   }
 
   /// What a server says of itself.
@@ -195,7 +200,7 @@ package struct RestorePlan: Sendable {
       obstacles.append(error)
     }
     let email = try await old?.client?.session?.email()
-    if options.email == nil, email == nil, !(options.logsInLater && isOldThere) {
+    if options.email == nil, email == nil {
       obstacles.append(RestoreError.needsEmail(isNew: options.asNew))
     }
     if server.facts.isInviteRequired, options.inviteCode == nil {
@@ -231,9 +236,7 @@ package struct RestorePlan: Sendable {
     let others = present?.rotationKeys.filter {
       $0 != options.recoveryKey?.verificationKey.didKey
     }
-    if options.dropsOldKeys, !isNamed, oldServersKeys.isEmpty, let others, !others.isEmpty,
-      !(options.logsInLater && isOldThere)
-    {
+    if options.dropsOldKeys, !isNamed, oldServersKeys.isEmpty, let others, !others.isEmpty {
       obstacles.append(RestoreError.unknownOldKeys(others))
     }
     guard let present, let key = options.recoveryKey?.verificationKey,
@@ -258,7 +261,7 @@ package struct RestorePlan: Sendable {
   }
 
   /// Whether the old server vouches for the account, because it is there and there is a login.
-  private var isVouchedForByOld: Bool { old?.client != nil || options.logsInLater && isOldThere }
+  private var isVouchedForByOld: Bool { old?.client != nil }
 
   /// Why the new server would refuse the account; nil if a key or the old server vouches for it.
   private func whyNothingVouches() -> RestoreError? {

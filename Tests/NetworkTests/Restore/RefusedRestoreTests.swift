@@ -150,6 +150,7 @@ struct `A restore that is refused` {
     try scene.backUp()
     expect(try scene.restore(), 10, "--mail-code")
     try scene.folder.write("new", Array("another-password\n".utf8))
+    expect(try scene.restore("--plan"), 77, "has another password", "--new-password-file")
     expect(try scene.restore(), 77, "has another password", "--new-password-file")
     #expect(scene.new.createdCount == 1)
   }
@@ -158,6 +159,7 @@ struct `A restore that is refused` {
     let scene = try RestoreScene()
     try scene.backUp()
     try scene.folder.write("old", Array("wrong\n".utf8))
+    expect(try scene.restore("--plan"), 77, "refused the handle or the password")
     expect(try scene.restore(), 77, "refused the handle or the password", "--password-file FILE")
     try scene.folder.write("old", Array("app-password\n".utf8))
     expect(try scene.restore(), 77, "app password", "has no such account")
