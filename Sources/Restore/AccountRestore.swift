@@ -120,7 +120,7 @@ package struct AccountRestore {
         options.asNew ? try await newAccount(plan) : try await account(plan)
       target = made
       isInUse =
-        options.asNew ? journal?.has(.comparison) == true : try await isActive(on: made, plan)
+        options.asNew ? journal?.has(.comparison) == true : try await plan.isActive(on: made)
       return outcome
     case .repository where isInUse, .blobs where isInUse, .comparison where isInUse:
       return options.asNew ? ("", true) : nil
@@ -143,23 +143,6 @@ package struct AccountRestore {
     case .proof: return try await prove(target)
     default: return try await deactivateOld()
     }
-  }
-
-  /// Whether the account is active on the new server, after an earlier run.
-  ///
-  /// - Throws: ``RestoreError/livesThere(_:)`` for one that was not restored by an earlier run and
-  ///   may have more than the archive: nothing of it is replaced.
-  private func isActive(on target: DestinationServer, _ plan: RestorePlan) async throws -> Bool {
-    let status = try await target.call(.checkAccountStatus())
-    let isActive = status.isActivated == true
-    let isOurs = journal?.has(.repository) == true || status.commit == archived.snapshot.commit
-    // One that the DID names may be there because its owner has deactivated it, with records of its
-    // own; or it was just made.
-    let isFree = !isActive && (!plan.isNamed || status.records == 0)
-    guard isOurs || isFree, !isActive || !options.isRehearsal else {
-      throw RestoreError.livesThere(options.target)
-    }
-    return isActive
   }
 
   // MARK: Before anything is sent
@@ -202,7 +185,7 @@ package struct AccountRestore {
       journal = try RestoreJournal.of(archive, archived, to: server, asNew: options.asNew)
     }
     let plan = try await RestorePlan(
-      have(report.source), to: server, options, handle: journal?.handle, network: network
+      have(report.source), to: server, options, journal, network: network
     ) { tell(.warning($0)) }
     self.plan = plan
     if let old = plan.old { journal?.from = old.url }

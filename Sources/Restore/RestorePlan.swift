@@ -5,6 +5,7 @@ package import HTTP
 internal import IPLD
 internal import LibC
 package import Snapshots
+package import SystemPackage
 internal import XRPC
 
 /// What a restore to a server would do, what would be missing, and what prevents it: found out from
@@ -44,6 +45,8 @@ package struct RestorePlan: Sendable {
   package private(set) var obstacles: [any Error] = []
 
   private let options: RestoreOptions
+  /// What earlier runs have done; nil where none is kept.
+  private let journal: RestoreJournal?
   private let network: Network
   private let document: DIDDocument?
 
@@ -73,16 +76,17 @@ package struct RestorePlan: Sendable {
   ///   - source: what is to be restored.
   ///   - server: the new server.
   ///   - options: how; without a password of the old server's there is no login there.
-  ///   - handle: the handle that an earlier run has chosen.
+  ///   - journal: what earlier runs have done.
   ///   - network: the way to servers.
   ///   - tell: called with what a person should know.
   /// - Throws: ``BackupError`` and `ArchiveError` if the archive cannot be read; what logging in on
   ///   the old server, the new server and the directory throw.
-  package init(
+  init(
     _ source: RestoreSource, to server: RestoreServer, _ options: RestoreOptions,
-    handle chosen: Handle?, network: Network, tell: (String) -> Void
+    _ journal: RestoreJournal?, network: Network, tell: (String) -> Void
   ) async throws {
     (self.source, self.server, self.options, self.network) = (source, server, options, network)
+    self.journal = journal
     let archived = source.archived
     let did = archived.snapshot.did
     hasPreferences = try archived.ownerAnswer(.preferences) != nil
@@ -118,24 +122,32 @@ package struct RestorePlan: Sendable {
     try countBlobs()
     oldServersKeys = try await findOldServersKeys(tell)
     losses = try await onOwnQueue { [self] in try findLosses() }
-    try await findObstacles(chosen, tell)
+    try await findObstacles(tell)
   }
 
   /// Reads a snapshot, and finds it out; logs in where the account is on the new server already, as
   /// a restore does at its turn.
   ///
+  /// - Parameter archive: the archive's file, beside which the journal is; nil for no journal.
   /// - Throws: as the other one does; ``RestoreError/otherPassword(_:)``; ``BackupError`` for a
   ///   snapshot that cannot be restored.
   package init(
-    of archived: ArchivedSnapshot, _ options: RestoreOptions, network: Network,
-    tell: (String) -> Void
+    of archived: ArchivedSnapshot, in archive: FilePath?, _ options: RestoreOptions,
+    network: Network, tell: (String) -> Void
   ) async throws {
     let source = try await onOwnQueue { try RestoreSource(archived) { _ in } }
     let server = try await Self.server(at: options.target, network)
-    try await self.init(
-      source, to: server, options, handle: nil, network: network, tell: tell)
-    if there.isThere, !options.password.text.isEmpty {
-      _ = try await DestinationServer.existing(of: source.did, or: handle, options, network)
+    let journal = try archive.map {
+      try RestoreJournal.of($0, archived, to: server, asNew: options.asNew, locked: false)
+    }
+    try await self.init(source, to: server, options, journal, network: network, tell: tell)
+    guard there.isThere, !options.password.text.isEmpty else { return }
+    let target = try await DestinationServer.existing(
+      of: source.did, or: journal?.handle ?? handle, options, network)
+    // Of an active account the server said it already.
+    guard !there.isActive else { return }
+    do { _ = try await isActive(on: target) } catch let obstacle as RestoreError {
+      obstacles.append(obstacle)
     }
   }
 
@@ -174,7 +186,12 @@ package struct RestorePlan: Sendable {
 
   // MARK: What stands in the way
 
-  private mutating func findObstacles(_ chosen: Handle?, _ tell: (String) -> Void) async throws {
+  private mutating func findObstacles(_ tell: (String) -> Void) async throws {
+    if case .active(_, let head) = there,
+      let obstacle = whyKept(isActive: true, isEmpty: false, head: head)
+    {
+      obstacles.append(obstacle)
+    }
     if let obstacle = try await whyMisnamed() { obstacles.append(obstacle) }
     let lacking = try await ServerNeeds.lacking(on: server.url, options, network)
     if !lacking.isEmpty { obstacles.append(RestoreError.lacks(server.url, lacking)) }
@@ -192,9 +209,9 @@ package struct RestorePlan: Sendable {
     // Where the account is, only a login counts.
     guard !there.isThere else { return }
     do {
-      let handle = try await chooseHandle(chosen, tell)
+      let handle = try await chooseHandle(tell)
       // A new account of an earlier run has it, or that run was refused it.
-      if !options.asNew || handle != chosen { try await check(handle, tell) }
+      if !options.asNew || handle != journal?.handle { try await check(handle, tell) }
       newHandle = handle
     } catch let error as RestoreError {
       obstacles.append(error)
@@ -207,6 +224,32 @@ package struct RestorePlan: Sendable {
       obstacles.append(RestoreError.needsInvite(server.url))
     }
     if !options.asNew, let obstacle = whyNothingVouches() { obstacles.append(obstacle) }
+  }
+
+  /// Whether the account is active on the new server, after an earlier run.
+  ///
+  /// - Throws: ``RestoreError/livesThere(_:)`` if nothing of it may be replaced.
+  func isActive(on target: DestinationServer) async throws -> Bool {
+    let status = try await target.call(.checkAccountStatus())
+    let isActive = status.isActivated == true
+    if let obstacle = whyKept(
+      isActive: isActive, isEmpty: status.records == 0, head: status.commit)
+    {
+      throw obstacle
+    }
+    return isActive
+  }
+
+  /// Why nothing of the account on the new server may be replaced: it was not restored by an earlier
+  /// run and may have more than the archive; nil if that is not so.
+  private func whyKept(isActive: Bool, isEmpty: Bool, head: CID?) -> RestoreError? {
+    let isOurs =
+      journal?.has(.repository) == true || head == source.archived.snapshot.commit
+    // One that the DID names may be there because its owner has deactivated it, with records of its
+    // own; or it was just made.
+    let isFree = !isActive && (!isNamed || isEmpty)
+    return (isOurs || isFree) && !(isActive && options.isRehearsal)
+      ? nil : .livesThere(options.target)
   }
 
   /// What is wrong where a server calls itself by another name than the one that was given; nil
@@ -285,8 +328,8 @@ package struct RestorePlan: Sendable {
   /// The lengths that the reference server allows for the part of a handle before its domain.
   private static let labelLengths = 3...18
 
-  private func chooseHandle(_ chosen: Handle?, _ tell: (String) -> Void) async throws -> Handle {
-    if let handle = options.handle ?? chosen { return handle }
+  private func chooseHandle(_ tell: (String) -> Void) async throws -> Handle {
+    if let handle = options.handle ?? journal?.handle { return handle }
     if options.asNew { throw RestoreError.needsHandle(on: nil) }
     guard let handle else { throw RestoreError.needsHandle(on: server.url) }
     if domain(of: handle) != nil { return handle }

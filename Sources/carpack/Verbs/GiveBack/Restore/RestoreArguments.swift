@@ -1,8 +1,10 @@
 internal import ATProtocol
 internal import ArgumentParser
 internal import HTTP
+internal import Remote
 internal import Restore
 internal import Snapshots
+internal import SystemPackage
 internal import Terminal
 
 /// Logging in with the account's own password.
@@ -89,6 +91,13 @@ struct RestoreArguments: ParsableArguments {
     if let handle {
       do { _ = try Handle(handle) } catch { throw ValidationError("--handle: \(error)") }
     }
+  }
+
+  /// The archive's file, beside which the journal is; for an address, its last part, in the current
+  /// folder.
+  var path: FilePath {
+    FilePath(
+      RemoteArchive.isAddress(archive.file) ? Elsewhere.fileName(archive.file) : archive.file)
   }
 
   /// Opens the archive, and runs `body` with the selected snapshot.

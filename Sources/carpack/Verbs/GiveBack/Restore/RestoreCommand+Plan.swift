@@ -11,10 +11,10 @@ internal import XRPC
 extension RestoreCommand {
   func showPlan(_ snapshot: ArchivedSnapshot, _ networkOptions: NetworkOptions) throws {
     let options = try options()
-    let plan = try runBlocking {
-      try await RestorePlan(of: snapshot, options, network: Network(networkOptions)) {
-        Console.say(.note, $0)
-      }
+    let plan = try runBlocking { [path = given.path] in
+      try await RestorePlan(
+        of: snapshot, in: path, options, network: Network(networkOptions)
+      ) { Console.say(.note, $0) }
     }
     if json {
       RestoreDisplay.plan.print(plan)
@@ -54,7 +54,11 @@ extension RestorePlan {
         "to", "\(server.url) (\(server.facts.did))\(isNew ? "" : ", which \(there.sentence)")"
       ),
     ]
-    if isMoved { return rows + [("steps", "nothing left to do: the account has moved")] }
+    let first = obstaclesInWords.map { ("first", $0) }
+    if isMoved {
+      let done = [("steps", "nothing left to do: the account has moved")]
+      return rows + (first.isEmpty ? done : first)
+    }
     rows += [
       (
         "repository",
@@ -74,7 +78,7 @@ extension RestorePlan {
         "\($0.key) is the old server's (\($0.evidence.rawValue)): --drop-old-keys removes it"
       )
     }
-    rows += obstaclesInWords.map { ("first", $0) } + laterNeeds.map { ("later", $0) }
+    rows += first + laterNeeds.map { ("later", $0) }
     let preferences = hasPreferences ? "preferences, " : ""
     let agreed = isNew ? "a record, so that the server signs" : "identity, activation"
     rows.append(

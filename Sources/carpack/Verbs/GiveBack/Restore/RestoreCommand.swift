@@ -157,7 +157,7 @@ struct RestoreCommand: ReportingCommand {
         try showPlan(snapshot, networkOptions)
       } else {
         try RestoreDisplay(common).restore(
-          snapshot, in: given.archive.file, options(), networkOptions)
+          snapshot, in: given.path, options(), networkOptions)
       }
     }
   }
