@@ -69,7 +69,7 @@ package struct AccountRestore {
   package mutating func run() async throws {
     do {
       try await readSource()
-      for step in steps {
+      for step in options.steps {
         // What could not be fetched is not missing, and no step is to conclude so.
         try archived.reader.checkFetched()
         guard let outcome = try await outcome(of: step) else { continue }
@@ -96,17 +96,6 @@ package struct AccountRestore {
 
   /// The result of a step: what was answered, and whether it had been done before.
   typealias Outcome = (answer: String, wasDone: Bool)
-
-  /// The steps of what was requested, in their order.
-  ///
-  /// ``RestoreStep/signingKey`` is a part of ``RestoreStep/account``, where nothing else vouches.
-  private var steps: [RestoreStep] {
-    if options.sendsBlobsOnly { return [.server, .blobs, .comparison] }
-    let undoable: [RestoreStep] = [.server, .account, .repository, .blobs, .comparison]
-    if options.isRehearsal { return undoable }
-    return undoable + [.preferences]
-      + (options.asNew ? [.proof] : [.identity, .activation, .deactivation, .proof])
-  }
 
   /// Takes a step, or finds that it has been taken; nil for one that is not needed, or not noted.
   private mutating func outcome(of step: RestoreStep) async throws -> Outcome? {

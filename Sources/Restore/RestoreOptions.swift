@@ -72,6 +72,17 @@ package struct RestoreOptions: Sendable {
   /// not possible.
   package var asksForCode: @Sendable (_ server: String, _ purpose: String) -> Secret?
 
+  /// The steps of what is requested, in their order.
+  ///
+  /// ``RestoreStep/signingKey`` is a part of ``RestoreStep/account``, where nothing else vouches.
+  var steps: [RestoreStep] {
+    if sendsBlobsOnly { return [.server, .blobs, .comparison] }
+    let undoable: [RestoreStep] = [.server, .account, .repository, .blobs, .comparison]
+    if isRehearsal { return undoable }
+    return undoable + [.preferences]
+      + (asNew ? [.proof] : [.identity, .activation, .deactivation, .proof])
+  }
+
   /// Restores to a server.
   package init(
     target: String, password: Secret, now: @escaping @Sendable () -> String,

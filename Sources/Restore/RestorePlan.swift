@@ -52,6 +52,9 @@ package struct RestorePlan: Sendable {
 
   /// How many blobs the reference server accepts a day.
   private static let uploadsADay = 1000
+  /// The longest repository that the reference server accepts if its operator sets no limit, in
+  /// bytes.
+  package static let defaultImportLimit: UInt64 = 5 << 20
 
   /// The rotation keys that may change the account, in the order of their authority.
   package var rotationKeys: [String] { present?.rotationKeys ?? [] }
@@ -67,6 +70,33 @@ package struct RestorePlan: Sendable {
   package var isMoved: Bool { isNamed && there.isActive }
   /// Whether a new account is made of the archive.
   package var isOfNewAccount: Bool { options.asNew }
+  /// The account on the new server; nil for a new one that is not made yet.
+  package var did: DID? { options.asNew ? journal?.newDID : source.did }
+  /// The steps that are left, as far as the journal says.
+  package var stepsLeft: [RestoreStep] {
+    if isMoved { return [] }
+    return options.steps.filter { step in
+      switch step {
+      case .server: false
+      case .preferences where !hasPreferences: false
+      case .deactivation where !options.deactivatesOld: false
+      // What was compared is compared again, unless it is a new account, which may be in use.
+      case .comparison where !options.asNew: true
+      // It changes nothing, except that a new account's server may have to sign.
+      case .proof where !options.asNew: false
+      default: journal?.has(step) != true
+      }
+    }
+  }
+  /// The server that sends a code by mail for the operation; nil if none is needed.
+  package var codeSender: String? {
+    let isOldAsked = isOldThere && source.did.method == "plc" && options.recoveryKey == nil
+    return isOldAsked && options.mailCode == nil && stepsLeft.contains(.identity) ? old?.url : nil
+  }
+  /// Whether a server without limits of its operator's would refuse the repository.
+  package var mayBeTooLarge: Bool {
+    stepsLeft.contains(.repository) && source.byteCount > Self.defaultImportLimit
+  }
   /// Whether the old server answers and has the account.
   var isOldThere: Bool { old?.standing.isThere == true }
 
@@ -160,7 +190,7 @@ package struct RestorePlan: Sendable {
   }
 
   private mutating func countBlobs() throws {
-    let limit = server.facts.blobLimit
+    let (limit, areSent) = (server.facts.blobLimit, !stepsLeft.contains(.blobs))
     // Those that are kept in files while they are sent, the longest first.
     var long: [UInt64] = []
     var (upload, unrestored) = ((count: 0, bytes: UInt64(0)), UnrestoredBlobs())
@@ -169,7 +199,7 @@ package struct RestorePlan: Sendable {
         state, isAccepted: source.accepted.contains(entry.cid), limit: limit)
       if let reason {
         unrestored.add(entry.cid, of: source, reason)
-      } else if case .held(let length) = state {
+      } else if !areSent, case .held(let length) = state {
         upload.count += 1
         upload.bytes += length
         guard length > RequestBody.maximumInMemory else { return }

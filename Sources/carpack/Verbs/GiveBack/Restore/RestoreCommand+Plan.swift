@@ -39,7 +39,7 @@ extension RestorePlan {
     let account = "\(source.did)\(handle.map { ", \($0)" } ?? "")"
     let isNew = isOfNewAccount
     var rows = [
-      ("account", isNew ? "a new one, with its own DID" : account),
+      ("account", isNew ? did?.text ?? "a new one, with its own DID" : account),
       (
         "snapshot",
         "\(snapshot.rev.map { "revision \($0), " } ?? "")made \(snapshot.createdAt)"
@@ -55,19 +55,20 @@ extension RestorePlan {
       ),
     ]
     let first = obstaclesInWords.map { ("first", $0) }
-    if isMoved {
-      let done = [("steps", "nothing left to do: the account has moved")]
-      return rows + (first.isEmpty ? done : first)
+    if stepsLeft.isEmpty {
+      let end = "nothing left to do: the \(isNew ? "new account is complete" : "account has moved")"
+      return rows + (first.isEmpty ? [("steps", end)] : first)
     }
+    let sending =
+      stepsLeft.contains(.blobs)
+      ? "\(Quantity.grouped(upload.count)) to send, \(Quantity.bytes(upload.bytes))"
+      : "nothing left to send"
     rows += [
       (
         "repository",
         "\(Quantity.count(source.recordCount, "record")), \(Quantity.bytes(source.byteCount))"
       ),
-      (
-        "blobs",
-        "\(Quantity.grouped(upload.count)) to send, \(Quantity.bytes(upload.bytes)); \(Quantity.grouped(unrestored.count)) would be missing"
-      ),
+      ("blobs", "\(sending); \(Quantity.grouped(unrestored.count)) would be missing"),
       ("preferences", hasPreferences ? "in the archive" : "not in the archive"),
     ]
     if let newHandle { rows.append(("handle", newHandle.text)) }
@@ -79,15 +80,19 @@ extension RestorePlan {
       )
     }
     rows += first + laterNeeds.map { ("later", $0) }
-    let preferences = hasPreferences ? "preferences, " : ""
-    let agreed = isNew ? "a record, so that the server signs" : "identity, activation"
-    rows.append(
-      (
-        "steps",
-        "account, repository, blobs, comparison, \(preferences)then, when you agree: \(agreed)"
-      ))
+    let steps = stepsLeft.map { $0 == .proof ? "a record, so that the server signs" : $0.rawValue }
+    let split = stepsLeft.firstIndex(where: Self.asked.contains) ?? steps.endIndex
+    let parts = [
+      steps[..<split].joined(separator: ", "),
+      split < steps.endIndex
+        ? "when you agree: \(steps[split...].joined(separator: ", "))" : "",
+    ]
+    rows.append(("steps", parts.filter { !$0.isEmpty }.joined(separator: ", then, ")))
     return rows
   }
+
+  /// The steps that you have to agree to.
+  private static let asked: [RestoreStep] = [.identity, .activation, .deactivation, .proof]
 
   /// What has to be given or put right first.
   var needs: [String] { obstaclesInWords + laterNeeds.map { "later: \($0)" } }
@@ -101,12 +106,11 @@ extension RestorePlan {
 
   /// What has to be given once the account is on the new server.
   private var laterNeeds: [String] {
-    guard !isMoved, !isOfNewAccount else { return [] }
     var needs: [String] = []
-    if let old, old.standing.isThere, source.did.method == "plc" {
-      needs.append("the code that \(old.url) sends by mail, or a rotation key of your own")
+    if let codeSender {
+      needs.append("the code that \(codeSender) sends by mail, or a rotation key of your own")
     }
-    if source.did.method == "web" {
+    if source.did.method == "web", stepsLeft.contains(.identity) {
       needs.append("a change of the DID document, which you have to make yourself")
     }
     return needs
@@ -124,9 +128,10 @@ extension RestorePlan {
         : nil,
       server.facts.blobLimit == nil
         ? "the new server does not say how large a blob may be" : nil,
+      mayBeTooLarge
+        ? "the server may refuse a repository of \(Quantity.bytes(source.byteCount)): it does not announce its limit, and the reference server's default is \(Quantity.bytes(Self.defaultImportLimit))"
+        : nil,
     ]
-    return warnings.compactMap(\.self) + source.oddities + [
-      "the server may refuse a repository of \(source.byteCount) bytes as too large; it does not announce its limit"
-    ]
+    return warnings.compactMap(\.self) + source.oddities
   }
 }
