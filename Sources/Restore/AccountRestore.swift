@@ -77,12 +77,17 @@ package struct AccountRestore {
       }
     } catch let question as RestoreQuestion {
       report.stoppedBefore = question
+    } catch is DryRunEnd {
+      // All that was asked for is done.
     } catch {
       report.situation = await situation()
       throw error
     }
     report.situation = await situation()
   }
+
+  /// The end of a run whose operation went to ``RestoreOptions/dryRun``.
+  struct DryRunEnd: Error {}
 
   /// The state of both servers; nil if only blobs were sent, or a signal has arrived.
   private func situation() async -> RestoreSituation? {

@@ -59,8 +59,8 @@ package struct RestoreOptions: Sendable {
   package var rewritesRecords = false
   /// Whether blobs are read back and compared.
   package var comparesBlobs = true
-  /// Receives an operation instead of the directory; then nothing is sent that changes the
-  /// identity.
+  /// Receives the first operation instead of the directory; the restore ends with it, and nothing is
+  /// sent that changes the identity.
   package var dryRun: (@Sendable (PLCSuccessor) throws -> Void)?
   /// How many transfers run at a time.
   package var connections = 16
