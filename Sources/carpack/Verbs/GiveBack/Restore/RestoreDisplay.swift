@@ -163,7 +163,8 @@ final class RestoreDisplay: Sendable {
     Self.tell(Self.finished, (report, failure, commands)) {
       report.unrestored.say()
       for line in Self.lines(report) { Console.print(line) }
-      for loss in report.losses { Console.print("the account lacks: \(loss)") }
+      let lacks = report.has(.account) ? "lacks" : "would lack"
+      for loss in report.losses { Console.print("the account \(lacks): \(loss)") }
       if failure == nil { for place in places { Console.print(place) } }
       if report.stoppedBefore != nil {
         Console.say(.unfinished, "waiting for your confirmation")
