@@ -75,6 +75,8 @@ package struct RestorePlan: Sendable {
   /// The steps that are left, as far as the journal says.
   package var stepsLeft: [RestoreStep] {
     if isMoved { return [] }
+    // What was noted of an account that the server does not have counts for nothing.
+    let noted = options.asNew || there.isThere ? journal : nil
     return options.steps.filter { step in
       switch step {
       case .server: false
@@ -84,7 +86,7 @@ package struct RestorePlan: Sendable {
       case .comparison where !options.asNew: true
       // It changes nothing, except that a new account's server may have to sign.
       case .proof where !options.asNew: false
-      default: journal?.has(step) != true
+      default: noted?.has(step) != true
       }
     }
   }
