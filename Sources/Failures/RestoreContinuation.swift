@@ -95,7 +95,7 @@ package struct RestoreContinuation: Sendable {
 
   private static func after(_ obstacle: RestoreError.Obstacle) -> [RestoreContinuation] {
     switch obstacle {
-    case .otherAccountMade, .accountUnknown: [elsewhere]
+    case .otherAccountMade: [elsewhere]
     case .noLogin, .rehearsal: [login]
     case .oldServerGone:
       [

@@ -39,8 +39,7 @@ extension RestoreError: Explained {
     case .newerThere:
       "run \"carpack backup\" first, or choose a snapshot with --at and lose all later records"
     case .otherPassword: "give it with --new-password-file"
-    case .cannotVouch:
-      "with --login the old server proves it, with --recovery-key FILE your own key; with neither, --as-new makes a new account from the archive"
+    case .cannotVouch(let obstacle): obstacle.hint
     case .needsHandle: "give it with --handle"
     case .needsEmail: "give it with --email"
     case .needsInvite: "give it with --invite"
@@ -73,15 +72,25 @@ extension RestoreError.Obstacle {
   fileprivate var sentence: String {
     switch self {
     case .otherAccountMade(let did): "the server made an account of \(did) instead"
-    case .accountUnknown: "the new server does not know the account that it made"
-    case .noLogin: "no login for the old server"
-    case .oldServerGone: "the old server is gone, and no key was given"
+    case .noLogin: "you gave no login for the old server"
+    case .oldServerGone: "the old server is gone, and you gave no key"
     case .rehearsal:
-      "if the old server does not vouch for the account, only a change of the DID could, and a rehearsal does not change it"
-    case .oldServerAnswers(let url):
-      "\(url) still has the account: use --login to let it vouch for the account, or --abandon-old to skip it"
-    case .oldServerSilent:
-      "--login needs the old server, which does not answer: try again later, or skip it with --abandon-old"
+      "a rehearsal does not change the DID, so only the old server can prove it"
+    case .oldServerAnswers(let url): "\(url) still has the account, and was not asked"
+    case .oldServerSilent: "the old server does not answer"
+    }
+  }
+
+  /// What to do about it.
+  fileprivate var hint: String {
+    switch self {
+    case .otherAccountMade: "choose another server with --to"
+    case .noLogin: "with --login the old server proves it"
+    case .oldServerGone:
+      "--recovery-key FILE proves it with your own key; without one, --as-new makes a new account from the archive"
+    case .rehearsal: "use --login while the old server is there"
+    case .oldServerAnswers: "with --login it proves it; with --abandon-old a key of your own does"
+    case .oldServerSilent: "try again later, or use a key of your own with --abandon-old"
     }
   }
 }

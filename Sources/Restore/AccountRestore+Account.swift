@@ -124,21 +124,16 @@ extension AccountRestore {
 
   /// A login as the account's owner on the new server, which has the account.
   mutating func logIn() async throws -> DestinationServer {
-    do {
-      let handle = report.handle ?? journal?.handle ?? plan?.handle
-      let target = try await logIn(as: did.text, or: handle)
-      report.handle = handle
-      return DestinationServer(client: target.client, did: did, tell: tell)
-    } catch let error as XRPCError
-      where [400, 401].contains(error.status) && error.name != "AuthFactorTokenRequired"
-    {
-      throw RestoreError.otherPassword(options.target)
-    }
+    let handle = report.handle ?? journal?.handle ?? plan?.handle
+    let target = try await DestinationServer.existing(
+      of: did, or: handle, options, network, tell: tell)
+    report.handle = handle
+    return target
   }
 
-  func logIn(as identifier: String, or handle: Handle? = nil) async throws -> DestinationServer {
+  private func logIn(as handle: Handle) async throws -> DestinationServer {
     try await DestinationServer.loggedIn(
-      at: options.target, network, as: identifier, or: handle, (options.password, nil),
+      at: options.target, network, as: handle.text, (options.password, nil),
       asking: options.asksForCode, tell: tell)
   }
 
@@ -206,7 +201,7 @@ extension AccountRestore {
   mutating func newAccount(_ plan: RestorePlan) async throws -> (DestinationServer, Outcome) {
     if journal?.hasAskedForAccount == true, let handle = journal?.handle {
       do {
-        return try await known(logIn(as: handle.text), handle, wasDone: true)
+        return try await known(logIn(as: handle), handle, wasDone: true)
       } catch let error as XRPCError where [400, 401].contains(error.status) {
         // It was not made.
       }
@@ -219,7 +214,7 @@ extension AccountRestore {
       // Logging in tells whether it was made.
       tell(.warning("\(error)"))
     }
-    return try await known(logIn(as: handle.text), handle, wasDone: false)
+    return try await known(logIn(as: handle), handle, wasDone: false)
   }
 
   private mutating func known(

@@ -73,7 +73,7 @@ extension AccountRestore {
     try journal?.keep(operation.operation, for: step)
     if let dryRun = options.dryRun {
       try dryRun(operation)
-      throw RestoreQuestion.identity
+      throw DryRunEnd()
     }
     try ask(.identity)
     try await present.send(operation, through: server)

@@ -69,7 +69,7 @@ package struct AccountRestore {
   package mutating func run() async throws {
     do {
       try await readSource()
-      for step in steps {
+      for step in options.steps {
         // What could not be fetched is not missing, and no step is to conclude so.
         try archived.reader.checkFetched()
         guard let outcome = try await outcome(of: step) else { continue }
@@ -77,12 +77,17 @@ package struct AccountRestore {
       }
     } catch let question as RestoreQuestion {
       report.stoppedBefore = question
+    } catch is DryRunEnd {
+      // All that was asked for is done.
     } catch {
       report.situation = await situation()
       throw error
     }
     report.situation = await situation()
   }
+
+  /// The end of a run whose operation went to ``RestoreOptions/dryRun``.
+  struct DryRunEnd: Error {}
 
   /// The state of both servers; nil if only blobs were sent, or a signal has arrived.
   private func situation() async -> RestoreSituation? {
@@ -97,17 +102,6 @@ package struct AccountRestore {
   /// The result of a step: what was answered, and whether it had been done before.
   typealias Outcome = (answer: String, wasDone: Bool)
 
-  /// The steps of what was requested, in their order.
-  ///
-  /// ``RestoreStep/signingKey`` is a part of ``RestoreStep/account``, where nothing else vouches.
-  private var steps: [RestoreStep] {
-    if options.sendsBlobsOnly { return [.server, .blobs, .comparison] }
-    let undoable: [RestoreStep] = [.server, .account, .repository, .blobs, .comparison]
-    if options.isRehearsal { return undoable }
-    return undoable + [.preferences]
-      + (options.asNew ? [.proof] : [.identity, .activation, .deactivation, .proof])
-  }
-
   /// Takes a step, or finds that it has been taken; nil for one that is not needed, or not noted.
   private mutating func outcome(of step: RestoreStep) async throws -> Outcome? {
     switch step {
@@ -120,7 +114,7 @@ package struct AccountRestore {
         options.asNew ? try await newAccount(plan) : try await account(plan)
       target = made
       isInUse =
-        options.asNew ? journal?.has(.comparison) == true : try await isActive(on: made, plan)
+        options.asNew ? journal?.has(.comparison) == true : try await plan.isActive(on: made)
       return outcome
     case .repository where isInUse, .blobs where isInUse, .comparison where isInUse:
       return options.asNew ? ("", true) : nil
@@ -143,23 +137,6 @@ package struct AccountRestore {
     case .proof: return try await prove(target)
     default: return try await deactivateOld()
     }
-  }
-
-  /// Whether the account is active on the new server, after an earlier run.
-  ///
-  /// - Throws: ``RestoreError/livesThere(_:)`` for one that was not restored by an earlier run and
-  ///   may have more than the archive: nothing of it is replaced.
-  private func isActive(on target: DestinationServer, _ plan: RestorePlan) async throws -> Bool {
-    let status = try await target.call(.checkAccountStatus())
-    let isActive = status.isActivated == true
-    let isOurs = journal?.has(.repository) == true || status.commit == archived.snapshot.commit
-    // One that the DID names may be there because its owner has deactivated it, with records of its
-    // own; or it was just made.
-    let isFree = !isActive && (!plan.isNamed || status.records == 0)
-    guard isOurs || isFree, !isActive || !options.isRehearsal else {
-      throw RestoreError.livesThere(options.target)
-    }
-    return isActive
   }
 
   // MARK: Before anything is sent
@@ -202,7 +179,7 @@ package struct AccountRestore {
       journal = try RestoreJournal.of(archive, archived, to: server, asNew: options.asNew)
     }
     let plan = try await RestorePlan(
-      have(report.source), to: server, options, handle: journal?.handle, network: network
+      have(report.source), to: server, options, journal, network: network
     ) { tell(.warning($0)) }
     self.plan = plan
     if let old = plan.old { journal?.from = old.url }

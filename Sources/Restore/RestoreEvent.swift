@@ -157,8 +157,6 @@ package enum RestoreError: Error {
   package enum Obstacle: Sendable {
     /// The server has made another account instead.
     case otherAccountMade(DID)
-    /// The server does not know the account that it made.
-    case accountUnknown
     /// The old server has the account, and there is no login for it.
     case noLogin
     /// The old server is gone, and there is no key.

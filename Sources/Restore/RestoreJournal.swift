@@ -57,18 +57,19 @@ struct RestoreJournal {
   /// How many journals an archive has at most.
   private static let maximumCount = 100_000
 
-  /// The journal of a restore from an archive: the one that was written before, locked, or a new
-  /// one.
+  /// The journal of a restore from an archive: the one that was written before, or a new one.
   ///
   /// - Parameters:
   ///   - archive: the archive's file.
   ///   - snapshot: what is restored.
   ///   - server: the server that it is restored to.
   ///   - asNew: whether a new account is made of it.
+  ///   - locked: whether the run is going to write it.
   /// - Throws: ``RestoreError/busy(_:)`` if another run has it; ``BackupError`` for a file that
   ///   cannot be read, or is none.
   static func of(
-    _ archive: FilePath, _ snapshot: ArchivedSnapshot, to server: RestoreServer, asNew: Bool
+    _ archive: FilePath, _ snapshot: ArchivedSnapshot, to server: RestoreServer, asNew: Bool,
+    locked: Bool = true
   ) throws -> RestoreJournal {
     let (did, manifest, commit) =
       (snapshot.snapshot.did, snapshot.cid, snapshot.snapshot.commit)
@@ -85,7 +86,7 @@ struct RestoreJournal {
         found.server.map { $0 == server.facts.did }
         ?? AccountRestore.isSame(found.to, server.url)
       guard found.did == did, isOfServer, found.isOfNewAccount == asNew,
-        var own = try RestoreJournal(at: path)
+        var own = locked ? try RestoreJournal(at: path) : found
       else { continue }
       own.server = server.facts.did
       own.begin(manifest: manifest, commit: commit)

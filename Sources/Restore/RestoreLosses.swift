@@ -47,10 +47,10 @@ extension RestorePlan {
       }
     } catch is MSTDiffError {
       return
-        "what snapshot \(newest.number) has and this one does not: its tree is damaged, so they cannot be compared"
+        "the changes up to snapshot \(newest.number), the newest: its tree is damaged, so they cannot be listed"
     }
     let number = history.entries.first { $0.cid == archived.cid }?.number ?? 0
     return
-      "of snapshot \(newest.number), the newest: records that came later (\(created)), and the later states of others (\(updated)); records that were deleted since (\(deleted)) come back (\"carpack diff\" from \(number) to \(newest.number) lists them)"
+      "the changes up to snapshot \(newest.number), the newest: records created (\(created)) and updated (\(updated)); deleted ones (\(deleted)) come back (\"carpack diff\" from \(number) to \(newest.number) lists them)"
   }
 }

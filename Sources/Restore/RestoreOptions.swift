@@ -7,13 +7,11 @@ internal import XRPC
 package struct RestoreOptions: Sendable {
   /// The new server's URL.
   package var target: String
-  /// The password of the account on the new server.
+  /// The password of the account on the new server; empty for a plan that is not given it.
   package var password: Secret
   /// The password of the account on the old server, which is the account's own; nil to do without
   /// that server.
   package var oldPassword: Secret?
-  /// Whether there is going to be such a password, though it was not asked for: for a plan.
-  package var logsInLater = false
   /// The code that the old server has sent by mail for logging in, if it wants one.
   package var authFactorToken: Secret?
   /// The mail address of the new account; nil for the old one's.
@@ -61,8 +59,8 @@ package struct RestoreOptions: Sendable {
   package var rewritesRecords = false
   /// Whether blobs are read back and compared.
   package var comparesBlobs = true
-  /// Receives an operation instead of the directory; then nothing is sent that changes the
-  /// identity.
+  /// Receives the first operation instead of the directory; the restore ends with it, and nothing is
+  /// sent that changes the identity.
   package var dryRun: (@Sendable (PLCSuccessor) throws -> Void)?
   /// How many transfers run at a time.
   package var connections = 16
@@ -73,6 +71,17 @@ package struct RestoreOptions: Sendable {
   /// Asks for a code that was sent by mail: by which server, and what for; nil if that is
   /// not possible.
   package var asksForCode: @Sendable (_ server: String, _ purpose: String) -> Secret?
+
+  /// The steps of what is requested, in their order.
+  ///
+  /// ``RestoreStep/signingKey`` is a part of ``RestoreStep/account``, where nothing else vouches.
+  var steps: [RestoreStep] {
+    if sendsBlobsOnly { return [.server, .blobs, .comparison] }
+    let undoable: [RestoreStep] = [.server, .account, .repository, .blobs, .comparison]
+    if isRehearsal { return undoable }
+    return undoable + [.preferences]
+      + (asNew ? [.proof] : [.identity, .activation, .deactivation, .proof])
+  }
 
   /// Restores to a server.
   package init(

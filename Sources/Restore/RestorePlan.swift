@@ -5,6 +5,7 @@ package import HTTP
 internal import IPLD
 internal import LibC
 package import Snapshots
+package import SystemPackage
 internal import XRPC
 
 /// What a restore to a server would do, what would be missing, and what prevents it: found out from
@@ -44,11 +45,16 @@ package struct RestorePlan: Sendable {
   package private(set) var obstacles: [any Error] = []
 
   private let options: RestoreOptions
+  /// What earlier runs have done; nil where none is kept.
+  private let journal: RestoreJournal?
   private let network: Network
   private let document: DIDDocument?
 
   /// How many blobs the reference server accepts a day.
   private static let uploadsADay = 1000
+  /// The longest repository that the reference server accepts if its operator sets no limit, in
+  /// bytes.
+  package static let defaultImportLimit: UInt64 = 5 << 20
 
   /// The rotation keys that may change the account, in the order of their authority.
   package var rotationKeys: [String] { present?.rotationKeys ?? [] }
@@ -64,6 +70,35 @@ package struct RestorePlan: Sendable {
   package var isMoved: Bool { isNamed && there.isActive }
   /// Whether a new account is made of the archive.
   package var isOfNewAccount: Bool { options.asNew }
+  /// The account on the new server; nil for a new one that is not made yet.
+  package var did: DID? { options.asNew ? journal?.newDID : source.did }
+  /// The steps that are left, as far as the journal says.
+  package var stepsLeft: [RestoreStep] {
+    if isMoved { return [] }
+    // What was noted of an account that the server does not have counts for nothing.
+    let noted = options.asNew || there.isThere ? journal : nil
+    return options.steps.filter { step in
+      switch step {
+      case .server: false
+      case .preferences where !hasPreferences: false
+      case .deactivation where !options.deactivatesOld: false
+      // What was compared is compared again, unless it is a new account, which may be in use.
+      case .comparison where !options.asNew: true
+      // It changes nothing, except that a new account's server may have to sign.
+      case .proof where !options.asNew: false
+      default: noted?.has(step) != true
+      }
+    }
+  }
+  /// The server that sends a code by mail for the operation; nil if none is needed.
+  package var codeSender: String? {
+    let isOldAsked = isOldThere && source.did.method == "plc" && options.recoveryKey == nil
+    return isOldAsked && options.mailCode == nil && stepsLeft.contains(.identity) ? old?.url : nil
+  }
+  /// Whether a server without limits of its operator's would refuse the repository.
+  package var mayBeTooLarge: Bool {
+    stepsLeft.contains(.repository) && source.byteCount > Self.defaultImportLimit
+  }
   /// Whether the old server answers and has the account.
   var isOldThere: Bool { old?.standing.isThere == true }
 
@@ -73,16 +108,17 @@ package struct RestorePlan: Sendable {
   ///   - source: what is to be restored.
   ///   - server: the new server.
   ///   - options: how; without a password of the old server's there is no login there.
-  ///   - handle: the handle that an earlier run has chosen.
+  ///   - journal: what earlier runs have done.
   ///   - network: the way to servers.
   ///   - tell: called with what a person should know.
   /// - Throws: ``BackupError`` and `ArchiveError` if the archive cannot be read; what logging in on
   ///   the old server, the new server and the directory throw.
-  package init(
+  init(
     _ source: RestoreSource, to server: RestoreServer, _ options: RestoreOptions,
-    handle chosen: Handle?, network: Network, tell: (String) -> Void
+    _ journal: RestoreJournal?, network: Network, tell: (String) -> Void
   ) async throws {
     (self.source, self.server, self.options, self.network) = (source, server, options, network)
+    self.journal = journal
     let archived = source.archived
     let did = archived.snapshot.did
     hasPreferences = try archived.ownerAnswer(.preferences) != nil
@@ -118,20 +154,33 @@ package struct RestorePlan: Sendable {
     try countBlobs()
     oldServersKeys = try await findOldServersKeys(tell)
     losses = try await onOwnQueue { [self] in try findLosses() }
-    try await findObstacles(chosen, tell)
+    try await findObstacles(tell)
   }
 
-  /// Reads a snapshot, and finds it out.
+  /// Reads a snapshot, and finds it out; logs in where the account is on the new server already, as
+  /// a restore does at its turn.
   ///
-  /// - Throws: as the other one does; ``BackupError`` for a snapshot that cannot be restored.
+  /// - Parameter archive: the archive's file, beside which the journal is; nil for no journal.
+  /// - Throws: as the other one does; ``RestoreError/otherPassword(_:)``; ``BackupError`` for a
+  ///   snapshot that cannot be restored.
   package init(
-    of archived: ArchivedSnapshot, _ options: RestoreOptions, network: Network,
-    tell: (String) -> Void
+    of archived: ArchivedSnapshot, in archive: FilePath?, _ options: RestoreOptions,
+    network: Network, tell: (String) -> Void
   ) async throws {
     let source = try await onOwnQueue { try RestoreSource(archived) { _ in } }
     let server = try await Self.server(at: options.target, network)
-    try await self.init(
-      source, to: server, options, handle: nil, network: network, tell: tell)
+    let journal = try archive.map {
+      try RestoreJournal.of($0, archived, to: server, asNew: options.asNew, locked: false)
+    }
+    try await self.init(source, to: server, options, journal, network: network, tell: tell)
+    guard there.isThere, !options.password.text.isEmpty else { return }
+    let target = try await DestinationServer.existing(
+      of: source.did, or: journal?.handle ?? handle, options, network)
+    // Of an active account the server said it already.
+    guard !there.isActive else { return }
+    do { _ = try await isActive(on: target) } catch let obstacle as RestoreError {
+      obstacles.append(obstacle)
+    }
   }
 
   /// What a server says of itself.
@@ -143,7 +192,7 @@ package struct RestorePlan: Sendable {
   }
 
   private mutating func countBlobs() throws {
-    let limit = server.facts.blobLimit
+    let (limit, areSent) = (server.facts.blobLimit, !stepsLeft.contains(.blobs))
     // Those that are kept in files while they are sent, the longest first.
     var long: [UInt64] = []
     var (upload, unrestored) = ((count: 0, bytes: UInt64(0)), UnrestoredBlobs())
@@ -152,7 +201,7 @@ package struct RestorePlan: Sendable {
         state, isAccepted: source.accepted.contains(entry.cid), limit: limit)
       if let reason {
         unrestored.add(entry.cid, of: source, reason)
-      } else if case .held(let length) = state {
+      } else if !areSent, case .held(let length) = state {
         upload.count += 1
         upload.bytes += length
         guard length > RequestBody.maximumInMemory else { return }
@@ -169,7 +218,12 @@ package struct RestorePlan: Sendable {
 
   // MARK: What stands in the way
 
-  private mutating func findObstacles(_ chosen: Handle?, _ tell: (String) -> Void) async throws {
+  private mutating func findObstacles(_ tell: (String) -> Void) async throws {
+    if case .active(_, let head) = there,
+      let obstacle = whyKept(isActive: true, isEmpty: false, head: head)
+    {
+      obstacles.append(obstacle)
+    }
     if let obstacle = try await whyMisnamed() { obstacles.append(obstacle) }
     let lacking = try await ServerNeeds.lacking(on: server.url, options, network)
     if !lacking.isEmpty { obstacles.append(RestoreError.lacks(server.url, lacking)) }
@@ -187,21 +241,47 @@ package struct RestorePlan: Sendable {
     // Where the account is, only a login counts.
     guard !there.isThere else { return }
     do {
-      let handle = try await chooseHandle(chosen, tell)
+      let handle = try await chooseHandle(tell)
       // A new account of an earlier run has it, or that run was refused it.
-      if !options.asNew || handle != chosen { try await check(handle, tell) }
+      if !options.asNew || handle != journal?.handle { try await check(handle, tell) }
       newHandle = handle
     } catch let error as RestoreError {
       obstacles.append(error)
     }
     let email = try await old?.client?.session?.email()
-    if options.email == nil, email == nil, !(options.logsInLater && isOldThere) {
+    if options.email == nil, email == nil {
       obstacles.append(RestoreError.needsEmail(isNew: options.asNew))
     }
     if server.facts.isInviteRequired, options.inviteCode == nil {
       obstacles.append(RestoreError.needsInvite(server.url))
     }
     if !options.asNew, let obstacle = whyNothingVouches() { obstacles.append(obstacle) }
+  }
+
+  /// Whether the account is active on the new server, after an earlier run.
+  ///
+  /// - Throws: ``RestoreError/livesThere(_:)`` if nothing of it may be replaced.
+  func isActive(on target: DestinationServer) async throws -> Bool {
+    let status = try await target.call(.checkAccountStatus())
+    let isActive = status.isActivated == true
+    if let obstacle = whyKept(
+      isActive: isActive, isEmpty: status.records == 0, head: status.commit)
+    {
+      throw obstacle
+    }
+    return isActive
+  }
+
+  /// Why nothing of the account on the new server may be replaced: it was not restored by an earlier
+  /// run and may have more than the archive; nil if that is not so.
+  private func whyKept(isActive: Bool, isEmpty: Bool, head: CID?) -> RestoreError? {
+    let isOurs =
+      journal?.has(.repository) == true || head == source.archived.snapshot.commit
+    // One that the DID names may be there because its owner has deactivated it, with records of its
+    // own; or it was just made.
+    let isFree = !isActive && (!isNamed || isEmpty)
+    return (isOurs || isFree) && !(isActive && options.isRehearsal)
+      ? nil : .livesThere(options.target)
   }
 
   /// What is wrong where a server calls itself by another name than the one that was given; nil
@@ -231,9 +311,7 @@ package struct RestorePlan: Sendable {
     let others = present?.rotationKeys.filter {
       $0 != options.recoveryKey?.verificationKey.didKey
     }
-    if options.dropsOldKeys, !isNamed, oldServersKeys.isEmpty, let others, !others.isEmpty,
-      !(options.logsInLater && isOldThere)
-    {
+    if options.dropsOldKeys, !isNamed, oldServersKeys.isEmpty, let others, !others.isEmpty {
       obstacles.append(RestoreError.unknownOldKeys(others))
     }
     guard let present, let key = options.recoveryKey?.verificationKey,
@@ -258,7 +336,7 @@ package struct RestorePlan: Sendable {
   }
 
   /// Whether the old server vouches for the account, because it is there and there is a login.
-  private var isVouchedForByOld: Bool { old?.client != nil || options.logsInLater && isOldThere }
+  private var isVouchedForByOld: Bool { old?.client != nil }
 
   /// Why the new server would refuse the account; nil if a key or the old server vouches for it.
   private func whyNothingVouches() -> RestoreError? {
@@ -282,8 +360,8 @@ package struct RestorePlan: Sendable {
   /// The lengths that the reference server allows for the part of a handle before its domain.
   private static let labelLengths = 3...18
 
-  private func chooseHandle(_ chosen: Handle?, _ tell: (String) -> Void) async throws -> Handle {
-    if let handle = options.handle ?? chosen { return handle }
+  private func chooseHandle(_ tell: (String) -> Void) async throws -> Handle {
+    if let handle = options.handle ?? journal?.handle { return handle }
     if options.asNew { throw RestoreError.needsHandle(on: nil) }
     guard let handle else { throw RestoreError.needsHandle(on: server.url) }
     if domain(of: handle) != nil { return handle }

@@ -44,6 +44,25 @@ struct DestinationServer: Sendable {
     return DestinationServer(client: server.client, did: did, tell: tell)
   }
 
+  /// The new server, which has the account, logged in on as its owner.
+  ///
+  /// - Throws: ``RestoreError/otherPassword(_:)``; what servers throw.
+  static func existing(
+    of did: DID, or handle: Handle?, _ options: RestoreOptions, _ network: Network,
+    tell: @escaping @Sendable (RestoreEvent) -> Void = { _ in }
+  ) async throws -> DestinationServer {
+    do {
+      let server = try await loggedIn(
+        at: options.target, network, as: did.text, or: handle, (options.password, nil),
+        asking: options.asksForCode)
+      return DestinationServer(client: server.client, did: did, tell: tell)
+    } catch let error as XRPCError
+      where [400, 401].contains(error.status) && error.name != "AuthFactorTokenRequired"
+    {
+      throw RestoreError.otherPassword(options.target)
+    }
+  }
+
   /// A server, logged in on with the code that came by mail if it wants one.
   ///
   /// The reference server lower-cases names, and so does not know a `did:web` with a port: that

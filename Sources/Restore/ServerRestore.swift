@@ -75,7 +75,7 @@ package struct ServerRestore: Sendable {
       if let outcome = try await whyNot(archived) { return (nil, outcome) }
       var options = options(for: archived.snapshot.did)
       options.inviteCode = Secret("by the admin")
-      let plan = try await RestorePlan(of: archived, options, network: network) { _ in }
+      let plan = try await RestorePlan(of: archived, in: nil, options, network: network) { _ in }
       guard let obstacle = plan.obstacles.first else {
         if plan.present == nil, !plan.isNamed {
           return (

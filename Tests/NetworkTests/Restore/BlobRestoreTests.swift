@@ -171,6 +171,10 @@ struct `Rehearsing and planning` {
     #expect(scene.account.mailCount == 0)
     #expect(scene.account.status == .active)
     let uploads = scene.calls(of: "uploadBlob")
+    let plan = try scene.restore("--plan")
+    #expect(plan.status == 0, "\(plan.text)\(plan.errors)")
+    #expect(plan.text.contains("nothing left to send; 0 would be missing"), "\(plan.text)")
+    #expect(plan.text.contains("  comparison, then, when you agree: identity, activation\n"))
     #expect(try scene.restore().status == 10)
     let code = try #require(scene.account.mailCode)
     let end = try scene.restore("--mail-code \(code) \(RestoreScene.agreed)")
@@ -190,6 +194,31 @@ struct `Rehearsing and planning` {
     let plan = try scene.restore("\(line) --plan")
     #expect(plan.text.contains("nothing left to do"), "\(plan.text)\(plan.errors)")
     #expect(!plan.text.contains(" to send") && !plan.text.contains("by mail"), "\(plan.text)")
+  }
+
+  @Test func `a plan wants no code by mail where a key signs`() throws {
+    let scene = try RestoreScene()
+    _ = try scene.addRecoveryKey()
+    try scene.backUp()
+    #expect(try scene.restore("--plan").text.contains("sends by mail"))
+    let plan = try scene.restore("--recovery-key recovery.key --plan")
+    #expect(plan.status == 0 && !plan.text.contains("by mail"), "\(plan.text)\(plan.errors)")
+  }
+
+  @Test func `a plan warns of a repository only from a length that servers refuse`() throws {
+    let scene = try RestoreScene(posts: 3, blobs: 0)
+    try scene.backUp()
+    #expect(try !scene.restore("--plan").errors.contains("may refuse"))
+    let text = IPLDValue.string(String(repeating: "a", count: 900_000))
+    try scene.account.commit(
+      (0..<6).map { number in
+        .put(
+          path: "com.example.note/\(number)",
+          record: ["$type": .string("com.example.note"), "number": .integer(number), "text": text])
+      })
+    try scene.backUp()
+    let plan = try scene.restore("--plan")
+    #expect(plan.errors.contains("may refuse a repository of 5.4 MB"), "\(plan.errors)")
   }
 
   @Test func `a plan says what is missing and what is needed, and changes nothing`() throws {
@@ -294,8 +323,20 @@ struct `A new account of an archive` {
     #expect(plan.status == 0, "\(plan.text)\(plan.errors)")
     #expect(plan.text.contains("a new one, with its own DID"), "\(plan.text)")
     #expect(plan.text.contains("when you agree: a record, so that the server signs\n"))
+    func planned() throws -> IPLDValue {
+      try DataModelJSON.decode(scene.command.run("\(line) --plan --json").output)
+    }
+    let before = try planned()
+    #expect(before["did"] == .null)
+    #expect(before["archiveDID"] == .string(scene.account.did))
     let made = try scene.command.run("\(line) --yes sign")
     #expect(made.status == 0, "\(made.text)\(made.errors)")
+    let new = try #require(scene.new.accounts.first { $0.handle == "reborn.new.example" })
+    #expect(try planned()["did"] == .string(new.did))
+    #expect(try planned()["archiveDID"] == .string(scene.account.did))
+    let done = try scene.command.run("\(line) --plan")
+    #expect(done.status == 0, "\(done.text)\(done.errors)")
+    #expect(done.text.contains("nothing left to do: the new account is complete"), "\(done.text)")
     let rehearsed = try scene.command.run(
       "carpack rehearse \(rest) --login --password-file old --yes")
     #expect(rehearsed.status == 0, "\(rehearsed.text)\(rehearsed.errors)")

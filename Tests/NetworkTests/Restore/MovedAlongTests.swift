@@ -60,7 +60,9 @@ struct `What moves with an account` {
     try scene.backUp()
     let result = try scene.restore(
       "--recovery-key recovery.key --dry-run operation.json \(RestoreScene.agreed)")
-    #expect(result.status == 10, "\(result.text)\(result.errors)")
+    #expect(result.status == 0, "\(result.text)\(result.errors)")
+    #expect(result.errors.contains("operation.json written; the operation was not sent"))
+    #expect(!result.errors.contains("to continue") && !result.errors.contains("confirmation"))
     let operation = try DataModelJSON.decode(scene.folder.read("operation.json"))
     #expect(scene.directory.operations(of: scene.account.did).count == 3)
     // It is one that the directory would take.

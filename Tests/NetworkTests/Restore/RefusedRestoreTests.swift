@@ -150,6 +150,7 @@ struct `A restore that is refused` {
     try scene.backUp()
     expect(try scene.restore(), 10, "--mail-code")
     try scene.folder.write("new", Array("another-password\n".utf8))
+    expect(try scene.restore("--plan"), 77, "has another password", "--new-password-file")
     expect(try scene.restore(), 77, "has another password", "--new-password-file")
     #expect(scene.new.createdCount == 1)
   }
@@ -158,6 +159,7 @@ struct `A restore that is refused` {
     let scene = try RestoreScene()
     try scene.backUp()
     try scene.folder.write("old", Array("wrong\n".utf8))
+    expect(try scene.restore("--plan"), 77, "refused the handle or the password")
     expect(try scene.restore(), 77, "refused the handle or the password", "--password-file FILE")
     try scene.folder.write("old", Array("app-password\n".utf8))
     expect(try scene.restore(), 77, "app password", "has no such account")
@@ -184,7 +186,7 @@ struct `A restore that is refused` {
     let scene = try loneScene()
     let away = try scene.restore(
       "--recovery-key recovery.key --email new@example.com --attempts 1 \(RestoreScene.agreed)")
-    expect(away, 77, "--abandon-old", "has no such account")
+    expect(away, 77, "hint: try again later, or", "--abandon-old", "has no such account")
     #expect(scene.directory.operations(of: scene.account.did).count == 3)
     expect(try run(scene), 0)
   }
@@ -193,10 +195,11 @@ struct `A restore that is refused` {
     let scene = try RestoreScene()
     try scene.backUp()
     let alive = try scene.restore("--email new@example.com", login: false)
-    expect(alive, 77, "--login")
+    expect(alive, 77, "hint: with --login the old server proves it\n")
     scene.old.stop()
     let dead = try scene.restore("--email new@example.com --attempts 1", login: false)
-    expect(dead, 77, "--as-new", "has no such account")
+    expect(dead, 77, "hint: --recovery-key FILE proves it", "--as-new", "has no such account")
+    #expect(!dead.errors.contains("--login"), "\(dead.errors)")
     let strange = try scene.command.run("carpack recovery-key new -o other.key --quiet")
     #expect(strange.status == 0)
     let result = try scene.restore(

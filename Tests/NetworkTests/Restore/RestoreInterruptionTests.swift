@@ -142,9 +142,13 @@ struct `An account that is on the server already` {
     try scene.account.advance()
     if !isActive { scene.account.status = .deactivated }
     let head = scene.account.head
-    let result = try scene.command.run(
-      "carpack restore \(RestoreScene.archive) --to \(scene.old.url) \(scene.flags) --login --password-file old --new-password-file old --recovery-key recovery.key --at 1 \(RestoreScene.agreed)"
-    )
+    let line =
+      "carpack restore \(RestoreScene.archive) --to \(scene.old.url) \(scene.flags) --login --password-file old --new-password-file old --recovery-key recovery.key --at 1"
+    let plan = try scene.command.run("\(line) --plan")
+    #expect(plan.status == 13, "\(plan.text)\(plan.errors)")
+    #expect(plan.text.contains("the account is on \(scene.old.url) already"), "\(plan.text)")
+    #expect(!plan.text.contains("nothing left to do"), "\(plan.text)")
+    let result = try scene.command.run("\(line) \(RestoreScene.agreed)")
     #expect(result.status == 13, "\(result.text)\(result.errors)")
     #expect(result.errors.contains("--blobs-only"))
     #expect(result.errors.contains("--in-place"))

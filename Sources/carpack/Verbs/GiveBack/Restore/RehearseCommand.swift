@@ -44,7 +44,7 @@ struct RehearseCommand: ReportingCommand {
         "Create it?")
       var options = try given.options(to: to, agrees: { _ in false })
       options.isRehearsal = true
-      try RestoreDisplay(common).restore(snapshot, in: given.archive.file, options, networkOptions)
+      try RestoreDisplay(common).restore(snapshot, in: given.path, options, networkOptions)
     }
   }
 

@@ -1,8 +1,10 @@
 internal import ATProtocol
 internal import ArgumentParser
 internal import HTTP
+internal import Remote
 internal import Restore
 internal import Snapshots
+internal import SystemPackage
 internal import Terminal
 
 /// Logging in with the account's own password.
@@ -91,6 +93,13 @@ struct RestoreArguments: ParsableArguments {
     }
   }
 
+  /// The archive's file, beside which the journal is; for an address, its last part, in the current
+  /// folder.
+  var path: FilePath {
+    FilePath(
+      RemoteArchive.isAddress(archive.file) ? Elsewhere.fileName(archive.file) : archive.file)
+  }
+
   /// Opens the archive, and runs `body` with the selected snapshot.
   ///
   /// - Parameters:
@@ -118,21 +127,20 @@ struct RestoreArguments: ParsableArguments {
   ///
   /// - Parameters:
   ///   - target: the new server; nil for the account's own, on which ``login`` logs in.
-  ///   - isPlan: whether nothing will be changed, so that no password is needed.
+  ///   - isPlan: whether nothing will be changed, so that no password for the new server is needed.
   ///   - agrees: asks whether a step may be done.
   /// - Throws: ``Failure`` for a password or a key that cannot be read, or is needed.
   func options(
     to target: String?, isPlan: Bool = false,
     agrees: @escaping @Sendable (RestoreQuestion) -> Bool
   ) throws -> RestoreOptions {
-    let own = isPlan ? nil : try login.password()
+    let own = try login.password()
     let target = target ?? ""
     var options = RestoreOptions(
       target: target,
-      password: try target.isEmpty || isPlan ? own ?? Secret("") : password(else: own),
+      password: try target.isEmpty ? own ?? Secret("") : password(else: own, isPlan: isPlan),
       now: { Host.now }, agrees: agrees, asksForCode: OwnerLogin.askForCode)
     (options.oldPassword, options.authFactorToken) = (own, login.code)
-    options.logsInLater = isPlan && login.login
     (options.email, options.inviteCode) = (email, invite.map { Secret($0) })
     options.handle = try handle.map { text throws in try Handle(text) }
     if let recoveryKey {
@@ -144,9 +152,11 @@ struct RestoreArguments: ParsableArguments {
     return options
   }
 
-  /// The password on the new server.
-  private func password(else own: Secret?) throws -> Secret {
-    if let given = try Self.input.read(newPasswordFile, asks: own == nil) { return given }
-    return try own ?? Self.input.need(nil)
+  /// The password on the new server; an empty one for a plan that is not given it.
+  private func password(else own: Secret?, isPlan: Bool) throws -> Secret {
+    if let given = try Self.input.read(newPasswordFile, asks: own == nil && !isPlan) {
+      return given
+    }
+    return try own ?? (isPlan ? Secret("") : Self.input.need(nil))
   }
 }

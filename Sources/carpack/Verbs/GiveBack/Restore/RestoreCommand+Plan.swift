@@ -11,10 +11,10 @@ internal import XRPC
 extension RestoreCommand {
   func showPlan(_ snapshot: ArchivedSnapshot, _ networkOptions: NetworkOptions) throws {
     let options = try options()
-    let plan = try runBlocking {
-      try await RestorePlan(of: snapshot, options, network: Network(networkOptions)) {
-        Console.say(.note, $0)
-      }
+    let plan = try runBlocking { [path = given.path] in
+      try await RestorePlan(
+        of: snapshot, in: path, options, network: Network(networkOptions)
+      ) { Console.say(.note, $0) }
     }
     if json {
       RestoreDisplay.plan.print(plan)
@@ -39,7 +39,7 @@ extension RestorePlan {
     let account = "\(source.did)\(handle.map { ", \($0)" } ?? "")"
     let isNew = isOfNewAccount
     var rows = [
-      ("account", isNew ? "a new one, with its own DID" : account),
+      ("account", isNew ? did?.text ?? "a new one, with its own DID" : account),
       (
         "snapshot",
         "\(snapshot.rev.map { "revision \($0), " } ?? "")made \(snapshot.createdAt)"
@@ -54,16 +54,21 @@ extension RestorePlan {
         "to", "\(server.url) (\(server.facts.did))\(isNew ? "" : ", which \(there.sentence)")"
       ),
     ]
-    if isMoved { return rows + [("steps", "nothing left to do: the account has moved")] }
+    let first = obstaclesInWords.map { ("first", $0) }
+    if stepsLeft.isEmpty {
+      let end = "nothing left to do: the \(isNew ? "new account is complete" : "account has moved")"
+      return rows + (first.isEmpty ? [("steps", end)] : first)
+    }
+    let sending =
+      stepsLeft.contains(.blobs)
+      ? "\(Quantity.grouped(upload.count)) to send, \(Quantity.bytes(upload.bytes))"
+      : "nothing left to send"
     rows += [
       (
         "repository",
         "\(Quantity.count(source.recordCount, "record")), \(Quantity.bytes(source.byteCount))"
       ),
-      (
-        "blobs",
-        "\(Quantity.grouped(upload.count)) to send, \(Quantity.bytes(upload.bytes)); \(Quantity.grouped(unrestored.count)) would be missing"
-      ),
+      ("blobs", "\(sending); \(Quantity.grouped(unrestored.count)) would be missing"),
       ("preferences", hasPreferences ? "in the archive" : "not in the archive"),
     ]
     if let newHandle { rows.append(("handle", newHandle.text)) }
@@ -74,16 +79,20 @@ extension RestorePlan {
         "\($0.key) is the old server's (\($0.evidence.rawValue)): --drop-old-keys removes it"
       )
     }
-    rows += obstaclesInWords.map { ("first", $0) } + laterNeeds.map { ("later", $0) }
-    let preferences = hasPreferences ? "preferences, " : ""
-    let agreed = isNew ? "a record, so that the server signs" : "identity, activation"
-    rows.append(
-      (
-        "steps",
-        "account, repository, blobs, comparison, \(preferences)then, when you agree: \(agreed)"
-      ))
+    rows += first + laterNeeds.map { ("later", $0) }
+    let steps = stepsLeft.map { $0 == .proof ? "a record, so that the server signs" : $0.rawValue }
+    let split = stepsLeft.firstIndex(where: Self.asked.contains) ?? steps.endIndex
+    let parts = [
+      steps[..<split].joined(separator: ", "),
+      split < steps.endIndex
+        ? "when you agree: \(steps[split...].joined(separator: ", "))" : "",
+    ]
+    rows.append(("steps", parts.filter { !$0.isEmpty }.joined(separator: ", then, ")))
     return rows
   }
+
+  /// The steps that you have to agree to.
+  private static let asked: [RestoreStep] = [.identity, .activation, .deactivation, .proof]
 
   /// What has to be given or put right first.
   var needs: [String] { obstaclesInWords + laterNeeds.map { "later: \($0)" } }
@@ -97,12 +106,11 @@ extension RestorePlan {
 
   /// What has to be given once the account is on the new server.
   private var laterNeeds: [String] {
-    guard !isMoved, !isOfNewAccount else { return [] }
     var needs: [String] = []
-    if let old, old.standing.isThere, source.did.method == "plc" {
-      needs.append("the code that \(old.url) sends by mail, or a rotation key of your own")
+    if let codeSender {
+      needs.append("the code that \(codeSender) sends by mail, or a rotation key of your own")
     }
-    if source.did.method == "web" {
+    if source.did.method == "web", stepsLeft.contains(.identity) {
       needs.append("a change of the DID document, which you have to make yourself")
     }
     return needs
@@ -120,9 +128,10 @@ extension RestorePlan {
         : nil,
       server.facts.blobLimit == nil
         ? "the new server does not say how large a blob may be" : nil,
+      mayBeTooLarge
+        ? "the server may refuse a repository of \(Quantity.bytes(source.byteCount)): it does not announce its limit, and the reference server's default is \(Quantity.bytes(Self.defaultImportLimit))"
+        : nil,
     ]
-    return warnings.compactMap(\.self) + source.oddities + [
-      "the server may refuse a repository of \(source.byteCount) bytes as too large; it does not announce its limit"
-    ]
+    return warnings.compactMap(\.self) + source.oddities
   }
 }

@@ -157,7 +157,7 @@ struct RestoreCommand: ReportingCommand {
         try showPlan(snapshot, networkOptions)
       } else {
         try RestoreDisplay(common).restore(
-          snapshot, in: given.archive.file, options(), networkOptions)
+          snapshot, in: given.path, options(), networkOptions)
       }
     }
   }
@@ -182,9 +182,10 @@ struct RestoreCommand: ReportingCommand {
     options.acceptsOlder = given.choice.at != nil
     (options.deactivatesOld, options.deleteOldAfter) = (deactivateOld, deleteOldAfter)
     if let dryRun {
-      options.dryRun = { operation in
+      options.dryRun = { [common] operation in
         let bytes = Array((operation.operation.json(pretty: true) + "\n").utf8)
         try AtomicFile.save(to: FilePath(dryRun), replacing: true) { try $0(bytes.span) }
+        common.say("\(dryRun) written; the operation was not sent")
       }
     }
     return options

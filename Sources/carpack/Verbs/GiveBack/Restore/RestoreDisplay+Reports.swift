@@ -14,8 +14,7 @@ extension RestoreDisplay {
     _ event: String, _ about: String, @FieldList<Subject> _ fields: () -> [Field<Subject>]
   ) -> Report<Subject> { Report("restore", event: event, about, fields) }
 
-  private static let sourceFields = Fields<RestoreSource> {
-    Field("did", "the account") { $0.did }
+  private static let snapshotFields = Fields<RestoreSource> {
     Field("rev", "its revision") { $0.archived.snapshot.rev?.text }
     Field("createdAt", "when the snapshot was made") { $0.archived.snapshot.createdAt }
     Field("commit", "its commit") { $0.head }
@@ -48,7 +47,10 @@ extension RestoreDisplay {
   static let source = event(
     "source",
     "`carpack restore` and `carpack rehearse`, an event a line. What is to be restored is known."
-  ) { sourceFields }
+  ) {
+    Field("did", "the account") { (source: RestoreSource) in source.did }
+    snapshotFields
+  }
 
   static let server = event("server", "What the new server requires and allows is known.") {
     serverFields
@@ -121,7 +123,9 @@ extension RestoreDisplay {
   }
 
   static let plan: Report<RestorePlan> = event("plan", "With --plan: what would be done.") {
-    sourceFields.of(\.source)
+    Field("did", "the account; null for a new one that is not made yet") { $0.did }
+    Field("archiveDID", "the account in the archive") { $0.source.did }
+    snapshotFields.of(\.source)
     Field("server", "the new server", \.server, as: serverFields)
     Field("oldServer", "the old server") { $0.old?.url }
     Field("oldStanding", "what it says of the account") { $0.old?.standing.sentence }

@@ -3,7 +3,6 @@ internal import Failures
 internal import Files
 internal import HTTP
 internal import IPLD
-internal import Remote
 internal import Reports
 internal import Restore
 internal import Snapshots
@@ -31,16 +30,14 @@ final class RestoreDisplay: Sendable {
   ///
   /// - Parameters:
   ///   - snapshot: what is restored.
-  ///   - archive: the archive that it is in: a file, or an address, whose last part is the name of
-  ///     the note in the current folder of what was done.
+  ///   - archive: the file of the archive that it is in, beside which the journal is.
   ///   - options: how.
   ///   - networkOptions: the way to servers.
   /// - Throws: ``ExitStatus``, or what ended it before there was a report.
   func restore(
-    _ snapshot: ArchivedSnapshot, in archive: String, _ options: RestoreOptions,
+    _ snapshot: ArchivedSnapshot, in archive: FilePath, _ options: RestoreOptions,
     _ networkOptions: NetworkOptions
   ) throws {
-    let path = FilePath(RemoteArchive.isAddress(archive) ? Elsewhere.fileName(archive) : archive)
     defer { Console.endProgress() }
     var networkOptions = networkOptions
     let observer = networkOptions.observer
@@ -52,7 +49,7 @@ final class RestoreDisplay: Sendable {
     }
     let (report, error): (RestoreReport, (any Error)?) = try runBlocking { [networkOptions] in
       var restore = AccountRestore(
-        snapshot, in: path, options, network: try Network(networkOptions)
+        snapshot, in: archive, options, network: try Network(networkOptions)
       ) { self.show($0) }
       do {
         try await restore.run()
@@ -166,7 +163,8 @@ final class RestoreDisplay: Sendable {
     Self.tell(Self.finished, (report, failure, commands)) {
       report.unrestored.say()
       for line in Self.lines(report) { Console.print(line) }
-      for loss in report.losses { Console.print("the account lacks: \(loss)") }
+      let lacks = report.has(.account) ? "lacks" : "would lack"
+      for loss in report.losses { Console.print("the account \(lacks): \(loss)") }
       if failure == nil { for place in places { Console.print(place) } }
       if report.stoppedBefore != nil {
         Console.say(.unfinished, "waiting for your confirmation")
