@@ -24,7 +24,8 @@ let strict: [SwiftSetting] =
     .enableUpcomingFeature("NonisolatedNonsendingByDefault"),
   ] + settingsOfTests
 
-/// What is run once: to optimise it takes longer than it saves, except where a suite computes much.
+/// What runs once or mostly waits: in the build for the suites, to optimise it takes longer than it
+/// saves. What is released is optimised.
 ///
 /// Its interface is written while it is compiled, as that of optimised modules: not by a second
 /// compiler that expands all macros again.
@@ -76,8 +77,12 @@ let backup: [Target.Dependency] =
 
 extension Target {
   /// A library, with what it may know.
-  static func room(_ name: String, _ known: [Dependency] = [], path: String? = nil) -> Target {
-    .target(name: name, dependencies: known, path: path, swiftSettings: strict)
+  static func room(
+    _ name: String, _ known: [Dependency] = [], path: String? = nil, mostlyWaits: Bool = false
+  ) -> Target {
+    .target(
+      name: name, dependencies: known, path: path,
+      swiftSettings: strict + (mostlyWaits ? unoptimised : []))
   }
 
   /// A suite of tests.
@@ -172,16 +177,18 @@ let package = Package(
     // Archives into files.
     .room("Extraction", snapshots),
     // A live account into its archive.
-    .room("Live", snapshots + ["CGlibc", "HTTP", "ObjectStore", "Remote", "Verification", "XRPC"]),
+    .room(
+      "Live", snapshots + ["CGlibc", "HTTP", "ObjectStore", "Remote", "Verification", "XRPC"],
+      mostlyWaits: true),
     // An archive back onto a server.
-    .room("Restore", snapshots + ["HTTP", "XRPC"]),
+    .room("Restore", snapshots + ["HTTP", "XRPC"], mostlyWaits: true),
     // Statements and their answers, by PostgreSQL's client library, which is opened when it is
     // first used.
     .room("Postgres", ["IPLD", "LibC"]),
     // What a running program tells a scraper.
     .room("Scraping", ["Files", "HTTP", "LibC"]),
     // Many accounts on many machines, by way of PostgreSQL.
-    .room("Fleet", backup + ["ObjectStore", "Postgres"]),
+    .room("Fleet", backup + ["ObjectStore", "Postgres"], mostlyWaits: true),
 
     // A file of settings, read strictly.
     .room("TOML"),
@@ -212,7 +219,7 @@ let package = Package(
       ],
       // What verbs say of themselves.
       resources: [.embedInCode("Manual"), .embedInCode("Units")],
-      swiftSettings: strict, linkerSettings: staticLibraries),
+      swiftSettings: strict + unoptimised, linkerSettings: staticLibraries),
 
     // What the suites share: the corpus, temporary folders, running the built command.
     .room(
@@ -229,7 +236,8 @@ let package = Package(
       dependencies: [
         "ATProtocol", "CCrypto", "HTTP", "IPLD", "LibC", "ObjectStore", "TestSupport", "XRPC",
       ],
-      path: "Tests/StandIn", swiftSettings: strict, linkerSettings: [.linkedLibrary("crypto")]),
+      path: "Tests/StandIn", swiftSettings: strict + unoptimised,
+      linkerSettings: [.linkedLibrary("crypto")]),
     .executableTarget(
       name: "stand-in", dependencies: ["StandIn", arguments], path: "Tests/StandInProgram",
       swiftSettings: strict),
