@@ -24,8 +24,10 @@ let strict: [SwiftSetting] =
     .enableUpcomingFeature("NonisolatedNonsendingByDefault"),
   ] + settingsOfTests
 
-/// What runs once or mostly waits: in the build for the suites, to optimise it takes longer than it
-/// saves. What is released is optimised.
+/// Settings of what runs once or mostly waits.
+///
+/// In the build for the suites, to optimise it takes longer than it saves. What is released is
+/// optimised.
 ///
 /// Its interface is written while it is compiled, as that of optimised modules: not by a second
 /// compiler that expands all macros again.
