@@ -108,7 +108,8 @@ release: $(if $(BUILT),,requirements) ## the command as it is released, in one f
 
 test: build ## build and run all tests: page, server, suites (set CARPACK_CORPUS to have real repositories in them)
 	@# Browsers would take the cores from what waits for servers.
-	@BESIDE=run-server-tests BEHIND="run-browser-tests run-page-tests run-packaging-tests" $(RUN_SUITES)
+	@BESIDE=run-server-tests ASIDE="run-page-tests run-packaging-tests" \
+	  BEHIND=run-browser-tests $(RUN_SUITES)
 
 test-suites: build run-suites ## the suites alone
 
