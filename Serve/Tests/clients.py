@@ -537,6 +537,11 @@ def carpack_says_what_the_directory_of_an_archive_lacks():
                 line = [COMMAND, "backup", ALICE, "--plc", f"{origin}/did", "--resolver", origin, "-o", copy]
                 told = subprocess.run(line, capture_output=True, text=True, env=ENVIRONMENT)
             assert told.returncode == status and words in told.stderr, told
+            if status == 0:
+                out = pathlib.Path(folder) / "out"
+                carpack("extract", copy, "--metadata", "-d", out, "-q")
+                kept, = out.glob("*/plc-audit-log.json")
+                assert json.loads(kept.read_text()) == json.loads(log.read_text()), "the log without times is kept"
             copy.unlink(missing_ok=True)
 
 

@@ -32,6 +32,8 @@ extension ArchiveCopier {
     package internal(set) var lostSectionCount: UInt64 = 0
     /// The known CIDs of these, up to a thousand.
     package internal(set) var lostSections: [CID] = []
+    /// How many snapshots there were, as far as that is known.
+    package internal(set) var snapshotCount = 0
     /// Why snapshots are lost altogether.
     package internal(set) var lostSnapshots: [String] = []
     /// The snapshots that were saved, the oldest first.
@@ -120,6 +122,11 @@ extension ArchiveCopier {
       waiting.append((archived, link.source, link.isVouched))
     }
     guard let oldest = waiting.first?.archived else { throw failure }
+    // Where no manifest is left, what is salvaged is the snapshot that one is lost of.
+    report.snapshotCount =
+      waiting.count
+      + archives.filter { !$0.history.entries.isEmpty }
+      .reduce(0) { $0 + $1.history.breaks.count(where: \.isOfManifest) }
     var copier = try SnapshotCopier(
       archives, into: storage, carHeader: oldest.snapshot.car.header, level: level,
       isSalvage: true, observer: observer)

@@ -180,6 +180,9 @@ extension ArchiveCopier {
 
   /// Merges archives into a new one, and verifies it before it gets its name.
   ///
+  /// What a damaged archive shares with an undamaged one is copied from the latter, in whatever
+  /// order they are given.
+  ///
   /// - Parameters:
   ///   - archives: the archives, which are only read.
   ///   - target: the new one.
@@ -192,6 +195,7 @@ extension ArchiveCopier {
     _ archives: [SourceArchive], to target: AtomicFile, keepsPrivateData: Bool? = nil,
     willWrite: (FilePath) -> Void = { _ in }
   ) throws -> MergeReport {
+    let archives = try Self.undamagedFirst(archives)
     let accounts = Set(archives.flatMap { $0.history.entries.map(\.did) })
     let keepsPrivateData = keepsPrivateData ?? (accounts.count == 1)
     var withoutPrivate: Set<DID> = []
@@ -208,6 +212,22 @@ extension ArchiveCopier {
         links.count, sharedCount, accounts.count, sourceSize, withoutPrivate.count, generation
       )
     }
+  }
+
+  /// The archives, those first that match their checksums.
+  private static func undamagedFirst(_ archives: [SourceArchive]) throws -> [SourceArchive] {
+    guard archives.count > 1 else { return archives }
+    var damaged: [SourceArchive] = []
+    let undamaged = try archives.filter { archive in
+      do {
+        try archive.verifyChecksums()
+        return true
+      } catch BackupError.damagedArchive {
+        damaged.append(archive)
+        return false
+      }
+    }
+    return undamaged + damaged
   }
 
   /// All snapshots in their order, each once; and how many occurred more than once.

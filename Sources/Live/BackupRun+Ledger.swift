@@ -72,8 +72,12 @@ extension BackupRun {
     // What is committed to a file that has no name yet is continued, and the repository has been
     // compared with it.
     archiveOptions.startsOver = target.isNew && target.reader == nil
-    let appender = try await onOwnQueue { [archiveOptions] in
-      try ArchiveAppender(storage, carHeader: fetched.header, options: archiveOptions)
+    let appender = try await onOwnQueue { [archiveOptions, name = target.name] in
+      do {
+        return try ArchiveAppender(storage, carHeader: fetched.header, options: archiveOptions)
+      } catch let error as ArchiveError {
+        throw error.of(name)
+      }
     }
     do {
       var draft = fetched.draft

@@ -188,11 +188,19 @@ final class BackupRun {
   /// The account's history in the PLC directory; nil if it has none or it cannot be fetched.
   private func fetchPLCLog() async throws -> [UInt8]? {
     guard identity.did.method == "plc", identity.log == nil else { return identity.log }
+    let directory = IdentityResolver(network: network).dids
     do {
-      return try await IdentityResolver(network: network).dids.plcLog(of: identity.did)
+      do {
+        return try await directory.plcLog(of: identity.did)
+      } catch IdentityError.didNotFound {
+        // "carpack serve" has no audit log of an archive whose log came without times.
+        warn("the directory has no PLC audit log of \(identity.did)")
+      }
+      // A log with times says more than a newer one without.
+      let kept = try base?.readable { try $0.plcLog() }
+      let hasTimes = try kept.map { try PLCLog($0.span, of: identity.did).isAudit } ?? false
+      return hasTimes ? nil : try await directory.untimedPLCLog(of: identity.did)
     } catch IdentityError.didNotFound {
-      // "carpack serve" has no audit log of an archive whose log came without times.
-      warn("the directory has no PLC audit log of \(identity.did)")
       return nil
     } catch let error where !(error is CancellationError) {
       warn("the PLC audit log could not be fetched: \(error)")

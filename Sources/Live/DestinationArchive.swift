@@ -78,7 +78,7 @@ final class DestinationArchive {
     }
     let isCommitted = !isNew || left.map { $0.generation.number > 0 } ?? false
     // Nothing of an existing object is fetched to see whose repository it begins with.
-    return DestinationArchive(
+    return try DestinationArchive(
       bucket.file("notes", of: address), name: name, isNew: isNew,
       reader: isCommitted ? left : nil, left: isNew ? left : nil, opened: opened, object: object,
       leftover: bucket.file("tail", of: address))
@@ -87,7 +87,7 @@ final class DestinationArchive {
   private static func open(_ path: FilePath, isReadOnly: Bool) throws -> DestinationArchive {
     guard !AtomicFile.isTaken(path) else {
       if isReadOnly {
-        return DestinationArchive(path, isNew: false, reader: try ArchiveReader(path: path))
+        return try DestinationArchive(path, isNew: false, reader: ArchiveReader(path: path))
       }
       try AtomicFile.refuseUnlessFile(path)
       let storage = try FileStorage.openArchive(path)
@@ -98,12 +98,12 @@ final class DestinationArchive {
     guard !isReadOnly, AtomicFile.isTaken(new.temporaryPath) else {
       let left = try new.leftover()
       let reader = left?.generation.number == 0 ? nil : left
-      return DestinationArchive(path, isNew: true, reader: reader, left: left, new: new)
+      return try DestinationArchive(path, isNew: true, reader: reader, left: left, new: new)
     }
     let (storage, left, replaced) = try new.storage(continuing: { _ in true })
     let isCommitted = left.map { $0.generation.number > 0 } ?? false
     let reader = isCommitted ? try ArchiveReader(storage.map(), ignoresTail: true) : nil
-    let archive = DestinationArchive(
+    let archive = try DestinationArchive(
       path, isNew: true, reader: reader, left: left, opened: storage, new: new)
     archive.replaced = replaced
     return archive
@@ -112,7 +112,7 @@ final class DestinationArchive {
   /// Opens an existing archive, in a storage of any kind.
   convenience init(_ path: FilePath, in storage: any ArchiveStorage) throws {
     let reader = try ArchiveReader(storage.map(), ignoresTail: true)
-    self.init(path, isNew: false, reader: reader, opened: storage)
+    try self.init(path, isNew: false, reader: reader, opened: storage)
   }
 
   private init(
@@ -120,14 +120,14 @@ final class DestinationArchive {
     left: ArchiveReader? = nil, opened: (any ArchiveStorage)? = nil,
     object: BucketStorage? = nil, new: AtomicFile? = nil,
     leftover: FilePath? = nil
-  ) {
+  ) throws {
     (self.path, self.name, self.isNew) = (path, name ?? path.string, isNew)
     (self.reader, self.opened, self.object, self.new) = (reader, opened, object, new)
     self.leftover = leftover ?? AtomicFile.leftoverPath(of: path)
     leftoverOwner = left?.owner
     let cutOff = isNew || object != nil ? nil : WrittenSize.loss(of: path, named: "the archive")
     let lostSnapshots = !isNew && reader?.generation.head == nil ? Self.lostSnapshots : nil
-    let tail = isNew || object != nil ? nil : reader.flatMap(Self.tail)
+    let tail = isNew || object != nil ? nil : try reader.flatMap(Self.tail)
     losses = [cutOff, lostSnapshots, tail].compactMap(\.self)
     isCutOff = cutOff != nil || lostSnapshots != nil
   }
@@ -137,11 +137,14 @@ final class DestinationArchive {
     "the archive has lost its snapshots: their data stays in the file, but no snapshot leads to it, and \"carpack compact\" deletes it; put back a copy if there is one"
 
   /// A sentence about what follows the last snapshot.
-  private static func tail(of reader: ArchiveReader) -> String? {
+  private static func tail(of reader: ArchiveReader) throws -> String? {
     let generation = reader.generation
     guard generation.head != nil, reader.fileSize > generation.committedLength else { return nil }
+    let what =
+      try reader.mayHaveLostFooter
+      ? "whose footer is damaged or cut off" : "of a write that was not finished"
     return
-      "the archive ends in \(reader.fileSize - generation.committedLength) bytes of a write that was not finished; their intact part is kept"
+      "the archive ends in \(reader.fileSize - generation.committedLength) bytes \(what); their intact part is kept"
   }
 
   /// Makes and locks the file, if that has not been done; finds out whether an object can be made.

@@ -65,12 +65,27 @@ extension SnapshotChecks {
     guard reasons.isEmpty else {
       return Finding(found.allSatisfy(\.isAccepted), reasons.joined(separator: "; "))
     }
+    if isOneLost(before: entry) {
+      return Finding(nil, "a snapshot before it is lost, so it is not known what it follows from")
+    }
     let odd = [Standing.Doubt.behind, .future].filter(entry.standing.doubts.contains)
     return Finding(
       true,
       (firsts[entry.did] == entry.number
         ? "it is the account's first snapshot" : "it follows from the one before it")
         + odd.map { "; the account \($0)" }.joined())
+  }
+
+  /// Whether a snapshot is lost between this one and the account's snapshot before it.
+  ///
+  /// It may have been of any account.
+  private func isOneLost(before entry: SnapshotHistory.Entry) -> Bool {
+    let followers = Set(history.breaks.filter(\.isOfManifest).compactMap(\.after))
+    guard !followers.isEmpty else { return false }
+    let between = history.entries[..<entry.number].reversed().prefix {
+      $0.number == entry.number || $0.did != entry.did
+    }
+    return between.contains { followers.contains($0.cid) }
   }
 
   // MARK: Who signed

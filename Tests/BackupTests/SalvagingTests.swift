@@ -136,6 +136,7 @@ import Verification
     #expect(salvaged.report.snapshots.compactMap(\.old) == Array(series.heads.dropLast()))
     #expect(salvaged.report.lostSnapshots.count == 1)
     #expect(!salvaged.report.snapshots.map(\.loss.isNone).contains(false))
+    #expect(salvaged.report.snapshotCount == series.heads.count)
     #expect(try SnapshotVerifier().verify(salvaged.reader, .full).verdict == .intact)
   }
 

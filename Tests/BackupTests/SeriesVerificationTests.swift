@@ -338,7 +338,12 @@ import Verification
     let report = try SnapshotVerifier().verify(reader, .full)
     #expect(report.verdict == .damaged)
     #expect(report.fileDamage.count == 1)
+    #expect(report.fileDamage.first?.contains("is lost with its manifest") == true)
     #expect(verdicts(report) == [.intact, .intact])
+    let terms = ProofTerms(now: UnixTime(microseconds: 0), key: nil)
+    let judged = try SnapshotVerifier(judging: terms).verify(reader, .full)
+    let continuity = judged.snapshots.map { $0.levels?[.continuous].isHeld }
+    #expect(continuity == [nil, true])
   }
 
   @Test func `warns of a record that breaks the data model once, whoever has it`() throws {

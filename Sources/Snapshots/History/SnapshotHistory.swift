@@ -99,7 +99,8 @@ public struct SnapshotHistory: Sendable {
       let place = after.map { ", which \($0) follows," } ?? ""
       return switch reason {
       case .damagedManifest(let cid, let error):
-        "the \(newest)manifest \(cid)\(place) is lost: \(error)"
+        after.map { "the snapshot that \($0) follows is lost with its manifest \(cid): \(error)" }
+          ?? "the newest manifest \(cid) is lost: \(error)"
       case .unusableManifest(let cid, let error):
         "the \(newest)manifest \(cid)\(place) cannot be used: \(error)"
       case .damagedFooter(let error):

@@ -57,16 +57,28 @@ package struct DIDResolver: Sendable {
   ///   `CancellationError`.
   package func plcLog(of did: DID) async throws -> [UInt8] { try await datedPLCLog(of: did).bytes }
 
+  /// The same without times, as a directory may have it that keeps none.
+  ///
+  /// - Throws: as ``plcLog(of:)`` does.
+  package func untimedPLCLog(of did: DID) async throws -> [UInt8] {
+    try await fetchLog("/log", of: did).bytes
+  }
+
   /// The same, and the time by the directory's clock; nil if it does not say.
   ///
   /// - Throws: as ``plcLog(of:)`` does.
   func datedPLCLog(of did: DID) async throws -> (bytes: [UInt8], time: UnixTime?) {
     guard did.method == "plc" else { throw IdentityError.unsupportedDID(did) }
-    let (bytes, date) = try await fetch(
-      try documentURL(of: did) + "/log/audit", "the PLC log of \(did)", of: did,
-      limit: PLCLog.maximumLength, accept: "application/json")
+    let (bytes, date) = try await fetchLog("/log/audit", of: did)
     let seconds = date.flatMap { HTTPDate.unixTime($0) }
     return (bytes, seconds.map { UnixTime(microseconds: Int64($0 * 1_000_000)) })
+  }
+
+  private func fetchLog(_ page: String, of did: DID) async throws -> (bytes: [UInt8], date: String?)
+  {
+    try await fetch(
+      try documentURL(of: did) + page, "the PLC log of \(did)", of: did,
+      limit: PLCLog.maximumLength, accept: "application/json")
   }
 
   private func fetch(

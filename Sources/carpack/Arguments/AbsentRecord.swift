@@ -37,6 +37,9 @@ extension OpenedArchive {
     let selector = try Selector(word)
     let path = selector.meansOneRecord ? try RecordHistory.path(word, in: entries, reader) : nil
     guard let path else {
+      if case .cid(let cid) = selector, snapshot.state(of: cid) == .missing {
+        return try absence(of: cid)
+      }
       // A record was looked for in all of them, and a CID in the whole file.
       if selector.meansOneRecord || entries.count == 1 { return BackupError.notFound(word) }
       if case .cid = selector { return BackupError.notFound(word) }
@@ -53,18 +56,28 @@ extension OpenedArchive {
       hint: number.map { "snapshot \($0) has it: --at \($0)" }, status: .noInput)
   }
 
-  /// Why a CID is not in the archive: the newest snapshot of an account may name it, as `ls` lists
-  /// it.
+  /// Why a CID is not in the archive: a snapshot may name it, as `ls` lists it.
   func absence(of cid: CID) throws -> any Error {
-    for entry in try history.newestOfAccounts {
-      let found = try unlessDamaged { try lack(of: cid, in: snapshot(entry)) }
+    let newest = try history.newestOfAccounts
+    // Each takes a walk through its records, so of the older ones only those that lack something.
+    let older = try history.entries.reversed().filter { entry in
+      (entry.blobs.missing + entry.blobs.listedMissing > 0 || !entry.isComplete)
+        && !newest.contains { $0.did == entry.did && $0.cid == entry.cid }
+    }
+    for (place, entry) in (newest + older).enumerated() {
+      let at = place < newest.count ? nil : entry.number
+      let found = try unlessDamaged { try lack(of: cid, in: snapshot(entry), at: at) }
       if let lack = found ?? nil { return lack }
     }
     return BackupError.notFound("\(cid)")
   }
 
   /// Why a snapshot lacks a record or blob; nil if it names none with this CID.
-  private func lack(of cid: CID, in archived: ArchivedSnapshot) throws -> (any Error)? {
+  ///
+  /// - Parameter number: its number, if it is an older one.
+  private func lack(of cid: CID, in archived: ArchivedSnapshot, at number: Int?) throws
+    -> (any Error)?
+  {
     var reason = try archived.missingBlobs().first { $0.cid == cid }?.reason
     if reason == nil {
       var item: ListedItem?
@@ -81,7 +94,8 @@ extension OpenedArchive {
     let file = Elsewhere.fileWord(name)
     return Failure(
       "\(cid) is missing from the archive\(reason.map { ": \($0.sentence)" } ?? "")",
-      hint: "\"carpack missing \(file)\" says more, \"carpack fill \(file)\" fetches missing blobs",
+      hint: number.map { "\"carpack missing --at \($0) \(file)\" says more" }
+        ?? "\"carpack missing \(file)\" says more, \"carpack fill \(file)\" fetches missing blobs",
       status: .incomplete)
   }
 }

@@ -60,6 +60,16 @@ struct CommonOptions: ConfigurableOptions {
   }
 }
 
+extension Quantity {
+  /// The sentence about what a CAR lacks of its repository.
+  static func lacking(_ inspection: RepositoryInspection) -> String {
+    let (nodes, records) = (inspection.missingNodes.count, inspection.missingRecordCount)
+    let what = [some(nodes, "tree node"), some(records, "record")].compactMap(\.self)
+    return
+      "\(what.joined(separator: " and ")) \(nodes + records == 1 ? "is" : "are") not in the CAR"
+  }
+}
+
 /// How a verb writes its results.
 struct ReportOptions: ParsableArguments {
   @Flag(help: "Write JSON, one object per line.")

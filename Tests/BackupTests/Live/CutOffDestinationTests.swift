@@ -64,4 +64,30 @@ internal import Verification
       "\(reports[0].warnings)")
     #expect(reports.allSatisfy(\.damage.isNone) && reports[1].warnings.isEmpty)
   }
+
+  @Test func `says of a tail with a footer that does not hold that this is damaged`() async throws {
+    for number in 0..<2 {
+      try alice.commit([alice.post("3zzzzzzzzzzz\(number)", "post \(number)")])
+      _ = try await scene.backUp(alice, into: "a.car.zst")
+    }
+    var damaged = try scene.folder.read("a.car.zst")
+    damaged[damaged.count - 100] ^= 1
+    try scene.folder.write("a.car.zst", damaged)
+    let warnings = try await scene.backUp(alice, into: "a.car.zst").warnings
+    #expect(warnings.contains { $0.contains("whose footer is damaged") }, "\(warnings)")
+  }
+
+  @Test func `of another repository, of which nothing was committed, is refused by name`()
+    async throws
+  {
+    _ = try await scene.backUp(alice, into: "a.car.zst")
+    let stump = try Array(scene.folder.read("a.car.zst").prefix(200))
+    try alice.commit([alice.post("3zzzzzzzzzzz0", "post")])
+    try scene.folder.write("a.car.zst", stump)
+    let error = try #require(
+      await #expect(throws: ArchiveError.self) {
+        try await scene.backUp(alice, into: "a.car.zst")
+      })
+    #expect("\(error)".contains("a.car.zst"), "\(error)")
+  }
 }

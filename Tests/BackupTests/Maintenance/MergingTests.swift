@@ -63,6 +63,21 @@ import Verification
     #expect(try merge([second, first]).1.cars() == cars)
   }
 
+  @Test func `takes what one copy lost from another, in whatever order they are given`() throws {
+    var series = try Series()
+    let car = try TestRepository(posts: 300).car()
+    try series.pack(car)
+    var damaged = try series.bytes
+    damaged[2000] ^= 1
+    let copy = FilePath(try series.folder.write("damaged.car.zst", damaged))
+    for paths in [[series.path, copy], [copy, series.path]] {
+      let (report, reader) = try merge(paths, in: series.folder)
+      #expect(report.snapshotCount == 1 && report.sharedCount == 1)
+      #expect(try reader.cars() == [car])
+    }
+    #expect(throws: BackupError.self) { try merge([copy, copy], in: series.folder) }
+  }
+
   @Test func `puts an older revision before a newer one, however late it was packed`() throws {
     var (first, second) = (try Series(), try Series())
     var repository = try TestRepository(posts: 5)

@@ -34,6 +34,13 @@ import XRPC
       try await resolver(fetcher, options: options).plcLog(of: DID(Sample.did)) == Array("[]".utf8))
   }
 
+  @Test func `finds the log without times, too`() async throws {
+    let fetcher = FakeFetcher(["\(Self.url)/log": .body("[]")])
+    let log = try await resolver(fetcher).untimedPLCLog(of: DID(Sample.did))
+    #expect(log == Array("[]".utf8))
+    #expect(fetcher.asked == ["\(Self.url)/log"])
+  }
+
   @Test func `does not take somebody else's document`() async throws {
     let error = try await failure(.body(Sample.document(Sample.other)))
     #expect(error == .otherDocument(try DID(Sample.did), found: try DID(Sample.other)))

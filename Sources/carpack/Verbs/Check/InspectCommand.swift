@@ -46,10 +46,7 @@ struct InspectCommand: ReportingCommand {
       status = .damaged
       for flaw in inspection.flaws { Failure(flaw, status: status).say() }
     } else if !inspection.isComplete {
-      common.say(
-        .incomplete,
-        "\(Quantity.count(inspection.missingNodes.count, "tree node")) and \(Quantity.count(inspection.missingRecordCount, "record")) are not in the CAR"
-      )
+      common.say(.incomplete, Quantity.lacking(inspection))
     }
     common.say(inspection.unreadable)
     CARInput.say(report.archivedCommits, inspection, common)

@@ -270,10 +270,7 @@ struct PackCommand: ReportingCommand, ConfigurableOptions {
       )
     }
     if !report.inspection.isComplete {
-      Console.say(
-        .incomplete,
-        "\(Quantity.count(report.inspection.missingNodes.count, "tree node")) and \(Quantity.count(report.inspection.missingRecordCount, "record")) are not in the CAR"
-      )
+      Console.say(.incomplete, Quantity.lacking(report.inspection))
     }
     common.say(report.inspection.unreadable)
     if blobs.unaccepted > 0 {

@@ -75,10 +75,12 @@ struct StatusReport {
   private func verified(_ status: ArchiveStatus) -> String {
     guard let mark = status.verification else { return status.isFar ? "?" : "never" }
     let since = status.bytesSinceVerification
-    let time = status.verifiedAge.map { "\(Quantity.age(seconds: $0)) ago" } ?? mark.time
-    return
-      "\(mark.verdict == .damaged ? Console.red("damaged") : mark.verdict.rawValue), \(time)"
-      + (since > 0 ? ", \(Quantity.bytes(since)) since" : "")
+    let time =
+      status.verifiedAge.map { $0 < 60 ? "just now" : "\(Quantity.age(seconds: $0)) ago" }
+      ?? mark.time
+    let added = since > 0 ? "; \(Quantity.bytes(since)) added since" : ""
+    let verdict = mark.verdict == .damaged ? Console.red("damaged") : mark.verdict.rawValue
+    return "\(verdict) (checked \(time)\(added))"
   }
 
   private func state(_ account: ArchiveStatus.Account, _ status: ArchiveStatus) -> String {

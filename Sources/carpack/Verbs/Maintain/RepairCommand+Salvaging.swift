@@ -57,7 +57,7 @@ extension RepairCommand {
     let whole = report.snapshots.count(where: \.loss.isNone)
     let size = report.generation?.committedLength ?? 0
     common.say(
-      "\(output): \(Quantity.bytes(size)), \(Quantity.grouped(whole)) of \(Quantity.count(report.snapshots.count, "snapshot")) whole, \(Quantity.count(Int(clamping: report.lostSectionCount), "section")) lost"
+      "\(output): \(Quantity.bytes(size)), \(Quantity.grouped(whole)) of \(Quantity.count(report.snapshotCount, "snapshot")) whole, \(Quantity.count(Int(clamping: report.lostSectionCount), "section")) lost"
     )
   }
 
