@@ -138,7 +138,7 @@ public enum BackupError: Error, Equatable, Sendable, CustomStringConvertible {
     case .notARepository(let beginning):
       "the server sent something other than a CAR: \"\(beginning)\""
     case .incompleteRepository(let nodes, let records):
-      "the server sent a repository in which \(nodes) tree nodes and \(records) records are missing"
+      "the server sent a repository that lacks \([nodes > 0 ? "tree nodes (\(nodes))" : nil, records > 0 ? "records (\(records))" : nil].compactMap(\.self).joined(separator: " and "))"
     case .accountUnavailable(let account, _, let sentence):
       "the server does not give out the repository of \(account): \(sentence)"
     case .endlessList(let server):

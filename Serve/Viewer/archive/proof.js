@@ -144,6 +144,8 @@ export function judgeContinuity(manifest, history) {
     before = { rev: one.rev, number: i + 1 };
   }
   if (reasons.length) return finding(areAccepted, reasons.join("; "));
+  // The list ends where a snapshot cannot be read.
+  if (isFirst && all[0]?.prev) return finding(null, "a snapshot before it is lost, so it is not known what it follows from");
   const odd = Object.keys(ODD).filter((doubt) => manifest.doubts.includes(doubt)).map((doubt) => `; the account ${ODD[doubt]}`);
   return finding(true, (isFirst ? "it is the account's first snapshot" : "it follows from the one before it") + odd.join(""));
 }

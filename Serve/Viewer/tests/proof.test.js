@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { execFileSync, spawnSync } from "node:child_process";
 import { File } from "node:buffer";
-import { existsSync, mkdtempSync, readFileSync, readdirSync, rmSync, statSync } from "node:fs";
+import { existsSync, mkdtempSync, readFileSync, readdirSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import test, { after } from "node:test";
@@ -70,6 +70,20 @@ if (isThere) {
   for (const name of readdirSync(`${root}Fixtures/archives`).filter((one) => one.endsWith(".car.zst") && !one.includes("unknown-required"))) {
     test(`${name} is what verify says`, () => agrees(`${root}Fixtures/archives/${name}`));
   }
+  test("a snapshot before which one is lost is what verify says", async () => {
+    const bytes = readFileSync(`${root}Fixtures/archives/several.car.zst`);
+    const archive = await Archive.open(new FileSource(new File([bytes], "a.car.zst")));
+    const history = await archive.history();
+    const { start, end } = archive.range(archive.frameOf(archive.ordinals(history.at(-1).cid.bytes)[0]));
+    bytes[(start + end) >> 1] ^= 1;
+    const path = join(folder, "lost-snapshot.car.zst");
+    writeFileSync(path, bytes);
+    for (const number of history.slice(0, -1).keys()) {
+      const found = await proven(bytes, number, false);
+      const expected = verified(path, found.manifest.cid.text).levels.continuous;
+      assert.deepEqual([found.levels.continuous.isHeld, found.levels.continuous.why], [expected.isHeld, expected.why]);
+    }
+  });
   const corpus = process.env.CARPACK_CORPUS;
   for (const car of corpus ? readdirSync(`${corpus}/repos`, { recursive: true }).filter((one) => one.endsWith(".car") && !/malformed|v1\//.test(one)) : []) {
     const path = join(folder, `corpus-${car.replaceAll("/", "-")}.zst`);
