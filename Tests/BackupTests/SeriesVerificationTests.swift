@@ -333,7 +333,11 @@ import Verification
 
   @Test func `says that a manifest in the chain is lost`() throws {
     var archive = try SeriesArchive()
-    for number in 0..<3 { try archive.add(TestRepository(posts: 5 + number).car()) }
+    for number in 0..<3 {
+      var repository = try TestRepository(posts: 5 + number)
+      repository.rev = "3lscuqc52o\(["a", "b", "c"][number])2x"
+      try archive.add(repository.car())
+    }
     let reader = try archive.reader(archive.damaging(manifest: 1))
     let report = try SnapshotVerifier().verify(reader, .full)
     #expect(report.verdict == .damaged)

@@ -1,4 +1,5 @@
 import Archive
+import Dispatch
 import Files
 import NIOCore
 import Remote
@@ -61,14 +62,18 @@ package struct ArchiveServer {
     let server = HTTPServer(host: options.host, port: options.port) { request, client in
       await responder.respond(to: request, from: client)
     }
+    let listening = DispatchGroup()
+    listening.enter()
     let serving = Task {
       async let _: Void = Self.watch(shelf, on: threads)
       try await server.run { port in
         hosts.bind(HostRule(host: options.host, port: port, names: options.hostnames))
+        // Who reads that it runs may end it at once.
+        _ = listening.wait(timeout: .now() + .seconds(10))
         Announcement(options, shelf, port: port, token: token).say()
       }
     }
-    let end = PromptEnd { serving.cancel() }
+    let end = PromptEnd(listening) { serving.cancel() }
     do {
       try await serving.value
     } catch {

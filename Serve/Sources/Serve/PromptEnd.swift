@@ -17,12 +17,17 @@ struct PromptEnd {
 
   /// Listens for the signals.
   ///
-  /// - Parameter stop: makes the server end by itself.
-  init(_ stop: @escaping @Sendable () -> Void) {
+  /// - Parameters:
+  ///   - listening: is left when both are listened for; until then they end the process.
+  ///   - stop: makes the server end by itself.
+  init(_ listening: DispatchGroup, _ stop: @escaping @Sendable () -> Void) {
     let queue = DispatchQueue(label: "signals")
     sources = [SIGTERM, SIGINT].map { number in
-      // The source is notified nevertheless.
-      signal(number, SIG_IGN)
+      #if !os(Linux)
+        // The source is notified nevertheless. On Linux it takes the signal over itself, and one
+        // that came before would be lost.
+        signal(number, SIG_IGN)
+      #endif
       let source = DispatchSource.makeSignalSource(signal: number, queue: queue)
       source.setEventHandler {
         let before = Self.status.exchange(128 + number, ordering: .relaxed)
@@ -31,9 +36,12 @@ struct PromptEnd {
         stop()
         queue.asyncAfter(deadline: .now() + Self.grace) { _exit(128 + number) }
       }
+      listening.enter()
+      source.setRegistrationHandler { listening.leave() }
       source.resume()
       return source
     }
+    listening.leave()
   }
 
   /// Stops listening; returns the exit status of a process that has ended by itself.
