@@ -333,8 +333,9 @@ def many_posts_are_scrolled_through_with_few_elements(browser, folder):
     page.open(folder / "many.car")
     page.tab.wait_for_selector("main .figures >> text=60,000 posts")
     assert f"number {count - 1} " in page.tab.evaluate("window.early")["text"]
-    page.tab.wait_for_timeout(300)
     # A reader who has scrolled by then stays there.
+    page.tab.wait_for_function("Math.abs(scrollY - 500) < 30")
+    page.tab.wait_for_timeout(300)
     assert abs(page.tab.evaluate("scrollY") - 500) < 30, page.tab.evaluate("scrollY")
     page.show("")
     assert f"number {count - 1} " in page.tab.inner_text("main")
