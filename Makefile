@@ -108,8 +108,7 @@ release: $(if $(BUILT),,requirements) ## the command as it is released, in one f
 
 test: build ## build and run all tests: page, server, suites (set CARPACK_CORPUS to have real repositories in them)
 	@# Browsers would take the cores from what waits for servers.
-	@BESIDE=run-server-tests ASIDE="run-page-tests run-packaging-tests" \
-	  BEHIND=run-browser-tests $(RUN_SUITES)
+	@BESIDE="run-server-tests run-page-tests run-packaging-tests" BEHIND=run-browser-tests $(RUN_SUITES)
 
 test-suites: build run-suites ## the suites alone
 

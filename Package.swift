@@ -158,9 +158,9 @@ let package = Package(
     // Archives that are sealed with age, under the engine.
     .room("Sealing", ["Age", "Archive", "CGlibc", "IPLD", "LibC", paths]),
     // Servers, the methods that they are asked for, and buckets of object stores.
-    .room("HTTP", ["ATProtocol", "CCrypto", "CCurl", "IPLD", "LibC"]),
-    .room("XRPC", ["ATProtocol", "CResolv", "HTTP", "IPLD", "LibC"]),
-    .room("ObjectStore", ["ATProtocol", "HTTP", "IPLD", "LibC", paths]),
+    .room("HTTP", ["ATProtocol", "CCrypto", "CCurl", "IPLD", "LibC"], mostlyWaits: true),
+    .room("XRPC", ["ATProtocol", "CResolv", "HTTP", "IPLD", "LibC"], mostlyWaits: true),
+    .room("ObjectStore", ["ATProtocol", "HTTP", "IPLD", "LibC", paths], mostlyWaits: true),
 
     // Names and bytes on disk.
     .room("Files", base + ["CGlibc"]),
@@ -304,7 +304,7 @@ if Context.environment["CARPACK_BUILD_SERVE"] != nil {
         .product(name: "NIOHTTP1", package: "swift-nio"),
         .product(name: "NIOPosix", package: "swift-nio"),
       ],
-      path: "Serve/Sources/Serve"),
+      path: "Serve/Sources/Serve", mostlyWaits: true),
     // A snapshot's records as tables of SQLite.
     .room(
       "Tables",

@@ -4,7 +4,6 @@
 #
 #   run-suites.sh [REGULAR EXPRESSION]    all suites, or the tests that match
 #   BESIDE="VERB …" run-suites.sh         all suites, and verbs of the Makefile at the same time
-#   ASIDE="VERB …" run-suites.sh          … and verbs that give way to what waits for servers
 #   BEHIND="VERB …" run-suites.sh         … and verbs that begin when the suites that wait for servers
 #                                         have ended: they would take the cores from these
 #
@@ -54,13 +53,12 @@ beside=()
 verbs=()
 begin() {
   for verb in $1; do
-    nice -n "${niceness:-0}" make "$verb" >"$logs/$verb.output" 2>&1 &
+    make "$verb" >"$logs/$verb.output" 2>&1 &
     beside+=($!)
     verbs+=("$verb")
   done
 }
 begin "${BESIDE:-}"
-niceness=5 begin "${ASIDE:-}"
 processes=()
 begun='^$'
 for number in "${!parts[@]}"; do

@@ -6,7 +6,7 @@ import Testing
   @Test func `gives back what it should after each of them`() throws {
     let image = try ArchiveImage()
     var counts: [String: Int] = [:]
-    for var round in Torture.rounds(8, from: 0x30de_0000) {
+    for var round in Torture.rounds(6, from: 0x30de_0000) {
       var archive = try ModelledArchive(image)
       for number in 0..<100 {
         do {
@@ -20,6 +20,6 @@ import Testing
     }
     let list = counts.sorted { $0.key < $1.key }.map { "\($0.value) × \($0.key)" }
     Torture.report(counts: list.joined(separator: ", "))
-    #expect(counts.count >= 9 && counts.values.reduce(0, +) > 500)
+    #expect(counts.count >= 9 && counts.values.reduce(0, +) > 350)
   }
 }

@@ -16,7 +16,7 @@ import Testing
   private static var count: Int {
     let environment = ProcessInfo.processInfo.environment
     let given = environment["CARPACK_SEQUENCES"].flatMap(Int.init)
-    return given ?? (environment["CARPACK_SEED"] == nil ? 250 : 1)
+    return given ?? (environment["CARPACK_SEED"] == nil ? 180 : 1)
   }
 
   @Test func `gives back what is intact, says what is true of itself, and can be gone on with`()
