@@ -185,13 +185,17 @@ struct SealedLayout: Sendable {
       return piece.cutOff(after: count)
     }
     guard let found, said[found.nonce] == nil else { return }
+    let before = pieces
     // Itself as it should be, and a copy of it that was not finished.
     while let last = pieces.last, last.frame.lowerBound >= place,
       last.plain.lowerBound == found.plain.lowerBound
     {
       pieces.removeLast()
     }
-    guard isNext(found), !pieces.contains(where: { $0.nonce == found.nonce }) else { return }
+    guard isNext(found), !pieces.contains(where: { $0.nonce == found.nonce }) else {
+      pieces = before
+      return
+    }
     torn.removeAll { $0.frame.lowerBound == place }
     append(found)
   }

@@ -68,7 +68,7 @@ package struct ArchiveServer {
       async let _: Void = Self.watch(shelf, on: threads)
       try await server.run { port in
         hosts.bind(HostRule(host: options.host, port: port, names: options.hostnames))
-        // Who reads that it runs may end it at once.
+        // A program that reads the announcement may end the server at once.
         _ = listening.wait(timeout: .now() + .seconds(10))
         Announcement(options, shelf, port: port, token: token).say()
       }
