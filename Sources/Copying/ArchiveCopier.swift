@@ -248,12 +248,13 @@ extension ArchiveCopier {
       var latest: Moment?
       // A snapshot stays behind a newer revision that it followed: that is a rollback.
       var revisions: [DID: String] = [:]
+      var examiner = SnapshotExaminer(archive.reader)
       for entry in archive.history.entries {
         var snapshot = try archive.reading {
           try ArchivedSnapshot.manifest(entry.cid, in: archive.reader)
         }
         if !keepsPrivateData { snapshot.privateData = nil }
-        let isWhole = try !areDamaged || SnapshotHistory.isWhole(entry.cid, in: archive.reader)
+        let isWhole = try !areDamaged || examiner.state(of: entry.cid).isWhole
         let counts = (isWhole ? 1 : 0, snapshot.blobs.held, snapshot.blobs.accepted)
         let content = try snapshot.content(countsBlobs: false)
         latest = entry.moment ?? latest

@@ -2,7 +2,7 @@ internal import ATProtocol
 package import Archive
 package import Files
 internal import IPLD
-internal import Snapshots
+package import Snapshots
 package import Verification
 
 /// Repairs an archive in place, and names every snapshot that is whole and that no footer leads to
@@ -22,6 +22,8 @@ extension ArchiveRepair {
     package let namedCount: Int
     /// How many snapshots were taken over from other archives.
     package let takenCount: Int
+    /// The snapshots that were listed before, and could not be kept.
+    package let lost: [LostSnapshot]
     /// The result of verifying the archive.
     package let verification: SnapshotVerifier.Report
 
@@ -48,6 +50,7 @@ extension ArchiveRepair {
   ) throws -> Outcome {
     try storage.lock()
     var (report, namedCount, takenCount) = (Report(), 0, 0)
+    var (first, losses): ([SnapshotHistory.Entry]?, [LostSnapshot]) = (nil, [])
     var verification: SnapshotVerifier.Report
     // What is named or taken over may be what was lacking before.
     var (rounds, done) = (0, 0)
@@ -56,9 +59,11 @@ extension ArchiveRepair {
       let before = try ArchiveReader(storage.map(), limits: limits).surveyed()
       let history = try SnapshotHistory(of: before)
       var listed = history.entries
+      first = first ?? listed
+      var examiner = SnapshotExaminer(before)
       let keepsOrdinals =
         try before.mayHaveLostFooter
-        || history.unfinished.contains { try SnapshotHistory.isWhole($0, in: before) }
+        || history.unfinished.contains { try examiner.state(of: $0).isWhole }
       let healedCount = report.sectionsHealed
       report = try ArchiveRepair.run(
         storage, from: sources, limits: limits, keepsOrdinals: keepsOrdinals, after: report
@@ -73,15 +78,17 @@ extension ArchiveRepair {
       // If nothing is damaged, what a snapshot lacks was never there; otherwise damage may be why.
       let doubtful = report.firstLost == nil ? Set(listed.map(\.cid)) : []
       namedCount += try SnapshotHistory.putFound(
-        listed, doubtful: doubtful, into: storage, limits: limits)
+        listed, doubtful: doubtful, into: storage, limits: limits, losses: &losses)
       verification = try verifier.verify(ArchiveReader(storage.map(), limits: limits), .full)
       if verification.verdict == .damaged || report.wasDamaged || report.bytesCutOff > 0 {
         takenCount += try takeOver(
           from: sources, into: storage, instead: verification.damagedSnapshots, limits, observer)
       }
     } while namedCount + takenCount > done && rounds < maximumRounds
+    let after = try SnapshotHistory(of: ArchiveReader(storage.map(), limits: limits))
     return Outcome(
-      archive: report, namedCount: namedCount, takenCount: takenCount, verification: verification)
+      archive: report, namedCount: namedCount, takenCount: takenCount,
+      lost: after.losses(since: first ?? [], named: losses), verification: verification)
   }
 
   /// Copies the snapshots that are damaged, or lost with their manifests, from another archive that
@@ -114,6 +121,7 @@ extension ArchiveRepair {
     for (source, reader) in sources.enumerated() {
       let other = try SnapshotHistory(of: reader)
       archives.append(SourceArchive(damaged: other.reader, other))
+      var examiner = SnapshotExaminer(other.reader)
       var (lost, isKin): ([SnapshotHistory.Entry], Bool) = ([], history.entries.isEmpty)
       for entry in other.entries {
         let says = try content(entry, other.reader)
@@ -123,7 +131,7 @@ extension ArchiveRepair {
         }
         isKin = true
         if !isBroken { lost = [] }
-        if let own, damaged.contains(own), try SnapshotHistory.isWhole(entry.cid, in: other.reader)
+        if let own, damaged.contains(own), try examiner.state(of: entry.cid).isWhole
         {
           taken[own] = ChainLink(entry, source: source)
         }

@@ -8,9 +8,11 @@ package import Snapshots
 /// forgotten snapshot on are rebuilt. What forgotten snapshots held stays in the file until it is
 /// compacted.
 extension RetentionPolicy {
-  /// The result of pruning: the decision about each snapshot, what is committed now, and by how
-  /// many bytes the archive has grown.
-  package typealias Report = (plan: Plan, generation: Generation, bytesAdded: UInt64)
+  /// The result of pruning: the decision about each snapshot; what is committed now; by how many
+  /// bytes the archive has grown; and the snapshots of an unfinished write that could not be kept.
+  package typealias Report = (
+    plan: Plan, generation: Generation, bytesAdded: UInt64, lost: [LostSnapshot]
+  )
 
   /// What ``prune(_:name:forgetting:account:)`` would do, which only reads the archive.
   package func plan(
@@ -20,7 +22,7 @@ extension RetentionPolicy {
     let archive = try SourceArchive(reader, name: name, allowsTail: true)
     let plan = try Plan(
       archive.history, self, forgetting: named, account: try account(archive.history))
-    return (plan, archive.reader.generation, 0)
+    return (plan, archive.reader.generation, 0, [])
   }
 
   /// Forgets what the policy does not keep.
@@ -42,15 +44,15 @@ extension RetentionPolicy {
     let found = try SourceArchive(locking: storage, name: name)
     var plan = try Plan(found.history, self, forgetting: named, account: try account(found.history))
     if plan.forgottenCount == 0, found.reader.recovery == nil {
-      return (plan, found.reader.generation, 0)
+      return (plan, found.reader.generation, 0, [])
     }
     try found.verifyChecksums()
-    let (generation, bytesAdded) = try found.append(to: storage) { archive in
+    let (generation, bytesAdded, lost) = try found.append(to: storage) { archive in
       plan = try Plan(
         archive.history, self, forgetting: named, account: try account(archive.history))
       guard plan.forgottenCount > 0 else { return nil }
       return (try ManifestChain(plan.links, in: archive), [])
     }
-    return (plan, generation, bytesAdded)
+    return (plan, generation, bytesAdded, lost)
   }
 }

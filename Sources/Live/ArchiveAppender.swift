@@ -16,6 +16,8 @@ actor ArchiveAppender {
   private var writer: ArchiveWriter
   private let storage: any ArchiveStorage
   private let startLength: UInt64
+  /// Snapshots that an unfinished write had left and that could not be kept.
+  nonisolated let lost: [LostSnapshot]
   private var lastFlush: ContinuousClock.Instant = .now
   /// How many blobs wait to be appended.
   private nonisolated let waitingCount = Atomic<Int>(0)
@@ -30,7 +32,10 @@ actor ArchiveAppender {
   /// - Throws: as `ArchiveWriter.openNaming` does.
   init(_ storage: any ArchiveStorage, carHeader: [UInt8], options: ArchiveOptions) throws {
     self.storage = storage
-    let writer = try ArchiveWriter.openNaming(storage, carHeader: carHeader, options: options)
+    var lost: [LostSnapshot] = []
+    let writer = try ArchiveWriter.openNaming(
+      storage, carHeader: carHeader, options: options, losses: &lost)
+    self.lost = lost
     startLength = writer.generation?.committedLength ?? 0
     self.writer = writer
   }

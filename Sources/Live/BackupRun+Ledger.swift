@@ -145,6 +145,9 @@ extension BackupRun {
       try builder.end(&writer, wantsBlobs: isFill)
     }
     let snapshot = ending.snapshot
+    // What an interrupted run has left of this one has been written again.
+    let lost = appender.lost.filter { $0.member != snapshot.member }
+    for loss in lost { warn("lost: \(loss)") }
     noteIdentity(snapshot)
     if let base, ending.isUnchanged {
       remember(ledger.missing)
@@ -156,7 +159,7 @@ extension BackupRun {
     let isRepositoryUnchanged = base?.snapshot.commit == snapshot.commit
     return BackupReport(
       name: target.name, snapshot: snapshot, generation: ending.generation,
-      outcome: snapshot.isSettled && !lacksPrivateData ? .complete : .incomplete,
+      outcome: snapshot.isSettled && !lacksPrivateData && lost.isEmpty ? .complete : .incomplete,
       isRepositoryUnchanged: isRepositoryUnchanged,
       bytesAdded: appender.bytesAdded(by: ending.generation), isHealed: ending.isHealed,
       damage: try ending.isHealed || isRepositoryUnchanged && options.checksHeld

@@ -75,6 +75,8 @@ package struct RepositoryPacker {
     package let knowsTimes: Bool
     /// Who signed the commit, by what was given about the account; nil if that names no key.
     package let signature: SignatureVerdict?
+    /// Snapshots that an unfinished write had left in the archive and that could not be kept.
+    package let lost: [LostSnapshot]
     /// If the CAR is the content of an archive, the commits of its snapshots, the oldest first.
     package let archivedCommits: [CID]
   }
@@ -157,8 +159,9 @@ package struct RepositoryPacker {
     archiveOptions.parity = options.parity
     let storage: any ArchiveStorage
     (storage, archiveOptions.startsOver) = try open(repository)
+    var lost: [LostSnapshot] = []
     var writer = try ArchiveWriter.openNaming(
-      storage, carHeader: repository.header, options: archiveOptions)
+      storage, carHeader: repository.header, options: archiveOptions, losses: &lost)
     return try writer.orAbandon { writer in
       let base = try writer.reader.flatMap { reader in
         try ArchivedSnapshot.newest(of: commit.did, in: reader)
@@ -193,6 +196,8 @@ package struct RepositoryPacker {
         refused: blobs.refused, leftOutCount: blobs.leftOutCount,
         knowsTimes: knowsTimes,
         signature: UnixTime(provenance.createdAt).flatMap { facts.judge(commit, now: $0) },
+        // What an interrupted run has left of this one has been written again.
+        lost: lost.filter { $0.member != ending.snapshot.member },
         archivedCommits: repository.file?.archivedCommits(besides: inspection) ?? [])
     }
   }

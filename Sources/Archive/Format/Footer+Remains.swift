@@ -54,6 +54,20 @@ extension Footer {
   }
 }
 
+extension Survey {
+  /// Where footers seem to have been, behind the last that holds.
+  ///
+  /// A footer that holds and was moved is not what is left of one, and bytes in a torn frame are
+  /// from an older write.
+  func remainsOfFooters(after generation: Generation?, in file: Span<UInt8>)
+    -> [(offset: Int, isNext: Bool)]
+  {
+    let (whole, gaps) = (Set(footers.map(\.frame.offset)), gaps)
+    return Footer.remains(in: file, from: start, after: generation)
+      .filter { !whole.contains($0.offset) && ($0.isNext || gaps.has($0.offset)) }
+  }
+}
+
 /// What is left of a footer that says which manifest is the newest.
 ///
 /// Forgetting and copying write several manifests into one generation, and only the footer says

@@ -59,6 +59,7 @@ package struct ArchiveRepair {
   let sources: [ArchiveReader]
   let limits: ArchiveLimits
   private let keepsOrdinals: Bool
+  private let choose: TailChoice?
   private let progress: (UInt64, UInt64) -> Void
   private var report: Report
 
@@ -74,6 +75,8 @@ package struct ArchiveRepair {
   ///   - keepsOrdinals: Whether the ordinals of what an unfinished write has left stay as they are,
   ///     because a snapshot there is whole, or a footer was after it. Otherwise what is torn of it
   ///     no longer counts, as for a writer.
+  ///   - choose: Decides which snapshots of an interrupted write count; nil for those that follow
+  ///     the newest.
   ///   - report: What was done to it before.
   ///   - progress: Called now and then with the bytes that are done and those there are.
   /// - Throws: ``ArchiveError`` if it is not an archive, needs a later version, or another archive
@@ -83,12 +86,13 @@ package struct ArchiveRepair {
   package static func run(
     _ storage: any ArchiveStorage, from sources: [ArchiveReader] = [],
     limits: ArchiveLimits = ArchiveLimits(), keepsOrdinals: Bool = true,
-    after report: Report = Report(), progress: @escaping (UInt64, UInt64) -> Void = { _, _ in }
+    choosing choose: TailChoice? = nil, after report: Report = Report(),
+    progress: @escaping (UInt64, UInt64) -> Void = { _, _ in }
   ) throws -> Report {
     try storage.lock()
     var repair = ArchiveRepair(
       storage: storage, sources: sources, limits: limits, keepsOrdinals: keepsOrdinals,
-      progress: progress, report: report)
+      choose: choose, progress: progress, report: report)
     for _ in 0..<maximumRounds {
       let before = (repair.report.changes, try storage.size)
       (repair.report.firstLost, repair.report.lostSectionCount) = (nil, 0)
@@ -156,7 +160,8 @@ package struct ArchiveRepair {
       else { return false }
       // A writer makes voids of damaged frames, and gives what follows other ordinals.
       let adoption = TailAdoption(
-        storage: storage, file: file, committed: committed, keepsOrdinals: keepsOrdinals)
+        storage: storage, file: file, committed: committed, keepsOrdinals: keepsOrdinals,
+        choose: choose)
       let outcome = try adoption.run(carHeader: [])
       report.isReindexed = report.isReindexed || outcome.sectionCount > 0
       report.bytesCutOff += outcome.bytesCutOff

@@ -1,4 +1,4 @@
-internal import IPLD
+package import IPLD
 
 /// The damage of an archive, by the checksums of its stored bytes: nothing is decompressed, and no
 /// section hashed.
@@ -94,6 +94,14 @@ extension ArchiveReader {
     // What cannot be found supersedes nothing.
     let location = try? successor(of: ordinal)
     return location.map { !damaged.contains($0.row.entry.offset) } ?? false
+  }
+
+  /// The numbers of all sections with a CID that are intact: joining two copies of an archive may
+  /// leave several.
+  ///
+  /// - Throws: ``ArchiveError`` if the index cannot be read.
+  package func ordinals(holding cid: CID) throws -> [UInt64] {
+    try candidates(cid.sectionKey).filter { try intactCID(of: $0) == cid }
   }
 
   /// The CID of a section; nil if it, or the frame it is in, is damaged.

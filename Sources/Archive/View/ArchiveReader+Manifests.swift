@@ -46,6 +46,22 @@ extension ArchiveReader {
     get throws { try tail.map(movedHeads) ?? [] }
   }
 
+  /// The newest manifests by what is left of footers behind the last that holds, the newest first,
+  /// and where these footers began.
+  package var claimedHeads: [(cid: CID, offset: UInt64)] {
+    guard let tail, tail.start > 0 else { return [] }
+    let heads = tail.allManifests.compactMap { tail.head($0) }
+    if heads.isEmpty { return [] }
+    return file.withBytes(reading: [tail.start..<file.count]) { bytes in
+      tail.remainsOfFooters(after: generation, in: bytes).filter(\.isNext).reversed()
+        .compactMap { remains in
+          let claim = Footer.headClaim(in: bytes, at: remains.offset)
+          return claim.flatMap { claim in heads.first(where: claim.means) }
+            .map { ($0.cid, UInt64(remains.offset)) }
+        }
+    }
+  }
+
   /// The manifests that footers of later generations name, wherever these lie now, in a reader that
   /// a survey made.
   package var laterHeads: Set<CID> {

@@ -157,6 +157,19 @@ public final class ArchiveReader: Sendable {
       maySurvey: false)
   }
 
+  /// Reads what is committed and, behind it, those sections of a tail that a writer adopts.
+  ///
+  /// - Parameters:
+  ///   - tail: The tail, in which only these have ordinals.
+  ///   - file: The file with the tail.
+  ///   - bytes: Its bytes.
+  /// - Throws: ``ArchiveError`` if the index is longer than it can be.
+  func adopting(_ tail: Survey, _ file: MappedFile, in bytes: Span<UInt8>) throws -> ArchiveReader {
+    ArchiveReader(
+      file, limits, generation, readableLength: file.count,
+      index: try index.appending(tail.segment(in: bytes)), tail: tail, maySurvey: false)
+  }
+
   private static func survey(_ file: MappedFile, _ limits: ArchiveLimits) throws
     -> (Survey, ArchiveIndex)
   {

@@ -5,7 +5,8 @@ extension ArchiveWriter {
   /// What an interrupted write has left is adopted first (see ``TailAdoption``), so that the file
   /// ends with a footer, or with frame 0.
   static func begin(
-    _ storage: any ArchiveStorage, _ carHeader: [UInt8], _ options: ArchiveOptions
+    _ storage: any ArchiveStorage, _ carHeader: [UInt8], _ options: ArchiveOptions,
+    _ choose: TailChoice? = nil
   ) throws -> ArchiveWriter {
     // What cannot be protected is not begun.
     if options.parity != nil { _ = try ErasureLibrary.opened() }
@@ -25,8 +26,9 @@ extension ArchiveWriter {
     var file = try storage.map()
     var reader = try committed(of: file)
     if reader?.generation.features.isProtected == true { _ = try ErasureLibrary.opened() }
-    let adopted = try TailAdoption(storage: storage, file: file, committed: reader)
-      .run(carHeader: carHeader).sectionCount
+    let adopted = try TailAdoption(
+      storage: storage, file: file, committed: reader, choose: choose
+    ).run(carHeader: carHeader).sectionCount
     // Or between the footer and what has it count.
     try storage.commit()
     if reader.map({ $0.generation.committedLength < UInt64(file.count) }) ?? true {

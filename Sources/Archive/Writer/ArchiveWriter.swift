@@ -68,16 +68,19 @@ package struct ArchiveWriter: ~Copyable {
   ///   - carHeader: The CAR header, with its varint in front, with which an archive begins; not
   ///     used for one that has begun.
   ///   - options: How.
+  ///   - choose: Decides which snapshots of an interrupted write count; nil for those that follow
+  ///     the newest.
   /// - Throws: ``ArchiveError`` if the storage holds something else than an archive, one of which
   ///   nothing is committed and whose header is another, or one whose index is damaged; and what
-  ///   the storage throws.
+  ///   the storage and `choose` throw.
   package static func open(
-    _ storage: any ArchiveStorage, carHeader: [UInt8], options: ArchiveOptions = ArchiveOptions()
+    _ storage: any ArchiveStorage, carHeader: [UInt8], options: ArchiveOptions = ArchiveOptions(),
+    choosing choose: TailChoice? = nil
   ) throws -> ArchiveWriter {
     try DataFrame.checkHeader(carHeader.span)
     try storage.lock()
     if options.startsOver { try startOverIfNeeded(storage, carHeader) }
-    return try begin(storage, carHeader, options)
+    return try begin(storage, carHeader, options, choose)
   }
 
   /// Opens an archive of which something is committed, to append to it, and locks it.

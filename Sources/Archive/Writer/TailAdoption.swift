@@ -21,6 +21,10 @@ struct TailAdoption {
   /// Whether a tail is refused if adopting it would give sections other ordinals, which an order of
   /// blocks may name.
   var keepsOrdinals = false
+  /// Decides which snapshots of the tail count; nil to count those that follow the newest.
+  var choose: TailChoice?
+  /// The manifest that becomes the newest; nil if the tail tells.
+  var chosen: CID?
 
   private var generation: Generation? { committed?.generation }
 
@@ -40,11 +44,7 @@ struct TailAdoption {
     let older = (committed?.index.segments ?? []).map(\.frame.range)
     return try file.withBytes(reading: older + [survey.start..<file.count]) { (bytes) throws in
       try survey.refuseFurtherArchives(in: bytes)
-      // One that holds and was moved is no remains of one, and in a torn frame lies what was there
-      // before.
-      let (whole, gaps) = (Set(survey.footers.map(\.frame.offset)), survey.gaps)
-      let remains = Footer.remains(in: bytes, from: survey.start, after: generation)
-        .filter { !whole.contains($0.offset) && ($0.isNext || gaps.has($0.offset)) }
+      let remains = survey.remainsOfFooters(after: generation, in: bytes)
       let footers = remains.filter(\.isNext).map(\.offset)
       let (dropped, supersedesDamage) = try dropped(of: survey)
       let last = survey.frames.indices.last { !dropped.contains($0) }
@@ -64,14 +64,23 @@ struct TailAdoption {
         throw ArchiveError(.damagedFooter, offset: footers.first.map { UInt64($0) } ?? start)
       }
       if let place = try writeRemains(of: dropped, survey, in: bytes) {
-        let rest = try TailAdoption(
-          storage: storage, file: storage.map(), committed: committed,
-          keepsOrdinals: keepsOrdinals
-        ).run(carHeader: carHeader)
+        let rest = try again(choosing: chosen).run(carHeader: carHeader)
         return (rest.sectionCount, size - place + rest.bytesCutOff)
       }
       survey.drop(dropped)
-      let head = isTorn ? generation?.head : try head(survey, claimedBy: footers, in: bytes)
+      var head = isTorn ? generation?.head : try head(survey, claimedBy: footers, in: bytes)
+      if let chosen {
+        head = self.head(chosen, in: survey) ?? head
+      } else if let choose, let committed {
+        let adopted = try committed.adopting(survey, file, in: bytes)
+        if let choice = try choose(adopted, head?.cid) {
+          let place = last.map { survey.frames[$0].end } ?? start
+          if let last { try void(dropped, before: last, in: survey) }
+          try append(choice.sections, at: place)
+          let rest = try again(choosing: choice.head).run(carHeader: carHeader)
+          return (rest.sectionCount, size - place)
+        }
+      }
       if generation == nil, head == nil { try checkHeader(survey, carHeader, in: bytes) }
       guard let last else {
         let place = max(start, UInt64(survey.header?.frame.end ?? 0))
@@ -84,6 +93,40 @@ struct TailAdoption {
       let place = try end(survey, behind: last, head, required: required, in: bytes)
       return (survey.sectionCount - survey.firstOrdinal, size - place)
     }
+  }
+
+  /// The same of the file as it is now.
+  private func again(choosing chosen: CID?) throws -> TailAdoption {
+    var next = try TailAdoption(
+      storage: storage, file: storage.map(), committed: committed, keepsOrdinals: keepsOrdinals,
+      choose: chosen == nil ? choose : nil)
+    next.chosen = chosen
+    return next
+  }
+
+  /// Ends the tail with sections, each in frames of its own, which are on the medium afterwards.
+  ///
+  /// They count only with the footer, so an interruption leaves a tail as before.
+  private func append(_ sections: [Block], at place: UInt64) throws {
+    try storage.truncate(to: place)
+    var (end, stored) = (place, [UInt8]())
+    for section in sections {
+      var content: [UInt8] = []
+      CARWriter.appendPrefix(
+        section.cid, bodyLength: UInt64(section.bytes.count), to: &content)
+      content += section.bytes
+      FrameEncoder().encode(content.span, level: 3, into: &stored)
+      try storage.write(stored.span, at: end)
+      end += UInt64(stored.count)
+    }
+    try storage.synchronize()
+  }
+
+  /// A manifest as the newest: one of the tail, or the newest that was committed.
+  private func head(_ manifest: CID, in survey: Survey) -> Generation.Head? {
+    guard generation?.head?.cid != manifest else { return generation?.head }
+    return survey.allManifests.lazy.filter { $0.shape.cid == manifest }
+      .compactMap { survey.head($0) }.first
   }
 
   /// The newest manifest: the one that the remains of a footer name, or that follows from what is

@@ -10,8 +10,10 @@ package import Repository
 /// of the lost blocks in the order that the manifest lists, then alone. Behind damage, or after a
 /// write that was torn, sections have other ordinals than they had, and mostly still follow one
 /// another as they did. So the ordinals that are listed from there on are also taken to be those
-/// that the rest of the blocks have now, the lowest for the lowest. The digest of the CAR tells
-/// which order is right.
+/// that the rest of the blocks have now, the lowest for the lowest. What another writer has
+/// numbered, as in a tail that belongs behind another generation, lies as far from the commit as it
+/// did: all ordinals from that of the commit on have moved as far as this one. The digest of the
+/// CAR tells which order is right.
 extension ArchivedSnapshot {
   /// The order that gives the CAR as it was received; nil if none of those that are tried does.
   ///
@@ -39,6 +41,9 @@ extension ArchivedSnapshot {
         attempts += blocks.shifting(listed, from: start, among: orders[0]).map { [$0] } ?? []
       }
     }
+    for moved in try listed.map(moves) ?? [] {
+      if try unlessDamaged({ try isExact(moved) }) == true { return moved }
+    }
     for order in attempts + orders {
       guard UInt64(order.count) == car.sectionCount else { continue }
       var found = BlockOrder()
@@ -49,6 +54,24 @@ extension ArchivedSnapshot {
   }
 
   private static let shortestSection: UInt64 = 5
+
+  /// The order, moved as far as the commit was: once for each place at which it lies now.
+  private func moves(of listed: BlockOrder) throws -> [BlockOrder] {
+    guard let first = listed.runs.first?.lowerBound else { return [] }
+    return try reader.ordinals(holding: snapshot.commit).compactMap { place in
+      guard place != first else { return nil }
+      var moved = BlockOrder()
+      for run in listed.runs {
+        let (kept, rest) = (run.clamped(to: 0..<first), run.clamped(to: first..<UInt64.max))
+        if !kept.isEmpty { moved.append(kept) }
+        guard !rest.isEmpty else { continue }
+        let end = place.addingSaturated(rest.upperBound - first)
+        guard end <= reader.sectionLimit else { return nil }
+        moved.append(end - UInt64(rest.count)..<end)
+      }
+      return moved
+    }
+  }
 
   /// Whether the sections of an order are the CAR as it was received.
   private func isExact(_ order: BlockOrder) throws -> Bool {

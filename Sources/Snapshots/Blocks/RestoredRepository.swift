@@ -121,10 +121,7 @@ extension ArchivedSnapshot {
   /// - Throws: as ``recoveredOrder(in:_:)`` does; what `sink` throws.
   /// - Returns: Whether it can.
   func recoverCAR(to sink: (Span<UInt8>) throws -> Void) throws -> Bool {
-    // As long as all numbers are known, what is lost is not elsewhere.
-    guard cid != nil, reader.certainEnd != .max || reader.generation.features.isRepaired else {
-      return false
-    }
+    guard cid != nil else { return false }
     let blocks = try LaidOutBlocks(reader)
     guard let order = try recoveredOrder(in: blocks, unlessDamaged(order)) else { return false }
     try sink(snapshot.car.header.span)

@@ -8,9 +8,11 @@ internal import IPLD
 /// The manifests that link to it are made again without the link, by one more generation. The
 /// blocks stay in the file until it is compacted.
 package enum ContextRemoval {
-  /// The result: how many snapshots had a context, what is committed now, and by how many bytes the
-  /// archive has grown.
-  package typealias Report = (snapshotCount: Int, generation: Generation, bytesAdded: UInt64)
+  /// The result: how many snapshots had a context; what is committed now; by how many bytes the
+  /// archive has grown; and the snapshots of an unfinished write that could not be kept.
+  package typealias Report = (
+    snapshotCount: Int, generation: Generation, bytesAdded: UInt64, lost: [LostSnapshot]
+  )
 
   /// Removes it from all snapshots of an account.
   ///
@@ -28,17 +30,17 @@ package enum ContextRemoval {
   ) throws -> Report {
     let found = try SourceArchive(locking: storage, name: name)
     guard try !replacements(found, account(found.history)).isEmpty else {
-      return (0, found.reader.generation, 0)
+      return (0, found.reader.generation, 0, [])
     }
     try found.verifyChecksums()
     var count = 0
-    let (generation, bytesAdded) = try found.append(to: storage) { archive in
+    let (generation, bytesAdded, lost) = try found.append(to: storage) { archive in
       let manifests = try replacements(archive, account(archive.history))
       count = manifests.count
       let links = archive.history.entries.map { ChainLink($0) }
       return (try ManifestChain(links, in: archive, replacing: manifests), [])
     }
-    return (count, generation, bytesAdded)
+    return (count, generation, bytesAdded, lost)
   }
 
   /// The manifests without the link, by the CIDs of those that have it.

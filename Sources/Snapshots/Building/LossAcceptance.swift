@@ -11,11 +11,12 @@ package import IPLD
 /// the new manifest replaces the old one. Later snapshots copy it as long as the blob is missing.
 package struct LossAcceptance: Sendable {
   /// The result: how many blobs were accepted as lost, or are no longer; how many losses are
-  /// accepted now; the blobs that are missing and not accepted as lost; what is committed now; and
-  /// by how many bytes the archive has grown.
+  /// accepted now; the blobs that are missing and not accepted as lost; what is committed now; by
+  /// how many bytes the archive has grown; and the snapshots of an unfinished write that could not
+  /// be kept.
   package typealias Report = (
     changedCount: Int, acceptedCount: Int, missing: BlobLedger.MissingList, generation: Generation,
-    bytesAdded: UInt64
+    bytesAdded: UInt64, lost: [LostSnapshot]
   )
 
   /// The blobs, each of which has to be missing or, to revoke, accepted as lost; nil for all of
@@ -53,13 +54,14 @@ package struct LossAcceptance: Sendable {
     try found.verifyChecksums()
     var plan = try plan(found, account: try account(found.history))
     guard plan.report.changedCount > 0 else { return plan.report }
-    let (generation, bytesAdded) = try found.append(to: storage) { archive in
+    let (generation, bytesAdded, lost) = try found.append(to: storage) { archive in
       plan = try self.plan(archive, account: try account(archive.history))
       let chain = try ManifestChain(
         archive.history.entries.map { ChainLink($0) }, in: archive, replacing: plan.manifests)
       return (chain, plan.pages)
     }
     (plan.report.generation, plan.report.bytesAdded) = (generation, bytesAdded)
+    plan.report.lost = lost
     return plan.report
   }
 
@@ -67,7 +69,7 @@ package struct LossAcceptance: Sendable {
   private typealias Plan = (report: Report, manifests: [CID: Snapshot], pages: [Block])
 
   private func plan(_ archive: SourceArchive, account: DID?) throws -> Plan {
-    var plan: Plan = ((0, 0, [], archive.reader.generation, 0), [:], [])
+    var plan: Plan = ((0, 0, [], archive.reader.generation, 0, []), [:], [])
     var unknown = chosen ?? []
     for entry in archive.history.newestOfAccounts where account == nil || account == entry.did {
       let archived = try ArchivedSnapshot(entry.cid, in: archive.reader)

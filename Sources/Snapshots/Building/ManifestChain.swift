@@ -11,24 +11,26 @@ package struct ChainLink: Sendable {
   package let manifest: CID
   /// Whether a footer leads to it.
   package var isVouched: Bool
+  /// Whether it may become the newest.
+  private let mayBeNewest: Bool
 
   /// A link to a snapshot.
   package init(_ manifest: CID, isVouched: Bool = true) {
-    (self.manifest, self.isVouched) = (manifest, isVouched)
+    (self.manifest, self.isVouched, mayBeNewest) = (manifest, isVouched, isVouched)
   }
 
   /// A link to a snapshot of a history.
   package init(_ entry: SnapshotHistory.Entry, source: Int = 0) {
     (self.source, manifest, isVouched) = (source, entry.cid, entry.isVouched)
+    mayBeNewest = entry.mayBeNewest || !entry.isCommitted && entry.continuesChain
   }
 
   /// The chain of some snapshots, the oldest first.
   ///
-  /// The archive head is the newest snapshot that a footer vouches for, if there is one. The others
-  /// that came after it go directly before it.
+  /// The archive head is the newest snapshot that may be it, if there is one. The others that came
+  /// after it go directly before it.
   package static func chain(_ links: [ChainLink]) -> [ChainLink] {
-    guard let head = links.lastIndex(where: \.isVouched) else { return links }
-    return links[..<head] + links[(head + 1)...] + [links[head]]
+    SnapshotHistory.inOrder(links, mayBeLast: \.mayBeNewest)
   }
 }
 
@@ -54,6 +56,10 @@ package struct ManifestChain {
   private var hasUndigested = false
   /// The newest snapshot of each account whose manifest stays what it is.
   private var kept: [DID: ArchivedSnapshot] = [:]
+
+  /// The sections of a CAR by their ordinals in the file that is written, and the CAR that they
+  /// make up.
+  package typealias Reordered = (order: BlockOrder, car: Snapshot.CARDescription)
 
   /// An empty chain.
   ///
@@ -102,6 +108,18 @@ package struct ManifestChain {
     // An account whose order is dropped writes its next one absolute.
     if runCount > ResolvedOrders.maximumRuns { (bases, runCount) = ([:], order.runs.count) }
     bases[did] = (order, depth, did, manifest)
+  }
+
+  /// What has to be appended, each block once: pages of orders, then the manifests.
+  var blocks: [Block] {
+    get throws {
+      var (pages, manifests) = ([Block](), [Block]())
+      try spool.forEachBlock { cid, body in
+        let block = Block(cid: cid, bytes: body.array)
+        if cid.codec == .dagCBOR { manifests.append(block) } else { pages.append(block) }
+      }
+      return pages + manifests
+    }
   }
 
   /// Appends the chain to an archive, which the caller commits with ``head``.
@@ -160,20 +178,22 @@ extension SourceArchive {
   ///     is once it is open for writing: an interrupted write may have left one snapshot more. Nil
   ///     if there is nothing to be changed.
   /// - Throws: what `plan` throws; what the writer throws.
-  /// - Returns: what is committed, and by how many bytes the archive has grown.
+  /// - Returns: what is committed; by how many bytes the archive has grown; and the snapshots that
+  ///   an unfinished write has left and that cannot be kept.
   package func append(
     to storage: any ArchiveStorage,
     _ plan: (SourceArchive) throws -> (chain: ManifestChain, pages: [Block])?
-  ) throws -> (Generation, bytesAdded: UInt64) {
+  ) throws -> (Generation, bytesAdded: UInt64, lost: [LostSnapshot]) {
     let header = try reading { try reader.carHeader }
-    var writer = try ArchiveWriter.open(storage, carHeader: header)
+    var losses: [LostSnapshot] = []
+    var writer = try ArchiveWriter.openNaming(storage, carHeader: header, losses: &losses)
     let archive = try SourceArchive(writer.reader ?? reader, name: name, allowsTail: true)
     let before = archive.reader.generation
-    guard let (chain, pages) = try plan(archive) else { return (before, 0) }
+    guard let (chain, pages) = try plan(archive) else { return (before, 0, losses) }
     return try writer.orAbandon { writer in
       try writer.append(pages)
       let generation = try chain.end(&writer)
-      return (generation, generation.committedLength - before.committedLength)
+      return (generation, generation.committedLength - before.committedLength, losses)
     }
   }
 }
@@ -211,17 +231,23 @@ extension ManifestChain {
   /// - Throws: as ``init(_:in:replacing:toleratesDamage:)`` does.
   package mutating func append(
     _ link: ChainLink, in archive: SourceArchive, _ orders: inout ResolvedOrders,
-    replacing replacement: Snapshot? = nil, toleratesDamage: Bool = false
+    replacing replacement: Snapshot? = nil, as reordered: Reordered? = nil,
+    toleratesDamage: Bool = false
   ) throws {
     let archived = try archive.reading { try ArchivedSnapshot(link.manifest, in: archive.reader) }
     var snapshot = archived.snapshot
     if spool.count == 0, snapshot.previous == head, snapshot.isUnvouched != link.isVouched,
-      replacement == nil
+      replacement == nil, reordered == nil
     {
       return keep(archived)
     }
     snapshot = replacement ?? snapshot
     snapshot.isUnvouched = !link.isVouched
+    if let reordered {
+      snapshot.car = reordered.car
+      try append(snapshot, reordered.order)
+      return
+    }
     try append(
       snapshot,
       archive.reading(toleratesDamage: toleratesDamage) { try orders.order(of: archived).order })

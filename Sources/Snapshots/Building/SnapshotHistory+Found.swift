@@ -7,20 +7,26 @@ package import IPLD
 extension SnapshotHistory {
   /// Puts them into the chain of manifests, by appending a generation.
   ///
-  /// The archive head stays the newest snapshot that a footer vouched for. The manifests of those
-  /// that were found say `unvouched` from then on.
+  /// The manifests of those that were found say `unvouched` from then on.
   ///
   /// - Parameters:
   ///   - links: the snapshots, the oldest first, those that were found in their places.
   ///   - archive: where they are.
+  ///   - reordered: the orders of those whose manifests name other sections than theirs.
   ///   - writer: the same archive, open for appending, with the ordinals that its reader has.
   /// - Throws: ``BackupError/damagedArchive(_:_:)`` if a manifest cannot be read; what the writer
   ///   throws. What was appended then is left to the caller to abandon.
   /// - Returns: what is committed; nil if the chain names all of them already.
   package static func nameFound(
-    _ links: [ChainLink], in archive: SourceArchive, with writer: inout ArchiveWriter
+    _ links: [ChainLink], in archive: SourceArchive,
+    reordered: [CID: ManifestChain.Reordered] = [:], with writer: inout ArchiveWriter
   ) throws -> Generation? {
-    let chain = try ManifestChain(links, in: archive, toleratesDamage: true)
+    var chain = try ManifestChain()
+    var orders = ResolvedOrders()
+    for link in ChainLink.chain(links) {
+      try chain.append(
+        link, in: archive, &orders, as: reordered[link.manifest], toleratesDamage: true)
+    }
     guard let head = chain.head, head != writer.generation?.head?.cid else { return nil }
     return try chain.end(&writer)
   }
@@ -30,31 +36,46 @@ extension SnapshotHistory {
   ///
   /// - Parameters:
   ///   - listed: what was listed before.
-  ///   - doubtful: those that are listed only if they are whole; see
-  ///     ``unfinished``.
+  ///   - doubtful: those that are put there only if they are whole; see ``unfinished``.
   ///   - storage: the archive, which is locked.
   ///   - limits: how much it may hold.
+  ///   - losses: receives those that are not whole, and could not be kept.
   /// - Throws: `ArchiveError` if it cannot be read or written; ``BackupError``.
   /// - Returns: How many were put into the chain.
   package static func putFound(
     _ listed: [SnapshotHistory.Entry], doubtful: Set<CID>, into storage: any ArchiveStorage,
-    limits: ArchiveLimits = ArchiveLimits()
+    limits: ArchiveLimits = ArchiveLimits(), losses: inout [LostSnapshot]
   ) throws -> Int {
     let opened = try ArchiveReader(storage.map(), limits: limits, ignoresTail: true)
     guard opened.generation.number > 0, !listed.isEmpty else { return 0 }
     let history = try SnapshotHistory(of: opened)
     let reader = history.reader
-    let missing = try missing(listed, history, reader).filter { entry in
-      try !doubtful.contains(entry.cid) || isWhole(entry.cid, in: reader)
+    var missing: [SnapshotHistory.Entry] = []
+    var reordered: [CID: ManifestChain.Reordered] = [:]
+    var examiner = SnapshotExaminer(reader)
+    for entry in try self.missing(listed, history, reader) {
+      let state = try examiner.state(of: entry.cid)
+      if let lack = state.lack, doubtful.contains(entry.cid) {
+        losses.append(LostSnapshot(entry, lack))
+      } else {
+        missing.append(entry)
+        reordered[entry.cid] = try state.reordered(ArchivedSnapshot(entry.cid, in: reader))
+      }
     }
     guard !missing.isEmpty else { return 0 }
+    for index in missing.indices { missing[index].isCommitted = false }
     var all = history
     all.place(missing)
     let vouched = Set(history.entries.filter(\.isVouched).map(\.cid))
-    let links = all.entries.map { ChainLink($0.cid, isVouched: vouched.contains($0.cid)) }
+    let links = all.entries.map { entry in
+      var link = ChainLink(entry)
+      link.isVouched = vouched.contains(entry.cid)
+      return link
+    }
     var writer = try ArchiveWriter.reopen(storage)
     let generation = try writer.orAbandon { writer in
-      try nameFound(links, in: SourceArchive(damaged: reader, history), with: &writer)
+      try nameFound(
+        links, in: SourceArchive(damaged: reader, history), reordered: reordered, with: &writer)
     }
     return generation == nil ? 0 : missing.count
   }
@@ -66,29 +87,8 @@ extension SnapshotHistory {
   package var unfinished: Set<CID> {
     get throws {
       guard try !reader.mayHaveLostFooter else { return [] }
-      return Set(try entries.filter { try !$0.isVouched && !reader.isCommitted($0.cid) }.map(\.cid))
-    }
-  }
-
-  /// Whether a snapshot's CAR can be reproduced bit for bit.
-  package static func isWhole(_ manifest: CID, in reader: ArchiveReader) throws -> Bool {
-    do {
-      let archived = try ArchivedSnapshot(manifest, in: reader)
-      do {
-        try archived.readCAR { _ in }
-        return true
-      } catch {
-        guard error.flawOfCAR != nil else { throw error }
-        return try archived.recoverCAR { _ in }
-      }
-    } catch let error as ArchiveError where error.isOfSystem {
-      throw error
-    } catch is ArchiveError, is SnapshotError {
-      return false
-    } catch let error as BackupError {
-      // Much longer than the archive, or what else its manifest claims.
-      guard case .system = error else { return false }
-      throw error
+      return Set(
+        try entries.filter { try !$0.isCommitted && !reader.isCommitted($0.cid) }.map(\.cid))
     }
   }
 
@@ -106,62 +106,5 @@ extension SnapshotHistory {
       }
       return try contents.same(as: snapshot) == nil
     }
-  }
-}
-
-extension ArchiveWriter {
-  /// Opens an archive to append snapshots to it.
-  ///
-  /// What an unfinished write has left is adopted. A whole snapshot among it that does not become
-  /// the newest is put into the chain of manifests, marked as found.
-  ///
-  /// - Throws: as ``open(_:carHeader:options:)`` does, but that an archive whose only footers are
-  ///   damaged is not called something else; ``BackupError``.
-  package static func openNaming(
-    _ storage: any ArchiveStorage, carHeader: [UInt8], options: ArchiveOptions
-  ) throws -> ArchiveWriter {
-    try storage.lock()
-    let offered = options.startsOver ? nil : try offered(storage)
-    var writer: ArchiveWriter
-    do {
-      writer = try open(storage, carHeader: carHeader, options: options)
-    } catch let error as ArchiveError
-      where error.reason == .notAnArchive || error.reason == .begunOtherwise
-    {
-      guard try !ArchiveReader.hasTraces(in: storage.map()) else { throw ArchiveError(.noFooter) }
-      throw error
-    }
-    guard let (listed, unfinished, last) = offered else { return writer }
-    // The last frame may have lacked a part of its checksum, and is cut off then.
-    try writer.append(verified: last.cid, last.bytes.span)
-    try writer.checkpoint()
-    guard try SnapshotHistory.putFound(listed, doubtful: unfinished, into: storage) > 0 else {
-      return writer
-    }
-    return try open(storage, carHeader: carHeader, options: options)
-  }
-
-  /// The snapshots of an archive, if some of them are found after its last footer; and of these the
-  /// manifest of the last.
-  private static func offered(_ storage: any ArchiveStorage) throws -> (
-    listed: [SnapshotHistory.Entry], unfinished: Set<CID>, last: Block
-  )? {
-    guard try storage.size > 0 else { return nil }
-    let reader: ArchiveReader
-    do {
-      reader = try ArchiveReader(storage.map())
-    } catch let error as ArchiveError where !error.isOfSystem {
-      // Opening it to write says what is wrong.
-      return nil
-    }
-    guard reader.generation.number > 0, reader.recovery?.interruptedTail ?? 0 > 0 else {
-      return nil
-    }
-    let history = try SnapshotHistory(of: reader)
-    guard let last = history.entries.last(where: { !$0.isVouched }) else { return nil }
-    return (
-      history.entries, try history.unfinished,
-      try ArchivedSnapshot.block(last.cid, in: history.reader)
-    )
   }
 }

@@ -88,7 +88,7 @@ struct ManifestWalk {
           continue
         }
         var entry = SnapshotHistory.Entry(cid, snapshot)
-        entry.isVouched = entry.isVouched && isVouched
+        (entry.isCommitted, entry.isVouched) = (isVouched, entry.isVouched && isVouched)
         entries.append(entry)
         if entries.count % 128 == 0 { reader.releasePages() }
       } catch let error as ArchiveError {

@@ -7,8 +7,8 @@ internal import IPLD
 /// Those that footers lead to have one: that of the chain of manifests, and where this is broken
 /// that of the footers. Any other stands after the manifest that its own names, and before those
 /// that name it. Where that leaves a choice, it stands after the snapshots of its account whose
-/// revisions are not newer. Where in the file a manifest lies means nothing: a repair may have
-/// written it again.
+/// revisions are not newer, but never behind the newest that is committed unless its chain goes on
+/// from that. Where in the file a manifest lies means nothing: a repair may have written it again.
 extension SnapshotHistory {
   /// Where a snapshot belongs among those that are in order already: after how many of these, no
   /// further than that many, and after which of the others in the same place.
@@ -23,8 +23,37 @@ extension SnapshotHistory {
   ///
   /// - Parameter found: Snapshots that no footer leads to.
   package mutating func place(_ found: [Entry]) {
-    if !found.isEmpty { merge(found) }
+    if !found.isEmpty {
+      let head = entries.last(where: \.isCommitted)?.cid
+      merge(found)
+      noteContinuation(of: head)
+      entries = Self.inOrder(entries) { $0.isCommitted || $0.continuesChain }
+    }
     for index in entries.indices { entries[index].number = index + 1 }
+    let last = entries.lastIndex { $0.isVouched && $0.isCommitted } ?? -1
+    for index in entries.indices {
+      entries[index].mayBeNewest =
+        entries[index].isCommitted && (entries[index].isVouched || index > last)
+    }
+  }
+
+  /// Some snapshots in their order: those that may not be the last stand directly before the last
+  /// that may.
+  package static func inOrder<Element>(
+    _ snapshots: [Element], mayBeLast: (Element) -> Bool
+  ) -> [Element] {
+    guard let head = snapshots.lastIndex(where: mayBeLast) else { return snapshots }
+    return snapshots[..<head] + snapshots[(head + 1)...] + [snapshots[head]]
+  }
+
+  /// Notes which snapshots go on from the newest that is committed.
+  private mutating func noteContinuation(of head: CID?) {
+    guard let head else { return }
+    var next: Set<CID> = [head]
+    for index in entries.indices where !entries[index].isCommitted {
+      entries[index].continuesChain = entries[index].previous.map(next.contains) ?? false
+      if entries[index].continuesChain { next.insert(entries[index].cid) }
+    }
   }
 
   private mutating func merge(_ found: [Entry]) {

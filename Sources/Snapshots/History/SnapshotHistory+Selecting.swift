@@ -154,8 +154,8 @@ extension SnapshotHistory {
     var last: [DID: Entry] = [:]
     for entry in list {
       if let known = last[entry.did],
-        known.isVouched == entry.isVouched
-          ? byRevision && entry.isOlder(than: known) : known.isVouched
+        known.mayBeNewest == entry.mayBeNewest
+          ? byRevision && entry.isOlder(than: known) : known.mayBeNewest
       {
         continue
       }

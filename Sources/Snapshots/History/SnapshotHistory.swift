@@ -11,8 +11,9 @@ public import IPLD
 ///
 /// Snapshots that no footer leads to are listed, too, and marked: what an unfinished write has left
 /// after the last footer, and, where the chain is broken, every manifest of the file. They are
-/// offered; none of them is the newest unless it is asked for. What a sound chain passes by has
-/// been forgotten on purpose, and a manifest made again is listed once.
+/// offered; none of them is the newest unless it is asked for, or what is left of its footer names
+/// it. What a sound chain passes by has been forgotten on purpose, and a manifest made again is
+/// listed once.
 ///
 /// ```swift
 /// let history = try SnapshotHistory(of: reader)
@@ -23,9 +24,16 @@ public struct SnapshotHistory: Sendable {
   public struct Entry: Equatable, Sendable {
     /// Its number, from 1 for the oldest.
     public internal(set) var number = 0
-    /// Whether a footer leads to it; otherwise it was found in the file, and nothing says that it
-    /// was ever committed.
+    /// Whether a footer leads to it, and always did; otherwise it was found in a file, and nothing
+    /// says that it was committed before.
     public internal(set) var isVouched = true
+    /// Whether a footer of this file leads to it; its manifest may say that it was found once.
+    package internal(set) var isCommitted = true
+    /// Whether it may be the newest: one that was found is, only if it is committed now and nothing
+    /// that was always committed comes behind it.
+    package internal(set) var mayBeNewest = true
+    /// Whether its chain goes on from the newest that is committed, so that it belongs behind it.
+    package internal(set) var continuesChain = true
     /// The CID of its manifest.
     public let cid: CID
     /// The account.
@@ -125,7 +133,7 @@ public struct SnapshotHistory: Sendable {
   /// The newest snapshot that a footer leads to; where none does, the newest that was found.
   ///
   /// Nil if there is none, or it is lost.
-  public var newest: Entry? { entries.last(where: \.isVouched) ?? entries.last }
+  public var newest: Entry? { entries.last(where: \.mayBeNewest) ?? entries.last }
 
   /// Reads the history of an archive, no more than this many snapshots of it.
   ///
@@ -135,7 +143,7 @@ public struct SnapshotHistory: Sendable {
     var generations = GrowthLog()
     var walk = ManifestWalk(reader, limit)
     var sound: UInt64?
-    let moved = try reader.movedHeads
+    let moved = try reader.movedHeads + reader.claimedHeads
     if reader.generation.number > 0 || !moved.isEmpty {
       generations = GrowthLog(of: reader, limit: limit)
       // What lies before the last footer of a repaired file need not count.
@@ -176,6 +184,9 @@ extension SnapshotHistory.Entry {
     (carByteCount, carSHA256) = (snapshot.car.byteCount, snapshot.car.sha256)
     isVouched = !snapshot.isUnvouched
   }
+
+  /// Which snapshot it is, in whatever archive and under whichever manifest.
+  package var member: SnapshotMember { SnapshotMember(did: did, rev: rev, commit: commit) }
 }
 
 /// Which manifest was the newest at which length of the file, as the footers tell.

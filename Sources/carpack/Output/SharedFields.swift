@@ -169,6 +169,18 @@ enum ArchiveFields {
       "the CID of the newest manifest, which commits to everything in the file", value: value)
   }
 
+  /// Snapshots that are lost.
+  static func lost<Subject>(
+    _ value: @escaping @Sendable (Subject) -> [LostSnapshot]
+  ) -> Field<Subject> {
+    Field(
+      "lostSnapshots",
+      "snapshots that an unfinished write had left and that could not be kept, a sentence each"
+    ) { subject in
+      value(subject).map { "\($0)" }
+    }
+  }
+
   /// What is damaged of what was there before.
   static let damage = Fields<StoredDamage> {
     Field("damagedSections", "sections of the archive that are damaged") { $0.sectionCount }

@@ -37,7 +37,15 @@ extension MissingCommand {
       history in
       try history.account(snapshot.accountOption.account)
     }
-    if json { return Self.acceptanceReport.print((file, accepts: !accept.isEmpty, report)) }
+    if json {
+      Self.acceptanceReport.print((file, accepts: !accept.isEmpty, report))
+    } else {
+      say(report, of: file)
+    }
+    try end(with: report.lost, of: file)
+  }
+
+  private func say(_ report: LossAcceptance.Report, of file: String) {
     let done = Quantity.count(report.changedCount, "loss", "losses")
     let now = Quantity.count(report.acceptedCount, "loss is", "losses are")
     common.say(
@@ -65,5 +73,6 @@ extension MissingCommand {
     Field("missingCount", "blobs missing otherwise") { $0.result.missing.count }
     Field("bytesAdded", "by how many bytes the file grew") { $0.result.bytesAdded }
     ArchiveFields.head { $0.result.generation.head?.cid }
+    ArchiveFields.lost { $0.result.lost }
   }
 }

@@ -233,10 +233,11 @@ struct PackCommand: ReportingCommand, ConfigurableOptions {
       )
     }
     CARInput.say(report.archivedCommits, report.inspection, common)
+    Console.say(lost: report.lost, of: output)
     if json { Self.report.print((output, report)) } else { saySummary(report) }
     try ExitStatus.end(
       with: report.refused.isEmpty ? .success : .refused,
-      report.snapshot.isSettled ? .success : .incomplete,
+      report.snapshot.isSettled && report.lost.isEmpty ? .success : .incomplete,
       stranger == nil && standing.grave.isEmpty ? .success : .notGenuine,
       report.damage.isNone && WrittenSize.lost(of: FilePath(output)) == 0 ? .success : .damaged)
   }
@@ -296,6 +297,7 @@ struct PackCommand: ReportingCommand, ConfigurableOptions {
     Field("streamBytes", "the length of its content") { $0.report.generation.streamLength }
     Field("sections", "its sections") { $0.report.generation.sectionCount }
     ArchiveFields.head { $0.report.generation.head?.cid }
+    ArchiveFields.lost { $0.report.lost }
     SnapshotFields.manifest.of { $0.report.snapshot }
     Field("missing", "blobs that are missing", each: { $0.report.missing }, as: missing)
     Field("refused", "files that were rejected", each: { $0.report.refused }, as: refused)

@@ -20,12 +20,16 @@ struct ForgetContextCommand: ReportingCommand {
       let result = try ContextRemoval.apply(
         to: FileStorage.openArchive(FilePath(file)), name: file
       ) { try $0.account(accountOption.account) }
-      guard !json else { return Self.report.print((file, result)) }
-      common.say(
-        result.snapshotCount == 0
-          ? "\(file): no context to forget"
-          : "\(file): context forgotten in \(Quantity.count(result.snapshotCount, "snapshot")), \(Quantity.bytes(result.bytesAdded)) added; \"carpack compact\" removes it from the file"
-      )
+      if json {
+        Self.report.print((file, result))
+      } else {
+        common.say(
+          result.snapshotCount == 0
+            ? "\(file): no context to forget"
+            : "\(file): context forgotten in \(Quantity.count(result.snapshotCount, "snapshot")), \(Quantity.bytes(result.bytesAdded)) added; \"carpack compact\" removes it from the file"
+        )
+      }
+      try end(with: result.lost, of: file)
     }
   }
 
@@ -36,5 +40,6 @@ struct ForgetContextCommand: ReportingCommand {
     Field("snapshots", "snapshots whose context is forgotten") { $0.all.snapshotCount }
     Field("bytesAdded", "by how many bytes the file grew") { $0.all.bytesAdded }
     ArchiveFields.head { $0.all.generation.head?.cid }
+    ArchiveFields.lost { $0.all.lost }
   }
 }

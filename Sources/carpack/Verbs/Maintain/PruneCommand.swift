@@ -76,6 +76,7 @@ struct PruneCommand: ReportingCommand, ConfigurableOptions {
           FileStorage.openArchive(FilePath(file)), name: file, forgetting: Set(forget),
           account: account)
       if json { Self.report.print((file, dryRun, report)) } else { printText(report, file) }
+      try end(with: report.lost, of: file)
     }
   }
 
@@ -128,6 +129,7 @@ struct PruneCommand: ReportingCommand, ConfigurableOptions {
     Field("bytes", "the size of the archive") { $0.all.generation.committedLength }
     Field("bytesAdded", "by how many bytes it grew") { $0.all.bytesAdded }
     ArchiveFields.head { $0.all.generation.head?.cid }
+    ArchiveFields.lost { $0.all.lost }
     Field(
       "snapshots", "all snapshots, the oldest first", each: { $0.all.plan.verdicts },
       as: Fields {

@@ -112,6 +112,7 @@ struct RepairCommand: ReportingCommand {
       } else {
         printText(report, moved: moved, file, isChanged: change != .none)
       }
+      Console.say(lost: report.lost, of: file)
       if let damage = report.damage {
         Failure("\(file): \(damage)", hint: try hint(on: file, copies), status: .damaged).say()
       } else {
@@ -122,7 +123,9 @@ struct RepairCommand: ReportingCommand {
         WrittenSize.lost(of: FilePath(file)) > 0 && moved + report.archive.bytesHealed == 0
         && report.takenCount == 0
       WrittenSize.accept(FilePath(file))
-      try end(with: report.verification, of: file, isLost ? .incomplete : .success)
+      try end(
+        with: report.verification, of: file,
+        isLost || !report.lost.isEmpty ? .incomplete : .success)
     }
   }
 
@@ -243,6 +246,9 @@ struct RepairCommand: ReportingCommand {
     }
     Field("lostSections", "sections that are lost") { $0.all.archive.lostSectionCount }
     Field("lost", "what is still damaged") { $0.all.damage }
+    Field("lostSnapshots", "snapshots that were there and could not be kept, a sentence each") {
+      $0.all.lost.map { "\($0)" }
+    }
     Field(
       "verdict", "the result of verifying it", .one(of: SnapshotVerifier.Verdict.self)
     ) { $0.all.verification.verdict.rawValue }
