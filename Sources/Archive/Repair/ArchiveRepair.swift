@@ -204,7 +204,8 @@ package struct ArchiveRepair {
     try cutOff(behind: end)
     // A segment has a frame at least, and may have none that holds.
     guard !survey.table.isEmpty else { return }
-    let isClean = isIndexed && survey.isWhole && (isRegular || isRepaired)
+    let isClean =
+      isIndexed && survey.isWhole && (isRegular || isRepaired) && !survey.repeatsSections
     // A new index tells no more what was lost, so only now it is known whether a gap held any data.
     if survey.isWhole {
       report.bytesVoided += try storage.void(survey.gaps.filter { $0.lowerBound < end })
@@ -247,6 +248,12 @@ package struct ArchiveRepair {
 }
 
 extension Survey {
+  /// Whether two sections have one key, as where the ends of two copies of an archive were joined.
+  fileprivate var repeatsSections: Bool {
+    let sorted = (0..<keys.count).map { keys[$0] }.sorted()
+    return zip(sorted, sorted.dropFirst()).contains { $0 == $1 }
+  }
+
   /// Whether the live index names every frame that lies before the footer, its checksums hold, and
   /// nothing after the footer stands for what it names elsewhere.
   fileprivate func isIndexed(

@@ -22,6 +22,23 @@ extension ArchiveReader {
     }
   }
 
+  /// How many sections there were at the end of each generation, the newest first, as far as the
+  /// footers lead back.
+  ///
+  /// - Parameter limit: How many generations are looked at.
+  package func generationEnds(limit: Int) -> [UInt64] {
+    var ends: [UInt64] = []
+    do throws(ArchiveError) {
+      try forEachGeneration { generation in
+        if ends.last != generation.sectionCount { ends.append(generation.sectionCount) }
+        return ends.count < limit
+      }
+    } catch {
+      // What earlier footers say is not known.
+    }
+    return ends
+  }
+
   /// What the last footer says from which all earlier ones are reached, each by the one that names
   /// it; nil if there is none.
   ///

@@ -10,10 +10,9 @@ package import Repository
 /// of the lost blocks in the order that the manifest lists, then alone. Behind damage, or after a
 /// write that was torn, sections have other ordinals than they had, and mostly still follow one
 /// another as they did. So the ordinals that are listed from there on are also taken to be those
-/// that the rest of the blocks have now, the lowest for the lowest. What another writer has
-/// numbered, as in a tail that belongs behind another generation, lies as far from the commit as it
-/// did: all ordinals from that of the commit on have moved as far as this one. The digest of the
-/// CAR tells which order is right.
+/// that the rest of the blocks have now, the lowest for the lowest. Where another writer appended to
+/// an earlier generation, the ordinals from that one's end on have all moved as far. The digest of
+/// the CAR tells which order is right.
 extension ArchivedSnapshot {
   /// The order that gives the CAR as it was received; nil if none of those that are tried does.
   ///
@@ -41,8 +40,10 @@ extension ArchivedSnapshot {
         attempts += blocks.shifting(listed, from: start, among: orders[0]).map { [$0] } ?? []
       }
     }
-    for moved in try listed.map(moves) ?? [] {
-      if try unlessDamaged({ try isExact(moved) }) == true { return moved }
+    if let listed {
+      for moved in try moves(of: listed, in: blocks, Set(canonical)) {
+        if try unlessDamaged({ try isExact(moved) }) == true { return moved }
+      }
     }
     for order in attempts + orders {
       guard UInt64(order.count) == car.sectionCount else { continue }
@@ -55,23 +56,47 @@ extension ArchivedSnapshot {
 
   private static let shortestSection: UInt64 = 5
 
-  /// The order, moved as far as the commit was: once for each place at which it lies now.
-  private func moves(of listed: BlockOrder) throws -> [BlockOrder] {
-    guard let first = listed.runs.first?.lowerBound else { return [] }
-    return try reader.ordinals(holding: snapshot.commit).compactMap { place in
-      guard place != first else { return nil }
-      var moved = BlockOrder()
-      for run in listed.runs {
-        let (kept, rest) = (run.clamped(to: 0..<first), run.clamped(to: first..<UInt64.max))
-        if !kept.isEmpty { moved.append(kept) }
-        guard !rest.isEmpty else { continue }
-        let end = place.addingSaturated(rest.upperBound - first)
-        guard end <= reader.sectionLimit else { return nil }
-        moved.append(end - UInt64(rest.count)..<end)
-      }
-      return moved
+  /// The orders that another writer may have meant, who appended to an earlier generation of the
+  /// archive than the one before the snapshot's sections.
+  ///
+  /// This writer's sections begin with those of the CAR, one after the other, numbered from the end
+  /// of that generation on. They are looked for around the commit.
+  ///
+  /// - Parameter reached: The blocks that the commit leads to.
+  private func moves(of listed: BlockOrder, in blocks: LaidOutBlocks, _ reached: Set<Int>) throws
+    -> [BlockOrder]
+  {
+    let end = listed.runs.reduce(0) { max($0, $1.upperBound) }
+    func isPart(_ ordinal: UInt64) -> Bool {
+      var found = false
+      blocks.forEach(in: [ordinal..<ordinal + 1]) { found = reached.contains($1) }
+      return found
     }
+    var moves: [BlockOrder] = []
+    let places = try reader.ordinals(holding: snapshot.commit)
+    for base in reader.generationEnds(limit: Self.maximumGenerations) where base < end {
+      let count = end - base
+      for place in places where place >= base {
+        var (first, last) = (place, place)
+        while first > base, last - first < count, isPart(first - 1) { first -= 1 }
+        while last - first < count, isPart(last) { last += 1 }
+        for start in Set([first, last - min(count, last)]) where start != base && start > 0 {
+          var moved = BlockOrder()
+          for run in listed.runs {
+            let (kept, rest) = (run.clamped(to: 0..<base), run.clamped(to: base..<end))
+            if !kept.isEmpty { moved.append(kept) }
+            guard !rest.isEmpty else { continue }
+            moved.append(rest.lowerBound - base + start..<rest.upperBound - base + start)
+          }
+          if moved.runs.allSatisfy({ $0.upperBound <= reader.sectionLimit }) { moves.append(moved) }
+        }
+      }
+    }
+    return moves
   }
+
+  /// How many generations are tried.
+  private static let maximumGenerations = 64
 
   /// Whether the sections of an order are the CAR as it was received.
   private func isExact(_ order: BlockOrder) throws -> Bool {
