@@ -74,6 +74,47 @@ extension ArchiveCopier {
     }
   }
 
+  /// Puts a new archive of everything that is left in the place of one that cannot be repaired where
+  /// it lies, though each of its snapshots is whole.
+  ///
+  /// - Parameters:
+  ///   - path: the archive; of a link, the file it leads to is replaced.
+  ///   - old: the same, which is locked.
+  ///   - limits: how much it may hold.
+  ///   - provenance: by whom, for a snapshot whose manifest is lost.
+  ///   - verifier: verifies the new archive.
+  ///   - willWrite: receives the name of the temporary file once it is there.
+  /// - Throws: as ``salvage(_:_:into:by:)`` does, which leaves the archive as it is.
+  /// - Returns: what was saved, and the result of verifying it; nil if a snapshot would be less than
+  ///   it is, or the new archive would be damaged: then nothing has changed.
+  package func renew(
+    _ path: FilePath, _ old: any ArchiveStorage, limits: ArchiveLimits,
+    by provenance: SnapshotBuilder.Provenance, verifier: SnapshotVerifier,
+    willWrite: (FilePath) -> Void
+  ) throws -> (SalvageReport, SnapshotVerifier.Report)? {
+    let size = try old.size
+    let reader = try ArchiveReader(old.map(), limits: limits)
+    let before = try SnapshotHistory(of: reader).entries
+    let target = try AtomicFile(AtomicFile.resolved(path), replacing: true)
+    return try target.orDiscard {
+      let new = try target.archiveStorage(of: [reader])
+      willWrite(target.temporaryPath)
+      let report = try salvage(reader, into: new, by: provenance)
+      let copy = try ArchiveReader(new.map(), limits: ArchiveLimits(allowsLarge: true))
+      let verification = try verifier.verify(copy, .full)
+      guard report.snapshots.allSatisfy(\.loss.isNone), verification.verdict != .damaged,
+        try SnapshotHistory(of: copy).losses(since: before).isEmpty
+      else {
+        target.discard()
+        return nil
+      }
+      guard try old.size == size, try old.isInPlace else { throw ArchiveError(.changedMeanwhile) }
+      try target.takeMode(of: path)
+      try target.publishArchive()
+      return (report, verification)
+    }
+  }
+
   /// Salvages an archive, and other archives that are appended to it.
   ///
   /// - Parameters:

@@ -27,6 +27,13 @@ extension ArchiveRepair {
     /// The result of verifying the archive.
     package let verification: SnapshotVerifier.Report
 
+    /// Whether every snapshot that is left is whole, and yet the archive is damaged: what nothing
+    /// needs is lost, or a whole snapshot with its manifest.
+    package var isWholeApart: Bool {
+      verification.verdict == .damaged && !verification.snapshots.isEmpty
+        && verification.snapshots.allSatisfy { $0.verdict != .damaged }
+    }
+
     /// The first thing that is still damaged; nil if nothing is.
     package var damage: String? {
       verification.verdict == .damaged ? verification.firstDamage : nil
@@ -73,7 +80,8 @@ extension ArchiveRepair {
       if report.sectionsHealed > healedCount {
         // A manifest that was lost may be there again, and no footer may lead to it.
         let healed = try ArchiveReader(storage.map(), limits: limits).surveyed()
-        listed = try SnapshotHistory(of: healed).entries
+        let known = Set(listed.map(\.cid))
+        listed += try SnapshotHistory(of: healed).entries.filter { !known.contains($0.cid) }
       }
       // If nothing is damaged, what a snapshot lacks was never there; otherwise damage may be why.
       let doubtful = report.firstLost == nil ? Set(listed.map(\.cid)) : []

@@ -12,9 +12,6 @@ internal import Verification
 extension RepairCommand {
   func salvage(_ file: String, to target: AtomicFile) throws {
     let output = target.path.string
-    let provenance = SnapshotBuilder.Provenance(
-      tool: Program.tool, createdAt: Host.now, hostSystem: Host.system,
-      milliseconds: Host.milliseconds)
     let copier = ArchiveCopier(
       level: compression.level, observer: ProgressLine.observer(quiet: common.quiet))
     let reader = try ArchiveReader.opening(file, limits.limits, store)

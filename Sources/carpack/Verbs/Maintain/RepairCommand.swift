@@ -107,12 +107,21 @@ struct RepairCommand: ReportingCommand {
       Console.endProgress()
       // What could not be fetched is not lost.
       for source in sources { try source.checkFetched() }
+      let renewed = report.isWholeApart ? try renew(file, storage) : nil
       if json {
-        Self.report.print((file, moved, report))
+        Self.report.print((file, moved, report, renewed))
       } else {
-        printText(report, moved: moved, file, isChanged: change != .none)
+        printText(report, moved: moved, file, isChanged: change != .none || renewed != nil)
       }
       Console.say(lost: report.lost, of: file)
+      if let renewed {
+        for lost in renewed.report.lostSnapshots { Console.say(.lost, "\(file): \(lost)") }
+        common.say(
+          "\(file): rewritten with all that is left: \(Quantity.count(renewed.report.snapshots.count, "snapshot")), each whole"
+        )
+        WrittenSize.accept(FilePath(file))
+        return try end(with: renewed.verification, of: file, .incomplete)
+      }
       if let damage = report.damage {
         Failure("\(file): \(damage)", hint: try hint(on: file, copies), status: .damaged).say()
       } else {
@@ -127,6 +136,27 @@ struct RepairCommand: ReportingCommand {
         with: report.verification, of: file,
         isLost || !report.lost.isEmpty ? .incomplete : .success)
     }
+  }
+
+  /// A new archive in the place of one that is damaged where no snapshot needs it.
+  typealias Renewal = (report: ArchiveCopier.SalvageReport, verification: SnapshotVerifier.Report)
+
+  private func renew(_ file: String, _ storage: any ArchiveStorage) throws -> Renewal? {
+    let copier = ArchiveCopier(
+      level: compression.level, observer: ProgressLine.observer(quiet: common.quiet))
+    let renewed = try copier.renew(
+      FilePath(file), storage, limits: limits.limits, by: provenance, verifier: verifier
+    ) { Interruption.removeIfInterrupted($0.string) }
+    Interruption.removeIfInterrupted(nil)
+    Console.endProgress()
+    return renewed
+  }
+
+  /// By whom a snapshot is made whose manifest is lost.
+  var provenance: SnapshotBuilder.Provenance {
+    SnapshotBuilder.Provenance(
+      tool: Program.tool, createdAt: Host.now, hostSystem: Host.system,
+      milliseconds: Host.milliseconds)
   }
 
   /// Verifies the repaired archive, as "carpack verify" does.
@@ -221,7 +251,9 @@ struct RepairCommand: ReportingCommand {
     }
   }
 
-  static let report = Report<(file: String, moved: UInt64, all: ArchiveRepair.Outcome)>(
+  static let report = Report<
+    (file: String, moved: UInt64, all: ArchiveRepair.Outcome, renewed: Renewal?)
+  >(
     "repair", "`carpack repair`."
   ) {
     ArchiveFields.file { $0.file }
@@ -245,12 +277,16 @@ struct RepairCommand: ReportingCommand {
       $0.all.takenCount
     }
     Field("lostSections", "sections that are lost") { $0.all.archive.lostSectionCount }
-    Field("lost", "what is still damaged") { $0.all.damage }
+    Field("lost", "what is still damaged") { $0.renewed == nil ? $0.all.damage : nil }
+    Field(
+      "rewritten",
+      "whether the archive was written anew, because what no snapshot needs, or a whole snapshot, is lost"
+    ) { $0.renewed != nil }
     Field("lostSnapshots", "snapshots that were there and could not be kept, a sentence each") {
-      $0.all.lost.map { "\($0)" }
+      $0.all.lost.map { "\($0)" } + ($0.renewed?.report.lostSnapshots ?? [])
     }
     Field(
       "verdict", "the result of verifying it", .one(of: SnapshotVerifier.Verdict.self)
-    ) { $0.all.verification.verdict.rawValue }
+    ) { ($0.renewed?.verification ?? $0.all.verification).verdict.rawValue }
   }
 }
