@@ -56,6 +56,16 @@ struct SequenceAccount {
     return State(car: try repository.car(), blobs: blobs)
   }
 
+  /// Gives its next states revisions that no other continuation of it has.
+  mutating func diverge() throws {
+    repository.rev = try repository.rev.map { TID(integer: try TID($0).integer + 1).text }
+  }
+
+  /// Gives its next states revisions behind all that another continuation has.
+  mutating func follow(_ other: SequenceAccount) {
+    repository.rev = max(repository.rev ?? "", other.repository.rev ?? "")
+  }
+
   /// The state it is in, with the blobs that came late.
   mutating func filled() throws -> State {
     defer { late = [] }

@@ -23,6 +23,8 @@ struct SequenceArchive {
   var copy: [UInt8] = []
   /// What it was some generations before, of which it is the continuation.
   var older: [UInt8] = []
+  /// The account as it was then.
+  private var olderAccount: SequenceAccount
   /// What was done, each in words.
   var steps: [String] = []
   /// Problems that did not stop the sequence.
@@ -55,12 +57,13 @@ struct SequenceArchive {
     seal = Self.isSealed(random.seed) ? try TestSeal() : nil
     folder = try TemporaryFolder()
     account = try SequenceAccount("a", &self.random)
+    olderAccount = account
     others = [try SequenceAccount("b", &self.random), try SequenceAccount("c", &self.random)]
     let count = 1 + Int(self.random.next() % 8)
     let place = Int(self.random.next() % UInt64(count))
-    var states: [[UInt8]] = []
-    (file, account) = try build(account, generations: count) { states.append($0) }
-    older = states[place]
+    var states: [(bytes: [UInt8], account: SequenceAccount)] = []
+    (file, account) = try build(account, generations: count) { states.append(($0, $1)) }
+    (older, olderAccount) = states[place]
     copy = self.random.next() % 3 == 0 ? older : file
     steps.append(
       "\(seal == nil ? "an archive" : "a sealed archive") of \(count) generations, \(file.count) bytes; the copy has \(copy.count), the older piece \(older.count)"
@@ -71,7 +74,8 @@ struct SequenceArchive {
   ///
   /// - Returns: The archive, and the account as it is then.
   private mutating func build(
-    _ account: SequenceAccount, generations: Int, _ note: ([UInt8]) -> Void = { _ in }
+    _ account: SequenceAccount, generations: Int,
+    _ note: ([UInt8], SequenceAccount) -> Void = { _, _ in }
   ) throws -> ([UInt8], SequenceAccount) {
     var account = account
     let storage = MemoryStorage()
@@ -81,7 +85,7 @@ struct SequenceArchive {
       try prepare(state)
       try pack(
         state, into: seal?.archive(in: storage) ?? storage, options(startsOver: number == 0))
-      note(storage.bytes)
+      note(storage.bytes, account)
     }
     return (storage.bytes, account)
   }
@@ -93,6 +97,23 @@ struct SequenceArchive {
     let (bytes, other) = try build(others[place], generations: count)
     others[place] = other
     return bytes
+  }
+
+  /// Another continuation of the older piece, by one to three states of its account or of another.
+  mutating func branch() throws -> [UInt8] {
+    let storage = MemoryStorage(older)
+    try olderAccount.diverge()
+    defer { account.follow(olderAccount) }
+    for _ in 0...Int(random.next() % 3) {
+      let isOther = random.next() % 4 == 0
+      let state =
+        try isOther ? others[0].next(&random) : olderAccount.next(&random)
+      try prepare(state)
+      var options = options()
+      options.sharesArchive = true
+      try pack(state, into: storage, options)
+    }
+    return storage.bytes
   }
 
   /// Whether the file is sealed and has lost its keys, so that nothing in it can be read.

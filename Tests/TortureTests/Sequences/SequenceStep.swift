@@ -11,7 +11,7 @@ import TestSupport
 /// A kind of thing that is done to an archive.
 enum SequenceStep: String, CaseIterable {
   case damage, repair, repairFromCopy, repairIntoNew, append, fill, compact, merge, mergeCopy, pull,
-    glue, gluePiece, firstPack
+    glue, gluePiece, firstPack, joinBranch, putBack, hybrid, copyOver
 
   /// How often it comes, in relation to the others.
   private var weight: Int {
@@ -21,14 +21,16 @@ enum SequenceStep: String, CaseIterable {
     case .repairFromCopy: 3
     case .pull: 2
     case .repairIntoNew, .fill, .compact, .merge, .mergeCopy, .glue, .gluePiece, .firstPack: 1
+    case .joinBranch, .hybrid: 2
+    case .putBack, .copyOver: 1
     }
   }
 
-  /// Whether it is done to sealed archives, too: these are not glued, and how they are pulled and
-  /// begun is another test's.
+  /// Whether it is done to sealed archives, too: these are not glued or joined, and how they are
+  /// pulled and begun is another test's.
   var isForSealed: Bool {
     switch self {
-    case .pull, .glue, .gluePiece, .firstPack: false
+    case .pull, .glue, .gluePiece, .firstPack, .joinBranch, .putBack, .hybrid, .copyOver: false
     default: true
     }
   }
@@ -94,6 +96,32 @@ extension SequenceArchive {
         }
         _ = try copier.merge(archives, to: AtomicFile(path, replacing: true))
       }
+    case .joinBranch:
+      let branch = try branch()
+      var tail = branch[older.count...]
+      if random.next() % 2 == 0, let end = Self.firstSkippable(in: tail) { tail = tail[..<end] }
+      file += tail
+      steps.append(
+        "the \(tail.count) bytes that another copy has behind the older piece are joined")
+    case .putBack:
+      (file, seams) = (older, [])
+      steps.append("the older piece, \(older.count) bytes, is put back")
+    case .hybrid:
+      let other = try random.next() % 2 == 0 ? branch() : copy
+      let place = Int(random.next() % UInt64(max(1, min(file.count, other.count))))
+      file =
+        random.next() % 2 == 0 ? file[..<place] + other[place...] : other[..<place] + file[place...]
+      seams.removeAll { $0 > place }
+      steps.append("a copy of another state stopped at \(place): \(file.count) bytes")
+    case .copyOver:
+      let other = try branch()
+      if other.count < file.count {
+        file.replaceSubrange(..<other.count, with: other)
+      } else {
+        file = other
+      }
+      seams.removeAll { $0 < other.count }
+      steps.append("another state, \(other.count) bytes, is copied over it")
     case .pull: try pull()
     case .firstPack: try packFirst()
     case .glue:
@@ -107,6 +135,14 @@ extension SequenceArchive {
       seams.append(file.count)
       file += older
       steps.append("an older piece of itself, \(older.count) bytes, is glued behind it")
+    }
+  }
+
+  /// Where the first frame that is no data begins, for a tail without its index and footer.
+  private static func firstSkippable(in tail: ArraySlice<UInt8>) -> Int? {
+    let word: [UInt8] = [0x5c, 0x2a, 0x4d, 0x18]
+    return tail.indices.dropLast(word.count).first {
+      tail[$0..<$0 + word.count].elementsEqual(word)
     }
   }
 
