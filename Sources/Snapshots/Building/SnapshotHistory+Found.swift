@@ -73,14 +73,9 @@ extension SnapshotHistory {
   /// Whether a snapshot's CAR can be reproduced bit for bit.
   package static func isWhole(_ manifest: CID, in reader: ArchiveReader) throws -> Bool {
     do {
-      let archived = try ArchivedSnapshot(manifest, in: reader)
-      do {
-        try archived.readCAR { _ in }
-        return true
-      } catch {
-        guard error.flawOfCAR != nil else { throw error }
-        return try archived.recoverCAR { _ in }
-      }
+      try ArchivedSnapshot(manifest, in: reader)
+        .writeCAR(exporting: false) { content in try content { _ in } }
+      return true
     } catch let error as ArchiveError where error.isOfSystem {
       throw error
     } catch is ArchiveError, is SnapshotError {
