@@ -103,6 +103,50 @@ import Testing
     }
   }
 
+  @Test(arguments: [(640_000, 6), (2 << 20, 8), (4 << 20, 8), (6 << 20, 8)])
+  func `heals pieces of 4 KiB that are lost in several places and not aligned`(
+    _ length: Int, _ count: Int
+  ) throws {
+    var random = SeededGenerator(printing: 0x9af)
+    let archive = AppendedArchive()
+    var options = ArchiveOptions()
+    options.parity = 5
+    try archive.append([random.bytes(length - 4096)], options)
+    let bytes = archive.storage.bytes
+    for round in 0..<20 {
+      var damaged = bytes
+      for _ in 0..<count {
+        // Nowhere at the beginning of a sector.
+        let start =
+          Int.random(in: 0...(bytes.count - 8192) / 4096, using: &random) * 4096
+          + Int.random(in: 1..<4096, using: &random)
+        damaged.replaceSubrange(start..<start + 4096, with: random.bytes(4096))
+      }
+      let found = try healed(damaged)
+      if found != bytes { Issue.record("round \(round), \(bytes.count) bytes") }
+    }
+  }
+
+  @Test func `heals six of them wherever they are in an archive of 640 kB`() throws {
+    var random = SeededGenerator(printing: 0x9b0)
+    let archive = AppendedArchive()
+    var options = ArchiveOptions()
+    options.parity = 5
+    try archive.append([random.bytes(600_000)], options)
+    let bytes = archive.storage.bytes
+    // All six begin at the same place of a column of three blocks.
+    for offset in [1, 1025, 2049] {
+      var damaged = bytes
+      for number in 0..<6 {
+        let start = (9 + 20 * number) * 3 * 1024 + offset
+        damaged.replaceSubrange(start..<start + 4096, with: random.bytes(4096))
+      }
+      #expect(try healed(damaged) == bytes, "offset \(offset)")
+    }
+    let price = bytes.count - 600_000
+    #expect(price < 600_000 * 8 / 100, "\(price)")
+  }
+
   @Test func `heals what was cut off at the beginning or the end, up to 3 % of a group`() throws {
     var random = SeededGenerator(printing: 0x9a6)
     for length in [30_000, 300_000, 3_000_000] {
