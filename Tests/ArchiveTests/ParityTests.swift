@@ -203,6 +203,57 @@ import Testing
     }
   }
 
+  @Test func `heals a copy for a reader, and leaves the file as it is`() throws {
+    var random = SeededGenerator(printing: 0x9b1)
+    let folder = try TemporaryFolder()
+    let path = FilePath(folder.file("a.car.zst"))
+    for generations in [1, 3] {
+      let archive = try sample(&random, generations: generations, lengths: 20_000...90_000)
+      let bytes = archive.storage.bytes
+      func check(_ damaged: [UInt8], is expected: [UInt8]? = nil, _ what: String) throws {
+        try folder.write("a.car.zst", damaged)
+        let (copy, count) = try HealedCopy.map(path) { MemoryStorage() }
+        #expect(copy.withBytes { $0.array } == expected ?? bytes, "\(what), \(generations)")
+        #expect((count == 0) == (damaged == expected ?? bytes), "\(what)")
+        copy.releasePages()
+        #expect(copy.withBytes { $0.array } == expected ?? bytes, "\(what)")
+        #expect(try folder.read("a.car.zst") == damaged, "\(what)")
+      }
+      try check(bytes, "intact")
+      for _ in 0..<20 {
+        var damaged = bytes
+        let place = Int.random(in: 0..<bytes.count, using: &random)
+        damaged[place] ^= 1
+        try check(damaged, "bit at \(place)")
+      }
+      let start = bytes.count / 3
+      var damaged = bytes
+      damaged.replaceSubrange(start..<start + 2000, with: random.bytes(2000))
+      try check(damaged, "2000 bytes")
+      for count in [1, 40, 500] {
+        try check(Array(bytes.dropLast(count)), "\(count) cut off")
+        try check(Array(bytes.dropFirst(count)), "\(count) cut off at the beginning")
+      }
+      damaged = bytes
+      damaged.removeSubrange(start..<start + 9)
+      try check(damaged, "9 lost")
+      damaged = bytes
+      damaged.insert(contentsOf: random.bytes(77), at: start)
+      try check(damaged, "77 inserted")
+    }
+    // Without parity, and where it is no help, it is what it is.
+    let plain = AppendedArchive()
+    try plain.append([random.bytes(9000)])
+    try folder.write("a.car.zst", plain.storage.bytes)
+    #expect(try HealedCopy.map(path) { MemoryStorage() }.bytesHealed == 0)
+    let archive = try sample(&random, generations: 1, lengths: 200_000...200_000)
+    var lost = archive.storage.bytes
+    for place in 1000..<150_000 { lost[place] = 0 }
+    try folder.write("a.car.zst", lost)
+    _ = try HealedCopy.map(path) { MemoryStorage() }
+    #expect(try folder.read("a.car.zst") == lost)
+  }
+
   @Test func `leaves an archive that it cannot heal readable as far as it was`() throws {
     var random = SeededGenerator(printing: 0x9a8)
     let archive = try sample(&random, generations: 4, lengths: 10_000...40_000)
