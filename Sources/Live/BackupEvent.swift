@@ -95,6 +95,10 @@ public struct BackupReport: Sendable {
   package internal(set) var isHealed = false
   /// If damage was found: what is still damaged in the archive.
   package internal(set) var damage = StoredDamage()
+  /// Whether the archive was found to be an older copy of what had been written to the file.
+  ///
+  /// A warning says what that was; behind a complete backup it counts as accepted.
+  package internal(set) var isBehindOlderCopy = false
   /// How long it took, in milliseconds.
   package let milliseconds: Int
   /// The blobs that are missing.

@@ -66,6 +66,8 @@ final class BackupRun {
     warnOfState()
     var report = try await backUp()
     report.damage.isCutOff = target.isCutOff
+    report.isBehindOlderCopy = target.isOlderCopy
+    if report.outcome == .complete { try target.acceptLoss() }
     return report
   }
 

@@ -33,6 +33,8 @@ final class DestinationArchive {
   /// Whether more was lost than an interrupted write leaves: the end was cut off, or all snapshots
   /// are lost.
   let isCutOff: Bool
+  /// Whether it is a whole archive, only an older one than was written to the file.
+  let isOlderCopy: Bool
   /// A warning that what it left is damaged and is replaced; nil if nothing is replaced.
   private(set) var replaced: String?
   private var opened: (any ArchiveStorage)?
@@ -125,11 +127,14 @@ final class DestinationArchive {
     (self.reader, self.opened, self.object, self.new) = (reader, opened, object, new)
     self.leftover = leftover ?? AtomicFile.leftoverPath(of: path)
     leftoverOwner = left?.owner
-    let cutOff = isNew || object != nil ? nil : WrittenSize.loss(of: path, named: "the archive")
+    let loss = isNew || object != nil ? nil : WrittenSize.loss(of: path)
+    isOlderCopy = loss != nil && reader?.endsInFooter ?? false
+    let cutOff =
+      isOlderCopy ? loss?.ofOlderCopy(named: "the archive") : loss?.ofEnd(named: "the archive")
     let lostSnapshots = !isNew && reader?.generation.head == nil ? Self.lostSnapshots : nil
     let tail = isNew || object != nil ? nil : try reader.flatMap(Self.tail)
     losses = [cutOff, lostSnapshots, tail].compactMap(\.self)
-    isCutOff = cutOff != nil || lostSnapshots != nil
+    isCutOff = loss != nil && !isOlderCopy || lostSnapshots != nil
   }
 
   // An archive gets its name with a snapshot in it.
@@ -226,6 +231,13 @@ final class DestinationArchive {
     if let new { return try new.publishArchive() }
     try opened?.commit()
     try opened?.synchronizeName()
+  }
+
+  /// Notes that a complete backup stands behind the older copy that was found.
+  func acceptLoss() throws {
+    guard isOlderCopy, let opened else { return }
+    let reader = try ArchiveReader(opened.map(), ignoresTail: true)
+    WrittenSize.accept(path, holding: try reader.content(after: nil))
   }
 }
 

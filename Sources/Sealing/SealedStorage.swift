@@ -321,6 +321,10 @@ final class SealedStorage: ArchiveStorage {
     state.unsyncedCount = 0
   }
 
+  func note(_ newest: (WrittenSize.Content?) -> WrittenSize.Content?) throws {
+    try file.note(newest)
+  }
+
   // MARK: The file
 
   deinit { waitForArriving() }

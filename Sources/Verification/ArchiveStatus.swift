@@ -45,12 +45,14 @@ package struct ArchiveStatus: Sendable {
 
   /// How many bytes were cut off of its end since it was written; 0 if that is not known.
   package let bytesLost: UInt64
+  /// Whether what is left is a whole archive, only an older one, if any are lost.
+  package let isOlderCopy: Bool
 
   /// The result.
   package var verdict: Verdict {
-    if bytesLost > 0 || verification?.verdict == .damaged { return .damaged }
+    if bytesLost > 0 && !isOlderCopy || verification?.verdict == .damaged { return .damaged }
     if accounts.contains(where: { !$0.standing.grave.isEmpty }) { return .notGenuine }
-    if !accounts.allSatisfy(\.snapshot.isSettled) { return .incomplete }
+    if bytesLost > 0 || !accounts.allSatisfy(\.snapshot.isSettled) { return .incomplete }
     return accounts.contains(where: \.isOverdue) ? .overdue : .complete
   }
 
@@ -85,6 +87,7 @@ package struct ArchiveStatus: Sendable {
         standing: last.standing)
     }
     bytesLost = path.map { WrittenSize.lost(of: $0) } ?? 0
+    isOlderCopy = reader.endsInFooter
     verification = path.flatMap { VerificationMark(of: $0) }
     verifiedAge = verification.flatMap { Moment($0.time) }.flatMap { time in
       now.map { max(0, $0.seconds - time.seconds) }

@@ -34,7 +34,7 @@ struct SnapshotChecks {
   private var reported = BlockSet(count: 0)
   /// Whether CARs are what their manifests say, as far as that was found out while the file was
   /// read; by the manifests.
-  private let isExact: [CID: Bool]
+  private let cars: [CID: Result<Void, BackupError>]
   /// What is wrong with pages of extras and lists of private data and context, which snapshots
   /// share.
   private var checkedLists: [CID: [String]] = [:]
@@ -56,11 +56,12 @@ struct SnapshotChecks {
 
   init(
     _ history: SnapshotHistory, _ census: LaidOutBlocks, except damaged: Set<CID>,
-    isExact: [CID: Bool], total: [SnapshotHistory.Entry], judging terms: ProofTerms?,
+    cars: [CID: Result<Void, BackupError>], total: [SnapshotHistory.Entry],
+    judging terms: ProofTerms?,
     observer: @escaping Progress.Observer
   ) {
     (self.history, self.census, self.damaged) = (history, census, damaged)
-    (self.isExact, self.terms, self.observer) = (isExact, terms, observer)
+    (self.cars, self.terms, self.observer) = (cars, terms, observer)
     disruptions = Dictionary(
       (terms == nil ? [] : history.disruptions).map {
         ($0.after, [($0.kind, $0.before, $0.isAccepted)])
@@ -174,40 +175,42 @@ struct SnapshotChecks {
     try census.checkAmount(
       of: runs, count: car.sectionCount, byteCount: car.byteCount, headerLength: car.header.count)
     if isDigested, car.sha256 != nil {
-      guard try archived.cid.flatMap({ isExact[$0] }) ?? isExact(car, runs) else {
-        throw BackupError.carNotExact("its SHA-256 is not the one in the manifest")
-      }
+      try archived.cid.flatMap { cars[$0] }?.get() ?? checkDigest(of: car, runs)
     }
     return runs
   }
 
-  /// Reassembles a CAR; returns whether its digest is the one in the manifest.
-  private mutating func isExact(_ car: Snapshot.CARDescription, _ runs: [Range<UInt64>]) throws
-    -> Bool
-  {
-    let digest = try CARDigest(of: car)
-    let begin = doneCount
-    func take(_ bytes: Span<UInt8>) throws {
+  /// Reassembles a CAR, and makes sure that it is the one that the manifest describes.
+  private mutating func checkDigest(
+    of car: Snapshot.CARDescription, _ runs: [Range<UInt64>]
+  ) throws {
+    var digest = try CARDigest(of: car)
+    let (begin, total, observer) = (doneCount, byteCount, observer)
+    try copy(runs, limit: car.byteCount) { bytes in
       try digest.take(bytes)
       observer(
-        Progress(stage: "snapshots", done: begin.addingSaturated(digest.count), total: byteCount))
-    }
-    // Each section has been hashed with the file, and the whole is hashed here.
-    if let sections = try gather(runs, limit: car.byteCount) {
-      for run in runs {
-        try sections.forEachPart(of: run) { part, isHere in
-          if isHere {
-            try sections.copy(part, to: take)
-          } else {
-            try reader.copySections(CollectionOfOne(part), isHashing: false, to: take)
-          }
-        }
-      }
-    } else {
-      try reader.copySections(runs, isHashing: false, to: take)
+        Progress(stage: "snapshots", done: begin.addingSaturated(digest.count), total: total))
     }
     doneCount = begin.addingSaturated(car.byteCount)
-    return digest.isExact == true
+    try digest.finish()
+  }
+
+  /// Hands out the sections of a CAR: each has been hashed with the file.
+  private mutating func copy(
+    _ runs: [Range<UInt64>], limit: UInt64, to sink: (Span<UInt8>) throws -> Void
+  ) throws {
+    guard let sections = try gather(runs, limit: limit) else {
+      return try reader.copySections(runs, isHashing: false, to: sink)
+    }
+    for run in runs {
+      try sections.forEachPart(of: run) { part, isHere in
+        if isHere {
+          try sections.copy(part, to: sink)
+        } else {
+          try reader.copySections(CollectionOfOne(part), isHashing: false, to: sink)
+        }
+      }
+    }
   }
 
   /// The sections of a CAR that stand in an order of their own, gathered; nil if they can be read

@@ -95,9 +95,9 @@ public struct SnapshotVerifier {
     }
     let (entries, judged) = choose(scope, history)
     var checks = try intake.map { (intake) throws in
-      let (census, isExact) = try intake.census(of: reader, archive, observer)
+      let (census, cars) = try intake.census(of: reader, archive, observer)
       return SnapshotChecks(
-        history, census, except: Set(archive.damagedSections), isExact: isExact,
+        history, census, except: Set(archive.damagedSections), cars: cars,
         total: entries.filter { judged.contains($0.number) || digestsAllCARs }, judging: terms,
         observer: observer)
     }

@@ -15,7 +15,7 @@ final class VerifyingIntake: Sendable {
   /// The snapshots, as they are found before anything is verified; nil if they cannot be read.
   let history: SnapshotHistory?
   /// The sections so far, and the CARs that are followed, by their manifests.
-  private let state: Mutex<(census: BlockIntake, digests: [CID: CARDigest])>
+  private let state: Mutex<(census: BlockIntake, cars: [CID: FollowedCAR])>
   private let follows: Bool
 
   /// How many accounts' CARs are followed at a time.
@@ -25,7 +25,7 @@ final class VerifyingIntake: Sendable {
   ///
   /// - Throws: ``BackupError`` if there is no room for a temporary file.
   init(_ reader: ArchiveReader) throws {
-    var digests: [CID: CARDigest] = [:]
+    var cars: [CID: FollowedCAR] = [:]
     var history: SnapshotHistory?
     do {
       let found = try SnapshotHistory(of: reader)
@@ -37,15 +37,15 @@ final class VerifyingIntake: Sendable {
         guard zip(runs, runs.dropFirst()).allSatisfy({ $0.upperBound <= $1.lowerBound }) else {
           continue
         }
-        digests[entry.cid] = try CARDigest(of: archived.snapshot.car, following: runs)
+        cars[entry.cid] = try FollowedCAR(archived.snapshot.car, runs: runs)
       }
     } catch {
       // What is wrong is found again, and told, when the file has been verified.
-      digests = [:]
+      cars = [:]
     }
     self.history = history
-    follows = !digests.isEmpty
-    state = Mutex((try BlockIntake(), digests))
+    follows = !cars.isEmpty
+    state = Mutex((try BlockIntake(), cars))
   }
 
   /// The consumers of the frames.
@@ -60,7 +60,7 @@ final class VerifyingIntake: Sendable {
   private func take(_ part: FrameBlocks, _ followed: FrameSections?) throws {
     try state.withLock { state in
       if let followed {
-        for digest in state.digests.values { digest.take(followed, from: state.census.next) }
+        for car in state.cars.values { car.take(followed, from: state.census.next) }
       }
       try state.census.take(part)
     }
@@ -72,7 +72,7 @@ final class VerifyingIntake: Sendable {
   /// - Throws: ``BackupError`` if there is no room for it.
   func census(
     of reader: ArchiveReader, _ archive: ArchiveVerification, _ observer: Progress.Observer
-  ) throws -> (LaidOutBlocks, isExact: [CID: Bool]) {
+  ) throws -> (LaidOutBlocks, cars: [CID: Result<Void, BackupError>]) {
     // The numbers of sections are those of the file only if nothing is amiss.
     guard archive.isIntact, !archive.generation.features.isRepaired else {
       let damaged = Set(archive.damagedSections)
@@ -82,7 +82,7 @@ final class VerifyingIntake: Sendable {
       for ordinal in state.census.postponed {
         try state.census.read(ordinal..<ordinal + 1, reader)
       }
-      return (try LaidOutBlocks(state.census), state.digests.compactMapValues(\.isExact))
+      return (try LaidOutBlocks(state.census), state.cars.compactMapValues { $0.finish() })
     }
   }
 }

@@ -103,6 +103,50 @@ import Testing
     }
   }
 
+  @Test(arguments: [(640_000, 6), (2 << 20, 8), (4 << 20, 8), (6 << 20, 8)])
+  func `heals pieces of 4 KiB that are lost in several places and not aligned`(
+    _ length: Int, _ count: Int
+  ) throws {
+    var random = SeededGenerator(printing: 0x9af)
+    let archive = AppendedArchive()
+    var options = ArchiveOptions()
+    options.parity = 5
+    try archive.append([random.bytes(length - 4096)], options)
+    let bytes = archive.storage.bytes
+    for round in 0..<20 {
+      var damaged = bytes
+      for _ in 0..<count {
+        // Nowhere at the beginning of a sector.
+        let start =
+          Int.random(in: 0...(bytes.count - 8192) / 4096, using: &random) * 4096
+          + Int.random(in: 1..<4096, using: &random)
+        damaged.replaceSubrange(start..<start + 4096, with: random.bytes(4096))
+      }
+      let found = try healed(damaged)
+      if found != bytes { Issue.record("round \(round), \(bytes.count) bytes") }
+    }
+  }
+
+  @Test func `heals six of them wherever they are in an archive of 640 kB`() throws {
+    var random = SeededGenerator(printing: 0x9b0)
+    let archive = AppendedArchive()
+    var options = ArchiveOptions()
+    options.parity = 5
+    try archive.append([random.bytes(600_000)], options)
+    let bytes = archive.storage.bytes
+    // All six begin at the same place of a column of three blocks.
+    for offset in [1, 1025, 2049] {
+      var damaged = bytes
+      for number in 0..<6 {
+        let start = (9 + 20 * number) * 3 * 1024 + offset
+        damaged.replaceSubrange(start..<start + 4096, with: random.bytes(4096))
+      }
+      #expect(try healed(damaged) == bytes, "offset \(offset)")
+    }
+    let price = bytes.count - 600_000
+    #expect(price < 600_000 * 8 / 100, "\(price)")
+  }
+
   @Test func `heals what was cut off at the beginning or the end, up to 3 % of a group`() throws {
     var random = SeededGenerator(printing: 0x9a6)
     for length in [30_000, 300_000, 3_000_000] {
@@ -157,6 +201,57 @@ import Testing
       let reader = try ArchiveReader(storage.map())
       for body in bodies { #expect(try reader.body(of: .blob(body)) == body, "byte \(place)") }
     }
+  }
+
+  @Test func `heals a copy for a reader, and leaves the file as it is`() throws {
+    var random = SeededGenerator(printing: 0x9b1)
+    let folder = try TemporaryFolder()
+    let path = FilePath(folder.file("a.car.zst"))
+    for generations in [1, 3] {
+      let archive = try sample(&random, generations: generations, lengths: 20_000...90_000)
+      let bytes = archive.storage.bytes
+      func check(_ damaged: [UInt8], is expected: [UInt8]? = nil, _ what: String) throws {
+        try folder.write("a.car.zst", damaged)
+        let (copy, count) = try HealedCopy.map(path) { MemoryStorage() }
+        #expect(copy.withBytes { $0.array } == expected ?? bytes, "\(what), \(generations)")
+        #expect((count == 0) == (damaged == expected ?? bytes), "\(what)")
+        copy.releasePages()
+        #expect(copy.withBytes { $0.array } == expected ?? bytes, "\(what)")
+        #expect(try folder.read("a.car.zst") == damaged, "\(what)")
+      }
+      try check(bytes, "intact")
+      for _ in 0..<20 {
+        var damaged = bytes
+        let place = Int.random(in: 0..<bytes.count, using: &random)
+        damaged[place] ^= 1
+        try check(damaged, "bit at \(place)")
+      }
+      let start = bytes.count / 3
+      var damaged = bytes
+      damaged.replaceSubrange(start..<start + 2000, with: random.bytes(2000))
+      try check(damaged, "2000 bytes")
+      for count in [1, 40, 500] {
+        try check(Array(bytes.dropLast(count)), "\(count) cut off")
+        try check(Array(bytes.dropFirst(count)), "\(count) cut off at the beginning")
+      }
+      damaged = bytes
+      damaged.removeSubrange(start..<start + 9)
+      try check(damaged, "9 lost")
+      damaged = bytes
+      damaged.insert(contentsOf: random.bytes(77), at: start)
+      try check(damaged, "77 inserted")
+    }
+    // Without parity, and where it is no help, it is what it is.
+    let plain = AppendedArchive()
+    try plain.append([random.bytes(9000)])
+    try folder.write("a.car.zst", plain.storage.bytes)
+    #expect(try HealedCopy.map(path) { MemoryStorage() }.bytesHealed == 0)
+    let archive = try sample(&random, generations: 1, lengths: 200_000...200_000)
+    var lost = archive.storage.bytes
+    for place in 1000..<150_000 { lost[place] = 0 }
+    try folder.write("a.car.zst", lost)
+    _ = try HealedCopy.map(path) { MemoryStorage() }
+    #expect(try folder.read("a.car.zst") == lost)
   }
 
   @Test func `leaves an archive that it cannot heal readable as far as it was`() throws {

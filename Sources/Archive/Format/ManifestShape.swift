@@ -16,6 +16,8 @@ package struct ManifestShape: Sendable {
   package let previous: CID?
   /// The commit it names.
   package let commit: CID
+  /// When it was made, in its own words; empty if it does not say.
+  package let createdAt: String
 
   /// A section that has the shape of a manifest; nil for any other.
   package init?(_ cid: CID, _ body: Span<UInt8>) {
@@ -27,6 +29,7 @@ package struct ManifestShape: Sendable {
     self.cid = cid
     self.commit = commit
     previous = value["prev"]?.link
+    createdAt = value["createdAt"]?.string ?? ""
   }
 
   /// Whether a block holds the name of the field that makes it a manifest, so that it is worth

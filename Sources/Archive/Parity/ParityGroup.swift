@@ -37,6 +37,8 @@ package struct ParityGroup: Hashable, Sendable {
   static let maximumParity = 40 << 20
   /// The disk sectors of which any one may be lost of the smallest group.
   private static let sector = 4096
+  /// The longest range that is cut into blocks smaller than a sector.
+  private static let longestOfSmallBlocks = 4 << 20
   /// The most pages of the table: as many again are their parity.
   private static let maximumPages = 120
   /// How many bytes of the table a page has at most, unless there would be too many pages.
@@ -145,11 +147,12 @@ extension ParityGroup {
   init(protecting range: Range<UInt64>, footerLength: Int, percent: Int, at offset: UInt64) {
     (self.range, self.footerLength, self.percent) = (range, footerLength, percent)
     (self.offset, mask) = (offset, 0)
+    // What is lost is seldom aligned: the smaller the blocks, the less is lost with it. Each costs 16
+    // bytes of table, so long ranges have larger ones.
     blockBits =
       switch range.count {
       case ...(16 << 10): 9
-      case ...(128 << 10): 10
-      case ...(512 << 10): 11
+      case ...Self.longestOfSmallBlocks: 10
       default: 12
       }
     let size = 1 << blockBits
@@ -159,9 +162,11 @@ extension ParityGroup {
       // Four fifths of the percentage may be damaged in one piece: it may begin and end within
       // blocks, and reach from the data into the parity.
       let run = (count * percent * 4).divided(by: 500) + 2
-      return max(
+      let usual = max(
         (rows * percent).divided(by: 100), run.divided(by: columns) + (columns > 1 ? 1 : 0),
         Self.sector / size + 1)
+      // Pieces in several places may meet in some columns more often than in others.
+      return usual + (columns > 1 && size < Self.sector ? 1 : 0)
     }
     var (columns, rows) = (1, count)
     while rows + parityRows(rows, columns: columns) > ErasureCode.maximumRows {

@@ -21,6 +21,11 @@ package protocol ArchiveStorage: AnyObject, Sendable {
   /// finds it with few reads.
   func commit() throws
 
+  /// Notes beside the file what it holds since the last ``commit()``, where that can be noted.
+  ///
+  /// - Parameter newest: Returns that, from what was noted before.
+  func note(_ newest: (WrittenSize.Content?) -> WrittenSize.Content?) throws
+
   /// Returns when the file's name, too, would survive a loss of power.
   func synchronizeName() throws
 
@@ -67,6 +72,9 @@ package protocol ArchiveStorage: AnyObject, Sendable {
 extension ArchiveStorage {
   /// Only ``synchronize()``: a reader finds a footer at the end of a file.
   package func commit() throws { try synchronize() }
+
+  /// Does nothing: there is no place for notes.
+  package func note(_ newest: (WrittenSize.Content?) -> WrittenSize.Content?) throws {}
 
   /// Does nothing: bytes in memory have no file name.
   package func synchronizeName() throws {}

@@ -12,18 +12,22 @@ package final class FileStorage: ArchiveStorage {
   /// Whether the file was made without a name.
   package let isNameless: Bool
   private let descriptor: FileDescriptor
-  /// How many bytes it had lost at its end when it was opened.
-  private let lost: UInt64
+  /// What it had lost at its end when it was opened.
+  private let loss: WrittenSize.Loss?
+  /// What it held when something was last committed, as far as that was noted.
+  private let content: Mutex<WrittenSize.Content?>
   /// The end of the bytes that the system has been told to write to the medium.
   private let begun = Atomic<UInt64>(0)
   /// How many bytes are written between two such calls.
   private static let stride: UInt64 = 8 << 20
 
   private init(
-    path: FilePath, descriptor: FileDescriptor, isNameless: Bool = false, lost: UInt64 = 0
+    path: FilePath, descriptor: FileDescriptor, isNameless: Bool = false,
+    loss: WrittenSize.Loss? = nil, content: WrittenSize.Content? = nil
   ) {
     self.path = path
-    self.lost = lost
+    self.loss = loss
+    self.content = Mutex(content)
     self.isNameless = isNameless
     self.descriptor = descriptor
   }
@@ -116,7 +120,8 @@ package final class FileStorage: ArchiveStorage {
       try FileDescriptor.open(path, .readWrite, options: options)
     }
     let storage = FileStorage(
-      path: path, descriptor: descriptor, lost: WrittenSize.lost(of: path))
+      path: path, descriptor: descriptor, loss: WrittenSize.loss(of: path),
+      content: WrittenSize.Note(on: path)?.content)
     try storage.lock()
     // The process that had the lock may have given the file another name, under which it is
     // another's.
@@ -197,7 +202,19 @@ package final class FileStorage: ArchiveStorage {
   /// off (``WrittenSize``).
   package func commit() throws {
     try synchronize()
-    WrittenSize.put(try size, lost: lost, on: openPath)
+    let size = try size
+    // What else it holds now is not known yet.
+    let isSame = WrittenSize.Note(on: openPath)?.size == size
+    WrittenSize.put(
+      size, loss: loss, content: isSame ? content.withLock(\.self) : nil, on: openPath)
+  }
+
+  /// Notes what the file holds since the last commit, too.
+  package func note(_ newest: (WrittenSize.Content?) -> WrittenSize.Content?) throws {
+    guard loss == nil else { return }
+    let found = newest(content.withLock(\.self))
+    content.withLock { $0 = found }
+    WrittenSize.put(try size, content: found, on: openPath)
   }
 
   /// Truncates the file.
@@ -206,7 +223,9 @@ package final class FileStorage: ArchiveStorage {
   package func truncate(to size: UInt64) throws {
     try Self.attempt("truncate \(path)") { try descriptor.resize(to: Int64(size)) }
     // This is not a loss.
-    if WrittenSize.lost(of: openPath) > lost { WrittenSize.put(size, lost: lost, on: openPath) }
+    if WrittenSize.lost(of: openPath) > loss?.byteCount ?? 0 {
+      WrittenSize.put(size, loss: loss, on: openPath)
+    }
   }
 
   /// Takes the lock; does nothing if it is already held.

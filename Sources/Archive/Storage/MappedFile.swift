@@ -11,6 +11,8 @@ package final class MappedFile: @unchecked Sendable {
   // Immutable after init, and the mapping is private to this object.
   @usableFromInline let address: UnsafeRawPointer?
   private let isMapping: Bool
+  /// Whether bytes can be replaced in memory, so that pages do not come back as they are here.
+  private var isPatched = false
   /// The file that the bytes are a part of; nil if they are all of it.
   private let whole: MappedFile?
   /// Fetches the bytes of a remote file; nil for a local one.
@@ -71,6 +73,41 @@ package final class MappedFile: @unchecked Sendable {
       throw error
     }
     if closing { try descriptor.close() }
+  }
+
+  /// Maps a file of which bytes are replaced in memory, which leaves it as it is.
+  ///
+  /// - Parameters:
+  ///   - path: the file.
+  ///   - count: how many bytes of it there are.
+  ///   - capacity: how many bytes there are in all; behind those of the file, zeros.
+  /// - Throws: ``ArchiveError`` if it cannot be opened or mapped.
+  init(patching path: FilePath, count: Int, capacity: Int) throws {
+    do {
+      let descriptor = try FileDescriptor.open(path, .readOnly, options: [.closeOnExec])
+      unsafe address = try descriptor.closeAfter {
+        unsafe try SystemCalls.mapPatched(descriptor, length: count, capacity: capacity)
+      }
+    } catch let error as Errno {
+      throw ArchiveError(.system(operation: "open \(path)", code: error.rawValue))
+    }
+    (self.count, fileSize) = (capacity, UInt64(count))
+    (isMapping, whole, fetched, isBeingWritten) = (true, nil, nil, false)
+    unsafe guarding = CutOffGuard.add(address, length: count)
+    isPatched = true
+  }
+
+  /// Replaces bytes in memory.
+  ///
+  /// - Precondition: they lie within a file that was opened for that, and nothing else reads it.
+  func patch(_ bytes: Span<UInt8>, at offset: Int) {
+    precondition(isPatched && offset >= 0 && offset + bytes.count <= count)
+    guard let address = unsafe address else { return }
+    unsafe bytes.withUnsafeBytes { bytes in
+      let place = unsafe UnsafeMutableRawPointer(mutating: address + offset)
+      unsafe UnsafeMutableRawBufferPointer(start: place, count: bytes.count)
+        .copyMemory(from: bytes)
+    }
   }
 
   /// Maps a remote file.
@@ -139,7 +176,7 @@ package final class MappedFile: @unchecked Sendable {
   /// The system maps neighbouring pages with each page that is touched. Looking at a few bytes all
   /// over a large file would soon map all of it.
   package func releasePages() {
-    guard isMapping, let address = unsafe address else { return }
+    guard isMapping, !isPatched, let address = unsafe address else { return }
     unsafe SystemCalls.release(address, length: count)
   }
 

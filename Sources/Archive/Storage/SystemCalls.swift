@@ -154,6 +154,22 @@ enum SystemCalls {
     return UnsafeRawPointer(address)
   }
 
+  /// Maps a file of which bytes can be replaced in memory alone, and zeros behind it: `mmap`.
+  static func mapPatched(_ descriptor: FileDescriptor, length: Int, capacity: Int) throws
+    -> UnsafeRawPointer
+  {
+    let memory = unsafe try reserveMemory(length: capacity)
+    guard length > 0 else { return UnsafeRawPointer(memory) }
+    let address = unsafe mmap(
+      memory, length, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_FIXED, descriptor.rawValue, 0)
+    guard let address = unsafe address, unsafe address != MAP_FAILED else {
+      let error = errno
+      unsafe unmap(memory, length: capacity)
+      throw Errno(rawValue: error)
+    }
+    return UnsafeRawPointer(address)
+  }
+
   /// Maps memory that is in no file and no core file, and takes room only where it is written to:
   /// `mmap`.
   static func reserveMemory(length: Int) throws -> UnsafeMutableRawPointer {

@@ -1,43 +1,137 @@
 internal import IPLD
 package import SystemPackage
 
-/// How many bytes a file had when something was last committed to it, or cut off on purpose, and how
-/// many it has lost at its end before.
+/// What a file was when carpack last committed to it, or cut it off on purpose, and how much of that
+/// it has lost since.
 ///
-/// A file whose end was cut off behind a footer is a valid archive, only an older one. So the size
-/// is kept beside the content, in the extended attribute `user.carpack.size`: two decimal numbers
-/// with a space between. Where a file system has no such attributes, nothing is known. A copy does
-/// not have it.
+/// A file that was cut off behind a footer, or over which an older copy was written, is a valid
+/// archive, only an older one. So this is kept beside the content, in the extended attribute
+/// `user.carpack.size`, with spaces between: how many bytes the file had, how many it had lost
+/// before, and, where that is known, the newest manifest, when it was made and how many snapshots
+/// there were (carpack 0.1 wrote only the two numbers). Where a file system has no such attributes,
+/// nothing is known. A copy does not have it.
 ///
-/// 1. What was lost stays so, whatever is appended, until ``accept(_:)``.
+/// 1. What was lost stays so, whatever is appended, until ``accept(_:)``; and so does what the file
+///    held then.
 package enum WrittenSize {
-  private static let attribute = FileAttribute(name: "user.carpack.size")
+  /// What an archive held.
+  package struct Content: Equatable, Sendable {
+    /// The newest manifest.
+    package let head: String
+    /// When it was made, as it says; empty if it does not.
+    package let madeAt: String
+    /// How many snapshots the archive had.
+    package let snapshotCount: Int
+
+    /// The snapshots of an archive, in words that have no spaces in them.
+    ///
+    /// - Returns: nil if they have: nobody but the owner of the file writes the attribute, but it
+    ///   is shown.
+    init?(head: String, madeAt: String, snapshotCount: Int) {
+      func isWord(_ text: String, _ others: String) -> Bool {
+        text.utf8.count <= WrittenSize.longestWord
+          && text.allSatisfy { $0.isASCII && ($0.isLetter || $0.isNumber || others.contains($0)) }
+      }
+      guard snapshotCount > 0, isWord(head, ""), !head.isEmpty, isWord(madeAt, "-:.+") else {
+        return nil
+      }
+      (self.head, self.madeAt, self.snapshotCount) = (head, madeAt, snapshotCount)
+    }
+  }
+
+  /// What a file has lost at its end.
+  package struct Loss: Equatable, Sendable {
+    /// How many bytes.
+    package let byteCount: UInt64
+    /// What it held before; nil if that was not noted.
+    package let content: Content?
+
+    /// A sentence about a file that is a whole archive, only an older one.
+    ///
+    /// - Parameter name: what to call the file.
+    package func ofOlderCopy(named name: String) -> String {
+      let held =
+        content.map {
+          let made = $0.madeAt.isEmpty ? "" : " made \($0.madeAt),"
+          let count = $0.snapshotCount == 1 ? "1 snapshot" : "\($0.snapshotCount) snapshots"
+          return "it held \(count), the newest\(made) head \($0.head), and "
+        } ?? ""
+      return
+        "\(name) is older than it was: when carpack last wrote to it, \(held)it was \(byteCount) bytes longer; an older copy was put back over it, or its end was cut off"
+    }
+
+    /// A sentence about a file that does not end where something was committed.
+    ///
+    /// - Parameter name: what to call the file.
+    package func ofEnd(named name: String) -> String {
+      "\(name) has lost \(byteCount) bytes at its end that carpack had written: it was cut off, or replaced by an older copy"
+    }
+  }
+
+  /// What the attribute says.
+  struct Note {
+    let size: UInt64
+    let lost: UInt64
+    let content: Content?
+
+    /// What is noted on a file; nil if nothing, or nothing that can be read.
+    init?(on path: FilePath) {
+      let words = WrittenSize.attribute.read(path)?.split(separator: " ") ?? []
+      guard words.count == 2 || words.count == 5, let size = UInt64(words[0]),
+        let lost = UInt64(words[1])
+      else { return nil }
+      (self.size, self.lost) = (size, lost)
+      content =
+        words.count < 5
+        ? nil
+        : Int(words[4]).flatMap { count in
+          Content(
+            head: String(words[2]), madeAt: words[3] == "-" ? "" : String(words[3]),
+            snapshotCount: count)
+        }
+    }
+  }
+
+  fileprivate static let longestWord = 80
+  fileprivate static let attribute = FileAttribute(name: "user.carpack.size")
+
+  /// What a file has lost at its end; nil if nothing, or if that is not known.
+  package static func loss(of path: FilePath) -> Loss? {
+    // Read first: another process may be committing more.
+    guard let note = Note(on: path), let size = SystemCalls.size(of: path) else { return nil }
+    let count = (note.size - min(size, note.size)).addingSaturated(note.lost)
+    return count > 0 ? Loss(byteCount: count, content: note.content) : nil
+  }
 
   /// How many bytes a file has lost at its end; 0 if none, or if that is not known.
-  package static func lost(of path: FilePath) -> UInt64 {
-    // Read first: another process may be committing more.
-    let numbers = attribute.read(path)?.split(separator: " ").compactMap { UInt64($0) } ?? []
-    guard numbers.count == 2, let size = SystemCalls.size(of: path) else { return 0 }
-    return (numbers[0] - min(size, numbers[0])).addingSaturated(numbers[1])
-  }
-
-  /// A sentence about what a file has lost; nil if nothing.
-  ///
-  /// - Parameter name: what to call the file.
-  package static func loss(of path: FilePath, named name: String) -> String? {
-    let count = lost(of: path)
-    guard count > 0 else { return nil }
-    return
-      "\(name) has lost \(count) bytes at its end that carpack had written: it was cut off, or replaced by an older copy"
-  }
+  package static func lost(of path: FilePath) -> UInt64 { loss(of: path)?.byteCount ?? 0 }
 
   /// Notes that a file is meant to be as long as it is.
-  package static func accept(_ path: FilePath) {
-    if lost(of: path) > 0, let size = SystemCalls.size(of: path) { put(size, lost: 0, on: path) }
+  ///
+  /// - Parameters:
+  ///   - path: the file.
+  ///   - content: what it holds; nil to note that with the next commit.
+  package static func accept(_ path: FilePath, holding content: Content? = nil) {
+    if lost(of: path) > 0, let size = SystemCalls.size(of: path) {
+      put(size, content: content, on: path)
+    }
   }
 
-  /// Notes the size of a file, if the file system allows it.
-  static func put(_ size: UInt64, lost: UInt64, on path: FilePath) {
-    _ = attribute.write("\(size) \(lost)", to: path)
+  /// Notes what a file is and has lost, if the file system allows it.
+  ///
+  /// - Parameters:
+  ///   - size: how many bytes it has.
+  ///   - loss: what it has lost.
+  ///   - content: what it holds, which counts if it has lost nothing.
+  ///   - path: the file.
+  static func put(
+    _ size: UInt64, loss: Loss? = nil, content: Content? = nil, on path: FilePath
+  ) {
+    var words = ["\(size)", "\(loss?.byteCount ?? 0)"]
+    if let content = loss == nil ? content : loss?.content {
+      let made = content.madeAt.isEmpty ? "-" : content.madeAt
+      words += [content.head, made, "\(content.snapshotCount)"]
+    }
+    _ = attribute.write(words.joined(separator: " "), to: path)
   }
 }

@@ -40,6 +40,16 @@ extension ArchiveWriter {
     previous = generation
     indexed = (pending.keys.count, log.frames.count)
     hasFailed = false
+    let storage = log.storage
+    try storage.note { old in
+      guard old?.head != generation.head.map({ "\($0.cid)" }) else { return old }
+      do {
+        return try ArchiveReader(storage.map(), committed: generation).content(after: old)
+      } catch {
+        // What was committed counts without a note.
+        return nil
+      }
+    }
     return generation
   }
 

@@ -152,6 +152,15 @@ package struct SnapshotExtractor {
 
   /// Writes one file of the account, and keeps what is wrong with it for the report.
   mutating func write(_ file: OutputFile, _ produce: OutputFolder.Content) throws {
+    do {
+      try tryToWrite(file, produce)
+    } catch let error where Self.isOfArchive(error) {
+      report.damaged.append((file.components.joined(separator: "/"), "\(error)"))
+    }
+  }
+
+  /// Writes one file of the account, and keeps what is wrong with its name for the report.
+  private mutating func tryToWrite(_ file: OutputFile, _ produce: OutputFolder.Content) throws {
     var file = file
     if !options.setsTimes { file.time = nil }
     do {
@@ -161,8 +170,6 @@ package struct SnapshotExtractor {
     } catch BackupError.fileDiffers(let path), BackupError.inTheWay(let path) {
       report.inTheWayCount += 1
       if report.inTheWayCount <= Report.maximumListed { report.inTheWay.append(path) }
-    } catch let error where Self.isOfArchive(error) {
-      report.damaged.append((file.components.joined(separator: "/"), "\(error)"))
     }
   }
 
@@ -175,20 +182,18 @@ package struct SnapshotExtractor {
   private mutating func writeCAR() throws {
     let snapshot = archived.snapshot
     let name = FileNaming.car(of: snapshot, for: options.target)
+    let digest = snapshot.fetched?.since == nil ? snapshot.car.sha256 : nil
+    var file = OutputFile(components: [name], digest: digest)
     if files.isChecking {
       guard try folder.isThere([account, name]) else { return }
-      if snapshot.fetched?.since == nil, let digest = snapshot.car.sha256 {
-        return try write(OutputFile(components: [name], digest: digest)) { _ in }
-      }
+      if digest != nil { return try write(file) { _ in } }
     }
-    let restored = try RestoredRepository(archived, exporting: true, observer: observer)
-    guard restored.isExact else {
-      report.damaged.append((name, restored.flaw ?? ""))
-      return
-    }
+    file.time = notes.times.commit
     report.isCARPartial = !snapshot.isComplete
-    try write(OutputFile(components: [name], time: notes.times.commit)) { sink in
-      try restored.withBytes { try sink($0) }
+    do {
+      try archived.writeCAR(exporting: true, observer) { try tryToWrite(file, $0) }
+    } catch BackupError.carNotExact(let flaw) {
+      report.damaged.append((name, flaw))
     }
   }
 

@@ -179,21 +179,28 @@ package struct LaidOutRepository: Sendable {
     }
   }
 
-  /// How many collections are named at most.
-  private static let maximumCollections = 4096
-
   /// The collections that have records, in the order of their names.
   ///
   /// - Throws: `MSTProblem`.
   package func collections() throws -> [String] {
     var found: [String] = []
-    var bound: [UInt8]?
-    while found.count < Self.maximumCollections {
-      var descent = MSTDescent(root: root, .ascending, after: bound)
-      guard let record = try descent.next(block) else { break }
-      let collection = record.key.prefix { $0 != UInt8(ascii: "/") }
-      found.append(String(decoding: collection, as: UTF8.self))
-      bound = collection + [UInt8(ascii: "/") + 1]
+    var descent = MSTDescent(root: root, .ascending)
+    var current: ArraySlice<UInt8> = []
+    // To leap over the rest of a collection costs as much as many steps. So it is done after twice
+    // as many steps each time, and however many collections there are, this is hardly more than one
+    // walk.
+    var (steps, leap) = (0, 64)
+    while let record = try descent.next(block) {
+      guard let slash = record.key.firstIndex(of: UInt8(ascii: "/")) else { continue }
+      let collection = record.key[..<slash]
+      steps += 1
+      if collection != current {
+        found.append(String(decoding: collection, as: UTF8.self))
+        (current, steps) = (collection, 0)
+      } else if steps == leap {
+        descent = MSTDescent(root: root, .ascending, after: collection + [UInt8(ascii: "/") + 1])
+        leap *= 2
+      }
     }
     return found
   }

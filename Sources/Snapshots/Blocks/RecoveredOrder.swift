@@ -1,4 +1,5 @@
 internal import Archive
+internal import Files
 internal import IPLD
 package import Repository
 
@@ -100,9 +101,14 @@ extension ArchivedSnapshot {
 
   /// Whether the sections of an order are the CAR as it was received.
   private func isExact(_ order: BlockOrder) throws -> Bool {
-    let digest = try CARDigest(of: snapshot.car)
+    var digest = try CARDigest(of: snapshot.car)
     try reader.copyCAR(order.runs) { try digest.take($0) }
-    return digest.isExact == true
+    do {
+      try digest.finish()
+      return true
+    } catch BackupError.carNotExact {
+      return false
+    }
   }
 }
 

@@ -59,23 +59,19 @@ package final class RestoredRepository: Sendable {
   /// - Throws: `ArchiveError` if the archive cannot be read at all; ``BackupError`` if there is no
   ///   room for the CAR, or it is longer than ``maximumLength(in:)``.
   package init(
-    _ archived: ArchivedSnapshot, exporting: Bool = false, observer: Progress.Observer = { _ in }
+    _ archived: ArchivedSnapshot, exporting: Bool = false,
+    observer: @escaping Progress.Observer = { _ in }
   ) throws {
     let spool = try TemporaryFile()
     var flaw: String?
     do {
-      if exporting, archived.isOfChanges {
-        let (header, blocks, order) = try archived.exported(observer)
-        try spool.write(header.span)
-        for number in order { try blocks.withSection(number) { try spool.write($0) } }
-      } else {
-        try archived.readCAR(observer) { try spool.write($0) }
+      try archived.writeCAR(exporting: exporting, observer) { content in
+        try spool.truncate(to: 0)
+        try content { try spool.write($0) }
       }
-    } catch {
-      guard let why = error.flawOfCAR else { throw error }
+    } catch BackupError.carNotExact(let why) {
+      flaw = why
       try spool.truncate(to: 0)
-      let isRecovered = try archived.recoverCAR { try spool.write($0) }
-      flaw = isRecovered ? nil : why
     }
     (self.flaw, mapped) = (flaw, try spool.map())
   }
@@ -96,6 +92,53 @@ extension ArchivedSnapshot {
   /// in canonical order.
   fileprivate var isOfChanges: Bool { snapshot.fetched?.since != nil }
 
+  /// Writes the CAR to where only a whole one stays, such as a file without a name.
+  ///
+  /// What was written is the CAR only if nothing is thrown: what it is shows at its end.
+  ///
+  /// - Parameters:
+  ///   - exporting: in which order its blocks come, as ``RestoredRepository`` has it.
+  ///   - observer: called with the progress.
+  ///   - write: writes what its argument passes on, piece by piece, in place of what it wrote
+  ///     before: called a second time if the order had to be recovered.
+  /// - Throws: ``BackupError/carNotExact(_:)`` if it cannot be reproduced; as
+  ///   ``readCAR(_:to:)`` does of other things; what `write` throws.
+  package func writeCAR(
+    exporting: Bool, _ observer: @escaping Progress.Observer = { _ in },
+    _ write: (((Span<UInt8>) throws -> Void) throws -> Void) throws -> Void
+  ) throws {
+    var flaw: String?
+    func noting<Value>(_ read: () throws -> Value) throws -> Value {
+      do {
+        return try read()
+      } catch {
+        flaw = error.flawOfCAR
+        throw error
+      }
+    }
+    do {
+      if exporting, isOfChanges {
+        let (header, blocks, order) = try noting { try exported(observer) }
+        try write { sink in
+          try noting {
+            try sink(header.span)
+            for number in order { try blocks.withSection(number, sink) }
+          }
+        }
+      } else {
+        try write { sink in try noting { try readCAR(observer, to: sink) } }
+      }
+    } catch {
+      // What `write` itself could not do is no flaw.
+      guard let why = flaw else { throw error }
+      guard let order = try recoveredOrder() else { throw BackupError.carNotExact(why) }
+      try write { sink in
+        try sink(snapshot.car.header.span)
+        try reader.copyCAR(order.runs, to: sink)
+      }
+    }
+  }
+
   /// Passes on the CAR as the archive describes it, piece by piece.
   ///
   /// - Throws: ``BackupError/carNotExact(_:)`` after the last piece if it was not the one that came
@@ -104,7 +147,8 @@ extension ArchivedSnapshot {
   package func readCAR(
     _ observer: Progress.Observer = { _ in }, to sink: (Span<UInt8>) throws -> Void
   ) throws {
-    let (digest, runs) = try beginCAR()
+    let runs = try runsOfCAR()
+    var digest = try CARDigest(of: snapshot.car)
     try sink(snapshot.car.header.span)
     try reader.copyCAR(runs) { progress in
       try checkRead(progress.done, observer)
@@ -113,26 +157,22 @@ extension ArchivedSnapshot {
       try sink(bytes)
       try checkRead(digest.count, observer)
     }
-    try digest.checkExact()
+    try digest.finish()
   }
 
-  /// Passes on the CAR of a damaged archive, if its order can be recovered.
+  /// The order of the CAR's blocks in a damaged archive, if it can be recovered; nil if not.
   ///
-  /// - Throws: as ``recoveredOrder(in:_:)`` does; what `sink` throws.
-  /// - Returns: Whether it can.
-  func recoverCAR(to sink: (Span<UInt8>) throws -> Void) throws -> Bool {
-    guard cid != nil else { return false }
-    let blocks = try LaidOutBlocks(reader)
-    guard let order = try recoveredOrder(in: blocks, unlessDamaged(order)) else { return false }
-    try sink(snapshot.car.header.span)
-    try reader.copyCAR(order.runs, to: sink)
-    return true
+  /// - Throws: as ``recoveredOrder(in:_:)`` does.
+  private func recoveredOrder() throws -> BlockOrder? {
+    guard cid != nil else { return nil }
+    return try recoveredOrder(in: LaidOutBlocks(reader), unlessDamaged(order))
   }
 
-  private func beginCAR() throws -> (CARDigest, [Range<UInt64>]) {
+  /// The sections of the CAR, in its order.
+  private func runsOfCAR() throws -> [Range<UInt64>] {
     guard cid != nil else { throw SnapshotError.noSnapshot }
     try RestoredRepository.checkLength(of: self)
-    return (try CARDigest(of: snapshot.car), try order().runs)
+    return try order().runs
   }
 
   /// Whatever the order says, it is not more than the manifest says.
@@ -154,10 +194,11 @@ extension ArchivedSnapshot {
   package func exported(_ observer: Progress.Observer = { _ in }) throws -> (
     header: [UInt8], blocks: LaidOutBlocks, order: [Int]
   ) {
-    let (digest, runs) = try beginCAR()
+    let runs = try runsOfCAR()
+    var digest = try CARDigest(of: snapshot.car)
     let blocks = try LaidOutBlocks(runs, of: reader) { try checkRead($0.done, observer) }
     for run in runs { try blocks.copy(run) { try digest.take($0) } }
-    try digest.checkExact()
+    try digest.finish()
     guard isOfChanges else {
       var order: [Int] = []
       blocks.forEach(in: runs) { order.append($1) }

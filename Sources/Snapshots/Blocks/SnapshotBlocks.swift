@@ -135,7 +135,7 @@ extension Error {
   var flawOfCAR: String? {
     switch self as any Error {
     case BackupError.carNotExact(let why): why
-    case is BackupError: nil
+    case is BackupError, is CancellationError: nil
     case let error where error.isOfSystem: nil
     default: "\(self)"
     }

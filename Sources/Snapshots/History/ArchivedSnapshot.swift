@@ -299,7 +299,7 @@ extension ArchiveReader {
   }
 
   /// How much is here that another archive lacks, either of which may be damaged: snapshots, as
-  /// told by their commits; blobs and documents; blocks of repositories, and of bookkeeping.
+  /// told by their commits; blobs; blocks of repositories, and of bookkeeping.
   ///
   /// - Throws: `ArchiveError` if one cannot be read.
   package func surplus(
@@ -308,12 +308,31 @@ extension ArchiveReader {
     let known = Set(try SnapshotHistory(of: other).entries.map(\.commit))
     let history = try SnapshotHistory(of: self)
     let cids = try history.reader.readableCIDs()
-    var (blobs, blocks) = (0, 0)
+    var (raw, blocks): (Set<CID>, Int) = ([], 0)
     for (cid, state) in zip(cids, try other.states(cids.count) { cids[$0] })
     where state.bodyLength == nil {
-      if cid.codec == .raw { blobs += 1 } else { blocks += 1 }
+      if cid.codec == .raw { raw.insert(cid) } else { blocks += 1 }
     }
-    return (history.entries.count { !known.contains($0.commit) }, blobs, blocks)
+    let blobs = raw.isEmpty ? raw : raw.subtracting(try history.reader.documents(among: cids))
+    return (
+      history.entries.count { !known.contains($0.commit) }, blobs.count,
+      blocks + raw.count - blobs.count
+    )
+  }
+
+  /// What lies among sections as blobs do, and is bookkeeping of some manifest, be that forgotten.
+  private func documents(among cids: CIDList) throws -> Set<CID> {
+    var documents: Set<CID> = []
+    for cid in cids where cid.codec == .dagCBOR {
+      let snapshot = try unlessDamaged { () throws -> Snapshot? in
+        guard let body = try body(of: cid, limit: ManifestShape.maximumLength),
+          ManifestShape(cid, body.span) != nil
+        else { return nil }
+        return try Snapshot(body.span)
+      }
+      if let snapshot = snapshot ?? nil { documents.formUnion(snapshot.documents) }
+    }
+    return documents
   }
 
   /// Whether a section was written before the last footer.
@@ -334,9 +353,9 @@ extension ArchivedSnapshot {
   /// - Throws: ``SnapshotError`` and `ArchiveError` for a manifest that cannot be read.
   package func strays(_ history: SnapshotHistory, besides isKnown: (CID) -> Bool) throws -> [CID] {
     guard history.newestOfAccounts.count <= 1 else { return [] }
-    var known = Self.documents(of: snapshot)
+    var known = snapshot.documents
     for entry in history.entries {
-      known.formUnion(Self.documents(of: try ArchivedSnapshot(entry.cid, in: reader).snapshot))
+      known.formUnion(try ArchivedSnapshot(entry.cid, in: reader).snapshot.documents)
     }
     // Those on pages that cannot be read are found here.
     known.formUnion(try unlessDamaged(extras) ?? [])
@@ -346,10 +365,12 @@ extension ArchivedSnapshot {
     }
     return strays
   }
+}
 
-  /// The blocks that look like blobs and are a snapshot's bookkeeping.
-  private static func documents(of snapshot: Snapshot) -> Set<CID> {
-    Set([snapshot.didDocument, snapshot.plcLog].compactMap(\.self) + snapshot.car.pages)
+extension Snapshot {
+  /// The blocks that look like blobs and are its bookkeeping.
+  fileprivate var documents: Set<CID> {
+    Set([didDocument, plcLog].compactMap(\.self) + car.pages)
   }
 }
 

@@ -7,8 +7,9 @@ package import Files
 /// of UTC; only such as have a snapshot are counted, from the newest back, and of each the newest
 /// snapshot is the one that is kept.
 ///
-/// A snapshot that lacks records or tree nodes does not count as one that is kept: the rules choose
-/// among the complete ones, if there are any, and the newest of these is kept in any case.
+/// A snapshot that lacks records or tree nodes takes no place of a rule: the rules choose among the
+/// complete ones, if there are any, and the newest of these is kept in any case. Nor does one whose
+/// time is wrong (``SnapshotTimes``), unless all are.
 ///
 /// Whatever the rules say, the snapshot that was added last and the one with the latest revision
 /// are kept, because the verbs use them by default; and so is every snapshot whose time is unknown,
@@ -52,6 +53,8 @@ package struct RetentionPolicy: Equatable, Sendable {
   package var monthly: Int
   /// For how many years one is kept.
   package var yearly: Int
+  /// What time it is, after which no snapshot was made; nil if that is not known.
+  package var now: Moment?
   /// Whether everything is kept except what is named.
   private let keepsAll: Bool
 
@@ -61,10 +64,10 @@ package struct RetentionPolicy: Equatable, Sendable {
   /// A policy; without any number it keeps the newest only.
   package init(
     last: Int = 0, daily: Int = 0, weekly: Int = 0, monthly: Int = 0, yearly: Int = 0,
-    keepsAll: Bool = false
+    keepsAll: Bool = false, now: Moment? = nil
   ) {
     (self.last, self.daily, self.weekly, self.monthly) = (last, daily, weekly, monthly)
-    (self.yearly, self.keepsAll) = (yearly, keepsAll)
+    (self.yearly, self.keepsAll, self.now) = (yearly, keepsAll, now)
   }
 
   /// Why each of an account's snapshots is kept; no reason for those that are forgotten.
@@ -72,14 +75,20 @@ package struct RetentionPolicy: Equatable, Sendable {
   /// - Parameters:
   ///   - moments: when they were made, in the order of the file; nil where that cannot be read.
   ///   - complete: whether each has all its records and tree nodes; empty if all have.
-  package func reasons(_ moments: [Moment?], complete: [Bool] = []) -> [Set<Reason>] {
+  ///   - misdated: whether the time of each is wrong; nil to find that out from the times alone.
+  package func reasons(
+    _ moments: [Moment?], complete: [Bool] = [], misdated: [Bool]? = nil
+  ) -> [Set<Reason>] {
+    let misdated = misdated ?? SnapshotTimes(moments, now: now).areWrong
     var reasons = [Set<Reason>](repeating: [], count: moments.count)
     if let newest = moments.indices.last { reasons[newest].insert(.newest) }
     if keepsAll { for index in moments.indices { reasons[index].insert(.notNamed) } }
     for index in moments.indices where moments[index] == nil { reasons[index].insert(.undated) }
     let newestComplete = complete.lastIndex(of: true)
-    let dated = moments.indices
+    let usable = moments.indices
       .filter { moments[$0] != nil && (newestComplete == nil || complete[$0]) }
+    let credible = usable.filter { !misdated[$0] }
+    let dated = (credible.isEmpty ? usable : credible)
       .sorted { Moment.areInOrder((moments[$1], $1), (moments[$0], $0)) }
     for index in dated.prefix(max(last, 0)) { reasons[index].insert(.last) }
     // By the number of a day since the beginning of 1970, which was a Thursday.
@@ -112,8 +121,14 @@ package struct RetentionPolicy: Equatable, Sendable {
 extension RetentionPolicy {
   /// The decision about each snapshot.
   package struct Plan: Sendable {
-    /// The snapshots, the oldest first, and why each is kept; one without a reason is forgotten.
-    package let verdicts: [(entry: SnapshotHistory.Entry, reasons: Set<RetentionPolicy.Reason>)]
+    /// What is decided about a snapshot: why it is kept, if it is, and whether its time is wrong,
+    /// so that it took no place of a rule.
+    package typealias Verdict = (
+      entry: SnapshotHistory.Entry, reasons: Set<RetentionPolicy.Reason>, isMisdated: Bool
+    )
+
+    /// The snapshots, the oldest first; one without a reason to keep it is forgotten.
+    package let verdicts: [Verdict]
     /// The newest complete snapshot of each account that keeps only such as lack records or tree
     /// nodes.
     package let lastComplete: [SnapshotHistory.Entry]
@@ -137,9 +152,16 @@ extension RetentionPolicy {
       }
       var reasons = [Set<RetentionPolicy.Reason>](
         repeating: [.otherAccount], count: history.entries.count)
-      for (did, indices) in places where account == nil || account == did {
+      var areMisdated = [Bool](repeating: false, count: history.entries.count)
+      for (did, indices) in places {
         let found = indices.map { history.entries[$0] }
-        let kept = policy.reasons(found.map(\.moment), complete: found.map(\.isComplete))
+        let times = SnapshotTimes(
+          found.map(\.moment), revisions: found.map(\.rev), now: policy.now)
+        let misdated = times.areWrong
+        for (index, isWrong) in zip(indices, misdated) { areMisdated[index] = isWrong }
+        guard account == nil || account == did else { continue }
+        let kept = policy.reasons(
+          times.moments, complete: found.map(\.isComplete), misdated: misdated)
         for (index, why) in zip(indices, kept) { reasons[index] = why }
       }
       for disruption in history.disruptions {
@@ -164,7 +186,9 @@ extension RetentionPolicy {
       }) {
         throw BackupError.lastSnapshot(history.name(of: newest.did))
       }
-      let verdicts = zip(history.entries, reasons).map { (entry: $0, reasons: $1) }
+      let verdicts = history.entries.indices.map { index -> Verdict in
+        (history.entries[index], reasons[index], areMisdated[index])
+      }
       self.verdicts = verdicts
       lastComplete = places.keys.compactMap { did in
         let complete = verdicts.filter { $0.entry.did == did && $0.entry.isComplete }

@@ -47,12 +47,15 @@ struct ChangedArchives: ParsableArguments {
       }
       let input = try InputFile(file, waitsForWriter: false)
       try CARInput.refuse(input)
-      if let loss = WrittenSize.loss(of: input.path, named: file) {
+      if let loss = WrittenSize.loss(of: input.path) {
+        let isOlderCopy = OpenedArchive.isWhole(input.path)
+        let sentence = isOlderCopy ? loss.ofOlderCopy(named: file) : loss.ofEnd(named: file)
         guard onlyReading || acceptingLoss else {
           throw Failure(
-            loss, hint: OpenedArchive.adviceOnLoss(input.word), status: .damaged, at: file)
+            sentence, hint: OpenedArchive.adviceOnLoss(input.word),
+            status: isOlderCopy ? .incomplete : .damaged, at: file)
         }
-        Console.say(.warning, loss)
+        Console.say(.warning, sentence)
       }
       do {
         try change(file)

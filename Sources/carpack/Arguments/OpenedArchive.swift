@@ -133,9 +133,22 @@ final class OpenedArchive {
     }
   }
 
-  /// 11 if opening the file took a repair in memory or something is lost, 0 otherwise; prints what
-  /// was done.
+  /// The exit status of what only reads: 11 if opening the file took a repair in memory or
+  /// something is lost, 10 if it ends in an unfinished write, 0 otherwise; prints what was found.
   var status: ExitStatus {
+    let status = statusOfContent
+    guard let loss, isOlderCopy else { return .worst(status, lossStatus) }
+    Console.say(
+      .warning,
+      "\(name) is an older copy of what carpack last wrote to it, which was \(loss.byteCount) bytes longer (\"carpack verify \(word)\" says more)"
+    )
+    return status
+  }
+
+  /// The exit status of what judges the file: as ``status``, and 10 if it is older than it was.
+  var verdict: ExitStatus { .worst(statusOfContent, lossStatus) }
+
+  private var statusOfContent: ExitStatus {
     var status = ExitStatus.success
     for broken in knownHistory?.breaks ?? [] where broken.isOfManifest && !isSalvaged {
       Console.say(.damaged, "\(name): \(broken)")
@@ -147,19 +160,44 @@ final class OpenedArchive {
       )
       status = .damaged
     }
-    return .worst(status, repairStatus, tailStatus, lossStatus)
+    return .worst(status, repairStatus, tailStatus)
   }
 
-  /// 11 if the end of the file was cut off after it was written, 0 otherwise; prints what to do.
+  private var loss: WrittenSize.Loss? { path.flatMap { WrittenSize.loss(of: $0) } }
+
+  /// Whether what was lost leaves a whole archive, only an older one.
+  private var isOlderCopy: Bool { reader.endsInFooter }
+
+  /// 10 if the file is an older copy of what was written to it, 11 if its end was cut off, 0
+  /// otherwise; prints what is lost and what to do.
   var lossStatus: ExitStatus {
-    guard let path, let loss = WrittenSize.loss(of: path, named: name) else { return .success }
-    Console.say(.damaged, "\(loss); \(Self.adviceOnLoss(word))")
-    return .damaged
+    loss.map { Self.say($0, ofOlderCopy: isOlderCopy, named: name, word) } ?? .success
+  }
+
+  /// Prints what a file has lost and what to do; returns 10 if it is an older copy of what was
+  /// written to it, 11 if its end was cut off.
+  static func say(
+    _ loss: WrittenSize.Loss, ofOlderCopy isOlderCopy: Bool, named name: String, _ word: String
+  ) -> ExitStatus {
+    let sentence = isOlderCopy ? loss.ofOlderCopy(named: name) : loss.ofEnd(named: name)
+    Console.say(
+      isOlderCopy ? .incomplete : .damaged, "\(sentence); \(adviceOnLoss(word))")
+    return isOlderCopy ? .incomplete : .damaged
+  }
+
+  /// Whether a file is a whole archive, as far as that can be told.
+  static func isWhole(_ path: FilePath) -> Bool {
+    do {
+      return try ArchiveReader(path: path).endsInFooter
+    } catch {
+      // What is wrong with it is said by what changes it.
+      return false
+    }
   }
 
   /// What to do about an end that was cut off.
   static func adviceOnLoss(_ word: String) -> String {
-    "put back a copy, or give up these bytes, and the snapshots in them, with \"carpack repair \(word)\""
+    "put back the newer file, or give up these bytes, and the snapshots in them, with \"carpack repair \(word)\""
   }
 
   /// 10 if something follows what is committed, 11 if it was committed once; prints what it is.

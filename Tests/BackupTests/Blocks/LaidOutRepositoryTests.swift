@@ -46,6 +46,26 @@ import Testing
     }
   }
 
+  @Test(arguments: [1, 5000]) func `names all its collections, however many there are`(
+    _ count: Int
+  ) throws {
+    var repository = try TestRepository(posts: 500)
+    var expected = ["app.bsky.feed.post"]
+    for number in 0..<count {
+      let name = "com.example.c\(10_000 + number)"
+      expected.append(name)
+      // Of some there are many records.
+      for record in 0..<(number % 1000 == 0 ? 200 : 1) {
+        try repository.add("\(name)/\(record)", ["n": .integer(Int128(number))])
+      }
+    }
+    try repository.add("com.example.c10000-a.b/1", ["n": .integer(1)])
+    expected.append("com.example.c10000-a.b")
+    let laidOut = try LaidOutRepository(of: Packed(car: repository.car()).snapshot)
+    #expect(try Set(laidOut.collections()) == Set(expected))
+    #expect(try laidOut.collections().count == expected.count)
+  }
+
   @Test func `tells the blocks that another has not`() throws {
     var repository = try TestRepository(posts: 100)
     let old = try LaidOutRepository(of: Packed(car: repository.car()).snapshot)

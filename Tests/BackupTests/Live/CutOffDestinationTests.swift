@@ -43,18 +43,22 @@ internal import Verification
     return [first, try await scene.backUp(alice, into: "a.car.zst")]
   }
 
-  @Test func `says what was lost until that is accepted`() async throws {
+  @Test func `says what was there, until a complete one stands behind what is left`() async throws {
     guard FileAttribute(name: "user.carpack.test").write("x", to: FilePath(scene.folder.path))
     else { return }
-    for report in try await reports(keeping: { $0[1] }) {
-      #expect(report.damage.isCutOff)
-      #expect(
-        report.warnings.count == 1 && report.warnings[0].contains("bytes at its end"),
-        "\(report.warnings)")
-    }
-    WrittenSize.accept(scene.path("a.car.zst"))
-    let report = try await scene.backUp(alice, into: "a.car.zst")
-    #expect(report.outcome == .upToDate && report.damage.isNone && report.warnings.isEmpty)
+    let reports = try await reports(keeping: { $0[1] })
+    #expect(reports.map(\.isBehindOlderCopy) == [true, false])
+    #expect(reports.map(\.damage.isNone) == [true, true])
+    #expect(
+      reports[0].warnings.count == 1 && reports[0].warnings[0].contains("it held 3 snapshots"),
+      "\(reports[0].warnings)")
+    #expect(reports[1].outcome == .upToDate && reports[1].warnings.isEmpty)
+    // What is there now is noted for the next time.
+    let path = scene.path("a.car.zst")
+    let file = try FileHandle(forUpdating: URL(filePath: path.string))
+    try file.truncate(atOffset: UInt64(try scene.folder.read("a.car.zst").count - 500))
+    try file.close()
+    #expect(WrittenSize.loss(of: path)?.content?.snapshotCount == 3)
   }
 
   @Test func `warns of a tail, where it is not known whether it was more`() async throws {

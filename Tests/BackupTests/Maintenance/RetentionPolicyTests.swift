@@ -1,3 +1,4 @@
+import ATProtocol
 import Files
 import Foundation
 import Snapshots
@@ -43,16 +44,14 @@ import Testing
         == [[], [], [.last], [.newest, .last]])
   }
 
-  @Test func `keeps the last so many, by the time at which they were made`() {
+  @Test func `keeps the last so many, and of times that go back the later snapshots`() {
     let times = [
       "2026-01-03T00:00:00Z", "2026-01-01T00:00:00Z", "2026-01-04T00:00:00Z",
       "2026-01-02T00:00:00Z",
     ]
-    // Number 3 was made before, but it is the last in the file.
-    #expect(
-      reasons(RetentionPolicy(last: 2), times) == [[.last], [], [.last], [.newest]])
-    #expect(kept(RetentionPolicy(last: 100), times) == [0, 1, 2, 3])
-    #expect(kept(RetentionPolicy(last: .max, yearly: .max), times) == [0, 1, 2, 3])
+    #expect(reasons(RetentionPolicy(last: 2), times) == [[], [.last], [], [.newest, .last]])
+    #expect(kept(RetentionPolicy(last: 100), times) == [1, 3])
+    #expect(kept(RetentionPolicy(last: .max, yearly: .max), times.sorted()) == [0, 1, 2, 3])
   }
 
   @Test func `of equal times takes the later in the file for the newer`() {
@@ -124,6 +123,84 @@ import Testing
     #expect(kept(RetentionPolicy(last: 2), times) == [0, 1, 2, 3, 4])
   }
 
+  /// Which times of snapshots, made in months of 2026 or as given, are wrong in June of that year.
+  private func wrong(_ times: [String], revisions: [String] = []) throws -> [Int] {
+    let revisions = try revisions.map { text throws in
+      let seconds = try #require(Moment(text)).seconds
+      return TID(integer: UInt64(seconds) * 1_000_000 << 10) as TID?
+    }
+    let found = SnapshotTimes(
+      times.map { Moment($0) }, revisions: revisions, now: Moment("2026-06-30T00:00:00Z"))
+    return found.areWrong.indices.filter { found.areWrong[$0] }
+  }
+
+  @Test func `takes a time after now for wrong, whichever snapshot has it`() throws {
+    let months = (1...5).map { "2026-0\($0)-01T00:00:00Z" }
+    #expect(try wrong(months) == [])
+    for place in 0...5 {
+      var times = months
+      times.insert("2086-05-17T00:00:00Z", at: place)
+      #expect(try wrong(times) == [place])
+      times.insert("2026-06-30T00:00:01Z", at: place)
+      #expect(try wrong(times) == [place, place + 1])
+    }
+    #expect(try wrong(["2026-06-30T00:00:00Z"]) == [])
+  }
+
+  @Test func `takes the fewest times for wrong that contradict the order`() throws {
+    let months = (1...5).map { "2026-0\($0)-01T00:00:00Z" }
+    for place in 0..<5 {
+      // A clock that ran ahead, though not beyond now; then one that stood at its beginning.
+      var (ahead, behind) = (months, months)
+      ahead.insert("2026-06-29T00:00:00Z", at: place)
+      behind.insert("1970-01-01T00:00:00Z", at: place + 1)
+      #expect(try wrong(ahead) == [place])
+      if place > 0 { #expect(try wrong(behind) == [place + 1]) }
+    }
+    #expect(
+      try wrong(months + ["2001-01-01T00:00:00Z", "2001-01-02T00:00:00Z", "2026-06-01T00:00:00Z"])
+        == [5, 6])
+    // Several clocks, in both directions, and snapshots that nobody can date.
+    #expect(
+      try wrong([
+        months[0], "2086-01-01T00:00:00Z", "never", months[1], "1970-01-01T00:00:00Z", months[2],
+        "2026-06-01T00:00:00Z", months[3], "", months[4],
+      ]) == [1, 4, 6])
+  }
+
+  @Test func `asks the revision where the order does not tell which time is wrong`() throws {
+    let times = ["2026-03-01T00:00:00Z", "2001-01-01T00:00:00Z"]
+    #expect(try wrong(times) == [0])
+    #expect(try wrong(times, revisions: ["2026-02-28T00:00:00Z", "2026-03-02T00:00:00Z"]) == [1])
+    // One that is itself after now tells nothing.
+    #expect(try wrong(times, revisions: ["2026-02-28T00:00:00Z", "2086-03-02T00:00:00Z"]) == [0])
+    // Where the order is right, no revision makes a time wrong: its clock may be the wrong one.
+    #expect(
+      try wrong(times.reversed(), revisions: ["2026-06-01T00:00:00Z", "2026-06-02T00:00:00Z"]) == []
+    )
+  }
+
+  @Test func `gives a wrong time no place of any rule`() {
+    let times = [
+      "2026-02-21T00:00:00Z", "2026-03-23T00:00:00Z", "2026-04-22T00:00:00Z",
+      "2086-05-17T00:00:00Z", "2026-05-22T00:00:00Z", "2026-06-01T00:00:00Z",
+    ]
+    func kept(_ policy: RetentionPolicy, _ times: [String]) -> [Int] {
+      var policy = policy
+      policy.now = Moment("2026-11-28T00:00:00Z")
+      return self.kept(policy, times)
+    }
+    #expect(kept(RetentionPolicy(last: 2), times) == [4, 5])
+    #expect(kept(RetentionPolicy(daily: 3), times) == [2, 4, 5])
+    #expect(kept(RetentionPolicy(weekly: 2), times) == [4, 5])
+    #expect(kept(RetentionPolicy(monthly: 4), times) == [1, 2, 4, 5])
+    #expect(kept(RetentionPolicy(yearly: 1), times) == [5])
+    // The newest is kept, and takes no place either.
+    #expect(kept(RetentionPolicy(last: 2), Array(times.prefix(4))) == [1, 2, 3])
+    // Where all are wrong, a rule chooses among them: the clock of this machine may be the wrong one.
+    #expect(kept(RetentionPolicy(last: 2), (1...4).map { "2086-01-0\($0)T00:00:00Z" }) == [2, 3])
+  }
+
   @Test func `keeps what a model keeps that looks at every period there is`() {
     var random = SeededGenerator()
     print("A policy of what to keep: \(random)")
@@ -142,7 +219,8 @@ import Testing
       func number() -> Int { Int.random(in: -1...6, using: &random) }
       let policy = RetentionPolicy(
         last: number(), daily: number(), weekly: number(), monthly: number(), yearly: number())
-      let reasons = policy.reasons(dates.map { Moment(formatter.string(from: $0)) })
+      let reasons = policy.reasons(
+        dates.map { Moment(formatter.string(from: $0)) }, misdated: dates.map { _ in false })
       #expect(reasons.map { !$0.isEmpty } == Self.model(policy, dates), "\(policy) \(dates)")
     }
   }

@@ -142,17 +142,18 @@ struct ExtractCommand: ReportingCommand, ConfigurableOptions {
   private func writeCAR(of opened: OpenedArchive, to output: String) throws {
     if output == "-" { try terminal.check() }
     let snapshot = try opened.snapshot(choice)
-    let restored = try RestoredRepository(
-      snapshot, exporting: true, observer: ProgressLine.observer(quiet: common.quiet))
-    if let flaw = restored.flaw { throw BackupError.carNotExact(flaw) }
+    let observer = ProgressLine.observer(quiet: common.quiet)
     if output == "-" {
+      // What was printed cannot be taken back.
+      let restored = try RestoredRepository(snapshot, exporting: true, observer: observer)
+      if let flaw = restored.flaw { throw BackupError.carNotExact(flaw) }
       try restored.withBytes { try Console.write($0) }
     } else {
       guard overwrite || !AtomicFile.isTaken(FilePath(output)) else {
         throw Failure("\(output) exists", hint: "--overwrite replaces it", status: .cannotCreate)
       }
-      try AtomicFile.save(to: FilePath(output), replacing: overwrite) { sink in
-        try restored.withBytes { try sink($0) }
+      try snapshot.writeCAR(exporting: true, observer) { content in
+        try AtomicFile.save(to: FilePath(output), replacing: overwrite, content)
       }
     }
     if !snapshot.snapshot.isComplete { common.say(.missing, Self.partialCAR) }

@@ -175,7 +175,7 @@ extension BackupReport {
       }
     return .worst(
       lacks, snapshot.standing.grave.isEmpty ? .success : .notGenuine,
-      damage.isNone ? .success : .damaged)
+      damage.isNone ? .success : .damaged, isBehindOlderCopy ? .incomplete : .success)
   }
 }
 

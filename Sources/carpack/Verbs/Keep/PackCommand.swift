@@ -112,8 +112,9 @@ struct PackCommand: ReportingCommand, ConfigurableOptions {
     input.car = try CARInput.open(input.car)
     let options = try options(input)
     do {
+      let lossStatus = lossStatus
       let report = try output == "-" ? packToStandardOutput(input, options) : pack(input, options)
-      try finish(report)
+      try finish(report, lossStatus)
     } catch let error as CARError {
       throw Failure(error).of(input.car.name)
     } catch let error as PLCLogError {
@@ -123,6 +124,15 @@ struct PackCommand: ReportingCommand, ConfigurableOptions {
         hint: error == .notALog ? "a DID document goes with --did-document" : nil,
         status: .damaged, at: plcLog)
     }
+  }
+
+  /// 10 if the archive that is appended to is older than it was, 11 if its end was cut off, 0
+  /// otherwise; prints what is lost.
+  private var lossStatus: ExitStatus {
+    let path = FilePath(output)
+    guard output != "-", !force, let loss = WrittenSize.loss(of: path) else { return .success }
+    return OpenedArchive.say(
+      loss, ofOlderCopy: OpenedArchive.isWhole(path), named: output, output.shellWord)
   }
 
   /// Packs into a file without a name, and then copies that: an archive needs a file that can be
@@ -158,9 +168,6 @@ struct PackCommand: ReportingCommand, ConfigurableOptions {
     let storage = try open(path)
     if !recipients.recipients.isEmpty, !storage.isSealed {
       Console.say(.warning, AccountBackup.unsealed)
-    }
-    if let loss = WrittenSize.loss(of: path, named: output) {
-      Console.say(.damaged, "\(loss); \(OpenedArchive.adviceOnLoss(output.shellWord))")
     }
     do {
       return try packer.pack(input.car, folders: input.folders, into: storage)
@@ -216,7 +223,7 @@ struct PackCommand: ReportingCommand, ConfigurableOptions {
     return options
   }
 
-  private func finish(_ report: RepositoryPacker.Report) throws {
+  private func finish(_ report: RepositoryPacker.Report, _ lossStatus: ExitStatus) throws {
     for (path, why) in report.refused { Console.say(.refused, "\(path): \(why)") }
     // Packed data cannot confirm a handle.
     var standing = report.snapshot.standing
@@ -239,7 +246,7 @@ struct PackCommand: ReportingCommand, ConfigurableOptions {
       with: report.refused.isEmpty ? .success : .refused,
       report.snapshot.isSettled && report.lost.isEmpty ? .success : .incomplete,
       stranger == nil && standing.grave.isEmpty ? .success : .notGenuine,
-      report.damage.isNone && WrittenSize.lost(of: FilePath(output)) == 0 ? .success : .damaged)
+      report.damage.isNone ? .success : .damaged, lossStatus)
   }
 
   private func saySummary(_ report: RepositoryPacker.Report) {

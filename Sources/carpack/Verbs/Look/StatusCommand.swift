@@ -79,18 +79,26 @@ struct StatusCommand: ReportingCommand, ConfigurableOptions {
               maximumAge: maxAge?.seconds)
           }
           report.rows.append((opened.name, status, nil))
-          return .worst(Self.statuses[status.verdict] ?? .incomplete, opened.status)
+          return .worst(Self.statuses[status.verdict] ?? .incomplete, opened.verdict)
         } catch {
           let failure = Failure(error)
           report.rows.append((RemoteArchive.shown(file), nil, failure))
           // What is known without a key counts.
           let path = FilePath(file)
-          guard failure.status == .loginRefused, !RemoteArchive.isAddress(file),
-            VerificationMark(of: path)?.verdict == .damaged || WrittenSize.lost(of: path) > 0
-          else { throw error }
+          guard failure.status == .loginRefused, !RemoteArchive.isAddress(file) else { throw error }
+          let (isDamaged, loss) = (
+            VerificationMark(of: path)?.verdict == .damaged, WrittenSize.loss(of: path)
+          )
+          guard isDamaged || loss != nil else { throw error }
           failure.say()
-          Console.say(.damaged, "\(file) was damaged when it was last verified, or cut off since")
-          return .damaged
+          if isDamaged {
+            Console.say(.damaged, "\(file) was damaged when it was last verified")
+          }
+          // Without a key nobody knows whether what is left is whole.
+          let status = loss.map {
+            OpenedArchive.say($0, ofOlderCopy: false, named: file, file.shellWord)
+          }
+          return .worst(isDamaged ? .damaged : .success, status ?? .success)
         }
       })
     } catch let failure as Failure where folders.isEmpty && failure.status == .noInput {

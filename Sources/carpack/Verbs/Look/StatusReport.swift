@@ -93,7 +93,8 @@ struct StatusReport {
       snapshot.blobs.listFault == nil ? nil : "the server's list of blobs is incomplete",
     ].compactMap(\.self)
     let words =
-      (status.bytesLost > 0 ? ["cut off"] : lacks.isEmpty ? ["complete"] : lacks)
+      (status.bytesLost > 0
+        ? [status.isOlderCopy ? "an older copy" : "cut off"] : lacks.isEmpty ? ["complete"] : lacks)
       + (account.isOverdue ? ["overdue"] : [])
       + (standing.doubts.isEmpty ? [] : standing.words)
     let text = words.joined(separator: ", ")

@@ -2,6 +2,7 @@ internal import ATProtocol
 internal import Archive
 internal import ArgumentParser
 internal import Copying
+internal import Files
 internal import IPLD
 internal import Reports
 internal import Snapshots
@@ -64,7 +65,8 @@ struct PruneCommand: ReportingCommand, ConfigurableOptions {
   func run() throws {
     let policy = RetentionPolicy(
       last: keepLast ?? 0, daily: keepDaily ?? 0, weekly: keepWeekly ?? 0,
-      monthly: keepMonthly ?? 0, yearly: keepYearly ?? 0, keepsAll: counts.isEmpty)
+      monthly: keepMonthly ?? 0, yearly: keepYearly ?? 0, keepsAll: counts.isEmpty,
+      now: Moment(Host.now))
     let account: (SnapshotHistory) throws -> DID? = { try $0.account(accountOption.account) }
     try archives.each(common) { file in
       let report =
@@ -88,11 +90,13 @@ struct PruneCommand: ReportingCommand, ConfigurableOptions {
         [
           ("number", .right), ("made", .left), ("account", .left), ("revision", .left), ("", .left),
         ],
-        verdicts.reversed().map { entry, reasons in
-          [
-            "\(entry.number)", entry.createdAt, entry.name, entry.rev?.text ?? "-",
+        verdicts.reversed().map { entry, reasons, isMisdated in
+          let decision =
             reasons.isEmpty
-              ? "forgotten" : "kept: \(Self.words(reasons).joined(separator: ", "))",
+            ? "forgotten" : "kept: \(Self.words(reasons).joined(separator: ", "))"
+          return [
+            "\(entry.number)", entry.createdAt, entry.name, entry.rev?.text ?? "-",
+            decision + (isMisdated ? " (its time is wrong, so no rule counts it)" : ""),
           ]
         })
     }
@@ -110,6 +114,12 @@ struct PruneCommand: ReportingCommand, ConfigurableOptions {
       : "\(Quantity.grouped(forgotten)) "
         + (dryRun ? "would be forgotten" : "forgotten, \(Quantity.bytes(report.bytesAdded)) added")
     common.say("\(file): \(kept), \(change)")
+    let misdated = verdicts.filter { $0.reasons.isEmpty && $0.isMisdated }.map(\.entry)
+    if let first = misdated.first {
+      common.say(
+        "  \(Quantity.grouped(misdated.count)) of them with a wrong time, such as snapshot \(first.number), made \(first.createdAt)"
+      )
+    }
     if forgotten > 0 {
       common.say("  their data stays in the file until \"carpack compact\" removes it for good")
     }
@@ -140,6 +150,10 @@ struct PruneCommand: ReportingCommand, ConfigurableOptions {
         Field("createdAt", "when it was made") { $0.entry.createdAt }
         Field("kept", "whether it is kept") { !$0.reasons.isEmpty }
         Field("reasons", "the rules that keep it") { words($0.reasons) }
+        Field(
+          "misdated",
+          "whether its time is after now or contradicts those of the others, so that no rule counts it"
+        ) { $0.isMisdated }
       })
   }
 }

@@ -2,6 +2,7 @@ internal import ATProtocol
 internal import Archive
 internal import Copying
 internal import Files
+internal import Remote
 internal import Reports
 internal import Snapshots
 internal import SystemPackage
@@ -14,7 +15,7 @@ extension RepairCommand {
     let output = target.path.string
     let copier = ArchiveCopier(
       level: compression.level, observer: ProgressLine.observer(quiet: common.quiet))
-    let reader = try ArchiveReader.opening(file, limits.limits, store)
+    let reader = try healed(file) ?? ArchiveReader.opening(file, limits.limits, store)
     let (report, verification) = try ArchiveReader.checkingFetched([reader]) {
       try copier.salvage(reader, to: target, by: provenance, verifier: verifier) {
         Interruption.removeIfInterrupted($0.string)
@@ -29,6 +30,25 @@ extension RepairCommand {
       printText(report, output, all: list)
     }
     try end(with: verification, of: output, report.isWhole ? .success : .incomplete)
+  }
+
+  /// The archive as parity makes it, which leaves the file as it is; nil if parity has nothing to
+  /// heal, or the archive is remote.
+  private func healed(_ file: String) throws -> ArchiveReader? {
+    guard !RemoteArchive.isAddress(file) else { return nil }
+    do {
+      let (healed, count) = try HealedCopy.map(FilePath(file), limits: limits.limits) {
+        try TemporaryFile().storage()
+      }
+      guard count > 0 else { return nil }
+      common.say("\(file): \(Quantity.bytes(count)) healed from parity in what is copied")
+      return try ArchiveReader(healed.archive(), limits: limits.limits)
+    } catch let error as ArchiveError {
+      // Without the library, what is damaged is lost.
+      guard case .noErasureLibrary = error.reason else { throw error }
+      Console.say(.note, "\(file): \(error)")
+      return nil
+    }
   }
 
   /// Prints what was saved, and the first of what was lost.
