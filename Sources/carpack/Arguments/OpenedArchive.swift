@@ -147,7 +147,7 @@ final class OpenedArchive {
       )
       status = .damaged
     }
-    return .worst(status, repairStatus, tailStatus, lossStatus)
+    return .worst(status, repairStatus, remainsStatus, tailStatus, lossStatus)
   }
 
   /// 11 if the end of the file was cut off after it was written, 0 otherwise; prints what to do.
@@ -187,6 +187,16 @@ final class OpenedArchive {
     Console.say(
       .damaged,
       "\(name): bytes were inserted or removed before its last \(size)\(hint); \"carpack repair\" fixes that"
+    )
+    return .damaged
+  }
+
+  /// 11 if something was read of a frame that does not hold, 0 otherwise; prints what that means.
+  private var remainsStatus: ExitStatus {
+    guard reader.hasReadRemains else { return .success }
+    Console.say(
+      .damaged,
+      "\(name) is damaged; what was read of the damaged parts matches its CIDs. \"carpack verify\" says what is lost"
     )
     return .damaged
   }

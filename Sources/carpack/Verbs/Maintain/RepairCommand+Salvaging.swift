@@ -31,7 +31,12 @@ extension RepairCommand {
       let list = "carpack repair --json --force \(file.shellWord) -o \(output.shellWord)"
       printText(report, output, all: list)
     }
-    try end(with: verification, of: output, report.isWhole ? .success : .incomplete)
+    let status: ExitStatus =
+      !report.isWhole ? .incomplete : report.hasReadRemains ? .damaged : .success
+    if status == .damaged {
+      Console.say(.damaged, "\(file) is damaged; everything in it was saved")
+    }
+    try end(with: verification, of: output, status)
   }
 
   /// Prints what was saved, and the first of what was lost.
