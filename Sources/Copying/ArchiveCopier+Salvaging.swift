@@ -38,6 +38,8 @@ extension ArchiveCopier {
     package internal(set) var lostSnapshots: [String] = []
     /// The snapshots that were saved, the oldest first.
     package internal(set) var snapshots: [SalvagedSnapshot] = []
+    /// Whether some of what was saved lay in frames that do not hold.
+    package internal(set) var hasReadRemains = false
     /// What is in the new archive.
     package internal(set) var generation: Generation?
 
@@ -206,6 +208,7 @@ extension ArchiveCopier {
     for source in archives.indices { try copier.copyRest(of: source) }
     report.generation = try copier.finish()
     (report.lostSectionCount, report.lostSections) = (copier.lostCount, copier.lost)
+    report.hasReadRemains = archives.contains { $0.reader.hasReadRemains }
     return report
   }
 }

@@ -166,6 +166,54 @@ def sections_of(content):
     return found
 
 
+# Section 7.1: inside a frame that does not hold
+
+LINK, USUAL = b"\xD8\x2A\x58\x25\x00", re.compile(rb"\x01[\x55\x71]\x12\x20", re.S)
+
+
+def raw_content(stored):
+    """The content of a raw frame whatever its headers say, or None if it has not the length of one."""
+    for header, least, most in ((6, 1, 255), (7, 256, 65791), (9, 65792, MAX_CONTENT)):
+        content, at, end = bytearray(), header, len(stored) - 4
+        while at + 3 < end:
+            start = at + 3
+            cut = stored.find(M[:8], start, min(start + (1 << 17), end))
+            while cut >= 0 and stored[cut + 11:cut + 19] != M[8:]:
+                cut = stored.find(M[:8], cut + 1, min(start + (1 << 17), end))
+            at = cut + 8 if cut >= 0 else min(start + (1 << 17), end)
+            content += stored[start:at]
+        if least <= len(content) <= most:
+            return bytes(content)
+    return None
+
+
+def left_of(content):
+    """(CID, where the body begins, its length) of each section in damaged content that hashes to its CID."""
+    found, behind = sections_of(content), 0
+    found = [one for one in found if hashes(one[0], content[one[1]:one[1] + one[2]])]
+    places = [m.start() for m in USUAL.finditer(content) if content[max(0, m.start() - 5):m.start()] != LINK]
+
+    def ends(at):
+        for width in range(1, 5):
+            try:
+                length, start = varint(content, at - width) if at >= width else (0, -1)
+                if start == at and 36 <= length <= len(content) - at:
+                    yield width, at + length
+            except Damaged:
+                pass
+
+    for at, following in zip(places, places[1:] + [None]):
+        if at < behind:
+            continue
+        cid = content[at:at + 36]
+        for end in [end for _, end in ends(at)] + [following - width for width, _ in ends(following or 0)] + [len(content)]:
+            if end >= at + 36 and hashes(cid, content[at + 36:end]):
+                found.append((cid, at + 36, end - at - 36))
+                behind = end
+                break
+    return sorted(set(found), key=lambda one: one[1])
+
+
 # Section 3: data frames
 
 def inflate(stored, option="--check"):
@@ -214,7 +262,7 @@ class Archive:
     def __init__(self, path):
         with open(path, "rb") as file:
             self.data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) if os.path.getsize(path) else b""
-        self.problems, self.cache, self.segments = [], {}, []
+        self.problems, self.cache, self.kept, self.segments = [], {}, {}, []
         self.found = None                               # the sections found by a walk; None while the index serves
         self.footer = self.find_footer()
         self.end = self.footer.end if self.footer else len(self.data)      # the committed length
@@ -264,6 +312,10 @@ class Archive:
             content, whole = inflate(stored), xxh is None or xxh64(stored) == xxh
             if content is None:
                 content, whole = inflate(stored, "--no-check")[:MAX_CONTENT], False
+                raw = raw_content(stored[:length])
+                if raw and (xxh64(raw) & 0xFFFFFFFF == int.from_bytes(stored[length - 4:length], "little")
+                            or len(left_of(raw)) > len(left_of(content))):
+                    content = raw
             self.cache[offset] = content, sections_of(content), whole
             if len(self.cache) > 64:
                 del self.cache[next(iter(self.cache))]
@@ -363,13 +415,27 @@ class Archive:
                 i = bisect.bisect_right(s.ordinals, ordinal - s.base) - 1       # the last frame not after it …
                 i = bisect.bisect_left(s.ordinals, s.ordinals[i])               # … or the first of a large section
                 offset, xxh, first, length = s.table[i]
-                inside = self.content(offset, length, xxh)[1]
+                content, inside, whole = self.content(offset, length, xxh)
+                if not whole and (left := self.left(s, ordinal, offset, content)):
+                    return Section(ordinal, *left, [(offset, length, xxh)])
                 if not 0 <= ordinal - s.base - first < len(inside):
                     raise Damaged(f"section {ordinal} is lost: the frame at {offset} is damaged")
                 cid, start, size = inside[ordinal - s.base - first]
                 frames = [(row[0], row[3], row[1]) for row in s.table[i:i + frame_count(size)]]
                 return Section(ordinal, cid, size, start, frames)
         raise Damaged(f"section {ordinal} is not there")
+
+    def left(self, s, ordinal, offset, content):
+        """(CID, length, where the body begins) of what is left of a section, by the bits kept of its key."""
+        if s.offset not in self.kept:
+            self.kept[s.offset] = {o: (kept, count) for lead in range(1 << s.a) for kept, count, o in self.entries(s, lead)}
+        kept, count = self.kept[s.offset].get(ordinal, (None, 0))
+        if (offset, len(content)) not in self.kept:
+            self.kept[offset, len(content)] = left_of(content)
+        for cid, start, size in self.kept[offset, len(content)]:
+            if key(cid) >> 256 - count == kept:
+                return cid, size, start
+        return None
 
     def number(self, ordinal):
         """The section that an ordinal means: section 5.2."""

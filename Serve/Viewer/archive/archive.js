@@ -6,6 +6,7 @@ import { isSkippable, isSound, Segment } from "./segment.js";
 import { hasDigest, sha256 } from "./sha256.js";
 import { largeBlob } from "./media.js";
 import { decompressNatively } from "./native.js";
+import { eachLeft, rawContent } from "./remains.js";
 import { readExactly } from "./source.js";
 import { decompressPart } from "./zstd.js";
 
@@ -123,11 +124,14 @@ export class Archive {
       const whole = await decompressNatively(stored);
       if (whole) return whole;
       const { content, error } = decompressPart(stored);
-      if (error) this.flaw("part of the archive is damaged");
-      return content;
+      if (!error) return content;
+      this.flaw("part of the archive is damaged");
+      // Its content may be right, and only a header wrong.
+      const raw = rawContent(stored);
+      return raw?.holds ? raw.content : content;
     } catch {
       this.flaw("part of the archive is damaged");
-      return null;
+      return rawContent(stored)?.content ?? null;
     }
   }
 
@@ -191,7 +195,24 @@ export class Archive {
       const body = await this.bodyIn(frame, ordinal, cid, limit);
       if (body && await matches(body, cid)) return body;
     }
+    for (const ordinal of this.ordinals(cid)) {
+      const body = await this.left(this.frameOf(ordinal), cid);
+      if (body && body.length <= limit) return body;
+    }
     return null;
+  }
+
+  /** The body of a section by what is left of a damaged frame; null if it is not there. */
+  async left(frame, cid) {
+    const content = frame < 0 ? null : await this.contentOf(frame);
+    let found = null;
+    if (content) {
+      eachLeft(content, (start, end) => {
+        if (isSame(content.subarray(start, start + 36), cid)) found = content.subarray(start + 36, end);
+      });
+    }
+    if (found) this.flaw("part of the archive is damaged");
+    return found;
   }
 
   /** The content of a frame; the last one is kept, for what is shown together lies in one pack. */

@@ -2,6 +2,7 @@
 
 import { cidAt, Malformed, varint } from "./cid.js";
 import { release, resized } from "./memory.js";
+import { eachLeft } from "./remains.js";
 import { hasDigest, sha256 } from "./sha256.js";
 
 /** The codec of records, in their CIDs: dag-cbor. */
@@ -87,17 +88,7 @@ export class BlockTable {
 
   /** Adds the sections of a damaged pack's content that hash to their CIDs, wherever they begin. */
   addDamaged(content) {
-    for (let at = 0; at + 36 <= content.length; at++) {
-      if (content[at] !== 1 || (content[at + 1] !== 0x71 && content[at + 1] !== 0x55) || content[at + 2] !== 0x12 || content[at + 3] !== 0x20) continue;
-      for (const width of [1, 2, 3]) {
-        const [length, start] = at >= width ? this.lengthAt(content, at - width) : [NaN, at];
-        const end = at + length;
-        if (start !== at || !(length >= 36 && end <= content.length) || !hasDigest(content, at + 36, end, content, at + 4)) continue;
-        this.add(content, at, at + 36, end);
-        at = end - 1;
-        break;
-      }
-    }
+    eachLeft(content, (start, end) => this.add(content, start, start + 36, end));
   }
 
   /**

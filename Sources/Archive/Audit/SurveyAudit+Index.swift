@@ -69,7 +69,7 @@ extension SurveyAudit {
             && range.allSatisfy { reader.isSuperseded($0, brokenPlaces) }
           if isSuperseded {
             superseded.append(Int(entry.offset)..<Int(clamping: entry.end))
-          } else {
+          } else if !survey.recovered.contains(entry.firstOrdinal) {
             noteLost(range, salvaged[entry.offset] ?? [])
           }
           next = max(next, range.upperBound)

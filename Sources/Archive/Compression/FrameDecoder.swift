@@ -53,10 +53,8 @@ package final class FrameDecoder: Sendable {
       place: UInt64(frame.offset))
   }
 
-  /// The readable content of a damaged frame; see ``ZstdDecompressor/salvage(_:size:)``.
-  package func salvage(_ frame: DataFrame, in file: Span<UInt8>) -> [UInt8] {
-    if frame.isRaw { return frame.rawContent(in: file) }
-    let stored = file.extracting(frame.range)
-    return decompressors.with { $0.salvage(stored, size: frame.contentSize) }
+  /// What can be decompressed of a damaged frame; see ``ZstdDecompressor/salvage(_:size:)``.
+  func salvage(_ frame: Span<UInt8>, size: Int) -> [UInt8] {
+    decompressors.with { $0.salvage(frame, size: size) }
   }
 }

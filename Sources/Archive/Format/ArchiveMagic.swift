@@ -13,6 +13,9 @@ package enum ArchiveMagic {
     0xf0, 0x9f, 0x9a, 0x97, 0xf0, 0x9f, 0x93, 0xa6, 0xfe, 0xc9, 0x8a, 0xe5, 0xb1, 0xd7, 0x9c, 0x83,
   ]
 
+  /// The first four bytes, as a little-endian number.
+  static let firstWord: UInt32 = 0x979a_9ff0
+
   /// Bytes 0 … 7 and 8 … 15 as little-endian words.
   private static let first: UInt64 = 0xa693_9ff0_979a_9ff0
   private static let second: UInt64 = 0x839c_d7b1_e58a_c9fe

@@ -28,7 +28,8 @@ package struct DataFrame: Equatable, Sendable {
   package let length: Int
   /// Whether all of its blocks are raw, so that the content lies in the file as it is.
   package let isRaw: Bool
-  /// Whether it ends before its last block or its checksum does, so that it does not hold.
+  /// Whether it ends before its last block or its checksum does, or its header or those of its
+  /// blocks cannot be, so that it does not hold.
   let isTorn: Bool
 
   /// Where it ends.
@@ -77,6 +78,14 @@ package struct DataFrame: Equatable, Sendable {
     }
     length = min(place + 4, stop) - offset
     isRaw = onlyRaw && place <= stop && rawContent == contentSize
+  }
+
+  /// A frame of which only the place is known, and how much content it has; 0 if that is not known.
+  init(remainsIn range: Range<Int>, contentSize: Int) {
+    (offset, length) = (range.lowerBound, range.count)
+    headerLength = Self.headerLength(contentSize: contentSize)
+    self.contentSize = contentSize
+    (isRaw, isTorn) = (false, true)
   }
 
   /// The block whose header is at `place`: its size, whether its content is stored as it is,
@@ -140,6 +149,9 @@ package struct DataFrame: Equatable, Sendable {
     }
     return (length, contentSize)
   }
+
+  /// How long a header may be.
+  static let headerLengths = [6, 7, 9]
 
   /// How long the header is for this much content.
   package static func headerLength(contentSize: Int) -> Int {

@@ -23,12 +23,15 @@ package final class DecodedFrame: Sendable {
   /// How many sections begin here.
   package var count: Int { bounds.count - 1 }
 
-  /// The first frame of a large section.
-  init(_ frame: DataFrame, _ prefix: SectionPrefix, _ bytes: [UInt8], firstOrdinal: UInt64) {
+  /// The first frame of a large section, and why it does not hold, if it does not.
+  init(
+    _ frame: DataFrame, _ prefix: SectionPrefix, _ bytes: [UInt8], firstOrdinal: UInt64,
+    failure: ArchiveError? = nil
+  ) {
     self.bytes = bytes
     self.firstOrdinal = firstOrdinal
     place = UInt64(frame.offset)
-    failure = nil
+    self.failure = failure
     large = (frame, prefix)
     bounds = [0, UInt32(frame.contentSize)]
   }
@@ -47,16 +50,38 @@ package final class DecodedFrame: Sendable {
     self.bounds = bounds
   }
 
-  /// Finds the sections that can still be told apart in what is left of a damaged pack.
+  /// The sections that are left of a frame that does not hold, each as it was written.
+  ///
+  /// - Parameters:
+  ///   - remains: What is left.
+  ///   - firstOrdinal: The ordinal of the first section there was.
+  ///   - place: Where the frame lies in the file, for messages.
+  ///   - failure: Why it does not hold.
+  ///   - number: The number that a section has in the frame, of those that are not taken; nil if it
+  ///     has none.
   package init(
-    salvaging bytes: [UInt8], firstOrdinal: UInt64, place: UInt64, _ failure: ArchiveError
+    _ remains: FrameRemains, firstOrdinal: UInt64, place: UInt64, _ failure: ArchiveError,
+    number: (FrameRemains.Section, _ isTaken: (Int) -> Bool) -> Int? = { section, _ in
+      section.number
+    }
   ) {
-    self.bytes = bytes
-    self.firstOrdinal = firstOrdinal
-    self.place = place
-    self.failure = failure
+    var numbered: [Int: FrameRemains.Section] = [:]
+    for section in remains.found {
+      guard let number = number(section, { numbered[$0] != nil }) else { continue }
+      numbered[number] = section
+    }
+    var (bytes, bounds): ([UInt8], [UInt32]) = ([], [0])
+    // What is lost takes no bytes.
+    for number in 0..<(numbered.keys.max().map { $0 + 1 } ?? 0) {
+      if let section = numbered[number] {
+        CARWriter.appendPrefix(section.cid, bodyLength: UInt64(section.body.count), to: &bytes)
+        bytes += remains.content[section.body]
+      }
+      bounds.append(UInt32(bytes.count))
+    }
+    (self.bytes, self.bounds) = (bytes, bounds)
+    (self.firstOrdinal, self.place, self.failure) = (firstOrdinal, place, failure)
     large = nil
-    bounds = Self.bounds(of: bytes.span).bounds
   }
 
   /// Where each section begins and the last ends, up to the first for which that is unknown, and
@@ -85,10 +110,8 @@ package final class DecodedFrame: Sendable {
     return (bounds, nil)
   }
 
-  /// Whether the lengths of its sections add up to the content.
-  package var isComplete: Bool { count > 0 && Int(bounds[count]) == bytes.count }
-
-  /// Where section number `index` of the frame, or what is in it of a large one, lies in ``bytes``.
+  /// Where section number `index` of the frame, or what is in it of a large one, lies in ``bytes``;
+  /// nowhere if it is lost.
   ///
   /// - Precondition: `index` is below ``count``.
   @inline(__always)
@@ -111,6 +134,9 @@ package final class DecodedFrame: Sendable {
   @inline(__always)
   package func prefix(_ index: Int) throws(ArchiveError) -> SectionPrefix {
     if let large { return large.prefix }
+    guard bounds[index] < bounds[index + 1] else {
+      throw failure ?? ArchiveError(.malformedSection("it is empty"), offset: place)
+    }
     let bytes = bytes
     return try SectionPrefix(bytes.span, at: Int(bounds[index]), place: place)
   }

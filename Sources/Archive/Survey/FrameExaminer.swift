@@ -25,10 +25,7 @@ struct FrameExaminer: Sendable {
     var report = FrameReport()
     checkForm(frame, in: file, &report)
     guard depth == .full, !isPart else { return report }
-    guard report.failure == nil else {
-      salvage(frame, in: file, &report)
-      return report
-    }
+    guard report.failure == nil else { return report }
     do throws(ArchiveError) {
       let sections = try decoder.sections(of: frame, in: file)
       if let prefix = sections.large?.prefix {
@@ -38,7 +35,6 @@ struct FrameExaminer: Sendable {
       }
     } catch {
       report = FrameReport(failure: error, flaw: report.flaw, checksum: report.checksum)
-      salvage(frame, in: file, &report)
     }
     return report
   }
@@ -123,32 +119,32 @@ struct FrameExaminer: Sendable {
     }
   }
 
-  /// Keeps those sections of a damaged frame that still hash to their CIDs.
-  private func salvage(_ frame: DataFrame, in file: Span<UInt8>, _ report: inout FrameReport) {
-    guard let failure = report.failure else { return }
-    let content = decoder.salvage(frame, in: file)
-    // Only the CID of a large section can be known, if that is not damaged.
-    if let prefix = try? SectionPrefix(content.span, at: 0, place: UInt64(frame.offset)),
-      prefix.isLarge, frame.contentSize == prefix.contentSize(ofFrame: 0)
+  /// Adds to the report of a frame that does not hold what is left of its sections.
+  ///
+  /// - Parameter range: Where the frame lies, as far as is known.
+  func salvage(_ range: Range<Int>, in file: Span<UInt8>, _ report: inout FrameReport) {
+    guard depth == .full else { return }
+    let remains = decoder.remains(of: range, in: file)
+    let bytes = remains.content
+    let content = bytes.span
+    // Only the CID can be known of a section of which this is the first frame of several.
+    if let prefix = try? SectionPrefix(content, at: 0, place: UInt64(range.lowerBound)),
+      prefix.frameCount > 1, bytes.count >= prefix.contentSize(ofFrame: 0)
     {
       report.damaged.append(prefix.cid)
       report.likelyCount = 1
       return
     }
-    let decoded = DecodedFrame(
-      salvaging: content, firstOrdinal: 0, place: UInt64(frame.offset), failure)
-    let bytes = content.span
-    if decoded.isComplete { report.likelyCount = decoded.count }
-    for index in 0..<decoded.count {
-      // Beyond the first prefix that cannot be read nothing can be told apart.
-      guard let (cid, range) = try? decoded.section(index) else { return }
-      let body = bytes.extracting(range)
-      switch cid.verify(body) {
+    report.likelyCount = remains.count ?? 0
+    for section in remains.sections {
+      switch section.verification {
       case .matches:
-        report.salvaged.append((index, cid.sectionKey))
-        if decoded.isComplete, decoded.count == 1 { report.manifest = ManifestShape(cid, body) }
-      case .mismatch: report.damaged.append(cid)
-      case .cannotVerify: report.unverifiable.append(cid)
+        report.salvaged.append((section.number, section.cid.sectionKey))
+        if remains.count == 1 {
+          report.manifest = ManifestShape(section.cid, content.extracting(section.body))
+        }
+      case .mismatch: report.damaged.append(section.cid)
+      case .cannotVerify: report.unverifiable.append(section.cid)
       }
     }
   }

@@ -19,7 +19,7 @@ struct FrameScan {
 
   /// A unit on its way through a batch; written by one worker, or by the scan itself.
   private final class Item: @unchecked Sendable {
-    let unit: FrameWalk.Unit
+    var unit: FrameWalk.Unit
     /// Nil for a frame that holds whole sections.
     let part: Part?
     /// A large section that this unit cuts short.
@@ -105,6 +105,7 @@ struct FrameScan {
     guard !batch.isEmpty else { return false }
     try examine(batch, mapped)
     for item in batch {
+      let isResumed = resume(item, in: bytes)
       tell(item, &survey)
       if case .landmark(let landmark) = item.unit, landmark.isRead {
         mapped.willReadOften([landmark.range])
@@ -112,15 +113,38 @@ struct FrameScan {
       guard survey.frames.count + survey.landmarks.count <= maximumFrames else {
         throw ArchiveError(.tooManyFrames(limit: maximumFrames))
       }
-      guard case .data(let frame, _) = item.unit, item.report.failure != nil else { continue }
-      // Where this frame ends is only what it says itself, so what seemed to come after it may be
-      // nothing.
-      guard walk.resume(after: frame, in: bytes) else { continue }
+      guard isResumed else { continue }
       if let part = item.part, !part.isLast { survey.noteCutShort(part.section.cid) }
       large = nil
       break
     }
     return true
+  }
+
+  /// Looks for what is left of a frame that does not hold, and for what follows it.
+  ///
+  /// - Returns: Whether something else follows than seemed to: where the frame ends is only what it
+  ///   says itself, so that may be nothing.
+  private mutating func resume(_ item: Item, in file: Span<UInt8>) -> Bool {
+    switch item.unit {
+    case .data(let frame, let isHeader):
+      guard item.report.failure != nil else { return false }
+      let isResumed = walk.resume(after: frame, in: file)
+      if item.part == nil, !isHeader {
+        let end = isResumed ? walk.place : frame.end
+        examiner.salvage(frame.offset..<end, in: file, &item.report)
+      }
+      return isResumed
+    case .landmark(.gap(let range, let error)):
+      // A frame may have been there whose header is damaged.
+      var report = FrameReport(failure: error)
+      examiner.salvage(range, in: file, &report)
+      guard !report.salvaged.isEmpty || walk.isKnownFrame(range, in: file) else { return false }
+      item.report = report
+      item.unit = .data(DataFrame(remainsIn: range, contentSize: 0), isHeader: false)
+      return false
+    case .landmark: return false
+    }
   }
 
   private mutating func collect(in file: Span<UInt8>) throws(ArchiveError) -> [Item] {

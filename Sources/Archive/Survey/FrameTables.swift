@@ -76,6 +76,25 @@ package struct FrameTables: Sendable {
     return nil
   }
 
+  /// Where the frame ends that begins at `start`, if by a table it and others fill the place up to
+  /// `end`.
+  func firstEnd(from start: Int, to end: Int, in file: Span<UInt8>) -> Int? {
+    guard let first = entry(ofFrameAt: start, in: file) else { return nil }
+    var last = first
+    while last.end < UInt64(end), let next = entry(ofFrameAt: Int(last.end), in: file) {
+      last = next
+    }
+    return last.end == UInt64(end) ? Int(first.end) : nil
+  }
+
+  /// What the newest table says that has a frame at a place.
+  func entry(ofFrameAt offset: Int, in file: Span<UInt8>) -> FrameEntry? {
+    for table in tables.reversed() {
+      if let entry = entry(at: UInt64(offset), in: table.segment, file) { return entry }
+    }
+    return nil
+  }
+
   private func entry(at offset: UInt64, in segment: IndexSegment, _ file: Span<UInt8>)
     -> FrameEntry?
   {
@@ -87,6 +106,24 @@ package struct FrameTables: Sendable {
     guard place < segment.frameCount else { return nil }
     let entry = segment.frameEntry(place, in: file)
     return entry.offset == offset && entry.storedLength > 0 ? entry : nil
+  }
+
+  /// Visits the sections of several frames: the ordinal of each, and where its frames lie, as far as
+  /// they lie where they were written.
+  func forEachLargeSection(in file: Span<UInt8>, _ body: (UInt64, [Range<Int>]) -> Void) {
+    for table in tables where table.shift == 0 {
+      var parts: [Range<Int>] = []
+      var ordinal: UInt64?
+      for entry in table.segment.frames(in: file) {
+        if entry.firstOrdinal != ordinal {
+          if let ordinal, parts.count > 1 { body(ordinal, parts) }
+          parts = []
+        }
+        ordinal = entry.firstOrdinal
+        parts.append(entry.range)
+      }
+      if let ordinal, parts.count > 1 { body(ordinal, parts) }
+    }
   }
 
   /// What a table says of a frame with these stored bytes: one that has it at this place, or else

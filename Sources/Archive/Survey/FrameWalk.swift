@@ -96,6 +96,11 @@ struct FrameWalk {
     return true
   }
 
+  /// Whether an index segment says that a data frame lies here and nothing else.
+  func isKnownFrame(_ range: Range<Int>, in file: Span<UInt8>) -> Bool {
+    tables?.entry(ofFrameAt: range.lowerBound, in: file)?.range == range
+  }
+
   /// Where to continue when what begins at `start` does not hold.
   private mutating func resumption(
     after start: Int, seemingEnd: Int? = nil, in file: Span<UInt8>
@@ -109,6 +114,13 @@ struct FrameWalk {
       // overwritten, the new bytes may be frames.
       return knownFrame(from: start + 1, to: end, anyFrom: asStored, in: file) ?? end
     }
+    let next = nextWhole(after: start, in: file)
+    // If what was written here ends there, as a table says, the first frame of it ends earlier.
+    return tables?.firstEnd(from: start, to: next, in: file) ?? next
+  }
+
+  /// The next place where a whole frame holds, or where the file ends.
+  private mutating func nextWhole(after start: Int, in file: Span<UInt8>) -> Int {
     var searched = start + 1
     while let magic = magic(from: searched + 8, in: file) {
       if let frame = nextFrame(from: searched, to: magic - 8, in: file) { return frame }

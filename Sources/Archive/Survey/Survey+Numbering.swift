@@ -23,6 +23,10 @@ extension Survey {
     refuseLies(limits)
     sectionCount = end(limits)
     numberAnew()
+    file.withBytes { bytes in
+      identifySalvaged(in: bytes)
+      recoverLarge(in: bytes)
+    }
     placeSalvaged()
   }
 
@@ -212,10 +216,10 @@ extension Survey {
     }
   }
 
-  /// Assigns ordinals to what is left of damaged frames.
+  /// Assigns ordinals to what is left of damaged frames and that no index segment knows.
   ///
-  /// Each is counted from the beginning of its frame. A length that is wrong may have led past a
-  /// section; then the ordinals after it are wrong, too, and the digest of the CAR tells.
+  /// Each is counted from the beginning of its frame. Where a length is wrong, it may have led past
+  /// sections; then the ordinals after it are wrong, too, and the digest of the CAR tells.
   private mutating func placeSalvaged() {
     let lost = lostOrdinals
     let byFrame = Dictionary(grouping: salvaged, by: \.frame)

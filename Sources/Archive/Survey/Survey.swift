@@ -36,7 +36,7 @@ package struct Survey: Sendable {
     package internal(set) var sectionCount: UInt32
     /// How many bytes it takes in the file; of a damaged one, up to where the next thing begins.
     package internal(set) var storedLength: UInt32
-    /// How many bytes it decompresses to.
+    /// How many bytes it decompresses to; 0 of a damaged one whose header does not tell.
     package let contentSize: UInt32
     /// Whether it holds.
     package internal(set) var isIntact: Bool
@@ -122,8 +122,8 @@ package struct Survey: Sendable {
 
   /// A section of a damaged frame that hashes to its CID anyway.
   ///
-  /// The number of its frame, its own among the sections of the frame, as far as they can be told
-  /// apart, and its key.
+  /// The number of its frame, its own among the sections of the frame, as far as that can be told,
+  /// and its key.
   package typealias Salvaged = (frame: Int, index: Int, key: UInt64)
 
   /// A section that has a frame for itself and the shape of a manifest: the number of its frame,
@@ -158,6 +158,9 @@ package struct Survey: Sendable {
   package var isCertain: Bool { certainEnd == .max }
   /// The first frames of sections that are not all there, or do not hash to their CIDs.
   package internal(set) var incomplete: Set<Int> = []
+  /// The ordinals of sections that have several frames, and hash to their CIDs though not every
+  /// frame holds.
+  var recovered: Set<UInt64> = []
   /// Frames that do not hold, or are not in their one form: where, and why.
   package internal(set) var malformations: [ArchiveError] = []
   /// Sections that do not hash to their CIDs, or are not all there: where they end.
@@ -239,11 +242,18 @@ package struct Survey: Sendable {
   }
 
   /// Whether any section after the header holds, be it in a damaged frame.
-  var hasContent: Bool { frames.contains(where: \.isIntact) || !salvaged.isEmpty }
+  ///
+  /// Sections alone are no archive: a CAR has them, too.
+  var hasContent: Bool {
+    frames.contains(where: \.isIntact)
+      || salvaged.contains { frames[$0.frame].contentSize > 0 }
+  }
 
   private func hasContent(in part: Range<Int>) -> Bool {
     frames.contains { $0.isIntact && part.contains(Int($0.offset)) }
-      || salvaged.contains { part.contains(Int(frames[$0.frame].offset)) }
+      || salvaged.contains {
+        part.contains(Int(frames[$0.frame].offset)) && frames[$0.frame].contentSize > 0
+      }
       || landmarks.contains {
         guard part.contains($0.landmark.range.lowerBound) else { return false }
         return switch $0.landmark {

@@ -46,7 +46,9 @@ extension ArchiveReader {
   /// What is wrong with the frames of a section that has been located; nil if they have their
   /// checksums.
   func firstDamage(of location: SectionLocation, in file: Span<UInt8>) -> ArchiveError? {
-    guard location.frame.large != nil else { return location.frame.failure }
+    guard location.frame.large != nil, location.frame.failure == nil else {
+      return location.frame.failure
+    }
     do throws(ArchiveError) {
       for number in 1..<max(1, location.prefix.frameCount) {
         _ = try part(number, at: location, in: file)
@@ -69,7 +71,9 @@ extension ArchiveReader {
 
   /// A section of a damaged pack that still hashes to its CID; nil if this one does not.
   func salvaged(_ ordinal: UInt64) throws -> (cid: CID, body: [UInt8])? {
-    guard let location = try located(ordinal), location.frame.failure != nil else { return nil }
+    guard let location = try located(ordinal), location.frame.failure != nil,
+      location.frame.large == nil
+    else { return nil }
     let bytes = location.frame.bytes
     let range = location.frame.range(location.number).dropFirst(location.prefix.length)
     return (location.prefix.cid, bytes.span.array(range))
@@ -92,7 +96,7 @@ extension ArchiveReader {
   /// Whether a later section has the key of one that is lost, and does not lie in a damaged frame.
   func isSuperseded(_ ordinal: UInt64, _ damaged: Set<UInt64>) -> Bool {
     // What cannot be found supersedes nothing.
-    let location = try? successor(of: ordinal)
+    let location = try? copy(of: ordinal, isLater: true)
     return location.map { !damaged.contains($0.row.entry.offset) } ?? false
   }
 

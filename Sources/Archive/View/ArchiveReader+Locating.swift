@@ -38,7 +38,7 @@ extension ArchiveReader {
       let found = try withFile { (file) throws in
         try locate(cid, isChecking: isChecking, isRecent: isRecent, in: file)
       }
-      if let found { return found }
+      if let found { return noting(found) }
     } catch let error as ArchiveError {
       failure = error
     }
@@ -53,10 +53,12 @@ extension ArchiveReader {
   func locate(_ ordinal: UInt64) throws -> SectionLocation {
     if let standIn = try standIn { return try standIn.locate(ordinal) }
     do {
-      return try withFile { (file) throws in try locate(ordinal, in: file) }
+      let location = try withFile { (file) throws in try locate(ordinal, in: file) }
+      guard location.frame.failure != nil else { return location }
+      return try copy(of: ordinal) ?? noting(location)
     } catch let error as ArchiveError {
       guard ordinal < sectionCount else { throw error }
-      if let successor = try successor(of: ordinal) { return successor }
+      if let copy = try copy(of: ordinal) { return copy }
       guard let other = try other(after: error) else { throw error }
       let location = try other.locate(ordinal)
       // As long as the index holds, the number has to be that of the same section there.
@@ -68,6 +70,12 @@ extension ArchiveReader {
       }
       return location
     }
+  }
+
+  /// Records that something is read of a frame that does not hold, if it is.
+  private func noting(_ location: SectionLocation) -> SectionLocation {
+    if location.frame.failure != nil { findings.withLock { $0.hasReadRemains = true } }
+    return location
   }
 
   /// Announces that all of the index will be searched.
@@ -154,16 +162,20 @@ extension ArchiveReader {
     return frame.map { !decoder.holds($0, in: file) } ?? true
   }
 
-  /// The section that supersedes a damaged one: the last intact one whose key begins alike, written
-  /// later.
+  /// Another copy of a damaged section: the last intact one whose key begins alike.
   ///
   /// Only what the index keeps of the damaged section's key is known. The digest of a CAR, or the
   /// requested CID, shows whether it is the same section.
-  func successor(of ordinal: UInt64) throws -> SectionLocation? {
+  ///
+  /// - Parameters:
+  ///   - ordinal: The number of the damaged section.
+  ///   - isLater: Whether only one counts that was written later, and so supersedes it.
+  func copy(of ordinal: UInt64, isLater: Bool = false) throws -> SectionLocation? {
     try asking { reader, file in
       guard let kept = reader.keptKey(of: ordinal, in: file) else { return nil }
       let candidates = try reader.candidates(kept.key, knownBits: kept.bits, in: file)
-      for candidate in candidates.sorted(by: >) where candidate > ordinal {
+      for candidate in candidates.sorted(by: >)
+      where isLater ? candidate > ordinal : candidate != ordinal {
         // One that is damaged as well is passed over.
         guard var location = try? reader.locate(candidate, in: file),
           reader.firstDamage(of: location, in: file) == nil
@@ -202,6 +214,7 @@ extension ArchiveReader {
     throws(ArchiveError) -> SectionLocation?
   {
     var failure: ArchiveError?
+    var remains: SectionLocation?
     let key = cid.sectionKey
     for part in index.searchOrder(newestFirst: isRecent) {
       for ordinal in try candidates(key, part: part, in: file) {
@@ -209,7 +222,9 @@ extension ArchiveReader {
           let location = try locate(ordinal, in: file)
           guard location.prefix.cid == cid else { continue }
           if isChecking, let damage = firstDamage(of: location, in: file) { throw damage }
-          return location
+          // Another copy may lie in a frame that holds.
+          guard location.frame.failure != nil else { return location }
+          remains = remains ?? location
         } catch {
           // Another section with the same key may be the right one. A lost section whose key is not
           // known has any CID.
@@ -222,6 +237,7 @@ extension ArchiveReader {
         }
       }
     }
+    if let remains { return remains }
     if let failure { throw failure }
     return nil
   }
@@ -241,9 +257,7 @@ extension ArchiveReader {
     } catch {
       // What of it still hashes to its CID is not lost. It is kept, so that this is found out once
       // for all its sections.
-      frame = DecodedFrame(
-        salvaging: salvage(entry, in: file), firstOrdinal: entry.firstOrdinal, place: entry.offset,
-        error)
+      frame = remains(at: row, error, in: file)
     }
     if frame.large == nil { cache.insert(frame) }
     return try location(of: ordinal, row, in: frame, file)
@@ -274,18 +288,46 @@ extension ArchiveReader {
     return sections
   }
 
-  private func salvage(_ entry: FrameEntry, in file: Span<UInt8>) -> [UInt8] {
-    guard entry.offset <= UInt64(file.count) else { return [] }
-    self.file.willRead([Int(entry.offset)..<Int(min(entry.end, UInt64(file.count)))])
-    // If not even its blocks can be told apart, nothing is left. Something else may lie over its
-    // end.
-    guard
-      let frame = try? DataFrame(
-        file, at: Int(entry.offset), limit: file.count, mayBeTorn: true),
-      frame.contentSize <= ArchiveLimits.bodyPerFrame
-    else { return [] }
+  /// What is left of a frame in which sections begin, of those that the index has there.
+  private func remains(
+    at row: ArchiveIndex.Row, _ failure: ArchiveError, in file: Span<UInt8>
+  ) -> DecodedFrame {
+    let entry = row.entry
+    let range = entry.range.clamped(to: 0..<file.count)
+    self.file.willRead([range])
     defer { self.file.releasePagesIfLarge() }
-    return decoder.salvage(frame, in: file)
+    if let large = largeRemains(at: row, in: file) {
+      return large.beginning(firstOrdinal: entry.firstOrdinal, failure, decoder, in: file)
+    }
+    let ordinals = entry.firstOrdinal..<index.firstOrdinal(behind: row, in: file)
+    return DecodedFrame(
+      decoder.remains(of: range, in: file), firstOrdinal: entry.firstOrdinal,
+      place: entry.offset, failure
+    ) { section, isTaken in
+      // A length that is wrong may have led past others, and what is found may be a part of a blob.
+      // An index that cannot be read has none of them.
+      let candidates = (try? self.candidates(section.cid.sectionKey, in: file)) ?? []
+      return candidates.lazy.filter(ordinals.contains)
+        .map { Int($0 - entry.firstOrdinal) }.first { !isTaken($0) }
+    }
+  }
+
+  /// What is left of a section of several frames that do not all hold; nil if it is not that, or
+  /// cannot be read.
+  func largeRemains(at row: ArchiveIndex.Row, in file: Span<UInt8>) -> LargeRemains? {
+    if let known = findings.withLock({ $0.largeRemains[row.entry.offset] }) { return known }
+    var parts = [row.entry.range]
+    while let next = index.row(parts.count, after: row, in: file)?.entry,
+      next.firstOrdinal == row.entry.firstOrdinal
+    {
+      parts.append(next.range)
+    }
+    self.file.willRead(parts)
+    let remains = LargeRemains(parts, decoder, in: file) { cid in
+      (try? self.candidates(cid.sectionKey, in: file).contains(row.entry.firstOrdinal)) ?? false
+    }
+    findings.withLock { $0.largeRemains[row.entry.offset] = .some(remains) }
+    return remains
   }
 
   private func location(
@@ -295,17 +337,7 @@ extension ArchiveReader {
     guard let number = frame.index(of: ordinal) else {
       throw frame.failure ?? misplaced(ordinal, frame.place)
     }
-    if let failure = frame.failure {
-      do throws(ArchiveError) {
-        try check(frame, number)
-        // A length that is wrong may have led past a section; then another would answer to this
-        // number.
-        let key = try frame.prefix(number).cid.sectionKey
-        guard try candidates(key, in: file).contains(ordinal) else { throw failure }
-      } catch _ {
-        throw failure
-      }
-    }
+    if let failure = frame.failure, frame.range(number).isEmpty { throw failure }
     return SectionLocation(
       ordinal: ordinal, asked: ordinal, prefix: try frame.prefix(number), reader: self,
       row: row, frame: frame, number: number)

@@ -1,4 +1,5 @@
 internal import IPLD
+internal import Synchronization
 
 /// Reading bodies, from packs and from frames of their own.
 extension ArchiveReader {
@@ -72,11 +73,18 @@ extension ArchiveReader {
     do throws(ArchiveError) {
       return try part(number, at: location, in: file)
     } catch {
-      // The table may be what is wrong: in another one the section begins elsewhere. Or it was
-      // written again.
+      // Its bytes may be right, and something around them wrong.
+      if let remains = location.reader.largeRemains(at: location.row, in: file),
+        remains.prefix.cid == location.prefix.cid
+      {
+        findings.withLock { $0.hasReadRemains = true }
+        return remains.frame(Int(number))
+      }
+      // The table may be what is wrong: in another one the section begins elsewhere. Or there is
+      // another copy.
       let again =
         try location.reader.other(after: error)?.locate(location.prefix.cid)
-        ?? location.reader.successor(of: location.ordinal)
+        ?? location.reader.copy(of: location.ordinal)
       guard let again, again.prefix.cid == location.prefix.cid else { throw error }
       return try again.reader.withFile { (file) throws in try part(number, at: again, in: file) }
     }

@@ -9,7 +9,8 @@ package import SystemPackage
 /// file was opened.
 ///
 /// 1. Bytes are handed out only from frames whose checksum holds; a body is hashed, too, and one
-///    that does not hash to its CID is an error.
+///    that does not hash to its CID is an error. Of a frame that does not hold, and of a section
+///    with such a frame, bytes are handed out only if they were hashed before.
 /// 2. The index is never believed: what it points to is compared with the whole CID, and when
 ///    something is not found, or not what it should be, the index is checked.
 /// 3. A section that is damaged is read from where it was written again, if it was (FORMAT 5.2).
@@ -48,10 +49,15 @@ public final class ArchiveReader: Sendable {
   /// What was found out about the index; when that happens does not change what is read.
   ///
   /// Whether its checksums hold, nil if they have not been compared; what it keeps of the key of
-  /// every ordinal, to find what supersedes a damaged section, read when first needed; and where
-  /// the newest manifests lie of the footers that were read.
-  let findings = Mutex<(isIntact: Bool?, keptKeys: [UInt64]?, heads: [CID: UInt64])>(
-    (nil, nil, [:]))
+  /// every ordinal, to find what supersedes a damaged section, read when first needed; where the
+  /// newest manifests lie of the footers that were read; what is left of sections of several frames
+  /// that do not all hold, by where they begin; and whether anything was read of a frame that does
+  /// not hold.
+  let findings = Mutex<Findings>((nil, nil, [:], [:], false))
+  typealias Findings = (
+    isIntact: Bool?, keptKeys: [UInt64]?, heads: [CID: UInt64],
+    largeRemains: [UInt64: LargeRemains?], hasReadRemains: Bool
+  )
 
   private init(
     _ file: MappedFile, _ limits: ArchiveLimits, _ generation: Generation, readableLength: Int,
@@ -323,6 +329,14 @@ public final class ArchiveReader: Sendable {
       return opening
     }
     return reader.opening
+  }
+
+  /// Whether anything was read of a frame that does not hold: it hashes to its CID, and the file is
+  /// damaged.
+  package var hasReadRemains: Bool {
+    if findings.withLock({ $0.hasReadRemains }) { return true }
+    guard maySurvey, case .success(let reader) = replacement.withLock({ $0 }) else { return false }
+    return reader.hasReadRemains
   }
 
   /// The CAR header with its varint in front, byte for byte.

@@ -67,7 +67,7 @@ package struct BodyCursor {
     defer { frame = open }
     guard open.frame.isRaw else {
       let content =
-        number == 0 ? location.frame.bytes : try content(of: open.frame, limit, in: file)
+        number == 0 ? location.frame.bytes : try content(of: open.frame, number, limit, in: file)
       let piece = content.indices.dropFirst(start).prefix(limit)
       offset += UInt64(piece.count)
       return try use(content.span.extracting(piece))
@@ -86,11 +86,18 @@ package struct BodyCursor {
   }
 
   /// The content of a compressed frame; kept for the next piece if this one is not all of it.
-  private func content(of frame: DataFrame, _ limit: Int, in file: Span<UInt8>)
-    throws(ArchiveError) -> [UInt8]
-  {
+  private func content(
+    of frame: DataFrame, _ number: UInt64, _ limit: Int, in file: Span<UInt8>
+  ) throws(ArchiveError) -> [UInt8] {
     if let kept = reader.cache.frame(at: UInt64(frame.offset)) { return kept.bytes }
-    let content = try reader.decoder.content(of: frame, in: file)
+    let content =
+      frame.isTorn
+      ? location.reader.largeRemains(at: location.row, in: file)?
+        .content(ofPart: Int(number), reader.decoder, in: file) ?? []
+      : try reader.decoder.content(of: frame, in: file)
+    guard content.count == frame.contentSize else {
+      throw ArchiveError(.damagedFrame("it changed while it was read"), at: frame.offset)
+    }
     if limit < content.count {
       // No section has the number, so that none is looked for in it.
       reader.cache.insert(DecodedFrame(frame, location.prefix, content, firstOrdinal: .max))

@@ -214,15 +214,15 @@ struct TailAdoption {
     -> UInt64?
   {
     var remains = Dictionary(grouping: survey.salvaged, by: \.frame)
-      .mapValues { $0.map { (index: $0.index, key: $0.key) } }
+      .mapValues { $0.map(\.key) }
     // A frame of one section has nothing else.
     for number in dropped.subtracting(survey.incomplete)
     where survey.frames[number].holdsSections && survey.frames[number].sectionCount > 1 {
-      remains[number] = survey.keys(of: survey.frames[number]).enumerated().map { ($0, $1) }
+      remains[number] = Array(survey.keys(of: survey.frames[number]))
     }
     guard !remains.isEmpty, let start = survey.frames.last?.end else { return nil }
     var end = start
-    let wanted = Set(remains.values.joined().map(\.key))
+    let wanted = Set(remains.values.joined())
     var known: Set<CID> = []
     for (number, frame) in survey.frames.enumerated()
     where frame.holdsSections && !dropped.contains(number) {
@@ -239,21 +239,17 @@ struct TailAdoption {
       try storage.write(stored.span, at: end)
       end += UInt64(stored.count)
     }
-    for (number, sections) in remains.sorted(by: { $0.key < $1.key }) {
+    for number in remains.keys.sorted() {
       let frame = survey.frames[number]
-      let pack = try DataFrame(
-        file, at: Int(frame.offset), limit: Int(frame.end), mayBeTorn: true)
-      let decoded = DecodedFrame(
-        salvaging: FrameDecoder().salvage(pack, in: file), firstOrdinal: 0, place: frame.offset,
-        ArchiveError(.damagedFrame("it is incomplete")))
+      let decoded = try decoded(frame, in: file)
       var content: [UInt8] = []
-      for section in sections {
-        let (cid, body) = try decoded.section(section.index)
-        let isKnown = try committed?.candidates(section.key).contains {
+      for number in 0..<decoded.count where !decoded.range(number).isEmpty {
+        let (cid, body) = try decoded.section(number)
+        let isKnown = try committed?.candidates(cid.sectionKey).contains {
           try committed?.intactCID(of: $0) == cid
         }
         guard isKnown != true, known.insert(cid).inserted else { continue }
-        let bytes = Array(decoded.bytes[decoded.range(section.index)])
+        let bytes = Array(decoded.bytes[decoded.range(number)])
         let block = Array(decoded.bytes[body])
         // A manifest has a frame for itself.
         if ManifestShape(cid, block.span) != nil {
@@ -267,6 +263,18 @@ struct TailAdoption {
     guard isCut else { return nil }
     try storage.synchronize()
     return start
+  }
+
+  /// The sections of a frame, or what is left of them.
+  private func decoded(_ frame: Survey.Frame, in file: Span<UInt8>) throws -> DecodedFrame {
+    let (decoder, range) = (FrameDecoder(), Int(frame.offset)..<Int(frame.end))
+    guard !frame.isIntact else {
+      let stored = try DataFrame(file, at: range.lowerBound, limit: range.upperBound)
+      return try decoder.sections(of: stored, in: file)
+    }
+    return DecodedFrame(
+      decoder.remains(of: range, in: file), firstOrdinal: 0, place: frame.offset,
+      ArchiveError(.damagedFrame("it is incomplete")))
   }
 
   /// Makes what lies between the adopted frames void, unless it is adopted: nothing of it was ever

@@ -160,7 +160,7 @@ final class OpenedArchive {
       )
       status = .damaged
     }
-    return .worst(status, repairStatus, tailStatus)
+    return .worst(status, repairStatus, remainsStatus, tailStatus)
   }
 
   private var loss: WrittenSize.Loss? { path.flatMap { WrittenSize.loss(of: $0) } }
@@ -225,6 +225,16 @@ final class OpenedArchive {
     Console.say(
       .damaged,
       "\(name): bytes were inserted or removed before its last \(size)\(hint); \"carpack repair\" fixes that"
+    )
+    return .damaged
+  }
+
+  /// 11 if something was read of a frame that does not hold, 0 otherwise; prints what that means.
+  private var remainsStatus: ExitStatus {
+    guard reader.hasReadRemains else { return .success }
+    Console.say(
+      .damaged,
+      "\(name) is damaged; what was read of the damaged parts matches its CIDs. \"carpack verify\" says what is lost"
     )
     return .damaged
   }

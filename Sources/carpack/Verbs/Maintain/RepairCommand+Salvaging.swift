@@ -29,7 +29,12 @@ extension RepairCommand {
       let list = "carpack repair --json --force \(file.shellWord) -o \(output.shellWord)"
       printText(report, output, all: list)
     }
-    try end(with: verification, of: output, report.isWhole ? .success : .incomplete)
+    let status: ExitStatus =
+      !report.isWhole ? .incomplete : report.hasReadRemains ? .damaged : .success
+    if status == .damaged {
+      Console.say(.damaged, "\(file) is damaged; everything in it was saved")
+    }
+    try end(with: verification, of: output, status)
   }
 
   /// The archive as parity makes it, which leaves the file as it is; nil if parity has nothing to

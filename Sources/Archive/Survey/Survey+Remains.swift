@@ -1,0 +1,70 @@
+internal import IPLD
+
+/// What index segments tell of that which is left of damaged frames (FORMAT 7.1).
+extension Survey {
+  /// How many bits of a key every segment keeps at least.
+  private static let keptBits = 28
+
+  /// Gives sections of damaged frames the ordinals under which a segment keeps their keys.
+  mutating func identifySalvaged(in file: Span<UInt8>) {
+    guard let tables, !salvaged.isEmpty else { return }
+    var ordinals: [UInt64: [UInt64]] = [:]
+    tables.keptKeys(of: lostOrdinals, in: file) { ordinal, key in
+      ordinals[key.kept(Self.keptBits), default: []].append(ordinal)
+    }
+    for index in salvaged.indices {
+      let section = salvaged[index]
+      guard let told = ordinals[section.key.kept(Self.keptBits)] else { continue }
+      var first = frames[section.frame].firstOrdinal
+      let entry = tables.entry(ofFrameAt: Int(frames[section.frame].offset), in: file)
+      if let entry, told.contains(where: { $0.isWithin(entry.firstOrdinal) }) {
+        first = entry.firstOrdinal
+      }
+      guard let ordinal = told.first(where: { $0.isWithin(first) }) else { continue }
+      frames[section.frame].firstOrdinal = first
+      salvaged[index].index = Int(ordinal - first)
+    }
+  }
+
+  /// Finds the large sections with several frames that hash to their CIDs, though not every frame
+  /// holds.
+  mutating func recoverLarge(in file: Span<UInt8>) {
+    guard let tables, frames.contains(where: { !$0.isIntact }) else { return }
+    let broken = Dictionary(
+      frames.indices.filter { !frames[$0].isIntact }.map { (Int(frames[$0].offset), $0) },
+      uniquingKeysWith: { first, _ in first })
+    let decoder = FrameDecoder()
+    tables.forEachLargeSection(in: file) { ordinal, parts in
+      let numbers = parts.compactMap { broken[$0.lowerBound] }
+      guard !numbers.isEmpty, !recovered.contains(ordinal),
+        let remains = LargeRemains(parts, decoder, in: file, isLikely: { _ in true })
+      else { return }
+      recovered.insert(ordinal)
+      for number in numbers {
+        frames[number].firstOrdinal = ordinal
+        frames[number].isContinuation = Int(frames[number].offset) != parts[0].lowerBound
+      }
+      incomplete.remove(at: parts[0].lowerBound, in: frames)
+      let before = damaged.count
+      damaged.removeAll { $0.cid == remains.prefix.cid }
+      damagedCount -= before - damaged.count
+    }
+  }
+}
+
+extension UInt64 {
+  /// The first bits of a key.
+  fileprivate func kept(_ bits: Int) -> UInt64 { self >> UInt64(64 - bits) }
+
+  /// Whether a frame that begins with an ordinal may hold this one.
+  fileprivate func isWithin(_ first: UInt64) -> Bool {
+    self >= first && self - first < UInt64(ArchiveLimits.frameContent / 5)
+  }
+}
+
+extension Set<Int> {
+  /// Removes the number of the frame that begins at a place.
+  fileprivate mutating func remove(at place: Int, in frames: [Survey.Frame]) {
+    if let number = first(where: { Int(frames[$0].offset) == place }) { remove(number) }
+  }
+}
