@@ -128,7 +128,7 @@ final class DestinationArchive {
     self.leftover = leftover ?? AtomicFile.leftoverPath(of: path)
     leftoverOwner = left?.owner
     let loss = isNew || object != nil ? nil : WrittenSize.loss(of: path)
-    isOlderCopy = loss != nil && reader?.endsInFooter ?? false
+    isOlderCopy = loss != nil && WrittenSize.isWhole(path)
     let cutOff =
       isOlderCopy ? loss?.ofOlderCopy(named: "the archive") : loss?.ofEnd(named: "the archive")
     let lostSnapshots = !isNew && reader?.generation.head == nil ? Self.lostSnapshots : nil

@@ -45,7 +45,7 @@ package struct ArchiveStatus: Sendable {
 
   /// How many bytes were cut off of its end since it was written; 0 if that is not known.
   package let bytesLost: UInt64
-  /// Whether what is left is a whole archive, only an older one, if any are lost.
+  /// Whether some were, and what is left is a whole archive, only an older one.
   package let isOlderCopy: Bool
 
   /// The result.
@@ -87,7 +87,7 @@ package struct ArchiveStatus: Sendable {
         standing: last.standing)
     }
     bytesLost = path.map { WrittenSize.lost(of: $0) } ?? 0
-    isOlderCopy = reader.endsInFooter
+    isOlderCopy = bytesLost > 0 && path.map { WrittenSize.isWhole($0) } ?? false
     verification = path.flatMap { VerificationMark(of: $0) }
     verifiedAge = verification.flatMap { Moment($0.time) }.flatMap { time in
       now.map { max(0, $0.seconds - time.seconds) }

@@ -63,6 +63,59 @@ import Testing
     #expect(report.segments.count == 20 && report.footers.count == 20)
   }
 
+  @Test func `takes a generation that is lost with its index from a copy of the archive`() throws {
+    var random = SeededGenerator(printing: 0x4e9b1)
+    let archive = AppendedArchive()
+    // The indexes of the later ones are too small to be merged with the first.
+    for count in [40, 3, 2, 3, 1] {
+      try archive.append((0..<count).map { _ in random.text(80) })
+    }
+    let bytes = archive.storage.bytes
+    let generations = archive.generations
+    let copy = try ArchiveReader(MappedFile(copying: bytes))
+    for (number, generation) in generations.enumerated().dropLast() {
+      let start = number > 0 ? Int(generations[number - 1].committedLength) : 0
+      var damaged = bytes
+      for place in start..<Int(generation.committedLength) { damaged[place] = 0 }
+      for isRepairedBefore in [false, true] {
+        let what = "generation \(number + 1), \(isRepairedBefore)"
+        archive.storage.bytes = damaged
+        if isRepairedBefore {
+          #expect(try ArchiveRepair.run(archive.storage).firstLost != nil, "\(what)")
+        }
+        let report = try ArchiveRepair.run(archive.storage, from: [copy])
+        #expect(report.firstLost == nil && report.lostSectionCount == 0, "\(what): \(report)")
+        let reader = try ArchiveReader(archive.storage.map())
+        #expect(try reader.verify(workers: 1).isIntact, "\(what)")
+        for ordinal in copy.ordinals {
+          let section = try copy.section(at: ordinal)
+          #expect(try reader.section(at: ordinal).cid == section.cid, "\(what)")
+        }
+        let again = try ArchiveRepair.run(archive.storage, from: [copy])
+        #expect(again.isUnchanged, "\(what): \(again)")
+      }
+    }
+    // An older copy, and one that went on otherwise, know what they share with this one.
+    let shared = Int(generations[2].committedLength)
+    let fork = AppendedArchive()
+    fork.storage.bytes = Array(bytes[..<shared])
+    fork.generations = Array(generations[..<3])
+    try fork.append((0..<5).map { _ in random.text(80) })
+    for source in [Array(bytes[..<shared]), fork.storage.bytes] {
+      var damaged = bytes
+      for place in 0..<Int(generations[0].committedLength) { damaged[place] = 0 }
+      archive.storage.bytes = damaged
+      let source = try ArchiveReader(MappedFile(copying: source))
+      #expect(try ArchiveRepair.run(archive.storage, from: [source]).firstLost == nil)
+      #expect(try ArchiveReader(archive.storage.map()).verify(workers: 1).isIntact)
+      // What lies behind the fork it does not know.
+      damaged = bytes
+      for place in shared..<Int(generations[3].committedLength) { damaged[place] = 0 }
+      archive.storage.bytes = damaged
+      #expect(try ArchiveRepair.run(archive.storage, from: [source]).firstLost != nil)
+    }
+  }
+
   @Test func `of one that is cut off gives the last generation that is all there`() throws {
     let archive = try sample(0x4e9a4, generations: 3)
     let bytes = archive.storage.bytes

@@ -83,7 +83,7 @@ struct `A disk that is full` {
 
   @Test(
     arguments: [
-      "verify a.car.zst", "extract --all -d out a.car.zst", "extract --car -o out.car a.car.zst",
+      "verify a.car.zst", "extract --all -d out a.car.zst", "extract --car -o - a.car.zst > out.car",
       "ls a.car.zst", "stats a.car.zst", "find zzz a.car.zst", "missing a.car.zst",
       "export --csv out a.car.zst", "export --html out a.car.zst",
       "export --sqlite out.db a.car.zst", "compact a.car.zst -o out.car.zst",

@@ -193,7 +193,10 @@ package struct ArchiveRepair {
     let hasTail = generation.map { UInt64(end) > $0.committedLength } ?? true
     let isRepaired = generation?.features.isRepaired ?? false
     let isRegular = survey.isRegular(generation, index, in: bytes)
-    guard !isIndexed || hasTail || !isRegular && !isRepaired else { return try cutOff(behind: end) }
+    let learned = try learnedKeys(survey, generation, in: bytes)
+    guard !learned.isEmpty || !isIndexed || hasTail || !isRegular && !isRepaired else {
+      return try cutOff(behind: end)
+    }
     let manifests = survey.unlinkedManifests(.empty, in: bytes)
     // Without a footer and without a manifest there is nothing to make count.
     if generation == nil, manifests.isEmpty,
@@ -212,15 +215,15 @@ package struct ArchiveRepair {
       if report.bytesVoided > 0 { try storage.synchronize() }
     }
     try append(
-      survey, generation, keepsIndex: isIndexed,
+      survey, generation, keepsIndex: isIndexed && learned.isEmpty, learned,
       head: survey.head(of: manifests, after: generation),
       required: isClean ? 0 : FeatureFlags.repaired, at: end, in: bytes)
     report.isReindexed = true
   }
 
   private func append(
-    _ survey: Survey, _ generation: Generation?, keepsIndex: Bool, head: Generation.Head?,
-    required: UInt64, at end: Int, in bytes: Span<UInt8>
+    _ survey: Survey, _ generation: Generation?, keepsIndex: Bool, _ learned: [UInt64: UInt64],
+    head: Generation.Head?, required: UInt64, at end: Int, in bytes: Span<UInt8>
   ) throws {
     var log = FrameLog(storage: storage, end: UInt64(end), streamLength: survey.contentLength)
     var segments = generation?.segments ?? []
@@ -229,7 +232,7 @@ package struct ArchiveRepair {
         to: [], newSections: Int(survey.sectionCount), newFrames: survey.frames.count
       ) {
         survey.segmentBuilder(
-          (generation?.features ?? .ofNewFile).indexForm, from: $0, in: bytes)
+          (generation?.features ?? .ofNewFile).indexForm, from: $0, learned: learned, in: bytes)
       }
     }
     try log.commit(

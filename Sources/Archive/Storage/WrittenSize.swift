@@ -106,6 +106,19 @@ package enum WrittenSize {
   /// How many bytes a file has lost at its end; 0 if none, or if that is not known.
   package static func lost(of path: FilePath) -> UInt64 { loss(of: path)?.byteCount ?? 0 }
 
+  /// Whether a file that has lost something is a whole archive all the same, only an older one.
+  ///
+  /// It ends where something was committed then, as far as can be told without a key.
+  package static func isWhole(_ path: FilePath) -> Bool {
+    do {
+      let file = try MappedFile(path)
+      return try file.committedLength == UInt64(file.count)
+    } catch {
+      // What is wrong with the file is said where it is opened.
+      return false
+    }
+  }
+
   /// Notes that a file is meant to be as long as it is.
   ///
   /// - Parameters:

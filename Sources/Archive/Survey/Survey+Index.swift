@@ -23,11 +23,16 @@ extension Survey {
   /// An ordinal that is lost has the key that an index segment still knows, or ``lostKey``; no
   /// frame of the table holds it.
   ///
+  /// - Parameters:
+  ///   - form: How its entries are written.
+  ///   - base: The first ordinal.
+  ///   - learned: Keys of lost ordinals that are known from elsewhere.
+  ///   - file: The file.
   /// - Precondition: A frame begins with `base`, or nothing lies after it.
-  func segmentBuilder(_ form: IndexForm, from base: UInt64, in file: Span<UInt8>)
-    -> IndexSegmentBuilder
-  {
-    let keys = keysByOrdinal(in: file)
+  func segmentBuilder(
+    _ form: IndexForm, from base: UInt64, learned: [UInt64: UInt64] = [:], in file: Span<UInt8>
+  ) -> IndexSegmentBuilder {
+    let keys = keysByOrdinal(learned: learned, in: file)
     return IndexSegmentBuilder(
       form, base: base, keys: keys, range: Int(base - firstOrdinal)..<keys.count,
       frames: table.filter { $0.firstOrdinal >= base }[...])
@@ -36,7 +41,7 @@ extension Survey {
   /// The frame table of everything that was found, in the order of ordinals.
   var table: [FrameEntry] { framesByOrdinal.map(\.entry) }
 
-  func keysByOrdinal(in file: Span<UInt8>) -> KeyList {
+  func keysByOrdinal(learned: [UInt64: UInt64] = [:], in file: Span<UInt8>) -> KeyList {
     var byOrdinal = [UInt64](repeating: Self.lostKey, count: Int(sectionCount - firstOrdinal))
     let lost = lostOrdinals
     // An incomplete write that was never committed counts as absent, not as damaged.
@@ -46,6 +51,7 @@ extension Survey {
         byOrdinal[Int(ordinal - firstOrdinal)] = key
       }
     }
+    for (ordinal, key) in learned { byOrdinal[Int(ordinal - firstOrdinal)] = key }
     for (number, frame) in frames.enumerated()
     where frame.holdsSections && frame.firstOrdinal != .max
       && !(isTail && incomplete.contains(number))

@@ -361,11 +361,6 @@ public final class ArchiveReader: Sendable {
   /// - Throws: ``ArchiveError`` if the frame it would be in is damaged.
   package func section(of cid: CID) throws -> Section? { try locate(cid)?.section }
 
-  /// Whether the file ends where something was committed, so that nothing of it was cut through.
-  package var endsInFooter: Bool {
-    generation.number > 0 && fileSize == generation.committedLength
-  }
-
   /// The section with this number.
   ///
   /// - Throws: ``ArchiveError`` if there is none, or its frame is damaged.

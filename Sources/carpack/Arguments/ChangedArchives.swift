@@ -48,7 +48,7 @@ struct ChangedArchives: ParsableArguments {
       let input = try InputFile(file, waitsForWriter: false)
       try CARInput.refuse(input)
       if let loss = WrittenSize.loss(of: input.path) {
-        let isOlderCopy = OpenedArchive.isWhole(input.path)
+        let isOlderCopy = WrittenSize.isWhole(input.path)
         let sentence = isOlderCopy ? loss.ofOlderCopy(named: file) : loss.ofEnd(named: file)
         guard onlyReading || acceptingLoss else {
           throw Failure(

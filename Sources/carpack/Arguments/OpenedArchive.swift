@@ -137,7 +137,7 @@ final class OpenedArchive {
   /// something is lost, 10 if it ends in an unfinished write, 0 otherwise; prints what was found.
   var status: ExitStatus {
     let status = statusOfContent
-    guard let loss, isOlderCopy else { return .worst(status, lossStatus) }
+    guard let path, let loss, WrittenSize.isWhole(path) else { return .worst(status, lossStatus) }
     Console.say(
       .warning,
       "\(name) is an older copy of what carpack last wrote to it, which was \(loss.byteCount) bytes longer (\"carpack verify \(word)\" says more)"
@@ -165,34 +165,22 @@ final class OpenedArchive {
 
   private var loss: WrittenSize.Loss? { path.flatMap { WrittenSize.loss(of: $0) } }
 
-  /// Whether what was lost leaves a whole archive, only an older one.
-  private var isOlderCopy: Bool { reader.endsInFooter }
-
   /// 10 if the file is an older copy of what was written to it, 11 if its end was cut off, 0
   /// otherwise; prints what is lost and what to do.
   var lossStatus: ExitStatus {
-    loss.map { Self.say($0, ofOlderCopy: isOlderCopy, named: name, word) } ?? .success
+    guard let path, let loss else { return .success }
+    return Self.say(loss, of: path, named: name, word)
   }
 
   /// Prints what a file has lost and what to do; returns 10 if it is an older copy of what was
   /// written to it, 11 if its end was cut off.
   static func say(
-    _ loss: WrittenSize.Loss, ofOlderCopy isOlderCopy: Bool, named name: String, _ word: String
+    _ loss: WrittenSize.Loss, of path: FilePath, named name: String, _ word: String
   ) -> ExitStatus {
-    let sentence = isOlderCopy ? loss.ofOlderCopy(named: name) : loss.ofEnd(named: name)
-    Console.say(
-      isOlderCopy ? .incomplete : .damaged, "\(sentence); \(adviceOnLoss(word))")
-    return isOlderCopy ? .incomplete : .damaged
-  }
-
-  /// Whether a file is a whole archive, as far as that can be told.
-  static func isWhole(_ path: FilePath) -> Bool {
-    do {
-      return try ArchiveReader(path: path).endsInFooter
-    } catch {
-      // What is wrong with it is said by what changes it.
-      return false
-    }
+    let isWhole = WrittenSize.isWhole(path)
+    let sentence = isWhole ? loss.ofOlderCopy(named: name) : loss.ofEnd(named: name)
+    Console.say(isWhole ? .incomplete : .damaged, "\(sentence); \(adviceOnLoss(word))")
+    return isWhole ? .incomplete : .damaged
   }
 
   /// What to do about an end that was cut off.

@@ -131,8 +131,7 @@ struct PackCommand: ReportingCommand, ConfigurableOptions {
   private var lossStatus: ExitStatus {
     let path = FilePath(output)
     guard output != "-", !force, let loss = WrittenSize.loss(of: path) else { return .success }
-    return OpenedArchive.say(
-      loss, ofOlderCopy: OpenedArchive.isWhole(path), named: output, output.shellWord)
+    return OpenedArchive.say(loss, of: path, named: output, output.shellWord)
   }
 
   /// Packs into a file without a name, and then copies that: an archive needs a file that can be

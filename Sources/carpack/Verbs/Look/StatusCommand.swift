@@ -94,10 +94,7 @@ struct StatusCommand: ReportingCommand, ConfigurableOptions {
           if isDamaged {
             Console.say(.damaged, "\(file) was damaged when it was last verified")
           }
-          // Without a key nobody knows whether what is left is whole.
-          let status = loss.map {
-            OpenedArchive.say($0, ofOlderCopy: false, named: file, file.shellWord)
-          }
+          let status = loss.map { OpenedArchive.say($0, of: path, named: file, file.shellWord) }
           return .worst(isDamaged ? .damaged : .success, status ?? .success)
         }
       })
