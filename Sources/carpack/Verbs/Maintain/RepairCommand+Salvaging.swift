@@ -17,9 +17,10 @@ extension RepairCommand {
       milliseconds: Host.milliseconds)
     let copier = ArchiveCopier(
       level: compression.level, observer: ProgressLine.observer(quiet: common.quiet))
-    let reader = try ArchiveReader.opening(file, limits.limits, store)
-    let (report, verification) = try ArchiveReader.checkingFetched([reader]) {
-      try copier.salvage(reader, to: target, by: provenance, verifier: verifier) {
+    let parts = try parts(of: file)
+    let readers = parts.readable.map(\.reader)
+    let (report, verification) = try ArchiveReader.checkingFetched(readers) {
+      try copier.salvage(parts, to: target, by: provenance, verifier: verifier) {
         Interruption.removeIfInterrupted($0.string)
       }
     }
@@ -32,6 +33,16 @@ extension RepairCommand {
       printText(report, output, all: list)
     }
     try end(with: verification, of: output, report.isWhole ? .success : .incomplete)
+  }
+
+  /// The archives that a file holds.
+  private func parts(of name: String) throws -> ArchiveParts {
+    let input = try OpenedArchive.input(name, store)
+    return try Failure.naming(name) {
+      // A file that lies here may have a writer, which is asked when it is opened by its path.
+      try ArchiveParts(
+        of: input.isFar ? input.mapped : MappedFile(input.path), limits: limits.limits)
+    }
   }
 
   /// Prints what was saved, and the first of what was lost.
