@@ -14,7 +14,7 @@ package import Verification
 /// blobs and extras were lost. A snapshot whose commit or root of the tree is lost has no manifest
 /// any more; but of an account of which nothing else is left, each keeps it. Its blobs, to which no
 /// record refers any more, are extras of the newest then. Archives that were glued together are
-/// sources of their own.
+/// sources of their own; one that cannot be opened is a loss that is named.
 ///
 /// 1. The damaged archive is only read.
 /// 2. Nothing is in the new one that does not hash to its CID.
@@ -49,26 +49,28 @@ extension ArchiveCopier {
     }
   }
 
-  /// Salvages an archive into a file, which is verified, and discarded if anything fails.
+  /// Salvages the archives of a file into another file, which is verified, and discarded if
+  /// anything fails.
   ///
   /// - Parameters:
-  ///   - reader: the damaged archive.
+  ///   - parts: the damaged archive, and those that are glued to it.
   ///   - target: the new file.
   ///   - provenance: by whom, for a snapshot whose manifest is lost.
   ///   - verifier: verifies the new archive.
   ///   - willWrite: receives the name of the temporary file once it is there.
-  /// - Throws: as the other does; what of `reader` could not be fetched.
+  /// - Throws: as the other does; what of `parts` could not be fetched.
   /// - Returns: what was saved, and the result of verifying it.
   package func salvage(
-    _ reader: ArchiveReader, to target: AtomicFile, by provenance: SnapshotBuilder.Provenance,
+    _ parts: ArchiveParts, to target: AtomicFile, by provenance: SnapshotBuilder.Provenance,
     verifier: SnapshotVerifier = SnapshotVerifier(), willWrite: (FilePath) -> Void
   ) throws -> (SalvageReport, SnapshotVerifier.Report) {
     try target.orDiscard {
-      let new = try target.archiveStorage(of: [reader])
+      let readers = parts.readable.map(\.reader)
+      let new = try target.archiveStorage(of: readers)
       willWrite(target.temporaryPath)
-      let report = try salvage(reader, into: new, by: provenance)
+      let report = try salvage(parts, into: new, by: provenance)
       // What could not be fetched is not lost.
-      try reader.checkFetched()
+      for reader in readers { try reader.checkFetched() }
       let copy = try ArchiveReader(new.map(), limits: ArchiveLimits(allowsLarge: true))
       let verification = try verifier.verify(copy, .full)
       try target.publishArchive()
@@ -117,21 +119,31 @@ extension ArchiveCopier {
     }
   }
 
-  /// Salvages an archive, and other archives that are appended to it.
+  /// Salvages the archives of the file of a reader: all of them, where several are glued together.
+  ///
+  /// - Throws: as the other does.
+  package func salvage(
+    _ reader: ArchiveReader, _ chosen: [ChainLink]? = nil, into storage: any ArchiveStorage,
+    by provenance: SnapshotBuilder.Provenance
+  ) throws -> SalvageReport {
+    try salvage(reader.parts(), chosen, into: storage, by: provenance)
+  }
+
+  /// Salvages an archive, and other archives that are glued to it.
   ///
   /// - Parameters:
-  ///   - reader: the damaged archive.
+  ///   - parts: the damaged archive, and those that are glued to it.
   ///   - chosen: the snapshots of it that are saved, the oldest first; nil for all of all archives.
   ///   - storage: where the new one is written; its content is discarded.
   ///   - provenance: by whom, for a snapshot whose manifest is lost.
   /// - Throws: ``SnapshotError/noSnapshot`` if no manifest is left and no repository either;
   ///   `ArchiveError` if the new archive cannot be written.
   package func salvage(
-    _ reader: ArchiveReader, _ chosen: [ChainLink]? = nil, into storage: any ArchiveStorage,
+    _ parts: ArchiveParts, _ chosen: [ChainLink]? = nil, into storage: any ArchiveStorage,
     by provenance: SnapshotBuilder.Provenance
   ) throws -> SalvageReport {
-    let archives = try reader.parts().map { part in
-      let history = try SnapshotHistory(of: part)
+    let archives = try parts.readable.map { part in
+      let history = try SnapshotHistory(of: part.reader)
       return SourceArchive(damaged: history.reader, history)
     }
     let links =
@@ -141,6 +153,10 @@ extension ArchiveCopier {
         : Self.order(archives, keepsPrivateData: true, areDamaged: true).0)
     var report = SalvageReport()
     report.lostSnapshots = archives.flatMap(\.history.breaks).map { "\($0)" }
+    func lose(archiveAt offset: UInt64, _ why: any Error) {
+      report.lostSnapshots.append("the archive that begins at byte \(offset): \(why)")
+    }
+    for (offset, error) in parts.unopened { lose(archiveAt: offset, error) }
     // The oldest first, as far as the snapshots have an order.
     var waiting: [(archived: ArchivedSnapshot, source: Int, isVouched: Bool)] = []
     var failure: any Error = SnapshotError.noSnapshot
@@ -150,6 +166,7 @@ extension ArchiveCopier {
         snapshot = try ArchivedSnapshot.salvaged(from: archive.reader).snapshot
       } catch let error where error.isDamage || error is RepositoryError {
         failure = error
+        lose(archiveAt: parts.readable[source].offset, error)
         continue
       }
       (snapshot.createdAt, snapshot.tool) = (provenance.createdAt, provenance.tool)

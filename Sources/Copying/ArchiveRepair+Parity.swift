@@ -18,6 +18,7 @@ extension ArchiveRepair {
     let file = try FileStorage.open(path)
     let map = try file.map()
     guard let layer = map.layer else { return 0 }
+    try map.refuseFurtherArchives()
     let moved = try alignStored(path, file, map, layer, willWrite: willWrite)
     return try moved > 0 ? moved : layer.heal(file)
   }
@@ -61,6 +62,7 @@ extension ArchiveRepair {
       let file = try old.map()
       // What cannot be healed may still be of use where it is.
       guard let alignment = try ParityAlignment(file), alignment.report.isHealable else { return 0 }
+      try file.refuseFurtherArchives()
       let isReplaced = try replace(path) { target in
         let new = try target.archiveStorage(of: [ArchiveReader(file, ignoresTail: true)])
         willWrite(target.temporaryPath)

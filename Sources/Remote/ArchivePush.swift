@@ -217,6 +217,7 @@ extension MappedFile {
   /// - Throws: `ArchiveError` if it is not one, or nothing is committed in it.
   static func committed(_ path: FilePath) throws -> (file: MappedFile, count: UInt64) {
     let file = try MappedFile(path)
+    try file.refuseFurtherArchives()
     if let layer = file.layer {
       guard let count = layer.committedLength(of: file) else { throw ArchiveError(.noFooter) }
       return (file, count)

@@ -14,6 +14,9 @@ package struct SealedCheck {
   /// How many bytes at the end are a write that was not finished.
   package private(set) var tailCount = 0
 
+  /// Whether another archive begins in the file; only the first was checked.
+  package var hasFurtherArchive: Bool { flaws.contains { $0.reason == .furtherArchive } }
+
   /// Checks the frames alone.
   ///
   /// - Throws: `FetchFailure`.
@@ -24,9 +27,12 @@ package struct SealedCheck {
   /// - Parameter compared: The frames whose checksums are known already.
   /// - Throws: `AgeError` if the system lacks what age needs; `FetchFailure`.
   init(
-    _ file: MappedFile, _ layout: SealedLayout?, _ identity: AgeIdentity?,
+    _ whole: MappedFile, _ layout: SealedLayout?, _ identity: AgeIdentity?,
     compared: SealedFrameWalk.Compared = [:]
   ) throws {
+    let further = layout.map(\.furtherArchive) ?? SealedFrame.furtherArchive(in: whole)
+    if let further { flaws.append(ArchiveError(.furtherArchive, offset: UInt64(further))) }
+    let file = whole.first(further)
     do {
       if try !KeySlots(file).areBothWhole { note("one of the two key frames is damaged", at: 0) }
     } catch let error as SealedError {
@@ -52,7 +58,7 @@ package struct SealedCheck {
         if let end = try Self.plainEnd(frame, in: file) { plainCount = max(plainCount, end) }
       }
       // A table does not get so far that it can be told from others, unless it was there once.
-      guard walk.place <= end || (frame.kind == .table && !file.isBeingWritten) else { continue }
+      guard walk.place <= end || (frame.kind == .table && !whole.isBeingWritten) else { continue }
       // That one is going to be written again.
       if let replacement = layout?.replacement, replacement.target == frame.range { continue }
       if !step.gap.isEmpty, place <= end { note("bytes are damaged", at: step.gap.lowerBound) }
@@ -73,7 +79,7 @@ package struct SealedCheck {
     }
     try file.checkFetched()
     // While a writer has the file, that is its own.
-    tailCount = file.isBeingWritten ? 0 : max(0, file.count - end)
+    tailCount = whole.isBeingWritten ? 0 : max(0, file.count - end)
     if walk.place < end { note("bytes are damaged", at: walk.place) }
     for (_, piece) in known.values.sorted(by: { $0.number < $1.number }) {
       note("a piece is lost", at: piece.frame.lowerBound)

@@ -29,6 +29,12 @@ package final class SealedLayer: StorageLayer {
     return false
   }
 
+  package func furtherArchive(in file: MappedFile) -> Int? { SealedFrame.furtherArchive(in: file) }
+
+  package func beginning(in file: Span<UInt8>, among range: Range<Int>) -> Int? {
+    SealedFrame.beginning(in: file, among: range)
+  }
+
   package func map(_ file: MappedFile) throws -> MappedFile {
     let slots = try Self.slots(file)
     let identity = try keys.identity(of: slots)
@@ -119,15 +125,23 @@ package struct SealedKeys {
   package init(_ file: any ArchiveStorage, _ keys: KeyRing) throws {
     self.file = file
     let map = try file.map()
-    guard
-      map.withBytes(
-        reading: [
-          0..<min(map.count, KeySlots.length), max(0, map.count - KeySlots.length)..<map.count,
-        ],
-        { SealedFrame.isBeginning($0) || SealedFrame.isEnd($0) })
-    else { throw SealedError.notSealed }
-    slots = try KeySlots(map)
-    identity = try keys.identity(of: slots)
+    guard Self.isSealed(map) else {
+      try map.refuseFurtherArchives()
+      throw SealedError.notSealed
+    }
+    (slots, identity) = try map.refusingFurtherArchives {
+      let slots = try KeySlots(map)
+      return (slots, try keys.identity(of: slots))
+    }
+  }
+
+  private static func isSealed(_ file: MappedFile) -> Bool {
+    let beginning = 0..<min(file.count, KeySlots.length)
+    let end = max(0, file.count - KeySlots.length)..<file.count
+    return file.withBytes(reading: [beginning, end]) { bytes in
+      SealedFrame.isBeginning(bytes)
+        || SealedFrame.isEnd(bytes) && bytes.u32(0) != DataFrame.zstdMagic
+    }
   }
 
   /// Their names, in the order in which they were added.
@@ -140,6 +154,7 @@ package struct SealedKeys {
   /// - Throws: ``SealedError``; `AgeError`; what the storage throws: then it is sealed as it was,
   ///   or to the new one, too.
   package mutating func add(_ recipient: SealedRecipient) throws {
+    try SealedFrame.refuseFurtherArchives(in: file.map())
     try slots.add(recipient, identity)
     try slots.write(to: file)
   }
@@ -148,6 +163,7 @@ package struct SealedKeys {
   ///
   /// - Throws: as ``add(_:)`` does.
   package mutating func remove(_ name: String) throws {
+    try SealedFrame.refuseFurtherArchives(in: file.map())
     try slots.remove(name, identity)
     try slots.write(to: file)
   }

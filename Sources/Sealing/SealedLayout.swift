@@ -29,6 +29,9 @@ struct SealedLayout: Sendable {
   ///
   /// Some of their chunks can be read. What they hold is in none of ``pieces``.
   private(set) var torn: [Piece] = []
+  /// Where another archive begins in the file; nil if none does. Nothing from there on is part of
+  /// this one.
+  private(set) var furtherArchive: Int?
   /// Whether a table holds, and what it describes does not lie where it says.
   private(set) var isMoved = false
 
@@ -67,7 +70,8 @@ struct SealedLayout: Sendable {
     guard !(ignoresTail && !tables.isEmpty) else { return }
     isMoved = !said.isEmpty
     // Behind the last table, or everywhere.
-    try scan(file, identity, said)
+    furtherArchive = SealedFrame.furtherArchive(in: file, from: end)
+    try scan(file.first(furtherArchive), identity, said)
     torn = torn.filter { pieces(holding: $0.plain).isEmpty }
   }
 

@@ -257,6 +257,10 @@ final class SealedSource: ByteSource {
     return try found.payload()
   }
 
+  var stored: MappedFile? { file }
+
+  var furtherArchive: Int? { layout.furtherArchive }
+
   /// Whether the sealed file is remote.
   var isFar: Bool { file.isFetched }
 
@@ -265,7 +269,7 @@ final class SealedSource: ByteSource {
     guard check.tailCount > 0 else { return check.flaws }
     let tail = ArchiveError(
       .interruptedTail(bytes: UInt64(check.tailCount)),
-      offset: UInt64(file.count - check.tailCount))
+      offset: UInt64((layout.furtherArchive ?? file.count) - check.tailCount))
     return check.flaws + [tail]
   }
 }

@@ -64,12 +64,16 @@ final class SealedStorage: ArchiveStorage {
 
   /// Opens an existing sealed archive.
   ///
-  /// - Throws: what the storage throws; `AgeError`.
+  /// - Throws: `ArchiveError` if another archive begins in the file; what the storage throws;
+  ///   `AgeError`.
   init(_ file: any ArchiveStorage, _ identity: AgeIdentity, _ slots: KeySlots) throws {
     (self.file, self.identity) = (file, identity)
     var map = try file.map()
     var slots = slots
     var layout = try SealedLayout(map, identity)
+    if let place = layout.furtherArchive {
+      throw ArchiveError(.furtherArchive, offset: UInt64(place))
+    }
     if let replacement = layout.replacement {
       let bytes = map.withBytes(reading: [replacement.frame]) { $0.array(replacement.frame) }
       try file.write(bytes.span, at: UInt64(replacement.target.lowerBound))

@@ -128,16 +128,18 @@ struct SurveyAudit {
   private mutating func noteTail(in file: Span<UInt8>) throws {
     if generation.number == 0 { return verification.note(.noFooter, at: nil) }
     guard survey.limit > end else { return }
-    for beginning in survey.beginnings(in: file).dropFirst() {
-      verification.note(.furtherArchive, at: UInt64(beginning))
-    }
+    let further = survey.beginnings(in: file).dropFirst()
+    for beginning in further { verification.note(.furtherArchive, at: UInt64(beginning)) }
+    // What is in those is not of this one.
+    let limit = further.first ?? survey.limit
     let moved = try survey.movedFooters(
       after: generation.number, besides: reader.knownManifests)
-    for footer in moved where footer.frame.offset >= end {
+    for footer in moved where end..<max(end, limit) ~= footer.frame.offset {
       verification.note(.movedFooter, at: UInt64(footer.frame.offset))
     }
+    guard limit > end else { return }
     verification.note(
-      .interruptedTail(bytes: UInt64(survey.limit - end)), at: UInt64(end), .interruptedTail)
+      .interruptedTail(bytes: UInt64(limit - end)), at: UInt64(end), .interruptedTail)
   }
 
   private mutating func count() {

@@ -18,6 +18,12 @@ package protocol ByteSource: Sendable {
   /// - Throws: ``FetchFailure`` if not all of them came.
   func fetch(_ ranges: [Range<UInt64>], into memory: UnsafeMutableRawBufferPointer) throws
 
+  /// The file as it is kept, whose archive these bytes are; nil if they are that file.
+  var stored: MappedFile? { get }
+
+  /// Where in that file another archive begins, after the first; nil if none does.
+  var furtherArchive: Int? { get }
+
   /// Whether each fetch is slow, so that no more is fetched than requested.
   var isFar: Bool { get }
 
@@ -45,6 +51,12 @@ extension ByteSource {
       unsafe UnsafeMutableRawBufferPointer(rebasing: memory[range]).copyBytes(from: bytes)
     }
   }
+
+  /// Nil.
+  package var stored: MappedFile? { nil }
+
+  /// Nil.
+  package var furtherArchive: Int? { nil }
 
   /// True.
   package var isFar: Bool { true }

@@ -226,6 +226,11 @@ package final class MappedFile: @unchecked Sendable {
     unsafe guarding = nil
   }
 
+  /// The bytes before a place; all of them if it is nil.
+  package func first(_ count: Int?) -> MappedFile {
+    count.map { MappedFile(self, part: 0..<$0) } ?? self
+  }
+
   deinit {
     guard let address = unsafe address, whole == nil else { return }
     unsafe guarding?.pointee.start.store(0, ordering: .releasing)

@@ -13,6 +13,14 @@ package protocol StorageLayer: Sendable {
   /// Whether these are the last bytes of such a file.
   func knows(end: Span<UInt8>) -> Bool
 
+  /// Where another archive begins in such a file, after the first, as far as can be told without a
+  /// key; nil if none does.
+  func furtherArchive(in file: MappedFile) -> Int?
+
+  /// Where the first such archive begins among these bytes of a file, of which no archive is known;
+  /// nil if none does.
+  func beginning(in file: Span<UInt8>, among range: Range<Int>) -> Int?
+
   /// The archive that such a file holds, for reading.
   ///
   /// - Throws: ``ArchiveError`` if the file is damaged so that nothing can be read; what asking for
@@ -78,6 +86,9 @@ package enum StorageLayers {
   /// How many bytes at its beginning, or at its end, tell what a file is.
   package static let tellingLength = 4 << 10
 
+  /// The layer; nil if none is installed.
+  static var current: (any StorageLayer)? { installed.withLock { $0 } }
+
   /// Installs a layer for all archives that are opened from now on.
   package static func install(_ layer: any StorageLayer) { installed.withLock { $0 = layer } }
 
@@ -91,7 +102,7 @@ package enum StorageLayers {
   package static func begin(
     in file: any ArchiveStorage, of archives: [MappedFile] = [], for recipients: [String] = []
   ) throws -> any ArchiveStorage {
-    guard let layer = installed.withLock({ $0 }) else {
+    guard let layer = current else {
       precondition(recipients.isEmpty, "no layer that seals archives is installed")
       return file
     }
@@ -100,13 +111,13 @@ package enum StorageLayers {
 
   /// The layer for a file with these first bytes; nil if there is none.
   static func layer(knowingBeginning bytes: Span<UInt8>) -> (any StorageLayer)? {
-    guard let layer = installed.withLock({ $0 }), layer.knows(beginning: bytes) else { return nil }
+    guard let layer = current, layer.knows(beginning: bytes) else { return nil }
     return layer
   }
 
   /// The layer for a file with these last bytes; nil if there is none.
   package static func layer(knowingEnd bytes: Span<UInt8>) -> (any StorageLayer)? {
-    guard let layer = installed.withLock({ $0 }), layer.knows(end: bytes) else { return nil }
+    guard let layer = current, layer.knows(end: bytes) else { return nil }
     return layer
   }
 }
@@ -154,7 +165,9 @@ extension ArchiveStorage {
   ///
   /// - Throws: as ``StorageLayer/storage(in:)`` does.
   package func archive() throws -> any ArchiveStorage {
-    try map().layer?.storage(in: self) ?? self
+    let file = try map()
+    guard let layer = file.layer else { return self }
+    return try file.refusingFurtherArchives { try layer.storage(in: self) }
   }
 }
 

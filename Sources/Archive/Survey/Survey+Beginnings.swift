@@ -2,16 +2,54 @@ internal import IPLD
 
 /// Several archives in one file, one after the other: together they are a valid zstd stream.
 ///
-/// The numbers of each count from its own beginning, so none of them means anything in another.
+/// The numbers of each count from its own beginning, so none of them means anything in another. A
+/// layer knows where those begin that are kept in another form, such as sealed ones.
 extension Survey {
   /// Where archives begin; one that was not glued to another begins at 0 only, or after bytes that
   /// are not an archive.
+  ///
+  /// What is committed in one is not asked whether another begins there: a blob may be an archive.
+  func beginnings(in file: Span<UInt8>) -> [Int] {
+    let plain = plainBeginnings(in: file)
+    guard let layer = StorageLayers.current else { return plain }
+    let others = unknownRanges(of: plain).compactMap { layer.beginning(in: file, among: $0) }
+    return Set(plain + others).sorted()
+  }
+
+  /// Bytes that follow what is committed in each of the archives that begin at these places, or
+  /// come before the first, and are not of a frame that holds.
+  private func unknownRanges(of beginnings: [Int]) -> [Range<Int>] {
+    var (unknown, known) = ([Range<Int>](), [Range<Int>]?.none)
+    let parts = zip([0] + beginnings, beginnings + [limit])
+    for (lower, upper) in parts where lower < upper && start < upper {
+      let committed = footers.last { lower..<upper ~= $0.frame.offset }?.frame.end
+      let rest = max(committed ?? lower, start)..<upper
+      if rest.isEmpty { continue }
+      let held = known ?? self.held
+      known = held
+      unknown += held.gaps(in: rest)
+    }
+    return unknown
+  }
+
+  /// The frames that hold, ascending.
+  private var held: [Range<Int>] {
+    var held = frames.lazy.filter(\.isIntact).map { Int($0.offset)..<Int($0.end) } + []
+    if let header, header.failure == nil { held.append(header.frame.range) }
+    for (_, landmark) in landmarks {
+      if case .gap = landmark { continue }
+      held.append(landmark.range)
+    }
+    return held.merged()
+  }
+
+  /// Where plain archives begin.
   ///
   /// One begins with a frame that holds a CAR header, if that is another one, or a footer behind it
   /// was written as far behind the beginning of its file as it lies behind that frame; or where the
   /// archive before it ends and such a footer is the first of its archive. Where all such footers
   /// are those of the archive before it, it is a copy of that, such as a disk leaves behind.
-  func beginnings(in file: Span<UInt8>) -> [Int] {
+  private func plainBeginnings(in file: Span<UInt8>) -> [Int] {
     // By how far footers were moved.
     var moved: [Int: [SeenFooter]] = [:]
     var ends: [Int: Int] = start > 0 ? [start: 0] : [:]
@@ -48,6 +86,30 @@ extension Survey {
       }
     }
     return beginnings
+  }
+
+  /// Where plain archives may begin in bytes that are not surveyed: those of another form, which
+  /// end somewhere.
+  ///
+  /// A footer behind each was written as far behind the beginning of its file, and a CAR header is
+  /// there, or the footer is the first of its archive. A header at the first byte shows one, too.
+  package static func plainBeginnings(in file: Span<UInt8>, from start: Int) -> [Int] {
+    var found: Set<Int> = roots(at: start, in: file) == nil ? [] : [start]
+    var place = start
+    while let magic = ArchiveMagic.next(in: file, from: place) {
+      place = magic + ArchiveMagic.length
+      let offset = magic - 8
+      guard offset >= start,
+        // An error here says only that no frame begins at this place.
+        let frame = try? SkippableFrame(file, at: offset), frame.kind == SkippableFrame.footer,
+        Footer.segmentCount(length: frame.length) != nil, frame.holds(in: file),
+        let own = Int(exactly: file.u64(frame.end - Footer.trailerLength)), own <= offset - start
+      else { continue }
+      let beginning = offset - own
+      let isFirst = beginning == start && file.u64(offset + 48) == 1
+      if isFirst || roots(at: beginning, in: file) != nil { found.insert(beginning) }
+    }
+    return found.sorted()
   }
 
   /// Where the first archive ends: where a further one begins, or where the file ends.

@@ -9,7 +9,8 @@ extension MappedFile {
   ///   - committed: What is committed here; nil if nothing is.
   ///   - count: How many bytes the other has.
   ///   - read: Reads some bytes of the other, from an offset on.
-  /// - Throws: ``ArchiveError`` if the file holds more than it may; what `read` throws.
+  /// - Throws: ``ArchiveError`` if another archive begins there, or the file holds more than it
+  ///   may; what `read` throws.
   package func isCopied(
     behind committed: Generation?, in count: UInt64, read: (UInt64, Int) throws -> [UInt8]
   ) throws -> Bool {
@@ -29,6 +30,9 @@ extension MappedFile {
     let start = Int(committed?.committedLength ?? 0)
     if try has(start..<self.count) { return true }
     let survey = try Survey(self, after: committed)
+    try withBytes(reading: [start..<self.count]) { bytes throws in
+      try survey.refuseFurtherArchives(in: bytes)
+    }
     if committed == nil {
       guard let header = survey.header, header.failure == nil, try has(header.frame.range) else {
         return false

@@ -66,6 +66,7 @@ extension ArchiveWriter {
     guard try storage.size > 0 else { return }
     let file = try storage.map()
     do {
+      try file.refuseFurtherArchives()
       let frame = try file.withBytes(reading: []) { (bytes) throws in
         file.willReadHeader(in: bytes)
         return try beginning(of: bytes, carHeader: carHeader)
@@ -76,7 +77,9 @@ extension ArchiveWriter {
         _ = try TailAdoption(storage: storage, file: file, committed: nil)
           .run(carHeader: carHeader)
       }
-    } catch let error as ArchiveError where !error.isOfSystem {
+    } catch let error as ArchiveError
+      where !error.isOfSystem && error.reason != .furtherArchive
+    {
       try storage.truncate(to: 0)
     }
   }

@@ -21,12 +21,14 @@ package struct SourceArchive: Sendable {
   ///   - name: its name in messages.
   ///   - allowsTail: whether bytes may follow the last footer. They may be a committed snapshot
   ///     whose footer is damaged, which only a writer that opens the archive can tell.
-  /// - Throws: ``BackupError/damagedArchive(_:_:)`` or ``BackupError/unfinishedArchive(_:_:)``;
+  /// - Throws: `ArchiveError` if another archive begins in the file;
+  ///   ``BackupError/damagedArchive(_:_:)`` or ``BackupError/unfinishedArchive(_:_:)``;
   ///   ``SnapshotError`` if there is no snapshot, or a manifest is of a later version.
   package init(_ reader: ArchiveReader, name: String, allowsTail: Bool = false) throws {
     self.name = name
     history = try SnapshotHistory(of: reader)
     self.reader = history.reader
+    try reader.refuseFurtherArchives()
     try checkIndex()
     if let tail = reader.recovery?.interruptedTail, tail > 0, !allowsTail {
       throw BackupError.unfinishedArchive(name, tail)

@@ -52,14 +52,16 @@ enum Elsewhere {
 }
 
 extension ArchiveReader {
-  /// Opens an archive that is only read, local or remote.
+  /// Opens an archive that is only read, to be copied as a whole, local or remote.
   ///
   /// - Throws: ``Failure``; `ArchiveError`; `FetchFailure`.
   static func opening(_ file: String, _ limits: ArchiveLimits, _ store: StoreArguments) throws
     -> ArchiveReader
   {
     guard RemoteArchive.isAddress(file) else {
-      return try ArchiveReader(path: FilePath(file), limits: limits)
+      return try MappedFile(FilePath(file)).refusingFurtherArchives {
+        try ArchiveReader(path: FilePath(file), limits: limits)
+      }
     }
     return try OpenedArchive(file, limits, store).reader
   }

@@ -27,6 +27,10 @@ final class OpenedArchive {
   static let completion =
     "the next backup completes the write, or \"carpack repair\" keeps its intact part; if the file may have been cut off, compare it with another copy first"
 
+  /// What to do about a file in which other archives follow.
+  static let completionOfAll =
+    "\"carpack repair -o NEW\" makes one archive of all archives in the file"
+
   /// Its name in messages.
   var name: String { input.name }
 
@@ -160,7 +164,7 @@ final class OpenedArchive {
       )
       status = .damaged
     }
-    return .worst(status, repairStatus, remainsStatus, tailStatus)
+    return .worst(status, repairStatus, remainsStatus, furtherStatus ?? tailStatus)
   }
 
   private var loss: WrittenSize.Loss? { path.flatMap { WrittenSize.loss(of: $0) } }
@@ -186,6 +190,20 @@ final class OpenedArchive {
   /// What to do about an end that was cut off.
   static func adviceOnLoss(_ word: String) -> String {
     "put back the newer file, or give up these bytes, and the snapshots in them, with \"carpack repair \(word)\""
+  }
+
+  /// 11 if another archive follows, nil otherwise; prints where, and what to do.
+  private var furtherStatus: ExitStatus? {
+    do {
+      try reader.refuseFurtherArchives()
+      return nil
+    } catch {
+      Console.say(
+        .damaged,
+        "\(name): \(error); only the first is read: \(Self.completionOfAll)"
+      )
+      return .damaged
+    }
   }
 
   /// 10 if something follows what is committed, 11 if it was committed once; prints what it is.

@@ -66,38 +66,137 @@ import Testing
     }
   }
 
+  /// The bytes of each archive, plain and sealed.
+  private func forms(_ archives: [Series]) throws -> [[[UInt8]]] {
+    let seal = try TestSeal()
+    return try archives.map { series in
+      let bytes = try series.bytes
+      let file = try FileStorage.openOrCreate(FilePath(series.folder.file("sealed")))
+      let storage = try seal.archive(in: file)
+      try storage.write(bytes.span, at: 0)
+      try storage.commit()
+      return [bytes, try series.folder.read("sealed")]
+    }
+  }
+
+  /// Orders of archives, and for each whether the archives in it are sealed.
+  private static let orders: [(order: [Int], sealed: [Int])] = {
+    let pairs = [[0, 1], [1, 0], [1, 2], [2, 1], [0, 2], [2, 0]]
+    let (two, three) = ([[0, 0], [0, 1], [1, 0], [1, 1]], [[0, 0, 0], [0, 1, 0], [1, 0, 1]])
+    let rows = [[0, 0, 1], [0, 1, 1], [1, 0, 0], [1, 1, 0], [1, 1, 1]]
+    return pairs.flatMap { order in two.map { (order, $0) } }
+      + (three + rows).flatMap { sealed in [([0, 1, 2], sealed), ([2, 1, 0], sealed)] }
+  }()
+
   @Test func `all come back in a new one, and are left alone in place`() throws {
     let archives = try archives()
+    let forms = try forms(archives)
     let folder = archives[0].folder
-    for order in [[0, 1], [1, 0], [1, 2], [2, 1], [0, 2], [2, 0], [0, 1, 2], [2, 1, 0]] {
+    for (order, sealed) in Self.orders {
       let all = order.map { archives[$0] }
-      let glued = try all.flatMap { try $0.bytes }
-      let path = try folder.write("glued.car.zst", glued)
-      let comment: Comment = "\(order)"
-      let reader = try ArchiveReader(path: FilePath(path))
-      #expect(try SnapshotVerifier().verify(reader, .full).verdict == .damaged, comment)
-      #expect(throws: ArchiveError.self, comment) {
-        try ArchiveRepair.repair(FileStorage.open(FilePath(path)))
+      let parts = zip(order, sealed).map { forms[$0][$1] }
+      let glued = parts.flatMap(\.self)
+      let path = try FilePath(folder.write("glued.car.zst", glued))
+      let comment: Comment = "\(order), \(sealed)"
+      let expected = ArchiveError(.furtherArchive, offset: UInt64(parts[0].count))
+      let reader = try ArchiveReader(path: path)
+      let verification = try SnapshotVerifier().verify(reader, .full)
+      #expect(verification.verdict == .damaged, comment)
+      #expect(verification.archive.findings.map(\.error).contains(expected), comment)
+      #expect(throws: expected, comment) { try reader.refuseFurtherArchives() }
+      #expect(throws: expected, comment) { try MappedFile(path).refuseFurtherArchives() }
+      #expect(throws: expected, comment) { try SourceArchive(reader, name: "glued") }
+      #expect(throws: expected, comment) {
+        _ = try ArchiveRepair.healStored(path)
+        _ = try ArchiveRepair.align(path)
+        _ = try ArchiveRepair.repair(FileStorage.openArchive(path))
       }
+      #expect(throws: expected, comment) {
+        try ArchiveWriter.protect(FileStorage.openArchive(path), percent: 5)
+      }
+      #expect(throws: expected, comment) { try ArchiveCopier().compact(path) }
       #expect(try folder.read("glued.car.zst") == glued, comment)
-      let new = FilePath(folder.file("new.car.zst"))
-      let report = try ArchiveCopier().salvage(
-        reader, into: FileStorage.openOrCreate(new), by: provenance)
-      #expect(report.isWhole, comment)
-      try check(ArchiveReader(path: new), all, comment)
+      try salvage(reader, all, isSealed: sealed.contains(1), comment)
       // Nothing is appended to them.
       var next = try TestRepository(posts: 3)
       next.rev = "3lscuqc52orzx"
       let input = try folder.write("next.car", next.car())
       var options = RepositoryPacker.Options(
         tool: "tests", createdAt: "2026-05-05T05:05:05Z", hostSystem: "Linux", milliseconds: { 0 })
-      options.startsOver = false
-      #expect(throws: (any Error).self, comment) {
-        try RepositoryPacker(options).pack(
-          InputFile(input), folders: [], into: FileStorage.open(FilePath(path)))
+      for startsOver in [false, true] {
+        options.startsOver = startsOver
+        #expect(throws: (any Error).self, comment) {
+          try RepositoryPacker(options).pack(
+            InputFile(input), folders: [], into: FileStorage.openArchive(path))
+        }
+        #expect(try folder.read("glued.car.zst") == glued, comment)
       }
-      #expect(try folder.read("glued.car.zst") == glued, comment)
     }
+  }
+
+  private func salvage(
+    _ reader: ArchiveReader, _ all: [Series], isSealed: Bool, _ comment: Comment
+  ) throws {
+    let new = FilePath(all[0].folder.file("new.car.zst"))
+    let target = try AtomicFile(new, replacing: true)
+    let (report, _) = try ArchiveCopier().salvage(
+      reader.parts(), to: target, by: provenance, willWrite: { _ in })
+    #expect(report.isWhole, comment)
+    #expect(try (MappedFile(new).layer != nil) == isSealed, comment)
+    try check(ArchiveReader(path: new), all, comment)
+  }
+
+  @Test func `that cannot be opened are named, and the others are kept`() throws {
+    let archives = Array(try archives()[..<2])
+    let forms = try forms(archives)
+    // Nothing opens it without its key frames.
+    let unreadable = [UInt8](repeating: 0xaa, count: 16_384) + forms[0][1][16_384...]
+    for order in [0, 1] {
+      let parts = order == 0 ? [unreadable, forms[1][0]] : [forms[1][0], unreadable]
+      let path = try FilePath(
+        archives[1].folder.write("glued.car.zst", parts.flatMap(\.self)))
+      let found = try ArchiveParts(of: MappedFile(path))
+      #expect(found.readable.count == 1)
+      let place = order == 0 ? 0 : UInt64(parts[0].count)
+      #expect(found.unopened.map(\.offset) == [place])
+      let new = try FileStorage.openOrCreate(FilePath(archives[1].folder.file("new\(order)")))
+      let report = try ArchiveCopier().salvage(found, into: new, by: provenance)
+      #expect(!report.isWhole && report.lostSnapshots.count == 1)
+      #expect(report.lostSnapshots[0].contains("the archive that begins at byte \(place): "))
+      try check(ArchiveReader(new.map()), [archives[1]], "\(order)")
+      #expect(throws: (any Error).self) { try ArchiveRepair.repair(FileStorage.openArchive(path)) }
+      #expect(try archives[1].folder.read("glued.car.zst") == parts.flatMap(\.self))
+    }
+    let path = try archives[1].folder.write("glued.car.zst", unreadable + unreadable)
+    #expect(throws: (any StorageLayerError).self) {
+      try ArchiveParts(of: MappedFile(FilePath(path)))
+    }
+  }
+
+  @Test func `are none where a blob is a sealed archive, whatever of it is damaged`() throws {
+    let blob = try forms([archives()[0]])[0][1]
+    var series = try series("did:plc:ewvi7nxzyoun6zhxrhs64oiz", 1, posts: 5)
+    var repository = try TestRepository(posts: 5)
+    repository.rev = "3lscuqc52orax"
+    try repository.add("app.bsky.feed.post/sealed", blob: .blob(blob), size: blob.count)
+    try series.pack(repository.car(), blobs: ["sealed": blob])
+    let bytes = try series.bytes
+    let place = try #require(bytes.indices.first { bytes[$0...].starts(with: blob.prefix(64)) })
+    let frame = try #require(
+      try Survey(series.reader.file).frames.last { $0.offset < UInt64(place) })
+    for damaged in [Int(frame.offset), Int(frame.offset) + 5, Int(frame.end) - 1] {
+      var hurt = bytes
+      hurt[damaged] ^= 0x40
+      try series.folder.write("a.car.zst", hurt)
+      #expect(try series.reader.furtherArchive == nil, "byte \(damaged)")
+      #expect(try series.reader.surveyed().furtherArchive == nil, "byte \(damaged)")
+      #expect(try series.reader.parts().readable.count == 1, "byte \(damaged)")
+      _ = try ArchiveRepair.repair(FileStorage.open(series.path))
+    }
+    // Behind it another one is found.
+    let glued = bytes + blob
+    try series.folder.write("a.car.zst", glued)
+    #expect(try series.reader.furtherArchive == UInt64(bytes.count))
   }
 
   @Test func `that are the same one are that one`() throws {

@@ -50,6 +50,7 @@ enum SealedVerification {
       "  \(Quantity.count(check.pieceCount, "piece")), \(Quantity.bytes(UInt64(file.count))); their content was not checked: no key was given"
     )
     VerifyReport.say(parity, of: name)
+    if check.hasFurtherArchive { Console.say("hint: \(OpenedArchive.completionOfAll)") }
     return status
   }
 

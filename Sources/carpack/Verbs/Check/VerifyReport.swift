@@ -48,6 +48,9 @@ struct VerifyReport {
     if let safe = report.safe {
       Console.print("  \(Quantity.allSafe(records: safe.records, blobs: safe.blobs))")
     }
+    if report.archive.findings.contains(where: { $0.error.reason == .furtherArchive }) {
+      return Console.say("hint: \(OpenedArchive.completionOfAll)")
+    }
     if report.archive.findings.contains(where: { $0.severity == .interruptedTail }) {
       Console.say("hint: \(OpenedArchive.completion)")
     }

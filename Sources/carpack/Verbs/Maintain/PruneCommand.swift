@@ -72,8 +72,9 @@ struct PruneCommand: ReportingCommand, ConfigurableOptions {
       let report =
         try dryRun
         ? policy.plan(
-          ArchiveReader(path: FilePath(file)), name: file, forgetting: Set(forget),
-          account: account)
+          MappedFile(FilePath(file)).refusingFurtherArchives {
+            try ArchiveReader(path: FilePath(file))
+          }, name: file, forgetting: Set(forget), account: account)
         : policy.prune(
           FileStorage.openArchive(FilePath(file)), name: file, forgetting: Set(forget),
           account: account)

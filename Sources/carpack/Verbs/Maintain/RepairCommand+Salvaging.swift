@@ -15,9 +15,10 @@ extension RepairCommand {
     let output = target.path.string
     let copier = ArchiveCopier(
       level: compression.level, observer: ProgressLine.observer(quiet: common.quiet))
-    let reader = try healed(file) ?? ArchiveReader.opening(file, limits.limits, store)
-    let (report, verification) = try ArchiveReader.checkingFetched([reader]) {
-      try copier.salvage(reader, to: target, by: provenance, verifier: verifier) {
+    let parts = try healed(file) ?? parts(of: file)
+    let readers = parts.readable.map(\.reader)
+    let (report, verification) = try ArchiveReader.checkingFetched(readers) {
+      try copier.salvage(parts, to: target, by: provenance, verifier: verifier) {
         Interruption.removeIfInterrupted($0.string)
       }
     }
@@ -39,7 +40,7 @@ extension RepairCommand {
 
   /// The archive as parity makes it, which leaves the file as it is; nil if parity has nothing to
   /// heal, or the archive is remote.
-  private func healed(_ file: String) throws -> ArchiveReader? {
+  private func healed(_ file: String) throws -> ArchiveParts? {
     guard !RemoteArchive.isAddress(file) else { return nil }
     do {
       let (healed, count) = try HealedCopy.map(FilePath(file), limits: limits.limits) {
@@ -47,12 +48,22 @@ extension RepairCommand {
       }
       guard count > 0 else { return nil }
       common.say("\(file): \(Quantity.bytes(count)) healed from parity in what is copied")
-      return try ArchiveReader(healed.archive(), limits: limits.limits)
+      return try ArchiveParts(of: healed, limits: limits.limits)
     } catch let error as ArchiveError {
       // Without the library, what is damaged is lost.
       guard case .noErasureLibrary = error.reason else { throw error }
       Console.say(.note, "\(file): \(error)")
       return nil
+    }
+  }
+
+  /// The archives that a file holds.
+  private func parts(of name: String) throws -> ArchiveParts {
+    let input = try OpenedArchive.input(name, store)
+    return try Failure.naming(name) {
+      // A file that lies here may have a writer, which is asked when it is opened by its path.
+      try ArchiveParts(
+        of: input.isFar ? input.mapped : MappedFile(input.path), limits: limits.limits)
     }
   }
 

@@ -110,6 +110,7 @@ enum SealedCopy {
     if !isSealed, archive === source { throw SealedError.notSealed }
     let file = try archive.map()
     let reader = try ArchiveReader(file)
+    try reader.refuseFurtherArchives()
     // Pieces end where generations do.
     var ends = [file.count]
     try reader.forEachGeneration { generation in
