@@ -67,7 +67,7 @@ final class BackupRun {
     var report = try await backUp()
     report.damage.isCutOff = target.isCutOff
     report.isBehindOlderCopy = target.isOlderCopy
-    if report.outcome == .complete { try target.acceptLoss() }
+    if !isFill, report.outcome == .complete { try target.acceptLoss() }
     return report
   }
 

@@ -81,9 +81,16 @@ struct `A disk that is full` {
     #expect(runs.roomy.status == status, "\(what): \(runs.roomy.text)\(runs.roomy.errors)")
   }
 
+  @Test(arguments: ["-o out.car", "-d out"])
+  func `for temporary files does not keep a CAR from its file`(_ output: String) throws {
+    let line = "TMPDIR=$PWD/small carpack extract --car a.car.zst --overwrite \(output)"
+    let runs = try run(line, size: "16k", check: "find out* -name '*.car' -exec cmp repo.car {} +")
+    #expect(runs.full.status == 0 && runs.roomy.status == 0, "\(runs.full.errors)")
+  }
+
   @Test(
     arguments: [
-      "verify a.car.zst", "extract --all -d out a.car.zst", "extract --car -o - a.car.zst > out.car",
+      "verify a.car.zst", "extract --all -d out a.car.zst", "extract --car -o - a.car.zst",
       "ls a.car.zst", "stats a.car.zst", "find zzz a.car.zst", "missing a.car.zst",
       "export --csv out a.car.zst", "export --html out a.car.zst",
       "export --sqlite out.db a.car.zst", "compact a.car.zst -o out.car.zst",

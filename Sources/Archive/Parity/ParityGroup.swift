@@ -166,7 +166,7 @@ extension ParityGroup {
         (rows * percent).divided(by: 100), run.divided(by: columns) + (columns > 1 ? 1 : 0),
         Self.sector / size + 1)
       // Pieces in several places may meet in some columns more often than in others.
-      return usual + (columns > 1 && size < Self.sector ? 1 : 0)
+      return usual + (columns > 1 && size < Self.sector ? 2 : 0)
     }
     var (columns, rows) = (1, count)
     while rows + parityRows(rows, columns: columns) > ErasureCode.maximumRows {

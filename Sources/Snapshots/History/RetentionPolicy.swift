@@ -156,7 +156,8 @@ extension RetentionPolicy {
       for (did, indices) in places {
         let found = indices.map { history.entries[$0] }
         let times = SnapshotTimes(
-          found.map(\.moment), revisions: found.map(\.rev), now: policy.now)
+          found.map(\.moment), revisions: found.map(\.rev),
+          unordered: Set(found.indices.filter { !found[$0].isVouched }), now: policy.now)
         let misdated = times.areWrong
         for (index, isWrong) in zip(indices, misdated) { areMisdated[index] = isWrong }
         guard account == nil || account == did else { continue }

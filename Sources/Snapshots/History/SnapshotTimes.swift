@@ -8,7 +8,8 @@ package import Files
 /// A time after now is wrong. Of the others, the fewest are taken for wrong that leave times which
 /// do not go back from one snapshot to the next: so one clock that ran ahead or behind costs its
 /// own snapshots their times, and no others. Where that leaves a choice, a time long before its
-/// snapshot's own revision is wrong, and else the time of the snapshot that was added earlier.
+/// snapshot's own revision is wrong, and else the time of the snapshot that was added earlier. When
+/// a snapshot was added that no footer leads to is not known, so its time contradicts no other.
 package struct SnapshotTimes {
   /// How many seconds a snapshot may be dated before its revision, which has the server's clock.
   private static let tolerance: Int64 = 86_400
@@ -29,12 +30,17 @@ package struct SnapshotTimes {
   package let moments: [Moment?]
   /// The time in each one's revision; nil without one.
   private let revisions: [Moment?]
+  /// Those of which it is not known when they were added.
+  private let unordered: Set<Int>
   /// What time it is; nil if that is not known.
   private let now: Moment?
 
-  /// The times of these snapshots, which are of one account and in the order of adding.
-  package init(_ moments: [Moment?], revisions: [TID?] = [], now: Moment?) {
-    (self.moments, self.now) = (moments, now)
+  /// The times of these snapshots, which are of one account and in the order of adding, as far as
+  /// that is known.
+  package init(
+    _ moments: [Moment?], revisions: [TID?] = [], unordered: Set<Int> = [], now: Moment?
+  ) {
+    (self.moments, self.unordered, self.now) = (moments, unordered, now)
     self.revisions = moments.indices.map { index in
       revisions.indices.contains(index) ? revisions[index].map { Moment($0) } : nil
     }
@@ -44,6 +50,7 @@ package struct SnapshotTimes {
   package var areWrong: [Bool] {
     var areWrong = moments.map { $0 != nil }
     for index in chosen { areWrong[index] = false }
+    for index in unordered { areWrong[index] = moments[index].map(isAfterNow) ?? false }
     return areWrong
   }
 
@@ -57,7 +64,7 @@ package struct SnapshotTimes {
 
   /// The snapshots whose times count: the best choice that does not go back.
   private var chosen: [Int] {
-    let candidates = moments.indices.compactMap { index in
+    let candidates = moments.indices.filter { !unordered.contains($0) }.compactMap { index in
       moments[index].flatMap { isAfterNow($0) ? nil : (index: index, moment: $0) }
     }
     let sorted = candidates.map(\.moment).sorted { $0.begins(before: $1) }
