@@ -80,7 +80,9 @@ private struct BeginningSearch {
       }
       if let found = beginning(frame, from: lower, torn) { return found }
       isBehindPieces = isBehindPieces || frame.kind == .piece || frame.kind == .table
-      (place, lower, torn) = (frame.range.upperBound, frame.range.upperBound, nil)
+      (place, torn) = (frame.range.upperBound, nil)
+      // A key frame that is damaged may be the first of two.
+      if frame.kind != .keySlot { lower = place }
     }
     return nil
   }
@@ -111,8 +113,10 @@ private struct BeginningSearch {
   private func beginning(_ frame: SealedFrame, from lower: Int, _ torn: SealedFrame?) -> Int? {
     switch frame.kind {
     case .keySlot where frame.range.count == KeySlots.slotLength && holds(frame):
-      let next = frame.range.upperBound..<min(
-        file.count, frame.range.upperBound + SealedFrame.emptyLength)
+      let next =
+        frame.range
+        .upperBound..<min(
+          file.count, frame.range.upperBound + SealedFrame.emptyLength)
       let start = file.withBytes(reading: [next]) { frame.beginning(in: $0, from: lower) }
       return isOwn(frame) && (!isBehindPieces || repeatsFile(from: start)) ? nil : start
     case .piece where isBehindPieces && frame.number == 0 && frame.plainOffset == 0:

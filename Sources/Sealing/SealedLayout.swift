@@ -29,8 +29,7 @@ struct SealedLayout: Sendable {
   ///
   /// Some of their chunks can be read. What they hold is in none of ``pieces``.
   private(set) var torn: [Piece] = []
-  /// Where another archive begins in the file; nil if none does. Nothing from there on is part of
-  /// this one.
+  /// Where another archive begins in the file, so that this one ends; nil if none does.
   private(set) var furtherArchive: Int?
   /// Whether a table holds, and what it describes does not lie where it says.
   private(set) var isMoved = false

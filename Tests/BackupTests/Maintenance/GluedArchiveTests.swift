@@ -82,7 +82,9 @@ import Testing
   /// Orders of archives, and for each whether the archives in it are sealed.
   private static let orders: [(order: [Int], sealed: [Int])] = {
     let pairs = [[0, 1], [1, 0], [1, 2], [2, 1], [0, 2], [2, 0]]
-    let (two, three) = ([[0, 0], [0, 1], [1, 0], [1, 1]], [[0, 0, 0], [0, 1, 0], [1, 0, 1]])
+    let (two, three) = (
+      [[0, 0], [0, 1], [1, 0], [1, 1]], [[0, 0, 0], [0, 1, 0], [1, 0, 1]]
+    )
     let rows = [[0, 0, 1], [0, 1, 1], [1, 0, 0], [1, 1, 0], [1, 1, 1]]
     return pairs.flatMap { order in two.map { (order, $0) } }
       + (three + rows).flatMap { sealed in [([0, 1, 2], sealed), ([2, 1, 0], sealed)] }
@@ -168,13 +170,15 @@ import Testing
       #expect(try archives[1].folder.read("glued.car.zst") == parts.flatMap(\.self))
     }
     let path = try archives[1].folder.write("glued.car.zst", unreadable + unreadable)
-    #expect(throws: (any StorageLayerError).self) {
+    let error = #expect(throws: (any Error).self) {
       try ArchiveParts(of: MappedFile(FilePath(path)))
     }
+    #expect(error is any StorageLayerError)
   }
 
   @Test func `are none where a blob is a sealed archive, whatever of it is damaged`() throws {
-    let blob = try forms([archives()[0]])[0][1]
+    // Its frames, without those of the key: these would be compressed.
+    let blob = try Array(forms([archives()[0]])[0][1].dropFirst(16_384))
     var series = try series("did:plc:ewvi7nxzyoun6zhxrhs64oiz", 1, posts: 5)
     var repository = try TestRepository(posts: 5)
     repository.rev = "3lscuqc52orax"
