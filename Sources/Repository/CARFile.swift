@@ -215,6 +215,13 @@ private struct Intake {
       let cid = batch.cids[index]
       // A block that comes again may be another than the first time, whatever its CID says.
       if batch.verdicts[index] == .mismatch { found.mismatchedBlocks.append(cid) }
+      let section = batch.sections[index]
+      if isVerifying, section.bodyRange.count > RepositoryLimits.block, cid.codec != .raw,
+        batch.verdicts[index] != .mismatch, found.tooLong == nil
+      {
+        found.tooLong = CARError(
+          .blockTooLong(cid, length: section.bodyRange.count), offset: section.start)
+      }
       if cid.codec == .dagCBOR {
         dagCBORCount += 1
       } else {
