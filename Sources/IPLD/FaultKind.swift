@@ -24,7 +24,12 @@ public protocol KnownFault: Error {
 
 extension Error {
   /// What it says; nil of one that does not tell.
-  public var faultKind: FaultKind? { (self as? any KnownFault)?.faultKind }
+  public var faultKind: FaultKind? {
+    guard let fault = self as? any KnownFault else { return nil }
+    // By its type the requirement is meant, and not this property.
+    let kind: FaultKind = fault.faultKind
+    return kind
+  }
 
   /// Whether it says that what was to be read is damaged or missing, so that whoever can do without
   /// continues.

@@ -115,7 +115,7 @@ extension BackupRun {
   private static func isAboutContent(_ error: any Error) -> Bool {
     switch error {
     case is CARError, is RepositoryError, is DAGCBORError, is RefusedCommit: true
-    case let error as BackupError: [.damage, .notGenuine].contains(error.faultKind)
+    case let error as BackupError: error.isOfWhatCame
     default: false
     }
   }
@@ -227,5 +227,15 @@ extension BackupError.Unavailability {
       case .suspended: .suspended
       case .deactivated: .deactivated
       }
+  }
+}
+
+extension BackupError {
+  /// Whether the repository that a server sent was wrong, so that fetching it again may help.
+  package var isOfWhatCame: Bool {
+    switch self {
+    case .malformedRepository, .notARepository, .incompleteRepository, .notGenuine: true
+    default: false
+    }
   }
 }

@@ -57,7 +57,7 @@ public struct CARError: KnownFault, Equatable, Sendable, CustomStringConvertible
     case .sectionTooLong(let limit):
       "the section at byte \(offset) claims more than \(limit) bytes"
     case .blockTooLong(let cid, let length):
-      "the block \(cid) at byte \(offset) has \(length) bytes; a block of a repository may have \(RepositoryLimits.block)"
+      "the block \(cid) at byte \(offset) has \(length) bytes; a record or tree node may have \(RepositoryLimits.block)"
     case .emptySection: "the section at byte \(offset) is empty"
     case .malformedCID(let reason):
       "a section without a CID: \(CIDError(reason, offset: offset))"
