@@ -2,7 +2,9 @@ internal import Archive
 package import IPLD
 
 /// Why a sealed archive cannot be opened or written.
-package indirect enum SealedError: StorageLayerError, KnownFault, Equatable, Sendable, CustomStringConvertible {
+package indirect enum SealedError: StorageLayerError, KnownFault, Equatable, Sendable,
+  CustomStringConvertible
+{
   /// No key was given.
   case noKey
   /// None of the keys that were given opens it.
