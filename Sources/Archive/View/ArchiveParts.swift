@@ -47,7 +47,7 @@ package struct ArchiveParts: Sendable {
     do {
       try body(&self)
     } catch let error as any ArchiveFileError {
-      if let error = error as? ArchiveError, error.isOfSystem { throw error }
+      if error.faultKind == .system { throw error }
       unopened.append((UInt64(offset), error))
     }
   }

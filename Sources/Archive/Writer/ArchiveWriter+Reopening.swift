@@ -1,3 +1,5 @@
+internal import IPLD
+
 /// Opening an archive that has begun.
 extension ArchiveWriter {
   /// Writes frame 0 and the note of a new archive, or continues one that has begun.
@@ -78,7 +80,7 @@ extension ArchiveWriter {
           .run(carHeader: carHeader)
       }
     } catch let error as ArchiveError
-      where !error.isOfSystem && error.reason != .furtherArchive
+      where error.faultKind != .system && error.reason != .furtherArchive
     {
       try storage.truncate(to: 0)
     }

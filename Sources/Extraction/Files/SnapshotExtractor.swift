@@ -154,7 +154,7 @@ package struct SnapshotExtractor {
   mutating func write(_ file: OutputFile, _ produce: OutputFolder.Content) throws {
     do {
       try tryToWrite(file, produce)
-    } catch let error where Self.isOfArchive(error) {
+    } catch let error where error.isLoss {
       report.damaged.append((file.components.joined(separator: "/"), "\(error)"))
     }
   }
@@ -171,10 +171,6 @@ package struct SnapshotExtractor {
       report.inTheWayCount += 1
       if report.inTheWayCount <= Report.maximumListed { report.inTheWay.append(path) }
     }
-  }
-
-  static func isOfArchive(_ error: any Error) -> Bool {
-    (error is ArchiveError || error is SnapshotError) && !error.isOfSystem
   }
 
   // MARK: The repository
@@ -232,7 +228,7 @@ package struct SnapshotExtractor {
       for entry in blobs.entries { wanted.remove(entry.cid) }
       do {
         try writeBlobs(archived.extras(), blobs)
-      } catch let error where Self.isOfArchive(error) {
+      } catch let error where error.isLoss {
         report.damaged.append(("extras", "\(error)"))
       }
       if contents.flaw != nil {
@@ -338,7 +334,7 @@ package struct SnapshotExtractor {
     let entries: [PrivateData.Entry]
     do {
       entries = try archived.privateData()?.entries ?? []
-    } catch let error where error.isDamage {
+    } catch let error where error.isLoss {
       return report.damaged.append(("private data", "\(error)"))
     }
     report.lacksPrivateData = entries.allSatisfy(\.answers.isEmpty)

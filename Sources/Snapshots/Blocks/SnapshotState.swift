@@ -65,7 +65,7 @@ package struct SnapshotExaminer {
   package mutating func state(of manifest: CID) throws -> SnapshotState {
     do {
       return try state(of: ArchivedSnapshot(manifest, in: reader))
-    } catch let error where error.isDamage && !error.isOfSystem {
+    } catch let error where error.isLoss {
       return .lost("its manifest cannot be read: \(error)")
     }
   }

@@ -25,7 +25,7 @@ struct TailSnapshots {
     let reader: ArchiveReader
     do {
       reader = try ArchiveReader(storage.map())
-    } catch let error as ArchiveError where !error.isOfSystem {
+    } catch let error as ArchiveError where error.faultKind != .system {
       // Opening it to write says what is wrong.
       return nil
     }
