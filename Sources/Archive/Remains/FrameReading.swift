@@ -58,6 +58,12 @@ enum FrameReading: Equatable, Sendable {
     return readings
   }
 
+  /// The most content that blocks of this many bytes may have: the shortest has four, and repeats
+  /// one of them.
+  static func maximumContent(ofBlocks length: Int) -> Int {
+    min(ArchiveLimits.frameContent, (length / 4 + 1) * DataFrame.blockContent)
+  }
+
   /// Where the blocks of a raw frame lie, whatever their headers say: each has 128 KiB of content,
   /// except for the last, and those that end inside an occurrence of the magic (FORMAT 3.3).
   ///
@@ -127,7 +133,7 @@ extension FrameDecoder {
       return content
     case .compressed(let blocks):
       // With a header of its own, so that nothing depends on the one that is there.
-      let size = size ?? ArchiveLimits.frameContent
+      let size = size ?? FrameReading.maximumContent(ofBlocks: blocks.count)
       var frame: [UInt8] = []
       frame.reserveCapacity(blocks.count + 9)
       DataFrame.appendHeader(contentSize: size, to: &frame)

@@ -41,6 +41,11 @@ package struct FrameRemains: Sendable {
     count = search.isCounted && search.number > 0 ? search.number : nil
   }
 
+  /// How many bytes may have to be read and searched to find what is left in this many.
+  static func cost(of length: Int) -> Int {
+    4 * (min(length, DataFrame.longest) + FrameReading.maximumContent(ofBlocks: length))
+  }
+
   /// The sections that hash to their CIDs.
   package var found: some Sequence<Section> {
     sections.lazy.filter { $0.verification == .matches }
@@ -69,6 +74,8 @@ extension FrameDecoder {
       let remains = FrameRemains(content, size: size)
       if remains.isWhole { return remains }
       if remains.foundCount > best?.foundCount ?? -1 { best = remains }
+      // With its own header length a compressed frame gives something; with another it would not.
+      if case .compressed = reading, header != nil, remains.foundCount > 0 { break }
     }
     return best ?? FrameRemains([], size: 0)
   }

@@ -39,6 +39,8 @@ struct FrameScan {
   /// How much content may still be decompressed.
   private var contentBudget: UInt64
   private let contentLimit: UInt64
+  /// How many bytes may still be searched for what is left of frames that do not hold.
+  private var remainsBudget: Int
   /// The result of the last batch, delivered while the next is examined.
   private var deliveries: [@Sendable () throws -> Void] = []
 
@@ -59,6 +61,7 @@ struct FrameScan {
     maximumFrames = limits.frames(ofFile: count)
     contentLimit = limits.content(ofFile: UInt64(count))
     contentBudget = contentLimit
+    remainsBudget = 1 << 32 + 64 * count
     let decoder = FrameDecoder()
     examiner = FrameExaminer(decoder: decoder, depth: depth, intake: intake)
     walk = FrameWalk(from: start, of: count, decoder: decoder)
@@ -132,19 +135,26 @@ struct FrameScan {
       let isResumed = walk.resume(after: frame, in: file)
       if item.part == nil, !isHeader {
         let end = isResumed ? walk.place : frame.end
-        examiner.salvage(frame.offset..<end, in: file, &item.report)
+        salvage(frame.offset..<end, in: file, &item.report)
       }
       return isResumed
     case .landmark(.gap(let range, let error)):
       // A frame may have been there whose header is damaged.
       var report = FrameReport(failure: error)
-      examiner.salvage(range, in: file, &report)
+      salvage(range, in: file, &report)
       guard !report.salvaged.isEmpty || walk.isKnownFrame(range, in: file) else { return false }
       item.report = report
       item.unit = .data(DataFrame(remainsIn: range, contentSize: 0), isHeader: false)
       return false
     case .landmark: return false
     }
+  }
+
+  private mutating func salvage(
+    _ range: Range<Int>, in file: Span<UInt8>, _ report: inout FrameReport
+  ) {
+    remainsBudget -= FrameRemains.cost(of: range.count)
+    if remainsBudget > 0 { examiner.salvage(range, in: file, &report) }
   }
 
   private mutating func collect(in file: Span<UInt8>) throws(ArchiveError) -> [Item] {

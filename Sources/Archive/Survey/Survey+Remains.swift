@@ -12,18 +12,29 @@ extension Survey {
     tables.keptKeys(of: lostOrdinals, in: file) { ordinal, key in
       ordinals[key.kept(Self.keptBits), default: []].append(ordinal)
     }
+    var starts: [Int: UInt64] = [:]
     for index in salvaged.indices {
-      let section = salvaged[index]
-      guard let told = ordinals[section.key.kept(Self.keptBits)] else { continue }
-      var first = frames[section.frame].firstOrdinal
-      let entry = tables.entry(ofFrameAt: Int(frames[section.frame].offset), in: file)
-      if let entry, told.contains(where: { $0.isWithin(entry.firstOrdinal) }) {
-        first = entry.firstOrdinal
-      }
+      let (number, _, key) = salvaged[index]
+      guard let told = ordinals[key.kept(Self.keptBits)] else { continue }
+      let first = starts[number] ?? start(of: frames[number], tables, told, in: file)
+      starts[number] = first
       guard let ordinal = told.first(where: { $0.isWithin(first) }) else { continue }
-      frames[section.frame].firstOrdinal = first
+      // The same bytes may be there under two CIDs.
+      ordinals[key.kept(Self.keptBits)]?.removeAll { $0 == ordinal }
+      frames[number].firstOrdinal = first
       salvaged[index].index = Int(ordinal - first)
     }
+  }
+
+  /// The ordinal with which a damaged frame begins: by a table, if it may hold one of these.
+  private func start(
+    of frame: Frame, _ tables: FrameTables, _ told: [UInt64], in file: Span<UInt8>
+  ) -> UInt64 {
+    let entry = tables.entry(ofFrameAt: Int(frame.offset), in: file)
+    guard let first = entry?.firstOrdinal, told.contains(where: { $0.isWithin(first) }) else {
+      return frame.firstOrdinal
+    }
+    return first
   }
 
   /// Finds the large sections with several frames that hash to their CIDs, though not every frame
@@ -34,15 +45,24 @@ extension Survey {
       frames.indices.filter { !frames[$0].isIntact }.map { (Int(frames[$0].offset), $0) },
       uniquingKeysWith: { first, _ in first })
     let decoder = FrameDecoder()
+    var tried: Set<[Int]> = []
+    // Tables that were made for it could name the same bytes many times.
+    var budget = 1 << 26 + 4 * file.count
     tables.forEachLargeSection(in: file) { ordinal, parts in
       let numbers = parts.compactMap { broken[$0.lowerBound] }
-      guard !numbers.isEmpty, !recovered.contains(ordinal),
-        let remains = LargeRemains(parts, decoder, in: file, isLikely: { _ in true })
+      guard !numbers.isEmpty, budget > 0, !recovered.contains(ordinal),
+        tried.insert([parts[0].lowerBound, parts.count]).inserted
+      else { return }
+      budget -= parts.reduce(0) { $0 + $1.count }
+      guard let remains = LargeRemains(parts, decoder, in: file, isLikely: { _ in true })
       else { return }
       recovered.insert(ordinal)
       for number in numbers {
         frames[number].firstOrdinal = ordinal
         frames[number].isContinuation = Int(frames[number].offset) != parts[0].lowerBound
+      }
+      if let first = broken[parts[0].lowerBound] {
+        salvaged.append((first, 0, remains.prefix.cid.sectionKey))
       }
       incomplete.remove(at: parts[0].lowerBound, in: frames)
       let before = damaged.count
