@@ -80,6 +80,9 @@ struct VerifyCommand: ReportingCommand, ConfigurableOptions {
         opened = try OpenedArchive(file, limits, store)
       } catch SealedError.noKey {
         return try SealedVerification.verify(file, store, self, heals: heal)
+      } catch SealedError.wrongKey where !RemoteArchive.isAddress(file) {
+        try MappedFile(FilePath(file)).refuseFurtherArchives()
+        throw SealedError.wrongKey
       }
       return try opened.checkingFetched { try verify(opened, isOne: isOne) }
     }).finish(common)
