@@ -4,6 +4,7 @@ internal import ArgumentParser
 internal import Copying
 internal import Files
 internal import IPLD
+internal import Remote
 internal import Reports
 internal import Sealing
 internal import Snapshots
