@@ -78,7 +78,7 @@ package struct ArchivePull: Sendable {
     let last = try unlessFlawed { try ArchiveReader.lastGeneration(of: file) } ?? nil
     // One that has more is left alone, whatever does not hold in it.
     if !replaces, let last, last.committedLength > object.count, try isState(last.committedLength) {
-      try file.refuseFurtherArchives()
+      try refuseFurtherArchives(in: file)
       return TransferReport(outcome: .ahead, count: last.committedLength, transferred: 0)
     }
     let committed = try unlessFlawed { try ArchiveReader.lastReachedGeneration(of: file) } ?? nil
@@ -90,7 +90,7 @@ package struct ArchivePull: Sendable {
       }
     }
     if isEarlier, count >= object.count {
-      try file.refuseFurtherArchives()
+      try refuseFurtherArchives(in: file)
       return TransferReport(
         outcome: count == object.count ? .unchanged : .ahead, count: count, transferred: 0)
     }
@@ -119,11 +119,15 @@ package struct ArchivePull: Sendable {
   private func unlessFlawed<Value>(_ find: () throws -> Value) throws -> Value? {
     do {
       return try find()
-    } catch let error as ArchiveError
-      where error.faultKind != .system && error.reason != .furtherArchive
-    {
+    } catch let error as ArchiveError where error.reason == .furtherArchive {
+      throw error.of("\(path)")
+    } catch let error as ArchiveError where error.faultKind != .system {
       return nil
     }
+  }
+
+  private func refuseFurtherArchives(in file: MappedFile) throws {
+    _ = try unlessFlawed { try file.refuseFurtherArchives() }
   }
 
   /// Appends what a file lacks after what is committed.
@@ -180,7 +184,7 @@ package struct ArchivePull: Sendable {
     guard AtomicFile.isTaken(path) else { return try fetchAll(remote, .created, layer) }
     try AtomicFile.refuseUnlessFile(path)
     let file = try MappedFile(path)
-    if !replaces { try file.refuseFurtherArchives() }
+    if !replaces { try refuseFurtherArchives(in: file) }
     let count = file.layer?.committedLength(of: file)
     let isState = try count.map { count in
       try BlockingBridge.shared.wait { try await object.isState(of: file, count) }

@@ -1,3 +1,5 @@
+internal import IPLD
+
 /// The archives that lie in a file, one after the other; nearly always one (FORMAT 7.4).
 package struct ArchiveParts: Sendable {
   /// An archive, and where it begins in the file.

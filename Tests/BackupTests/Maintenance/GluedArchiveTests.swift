@@ -177,8 +177,14 @@ import Testing
   }
 
   @Test func `are none where a blob is a sealed archive, whatever of it is damaged`() throws {
-    // Its frames, without those of the key: these would be compressed.
-    let blob = try Array(forms([archives()[0]])[0][1].dropFirst(16_384))
+    var random = SeededGenerator(printing: 0x91ed_b10b)
+    let folder = try TemporaryFolder()
+    let sealed = try TestSeal().archive(
+      in: FileStorage.openOrCreate(FilePath(folder.file("sealed"))))
+    try sealed.write(random.bytes(200_000).span, at: 0)
+    try sealed.commit()
+    // Without the frames of its key, which would be compressed.
+    let blob = try Array(folder.read("sealed").dropFirst(16_384))
     var series = try series("did:plc:ewvi7nxzyoun6zhxrhs64oiz", 1, posts: 5)
     var repository = try TestRepository(posts: 5)
     repository.rev = "3lscuqc52orax"

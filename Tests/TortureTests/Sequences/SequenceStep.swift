@@ -109,9 +109,11 @@ extension SequenceArchive {
     case .hybrid:
       let other = try random.next() % 2 == 0 ? branch() : copy
       let place = Int(random.next() % UInt64(max(1, min(file.count, other.count))))
-      file =
-        random.next() % 2 == 0 ? file[..<place] + other[place...] : other[..<place] + file[place...]
-      seams.removeAll { $0 > place }
+      let isBeginning = random.next() % 2 == 0
+      let (front, back) = isBeginning ? (file, other) : (other, file)
+      file = Array(front[..<place])
+      file += back[place...]
+      seams.removeAll { isBeginning ? $0 > place : $0 < place }
       steps.append("a copy of another state stopped at \(place): \(file.count) bytes")
     case .copyOver:
       let other = try branch()

@@ -4,6 +4,7 @@ internal import ArgumentParser
 internal import Copying
 internal import Files
 internal import IPLD
+internal import Remote
 internal import Reports
 internal import Sealing
 internal import Snapshots
@@ -80,6 +81,9 @@ struct VerifyCommand: ReportingCommand, ConfigurableOptions {
         opened = try OpenedArchive(file, limits, store)
       } catch SealedError.noKey {
         return try SealedVerification.verify(file, store, self, heals: heal)
+      } catch SealedError.wrongKey where !RemoteArchive.isAddress(file) {
+        try MappedFile(FilePath(file)).refuseFurtherArchives()
+        throw SealedError.wrongKey
       }
       return try opened.checkingFetched { try verify(opened, isOne: isOne) }
     }).finish(common)
