@@ -105,7 +105,7 @@ extension ArchiveCopier {
       var snapshot: Snapshot
       do {
         snapshot = try ArchivedSnapshot.salvaged(from: archive.reader).snapshot
-      } catch let error where error.isDamage || error is RepositoryError {
+      } catch let error where error.isLoss {
         failure = error
         continue
       }

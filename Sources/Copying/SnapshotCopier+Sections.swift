@@ -11,8 +11,6 @@ internal import Snapshots
 extension SnapshotCopier {
   /// How many lost sections are named.
   private static var maximumNamed: Int { 1000 }
-  /// The longest block whose links are followed.
-  private static var maximumBlock: UInt64 { 16 << 20 }
 
   // MARK: By their ordinals
 
@@ -149,17 +147,16 @@ extension SnapshotCopier {
         !sources[source].followed.contains(number)
       else { continue }
       sources[source].followed.insert(number)
-      open += try archive.reading {
-        guard let section = try archive.reader.section(of: cid),
-          section.bodyLength <= Self.maximumBlock, let body = try archive.reader.body(of: cid)
-        else { return [] }
-        return Self.links(in: body)
+      do {
+        open += try archive.reading { try archive.reader.body(of: cid).map(Self.links) ?? [] }
+      } catch let error as ArchiveError where isSalvage && error.faultKind == .limit {
+        // A salvage copies what nothing leads to, too.
       }
     }
   }
 
   /// The links of a block; none of one that is not DAG-CBOR.
-  private static func links(in block: [UInt8]) -> [CID] {
+  private static func links(_ block: [UInt8]) -> [CID] {
     var links: [CID] = []
     var scanner = DAGCBORScanner()
     do {

@@ -20,12 +20,10 @@ extension ArchiveError: FormatError {
       (.damaged, "archives are made by \"carpack backup\" and \"carpack pack\"")
     case .noFooter:
       (.damaged, "put back a copy, or move the file away and run the command again")
-    case .contentMismatch, .lengthMismatch: (.refused, nil)
     case .noErasureLibrary:
       (.failure, "install ISA-L: libisal2 on Debian, isa-l in Homebrew")
     case .writerFailed:
       (.ioError, "what has arrived is kept; free some space and run the same command again")
-    case .commitUncertain, .changedMeanwhile: (.ioError, nil)
     case .damagedIndex: (.damaged, "\"carpack repair\" rebuilds the index from the data")
     case .damagedFrame, .damagedSection:
       (
@@ -36,7 +34,7 @@ extension ArchiveError: FormatError {
       (.damaged, "\"carpack repair -o NEW\" makes one archive of all archives in the file")
     case .damagedFooter:
       (.damaged, "run \"carpack repair\" before you append anything")
-    default: (.damaged, nil)
+    default: (ExitStatus(faultKind), nil)
     }
   }
 }
@@ -49,18 +47,15 @@ extension BackupError: Explained {
         ExitStatus(ofSystem: code, writing: !operation.hasPrefix("read")),
         code == EEXIST ? "use --force to replace it, or choose another name" : nil
       )
-    case .malformedRepository, .carNotExact, .malformedDocument: (.damaged, nil)
-    case .changedMeanwhile, .copyFailed: (.ioError, nil)
-    case .carsInFolder(_, []), .idlePipe: (.noInput, nil)
-    case .carsInFolder: (.usage, "name the one to pack, and the folder with --blobs")
-    case .hostileName: (.refused, nil)
+    case .carsInFolder(_, let names) where !names.isEmpty:
+      (.usage, "name the one to pack, and the folder with --blobs")
     case .archiveOfOther:
       (.cannotCreate, "--into, instead of -o, puts several accounts into one archive")
     case .fileDiffers: (.cannotCreate, "use --overwrite to replace it")
     case .inTheWay, .noFolder: (.cannotCreate, nil)
     case .busy: (.temporary, nil)
     case .tooLarge:
-      (.damaged, "if you trust the archive and have the space, use --allow-large")
+      (.refused, "if you trust the archive and have the space, use --allow-large")
     case .repositoryTooLarge:
       (.refused, "if the account is expected to be this large, use --max-repo SIZE")
     case .blobTooLarge:
@@ -92,7 +87,6 @@ extension BackupError: Explained {
       (.noInput, "nothing was changed; \"carpack missing\" lists what is missing")
     case .malformedSelector: (.usage, nil)
     case .ambiguousSelector: (.usage, "use a longer prefix, or name one by collection/rkey")
-    case .notGenuine, .otherAccount: (.notGenuine, nil)
     case .incompleteRepository:
       (
         .incomplete,
@@ -104,6 +98,7 @@ extension BackupError: Explained {
     case .lastSnapshot: (.usage, "an account keeps at least one snapshot")
     case .unclaimedHandle:
       (.notGenuine, "if the account is yours, use its DID, or name its server with --pds")
+    default: (ExitStatus(faultKind), nil)
     }
   }
 }

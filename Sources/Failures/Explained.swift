@@ -10,13 +10,13 @@ extension MSTProblem: FormatError {}
 extension RecordProofFault: FormatError {
   package var explanation: Explanation {
     self == .pathUnknown
-      ? (.usage, "name yours with --record COLLECTION/RKEY") : (.damaged, nil)
+      ? (.usage, "name yours with --record COLLECTION/RKEY") : (ExitStatus(faultKind), nil)
   }
 }
 extension RepositoryError: FormatError {}
 extension SnapshotError: FormatError {
   package var explanation: Explanation {
-    guard case .notPacked = self else { return (.damaged, nil) }
+    guard case .notPacked = self else { return (ExitStatus(faultKind), nil) }
     return (.incomplete, "\"carpack ls\" marks what is missing")
   }
 }
@@ -24,6 +24,6 @@ extension SnapshotHistory.Break: FormatError {}
 
 extension PLCLogError: Explained {
   package var explanation: Explanation {
-    if case .otherAccount = self { (.notGenuine, nil) } else { (.damaged, nil) }
+    (ExitStatus(faultKind), nil)
   }
 }

@@ -1,4 +1,4 @@
-internal import Archive
+public import IPLD
 internal import LibC
 internal import SystemPackage
 
@@ -186,43 +186,25 @@ extension BackupError {
     let code = errno
     throw .system(operation(), code)
   }
-
-  /// Whether it says that something was not found, perhaps because its container is incomplete.
-  package var isOfAbsence: Bool {
-    switch self {
-    case .notFound, .notInRemains, .notInPart: true
-    default: false
-    }
-  }
-
-  /// Whether what a server sent was wrong, so that fetching it again may help.
-  package var isAboutContent: Bool {
-    switch self {
-    case .malformedRepository, .notARepository, .incompleteRepository, .notGenuine: true
-    default: false
-    }
-  }
 }
 
-/// What an error while reading an archive says about the archive: the one place that tells damage
-/// from a full disk.
-extension Error {
-  /// Whether it says nothing of what was read: there was no room, no permission or no answer, a
-  /// device failed, another program came between, or the work was ended.
-  package var isOfSystem: Bool {
-    switch self as any Error {
-    case let error as ArchiveError: error.isOfSystem
-    case BackupError.system, BackupError.changedMeanwhile, BackupError.busy: true
-    case is Errno, is FetchFailure, is CancellationError: true
-    default: false
+extension BackupError: KnownFault {
+  /// What it says of what was asked for, or of what came in.
+  public var faultKind: FaultKind {
+    switch self {
+    case .system, .changedMeanwhile, .busy, .copyFailed: .system
+    case .malformedRepository, .malformedDocument, .carNotExact, .damagedArchive,
+      .unfinishedArchive, .notARepository, .incompleteRepository:
+      .damage
+    case .notFound, .notInRemains, .notInPart, .notMissing, .carsInFolder(_, []), .idlePipe,
+      .noServer:
+      .absence
+    case .tooLarge, .repositoryTooLarge, .blobTooLarge, .endlessList: .limit
+    case .notGenuine, .otherAccount, .unclaimedHandle: .notGenuine
+    case .carsInFolder, .archiveOfOther, .fileDiffers, .inTheWay, .noFolder, .notAFile, .leftover,
+      .hostileName, .accountUnavailable, .unusableServer, .lastSnapshot, .malformedSelector,
+      .ambiguousSelector:
+      .refused
     }
-  }
-
-  /// What is wrong with what was read, by this error.
-  ///
-  /// - Throws: the error itself, if it says nothing of that.
-  package func flaw() throws -> String {
-    guard !isOfSystem else { throw self }
-    return "\(self)"
   }
 }

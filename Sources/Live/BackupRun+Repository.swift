@@ -55,10 +55,8 @@ extension BackupRun {
     return try await onOwnQueue { [base] in
       do {
         return try FoundRepository.left(at: latest, after: base, in: storage, verifier)
-      } catch let error where error.isDamage || error is CARError || error is RepositoryError {
+      } catch let error where error.isLoss || error.faultKind == .notGenuine {
         // What is damaged is fetched again.
-        return nil
-      } catch BackupError.malformedRepository, BackupError.notGenuine {
         return nil
       }
     }
@@ -106,13 +104,18 @@ extension BackupRun {
   /// How often the repository is requested at most: a signature does not get better, but it may be
   /// that of a commit that has been superseded in the meantime.
   private static func attempts(after error: any Error) -> Int {
-    error is RefusedCommit ? 2 : repositoryAttempts
+    switch error.faultKind {
+    case _ where error is RefusedCommit: 2
+    // It is not going to be shorter.
+    case .limit: 1
+    default: repositoryAttempts
+    }
   }
 
   private static func isAboutContent(_ error: any Error) -> Bool {
     switch error {
     case is CARError, is RepositoryError, is DAGCBORError, is RefusedCommit: true
-    case let error as BackupError: error.isAboutContent
+    case let error as BackupError: error.isOfWhatCame
     default: false
     }
   }
@@ -224,5 +227,15 @@ extension BackupError.Unavailability {
       case .suspended: .suspended
       case .deactivated: .deactivated
       }
+  }
+}
+
+extension BackupError {
+  /// Whether the repository that a server sent was wrong, so that fetching it again may help.
+  package var isOfWhatCame: Bool {
+    switch self {
+    case .malformedRepository, .notARepository, .incompleteRepository, .notGenuine: true
+    default: false
+    }
   }
 }

@@ -208,10 +208,7 @@ struct RepositoryChanges {
       let repository = try changes?.repository(origin)
       if let changes, repository != nil { try verify(changes.commit) }
       return repository
-    } catch let error
-      where error.isDamage || error is MSTDiffError || error is RepositoryError
-      || error is IncompleteRepository
-    {
+    } catch let error where error.isLoss {
       return nil
     }
   }

@@ -1,6 +1,7 @@
 internal import Archive
 package import Files
 package import HTTP
+internal import IPLD
 package import ObjectStore
 internal import Snapshots
 package import SystemPackage
@@ -116,7 +117,7 @@ package struct ArchivePull: Sendable {
   private func unlessFlawed<Value>(_ find: () throws -> Value) throws -> Value? {
     do {
       return try find()
-    } catch let error as ArchiveError where !error.isOfSystem {
+    } catch let error as ArchiveError where error.faultKind != .system {
       return nil
     }
   }

@@ -94,7 +94,7 @@ package struct BlockIntake {
         let done = (ends.last ?? 0).addingSaturated(large.prefix.sectionLength)
         try observer(Progress(stage: "reading", done: done, total: total))
         try take(large.prefix, reader)
-      } catch let error as ArchiveError where !error.isOfSystem {
+      } catch let error as ArchiveError where error.faultKind != .system {
         pass(error)
       }
     }
@@ -136,16 +136,14 @@ package struct BlockIntake {
   /// Takes a large section: of one that is a block of a repository the body, too.
   private mutating func take(_ prefix: SectionPrefix, _ reader: ArchiveReader) throws {
     guard !damaged.contains(prefix.cid) else { return next += 1 }
-    let isKept =
-      keepsAll
-      || prefix.cid.codec == .dagCBOR && prefix.bodyLength <= UInt64(CARLimits.mapped.section / 2)
+    let isKept = keepsAll || prefix.cid.codec == .dagCBOR
     if isKept || isHashing {
       let start = spool.count
       do {
         try reader.copySections(CollectionOfOne(next..<next + 1), isHashing: isHashing) { piece in
           if isKept { try spool.write(piece) }
         }
-      } catch let error as ArchiveError where !error.isOfSystem {
+      } catch let error as ArchiveError where error.faultKind != .system {
         try spool.truncate(to: start)
         return pass(error)
       }

@@ -215,6 +215,13 @@ private struct Intake {
       let cid = batch.cids[index]
       // A block that comes again may be another than the first time, whatever its CID says.
       if batch.verdicts[index] == .mismatch { found.mismatchedBlocks.append(cid) }
+      let length = batch.sections[index].bodyRange.count
+      if length > RepositoryLimits.block, isVerifying, cid.codec != .raw,
+        batch.verdicts[index] != .mismatch, found.tooLong == nil
+      {
+        found.tooLong = CARError(
+          .blockTooLong(cid, length: length), offset: batch.sections[index].start)
+      }
       if cid.codec == .dagCBOR {
         dagCBORCount += 1
       } else {

@@ -182,6 +182,8 @@ package struct CheckedRepository: Sendable {
     guard let commit = inspection.commit else {
       throw BackupError.malformedRepository("the CAR is not a repository")
     }
+    // What is damaged is said before what is too long.
+    if let error = inspection.tooLong { throw error }
     return commit
   }
 }

@@ -25,6 +25,11 @@ public struct RepositoryInspection: Sendable {
   package internal(set) var rootIsFirstBlock = false
   /// What ended the reading of the CAR before its end.
   package internal(set) var carError: CARError?
+  /// The first block that is longer than one of a repository may be, though it hashes to its CID;
+  /// nil if there is none, and of blocks that came in earlier.
+  ///
+  /// Sections of the codec raw are blobs, which may have any length.
+  package internal(set) var tooLong: CARError?
 
   /// The commit.
   public internal(set) var commit: Commit?

@@ -139,7 +139,7 @@ struct DestinationServer: Sendable {
       let type = RestoreSource.mediaType(mimeType)
       let named = try await call(.uploadBlob(body, contentType: type), gate)
       return named == blob ? .success(body.byteCount) : .failure(.otherCID(named))
-    } catch let error as ArchiveError where error.isDamage {
+    } catch let error as ArchiveError where error.faultKind == .damage {
       return .failure(.damaged("\(error)"))
     } catch let fault as AnswerFault {
       return .failure(.refused("its answer is malformed (\(fault.what))"))

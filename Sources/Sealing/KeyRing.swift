@@ -1,4 +1,5 @@
 package import Age
+internal import IPLD
 internal import Synchronization
 
 /// The keys that this process has been given, and the identities of the archives that it opened
@@ -57,7 +58,7 @@ package final class KeyRing: Sendable {
           try keep(found)
           return found
         }
-      } catch let error as AgeError where error.isAboutTheFile {
+      } catch let error as AgeError where error.faultKind == .damage {
         malformed = malformed ?? error
       }
     }
@@ -72,7 +73,7 @@ package final class KeyRing: Sendable {
       return identity
     } catch AgeError.wrongPassphrase {
       throw SealedError.wrongKey
-    } catch let error as AgeError where error.isAboutTheFile {
+    } catch let error as AgeError where error.faultKind == .damage {
       throw SealedError.malformedSlot("\(error)")
     }
   }

@@ -60,7 +60,7 @@ struct Piece: Sendable {
           file.extracting(end - sealed.count..<end), index: UInt64(number), isLast: isLast(number),
           into: &target)
       } catch {
-        guard error.isAboutTheFile else { throw error }
+        guard error.faultKind == .damage else { throw error }
         continue
       }
       guard count == number else { return nil }

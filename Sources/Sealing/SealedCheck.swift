@@ -135,7 +135,7 @@ package struct SealedCheck {
         let (end, overflows) = try frame.plainOffset.addingReportingOverflow(
           UInt64(AgePayload.length(ofSealed: rest)))
         return overflows ? nil : end
-      } catch let error as AgeError where error.isAboutTheFile {
+      } catch let error as AgeError where error.faultKind == .damage {
         return nil
       }
     }

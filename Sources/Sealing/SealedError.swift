@@ -1,7 +1,10 @@
 internal import Archive
+package import IPLD
 
 /// Why a sealed archive cannot be opened or written.
-package indirect enum SealedError: StorageLayerError, Equatable, Sendable, CustomStringConvertible {
+package indirect enum SealedError: StorageLayerError, KnownFault, Equatable, Sendable,
+  CustomStringConvertible
+{
   /// No key was given.
   case noKey
   /// None of the keys that were given opens it.
@@ -28,6 +31,16 @@ package indirect enum SealedError: StorageLayerError, Equatable, Sendable, Custo
   case isSealed
   /// One of these, of the file with this path.
   case inFile(String, SealedError)
+
+  /// What it says of the archive.
+  package var faultKind: FaultKind {
+    switch self {
+    case .noKeySlot, .malformedSlot: .damage
+    case .noMemory: .system
+    case .inFile(_, let cause): cause.faultKind
+    default: .refused
+    }
+  }
 
   package func of(_ file: String) -> SealedError {
     if case .inFile = self { self } else { .inFile(file, self) }

@@ -93,7 +93,7 @@ struct SealedLayout: Sendable {
         let content = bytes.extracting(frame.content)
         let secret = try AgeFile.openSecret(content, with: [identity])
         return try PieceTable(secret, identity)
-      } catch let error as AgeError where error.isAboutTheFile {
+      } catch let error as AgeError where error.faultKind == .damage {
         return nil
       }
     }
@@ -276,7 +276,7 @@ struct SealedLayout: Sendable {
           frame: frame.range, plain: start..<start + count,
           fileKey: try header.unwrap(with: [identity]),
           nonce: content.array(header.length..<payload))
-      } catch let error as AgeError where error.isAboutTheFile {
+      } catch let error as AgeError where error.faultKind == .damage {
         return nil
       }
     }

@@ -240,7 +240,7 @@ final class SealedSource: ByteSource {
             sealed, index: UInt64(number), isLast: piece.isLast(number), into: target)
         }
         return true
-      } catch let error as AgeError where error.isAboutTheFile {
+      } catch let error as AgeError where error.faultKind == .damage {
         return false
       }
     }

@@ -180,7 +180,7 @@ extension SealedStorage {
         let start = frame.content.lowerBound
         guard try header.unwrap(with: [identity]) == piece.fileKey else { return nil }
         return bytes.array(start..<start + header.length)
-      } catch let error as AgeError where error.isAboutTheFile {
+      } catch let error as AgeError where error.faultKind == .damage {
         return nil
       }
     }

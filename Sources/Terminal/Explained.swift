@@ -1,3 +1,5 @@
+package import IPLD
+
 /// An error that the command knows: what it means to the user.
 ///
 /// Each type of error does this in one place. An error of any other type is a defect of
@@ -22,6 +24,20 @@ extension Explained {
 package protocol FormatError: Explained {}
 
 extension FormatError {
-  /// They are damaged.
-  package var explanation: Explanation { (.damaged, nil) }
+  /// They are damaged, unless it says otherwise.
+  package var explanation: Explanation { (ExitStatus(faultKind ?? .damage), nil) }
+}
+
+extension ExitStatus {
+  /// What an error of this kind ends with where nothing more exact is known.
+  package init(_ kind: FaultKind) {
+    self =
+      switch kind {
+      case .system: .ioError
+      case .damage: .damaged
+      case .absence: .noInput
+      case .refused, .limit: .refused
+      case .notGenuine: .notGenuine
+      }
+  }
 }

@@ -129,7 +129,7 @@ extension PLCLog.Entry {
 }
 
 /// Why a text is not the log that was requested.
-package enum PLCLogError: Error, Equatable, Sendable, CustomStringConvertible {
+package enum PLCLogError: KnownFault, Equatable, Sendable, CustomStringConvertible {
   /// It is longer than ``PLCLog/maximumLength``.
   case tooLong
   /// It is not JSON.
@@ -138,6 +138,15 @@ package enum PLCLogError: Error, Equatable, Sendable, CustomStringConvertible {
   case notALog
   /// It is about another DID.
   case otherAccount(String)
+
+  /// What is wrong with it.
+  package var faultKind: FaultKind {
+    switch self {
+    case .tooLong: .limit
+    case .notJSON, .notALog: .damage
+    case .otherAccount: .notGenuine
+    }
+  }
 
   /// The message for people.
   package var description: String {

@@ -1,5 +1,7 @@
+package import IPLD
+
 /// Why two trees cannot be compared.
-package struct MSTDiffError: Error, Equatable, Sendable, CustomStringConvertible {
+package struct MSTDiffError: KnownFault, Equatable, Sendable, CustomStringConvertible {
   /// What is wrong; of a node that is missing, with the last key before it, if there is one.
   package let problem: MSTProblem
   /// In which tree.
@@ -9,6 +11,9 @@ package struct MSTDiffError: Error, Equatable, Sendable, CustomStringConvertible
   package init(_ problem: MSTProblem, _ side: MSTDiff.Side) {
     (self.problem, self.side) = (problem, side)
   }
+
+  /// One of the trees is not what it must be.
+  package var faultKind: FaultKind { .damage }
 
   /// The message for people.
   package var description: String {

@@ -1,7 +1,7 @@
 package import IPLD
 
 /// One thing that is wrong with a tree, and where.
-package struct MSTProblem: Error, Equatable, Sendable, CustomStringConvertible {
+package struct MSTProblem: KnownFault, Equatable, Sendable, CustomStringConvertible {
   /// The rules a tree can break.
   package enum Kind: Equatable, Sendable {
     /// The block of a node is missing.
@@ -41,6 +41,9 @@ package struct MSTProblem: Error, Equatable, Sendable, CustomStringConvertible {
     self.node = node
     self.key = key
   }
+
+  /// The tree is not what it must be.
+  package var faultKind: FaultKind { .damage }
 
   /// The message for people.
   package var description: String {

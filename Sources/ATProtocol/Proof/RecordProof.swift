@@ -7,8 +7,9 @@ package import IPLD
 /// the commit's signer signed at that revision, once the signature is judged
 /// (``PLCHistory/judge(_:now:)`` with ``commit``); not that the revision is the newest.
 package struct RecordProof: Hashable, Sendable {
-  /// The longest proof, in bytes: that of a record takes a few kilobytes beside the record.
-  package static let maximumLength = 4 << 20
+  /// The longest proof, in bytes: that of the longest record, and as much for the nodes on the way,
+  /// which are usually a few kilobytes.
+  package static let maximumLength = 2 * RepositoryLimits.block
 
   /// What is proven of the path.
   package enum Finding: Hashable, Sendable {

@@ -1,7 +1,7 @@
 package import IPLD
 
 /// Why a CAR is not a proof of a record, or of its absence.
-package enum RecordProofFault: Error, Equatable, Sendable, CustomStringConvertible {
+package enum RecordProofFault: KnownFault, Equatable, Sendable, CustomStringConvertible {
   /// It is longer than ``RecordProof/maximumLength``.
   case tooLong
   /// It is not a CAR.
@@ -19,6 +19,16 @@ package enum RecordProofFault: Error, Equatable, Sendable, CustomStringConvertib
   /// It does not hold exactly one record, so the path has to be given: a record that is not there
   /// may have any of the paths in a gap of the tree.
   case pathUnknown
+
+  /// Too long, or not what it claims to be.
+  package var faultKind: FaultKind {
+    switch self {
+    case .tooLong: .limit
+    case .notACAR(let error): error.faultKind
+    case .pathUnknown: .refused
+    default: .damage
+    }
+  }
 
   /// The message for people.
   package var description: String {

@@ -120,7 +120,7 @@ public struct Commit: Hashable, Sendable {
 }
 
 /// Why a block is not a commit, or not one as it must be.
-public enum RepositoryError: Error, Equatable, Sendable, CustomStringConvertible {
+public enum RepositoryError: KnownFault, Equatable, Sendable, CustomStringConvertible {
   /// The CAR names no root.
   case noRoot
   /// The block that the CAR names as its root is not in it.
@@ -137,6 +137,9 @@ public enum RepositoryError: Error, Equatable, Sendable, CustomStringConvertible
   case unknownCommitVersion(Int)
   /// A field is malformed.
   case malformedField(String, String)
+
+  /// There is no commit to read.
+  public var faultKind: FaultKind { .damage }
 
   /// The message for people.
   public var description: String {

@@ -1,9 +1,9 @@
 internal import CZlib
 internal import CZstd
-internal import IPLD
+package import IPLD
 
 /// What is wrong with a stream that another program compressed.
-package enum CompressedStreamError: Error, Equatable, Sendable, CustomStringConvertible {
+package enum CompressedStreamError: KnownFault, Equatable, Sendable, CustomStringConvertible {
   /// It is damaged at this byte, or is not what its first bytes claim.
   case damaged(offset: Int)
   /// It ends too early.
@@ -12,6 +12,14 @@ package enum CompressedStreamError: Error, Equatable, Sendable, CustomStringConv
   case tooLong(limit: UInt64)
   /// It takes more memory to decompress than is given to it.
   case windowTooLarge
+
+  /// Too much, or damaged.
+  package var faultKind: FaultKind {
+    switch self {
+    case .tooLong, .windowTooLarge: .limit
+    case .damaged, .truncated: .damage
+    }
+  }
 
   /// The message for people.
   package var description: String {

@@ -1,5 +1,5 @@
-package import IPLD
-internal import SystemPackage
+public import IPLD
+public import SystemPackage
 
 /// An error about the bytes of an archive, which does not always know of which file they are.
 package protocol ArchiveFileError: Error {
@@ -111,11 +111,24 @@ public struct ArchiveError: ArchiveFileError, Equatable, Sendable, CustomStringC
     case sectionOpen
     /// No section is being received.
     case noSectionOpen
-    /// An earlier write failed, and nothing more may be written.
-    case writerFailed(String?)
+    /// An earlier write failed, and nothing more may be written: what failed, if that is known.
+    case writerFailed(Cause?)
     /// The last sync failed: whether the generation is committed shows when the file is opened
     /// again.
     case commitUncertain(code: CInt)
+  }
+
+  /// The error before this one; equal to one that says the same.
+  package struct Cause: Equatable, Sendable {
+    /// The error.
+    package let error: any Error
+
+    /// That error as a cause.
+    package init(_ error: any Error) { self.error = error }
+
+    package static func == (one: Cause, other: Cause) -> Bool {
+      "\(one.error)" == "\(other.error)"
+    }
   }
 
   /// What went wrong.
@@ -216,32 +229,40 @@ public struct ArchiveError: ArchiveFileError, Equatable, Sendable, CustomStringC
     case .sectionOpen: "another section is being received"
     case .noSectionOpen: "no section is being received"
     case .writerFailed(let cause):
-      "writing stopped after a failed write\(cause.map { ": \($0)" } ?? "")"
+      "writing stopped after a failed write\(cause.map { ": \($0.error)" } ?? "")"
     case .commitUncertain(let code):
       "the last sync failed (\(Errno(rawValue: code))): open the archive again to see whether the generation is there"
     }
   }
+}
 
-  /// Whether the system refused something, so that nothing is said about the bytes.
-  package var isOfSystem: Bool {
+extension ArchiveError: KnownFault {
+  /// What it says of the archive.
+  public var faultKind: FaultKind {
     switch reason {
-    case .system, .commitUncertain: true
-    default: false
+    case .system, .changedMeanwhile, .writerFailed, .commitUncertain: .system
+    case .truncated, .noFooter, .interruptedTail, .damagedFooter, .notAnArchive, .movedFooter,
+      .malformedParity, .furtherArchive, .damagedSeal, .unbegunSeal, .foreignBytes,
+      .malformedFooter, .damagedIndex, .malformedFrame, .damagedFrame, .malformedSection,
+      .damagedSection, .repeatedSection, .unknownOrdinal, .lostSection, .malformedHeader:
+      .damage
+    case .tooManyFrames, .tooMuchContent, .bodyTooLarge, .cidTooLong, .tooManySections,
+      .tooManyGenerations, .tooManyAliases:
+      .limit
+    case .alreadyExists, .locked, .begunOtherwise, .noErasureLibrary, .unsupportedVersion,
+      .unknownFeatures, .unverifiableSection, .contentMismatch, .lengthMismatch, .unknownManifest,
+      .notAManifest, .manifestNotAlone, .sectionOpen, .noSectionOpen:
+      .refused
     }
   }
 }
 
-extension ArchiveError.Reason {
-  /// Whether it says that bytes read from an archive are not what they must be.
-  package var isDamage: Bool {
-    switch self {
-    case .truncated, .noFooter, .damagedFooter, .damagedSeal, .unbegunSeal, .notAnArchive,
-      .furtherArchive,
-      .malformedFooter,
-      .damagedIndex, .malformedFrame, .damagedFrame, .malformedSection, .damagedSection,
-      .repeatedSection, .unknownOrdinal, .lostSection, .bodyTooLarge, .malformedParity:
-      true
-    default: false
-    }
-  }
+extension FetchFailure: KnownFault {
+  /// Nothing of what the file holds.
+  package var faultKind: FaultKind { .system }
+}
+
+extension Errno: KnownFault {
+  /// Nothing of what is in a file.
+  public var faultKind: FaultKind { .system }
 }

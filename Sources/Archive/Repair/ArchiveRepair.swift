@@ -161,7 +161,7 @@ package struct ArchiveRepair {
       report.isReindexed = report.isReindexed || outcome.sectionCount > 0
       report.bytesCutOff += outcome.bytesCutOff
       return true
-    } catch let error as ArchiveError where !error.isOfSystem {
+    } catch let error as ArchiveError where error.faultKind != .system {
       // A writer would refuse: more than the end is damaged, and what follows decides.
       return false
     }

@@ -112,7 +112,7 @@ extension ArchiveReader {
     do {
       let location = try locate(ordinal)
       return location.asked == location.ordinal ? location : nil
-    } catch let error as ArchiveError where !error.isOfSystem {
+    } catch let error as ArchiveError where error.faultKind != .system {
       return nil
     }
   }

@@ -34,7 +34,7 @@ extension ArchiveReader {
       do {
         try ArchiveReader(file, committed: last).forEachGeneration { _ in true }
         return last
-      } catch let error as ArchiveError where !error.isOfSystem {
+      } catch let error as ArchiveError where error.faultKind != .system {
         end = Int(min(last.footerOffset, error.offset ?? 0))
       }
     }

@@ -85,7 +85,7 @@ extension ArchiveReader {
       do {
         let body = try body(of: cid, limit: ManifestShape.maximumLength)
         next = body.flatMap { ManifestShape(cid, $0.span) }?.previous
-      } catch let error as ArchiveError where !error.isOfSystem {
+      } catch let error as ArchiveError where error.faultKind != .system {
         // The chain ends where a manifest is damaged.
         next = nil
       }

@@ -63,7 +63,7 @@ extension ArchiveReader {
     do {
       guard let location = try locate(cid, isChecking: isChecking) else { return .missing }
       return .held(ordinal: location.ordinal, bodyLength: location.prefix.bodyLength)
-    } catch let error as ArchiveError where !error.isOfSystem {
+    } catch let error as ArchiveError where error.faultKind != .system {
       return .damaged(error)
     }
   }

@@ -345,11 +345,13 @@ public final class ArchiveReader: Sendable {
   ///
   /// - Parameters:
   ///   - cid: Its CID.
-  ///   - limit: The longest body that is read into memory.
+  ///   - limit: The longest body that is read into memory: a block of a repository, by default.
   ///   - isRecent: Whether it was written lately, most likely: where it is fetched by.
   /// - Throws: ``ArchiveError`` if it is longer, or damaged.
   /// - Returns: The body.
-  package func body(of cid: CID, limit: Int = 64 << 20, isRecent: Bool = false) throws -> [UInt8]? {
+  package func body(of cid: CID, limit: Int = RepositoryLimits.block, isRecent: Bool = false) throws
+    -> [UInt8]?
+  {
     if file.isFetched, let head = try headBody(cid) { return head }
     guard let location = try locate(cid, isRecent: isRecent) else { return nil }
     let length = location.prefix.bodyLength

@@ -76,7 +76,7 @@ extension ArchiveWriter {
     let section: Section
     do {
       section = try source.section(at: ordinal)
-    } catch let error as ArchiveError where !error.isOfSystem {
+    } catch let error as ArchiveError where error.faultKind != .system {
       return
     }
     guard try begin(section.cid, length: section.bodyLength) == nil else { return }
@@ -90,7 +90,7 @@ extension ArchiveWriter {
         }
       }
       guard isThere else { return try cancel() }
-    } catch let error as ArchiveError where refusal == nil && !error.isOfSystem {
+    } catch let error as ArchiveError where refusal == nil && error.faultKind != .system {
       // It is damaged there, too.
       return try cancel()
     }

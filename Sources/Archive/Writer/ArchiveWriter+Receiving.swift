@@ -74,7 +74,7 @@ extension ArchiveWriter {
       try log.cutBack(to: mark)
     } catch {
       hasFailed = true
-      failure = "\(error)"
+      failure = ArchiveError.Cause(error)
       throw error
     }
   }

@@ -1,3 +1,5 @@
+internal import IPLD
+
 /// Opening an archive that has begun.
 extension ArchiveWriter {
   /// Writes frame 0 and the note of a new archive, or continues one that has begun.
@@ -74,7 +76,7 @@ extension ArchiveWriter {
         _ = try TailAdoption(storage: storage, file: file, committed: nil)
           .run(carHeader: carHeader)
       }
-    } catch let error as ArchiveError where !error.isOfSystem {
+    } catch let error as ArchiveError where error.faultKind != .system {
       try storage.truncate(to: 0)
     }
   }

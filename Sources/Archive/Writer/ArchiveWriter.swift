@@ -39,8 +39,8 @@ package struct ArchiveWriter: ~Copyable {
   /// The frame that was read back last, to see whether an equal key is the same CID.
   private var readBack: DecodedFrame?
   var hasFailed = false
-  /// What failed first, in words; nil if that is not known.
-  var failure: String?
+  /// What failed first; nil if that is not known.
+  var failure: ArchiveError.Cause?
   /// Whether a damaged section was written again, so that the next footer has to say so.
   package internal(set) var isHealing = false
   /// What readers have to know beside what they had to know before.
@@ -240,7 +240,7 @@ package struct ArchiveWriter: ~Copyable {
       if isEntire { try packs.drain(into: &log) } else { try packs.advance(into: &log) }
     } catch {
       hasFailed = true
-      failure = "\(error)"
+      failure = ArchiveError.Cause(error)
       throw error
     }
   }

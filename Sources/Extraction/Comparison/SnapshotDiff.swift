@@ -145,15 +145,16 @@ private struct Comparison {
     guard !isLarge, !blocks.isPlainRecord(cid) else { return }
     readCount += 1
     do {
-      guard let bytes = try blocks.body(of: cid) else {
-        // What was not there when the snapshot was made is not damage.
-        let isDamage = blocks.archived.snapshot.isComplete
-        return note(side, "\(record.path) is not in the archive", isDamage: isDamage)
+      let isThere: Void? = try blocks.withBody(of: cid) { bytes in
+        readLength += bytes.count
+        _ = scanner.scan(bytes) { ref in
+          _ = found[side, default: BlobTable()].insert(ref, from: record.key)
+        }
       }
-      readLength += bytes.count
-      _ = scanner.scan(bytes.span) { ref in
-        _ = found[side, default: BlobTable()].insert(ref, from: record.key)
-      }
+      guard isThere == nil else { return }
+      // What was not there when the snapshot was made is not damage.
+      let isDamage = blocks.archived.snapshot.isComplete
+      note(side, "\(record.path) is not in the archive", isDamage: isDamage)
     } catch let error as ArchiveError {
       note(side, "\(record.path): \(try error.flaw())", isDamage: true)
     }

@@ -163,8 +163,9 @@ extension Selection {
   /// The blobs of a record that is found through the tree.
   private static func blobs(of path: String, in archived: ArchivedSnapshot) throws -> [Item] {
     do {
-      return try archived.record(path).map { Self.blobs(of: $0.bytes.span) } ?? []
-    } catch let error where error.isDamage {
+      guard let cid = try archived.recordCID(path) else { return [] }
+      return try SnapshotBlocks(archived).withBody(of: cid) { Self.blobs(of: $0) } ?? []
+    } catch let error where error.isLoss {
       // Reading the record itself finds the same problem, and reports it.
       return []
     }

@@ -60,7 +60,7 @@ extension SnapshotExtractor {
         : Self.beginning(of: cid, in: reader)
       guard let found else { return report.missing.append("\(cid)") }
       content = found
-    } catch let error where Self.isOfArchive(error) {
+    } catch let error where error.isLoss {
       return report.damaged.append(("\(cid)", "\(error)"))
     }
     let mimeType = entry?.mimeType

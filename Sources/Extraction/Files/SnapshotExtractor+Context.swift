@@ -17,7 +17,7 @@ extension SnapshotExtractor {
       try archived.forEachContextItem { item in
         for piece in item.thumbnails where seen.insert(piece).inserted { pieces.append(piece) }
       }
-    } catch let error where error.isDamage {
+    } catch let error where error.isLoss {
       return report.damaged.append(("context", "\(error)"))
     }
     for (name, isPerson) in [("people.json", true), ("posts.json", false)] {

@@ -161,13 +161,9 @@ package struct SnapshotExtractor {
     } catch BackupError.fileDiffers(let path), BackupError.inTheWay(let path) {
       report.inTheWayCount += 1
       if report.inTheWayCount <= Report.maximumListed { report.inTheWay.append(path) }
-    } catch let error where Self.isOfArchive(error) {
+    } catch let error where error.isLoss {
       report.damaged.append((file.components.joined(separator: "/"), "\(error)"))
     }
-  }
-
-  static func isOfArchive(_ error: any Error) -> Bool {
-    (error is ArchiveError || error is SnapshotError) && !error.isOfSystem
   }
 
   // MARK: The repository
@@ -227,7 +223,7 @@ package struct SnapshotExtractor {
       for entry in blobs.entries { wanted.remove(entry.cid) }
       do {
         try writeBlobs(archived.extras(), blobs)
-      } catch let error where Self.isOfArchive(error) {
+      } catch let error where error.isLoss {
         report.damaged.append(("extras", "\(error)"))
       }
       if contents.flaw != nil {
@@ -333,7 +329,7 @@ package struct SnapshotExtractor {
     let entries: [PrivateData.Entry]
     do {
       entries = try archived.privateData()?.entries ?? []
-    } catch let error where error.isDamage {
+    } catch let error where error.isLoss {
       return report.damaged.append(("private data", "\(error)"))
     }
     report.lacksPrivateData = entries.allSatisfy(\.answers.isEmpty)

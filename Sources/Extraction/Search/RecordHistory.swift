@@ -32,7 +32,7 @@ package struct RecordHistory {
         cid = try ArchivedSnapshot(entry.cid, in: reader).recordCID(path)
       } catch {
         let flaw = try error.flaw()
-        gaps.append(("snapshot \(entry.number): \(flaw)", isDamage: !error.isOfMissing))
+        gaps.append(("snapshot \(entry.number): \(flaw)", isDamage: error.faultKind != .absence))
         continue
       }
       defer { last = cid }
@@ -80,7 +80,7 @@ package struct RecordHistory {
         let items = try Selection.items([selector], in: snapshot)
         try Selection.checkOne(items, selector)
         if case .record(let path)? = items.first { return path }
-      } catch let error as BackupError where error.isOfAbsence {
+      } catch let error as BackupError where error.faultKind == .absence {
         if case .notFound = error { continue }
         failure = error
       }
@@ -99,7 +99,7 @@ package struct RecordHistory {
     let owners = try history.newestOfAccounts.map(\.did).filter { did in
       do {
         return try path(selector, in: history.entries(of: did), history.reader) != nil
-      } catch let error as BackupError where error.isOfAbsence {
+      } catch let error as BackupError where error.faultKind == .absence {
         return false
       }
     }

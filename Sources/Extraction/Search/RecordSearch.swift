@@ -100,7 +100,7 @@ package struct RecordSearch {
       let snapshot: ArchivedSnapshot
       do {
         snapshot = try ArchivedSnapshot(entry.cid, in: reader)
-      } catch let error where error.isDamage {
+      } catch let error where error.isLoss {
         note("\(error)", entry.number, isDamage: true)
         continue
       }
@@ -132,15 +132,12 @@ package struct RecordSearch {
         guard case .record(let record) = change else { return }
         if let match = open.removeValue(forKey: record.key) { ended.append(match) }
         guard let cid = record.new else { return }
-        if let body = try newBlocks.body(of: cid) {
-          read(record.key, cid, body.span, number)
-        } else {
-          unsearched.missing += 1
-        }
+        let isThere: Void? = try newBlocks.withBody(of: cid) { read(record.key, cid, $0, number) }
+        if isThere == nil { unsearched.missing += 1 }
       }
       noteUnsearched(new, number)
       return ended
-    } catch let error where error is MSTDiffError || error.isDamage {
+    } catch let error where error.isLoss || error.faultKind == .limit {
       (open, unsearched) = (openBefore, (0, 0))
       return nil
     }
@@ -165,7 +162,7 @@ package struct RecordSearch {
       noteUnsearched(snapshot, number, below: contents.tree.missingNodes.count)
       return earlier.filter { open[$0.key]?.cid != $0.value.cid }.values
         .sorted { $0.path < $1.path }
-    } catch let error where error.isDamage {
+    } catch let error where error.isLoss {
       note("\(error)", number, isDamage: true)
       open = earlier
       return []

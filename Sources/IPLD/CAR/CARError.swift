@@ -1,5 +1,5 @@
 /// Why bytes are not a CAR, and at which byte of it.
-public struct CARError: Error, Equatable, Sendable, CustomStringConvertible {
+public struct CARError: KnownFault, Equatable, Sendable, CustomStringConvertible {
   /// The rules that can be broken.
   package enum Reason: Equatable, Sendable {
     /// The bytes end before the header does.
@@ -20,6 +20,8 @@ public struct CARError: Error, Equatable, Sendable, CustomStringConvertible {
     case malformedVersion2
     /// A section is longer than the limit, in bytes.
     case sectionTooLong(limit: Int)
+    /// A block is longer than one of a repository may be: how many bytes it has.
+    case blockTooLong(CID, length: Int)
     /// A section of length 0.
     case emptySection
     /// A section does not begin with a CID.
@@ -54,11 +56,23 @@ public struct CARError: Error, Equatable, Sendable, CustomStringConvertible {
     case .malformedVersion2: "the CAR of version 2 points outside its file"
     case .sectionTooLong(let limit):
       "the section at byte \(offset) claims more than \(limit) bytes"
+    case .blockTooLong(let cid, let length):
+      "the block \(cid) at byte \(offset) has \(length) bytes; a record or tree node may have \(RepositoryLimits.block)"
     case .emptySection: "the section at byte \(offset) is empty"
     case .malformedCID(let reason):
       "a section without a CID: \(CIDError(reason, offset: offset))"
     case .contentMismatch(let cid):
       "the block at byte \(offset) does not hash to its CID \(cid)"
+    }
+  }
+}
+
+extension CARError {
+  /// Too long, or damaged.
+  public var faultKind: FaultKind {
+    switch reason {
+    case .sectionTooLong, .blockTooLong: .limit
+    default: .damage
     }
   }
 }
@@ -76,10 +90,10 @@ package struct CARLimits: Sendable {
     self.section = section
   }
 
-  /// For bytes that arrive from elsewhere and are held in memory.
-  ///
-  /// Records and tree nodes stay below 1 MiB.
-  package static let streaming = CARLimits(header: 1 << 20, section: 16 << 20)
-  /// For bytes that lie in a file already, where a long section costs no memory.
-  package static let mapped = CARLimits(header: 1 << 20, section: Int(UInt32.max))
+  /// For bytes that arrive from elsewhere and are held in memory, block by block.
+  package static let streaming = CARLimits(
+    header: 1 << 20, section: CID.maximumLength + RepositoryLimits.block)
+  /// For bytes that lie in a file already, where a long section costs no memory: no longer than
+  /// the file.
+  package static let mapped = CARLimits(header: 1 << 20, section: .max)
 }

@@ -78,6 +78,9 @@ package struct CARStreamChecker: Sendable {
     var cursor = CARCursor(payload: used..<bytes.count, limits: limits)
     do throws(CARError) {
       while let (section, cid) = try cursor.next(in: bytes) {
+        guard section.bodyRange.count <= RepositoryLimits.block else {
+          throw CARError(.blockTooLong(cid, length: section.bodyRange.count), offset: section.start)
+        }
         guard cid.verify(bytes.extracting(section.bodyRange)) != .mismatch else {
           throw CARError(.contentMismatch(cid), offset: section.start)
         }

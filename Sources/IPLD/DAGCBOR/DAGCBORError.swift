@@ -1,5 +1,5 @@
 /// Why bytes are not DAG-CBOR, and at which byte.
-public struct DAGCBORError: Error, Equatable, Sendable, CustomStringConvertible {
+public struct DAGCBORError: KnownFault, Equatable, Sendable, CustomStringConvertible {
   /// The rules that can be broken.
   package enum Reason: Equatable, Sendable {
     /// The bytes end inside an item.
@@ -52,6 +52,9 @@ public struct DAGCBORError: Error, Equatable, Sendable, CustomStringConvertible 
     self.reason = reason
     self.offset = offset
   }
+
+  /// It is not what it claims to be.
+  public var faultKind: FaultKind { .damage }
 
   /// The message for people.
   public var description: String {

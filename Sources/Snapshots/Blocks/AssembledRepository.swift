@@ -5,7 +5,10 @@ package import IPLD
 package import Repository
 
 /// The error if the available blocks are not a complete repository.
-package struct IncompleteRepository: Error {
+package struct IncompleteRepository: KnownFault {
+  /// Something of it is missing.
+  package var faultKind: FaultKind { .damage }
+
   package init() {}
 }
 
@@ -179,7 +182,7 @@ extension ArchivedSnapshot {
       return try layOut(with: others)
     } catch BackupError.carNotExact {
       throw IncompleteRepository()
-    } catch let error where error.isDamage {
+    } catch let error where error.isLoss {
       throw IncompleteRepository()
     }
   }

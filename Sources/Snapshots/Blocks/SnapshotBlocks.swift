@@ -21,8 +21,6 @@ package final class SnapshotBlocks {
 
   /// How many blocks are read one by one.
   private static let maximumReads = 256
-  /// The longest block that is read so.
-  private static let maximumBlock = 16 << 20
 
   package let archived: ArchivedSnapshot
   private let keepsRecords: Bool
@@ -45,8 +43,8 @@ package final class SnapshotBlocks {
 
   /// The body of a block; nil if it is missing.
   ///
-  /// - Throws: `ArchiveError` if it is damaged; ``BackupError`` if there is no room for a temporary
-  ///   file.
+  /// - Throws: `ArchiveError` if it is damaged, or longer than a block of a repository may be;
+  ///   ``BackupError`` if there is no room for a temporary file.
   package func body(of cid: CID) throws -> [UInt8]? {
     readCount += 1
     if readCount > Self.maximumReads {
@@ -55,7 +53,24 @@ package final class SnapshotBlocks {
         return blocks.withBody(number) { $0.array }
       }
     }
-    return try archived.reader.body(of: cid, limit: Self.maximumBlock)
+    return try archived.reader.body(of: cid)
+  }
+
+  /// Calls `use` with the body of a block, however long that is; nil if it is missing.
+  ///
+  /// One that is not read into memory is looked at where all of them are laid out.
+  ///
+  /// - Throws: `ArchiveError` if it is damaged; ``BackupError`` if there is no room for a temporary
+  ///   file; what `use` throws.
+  package func withBody<Value>(of cid: CID, _ use: (Span<UInt8>) throws -> Value) throws -> Value? {
+    let body: [UInt8]?
+    do {
+      body = try self.body(of: cid)
+    } catch let error as ArchiveError where error.faultKind == .limit {
+      let blocks = try layOut().blocks
+      return try blocks.number(of: cid).map { try blocks.withBody($0, use) }
+    }
+    return try body.map { try use($0.span) }
   }
 
   /// Whether a block is known to be a record that refers to no blob.
@@ -136,7 +151,7 @@ extension Error {
     switch self as any Error {
     case BackupError.carNotExact(let why): why
     case is BackupError: nil
-    case let error where error.isOfSystem: nil
+    case let error where error.faultKind == .system || error.faultKind == .limit: nil
     default: "\(self)"
     }
   }
@@ -190,7 +205,7 @@ extension ArchivedSnapshot {
       let header = try reader.carHeader
       guard let root = try CARHeader(header.span).roots.first else { throw RepositoryError.noRoot }
       return (header, root)
-    } catch let failure as ArchiveError where !failure.isOfSystem {
+    } catch let failure as ArchiveError where failure.faultKind != .system {
       var newest: (rev: String, cid: CID)?
       for number in blocks.numbers where blocks.cid(number).codec == .dagCBOR {
         // What is not a commit has another form.

@@ -81,7 +81,7 @@ extension SnapshotHistory {
         guard error.flawOfCAR != nil else { throw error }
         return try archived.recoverCAR { _ in }
       }
-    } catch let error as ArchiveError where error.isOfSystem {
+    } catch let error as ArchiveError where error.faultKind == .system {
       throw error
     } catch is ArchiveError, is SnapshotError {
       return false
@@ -150,7 +150,7 @@ extension ArchiveWriter {
     let reader: ArchiveReader
     do {
       reader = try ArchiveReader(storage.map())
-    } catch let error as ArchiveError where !error.isOfSystem {
+    } catch let error as ArchiveError where error.faultKind != .system {
       // Opening it to write says what is wrong.
       return nil
     }

@@ -1,6 +1,7 @@
 package import ATProtocol
 package import Archive
 package import Files
+internal import IPLD
 internal import Synchronization
 public import SystemPackage
 
@@ -130,7 +131,7 @@ public final class ArchiveFolder: Sendable {
         } else if let owner = reader.owner, damaged[owner] == nil {
           damaged[owner] = file
         }
-      } catch let error as ArchiveError where !error.isOfSystem {
+      } catch let error as ArchiveError where error.faultKind != .system {
         // Not an archive; a backup that is to write to it says so.
         continue
       } catch let error as any ArchiveFileError {

@@ -19,9 +19,6 @@ public struct ArchivedSnapshot: Sendable {
   /// The manifest.
   public let snapshot: Snapshot
 
-  /// The longest block of bookkeeping that is read (FORMAT 8).
-  private static let maximumBlock = 4 << 20
-
   /// The newest snapshot of an account; nil if there is none.
   ///
   /// - Throws: `ArchiveError` if the archive cannot be read.
@@ -85,26 +82,22 @@ public struct ArchivedSnapshot: Sendable {
     (self.reader, cid, self.snapshot) = (reader, nil, snapshot)
   }
 
-  /// The block with this CID.
-  package func block(_ cid: CID, isRecent: Bool = true) throws -> Block {
-    try Self.block(cid, in: reader, isRecent: isRecent)
-  }
+  /// The block of bookkeeping with this CID.
+  package func block(_ cid: CID) throws -> Block { try Self.block(cid, in: reader) }
 
-  /// A block of bookkeeping, or another.
+  /// A block of bookkeeping, which was written with a late snapshot, most likely.
   ///
-  /// - Parameters:
-  ///   - cid: Its CID.
-  ///   - reader: The archive.
-  ///   - isRecent: Whether it was written with a late snapshot, most likely, as bookkeeping is.
-  /// - Throws: ``SnapshotError`` if the archive does not hold it; `ArchiveError` if it is damaged
-  ///   or too long.
-  package static func block(_ cid: CID, in reader: ArchiveReader, isRecent: Bool = true) throws
-    -> Block
-  {
-    guard let bytes = try reader.body(of: cid, limit: maximumBlock, isRecent: isRecent) else {
-      throw SnapshotError.blockMissing(cid)
+  /// - Throws: ``SnapshotError`` if the archive does not hold it, or it is longer than bookkeeping
+  ///   may be (FORMAT 8), so that nothing of this kind can be in it; `ArchiveError` if it is
+  ///   damaged.
+  package static func block(_ cid: CID, in reader: ArchiveReader) throws -> Block {
+    do {
+      let bytes = try reader.body(of: cid, limit: ManifestShape.maximumLength, isRecent: true)
+      guard let bytes else { throw SnapshotError.blockMissing(cid) }
+      return Block(cid: cid, bytes: bytes)
+    } catch let error as ArchiveError where error.faultKind == .limit {
+      throw SnapshotError.malformedPage(cid)
     }
-    return Block(cid: cid, bytes: bytes)
   }
 
   /// The order of the CAR's sections, as ordinals in the archive.
@@ -220,7 +213,7 @@ public struct ArchivedSnapshot: Sendable {
   /// record.
   ///
   /// - Throws: ``SnapshotError`` if a block on the way is not in the archive; `ArchiveError` if it
-  ///   is damaged.
+  ///   is damaged, or longer than a block of a repository may be.
   public func record(_ path: String) throws -> Block? {
     try recordCID(path).map(repositoryBlock)
   }
@@ -230,11 +223,10 @@ public struct ArchivedSnapshot: Sendable {
   /// - Throws: ``SnapshotError/notPacked(_:)`` if a snapshot that is not whole lacks it; otherwise
   ///   as ``record(_:)`` does.
   package func repositoryBlock(_ cid: CID) throws -> Block {
-    do {
-      return try block(cid, isRecent: false)
-    } catch SnapshotError.blockMissing where !snapshot.isComplete {
-      throw SnapshotError.notPacked(cid)
+    guard let bytes = try reader.body(of: cid) else {
+      throw snapshot.isComplete ? SnapshotError.blockMissing(cid) : SnapshotError.notPacked(cid)
     }
+    return Block(cid: cid, bytes: bytes)
   }
 
   /// The CID that the tree has for the record with this path, be its block there or not; nil if
@@ -291,7 +283,7 @@ extension ArchiveReader {
     for ordinal in ordinals {
       do {
         cids.append(try section(at: ordinal).cid)
-      } catch let error as ArchiveError where !error.isOfSystem {
+      } catch let error as ArchiveError where error.faultKind != .system {
         continue
       }
     }
@@ -359,7 +351,7 @@ extension ArchivedSnapshot {
 package func unlessDamaged<Value>(_ read: () throws -> Value) throws -> Value? {
   do {
     return try read()
-  } catch let error where error.isDamage {
+  } catch let error where error.isLoss {
     return nil
   }
 }
@@ -373,23 +365,7 @@ package func onDamage<Value>(
 ) throws -> Value {
   do {
     return try body()
-  } catch let error where error.isDamage {
+  } catch let error where error.isLoss && !(error is BackupError) {
     throw failure("\(error)")
-  }
-}
-
-extension Error {
-  /// Whether it says that a block of an incomplete snapshot is missing.
-  package var isOfMissing: Bool {
-    if case SnapshotError.notPacked = self as any Error { true } else { false }
-  }
-
-  /// Whether it says that bytes of an archive are wrong or missing.
-  package var isDamage: Bool {
-    switch self {
-    case let error as ArchiveError: error.reason.isDamage
-    case is SnapshotError: true
-    default: false
-    }
   }
 }

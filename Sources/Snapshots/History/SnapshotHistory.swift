@@ -67,7 +67,7 @@ public struct SnapshotHistory: Sendable {
   }
 
   /// Where the history cannot be followed.
-  public struct Break: Error, Equatable, Sendable, CustomStringConvertible {
+  public struct Break: KnownFault, Equatable, Sendable, CustomStringConvertible {
     /// What is wrong.
     package enum Reason: Equatable, Sendable {
       /// This manifest is damaged.
@@ -84,6 +84,9 @@ public struct SnapshotHistory: Sendable {
     package let reason: Reason
     /// The oldest manifest that could be read before it; nil if it is the newest that cannot.
     package let after: CID?
+
+    /// What came before it is lost, or not listed.
+    public var faultKind: FaultKind { reason == .tooMany ? .limit : .damage }
 
     /// Whether it is a snapshot that is lost.
     package var isOfManifest: Bool {

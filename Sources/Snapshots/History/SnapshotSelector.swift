@@ -1,6 +1,6 @@
 internal import ATProtocol
 package import Files
-internal import IPLD
+public import IPLD
 
 /// A selector of a snapshot.
 ///
@@ -84,7 +84,7 @@ package enum SnapshotSelector: Equatable, Sendable {
 }
 
 /// Why a selection of a snapshot or an account failed.
-public enum SelectionError: Error, Equatable, Sendable, CustomStringConvertible {
+public enum SelectionError: KnownFault, Equatable, Sendable, CustomStringConvertible {
   /// The text is not a selector.
   case malformedSelector(String)
   /// No snapshot matches: what was requested, and what is available.
@@ -99,6 +99,14 @@ public enum SelectionError: Error, Equatable, Sendable, CustomStringConvertible 
   case ambiguousAccount(String, [String])
   /// There is no other snapshot of this account to compare its newest with.
   case onlySnapshot(String)
+
+  /// What was asked for is not there, or cannot be told from others.
+  public var faultKind: FaultKind {
+    switch self {
+    case .noSuchSnapshot, .noSuchAccount, .onlySnapshot: .absence
+    case .malformedSelector, .ambiguousSnapshot, .severalAccounts, .ambiguousAccount: .refused
+    }
+  }
 
   /// The message for people.
   public var description: String {

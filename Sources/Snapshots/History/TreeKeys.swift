@@ -9,7 +9,6 @@ package struct TreeKeys {
   ///
   /// Where more begin alike, what they continue with is given first.
   private static let maximumCount = 300
-  private static let maximumNode = 4 << 20
 
   private let reader: ArchiveReader
   private let root: CID
@@ -63,7 +62,7 @@ package struct TreeKeys {
     var descent = MSTDescent(root: root, from: lower)
     return try descent.next { cid in
       if let known = nodes[cid] { return known }
-      let node = try reader.body(of: cid, limit: Self.maximumNode)
+      let node = try reader.body(of: cid)
       // Enough for every path to this many keys, and bounded whatever the tree is.
       if nodes.count < 4096 { nodes[cid] = node }
       return node

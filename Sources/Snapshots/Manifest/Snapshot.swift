@@ -201,7 +201,7 @@ extension Snapshot {
 }
 
 /// Why a manifest, or a block it leads to, cannot be used.
-public enum SnapshotError: Error, Equatable, Sendable, CustomStringConvertible {
+public enum SnapshotError: KnownFault, Equatable, Sendable, CustomStringConvertible {
   /// The block is not DAG-CBOR.
   case notDAGCBOR(DAGCBORError)
   /// The block is not a manifest.
@@ -224,6 +224,11 @@ public enum SnapshotError: Error, Equatable, Sendable, CustomStringConvertible {
   case notPacked(CID)
   /// The archive has no snapshot.
   case noSnapshot
+
+  /// The archive has lost it, except what it never had.
+  public var faultKind: FaultKind {
+    if case .notPacked = self { .absence } else { .damage }
+  }
 
   /// The message for people.
   public var description: String {

@@ -22,11 +22,10 @@ enum CARInput {
     do {
       return try InputFile(decompressing: file, form, limit: maximumContent)
     } catch let error as CompressedStreamError {
-      var (status, hint): (ExitStatus, String?) = (.damaged, nil)
-      if case .tooLong = error {
-        (status, hint) = (.refused, "if you trust the file, decompress it yourself")
-      }
-      throw Failure("\(file.name): \(error)", hint: hint, status: status, at: file.name)
+      let hint =
+        error.faultKind == .limit ? "if you trust the file, decompress it yourself" : nil
+      throw Failure(
+        "\(file.name): \(error)", hint: hint, status: ExitStatus(error.faultKind), at: file.name)
     }
   }
 

@@ -81,7 +81,7 @@ package struct PageExporter {
       writer: RecordWriter(did: archived.snapshot.did, media: media))
     do {
       exporter.writer.others = try OthersOnPages(of: archived)
-    } catch let error where error.isDamage {
+    } catch let error where error.isLoss {
       exporter.report.flaws.append("what others said: \(error)")
     }
     try exporter.run()

@@ -55,7 +55,7 @@ struct PageMedia {
       found[cid] =
         try archived.reader.section(of: cid) == nil
         ? (nil, reasons[cid]?.sentence ?? "it is not in the archive") : (write(cid, type), "")
-    } catch let error where error.isDamage {
+    } catch let error where error.isLoss {
       damaged.append("\(cid): \(error)")
       found[cid] = (nil, "it is damaged")
     }

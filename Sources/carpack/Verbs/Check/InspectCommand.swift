@@ -48,6 +48,11 @@ struct InspectCommand: ReportingCommand {
     } else if !inspection.isComplete {
       common.say(.incomplete, Quantity.lacking(inspection))
     }
+    if let error = inspection.tooLong {
+      let failure = Failure(error).of(file.name)
+      failure.say()
+      status = .worst(status, failure.status)
+    }
     common.say(inspection.unreadable)
     CARInput.say(report.archivedCommits, inspection, common)
     for (record, why) in inspection.recordWarnings.prefix(20) {
