@@ -245,7 +245,7 @@ package struct SQLiteExport {
       for missing in try archived.missingBlobs() {
         reasons["\(missing.cid)"] = missing.reason.sentence
       }
-    } catch let error where !error.isOfSystem {
+    } catch let error where error.faultKind != .system {
       // A damaged page of the ledger leaves only the reasons unknown.
     }
     try database.transaction {

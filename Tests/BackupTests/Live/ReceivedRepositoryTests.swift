@@ -84,6 +84,6 @@ import Testing
       try await repository().receive(answer(Array(text.utf8)))
     }
     #expect("\(try #require(error))".contains("<"))
-    #expect(try #require(error).isAboutContent)
+    #expect(try #require(error).faultKind == .damage)
   }
 }

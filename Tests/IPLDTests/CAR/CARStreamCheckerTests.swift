@@ -125,6 +125,23 @@ import Testing
     #expect(check(empty).error == CARError(.emptySection, offset: header.count))
   }
 
+  @Test func `takes the longest block of a repository, and no longer one`() {
+    for extra in [0, 1] {
+      let body = [UInt8](repeating: 0, count: RepositoryLimits.block + extra)
+      let cid = CID(codec: .dagCBOR, hashing: body.span)
+      var bytes = CARHeader(roots: []).bytes
+      let start = bytes.count
+      CARWriter.appendSection(cid, body.span, to: &bytes)
+      let error = CARError(.blockTooLong(cid, length: body.count), offset: start)
+      #expect(check(bytes).error == (extra == 0 ? nil : error))
+      #expect(error.faultKind == .limit)
+    }
+    // Of one that is longer still it is not waited for the end.
+    var bytes = CARHeader(roots: []).bytes
+    Varint.append(UInt64(CARLimits.streaming.section) + 1, to: &bytes)
+    #expect(check(bytes).error?.faultKind == .limit)
+  }
+
   @Test func `takes a section that comes in very many pieces`() {
     var generator = SeededGenerator(seed: 5)
     let body = generator.bytes(300_000)
