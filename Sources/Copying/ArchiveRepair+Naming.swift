@@ -139,8 +139,7 @@ extension ArchiveRepair {
         }
         isKin = true
         if !isBroken { lost = [] }
-        if let own, damaged.contains(own), try examiner.state(of: entry.cid).isWhole
-        {
+        if let own, damaged.contains(own), try examiner.state(of: entry.cid).isWhole {
           taken[own] = ChainLink(entry, source: source)
         }
       }

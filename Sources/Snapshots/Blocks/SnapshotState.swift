@@ -19,6 +19,9 @@ package enum SnapshotState: Sendable {
     case canonical(BlockOrder, Snapshot.CARDescription)
   }
 
+  /// The sections of a CAR by their ordinals in the archive, and the CAR that they make up.
+  package typealias Reordered = (order: BlockOrder, car: Snapshot.CARDescription)
+
   /// Every tree node and record is there that it ever had.
   case whole(Order)
   /// Some of them are missing: what, in words.
@@ -30,7 +33,7 @@ package enum SnapshotState: Sendable {
   package var isWhole: Bool { if case .whole = self { true } else { false } }
 
   /// The order of a whole snapshot's CAR and its description, if its manifest says otherwise.
-  func reordered(_ archived: ArchivedSnapshot) -> ManifestChain.Reordered? {
+  func reordered(_ archived: ArchivedSnapshot) -> SnapshotState.Reordered? {
     switch self {
     case .whole(.recovered(let order)): (order, archived.snapshot.car)
     case .whole(.canonical(let order, let car)): (order, car)

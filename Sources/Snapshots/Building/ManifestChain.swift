@@ -57,10 +57,6 @@ package struct ManifestChain {
   /// The newest snapshot of each account whose manifest stays what it is.
   private var kept: [DID: ArchivedSnapshot] = [:]
 
-  /// The sections of a CAR by their ordinals in the file that is written, and the CAR that they
-  /// make up.
-  package typealias Reordered = (order: BlockOrder, car: Snapshot.CARDescription)
-
   /// An empty chain.
   ///
   /// - Throws: ``BackupError`` if a temporary file cannot be made.
@@ -231,7 +227,7 @@ extension ManifestChain {
   /// - Throws: as ``init(_:in:replacing:toleratesDamage:)`` does.
   package mutating func append(
     _ link: ChainLink, in archive: SourceArchive, _ orders: inout ResolvedOrders,
-    replacing replacement: Snapshot? = nil, as reordered: Reordered? = nil,
+    replacing replacement: Snapshot? = nil, as reordered: SnapshotState.Reordered? = nil,
     toleratesDamage: Bool = false
   ) throws {
     let archived = try archive.reading { try ArchivedSnapshot(link.manifest, in: archive.reader) }

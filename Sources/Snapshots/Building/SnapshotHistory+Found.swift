@@ -19,7 +19,7 @@ extension SnapshotHistory {
   /// - Returns: what is committed; nil if the chain names all of them already.
   package static func nameFound(
     _ links: [ChainLink], in archive: SourceArchive,
-    reordered: [CID: ManifestChain.Reordered] = [:], with writer: inout ArchiveWriter
+    reordered: [CID: SnapshotState.Reordered] = [:], with writer: inout ArchiveWriter
   ) throws -> Generation? {
     var chain = try ManifestChain()
     var orders = ResolvedOrders()
@@ -51,7 +51,7 @@ extension SnapshotHistory {
     let history = try SnapshotHistory(of: opened)
     let reader = history.reader
     var missing: [SnapshotHistory.Entry] = []
-    var reordered: [CID: ManifestChain.Reordered] = [:]
+    var reordered: [CID: SnapshotState.Reordered] = [:]
     var examiner = SnapshotExaminer(reader)
     for entry in try self.missing(listed, history, reader) {
       let state = try examiner.state(of: entry.cid)

@@ -91,7 +91,7 @@ struct TailSnapshots {
   /// manifest says of the CAR in that order.
   private func order(
     _ state: SnapshotState, of manifest: CID, _ adopted: ArchiveReader
-  ) throws -> ManifestChain.Reordered {
+  ) throws -> SnapshotState.Reordered {
     let archived = try ArchivedSnapshot(manifest, in: before.reader)
     var (order, car) = try state.reordered(archived) ?? (archived.order(), archived.snapshot.car)
     if adopted.sectionCount != before.reader.sectionCount {
