@@ -67,13 +67,14 @@ extension ArchiveRepair {
       let history = try SnapshotHistory(of: before)
       var listed = history.entries
       first = first ?? listed
-      var examiner = SnapshotExaminer(before)
-      let keepsOrdinals =
-        try before.mayHaveLostFooter
-        || history.unfinished.contains { try examiner.state(of: $0).isWhole }
+      // Whole snapshots of an unfinished write get their places with the footer that ends it.
+      let keepsOrdinals = try before.mayHaveLostFooter
+      let tail = try keepsOrdinals ? nil : TailSnapshots(storage)
+      losses += tail?.lost ?? []
       let healedCount = report.sectionsHealed
       report = try ArchiveRepair.run(
-        storage, from: sources, limits: limits, keepsOrdinals: keepsOrdinals, after: report
+        storage, from: sources, limits: limits, keepsOrdinals: keepsOrdinals,
+        choosing: tail.map { $0.choose }, after: report
       ) { done, total in
         observer(Progress(stage: "examining", done: done, total: total))
       }
@@ -94,8 +95,11 @@ extension ArchiveRepair {
       }
     } while namedCount + takenCount > done && rounds < maximumRounds
     let after = try SnapshotHistory(of: ArchiveReader(storage.map(), limits: limits))
+    // Those that are marked as found now, and were not in the chain before.
+    let marked = Set(first?.filter { $0.isCommitted && !$0.isVouched }.map(\.member) ?? [])
+    let named = after.entries.count { !$0.isVouched && !marked.contains($0.member) }
     return Outcome(
-      archive: report, namedCount: namedCount, takenCount: takenCount,
+      archive: report, namedCount: named, takenCount: takenCount,
       lost: after.losses(since: first ?? [], named: losses), verification: verification)
   }
 

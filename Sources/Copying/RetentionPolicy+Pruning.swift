@@ -51,7 +51,8 @@ extension RetentionPolicy {
       plan = try Plan(
         archive.history, self, forgetting: named, account: try account(archive.history))
       guard plan.forgottenCount > 0 else { return nil }
-      return (try ManifestChain(plan.links, in: archive), [])
+      let forgotten = plan.verdicts.filter(\.reasons.isEmpty).map(\.entry.member)
+      return (try ManifestChain(plan.links, in: archive), [], Set(forgotten))
     }
     return (plan, generation, bytesAdded, lost)
   }

@@ -33,9 +33,10 @@ package struct FrameRemains: Sendable {
   /// - Parameters:
   ///   - content: What could be read of the content.
   ///   - size: How much content there was; nil if that is not known.
-  init(_ content: [UInt8], size: Int?) {
+  ///   - declared: How much there was by the frame's header; nil if that does not tell.
+  init(_ content: [UInt8], size: Int?, declared: Int? = nil) {
     self.content = content
-    var search = Search(content.span, end: size ?? content.count)
+    var search = Search(content.span, end: size ?? content.count, declared: declared)
     search.run(content.span)
     sections = search.sections
     count = search.isCounted && search.number > 0 ? search.number : nil
@@ -71,7 +72,7 @@ extension FrameDecoder {
     for reading in FrameReading.readings(of: range, in: file) {
       let content = content(by: reading, in: file)
       let size = if case .raw = reading { content.count } else { header?.contentSize }
-      let remains = FrameRemains(content, size: size)
+      let remains = FrameRemains(content, size: size, declared: header?.contentSize)
       if remains.isWhole { return remains }
       if remains.foundCount > best?.foundCount ?? -1 { best = remains }
       // With its own header length a compressed frame gives something; with another it would not.
@@ -85,6 +86,8 @@ extension FrameDecoder {
 private struct Search {
   /// Where the content ends, as far as is known.
   private let end: Int
+  /// Where it ended by the frame's header, if it was cut off.
+  private let cutEnd: Int?
   /// Where usual CIDs begin that are not links in a block: version 1, raw or DAG-CBOR, SHA-256.
   private let usualCIDs: [Int]
   /// How many bytes may still be hashed in vain: where a section may begin by its own length; and
@@ -105,8 +108,9 @@ private struct Search {
   /// How many sections must follow one another by their lengths to be believed.
   private static let plausibleDepth = 2
 
-  init(_ content: Span<UInt8>, end: Int) {
+  init(_ content: Span<UInt8>, end: Int, declared: Int?) {
     self.end = min(end, content.count)
+    cutEnd = declared.flatMap { $0 > content.count ? $0 : nil }
     budgets = (8 * content.count, 8 * content.count)
     var places: [Int] = []
     // 01 55 12 20 and 01 71 12 20.
@@ -124,6 +128,11 @@ private struct Search {
   mutating func run(_ content: Span<UInt8>) {
     while place < content.count {
       let start = place
+      // What looks like sections in a blob that was cut off are those of another archive.
+      if isCutOff(at: start, in: content) {
+        isCounted = false
+        return
+      }
       let claimed = claim(at: start, in: content)
       let isPlausible = claimed.map { self.isPlausible($0.body.upperBound, in: content) } ?? false
       var verification = Multihash.Verification.mismatch
@@ -175,6 +184,16 @@ private struct Search {
     // An error here says only that no CID is there.
     guard let cid = try? CID(content, at: &place), place <= end else { return (nil, end..<end) }
     return (cid, place..<end)
+  }
+
+  /// Whether a section begins at a place that went on to the end of what was cut off.
+  private func isCutOff(at start: Int, in content: Span<UInt8>) -> Bool {
+    var place = start
+    guard let cutEnd, case .value(let length) = Varint.read(content, at: &place),
+      length == UInt64(cutEnd - place)
+    else { return false }
+    // An error here says only that no CID is there.
+    return (try? CID(content, at: &place)) != nil
   }
 
   /// Whether the content ends at a place, or sections follow there.

@@ -139,7 +139,8 @@ struct FrameScan {
       }
       return isResumed
     case .landmark(.gap(let range, let error)):
-      // A frame may have been there whose header is damaged.
+      // A frame may have been there whose header is damaged. What was made a void counts no more.
+      guard !SkippableFrame.wasVoid(range, in: file) else { return false }
       var report = FrameReport(failure: error)
       salvage(range, in: file, &report)
       guard !report.salvaged.isEmpty || walk.isKnownFrame(range, in: file) else { return false }

@@ -35,6 +35,9 @@ extension ArchivedSnapshot {
     var attempts: [[Int]] = []
     if let listed {
       attempts = orders.map { blocks.filling(listed, from: $0) }
+      // Where two writers gave the same ordinals, some lead to blocks of another snapshot.
+      let reached = Set(canonical)
+      attempts += orders.map { blocks.filling(listed, from: $0, within: reached) }
       // A snapshot's own blocks begin with its commit, which comes first in a CAR.
       let commit = listed.runs.first?.lowerBound ?? 0
       for start in Set([reader.certainEnd, commit, 0]).subtracting([.max]).sorted(by: >) {
@@ -60,36 +63,43 @@ extension ArchivedSnapshot {
   /// The orders that another writer may have meant, who appended to an earlier generation of the
   /// archive than the one before the snapshot's sections.
   ///
-  /// This writer's sections begin with those of the CAR, one after the other, numbered from the end
-  /// of that generation on. They are looked for around the commit.
+  /// All ordinals from the end of that generation on have moved as far as that of the commit, and
+  /// lead to blocks that the commit leads to.
   ///
   /// - Parameter reached: The blocks that the commit leads to.
   private func moves(of listed: BlockOrder, in blocks: LaidOutBlocks, _ reached: Set<Int>) throws
     -> [BlockOrder]
   {
-    let end = listed.runs.reduce(0) { max($0, $1.upperBound) }
+    let places = try reader.ordinals(holding: snapshot.commit)
+    let limit = reader.sectionLimit
     func isPart(_ ordinal: UInt64) -> Bool {
+      guard ordinal < limit else { return false }
       var found = false
       blocks.forEach(in: [ordinal..<ordinal + 1]) { found = reached.contains($1) }
       return found
     }
     var moves: [BlockOrder] = []
-    let places = try reader.ordinals(holding: snapshot.commit)
-    for base in reader.generationEnds(limit: Self.maximumGenerations) where base < end {
-      let count = end - base
+    for base in reader.generationEnds(limit: Self.maximumGenerations) {
+      let new = listed.runs.map { $0.clamped(to: base..<UInt64.max) }.filter { !$0.isEmpty }
+      guard let first = new.map(\.lowerBound).min(), let end = new.map(\.upperBound).max() else {
+        continue
+      }
       for place in places where place >= base {
-        var (first, last) = (place, place)
-        while first > base, last - first < count, isPart(first - 1) { first -= 1 }
-        while last - first < count, isPart(last) { last += 1 }
-        for start in Set([first, last - min(count, last)]) where start != base && start > 0 {
-          var moved = BlockOrder()
+        // Which of the ordinals is that of the commit shows in where they lead with it.
+        for old in new.joined() where place != old && place - base >= old - first {
+          func moved(_ ordinal: UInt64) -> UInt64 { ordinal &- old &+ place }
+          guard moves.count < Self.maximumGenerations, isPart(moved(first)),
+            isPart(moved(end - 1)), new.joined().allSatisfy({ isPart(moved($0)) })
+          else { continue }
+          var order = BlockOrder()
           for run in listed.runs {
-            let (kept, rest) = (run.clamped(to: 0..<base), run.clamped(to: base..<end))
-            if !kept.isEmpty { moved.append(kept) }
-            guard !rest.isEmpty else { continue }
-            moved.append(rest.lowerBound - base + start..<rest.upperBound - base + start)
+            let (kept, rest) = (run.clamped(to: 0..<base), run.clamped(to: base..<UInt64.max))
+            if !kept.isEmpty { order.append(kept) }
+            if !rest.isEmpty {
+              order.append(moved(rest.lowerBound)..<moved(rest.upperBound - 1) + 1)
+            }
           }
-          if moved.runs.allSatisfy({ $0.upperBound <= reader.sectionLimit }) { moves.append(moved) }
+          moves.append(order)
         }
       }
     }
@@ -116,15 +126,25 @@ extension LaidOutBlocks {
   /// The blocks of an order, with those that it does not name in the places of the ones that are
   /// not here.
   ///
-  /// - Parameter others: The numbers of blocks, in their order.
-  fileprivate func filling(_ order: BlockOrder, from others: [Int]) -> [Int] {
+  /// - Parameters:
+  ///   - others: The numbers of blocks, in their order.
+  ///   - wanted: The blocks that count as here; nil for all.
+  fileprivate func filling(
+    _ order: BlockOrder, from others: [Int], within wanted: Set<Int>? = nil
+  ) -> [Int] {
     let named = blocks(in: order.runs)
     var others = others.filter { !named.contains($0) }[...]
     var filled: [Int] = []
     for run in order.runs {
       forEachPart(of: run) { part, isHere in
         if isHere {
-          forEach(in: [part]) { filled.append($1) }
+          forEach(in: [part]) { _, number in
+            if wanted?.contains(number) ?? true {
+              filled.append(number)
+            } else if let other = others.popFirst() {
+              filled.append(other)
+            }
+          }
         } else {
           let count = Int(min(UInt64(others.count), part.upperBound - part.lowerBound))
           filled += others.prefix(count)

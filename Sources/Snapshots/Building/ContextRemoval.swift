@@ -38,7 +38,7 @@ package enum ContextRemoval {
       let manifests = try replacements(archive, account(archive.history))
       count = manifests.count
       let links = archive.history.entries.map { ChainLink($0) }
-      return (try ManifestChain(links, in: archive, replacing: manifests), [])
+      return (try ManifestChain(links, in: archive, replacing: manifests), [], [])
     }
     return (count, generation, bytesAdded, lost)
   }

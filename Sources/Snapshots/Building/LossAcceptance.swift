@@ -58,7 +58,7 @@ package struct LossAcceptance: Sendable {
       plan = try self.plan(archive, account: try account(archive.history))
       let chain = try ManifestChain(
         archive.history.entries.map { ChainLink($0) }, in: archive, replacing: plan.manifests)
-      return (chain, plan.pages)
+      return (chain, plan.pages, [])
     }
     (plan.report.generation, plan.report.bytesAdded) = (generation, bytesAdded)
     plan.report.lost = lost

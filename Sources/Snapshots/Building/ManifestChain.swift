@@ -170,7 +170,8 @@ extension SourceArchive {
   ///
   /// - Parameters:
   ///   - storage: the archive, which is locked.
-  ///   - plan: makes the chain, with the pages that its manifests name anew, for the archive as it
+  ///   - plan: makes the chain, with the pages that its manifests name anew and the snapshots that
+  ///     are to go, for the archive as it
   ///     is once it is open for writing: an interrupted write may have left one snapshot more. Nil
   ///     if there is nothing to be changed.
   /// - Throws: what `plan` throws; what the writer throws.
@@ -178,17 +179,21 @@ extension SourceArchive {
   ///   an unfinished write has left and that cannot be kept.
   package func append(
     to storage: any ArchiveStorage,
-    _ plan: (SourceArchive) throws -> (chain: ManifestChain, pages: [Block])?
+    _ plan: (SourceArchive) throws -> (
+      chain: ManifestChain, pages: [Block], wished: Set<SnapshotMember>
+    )?
   ) throws -> (Generation, bytesAdded: UInt64, lost: [LostSnapshot]) {
     let header = try reading { try reader.carHeader }
     var losses: [LostSnapshot] = []
     var writer = try ArchiveWriter.openNaming(storage, carHeader: header, losses: &losses)
     let archive = try SourceArchive(writer.reader ?? reader, name: name, allowsTail: true)
     let before = archive.reader.generation
-    guard let (chain, pages) = try plan(archive) else { return (before, 0, losses) }
+    guard let (chain, pages, wished) = try plan(archive) else { return (before, 0, losses) }
     return try writer.orAbandon { writer in
       try writer.append(pages)
       let generation = try chain.end(&writer)
+      let after = try SnapshotHistory(of: ArchiveReader(storage.map()))
+      losses = after.losses(since: archive.history.entries, wished: wished, named: losses)
       return (generation, generation.committedLength - before.committedLength, losses)
     }
   }

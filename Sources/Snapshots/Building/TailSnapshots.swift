@@ -1,7 +1,7 @@
 internal import ATProtocol
 package import Archive
 internal import Files
-internal import IPLD
+package import IPLD
 
 /// The snapshots that an interrupted write has left behind the last footer, and what becomes of
 /// each when an archive is opened to append to it.
@@ -9,18 +9,18 @@ internal import IPLD
 /// Each that is whole is put into the chain of manifests, in its place: with the footer that ends
 /// the interrupted write, so that an interruption in between loses nothing. Any other is named as
 /// lost.
-struct TailSnapshots {
+package struct TailSnapshots {
   /// What was listed before anything was written.
   let before: SnapshotHistory
   /// What there is of those that were found, by their manifests, with the ordinals of ``before``.
   private var states: [CID: SnapshotState] = [:]
   /// Those that cannot be kept.
-  private(set) var lost: [LostSnapshot] = []
+  package private(set) var lost: [LostSnapshot] = []
 
   private var found: [SnapshotHistory.Entry] { before.entries.filter { !$0.isCommitted } }
 
   /// The snapshots that are found behind the last footer of an archive; nil if there are none.
-  init?(_ storage: any ArchiveStorage) throws {
+  package init?(_ storage: any ArchiveStorage) throws {
     guard try storage.size > 0 else { return nil }
     let reader: ArchiveReader
     do {
@@ -45,7 +45,9 @@ struct TailSnapshots {
   /// Decides which of them count.
   ///
   /// - Throws: ``BackupError/damagedArchive(_:_:)`` if a manifest cannot be read; `ArchiveError`.
-  func choose(_ adopted: ArchiveReader, _ newest: CID?) throws -> (sections: [Block], head: CID)? {
+  package func choose(_ adopted: ArchiveReader, _ newest: CID?) throws -> (
+    sections: [Block], head: CID
+  )? {
     let kept = before.entries.filter { $0.isCommitted || states[$0.cid]?.isWhole == true }
     let follows = try chain(from: newest)
     let isWritten = found.allSatisfy { entry in

@@ -109,8 +109,8 @@ import Testing
       let storage = MemoryStorage(damaged)
       let report = try ArchiveRepair.repair(storage, from: [source])
       let comment: Comment = "generations behind \(first + 1), up to \(last + 1)"
-      // Nothing tells any more which sections the lost numbers were.
-      #expect(report.takenCount >= last - first, comment)
+      // The copy tells which sections the lost numbers were, or has the snapshots.
+      #expect(report.takenCount >= last - first || report.archive.sectionsHealed > 0, comment)
       try check(storage, mayLackSections: true, comment)
       let repaired = storage.bytes
       #expect(try ArchiveRepair.repair(storage, from: [source]).takenCount == 0, comment)

@@ -120,7 +120,8 @@ struct RepairCommand: ReportingCommand {
           "\(file): rewritten with all that is left: \(Quantity.count(renewed.report.snapshots.count, "snapshot")), each whole"
         )
         WrittenSize.accept(FilePath(file))
-        return try end(with: renewed.verification, of: file, .incomplete)
+        let isWhole = renewed.report.isWhole && report.lost.isEmpty
+        return try end(with: renewed.verification, of: file, isWhole ? .success : .incomplete)
       }
       if let damage = report.damage {
         Failure("\(file): \(damage)", hint: try hint(on: file, copies), status: .damaged).say()
