@@ -86,11 +86,24 @@ extension ArchiveReader {
       var ordinal = range.lowerBound
       while ordinal < range.upperBound {
         let frame = try neighbours(of: ordinal) ?? ordinal..<ordinal + 1
-        if try frame.allSatisfy({ try salvaged($0) != nil }) { found.append(frame) }
+        if try frame.allSatisfy({ try salvaged($0) != nil || isReadable($0) }) {
+          found.append(frame)
+        }
         ordinal = max(frame.upperBound, ordinal + 1)
       }
     }
     return found
+  }
+
+  /// Whether a section with several frames can be read though some of these are damaged.
+  func isReadable(_ ordinal: UInt64) throws -> Bool {
+    do {
+      let location = try locate(ordinal)
+      guard location.asked == location.ordinal, location.prefix.frameCount > 1 else { return false }
+      return try read(location.prefix.cid) { _ in }
+    } catch let error as ArchiveError where error.faultKind != .system {
+      return false
+    }
   }
 
   /// Whether a later section has the key of one that is lost, and does not lie in a damaged frame.

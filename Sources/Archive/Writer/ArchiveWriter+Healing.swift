@@ -23,13 +23,17 @@ extension ArchiveWriter {
     }
   }
 
-  /// Writes again what is left of a damaged pack.
+  /// Writes again what is left of a damaged pack, or a section of several frames that can still be
+  /// read.
   private mutating func saveNeighbours(of ordinal: UInt64) throws {
     guard let committed, let range = try committed.neighbours(of: ordinal),
       savedFrames.insert(range.lowerBound).inserted
     else { return }
     for ordinal in range {
-      guard let (cid, body) = try committed.salvaged(ordinal) else { continue }
+      guard let (cid, body) = try committed.salvaged(ordinal) else {
+        if try committed.isReadable(ordinal) { try copy(ordinal, from: committed) }
+        continue
+      }
       // A manifest is alone in its frame, whatever it was lost with.
       let isAlone = ManifestShape(cid, body.span) != nil
       if isAlone { try flush() }

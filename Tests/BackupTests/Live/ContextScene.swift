@@ -79,7 +79,7 @@ extension ContextScene {
     _ = try found.append(to: storage) { archive in
       let links = archive.history.entries.map { ChainLink($0) }
       return (
-        try ManifestChain(links, in: archive, replacing: [newest.cid: snapshot]), [page, list]
+        try ManifestChain(links, in: archive, replacing: [newest.cid: snapshot]), [page, list], []
       )
     }
   }
