@@ -27,6 +27,8 @@ package struct FrameRemains: Sendable {
   package private(set) var sections: [Section] = []
   /// How many sections there were; nil if that cannot be told.
   package private(set) var count: Int?
+  /// Whether the content ends in a section that was cut off.
+  let isCutOff: Bool
 
   /// Looks for sections.
   ///
@@ -38,7 +40,7 @@ package struct FrameRemains: Sendable {
     self.content = content
     var search = Search(content.span, end: size ?? content.count, declared: declared)
     search.run(content.span)
-    sections = search.sections
+    (sections, isCutOff) = (search.sections, search.isCutOff)
     count = search.isCounted && search.number > 0 ? search.number : nil
   }
 
@@ -73,7 +75,8 @@ extension FrameDecoder {
       let content = content(by: reading, in: file)
       let size = if case .raw = reading { content.count } else { header?.contentSize }
       let remains = FrameRemains(content, size: size, declared: header?.contentSize)
-      if remains.isWhole { return remains }
+      // Read in another way, it might look like what is in a blob.
+      if remains.isWhole || remains.isCutOff { return remains }
       if remains.foundCount > best?.foundCount ?? -1 { best = remains }
       // With its own header length a compressed frame gives something; with another it would not.
       if case .compressed = reading, header != nil, remains.foundCount > 0 { break }
@@ -97,6 +100,8 @@ private struct Search {
   private(set) var (place, number) = (0, 0)
   /// Whether the number is that of the frame.
   private(set) var isCounted = true
+  /// Whether the search ended at a section that was cut off.
+  private(set) var isCutOff = false
   private(set) var sections: [FrameRemains.Section] = []
 
   /// The longest `varint(length)` of a section that fits a frame.
@@ -130,7 +135,7 @@ private struct Search {
       let start = place
       // What looks like sections in a blob that was cut off are those of another archive.
       if isCutOff(at: start, in: content) {
-        isCounted = false
+        (isCounted, isCutOff) = (false, true)
         return
       }
       let claimed = claim(at: start, in: content)

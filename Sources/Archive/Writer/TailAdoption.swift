@@ -75,7 +75,7 @@ struct TailAdoption {
         let adopted = try committed.adopting(survey, file, in: bytes)
         if let choice = try choose(adopted, head?.cid) {
           let place = last.map { survey.frames[$0].end } ?? start
-          if let last { try void(dropped, before: last, in: survey) }
+          // Frames that are not adopted stay until these are on the medium, which say what is where.
           try append(choice.sections, at: place)
           let rest = try again(choosing: choice.head).run(carHeader: carHeader)
           return (rest.sectionCount, size - place)
