@@ -121,6 +121,12 @@ struct CopySource {
       headerLength: car.header.count)) != nil
   }
 
+  /// Whether a block is among the sections with these ordinals: where another writer numbered them,
+  /// as many and as long ones may be those of another snapshot.
+  func has(_ block: CID, at order: BlockOrder) -> Bool {
+    blocks.number(of: block).map { blocks.blocks(in: order.runs).contains($0) } ?? false
+  }
+
   /// Walks the tree of a commit, of which only the sections of an order count as there, if one is
   /// given.
   mutating func walk(from commit: CID, through order: BlockOrder? = nil) -> RepositoryInspection {

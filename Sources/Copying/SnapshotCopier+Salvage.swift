@@ -20,7 +20,9 @@ extension SnapshotCopier {
     for ordinal in (listed?.runs ?? []).joined() where sources[source][ordinal] != nil {
       left.append(ordinal)
     }
-    if left == listed, archived.reader.certainEnd == .max, sources[source].has(car, at: left) {
+    if left == listed, archived.reader.certainEnd == .max, sources[source].has(car, at: left),
+      sources[source].has(commit, at: left)
+    {
       return (left, nil)
     }
     let blocks = sources[source].blocks

@@ -133,7 +133,7 @@ struct SurveyAudit {
     // What is in those is not of this one.
     let limit = further.first ?? survey.limit
     let moved = try survey.movedFooters(
-      after: generation.number, besides: reader.knownManifests)
+      after: generation, besides: reader.knownManifests)
     for footer in moved where end..<max(end, limit) ~= footer.frame.offset {
       verification.note(.movedFooter, at: UInt64(footer.frame.offset))
     }

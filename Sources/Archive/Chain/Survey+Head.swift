@@ -35,7 +35,7 @@ extension Survey {
       followers[manifest.shape.previous, default: []].append(head.cid)
     }
     var (newest, start) = (generation?.head, generation?.committedLength ?? 0)
-    let moved = movedFooters(after: generation?.number ?? 0) {
+    let moved = movedFooters(after: generation) {
       Set(sequence(first: newest?.cid) { $0.flatMap { named[$0]?.previous } }.compactMap(\.self))
     }
     let last = moved.filter { $0.head.map { named[$0] != nil } ?? false }

@@ -60,6 +60,8 @@ package struct Survey: Sendable {
     /// Where it was written, what its generation is, and what else it says.
     let place: UInt64
     package let number: UInt64
+    /// Where the footer before it was written; 0 if there was none.
+    let previous: UInt64
     package let sectionCount: UInt64
     package let head: CID?
     /// How many bytes there were from the last index segment that it names to itself.
@@ -264,20 +266,28 @@ package struct Survey: Sendable {
       }
   }
 
-  /// The footers of later generations than `number` that hold and do not stand where they were
-  /// written.
+  /// The footers of later generations than the last in place that hold and do not stand where they
+  /// were written.
   ///
   /// One of an earlier generation, or one that names a manifest that is known, is of a copy of an
-  /// older part of the file, such as a disk leaves behind.
+  /// older part of the file, left by the file system. If the first of them followed another footer
+  /// than the last in place, they are of another copy of the archive, to which something else was
+  /// appended: what they name does not replace what is committed here.
   ///
   /// - Parameters:
-  ///   - number: The number of the last generation in place.
+  ///   - last: The last generation in place; nil if there is none.
   ///   - known: The manifests to which its newest leads.
-  func movedFooters(after number: UInt64, besides known: () throws -> Set<CID>) rethrows
+  func movedFooters(after last: Generation?, besides known: () throws -> Set<CID>) rethrows
     -> [SeenFooter]
   {
+    let number = last?.number ?? 0
     let moved = footers.filter { !$0.isInPlace && $0.number > number }
     if moved.isEmpty { return [] }
+    if let last, last.number > 0, let next = moved.first(where: { $0.number == number + 1 }),
+      next.previous != last.footerOffset
+    {
+      return []
+    }
     let known = try known()
     return moved.filter { !($0.head.map(known.contains) ?? false) }
   }
@@ -427,7 +437,8 @@ extension Survey.Landmark {
         self = .footer(
           Survey.SeenFooter(
             frame: frame, place: file.u64(frame.end - Footer.trailerLength),
-            number: file.u64(frame.offset + 48), sectionCount: file.u64(frame.offset + 64),
+            number: file.u64(frame.offset + 48), previous: file.u64(frame.offset + 56),
+            sectionCount: file.u64(frame.offset + 64),
             head: claim.flatMap { $0.frameOffset > 0 ? $0.cid : nil },
             segmentLength: Footer.lengthFromLastSegment(in: file, frame),
             isRepaired: FeatureFlags(required: file.u64(frame.offset + 32)).isRepaired))

@@ -82,7 +82,7 @@ extension ArchiveReader {
   }
 
   private func movedHeads(_ survey: Survey) throws -> [(cid: CID, offset: UInt64)] {
-    let moved = try survey.movedFooters(after: generation.number, besides: knownManifests)
+    let moved = try survey.movedFooters(after: generation, besides: knownManifests)
     if moved.isEmpty { return [] }
     // Those of a further archive say nothing of this one.
     let end = file.withBytes(reading: [0..<file.count]) { bytes in survey.firstEnd(in: bytes) }

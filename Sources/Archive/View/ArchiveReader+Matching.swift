@@ -62,6 +62,10 @@ extension ArchiveReader {
   func state(of cid: CID, isChecking: Bool) throws -> SectionState {
     do {
       guard let location = try locate(cid, isChecking: isChecking) else { return .missing }
+      // It can be read, and is to be written again all the same.
+      if isChecking, location.frame.large != nil, let failure = location.frame.failure {
+        return .damaged(failure)
+      }
       return .held(ordinal: location.ordinal, bodyLength: location.prefix.bodyLength)
     } catch let error as ArchiveError where error.faultKind != .system {
       return .damaged(error)

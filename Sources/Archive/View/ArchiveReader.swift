@@ -140,7 +140,7 @@ public final class ArchiveReader: Sendable {
         interruptedTail: UInt64(file.count) - generation.committedLength,
         rebuild: committed == nil ? .noFooter : nil,
         isDamaged: try !tail.movedFooters(
-          after: generation.number, besides: known.knownManifests
+          after: generation, besides: known.knownManifests
         ).isEmpty)
     }
     if let damagedAt { opening = Recovery(opening, rebuiltAt: damagedAt) }

@@ -54,7 +54,7 @@ struct TailAdoption {
       }
       let hasLost = survey.hasLost(dropped, before: first)
       let isTorn = last.map { survey.hasLost(dropped, before: $0 + 1, withVoids: true) } ?? false
-      let moved = try survey.movedFooters(after: generation?.number ?? 0) {
+      let moved = try survey.movedFooters(after: generation) {
         try committed?.knownManifests() ?? []
       }
       guard moved.isEmpty, footers.isEmpty || !hasLost, last ?? -1 < first,
