@@ -65,7 +65,8 @@ extension ArchiveReader {
       let index = reader.index
       guard let row = index.row(of: ordinal, in: file) else { return nil }
       let (first, end) = (row.entry.firstOrdinal, index.firstOrdinal(behind: row, in: file))
-      return first..<min(end, first + UInt64(row.entry.maximumSectionCount))
+      // The next frame of a section with several has the same number.
+      return first..<max(first + 1, min(end, first + UInt64(row.entry.maximumSectionCount)))
     }
   }
 
