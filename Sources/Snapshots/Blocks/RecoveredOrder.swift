@@ -72,8 +72,11 @@ extension ArchivedSnapshot {
   {
     let places = try reader.ordinals(holding: snapshot.commit)
     let limit = reader.sectionLimit
+    // Orders can be made for it that nearly fit in many places.
+    var budget = Self.maximumLookups
     func isPart(_ ordinal: UInt64) -> Bool {
-      guard ordinal < limit else { return false }
+      budget -= 1
+      guard ordinal < limit, budget > 0 else { return false }
       var found = false
       blocks.forEach(in: [ordinal..<ordinal + 1]) { found = reached.contains($1) }
       return found
@@ -87,6 +90,7 @@ extension ArchivedSnapshot {
       for place in places where place >= base {
         // Which of the ordinals is that of the commit shows in where they lead with it.
         for old in new.joined() where place != old && place - base >= old - first {
+          guard budget > 0 else { return moves }
           func moved(_ ordinal: UInt64) -> UInt64 { ordinal &- old &+ place }
           guard moves.count < Self.maximumGenerations, isPart(moved(first)),
             isPart(moved(end - 1)), new.joined().allSatisfy({ isPart(moved($0)) })
@@ -106,6 +110,8 @@ extension ArchivedSnapshot {
     return moves
   }
 
+  /// How many sections are looked up in all that is tried.
+  private static let maximumLookups = 1 << 22
   /// How many generations are tried.
   private static let maximumGenerations = 64
 

@@ -171,9 +171,8 @@ extension SourceArchive {
   /// - Parameters:
   ///   - storage: the archive, which is locked.
   ///   - plan: makes the chain, with the pages that its manifests name anew and the snapshots that
-  ///     are to go, for the archive as it
-  ///     is once it is open for writing: an interrupted write may have left one snapshot more. Nil
-  ///     if there is nothing to be changed.
+  ///     are to go, for the archive as it is once it is open for writing: an interrupted write may
+  ///     have left one snapshot more. Nil if there is nothing to be changed.
   /// - Throws: what `plan` throws; what the writer throws.
   /// - Returns: what is committed; by how many bytes the archive has grown; and the snapshots that
   ///   an unfinished write has left and that cannot be kept.
