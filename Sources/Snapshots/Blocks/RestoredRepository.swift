@@ -175,8 +175,10 @@ extension ArchivedSnapshot {
     return try order().runs
   }
 
-  /// Whatever the order says, it is not more than the manifest says.
+  /// Whatever the order says, it is not more than the manifest says; and who stops the reading is
+  /// heard here, so that nothing has to end the process in the middle of a file.
   private func checkRead(_ done: UInt64, _ observer: Progress.Observer) throws {
+    try Stopping.check()
     guard done <= snapshot.car.byteCount else { throw SnapshotError.malformedOrder }
     observer(Progress(stage: "reading", done: done, total: snapshot.car.byteCount))
   }

@@ -35,13 +35,6 @@ extension ExtractCommand {
     let folder = try OutputFolder(directory, overwriting: overwrite) {
       Interruption.received != nil
     }
-    func observe(_ progress: Progress) {
-      // Between files the folder itself stops; while the archive is read, nothing is half written.
-      if progress.stage == "reading", Interruption.received != nil {
-        sayInterrupted(folder.tally, in: directory).leave()
-      }
-      observer(progress)
-    }
     _ = try Interruption.beginNotifying()
     defer { Interruption.endNotifying() }
     do {
@@ -51,7 +44,7 @@ extension ExtractCommand {
       // What waits for a remote archive ends then, too.
       return try Stopping.passing(Stopping { Interruption.received != nil }) {
         try SnapshotExtractor.extract(
-          selection, of: snapshots, into: folder, options: options, observer: observe)
+          selection, of: snapshots, into: folder, options: options, observer: observer)
       }
     } catch is CancellationError {
       throw sayInterrupted(folder.tally, in: directory)
