@@ -28,11 +28,8 @@ extension ArchiveRepair {
     package let verification: SnapshotVerifier.Report
 
     /// Whether every snapshot that is left is whole, and yet the archive is damaged: what nothing
-    /// needs is lost, or a whole snapshot with its manifest.
-    package var isWholeApart: Bool {
-      verification.verdict == .damaged && !verification.snapshots.isEmpty
-        && verification.snapshots.allSatisfy { $0.verdict != .damaged }
-    }
+    /// needs is lost, a whole snapshot with its manifest, or only the order of its blocks.
+    package let isWholeApart: Bool
 
     /// The first thing that is still damaged; nil if nothing is.
     package var damage: String? {
@@ -98,9 +95,16 @@ extension ArchiveRepair {
     // Those that are marked as found now, and were not in the chain before.
     let marked = Set(first?.filter { $0.isCommitted && !$0.isVouched }.map(\.member) ?? [])
     let named = after.entries.count { !$0.isVouched && !marked.contains($0.member) }
+    var isWholeApart = verification.verdict == .damaged && !verification.snapshots.isEmpty
+    var examiner = SnapshotExaminer(after.reader)
+    for snapshot in verification.snapshots where isWholeApart && snapshot.verdict == .damaged {
+      isWholeApart =
+        try snapshot.damagedBlobCount == 0 && examiner.state(of: snapshot.entry.cid).isWhole
+    }
     return Outcome(
       archive: report, namedCount: named, takenCount: takenCount,
-      lost: after.losses(since: first ?? [], named: losses), verification: verification)
+      lost: after.losses(since: first ?? [], named: losses), verification: verification,
+      isWholeApart: isWholeApart)
   }
 
   /// Copies the snapshots that are damaged, or lost with their manifests, from another archive that

@@ -115,8 +115,16 @@ extension ArchivedSnapshot {
   /// How many generations are tried.
   private static let maximumGenerations = 64
 
+  /// Whether an order names the commit: a manifest may describe one commit, and the CAR of another.
+  func hasCommit(in order: BlockOrder) throws -> Bool {
+    try reader.ordinals(holding: snapshot.commit).contains { ordinal in
+      order.runs.contains { $0.contains(ordinal) }
+    }
+  }
+
   /// Whether the sections of an order are the CAR as it was received.
   private func isExact(_ order: BlockOrder) throws -> Bool {
+    guard try hasCommit(in: order) else { return false }
     var digest = try CARDigest(of: snapshot.car)
     try reader.copyCAR(order.runs) { try digest.take($0) }
     do {

@@ -79,7 +79,9 @@ package struct SnapshotExaminer {
   package mutating func state(of archived: ArchivedSnapshot) throws -> SnapshotState {
     do {
       try archived.readCAR { _ in }
-      guard archived.snapshot.car.sha256 == nil else { return .whole(.written) }
+      if archived.snapshot.car.sha256 != nil, try archived.hasCommit(in: archived.order()) {
+        return .whole(.written)
+      }
     } catch BackupError.tooLarge(let length, let limit) {
       return .lost("\(BackupError.tooLarge(length, limit: limit))")
     } catch {

@@ -9,7 +9,8 @@ package import Files
 ///
 /// A snapshot that lacks records or tree nodes takes no place of a rule: the rules choose among the
 /// complete ones, if there are any, and the newest of these is kept in any case. Nor does one whose
-/// time is wrong (``SnapshotTimes``), unless all are.
+/// time is wrong (``SnapshotTimes``), unless all are. Of the last n they get the places that are
+/// left, so that nothing goes where there are no more than n.
 ///
 /// Whatever the rules say, the snapshot that was added last and the one with the latest revision
 /// are kept, because the verbs use them by default; and so is every snapshot whose time is unknown,
@@ -90,7 +91,8 @@ package struct RetentionPolicy: Equatable, Sendable {
     let credible = usable.filter { !misdated[$0] }
     let dated = (credible.isEmpty ? usable : credible)
       .sorted { Moment.areInOrder((moments[$1], $1), (moments[$0], $0)) }
-    for index in dated.prefix(max(last, 0)) { reasons[index].insert(.last) }
+    let passedBy = Set(moments.indices.filter { moments[$0] != nil }).subtracting(dated)
+    for index in (dated + passedBy.sorted(by: >)).prefix(max(last, 0)) { reasons[index].insert(.last) }
     // By the number of a day since the beginning of 1970, which was a Thursday.
     let rules: [(Reason, Int, (Int64) -> Int64)] = [
       (.daily, daily, { $0 }), (.weekly, weekly, { CalendarDay.floor($0 + 3, 7) }),

@@ -50,7 +50,8 @@ import Testing
       "2026-01-02T00:00:00Z",
     ]
     #expect(reasons(RetentionPolicy(last: 2), times) == [[], [.last], [], [.newest, .last]])
-    #expect(kept(RetentionPolicy(last: 100), times) == [1, 3])
+    #expect(kept(RetentionPolicy(last: 3), times) == [1, 2, 3])
+    #expect(kept(RetentionPolicy(last: 100), times) == [0, 1, 2, 3])
     #expect(kept(RetentionPolicy(last: .max, yearly: .max), times.sorted()) == [0, 1, 2, 3])
   }
 
