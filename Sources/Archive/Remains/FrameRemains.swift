@@ -248,9 +248,9 @@ private struct Search {
       end >= bodyStart && cid.verify(content.extracting(bodyStart..<end)) == .matches
     }
     var next = usualCID(from: bodyStart)
-    for end in next.map({ self.ends(before: $0, in: content) }) ?? [end] where isBody(end) {
-      return (cid, bodyStart..<end)
-    }
+    // The length in front of the next one may be damaged, too.
+    let nearest = next.map { next in (1...Self.longestVarint).map { next - $0 } } ?? [end]
+    for end in nearest where isBody(end) { return (cid, bodyStart..<end) }
     var ends = [end]
     while next != nil {
       for end in ends {

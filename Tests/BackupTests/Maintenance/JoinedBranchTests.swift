@@ -174,6 +174,30 @@ import Testing
     #expect(try Self.pack(cars[1], into: again).lost.isEmpty)
     #expect(try ArchiveRepair.repair(MemoryStorage(torn)).lost.map(\.member) == [found.member])
   }
+
+  @Test func `a manifest with the CAR of another commit becomes nothing`() throws {
+    let reader = try ArchiveReader(MappedFile(copying: older))
+    let head = try #require(reader.generation.head?.cid)
+    var forged = try ArchivedSnapshot(head, in: reader).snapshot
+    forged.previous = head
+    forged.commit = CID(codec: .dagCBOR, hashing: Array("no commit".utf8).span)
+    let block = try forged.block()
+    var content: [UInt8] = []
+    CARWriter.appendPrefix(block.cid, bodyLength: UInt64(block.bytes.count), to: &content)
+    var frame: [UInt8] = []
+    FrameEncoder().encode((content + block.bytes).span, level: 3, into: &frame)
+
+    let pruned = MemoryStorage(older + frame)
+    let report = try RetentionPolicy(last: 50).prune(pruned, name: "a")
+    #expect(report.lost.map(\.manifest) == [block.cid])
+    let repaired = MemoryStorage(older + frame)
+    #expect(try ArchiveRepair.repair(repaired).lost.map(\.manifest) == [block.cid])
+    for storage in [pruned, repaired] {
+      let reader = try ArchiveReader(storage.map())
+      #expect(try SnapshotHistory(of: reader).newest?.cid == head)
+      #expect(try SnapshotVerifier().verify(reader, .full).verdict == .intact)
+    }
+  }
 }
 
 @Suite struct `A footer of which little is left` {
