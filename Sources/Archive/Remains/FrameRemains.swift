@@ -191,11 +191,11 @@ private struct Search {
     return (cid, place..<end)
   }
 
-  /// Whether a section begins at a place that went on to the end of what was cut off.
+  /// Whether a section begins at a place that went on in what was cut off.
   private func isCutOff(at start: Int, in content: Span<UInt8>) -> Bool {
     var place = start
     guard let cutEnd, case .value(let length) = Varint.read(content, at: &place),
-      length == UInt64(cutEnd - place)
+      length > UInt64(content.count - place), length <= UInt64(cutEnd - place)
     else { return false }
     // An error here says only that no CID is there.
     return (try? CID(content, at: &place)) != nil

@@ -134,7 +134,9 @@ struct FrameScan {
       guard item.report.failure != nil else { return false }
       let isResumed = walk.resume(after: frame, in: file)
       if item.part == nil, !isHeader {
-        let end = isResumed ? walk.place : frame.end
+        // What a frame that holds has between it and the next is not its own.
+        let isOpen = isResumed && !examiner.decoder.holds(frame, in: file)
+        let end = isOpen ? walk.place : frame.end
         salvage(frame.offset..<end, in: file, &item.report)
       }
       return isResumed
