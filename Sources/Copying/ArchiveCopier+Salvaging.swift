@@ -73,7 +73,7 @@ extension ArchiveCopier {
       for reader in readers { try reader.checkFetched() }
       let copy = try ArchiveReader(new.map(), limits: ArchiveLimits(allowsLarge: true))
       let verification = try verifier.verify(copy, .full)
-      try target.publishArchive()
+      try publish(target)
       return (report, verification)
     }
   }

@@ -11,18 +11,21 @@ internal import Verification
 package struct ArchiveCopier {
   let level: Int
   let limits: ArchiveLimits
+  /// Whether what is made and verified is thrown away: it only shows what would be.
+  let isDryRun: Bool
   let observer: Progress.Observer
   private let storage: (AtomicFile, [ArchiveReader]) throws -> any ArchiveStorage
 
   /// A copier that compresses at a zstd level, to a storage of another kind in tests.
   package init(
-    level: Int = 3, limits: ArchiveLimits = ArchiveLimits(),
+    level: Int = 3, limits: ArchiveLimits = ArchiveLimits(), isDryRun: Bool = false,
     observer: @escaping Progress.Observer = { _ in },
     storage: @escaping (AtomicFile, [ArchiveReader]) throws -> any ArchiveStorage = {
       try $0.archiveStorage(of: $1)
     }
   ) {
     (self.level, self.limits, self.observer) = (level, limits, observer)
+    self.isDryRun = isDryRun
     self.storage = storage
   }
 
@@ -56,6 +59,11 @@ package struct ArchiveCopier {
       for archive in archives { try archive.reader.checkFetched() }
       return try publish(generation, leftOutCount)
     }
+  }
+
+  /// Gives a new archive its name, unless it only shows what would be.
+  func publish(_ target: AtomicFile) throws {
+    if isDryRun { target.discard() } else { try target.publishArchive() }
   }
 
   /// Writes the copy; returns what is committed, and how many sections were left out.
@@ -151,7 +159,7 @@ extension ArchiveCopier {
     let links = archive.history.entries.map { ChainLink($0) }
     return try copy(links, of: [archive], to: target, willWrite) { generation, leftOutCount in
       let isReplaced = try isWanted(generation, leftOutCount)
-      if isReplaced { try target.publishArchive() } else { target.discard() }
+      if isReplaced { try publish(target) } else { target.discard() }
       return (
         links.count, archive.reader.fileSize, archive.reader.generation.sectionCount,
         leftOutCount, generation, isReplaced
@@ -206,7 +214,7 @@ extension ArchiveCopier {
     return try copy(
       links, of: archives, to: target, keepsPrivateData: keepsPrivateData, willWrite
     ) { generation, _ in
-      try target.publishArchive()
+      try publish(target)
       let sourceSize = archives.reduce(0) { $0 + $1.reader.generation.committedLength }
       return (
         links.count, sharedCount, accounts.count, sourceSize, withoutPrivate.count, generation

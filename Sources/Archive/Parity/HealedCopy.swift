@@ -62,41 +62,49 @@ package enum HealedCopy {
   }
 }
 
-/// A file of which bytes can be replaced in memory.
-private final class PatchedFile: ArchiveStorage {
+/// A file of which bytes can be replaced, and to which some can be appended, in memory: the file
+/// itself stays as it is.
+package final class PatchedFile: ArchiveStorage {
   /// How much longer the file can become: no parity that was cut off is longer.
-  private static let room = 64 << 20
+  package static let room = 64 << 20
 
   /// The file, and zeros behind it.
   private let whole: MappedFile
   private let count: Atomic<Int>
 
-  init(_ path: FilePath, count: Int) throws {
-    whole = try MappedFile(patching: path, count: count, capacity: count + Self.room)
+  /// Opens a file.
+  ///
+  /// - Parameters:
+  ///   - path: the file.
+  ///   - count: how many bytes of it there are.
+  ///   - room: how many bytes may be appended.
+  /// - Throws: ``ArchiveError`` if it cannot be opened or mapped.
+  package init(_ path: FilePath, count: Int, room: Int = PatchedFile.room) throws {
+    whole = try MappedFile(patching: path, count: count, capacity: count + room)
     self.count = Atomic(count)
   }
 
-  var size: UInt64 { UInt64(count.load(ordering: .relaxed)) }
+  package var size: UInt64 { UInt64(count.load(ordering: .relaxed)) }
 
-  func read(_ count: Int, at offset: UInt64) throws -> [UInt8] {
+  package func read(_ count: Int, at offset: UInt64) throws -> [UInt8] {
     guard offset.addingSaturated(UInt64(count)) <= size else {
       throw ArchiveError(.truncated, offset: offset)
     }
     return whole.withBytes { $0.array(Int(offset)..<Int(offset) + count) }
   }
 
-  func write(_ bytes: Span<UInt8>, at offset: UInt64) throws {
+  package func write(_ bytes: Span<UInt8>, at offset: UInt64) throws {
     let end = offset.addingSaturated(UInt64(bytes.count))
     guard end <= UInt64(whole.count) else { throw ArchiveError(.truncated, offset: offset) }
     whole.patch(bytes, at: Int(offset))
     count.store(max(count.load(ordering: .relaxed), Int(end)), ordering: .relaxed)
   }
 
-  func truncate(to size: UInt64) {
+  package func truncate(to size: UInt64) {
     count.store(min(count.load(ordering: .relaxed), Int(clamping: size)), ordering: .relaxed)
   }
 
-  func synchronize() {}
-  func lock() {}
-  func map() -> MappedFile { MappedFile(whole, part: 0..<count.load(ordering: .relaxed)) }
+  package func synchronize() {}
+  package func lock() {}
+  package func map() -> MappedFile { MappedFile(whole, part: 0..<count.load(ordering: .relaxed)) }
 }

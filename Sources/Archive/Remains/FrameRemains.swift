@@ -72,14 +72,20 @@ extension FrameDecoder {
     let header = try? DataFrame.readHeader(file, at: range.lowerBound, limit: range.upperBound)
     var best: FrameRemains?
     for reading in FrameReading.readings(of: range, in: file) {
-      let content = content(by: reading, in: file)
-      let size = if case .raw = reading { content.count } else { header?.contentSize }
-      let remains = FrameRemains(content, size: size, declared: header?.contentSize)
-      // Read in another way, it might look like what is in a blob.
-      if remains.isWhole || remains.isCutOff { return remains }
-      if remains.foundCount > best?.foundCount ?? -1 { best = remains }
+      // What the header says of its size may be wrong, too.
+      var (sizes, isOfHeader): ([Int?], Bool) = ([nil], false)
+      if case .compressed = reading, let header { sizes.insert(header.contentSize, at: 0) }
+      for size in sizes {
+        let content = content(by: reading, size: size, in: file)
+        let end = if case .raw = reading { content.count } else { size }
+        let remains = FrameRemains(content, size: end, declared: header?.contentSize)
+        // Read in another way, it might look like what is in a blob.
+        if remains.isWhole || remains.isCutOff { return remains }
+        isOfHeader = isOfHeader || remains.foundCount > 0
+        if remains.foundCount > best?.foundCount ?? -1 { best = remains }
+      }
       // With its own header length a compressed frame gives something; with another it would not.
-      if case .compressed = reading, header != nil, remains.foundCount > 0 { break }
+      if case .compressed = reading, header != nil, isOfHeader { break }
     }
     return best ?? FrameRemains([], size: 0)
   }

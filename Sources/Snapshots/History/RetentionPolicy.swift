@@ -92,7 +92,9 @@ package struct RetentionPolicy: Equatable, Sendable {
     let dated = (credible.isEmpty ? usable : credible)
       .sorted { Moment.areInOrder((moments[$1], $1), (moments[$0], $0)) }
     let passedBy = Set(moments.indices.filter { moments[$0] != nil }).subtracting(dated)
-    for index in (dated + passedBy.sorted(by: >)).prefix(max(last, 0)) { reasons[index].insert(.last) }
+    for index in (dated + passedBy.sorted(by: >)).prefix(max(last, 0)) {
+      reasons[index].insert(.last)
+    }
     // By the number of a day since the beginning of 1970, which was a Thursday.
     let rules: [(Reason, Int, (Int64) -> Int64)] = [
       (.daily, daily, { $0 }), (.weekly, weekly, { CalendarDay.floor($0 + 3, 7) }),

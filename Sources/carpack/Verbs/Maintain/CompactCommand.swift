@@ -12,6 +12,11 @@ internal import Terminal
 struct CompactCommand: ReportingCommand {
   static let page = ManualPage("compact", PackageResources.compact_txt)
 
+  @Flag(
+    name: .customLong("dry-run"),
+    help: "Make the new archive and verify it, say what it comes to, and throw it away.")
+  var dryRun = false
+
   @OptionGroup var destination: NewArchiveOptions
 
   @OptionGroup var archives: ChangedArchives
@@ -32,7 +37,11 @@ struct CompactCommand: ReportingCommand {
       let report = try compact(file, to: destination.target(for: file))
       Interruption.removeIfInterrupted(nil)
       Console.endProgress()
-      if json { Self.report.print((name(file), report)) } else { printSummary(report, file) }
+      if json {
+        Self.report.print((name(file), dryRun, report))
+      } else {
+        printSummary(report, file)
+      }
     }
   }
 
@@ -40,7 +49,7 @@ struct CompactCommand: ReportingCommand {
     -> ArchiveCopier.CompactReport
   {
     let copier = ArchiveCopier(
-      level: compression.level, limits: limits.limits,
+      level: compression.level, limits: limits.limits, isDryRun: dryRun,
       observer: ProgressLine.observer(quiet: common.quiet))
     func note(_ path: FilePath) { Interruption.removeIfInterrupted(path.string) }
     guard let target else { return try copier.compact(FilePath(file), willWrite: note) }
@@ -63,16 +72,19 @@ struct CompactCommand: ReportingCommand {
       ? "\(Quantity.bytes(report.oldSize - new)) less (\(Quantity.percent(report.oldSize - new, of: report.oldSize)))"
       : "\(Quantity.bytes(new - report.oldSize)) more"
     common.say(
-      "\(name(file)): \(Quantity.bytes(new)), \(change), \(snapshots), \(Quantity.count(report.leftOutCount, "section")) left out"
+      "\(name(file)): \(dryRun ? "would be " : "")\(Quantity.bytes(new)), \(change), \(snapshots), \(Quantity.count(report.leftOutCount, "section")) left out"
     )
   }
 
   private func name(_ file: String) -> String { destination.path(for: file) ?? file }
 
-  static let report = Report<(file: String, all: ArchiveCopier.CompactReport)>(
+  static let report = Report<
+    (file: String, isDryRun: Bool, all: ArchiveCopier.CompactReport)
+  >(
     "compact", "`carpack compact`."
   ) {
     ArchiveFields.file { $0.file }
+    Field("dryRun", "whether nothing was changed, and this is what would be") { $0.isDryRun }
     Field("replaced", "whether a new archive was written") { $0.all.isReplaced }
     Field("snapshots", "its snapshots") { $0.all.snapshotCount }
     Field("bytesBefore", "the size before") { $0.all.oldSize }

@@ -21,6 +21,11 @@ struct MergeCommand: ReportingCommand {
   var force = false
 
   @Flag(
+    name: .customLong("dry-run"),
+    help: "Make the new archive and verify it, say what it comes to, and throw it away.")
+  var dryRun = false
+
+  @Flag(
     name: .customLong("private"), inversion: .prefixedNo,
     help: "Keep private data, or leave it out.")
   var keepsPrivateData: Bool?
@@ -57,7 +62,8 @@ struct MergeCommand: ReportingCommand {
       FilePath(output), replacing: force, from: files.map { FilePath($0) })
     let archives = try files.map(open)
     let copier = ArchiveCopier(
-      level: compression.level, observer: ProgressLine.observer(quiet: common.quiet))
+      level: compression.level, isDryRun: dryRun,
+      observer: ProgressLine.observer(quiet: common.quiet))
     let report = try ArchiveReader.checkingFetched(archives.map(\.reader)) {
       try copier.merge(archives, to: target, keepsPrivateData: keepsPrivateData) {
         Interruption.removeIfInterrupted($0.string)
@@ -71,7 +77,8 @@ struct MergeCommand: ReportingCommand {
         "private data of \(Quantity.count(report.withoutPrivateCount, "account")) is left out: --private keeps it"
       )
     }
-    if json { Self.report.print((output, report)) } else { printSummary(report) }
+    if json { Self.report.print((output, dryRun, report)) } else { printSummary(report) }
+    guard !dryRun else { return }
     let history = try open(output).history
     let unaccepted = history.disruptions.filter { !$0.isAccepted }
     Console.say(
@@ -93,7 +100,7 @@ struct MergeCommand: ReportingCommand {
 
   private func printSummary(_ report: ArchiveCopier.MergeReport) {
     common.say(
-      "\(output): \(Quantity.bytes(report.generation.committedLength)) from \(Quantity.bytes(report.sourceSize)) in \(Quantity.count(files.count, "archive"))"
+      "\(output): \(dryRun ? "would be " : "")\(Quantity.bytes(report.generation.committedLength)) from \(Quantity.bytes(report.sourceSize)) in \(Quantity.count(files.count, "archive"))"
     )
     common.say(
       "  \(Quantity.count(report.snapshotCount, "snapshot")) of \(Quantity.count(report.accountCount, "account"))"
@@ -101,10 +108,11 @@ struct MergeCommand: ReportingCommand {
           ? "; \(Quantity.grouped(report.sharedCount)) more were the same" : ""))
   }
 
-  static let report = Report<(file: String, all: ArchiveCopier.MergeReport)>(
+  static let report = Report<(file: String, isDryRun: Bool, all: ArchiveCopier.MergeReport)>(
     "merge", "`carpack merge`."
   ) {
     ArchiveFields.file { $0.file }
+    Field("dryRun", "whether nothing was written, and this is what would be") { $0.isDryRun }
     Field("bytes", "its size") { $0.all.generation.committedLength }
     Field("bytesBefore", "the size of the archives together") { $0.all.sourceSize }
     Field("sections", "its sections") { $0.all.generation.sectionCount }

@@ -14,7 +14,8 @@ extension RepairCommand {
   func salvage(_ file: String, to target: AtomicFile) throws {
     let output = target.path.string
     let copier = ArchiveCopier(
-      level: compression.level, observer: ProgressLine.observer(quiet: common.quiet))
+      level: compression.level, isDryRun: dryRun,
+      observer: ProgressLine.observer(quiet: common.quiet))
     let parts = try healed(file) ?? parts(of: file)
     let readers = parts.readable.map(\.reader)
     let (report, verification) = try ArchiveReader.checkingFetched(readers) {
@@ -30,6 +31,7 @@ extension RepairCommand {
       let list = "carpack repair --json --force \(file.shellWord) -o \(output.shellWord)"
       printText(report, output, all: list)
     }
+    if dryRun { common.say("\(output): nothing was written") }
     let status: ExitStatus =
       !report.isWhole ? .incomplete : report.hasReadRemains ? .damaged : .success
     if status == .damaged {
@@ -40,7 +42,7 @@ extension RepairCommand {
 
   /// The archive as parity makes it, which leaves the file as it is; nil if parity has nothing to
   /// heal, or the archive is remote.
-  private func healed(_ file: String) throws -> ArchiveParts? {
+  func healed(_ file: String) throws -> ArchiveParts? {
     guard !RemoteArchive.isAddress(file) else { return nil }
     do {
       let (healed, count) = try HealedCopy.map(FilePath(file), limits: limits.limits) {

@@ -21,6 +21,11 @@ struct RepairCommand: ReportingCommand {
     completion: .file(extensions: ["zst"]))
   var from: [String] = []
 
+  @Flag(
+    name: .customLong("dry-run"),
+    help: "Say what would be done and what it would come to, and change nothing.")
+  var dryRun = false
+
   @OptionGroup var destination: NewArchiveOptions
 
   @OptionGroup var archives: ChangedArchives
@@ -44,9 +49,12 @@ struct RepairCommand: ReportingCommand {
 
   func run() throws {
     for file in from where !RemoteArchive.isAddress(file) { try CARInput.refuse(file) }
-    try archives.each(common, onlyReading: destination.output != nil, acceptingLoss: true) { file in
+    let onlyReading = destination.output != nil
+    try archives.each(common, onlyReading: onlyReading, acceptingLoss: true) { file in
       if let target = try destination.target(for: file) {
         try salvage(file, to: target)
+      } else if dryRun {
+        try plan(file)
       } else {
         try repair(file)
       }
@@ -54,7 +62,7 @@ struct RepairCommand: ReportingCommand {
   }
 
   /// Another archive, and its name.
-  private typealias Copy = (name: String, reader: ArchiveReader)
+  typealias Copy = (name: String, reader: ArchiveReader)
 
   /// Heals what parity around the file can heal, which takes no key, and repairs what is in it.
   private func repair(_ file: String) throws {
@@ -71,12 +79,7 @@ struct RepairCommand: ReportingCommand {
   }
 
   private func repair(_ file: String, healed: UInt64) throws {
-    let copies: [Copy] = try from.map { name in
-      guard !AtomicFile.areSame(FilePath(name), FilePath(file)) else {
-        throw Failure("--from: \(name) is the archive itself", status: .usage)
-      }
-      return (RemoteArchive.shown(name), try ArchiveReader.opening(name, limits.limits, store))
-    }
+    let copies = try copies(of: file)
     let sources = copies.map(\.reader)
     let change = try ArchiveRepair.putInOrder(FilePath(file)) {
       Interruption.removeIfInterrupted($0.string)
@@ -109,7 +112,7 @@ struct RepairCommand: ReportingCommand {
       for source in sources { try source.checkFetched() }
       let renewed = report.isWholeApart ? try renew(file, storage) : nil
       if json {
-        Self.report.print((file, moved, report, renewed))
+        Self.report.print((file, false, moved, report, renewed))
       } else {
         printText(report, moved: moved, file, isChanged: change != .none || renewed != nil)
       }
@@ -136,6 +139,16 @@ struct RepairCommand: ReportingCommand {
       try end(
         with: report.verification, of: file,
         isLost || !report.lost.isEmpty ? .incomplete : .success)
+    }
+  }
+
+  /// The archives that may have what is lost.
+  func copies(of file: String) throws -> [Copy] {
+    try from.map { name in
+      guard !AtomicFile.areSame(FilePath(name), FilePath(file)) else {
+        throw Failure("--from: \(name) is the archive itself", status: .usage)
+      }
+      return (RemoteArchive.shown(name), try ArchiveReader.opening(name, limits.limits, store))
     }
   }
 
@@ -217,12 +230,14 @@ struct RepairCommand: ReportingCommand {
     }
   }
 
-  private func printText(
+  func printText(
     _ whole: ArchiveRepair.Outcome, moved: UInt64, _ file: String, isChanged: Bool
   ) {
     if moved == 0, whole.archive.isUnchanged, whole.namedCount == 0, whole.takenCount == 0 {
       // Damage that stays is reported right after.
-      if whole.damage == nil, !isChanged { common.say("\(file): nothing to repair") }
+      if whole.damage == nil, !isChanged, !whole.isWholeApart {
+        common.say("\(file): nothing to repair")
+      }
       return
     }
     let report = whole.archive
@@ -243,8 +258,9 @@ struct RepairCommand: ReportingCommand {
       },
       Quantity.some(whole.takenCount, "snapshot").map { "\($0) taken over from --from" },
     ]
-    common.say("\(file): \(done.compactMap(\.self).joined(separator: ", "))")
-    if report.bytesCutOff > 0, from.isEmpty {
+    let parts = done.compactMap(\.self).joined(separator: ", ")
+    common.say("\(file): \(dryRun ? "would be repaired: " : "")\(parts)")
+    if report.bytesCutOff > 0, from.isEmpty, !dryRun {
       common.say(
         .note,
         "if \(file) is a copy whose end was lost, a snapshot may be lost: compare it with another copy"
@@ -253,11 +269,14 @@ struct RepairCommand: ReportingCommand {
   }
 
   static let report = Report<
-    (file: String, moved: UInt64, all: ArchiveRepair.Outcome, renewed: Renewal?)
+    (
+      file: String, isDryRun: Bool, moved: UInt64, all: ArchiveRepair.Outcome, renewed: Renewal?
+    )
   >(
     "repair", "`carpack repair`."
   ) {
     ArchiveFields.file { $0.file }
+    Field("dryRun", "whether nothing was changed, and this is what would be") { $0.isDryRun }
     Field("segmentsRestored", "index segments rebuilt") { $0.all.archive.segments.count }
     Field("footersRestored", "footers rebuilt") { $0.all.archive.footers.count }
     Field("noteRestored", "whether the note after the header was written again") {
