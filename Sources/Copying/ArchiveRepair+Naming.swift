@@ -53,6 +53,11 @@ extension ArchiveRepair {
     observer: @escaping Progress.Observer = { _ in }
   ) throws -> Outcome {
     try storage.lock()
+    if let verification = try verifyIntact(storage, limits, verifier) {
+      return Outcome(
+        archive: Report(), namedCount: 0, takenCount: 0, lost: [], verification: verification,
+        isWholeApart: false)
+    }
     var (report, namedCount, takenCount) = (Report(), 0, 0)
     var (first, losses): ([SnapshotHistory.Entry]?, [LostSnapshot]) = (nil, [])
     var verification: SnapshotVerifier.Report
@@ -69,8 +74,8 @@ extension ArchiveRepair {
       let tail = try keepsOrdinals ? nil : TailSnapshots(storage)
       losses += tail?.lost ?? []
       let healedCount = report.sectionsHealed
-      report = try ArchiveRepair.run(
-        storage, from: sources, limits: limits, keepsOrdinals: keepsOrdinals,
+      report = try mend(
+        storage, before.survey, from: sources, limits: limits, keepsOrdinals: keepsOrdinals,
         choosing: tail.map { $0.choose }, after: report
       ) { done, total in
         observer(Progress(stage: "examining", done: done, total: total))
@@ -81,11 +86,17 @@ extension ArchiveRepair {
         let known = Set(listed.map(\.cid))
         listed += try SnapshotHistory(of: healed).entries.filter { !known.contains($0.cid) }
       }
+      func verified() throws -> SnapshotVerifier.Report {
+        try verifier.verify(ArchiveReader(storage.map(), limits: limits), .full)
+      }
+      verification = try verified()
+      report.note(report.wasDamaged ? verification.archive : nil)
       // If nothing is damaged, what a snapshot lacks was never there; otherwise damage may be why.
       let doubtful = report.firstLost == nil ? Set(listed.map(\.cid)) : []
-      namedCount += try SnapshotHistory.putFound(
+      let newCount = try SnapshotHistory.putFound(
         listed, doubtful: doubtful, into: storage, limits: limits, losses: &losses)
-      verification = try verifier.verify(ArchiveReader(storage.map(), limits: limits), .full)
+      namedCount += newCount
+      if newCount > 0 { verification = try verified() }
       if verification.verdict == .damaged || report.wasDamaged || report.bytesCutOff > 0 {
         takenCount += try takeOver(
           from: sources, into: storage, instead: verification.damagedSnapshots, limits, observer)
@@ -95,16 +106,44 @@ extension ArchiveRepair {
     // Those that are marked as found now, and were not in the chain before.
     let marked = Set(first?.filter { $0.isCommitted && !$0.isVouched }.map(\.member) ?? [])
     let named = after.entries.count { !$0.isVouched && !marked.contains($0.member) }
-    var isWholeApart = verification.verdict == .damaged && !verification.snapshots.isEmpty
-    var examiner = SnapshotExaminer(after.reader)
-    for snapshot in verification.snapshots where isWholeApart && snapshot.verdict == .damaged {
-      isWholeApart =
-        try snapshot.damagedBlobCount == 0 && examiner.state(of: snapshot.entry.cid).isWhole
-    }
     return Outcome(
       archive: report, namedCount: named, takenCount: takenCount,
       lost: after.losses(since: first ?? [], named: losses), verification: verification,
-      isWholeApart: isWholeApart)
+      isWholeApart: try isWholeApart(verification, after.reader))
+  }
+
+  /// Whether every snapshot that is left is whole, though the archive is damaged: no blob and no
+  /// extra of any is lost, and its tree is whole.
+  private static func isWholeApart(
+    _ verification: SnapshotVerifier.Report, _ reader: ArchiveReader
+  ) throws -> Bool {
+    guard verification.verdict == .damaged, !verification.snapshots.isEmpty else { return false }
+    let damaged = Set(verification.archive.damagedSections)
+    var examiner = SnapshotExaminer(reader)
+    return try verification.snapshots.allSatisfy { snapshot in
+      let manifest = snapshot.entry.cid
+      let extras = try unlessDamaged { try ArchivedSnapshot(manifest, in: reader).extras() }
+      guard snapshot.damagedBlobCount == 0, let extras, damaged.isDisjoint(with: extras) else {
+        return false
+      }
+      return try snapshot.verdict != .damaged || examiner.state(of: manifest).isWhole
+    }
+  }
+
+  /// The result of verifying an archive of which nothing has to be repaired, which is read once and
+  /// hashed once; nil for any other.
+  private static func verifyIntact(
+    _ storage: any ArchiveStorage, _ limits: ArchiveLimits, _ verifier: SnapshotVerifier
+  ) throws -> SnapshotVerifier.Report? {
+    let reader = try ArchiveReader(storage.map(), limits: limits)
+    guard reader.generation.number > 0, reader.recovery == nil,
+      try reader.verify(.quick).findings.isEmpty
+    else { return nil }
+    let verification = try verifier.verify(reader, .full)
+    guard verification.verdict != .damaged, verification.archive.findings.isEmpty,
+      verification.snapshots.allSatisfy(\.entry.isCommitted)
+    else { return nil }
+    return verification
   }
 
   /// Copies the snapshots that are damaged, or lost with their manifests, from another archive that

@@ -45,12 +45,13 @@ extension ArchiveRepair {
   /// Makes voids of what does not hold, if every section that the index counts is there: in a frame
   /// that holds, or written again.
   ///
+  /// - Parameter survey: What a survey of the file as it is has found; nil to make one.
   /// - Throws: what the storage throws.
   /// - Returns: How many bytes it has.
-  func voidNeedless() throws -> UInt64 {
+  func voidNeedless(_ survey: Survey?) throws -> UInt64 {
     let reader = try reader()
     guard reader.generation.features.isRepaired else { return 0 }
-    let survey = try Survey(reader.file, limits: limits)
+    let survey = try survey ?? Survey(reader.file, limits: limits)
     let places = Set(survey.frames.filter { !$0.isIntact }.map(\.offset))
     guard survey.sectionCount <= reader.generation.sectionCount,
       survey.lost.joined().allSatisfy({ reader.isSuperseded($0, places) })

@@ -44,6 +44,12 @@ package struct ArchiveRepair {
     /// A report of nothing.
     package init() {}
 
+    /// Notes what is lost, by what verifying the archive has found.
+    package mutating func note(_ verification: ArchiveVerification?) {
+      firstLost = verification?.findings.first { $0.severity == .damaged }?.error
+      lostSectionCount = verification?.damagedOrdinals.reduce(0) { $0 + UInt64($1.count) } ?? 0
+    }
+
     /// How much was changed, which only grows.
     fileprivate var changes: UInt64 {
       UInt64(segments.count + footers.count + (isNoteRestored ? 1 : 0) + (isReindexed ? 1 : 0))
@@ -62,6 +68,8 @@ package struct ArchiveRepair {
   private let choose: TailChoice?
   private let progress: (UInt64, UInt64) -> Void
   private var report: Report
+  /// What a survey of the file as it is has found, if one was made already.
+  private var known: Survey?
 
   /// Repairs what can be repaired.
   ///
@@ -89,14 +97,34 @@ package struct ArchiveRepair {
     choosing choose: TailChoice? = nil, after report: Report = Report(),
     progress: @escaping (UInt64, UInt64) -> Void = { _, _ in }
   ) throws -> Report {
+    var report = try mend(
+      storage, from: sources, limits: limits, keepsOrdinals: keepsOrdinals, choosing: choose,
+      after: report, progress: progress)
+    guard report.wasDamaged else { return report }
+    let reader = try ArchiveReader(storage.map(), limits: limits, ignoresTail: true)
+    report.note(reader.generation.number > 0 ? try reader.verify(progress: progress) : nil)
+    return report
+  }
+
+  /// Repairs what can be repaired, and leaves it to the caller to find out what is lost.
+  ///
+  /// - Parameter survey: What a survey of the file as it is has found; nil to make one.
+  /// - Throws: As ``run(_:from:limits:keepsOrdinals:choosing:after:progress:)`` does.
+  package static func mend(
+    _ storage: any ArchiveStorage, _ survey: Survey? = nil, from sources: [ArchiveReader],
+    limits: ArchiveLimits, keepsOrdinals: Bool, choosing choose: TailChoice?,
+    after report: Report, progress: @escaping (UInt64, UInt64) -> Void
+  ) throws -> Report {
     try storage.lock()
     var repair = ArchiveRepair(
       storage: storage, sources: sources, limits: limits, keepsOrdinals: keepsOrdinals,
-      choose: choose, progress: progress, report: report)
+      choose: choose, progress: progress, report: report, known: survey)
     for _ in 0..<maximumRounds {
       let before = (repair.report.changes, try storage.size)
-      (repair.report.firstLost, repair.report.lostSectionCount) = (nil, 0)
-      if let survey = try repair.run() { try repair.heal(survey) }
+      if let survey = try repair.run() {
+        let isCurrent = try (repair.report.changes, storage.size) == before
+        try repair.heal(survey, isCurrent: isCurrent)
+      }
       if try (repair.report.changes, storage.size) == before { break }
     }
     return repair.report
@@ -142,9 +170,9 @@ package struct ArchiveRepair {
   /// Surveys the file as it is.
   ///
   /// - Throws: ``ArchiveError`` if another archive begins in it.
-  private func survey() throws -> Survey {
+  private mutating func survey() throws -> Survey {
     let file = try storage.map()
-    let survey = try Survey(file, limits: limits, progress: progress)
+    let survey = try known.take() ?? Survey(file, limits: limits, progress: progress)
     try file.withBytes { bytes throws in try survey.refuseFurtherArchives(in: bytes) }
     return survey
   }
@@ -172,13 +200,13 @@ package struct ArchiveRepair {
     }
   }
 
-  /// Writes lost sections again as far as they can be read, and reports the others.
-  private mutating func heal(_ survey: Survey) throws {
-    report.sectionsHealed += try writeAgain(survey)
-    report.bytesVoided += try voidNeedless()
-    let verification = try reader().verify(.full, progress: progress)
-    report.firstLost = verification.findings.first { $0.severity == .damaged }?.error
-    report.lostSectionCount = verification.damagedOrdinals.reduce(0) { $0 + UInt64($1.count) }
+  /// Writes lost sections again as far as they can be read.
+  ///
+  /// - Parameter isCurrent: Whether the file is as it was surveyed.
+  private mutating func heal(_ survey: Survey, isCurrent: Bool) throws {
+    let count = try writeAgain(survey)
+    report.sectionsHealed += count
+    report.bytesVoided += try voidNeedless(isCurrent && count == 0 ? survey : nil)
   }
 
   /// Appends an index and a footer if what is there is not what the last footer says, and makes

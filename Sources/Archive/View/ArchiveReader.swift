@@ -36,7 +36,7 @@ public final class ArchiveReader: Sendable {
   /// What follows the last footer; nil if nothing does.
   let tail: Survey?
   /// The survey of the whole file by which this reader was made; nil if the file's index is used.
-  let survey: Survey?
+  package let survey: Survey?
   let decoder = FrameDecoder()
   let cache = FrameCache()
 
