@@ -46,7 +46,8 @@ extension ArchiveRepair {
   ///   - verifier: Verifies the result.
   ///   - observer: Called with the progress.
   /// - Throws: `ArchiveError` if it is not an archive, needs a later version, or cannot be written;
-  ///   what was written until then is valid, and another repair continues.
+  ///   what was written until then is valid, and another repair continues. Also, before anything is
+  ///   written, if no other archive is given and an end that was committed is damaged.
   package static func repair(
     _ storage: any ArchiveStorage, from sources: [ArchiveReader] = [],
     limits: ArchiveLimits = ArchiveLimits(), verifier: SnapshotVerifier = SnapshotVerifier(),
@@ -58,6 +59,10 @@ extension ArchiveRepair {
         archive: Report(), namedCount: 0, takenCount: 0, lost: [], verification: verification,
         isWholeApart: false)
     }
+    let file = try storage.map()
+    let damage = try storage.damagedEnd(behind: ArchiveReader.lastGeneration(of: file))
+    // It may come back, and nothing here can bring it back.
+    if sources.isEmpty, let damage { throw damage }
     var (report, namedCount, takenCount) = (Report(), 0, 0)
     var (first, losses): ([SnapshotHistory.Entry]?, [LostSnapshot]) = (nil, [])
     var verification: SnapshotVerifier.Report
@@ -109,7 +114,8 @@ extension ArchiveRepair {
     return Outcome(
       archive: report, namedCount: named, takenCount: takenCount,
       lost: after.losses(since: first ?? [], named: losses), verification: verification,
-      isWholeApart: try isWholeApart(verification, after.reader))
+      isWholeApart: try storage.damaged(in: 0..<storage.size).isEmpty
+        && isWholeApart(verification, after.reader))
   }
 
   /// Whether every snapshot that is left is whole, though the archive is damaged: no blob and no

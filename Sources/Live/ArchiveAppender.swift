@@ -18,6 +18,8 @@ actor ArchiveAppender {
   private let startLength: UInt64
   /// Snapshots that an unfinished write had left and that could not be kept.
   nonisolated let lost: [LostSnapshot]
+  /// Whether an end that was committed is damaged, and what is appended goes behind it.
+  nonisolated let isBehindDamage: Bool
   private var lastFlush: ContinuousClock.Instant = .now
   /// How many blobs wait to be appended.
   private nonisolated let waitingCount = Atomic<Int>(0)
@@ -37,6 +39,7 @@ actor ArchiveAppender {
       storage, carHeader: carHeader, options: options, losses: &lost)
     self.lost = lost
     startLength = writer.generation?.committedLength ?? 0
+    isBehindDamage = writer.isBehindDamage
     self.writer = writer
   }
 

@@ -68,6 +68,7 @@ extension BackupRun {
     observer(.progress(BackupProgress(.blobs)))
     let storage = try target.storage()
     var archiveOptions = ArchiveOptions(level: options.level)
+    archiveOptions.appendsBehindDamage = true
     archiveOptions.parity = options.parity
     // What is committed to a file that has no name yet is continued, and the repository has been
     // compared with it.
@@ -163,7 +164,7 @@ extension BackupRun {
       isRepositoryUnchanged: isRepositoryUnchanged,
       bytesAdded: appender.bytesAdded(by: ending.generation), isHealed: ending.isHealed,
       damage: try ending.isHealed || isRepositoryUnchanged && options.checksHeld
-        || archive.hasLostHead ? target.storedDamage() : StoredDamage(),
+        || appender.isBehindDamage || archive.hasLostHead ? target.storedDamage() : StoredDamage(),
       milliseconds: options.milliseconds() - begin, missing: ledger.missing, warnings: warnings,
       identityChanges: ending.isUnchanged ? [] : try identityChanges(),
       lacksPrivateData: lacksPrivateData, context: context?.outcome)

@@ -156,12 +156,14 @@ package struct RepositoryPacker {
     let knowsTimes = try !options.requiresProvenLog || facts.checkPLCLog(of: commit.did)
     let files = try folders.flatMap { folder in try folder.files() }
     var archiveOptions = ArchiveOptions(level: options.level)
+    archiveOptions.appendsBehindDamage = true
     archiveOptions.parity = options.parity
     let storage: any ArchiveStorage
     (storage, archiveOptions.startsOver) = try open(repository)
     var lost: [LostSnapshot] = []
     var writer = try ArchiveWriter.openNaming(
       storage, carHeader: repository.header, options: archiveOptions, losses: &lost)
+    let isBehindDamage = writer.isBehindDamage
     return try writer.orAbandon { writer in
       let base = try writer.reader.flatMap { reader in
         try ArchivedSnapshot.newest(of: commit.did, in: reader)
@@ -190,7 +192,8 @@ package struct RepositoryPacker {
       return Report(
         inspection: inspection, snapshot: ending.snapshot, generation: generation,
         isUnchanged: ending.isUnchanged, isHealed: ending.isHealed,
-        damage: try ending.isUnchanged || ending.isHealed || writer.reader?.hasLostHead == true
+        damage: try ending.isUnchanged || ending.isHealed || isBehindDamage
+          || writer.reader?.hasLostHead == true
           ? storage.storedDamage() : StoredDamage(),
         bytesAdded: generation.committedLength - start, missing: missing,
         refused: blobs.refused, leftOutCount: blobs.leftOutCount,

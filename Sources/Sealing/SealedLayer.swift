@@ -84,7 +84,10 @@ package final class SealedLayer: StorageLayer {
 
   package func storage(in file: any ArchiveStorage) throws -> any ArchiveStorage {
     let slots = try Self.slots(file.map())
-    return try SealedStorage(file, keys.identity(of: slots), slots)
+    let identity = try keys.identity(of: slots)
+    let storage = try SealedStorage(file, identity, slots)
+    guard try storage.isEndDamaged, try heal(file) > 0 else { return storage }
+    return try SealedStorage(file, identity, Self.slots(file.map()))
   }
 
   package func storage(

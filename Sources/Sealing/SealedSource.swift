@@ -95,6 +95,24 @@ final class SealedSource: ByteSource {
     return isWhole ? bytes : nil
   }
 
+  /// Which of some bytes of the archive a piece holds in chunks that cannot be decrypted.
+  ///
+  /// - Throws: `AgeError` if the system lacks what age needs.
+  func damaged(of piece: Piece, in range: Range<Int>) throws -> [Range<Int>] {
+    let (base, wanted) = (piece.plain.lowerBound, range.clamped(to: piece.plain))
+    var opening = PieceOpening(piece)
+    var damaged: [Range<Int>] = []
+    for number in piece.chunks.covering(wanted.lowerBound - base..<wanted.upperBound - base) {
+      let chunk = piece.chunks.range(of: number)
+      var bytes = [UInt8](repeating: 0, count: chunk.count)
+      let opens = try unsafe bytes.withUnsafeMutableBytes {
+        try unsafe open(number, &opening, into: $0)
+      }
+      if !opens { damaged.append(base + chunk.lowerBound..<base + chunk.upperBound) }
+    }
+    return damaged
+  }
+
   /// Opens the chunks of a piece that hold some bytes of the archive.
   ///
   /// - Parameter target: As long as the range; what cannot be decrypted becomes zeros.

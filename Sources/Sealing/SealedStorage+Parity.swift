@@ -34,7 +34,9 @@ extension SealedStorage {
     }
     state.withLock { $0.parity = Parity(percent: percent, isStale: true) }
     try commit()
-    return try file.size - before
+    // What an interrupted write had left behind the last table was cut off.
+    let after = try file.size
+    return after - min(before, after)
   }
 
   /// Protects the pieces and tables that are not protected yet.

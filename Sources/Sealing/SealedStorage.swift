@@ -263,6 +263,10 @@ final class SealedStorage: ArchiveStorage {
       try finishReplacing(&state)
       try fillGaps(size..<size + 1, &state)
       let cut = state.layout.pieces.partitioningIndex { $0.plain.upperBound > size }
+      let gone = state.layout.pieces[cut].plain.lowerBound..<border
+      guard try damaged(in: gone, &state).isEmpty else {
+        throw ArchiveError(.damagedEnd, offset: UInt64(gone.lowerBound))
+      }
       let kept = state.layout.pieces[cut].plain.lowerBound..<size
       let map = try map(&state)
       let rest = map.withBytes(reading: [kept]) { $0.array(kept) }

@@ -212,7 +212,7 @@ package enum Console {
   /// Puts a line on standard error.
   package static func put(line: String) {
     endProgress()
-    put(visible(line, keepingLines: true) + "\n")
+    put(visible(line, keepingLines: true).withoutSecretKeys + "\n")
   }
 
   /// Shows the progress of long work, in lines that the next output erases.

@@ -3,6 +3,7 @@ internal import IPLD
 
 /// An error as a person reads it: what went wrong, what to do about it, and the exit status.
 package struct Failure: Error {
+  /// What went wrong, without secret keys.
   package let message: String
   package let hint: String?
   package let status: ExitStatus
@@ -11,10 +12,10 @@ package struct Failure: Error {
 
   package init(_ message: String, hint: String? = nil, status: ExitStatus, at place: String? = nil)
   {
-    self.message = message
-    self.hint = hint
+    self.message = message.withoutSecretKeys
+    self.hint = hint?.withoutSecretKeys
     self.status = status
-    self.place = place
+    self.place = place?.withoutSecretKeys
   }
 
   /// The same failure, with a file or an account named.

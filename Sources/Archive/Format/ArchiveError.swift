@@ -44,6 +44,8 @@ public struct ArchiveError: ArchiveFileError, Equatable, Sendable, CustomStringC
     case furtherArchive
     /// Bytes of a sealed archive that are not what was sealed: what they are.
     case damagedSeal(String)
+    /// Bytes at the end of a sealed archive that were committed and cannot be decrypted.
+    case damagedEnd
     /// A sealed archive ends before its key is whole, so that nothing can be in it.
     case unbegunSeal
     /// Bytes that are not a frame: how many.
@@ -189,6 +191,8 @@ public struct ArchiveError: ArchiveFileError, Equatable, Sendable, CustomStringC
     case .noErasureLibrary(let reason): "parity needs the library ISA-L: \(reason)"
     case .furtherArchive: "another archive begins here, after the first"
     case .damagedSeal(let what): "the sealed archive is damaged: \(what)"
+    case .damagedEnd:
+      "the end of the sealed archive is damaged: it was committed, and cannot be decrypted"
     case .unbegunSeal: "the sealed archive ends before its key: nothing can be in it"
     case .foreignBytes(let count): "\(count) bytes are not part of the archive"
     case .tooManyFrames(let limit):
@@ -242,8 +246,9 @@ extension ArchiveError: KnownFault {
     switch reason {
     case .system, .changedMeanwhile, .writerFailed, .commitUncertain: .system
     case .truncated, .noFooter, .interruptedTail, .damagedFooter, .notAnArchive, .movedFooter,
-      .malformedParity, .furtherArchive, .damagedSeal, .unbegunSeal, .foreignBytes,
-      .malformedFooter, .damagedIndex, .malformedFrame, .damagedFrame, .malformedSection,
+      .malformedParity, .furtherArchive, .damagedSeal, .damagedEnd, .unbegunSeal,
+      .foreignBytes, .malformedFooter, .damagedIndex, .malformedFrame, .damagedFrame,
+      .malformedSection,
       .damagedSection, .repeatedSection, .unknownOrdinal, .lostSection, .malformedHeader:
       .damage
     case .tooManyFrames, .tooMuchContent, .bodyTooLarge, .cidTooLong, .tooManySections,

@@ -184,7 +184,8 @@ package struct ArchiveRepair {
     let file = try storage.map()
     do {
       guard let committed = try ArchiveWriter.committed(of: file),
-        committed.generation.committedLength < UInt64(file.count)
+        committed.generation.committedLength < UInt64(file.count),
+        try storage.damagedEnd(behind: committed.generation) == nil
       else { return false }
       // A writer makes voids of damaged frames, and gives what follows other ordinals.
       let adoption = TailAdoption(
@@ -217,7 +218,9 @@ package struct ArchiveRepair {
     // An index that cannot be read lists nothing.
     let index = generation.flatMap { try? ArchiveIndex($0, in: bytes) }
     let isIndexed = survey.isIndexed(generation, index, in: bytes)
-    let end = survey.end
+    // What was committed and cannot be read stays where it is, and everything goes behind it.
+    let isEndDamaged = try storage.damagedEnd(behind: generation) != nil
+    let end = isEndDamaged ? bytes.count : survey.end
     let hasTail = generation.map { UInt64(end) > $0.committedLength } ?? true
     let isRepaired = generation?.features.isRepaired ?? false
     let isRegular = survey.isRegular(generation, index, in: bytes)

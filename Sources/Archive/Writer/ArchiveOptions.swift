@@ -13,6 +13,9 @@ package struct ArchiveOptions: Sendable {
   /// For a file that has not been announced yet; the default is to leave such a file alone and
   /// fail.
   package var startsOver = false
+  /// Whether something is appended behind an end that was committed and is damaged, which stays as
+  /// it is: the snapshots in it may come back, and a backup cannot wait for that.
+  package var appendsBehindDamage = false
   /// How many bytes are written before they are made to count, so that no more can be lost.
   package var checkpointLength: UInt64 = 64 << 20
   /// How much parity there is for what is appended, in percent; nil for as much as the archive has.

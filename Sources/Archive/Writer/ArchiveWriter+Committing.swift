@@ -82,7 +82,7 @@ extension ArchiveWriter {
   package mutating func abandon() throws {
     hasFailed = true
     guard !log.isUncertain else { return }
-    try log.storage.truncate(to: previous?.committedLength ?? 0)
+    try log.storage.truncate(to: max(previous?.committedLength ?? 0, damageEnd ?? 0))
   }
 
   /// Writes something, and gives up what was appended if that fails.

@@ -28,6 +28,16 @@ extension ArchiveWriter {
     var file = try storage.map()
     var reader = try committed(of: file)
     if reader?.generation.features.isProtected == true { _ = try ErasureLibrary.opened() }
+    let damage = try storage.damagedEnd(behind: reader?.generation)
+    if damage != nil, options.appendsBehindDamage, let reader {
+      let log = FrameLog(
+        storage: storage, end: UInt64(file.count), streamLength: reader.generation.streamLength)
+      var writer = ArchiveWriter(log: log, committed: reader, options: options)
+      writer.require(FeatureFlags.repaired)
+      writer.damageEnd = log.end
+      return writer
+    }
+    if let damage { throw damage }
     let adopted = try TailAdoption(
       storage: storage, file: file, committed: reader, choose: choose
     ).run(carHeader: carHeader).sectionCount
@@ -75,6 +85,7 @@ extension ArchiveWriter {
       }
       let reader = try committed(of: file)
       if reader == nil, try storage.size > frame.end {
+        if let damage = try storage.damagedEnd(behind: nil) { throw damage }
         // Throws if nothing can be appended after these bytes.
         _ = try TailAdoption(storage: storage, file: file, committed: nil)
           .run(carHeader: carHeader)

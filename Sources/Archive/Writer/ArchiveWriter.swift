@@ -54,6 +54,12 @@ package struct ArchiveWriter: ~Copyable {
   /// How many sections of an interrupted write were found whole and adopted.
   package internal(set) var adoptedSectionCount: UInt64 = 0
 
+  /// Where an end that was committed and is damaged ends, behind which everything goes; nil if
+  /// there is none.
+  var damageEnd: UInt64?
+  /// Whether there is such an end.
+  package var isBehindDamage: Bool { damageEnd != nil }
+
   /// The archive as it was when it was opened, for looking things up in; nil if nothing was
   /// committed.
   package var reader: ArchiveReader? { committed }

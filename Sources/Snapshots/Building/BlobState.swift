@@ -120,6 +120,8 @@ package struct StoredDamage: Equatable, Sendable {
   package var sectionCount = 0
   /// Whether, though all of them do, something else does not: an index, a footer or the header.
   package var isElsewhere = false
+  /// Whether bytes that were committed cannot be decrypted, and what was in them is not known.
+  package var isSealDamaged = false
   /// Whether its end was cut off after it was written, or all its snapshots are lost.
   package var isCutOff = false
 
@@ -141,7 +143,9 @@ extension ArchiveStorage {
       map(), limits: ArchiveLimits(allowsLarge: true), ignoresTail: true)
     guard try reader.verify(.quick).worst == .damaged else { return StoredDamage() }
     let count = try reader.damagedSections().reduce(0) { $0 + $1.count }
-    return StoredDamage(sectionCount: count, isElsewhere: count == 0)
+    var damage = StoredDamage(sectionCount: count, isElsewhere: count == 0)
+    damage.isSealDamaged = try !damaged(in: 0..<size).isEmpty
+    return damage
   }
 }
 

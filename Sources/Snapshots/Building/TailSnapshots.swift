@@ -17,7 +17,7 @@ package struct TailSnapshots {
   /// Those that cannot be kept.
   package private(set) var lost: [LostSnapshot] = []
 
-  private var found: [SnapshotHistory.Entry] { before.entries.filter { !$0.isCommitted } }
+  fileprivate var found: [SnapshotHistory.Entry] { before.entries.filter { !$0.isCommitted } }
 
   /// The snapshots that are found behind the last footer of an archive; nil if there are none.
   package init?(_ storage: any ArchiveStorage) throws {
@@ -134,8 +134,12 @@ extension ArchiveWriter {
       let writer = try open(
         storage, carHeader: carHeader, options: options, choosing: found.map { $0.choose })
       if let found, let reader = writer.reader {
+        // Behind a damaged end, all of it stays what it is.
+        let named =
+          writer.isBehindDamage
+          ? found.found.map { LostSnapshot($0, "it stays in an end that is damaged") } : found.lost
         losses += try SnapshotHistory(of: reader).losses(
-          since: found.before.entries, named: found.lost)
+          since: found.before.entries, named: named)
       }
       return writer
     } catch let error as ArchiveError

@@ -269,15 +269,19 @@ extension StoredDamage {
   var text: String {
     sectionCount > 0
       ? Quantity.count(sectionCount, "section")
-      : isElsewhere ? "an index, a footer or the header" : "its end, and snapshots in it"
+      : isSealDamaged
+        ? "bytes that cannot be decrypted"
+        : isElsewhere ? "an index, a footer or the header" : "its end, and snapshots in it"
   }
 
   /// Which command helps.
   var advice: String {
     sectionCount > 0
       ? "\"carpack verify\" says what is lost"
-      : isElsewhere
-        ? "no content is lost; \"carpack repair\" rebuilds it"
-        : "put back a copy, or \"carpack repair\" gives them up"
+      : isSealDamaged
+        ? "they stay; \"carpack repair --from COPY\" writes again what a copy has"
+        : isElsewhere
+          ? "no content is lost; \"carpack repair\" rebuilds it"
+          : "put back a copy, or \"carpack repair\" gives them up"
   }
 }

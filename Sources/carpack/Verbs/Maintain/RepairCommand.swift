@@ -102,6 +102,8 @@ struct RepairCommand: ReportingCommand {
         report = try ArchiveRepair.repair(
           storage, from: sources, limits: limits.limits, verifier: try verifier,
           observer: ProgressLine.observer(quiet: common.quiet))
+      } catch let error as ArchiveError where error.reason == .damagedEnd {
+        throw Failure("\(file): \(error)", hint: Self.newArchive, status: .damaged)
       } catch let error as ArchiveError where error.reason == .noFooter {
         throw Failure(
           "\(file): cannot be repaired in place: its end is lost, and with it every snapshot",
