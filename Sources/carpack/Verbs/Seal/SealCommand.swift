@@ -88,8 +88,8 @@ struct UnsealCommand: ReportingCommand {
 
 /// An archive from a plain file into a sealed one, or back.
 enum SealedCopy {
-  /// How many bytes the archive has, and the file that was written.
-  typealias Sizes = (archive: UInt64, file: UInt64)
+  /// How many bytes the archive has, and the file that was written; and what of it is damaged.
+  typealias Copied = (archive: UInt64, file: UInt64, damage: [String])
 
   /// Copies an archive byte for byte.
   ///
@@ -103,7 +103,7 @@ enum SealedCopy {
   static func write(
     _ path: FilePath, to target: AtomicFile, isSealed: Bool,
     _ begin: (any ArchiveStorage) throws -> any ArchiveStorage
-  ) throws -> Sizes {
+  ) throws -> Copied {
     let source = try FileStorage.open(path)
     let archive = try source.archive()
     if isSealed, archive !== source { throw SealedError.isSealed }
@@ -144,8 +144,17 @@ enum SealedCopy {
           "the new archive differs from the original when it is read back")
       }
       try target.publish()
-      return (UInt64(file.count), try storage.size)
+      return (UInt64(file.count), try storage.size, try damage(of: reader))
     }
+  }
+
+  /// What of an archive is damaged, a sentence each.
+  private static func damage(of reader: ArchiveReader) throws -> [String] {
+    var verification = try reader.verify(.quick)
+    guard verification.worst == .damaged else { return [] }
+    // Which content is lost shows where all of it is hashed.
+    verification = try reader.verify(.full)
+    return verification.findings.filter { $0.severity == .damaged }.map(\.description)
   }
 
   private static func checksum(of file: MappedFile) throws -> UInt64 {
@@ -161,28 +170,34 @@ enum SealedCopy {
     return hash.finish()
   }
 
-  /// Prints the result, and ends with the status of the archive: the copy lacks what that lacks.
+  /// Prints the result, and ends with the status of the archive: the copy lacks what that lacks,
+  /// and is damaged where that is.
   static func end(
-    _ sizes: Sizes, _ names: (file: String, output: String), _ verb: some ReportingCommand
+    _ copied: Copied, _ names: (file: String, output: String), _ verb: some ReportingCommand
   ) throws {
     if verb.json {
-      report.print((names.file, names.output, sizes))
+      report.print((names.file, names.output, copied))
     } else {
       let sealed =
-        sizes.file == sizes.archive ? "" : ", of an archive of \(Quantity.bytes(sizes.archive))"
-      verb.common.say("\(names.output): \(Quantity.bytes(sizes.file))\(sealed)")
+        copied.file == copied.archive ? "" : ", of an archive of \(Quantity.bytes(copied.archive))"
+      verb.common.say("\(names.output): \(Quantity.bytes(copied.file))\(sealed)")
     }
-    try OpenedArchive(names.file, ArchiveLimits()).status.finish()
+    Console.say(
+      .damaged, copied.damage.lazy.map { "\(names.file): \($0)" }, of: copied.damage.count,
+      all: "carpack verify \(names.file.shellWord)")
+    let status = try OpenedArchive(names.file, ArchiveLimits()).status
+    try ExitStatus.worst(copied.damage.isEmpty ? .success : .damaged, status).finish()
   }
 
-  static let report = Report<(file: String, output: String, sizes: Sizes)>(
+  static let report = Report<(file: String, output: String, copied: Copied)>(
     "seal", "`carpack seal` and `carpack unseal`."
   ) {
     ArchiveFields.file { $0.file }
     Field("output", "the file that was written") { $0.output }
     Field("archiveBytes", "how many bytes the archive has when it is not sealed") {
-      $0.sizes.archive
+      $0.copied.archive
     }
-    Field("bytes", "how many bytes were written") { $0.sizes.file }
+    Field("bytes", "how many bytes were written") { $0.copied.file }
+    Field("damage", "what of the archive is damaged, a sentence each") { $0.copied.damage }
   }
 }
