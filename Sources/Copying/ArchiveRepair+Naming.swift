@@ -60,7 +60,7 @@ extension ArchiveRepair {
         isWholeApart: false)
     }
     let file = try storage.map()
-    let damage = try storage.damagedEnd(behind: ArchiveReader.lastGeneration(of: file))
+    let damage = try file.damagedEnd(behind: ArchiveReader.lastGeneration(of: file))
     // It may come back, and nothing here can bring it back.
     if sources.isEmpty, let damage { throw damage }
     var (report, namedCount, takenCount) = (Report(), 0, 0)
@@ -114,7 +114,7 @@ extension ArchiveRepair {
     return Outcome(
       archive: report, namedCount: named, takenCount: takenCount,
       lost: after.losses(since: first ?? [], named: losses), verification: verification,
-      isWholeApart: try storage.damaged(in: 0..<storage.size).isEmpty
+      isWholeApart: try after.reader.file.damaged(in: 0..<after.reader.fileSize).isEmpty
         && isWholeApart(verification, after.reader))
   }
 

@@ -98,7 +98,7 @@ final class SealedSource: ByteSource {
   /// Which of some bytes of the archive a piece holds in chunks that cannot be decrypted.
   ///
   /// - Throws: `AgeError` if the system lacks what age needs.
-  func damaged(of piece: Piece, in range: Range<Int>) throws -> [Range<Int>] {
+  private func damaged(of piece: Piece, in range: Range<Int>) throws -> [Range<Int>] {
     let (base, wanted) = (piece.plain.lowerBound, range.clamped(to: piece.plain))
     var opening = PieceOpening(piece)
     var damaged: [Range<Int>] = []
@@ -273,6 +273,22 @@ final class SealedSource: ByteSource {
       found.isVersion(of: piece)
     else { return nil }
     return try found.payload()
+  }
+
+  /// Which of some bytes of the archive a table describes, and no piece has that was on the medium
+  /// when it was written, or one of which chunks cannot be decrypted.
+  func damaged(in range: Range<UInt64>) throws -> [Range<UInt64>] {
+    let count = min(layout.tables.last?.pieces.upperBound ?? 0, layout.pieces.count)
+    let committed = layout.pieces[..<count]
+    let known = (Int(clamping: range.lowerBound)..<Int(clamping: range.upperBound))
+      .clamped(to: 0..<(committed.last?.plain.upperBound ?? 0))
+    // Right before the last table there may be some that never reached the medium.
+    let border = (layout.tables.last?.frame.lowerBound ?? 0) - SealedStorage.mostUnsynced
+    var damaged = layout.lost(in: known)
+    for piece in committed where piece.plain.overlaps(known) && piece.frame.lowerBound < border {
+      damaged += try self.damaged(of: piece, in: known)
+    }
+    return damaged.merged().map { UInt64($0.lowerBound)..<UInt64($0.upperBound) }
   }
 
   var stored: MappedFile? { file }

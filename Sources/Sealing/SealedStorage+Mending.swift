@@ -120,37 +120,18 @@ extension SealedStorage {
 
   // MARK: What is damaged
 
-  func damaged(in range: Range<UInt64>) throws -> [Range<UInt64>] {
-    try state.withLock { state in
-      try damaged(in: Int(clamping: range.lowerBound)..<Int(clamping: range.upperBound), &state)
-        .map { UInt64($0.lowerBound)..<UInt64($0.upperBound) }
-    }
+  /// What reads the pieces that are there.
+  func source(_ state: inout State) throws -> SealedSource {
+    try settle(&state)
+    return SealedSource(try file.map(), state.layout, identity)
   }
 
   /// Whether something that was committed follows the last footer, and is damaged.
   var isEndDamaged: Bool {
     get throws {
       let file = try map()
-      let start = try file.committedLength ?? 0
-      return try start < UInt64(file.count) && !damaged(in: start..<UInt64(file.count)).isEmpty
+      return try file.damagedEnd(behind: ArchiveReader.lastGeneration(of: file)) != nil
     }
-  }
-
-  /// Which of some bytes of the archive a table describes, and no piece has that was on the medium
-  /// when it was written, or one of which chunks cannot be decrypted.
-  func damaged(in range: Range<Int>, _ state: inout State) throws -> [Range<Int>] {
-    try settle(&state)
-    let count = min(state.layout.tables.last?.pieces.upperBound ?? 0, state.layout.pieces.count)
-    let committed = state.layout.pieces[..<count]
-    let known = range.clamped(to: 0..<(committed.last?.plain.upperBound ?? 0))
-    // Right before the last table there may be some that never reached the medium.
-    let border = (state.layout.tables.last?.frame.lowerBound ?? 0) - Self.mostUnsynced
-    let source = SealedSource(try file.map(), state.layout, identity)
-    var damaged = state.layout.lost(in: known)
-    for piece in committed where piece.plain.overlaps(known) && piece.frame.lowerBound < border {
-      damaged += try source.damaged(of: piece, in: known)
-    }
-    return damaged.merged()
   }
 
   // MARK: Writing over pieces

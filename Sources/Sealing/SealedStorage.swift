@@ -263,9 +263,9 @@ final class SealedStorage: ArchiveStorage {
       try finishReplacing(&state)
       try fillGaps(size..<size + 1, &state)
       let cut = state.layout.pieces.partitioningIndex { $0.plain.upperBound > size }
-      let gone = state.layout.pieces[cut].plain.lowerBound..<border
-      guard try damaged(in: gone, &state).isEmpty else {
-        throw ArchiveError(.damagedEnd, offset: UInt64(gone.lowerBound))
+      let start = UInt64(state.layout.pieces[cut].plain.lowerBound)
+      guard try source(&state).damaged(in: start..<UInt64(border)).isEmpty else {
+        throw ArchiveError(.damagedEnd, offset: start)
       }
       let kept = state.layout.pieces[cut].plain.lowerBound..<size
       let map = try map(&state)

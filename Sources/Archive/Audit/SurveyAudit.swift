@@ -138,6 +138,7 @@ struct SurveyAudit {
       verification.note(.movedFooter, at: UInt64(footer.frame.offset))
     }
     guard limit > end else { return }
+    if let damage = reader.recovery?.damagedEnd { return verification.note(damage) }
     verification.note(
       .interruptedTail(bytes: UInt64(limit - end)), at: UInt64(end), .interruptedTail)
   }

@@ -185,7 +185,7 @@ package struct ArchiveRepair {
     do {
       guard let committed = try ArchiveWriter.committed(of: file),
         committed.generation.committedLength < UInt64(file.count),
-        try storage.damagedEnd(behind: committed.generation) == nil
+        try file.damagedEnd(behind: committed.generation) == nil
       else { return false }
       // A writer makes voids of damaged frames, and gives what follows other ordinals.
       let adoption = TailAdoption(
@@ -219,7 +219,7 @@ package struct ArchiveRepair {
     let index = generation.flatMap { try? ArchiveIndex($0, in: bytes) }
     let isIndexed = survey.isIndexed(generation, index, in: bytes)
     // What was committed and cannot be read stays where it is, and everything goes behind it.
-    let isEndDamaged = try storage.damagedEnd(behind: generation) != nil
+    let isEndDamaged = try storage.map().damagedEnd(behind: generation) != nil
     let end = isEndDamaged ? bytes.count : survey.end
     let hasTail = generation.map { UInt64(end) > $0.committedLength } ?? true
     let isRepaired = generation?.features.isRepaired ?? false

@@ -46,12 +46,6 @@ package protocol ArchiveStorage: AnyObject, Sendable {
   /// Makes the file readable by its owner only.
   func restrictToOwner() throws
 
-  /// Which of these bytes were committed, and are not what was written: they are damage, and not
-  /// the end of a write that was not finished.
-  ///
-  /// - Throws: What reading throws.
-  func damaged(in range: Range<UInt64>) throws -> [Range<UInt64>]
-
   /// Whether a key is needed to read what is written.
   var isSealed: Bool { get }
 
@@ -90,9 +84,6 @@ extension ArchiveStorage {
 
   /// Does nothing: no other user reads bytes in memory.
   package func restrictToOwner() throws {}
-
-  /// None: what was committed is known by a footer alone.
-  package func damaged(in range: Range<UInt64>) throws -> [Range<UInt64>] { [] }
 
   /// False: bytes are written as they are.
   package var isSealed: Bool { false }

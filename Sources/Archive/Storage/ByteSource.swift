@@ -32,6 +32,12 @@ package protocol ByteSource: Sendable {
   /// - Throws: ``FetchFailure``.
   func flaws() throws -> [ArchiveError]
 
+  /// Which of these bytes were committed, and are not what was written: they are damage, and not
+  /// the end of a write that was not finished.
+  ///
+  /// - Throws: What reading throws.
+  func damaged(in range: Range<UInt64>) throws -> [Range<UInt64>]
+
   /// How much parity there is for the bytes as they are kept, in percent; nil if there is none.
   var parityPercent: Int? { get }
 
@@ -63,6 +69,9 @@ extension ByteSource {
 
   /// Nothing: they are kept as they are.
   package func flaws() throws -> [ArchiveError] { [] }
+
+  /// None: what was committed is known by a footer alone.
+  package func damaged(in range: Range<UInt64>) throws -> [Range<UInt64>] { [] }
 
   /// Nil: what protects the archive is in it.
   package var parityPercent: Int? { nil }

@@ -141,6 +141,14 @@ package final class MappedFile: @unchecked Sendable {
   /// The source of bytes that are not those of the local file itself.
   package var source: (any ByteSource)? { fetched?.source }
 
+  /// Which of these bytes were committed, and are not what was written; none of a plain file, of
+  /// which only a footer tells what was committed.
+  ///
+  /// - Throws: ``FetchFailure``.
+  package func damaged(in range: Range<UInt64>) throws -> [Range<UInt64>] {
+    try source?.damaged(in: range) ?? []
+  }
+
   /// Whether the bytes are those of a remote file.
   package var isFetched: Bool { fetched != nil }
 

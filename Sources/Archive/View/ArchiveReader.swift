@@ -141,7 +141,8 @@ public final class ArchiveReader: Sendable {
         rebuild: committed == nil ? .noFooter : nil,
         isDamaged: try !tail.movedFooters(
           after: generation, besides: known.knownManifests
-        ).isEmpty)
+        ).isEmpty,
+        damagedEnd: try file.damagedEnd(behind: committed))
     }
     if let damagedAt { opening = Recovery(opening, rebuiltAt: damagedAt) }
     self.init(

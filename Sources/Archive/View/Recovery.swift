@@ -16,8 +16,24 @@ package struct Recovery: Equatable, Sendable {
   /// Whether what follows was committed once: it holds a footer that does not stand where it was
   /// written.
   package var isDamaged = false
+  /// What is wrong if bytes that follow were committed, and are not what was written.
+  package var damagedEnd: ArchiveError?
   /// Whether a writer has the file, so that what follows is on its way.
   package var isBeingWritten = false
+}
+
+extension MappedFile {
+  /// What is wrong with bytes that were committed and follow the last footer that can be read; nil
+  /// if there are none, or they are what was written.
+  ///
+  /// - Throws: ``FetchFailure``.
+  package func damagedEnd(behind generation: Generation?) throws -> ArchiveError? {
+    let start = generation?.committedLength ?? 0
+    guard start < UInt64(count), let first = try damaged(in: start..<UInt64(count)).first else {
+      return nil
+    }
+    return ArchiveError(.damagedEnd, offset: first.lowerBound)
+  }
 }
 
 extension Recovery {

@@ -24,16 +24,6 @@ extension ArchiveStorage {
     return start - range.lowerBound
   }
 
-  /// What is wrong with bytes that were committed and follow the last footer that can be read; nil
-  /// if there are none, or they are what was written.
-  ///
-  /// - Throws: What reading throws.
-  package func damagedEnd(behind generation: Generation?) throws -> ArchiveError? {
-    let (start, size) = (generation?.committedLength ?? 0, try size)
-    guard start < size, let first = try damaged(in: start..<size).first else { return nil }
-    return ArchiveError(.damagedEnd, offset: first.lowerBound)
-  }
-
   /// Waits for a footer that was written last.
   ///
   /// - Throws: ``ArchiveError`` with the reason `commitUncertain` if the wait fails: whether the

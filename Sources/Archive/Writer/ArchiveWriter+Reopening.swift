@@ -28,7 +28,7 @@ extension ArchiveWriter {
     var file = try storage.map()
     var reader = try committed(of: file)
     if reader?.generation.features.isProtected == true { _ = try ErasureLibrary.opened() }
-    let damage = try storage.damagedEnd(behind: reader?.generation)
+    let damage = try file.damagedEnd(behind: reader?.generation)
     if damage != nil, options.appendsBehindDamage, let reader {
       let log = FrameLog(
         storage: storage, end: UInt64(file.count), streamLength: reader.generation.streamLength)
@@ -85,7 +85,7 @@ extension ArchiveWriter {
       }
       let reader = try committed(of: file)
       if reader == nil, try storage.size > frame.end {
-        if let damage = try storage.damagedEnd(behind: nil) { throw damage }
+        if let damage = try file.damagedEnd(behind: nil) { throw damage }
         // Throws if nothing can be appended after these bytes.
         _ = try TailAdoption(storage: storage, file: file, committed: nil)
           .run(carHeader: carHeader)

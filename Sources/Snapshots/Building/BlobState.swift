@@ -144,7 +144,7 @@ extension ArchiveStorage {
     guard try reader.verify(.quick).worst == .damaged else { return StoredDamage() }
     let count = try reader.damagedSections().reduce(0) { $0 + $1.count }
     var damage = StoredDamage(sectionCount: count, isElsewhere: count == 0)
-    damage.isSealDamaged = try !damaged(in: 0..<size).isEmpty
+    damage.isSealDamaged = try !reader.file.damaged(in: 0..<reader.fileSize).isEmpty
     return damage
   }
 }

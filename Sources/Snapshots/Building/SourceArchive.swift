@@ -30,6 +30,9 @@ package struct SourceArchive: Sendable {
     self.reader = history.reader
     try reader.refuseFurtherArchives()
     try checkIndex()
+    if let damage = reader.recovery?.damagedEnd {
+      throw BackupError.damagedArchive(name, "\(damage)")
+    }
     if let tail = reader.recovery?.interruptedTail, tail > 0, !allowsTail {
       throw BackupError.unfinishedArchive(name, tail)
     }

@@ -222,6 +222,13 @@ final class OpenedArchive {
       found > 0
       ? "; \(Quantity.count(found, "snapshot")) in it can be chosen with --at"
       : ""
+    if let damage = recovery.damagedEnd {
+      Console.say(
+        .damaged,
+        "\(name): \(damage); nothing of these \(size) counts\(hint), and all of it stays: \"carpack repair --from COPY\" writes again what a copy has"
+      )
+      return .damaged
+    }
     guard recovery.isDamaged else {
       Console.say(
         .unfinished,

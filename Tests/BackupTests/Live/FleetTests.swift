@@ -42,6 +42,10 @@ import XRPC
       var most = 0
     }
     private let state = Mutex(State())
+    /// Called with the number of those that have ended.
+    private let whenEnded: @Sendable (Int) -> Void
+
+    init(whenEnded: @escaping @Sendable (Int) -> Void = { _ in }) { self.whenEnded = whenEnded }
 
     var outcomes: [String: MultiAccountBackup.Outcome] { state.withLock { $0.outcomes } }
     /// Those that have ended, in that order.
@@ -60,11 +64,13 @@ import XRPC
         },
         happened: { _, _ in },
         ended: { [self] account, outcome in
-          state.withLock { state in
+          let count = state.withLock { state in
             state.underWay -= 1
             state.outcomes[account.text] = outcome
             state.order.append(account.text)
+            return state.order.count
           }
+          whenEnded(count)
         }
       )
     }
@@ -92,9 +98,9 @@ import XRPC
 
   private func run(
     _ list: List, into destination: AccountBackup.Destination, jobs: Int = 3,
-    patience: Duration = .seconds(600)
+    patience: Duration = .seconds(600), whenEnded: @escaping @Sendable (Int) -> Void = { _ in }
   ) async throws -> Log {
-    let log = Log()
+    let log = Log(whenEnded: whenEnded)
     var fleet = MultiAccountBackup(
       network: try scene.network(), options: scene.options, jobs: jobs, observer: log.observer)
     fleet.patience = patience
@@ -169,10 +175,14 @@ import XRPC
 
   @Test func `goes on with the others while servers keep some waiting`() async throws {
     for account in accounts.prefix(2) {
-      scene.server.play(FaultRule(.late(seconds: 30), on: "getRepo", did: account.did))
+      scene.server.play(FaultRule(.held, on: "getRepo", did: account.did))
     }
+    let (server, others) = (scene.server, accounts.count - 2)
     let log = try await run(
-      list(), into: .folder(scene.archives), jobs: 2, patience: .milliseconds(200))
+      list(), into: .folder(scene.archives), jobs: 2, patience: .milliseconds(200)
+    ) { count in
+      if count == others { server.clearFaults() }
+    }
     for account in accounts { #expect(log.outcome(account) == .complete) }
     #expect(Set(log.order.suffix(2)) == Set(accounts.prefix(2).map(\.did)))
   }

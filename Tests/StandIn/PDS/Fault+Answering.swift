@@ -71,6 +71,7 @@ extension Fault {
     case .late(let seconds):
       try response.pause(seconds)
       return false
+    case .held: return false
     case .distorted(let distortion):
       response.distortion = distortion
       return false

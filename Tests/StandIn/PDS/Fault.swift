@@ -14,6 +14,8 @@ package enum Fault: Sendable, Hashable {
   case silent
   /// The answer comes after this many seconds.
   case late(seconds: Double)
+  /// The answer comes once there are no faults any more.
+  case held
   /// The body suffers on its way.
   case distorted(Distortion)
   /// A page of HTML with status 200, as captive portals have it.
@@ -56,6 +58,7 @@ package enum Fault: Sendable, Hashable {
     case "reset": self = .reset
     case "silent": self = .silent
     case "late": self = .late(seconds: value.flatMap { Double($0) } ?? 1)
+    case "held": self = .held
     case "cut": self = .distorted(.cut(at: value.flatMap { Double($0) } ?? 0.5))
     case "cut-reset": self = .distorted(.reset(at: value.flatMap { Double($0) } ?? 0.5))
     case "short": self = .distorted(.shortened(to: value.flatMap { Double($0) } ?? 0.5))

@@ -184,6 +184,7 @@ package final class StandInPDS: Sendable {
     call.fault = fault(for: request)
     if let fault = call.fault {
       response.fault = "\(fault)"
+      while fault == .held, update({ !$0.rules.isEmpty }) { try response.pause(0.02) }
       if try fault.answer(call) { return }
     }
     if request.path.hasPrefix("/xrpc/") {
