@@ -108,7 +108,7 @@ extension ArchiveRepair {
       }
     } while namedCount + takenCount > done && rounds < maximumRounds
     let after = try SnapshotHistory(of: ArchiveReader(storage.map(), limits: limits))
-    // Those that are marked as found now, and were not in the chain before.
+    // Those that were in the chain before, marked as found, are not counted again.
     let marked = Set(first?.filter { $0.isCommitted && !$0.isVouched }.map(\.member) ?? [])
     let named = after.entries.count { !$0.isVouched && !marked.contains($0.member) }
     return Outcome(
@@ -136,8 +136,9 @@ extension ArchiveRepair {
     }
   }
 
-  /// The result of verifying an archive of which nothing has to be repaired, which is read once and
-  /// hashed once; nil for any other.
+  /// Verifies an archive, hashing it once.
+  ///
+  /// - Returns: The result; nil if something has to be repaired.
   private static func verifyIntact(
     _ storage: any ArchiveStorage, _ limits: ArchiveLimits, _ verifier: SnapshotVerifier
   ) throws -> SnapshotVerifier.Report? {

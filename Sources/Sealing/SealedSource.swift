@@ -275,14 +275,15 @@ final class SealedSource: ByteSource {
     return try found.payload()
   }
 
-  /// Which of some bytes of the archive a table describes, and no piece has that was on the medium
-  /// when it was written, or one of which chunks cannot be decrypted.
+  /// Which of some bytes of the archive were committed, and are lost or cannot be decrypted.
+  ///
+  /// What a table describes was committed. Pieces right before the last table are left out: they may
+  /// never have reached the medium.
   func damaged(in range: Range<UInt64>) throws -> [Range<UInt64>] {
     let count = min(layout.tables.last?.pieces.upperBound ?? 0, layout.pieces.count)
     let committed = layout.pieces[..<count]
     let known = (Int(clamping: range.lowerBound)..<Int(clamping: range.upperBound))
       .clamped(to: 0..<(committed.last?.plain.upperBound ?? 0))
-    // Right before the last table there may be some that never reached the medium.
     let border = (layout.tables.last?.frame.lowerBound ?? 0) - SealedStorage.mostUnsynced
     var damaged = layout.lost(in: known)
     for piece in committed where piece.plain.overlaps(known) && piece.frame.lowerBound < border {

@@ -62,8 +62,8 @@ package enum HealedCopy {
   }
 }
 
-/// A file of which bytes can be replaced, and to which some can be appended, in memory: the file
-/// itself stays as it is.
+/// A file that is changed in memory only: bytes are replaced or appended there, and the file itself
+/// stays as it is.
 package final class PatchedFile: ArchiveStorage {
   /// How much longer the file can become: no parity that was cut off is longer.
   package static let room = 64 << 20

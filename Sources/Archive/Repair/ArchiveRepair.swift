@@ -201,7 +201,7 @@ package struct ArchiveRepair {
     }
   }
 
-  /// Writes lost sections again as far as they can be read.
+  /// Writes the lost sections again that can still be read somewhere.
   ///
   /// - Parameter isCurrent: Whether the file is as it was surveyed.
   private mutating func heal(_ survey: Survey, isCurrent: Bool) throws {

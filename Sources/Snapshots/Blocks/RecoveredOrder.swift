@@ -63,8 +63,8 @@ extension ArchivedSnapshot {
   /// The orders that another writer may have meant, who appended to an earlier generation of the
   /// archive than the one before the snapshot's sections.
   ///
-  /// All ordinals from the end of that generation on have moved as far as that of the commit, and
-  /// lead to blocks that the commit leads to.
+  /// All ordinals from the end of that generation on have moved by one distance. The commit shows
+  /// which, and every ordinal leads to a block that the commit reaches.
   ///
   /// - Parameter reached: The blocks that the commit leads to.
   private func moves(of listed: BlockOrder, in blocks: LaidOutBlocks, _ reached: Set<Int>) throws

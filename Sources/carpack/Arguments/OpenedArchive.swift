@@ -225,7 +225,8 @@ final class OpenedArchive {
     if let damage = recovery.damagedEnd {
       Console.say(
         .damaged,
-        "\(name): \(damage); nothing of these \(size) counts\(hint), and all of it stays: \"carpack repair --from COPY\" writes again what a copy has"
+        "\(name): \(damage); nothing of these \(size) counts\(hint), "
+          + "and all of it stays: \"carpack repair --from COPY\" writes again what a copy has"
       )
       return .damaged
     }

@@ -72,7 +72,8 @@ struct CompactCommand: ReportingCommand {
       ? "\(Quantity.bytes(report.oldSize - new)) less (\(Quantity.percent(report.oldSize - new, of: report.oldSize)))"
       : "\(Quantity.bytes(new - report.oldSize)) more"
     common.say(
-      "\(name(file)): \(dryRun ? "would be " : "")\(Quantity.bytes(new)), \(change), \(snapshots), \(Quantity.count(report.leftOutCount, "section")) left out"
+      "\(name(file)): \(dryRun ? "would be " : "")\(Quantity.bytes(new)), \(change), "
+        + "\(snapshots), \(Quantity.count(report.leftOutCount, "section")) left out"
     )
   }
 

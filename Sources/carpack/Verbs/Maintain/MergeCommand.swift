@@ -100,7 +100,8 @@ struct MergeCommand: ReportingCommand {
 
   private func printSummary(_ report: ArchiveCopier.MergeReport) {
     common.say(
-      "\(output): \(dryRun ? "would be " : "")\(Quantity.bytes(report.generation.committedLength)) from \(Quantity.bytes(report.sourceSize)) in \(Quantity.count(files.count, "archive"))"
+      "\(output): \(dryRun ? "would be " : "")\(Quantity.bytes(report.generation.committedLength)) "
+        + "from \(Quantity.bytes(report.sourceSize)) in \(Quantity.count(files.count, "archive"))"
     )
     common.say(
       "  \(Quantity.count(report.snapshotCount, "snapshot")) of \(Quantity.count(report.accountCount, "account"))"

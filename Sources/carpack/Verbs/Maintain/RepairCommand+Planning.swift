@@ -6,7 +6,7 @@ internal import SystemPackage
 internal import Terminal
 internal import Verification
 
-/// `carpack repair --dry-run`: the repair of a copy that is in memory as far as it differs.
+/// `carpack repair --dry-run`: repairs a copy in memory, and says what that comes to.
 extension RepairCommand {
   /// Says what a repair would do, and what the archive would be afterwards.
   func plan(_ file: String) throws {
@@ -22,9 +22,7 @@ extension RepairCommand {
     let patched = try PatchedFile(path, count: count, room: room)
     let healed = try patched.map().layer?.heal(patched) ?? 0
     let report = try ArchiveReader.checkingFetched(sources) {
-      try ArchiveRepair.repair(
-        patched.archive(), from: sources, limits: limits.limits, verifier: verifier,
-        observer: ProgressLine.observer(quiet: common.quiet))
+      try repair(patched.archive(), of: file, from: copies)
     }
     Console.endProgress()
     if json {

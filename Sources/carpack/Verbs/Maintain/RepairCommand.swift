@@ -97,18 +97,7 @@ struct RepairCommand: ReportingCommand {
     Interruption.removeIfInterrupted(nil)
     let storage = try FileStorage.openArchive(FilePath(file))
     try ArchiveReader.checkingFetched(sources) {
-      let report: ArchiveRepair.Outcome
-      do {
-        report = try ArchiveRepair.repair(
-          storage, from: sources, limits: limits.limits, verifier: try verifier,
-          observer: ProgressLine.observer(quiet: common.quiet))
-      } catch let error as ArchiveError where error.reason == .damagedEnd {
-        throw Failure("\(file): \(error)", hint: Self.newArchive, status: .damaged)
-      } catch let error as ArchiveError where error.reason == .noFooter {
-        throw Failure(
-          "\(file): cannot be repaired in place: its end is lost, and with it every snapshot",
-          hint: try copyInPlace(of: file, copies) ?? Self.newArchive, status: .damaged)
-      }
+      let report = try repair(storage, of: file, from: copies)
       Console.endProgress()
       // What could not be fetched is not lost.
       for source in sources { try source.checkFetched() }
@@ -141,6 +130,25 @@ struct RepairCommand: ReportingCommand {
       try end(
         with: report.verification, of: file,
         isLost || !report.lost.isEmpty ? .incomplete : .success)
+    }
+  }
+
+  /// Repairs what a storage holds of a file.
+  ///
+  /// - Throws: ``Failure`` if nothing can be repaired there; what the repair throws.
+  func repair(
+    _ storage: any ArchiveStorage, of file: String, from copies: [Copy]
+  ) throws -> ArchiveRepair.Outcome {
+    do {
+      return try ArchiveRepair.repair(
+        storage, from: copies.map(\.reader), limits: limits.limits, verifier: try verifier,
+        observer: ProgressLine.observer(quiet: common.quiet))
+    } catch let error as ArchiveError where error.reason == .damagedEnd {
+      throw Failure("\(file): \(error)", hint: Self.newArchive, status: .damaged)
+    } catch let error as ArchiveError where error.reason == .noFooter {
+      throw Failure(
+        "\(file): cannot be repaired in place: its end is lost, and with it every snapshot",
+        hint: try copyInPlace(of: file, copies) ?? Self.newArchive, status: .damaged)
     }
   }
 
