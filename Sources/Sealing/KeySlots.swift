@@ -1,7 +1,7 @@
-// Two frames of 8,192 bytes at the beginning of the file, of the kind 1:
+// Frames of 8,192 bytes, of the kind 1, two of them at the beginning of the file:
 //
 // offset  size  field
-//     28     4  u32: the version of the format of sealed archives, 1
+//     28     4  u32: the version of the format of sealed archives, 1 or 2
 //     32     8  u64: counts how often the frames were written
 //     40     4  u32: how many entries there are
 //     44     …  the entries: a u32 length, and an age file
@@ -12,79 +12,103 @@
 // others, in their order, that says to whom it is sealed. That of each other entry: the archive's
 // identity, as an identity file of age.
 
-package import Age
+internal import Age
 internal import Archive
 internal import IPLD
 
 /// The identity of a sealed archive, sealed to each of those who may open it (FORMAT 9.2).
 ///
-/// 1. Both frames say the same, or one of them is damaged, or a write of them was interrupted: then
-///    the one that was written later counts.
+/// 1. All key frames of a file say the same, or some are damaged, or a write of them was
+///    interrupted: then those count that were written more often.
 /// 2. Each entry is an age file with one recipient: removing one leaves the others unchanged.
 /// 3. At most one is sealed to a passphrase, so that opening costs one scrypt.
+/// 4. Since version 2 there are up to two more key frames among the pieces, and each table says
+///    that what it describes is on the medium.
 struct KeySlots {
-  /// How many bytes each frame has, and both.
+  /// How many bytes each frame has, and how many the two at the beginning.
   static let slotLength = 8192
   static let length = 2 * slotLength
-  /// Where in a frame it says how often they were written.
-  static let sequenceOffset = 32
-  private static let version: UInt32 = 1
   private static let entriesOffset = SealedFrame.headerLength + 16
+  /// The first version, and that of archives which are made now.
+  private static let versions: ClosedRange<UInt32> = 1...2
 
+  private(set) var version: UInt32
   /// How often they were written.
   private(set) var sequence: UInt64
   /// Age files: that of the list, and those of the recipients.
   private(set) var entries: [[UInt8]]
-  /// Whether both frames hold and say the same.
-  private(set) var areBothWhole: Bool
-  /// Which of the frames these are: the other is written first.
-  private var number = 0
+  /// Whether both frames at the beginning hold and say the same.
+  var areBothWhole: Bool
+  /// Which of the two these are; nil if neither.
+  var number: Int?
 
   /// The entries of the recipients, without that of the list.
   var recipientEntries: ArraySlice<[UInt8]> { entries.dropFirst() }
 
+  /// Whether copies lie among the pieces.
+  var haveCopies: Bool { version > 1 }
+
   // MARK: Reading
 
-  /// Reads them.
+  /// Reads them: from the beginning, or, where neither holds, from wherever one does.
   ///
-  /// - Throws: ``SealedError`` if neither can be read.
+  /// - Throws: ``SealedError`` if none can be read.
   init(_ file: MappedFile) throws {
-    var slots: [(number: Int, sequence: UInt64, entries: [[UInt8]])] = []
+    var slots: [(number: Int, slots: KeySlots)] = []
     var failure = SealedError.noKeySlot
-    try file.withBytes(reading: [0..<min(file.count, Self.length)]) { (bytes) throws in
-      for number in 0..<2 {
-        do {
-          let (sequence, entries) = try Self.slot(number, in: bytes)
-          slots.append((number, sequence, entries))
-        } catch let error as SealedError {
-          // A malformed one says more than a damaged one.
-          if failure == .noKeySlot { failure = error }
-        }
+    func read(_ bytes: Span<UInt8>, at place: Int) -> KeySlots? {
+      do {
+        return try KeySlots(bytes, at: place)
+      } catch {
+        // A malformed one says more than a damaged one.
+        if failure == .noKeySlot { failure = error }
+        return nil
       }
     }
-    guard let best = slots.max(by: { $0.sequence < $1.sequence }) else { throw failure }
-    (number, sequence, entries) = best
-    areBothWhole =
-      slots.count == 2 && slots[0].sequence == slots[1].sequence
-      && slots[0].entries == slots[1].entries
+    file.withBytes(reading: [0..<min(file.count, Self.length)]) { bytes in
+      for number in 0..<2 {
+        if let found = read(bytes, at: number * Self.slotLength) { slots.append((number, found)) }
+      }
+    }
+    if let (number, best) = slots.max(by: { $0.slots.sequence < $1.slots.sequence }) {
+      self = best
+      self.number = number
+      areBothWhole = slots.count == 2 && slots.allSatisfy { $0.slots.saysSame(as: best) }
+      return
+    }
+    var best: KeySlots?
+    Self.forEach(in: file) { place in
+      let found = file.withBytes(reading: [place..<place + Self.slotLength]) {
+        read($0, at: place)
+      }
+      if let found, best.map({ $0.sequence < found.sequence }) ?? true { best = found }
+    }
+    guard let best else { throw failure }
+    self = best
   }
 
-  private static func slot(_ number: Int, in file: Span<UInt8>) throws
-    -> (sequence: UInt64, entries: [[UInt8]])
-  {
-    guard let frame = SealedFrame(file, at: number * slotLength), frame.kind == .keySlot,
-      frame.range.count == slotLength, frame.holds(in: file)
-    else { throw SealedError.noKeySlot }
+  /// Whether others have the same content.
+  func saysSame(as other: KeySlots) -> Bool {
+    version == other.version && sequence == other.sequence && entries == other.entries
+  }
+
+  /// Reads one frame.
+  init(_ file: Span<UInt8>, at place: Int) throws(SealedError) {
+    guard let frame = SealedFrame(file, at: place), frame.isKeySlot, frame.holds(in: file) else {
+      throw .noKeySlot
+    }
     let slot = file.extracting(frame.range)
-    guard slot.u32(28) == version else {
-      throw SealedError.malformedSlot("its version is \(slot.u32(28)), but only 1 is supported")
+    version = slot.u32(28)
+    guard Self.versions.contains(version) else {
+      throw .malformedSlot(
+        "its version is \(version), but only 1 to \(Self.versions.upperBound) are supported")
     }
     var entries: [[UInt8]] = []
-    var (place, end) = (entriesOffset, slotLength - SealedFrame.checksumLength)
+    var (place, end) = (Self.entriesOffset, Self.slotLength - SealedFrame.checksumLength)
     let count = slot.u32(40)
     while entries.count < count {
       guard place <= end - 4, slot.u32(place) > 0, slot.u32(place) <= end - place - 4 else {
-        throw SealedError.malformedSlot("an entry does not fit into it")
+        throw .malformedSlot("an entry does not fit into it")
       }
       let length = Int(slot.u32(place))
       entries.append(slot.extracting(place + 4..<place + 4 + length).array(0..<length))
@@ -92,13 +116,14 @@ struct KeySlots {
     }
     while end > place, slot[end - 1] == 0 { end -= 1 }
     guard end == place, count > 1 else {
-      throw SealedError.malformedSlot("it does not have the number of entries that it says")
+      throw .malformedSlot("it does not have the number of entries that it says")
     }
     // Each change counts on.
-    guard slot.u64(sequenceOffset) < .max else {
-      throw SealedError.malformedSlot("its sequence number is the highest possible")
+    sequence = slot.u64(32)
+    guard sequence < .max else {
+      throw .malformedSlot("its sequence number is the highest possible")
     }
-    return (slot.u64(sequenceOffset), entries)
+    (self.entries, areBothWhole) = (entries, false)
   }
 
   // MARK: Writing
@@ -107,6 +132,7 @@ struct KeySlots {
   ///
   /// - Throws: ``SealedError``; `AgeError` if the system lacks what age needs.
   init(_ identity: AgeIdentity, for recipients: [SealedRecipient]) throws {
+    version = Self.versions.upperBound
     (sequence, entries, areBothWhole) = (0, [[]], false)
     var names: [String] = []
     for recipient in recipients {
@@ -131,6 +157,21 @@ struct KeySlots {
       throw SealedError.malformedSlot("its list has \(names.count) lines")
     }
     return names
+  }
+
+  /// Whether they are those of the archive with this identity.
+  ///
+  /// - Throws: `AgeError` if the system lacks what age needs.
+  func areOf(_ identity: AgeIdentity) throws -> Bool {
+    let list = entries[0]
+    do {
+      _ = try AgeFile.open(list.span, with: [identity])
+      return true
+    } catch AgeError.noIdentityMatches {
+      return false
+    } catch let error where error.faultKind == .damage {
+      return false
+    }
   }
 
   /// Lets another recipient open the archive; a passphrase replaces an earlier one.
@@ -169,64 +210,25 @@ struct KeySlots {
     guard used <= Self.slotLength else { throw SealedError.tooManyRecipients }
   }
 
-  /// One of the two frames, as it is stored.
-  private var stored: [UInt8] {
+  /// Lets copies lie among the pieces.
+  mutating func upgrade() {
+    guard !haveCopies else { return }
+    version = Self.versions.upperBound
+    sequence += 1
+  }
+
+  /// A frame, as it is stored.
+  var stored: [UInt8] {
     let content = entries.reduce(into: [UInt8]()) { bytes, entry in
       bytes.append(littleEndian: UInt32(entry.count))
       bytes += entry
     }
-    let head = UInt64(Self.version) | (sequence & 0xffff_ffff) << 32
+    let head = UInt64(version) | (sequence & 0xffff_ffff) << 32
     let rest = sequence >> 32 | UInt64(entries.count) << 32
     let room = Self.slotLength - SealedFrame.checksumLength - Self.entriesOffset
     return SealedFrame.bytes(.keySlot, number: head, plainOffset: rest, reserving: room) { bytes in
       bytes += content
       bytes.append(contentsOf: repeatElement(0, count: room - content.count))
-    }
-  }
-
-  /// Writes both frames, one after the other, so that one of them is whole at every moment: first
-  /// the one that may be damaged.
-  ///
-  /// - Throws: what the storage throws.
-  mutating func write(to file: any ArchiveStorage) throws {
-    let bytes = stored
-    // In a file that is empty, the second one comes after the first.
-    let isNew = try file.size < UInt64(Self.slotLength)
-    for number in isNew ? [0, 1] : [1 - number, number] {
-      try file.write(bytes.span, at: UInt64(number * Self.slotLength))
-      try file.synchronize()
-    }
-    areBothWhole = true
-  }
-}
-
-/// A recipient of a sealed archive.
-package enum SealedRecipient: Sendable {
-  /// The owner of this recipient's identity.
-  case key(AgeRecipient)
-  /// Everyone who knows this passphrase.
-  case passphrase(AgePassphrase)
-
-  /// The entry for the passphrase in a list.
-  package static let passphraseName = "passphrase"
-
-  /// Its name in a list.
-  package var name: String {
-    switch self {
-    case .key(let recipient): recipient.text
-    case .passphrase: Self.passphraseName
-    }
-  }
-
-  var isPassphrase: Bool { if case .passphrase = self { true } else { false } }
-
-  /// An identity, as an age file that this recipient can open.
-  fileprivate func seal(_ identity: AgeIdentity) throws -> [UInt8] {
-    try identity.text.withBytes { text in
-      switch self {
-      case .key(let recipient): try AgeFile.seal(text, for: [recipient])
-      case .passphrase(let passphrase): try AgeFile.seal(text, with: passphrase)
-      }
     }
   }
 }

@@ -9,6 +9,8 @@
 //     56   16n  the older ones: u64 where the frame begins, u32 its length, u32 how many pieces
 //      …   48m  the pieces: u64 where the frame begins, u32 its length, u32 how many bytes of the
 //               archive it holds, 16 bytes file key, 16 bytes payload nonce
+//      …    16  two u64: where the third and the fourth key frame begin, 0 for one that is not
+//               there; only where the key frames have version 2
 
 internal import Age
 internal import Archive
@@ -107,6 +109,9 @@ struct PieceTable: Sendable {
   private static let headerLength = markLength + 24
   private static let liveLength = 16
   private static let entryLength = 16 + Piece.fileKeyLength + AgePayload.nonceLength
+  /// How many key frames there may be among the pieces.
+  static let mostKeyCopies = 2
+  private static let keyCopiesLength = 8 * mostKeyCopies
 
   /// What tables begin with, so that no piece whose content another has chosen passes for one.
   ///
@@ -119,6 +124,9 @@ struct PieceTable: Sendable {
   let older: [Live]
   /// The pieces that this one describes.
   let pieces: [Piece]
+  /// Where key frames lie among the pieces; nil where there are none in this version, and where some
+  /// pieces may not have reached the medium.
+  let keyCopies: [Int]?
 
   /// Reads the plaintext of a table.
   ///
@@ -137,11 +145,13 @@ struct PieceTable: Sendable {
     }
     guard begins else { return nil }
     typealias Row = (frame: Range<Int>, count: Int, fileKey: SecretBytes, nonce: [UInt8])
-    let read = secret.withBytes { bytes -> (older: [Live], rows: [Row], plainEnd: Int)? in
+    typealias Read = (older: [Live], rows: [Row], plainEnd: Int, keyCopies: [Int]?)
+    let read = secret.withBytes { bytes -> Read? in
       guard bytes.count >= Self.headerLength else { return nil }
       let (olderCount, count) = (Int(bytes.u32(48)), Int(bytes.u32(52)))
       let start = Self.headerLength + olderCount * Self.liveLength
-      guard bytes.count == start + count * Self.entryLength,
+      let end = start + count * Self.entryLength
+      guard bytes.count == end || bytes.count == end + Self.keyCopiesLength,
         let pieceCount = Int(exactly: bytes.u64(32)), let plainEnd = Int(exactly: bytes.u64(40))
       else { return nil }
       func frame(_ place: Int, behind start: Int) -> Range<Int>? {
@@ -175,7 +185,12 @@ struct PieceTable: Sendable {
             bytes.array(nonce..<nonce + AgePayload.nonceLength)
           ))
       }
-      return (older, rows, plainEnd)
+      var keyCopies: [Int]?
+      if bytes.count > end {
+        let places = stride(from: end, to: bytes.count, by: 8).map { bytes.u64($0) }
+        keyCopies = places.compactMap { Int(exactly: $0) }.filter { $0 >= KeySlots.length }
+      }
+      return (older, rows, plainEnd, keyCopies)
     }
     guard let read else { return nil }
     var plain = read.plainEnd - read.rows.reduce(0) { $0 + $1.count }
@@ -188,7 +203,7 @@ struct PieceTable: Sendable {
           nonce: row.nonce))
       plain += row.count
     }
-    (older, self.pieces) = (read.older, pieces)
+    (older, self.pieces, keyCopies) = (read.older, pieces, read.keyCopies)
   }
 
   /// The plaintext of a table.
@@ -196,13 +211,17 @@ struct PieceTable: Sendable {
   /// - Parameters:
   ///   - older: The older tables that count.
   ///   - pieces: The pieces from there on.
+  ///   - keyCopies: Where key frames lie among the pieces; nil in the first version.
   ///   - identity: The archive's own.
   /// - Throws: `AgeError` if the system lacks what age needs.
   static func plaintext(
-    _ older: ArraySlice<Live>, _ pieces: ArraySlice<Piece>, _ identity: AgeIdentity
+    _ older: ArraySlice<Live>, _ pieces: ArraySlice<Piece>, _ keyCopies: [Int]?,
+    _ identity: AgeIdentity
   ) throws -> SecretBytes {
     let mark = try mark(identity)
-    let count = headerLength + older.count * liveLength + pieces.count * entryLength
+    let count =
+      headerLength + older.count * liveLength + pieces.count * entryLength
+      + (keyCopies == nil ? 0 : keyCopiesLength)
     return unsafe SecretBytes(count: count) { target in
       var place = 0
       func append(_ value: some FixedWidthInteger) {
@@ -226,6 +245,11 @@ struct PieceTable: Sendable {
         append(piece.frame, piece.plain.count)
         piece.fileKey.withBytes { key in for index in key.indices { append(key[index]) } }
         for byte in piece.nonce { append(byte) }
+      }
+      if let keyCopies {
+        for number in 0..<mostKeyCopies {
+          append(UInt64(number < keyCopies.count ? keyCopies[number] : 0))
+        }
       }
     }
   }

@@ -33,8 +33,15 @@ package struct SealedCheck {
     let further = layout.map(\.furtherArchive) ?? SealedFrame.furtherArchive(in: whole)
     if let further { flaws.append(ArchiveError(.furtherArchive, offset: UInt64(further))) }
     let file = whole.first(further)
+    var slots: KeySlots?
     do {
-      if try !KeySlots(file).areBothWhole { note("one of the two key frames is damaged", at: 0) }
+      let found = try KeySlots(file)
+      slots = found
+      if found.number == nil {
+        note("both key frames at the beginning are damaged", at: 0)
+      } else if !found.areBothWhole {
+        note("one of the two key frames is damaged", at: 0)
+      }
     } catch let error as SealedError {
       note("\(error)", at: 0)
     }
@@ -72,8 +79,13 @@ package struct SealedCheck {
         if try SealedLayout.table(frame, in: file, identity) == nil {
           note("a table cannot be decrypted", at: place)
         }
+      case .keySlot:
+        let isSame = try file.withBytes(reading: [frame.range]) { bytes in
+          try slots.map { try KeySlots(bytes, at: place).saysSame(as: $0) }
+        }
+        if isSame == false { note("a key frame is not the same as the others", at: place) }
       case .void, .parity: break
-      case .replacement, .keySlot, nil: note("a frame does not belong here", at: place)
+      case .replacement, nil: note("a frame does not belong here", at: place)
       }
       if !step.holds { known[place] = nil }
     }

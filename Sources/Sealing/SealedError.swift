@@ -9,7 +9,7 @@ package indirect enum SealedError: StorageLayerError, KnownFault, Equatable, Sen
   case noKey
   /// None of the keys that were given opens it.
   case wrongKey
-  /// Neither of the two frames that hold the archive's identity can be read.
+  /// None of the frames that hold the archive's identity can be read.
   case noKeySlot
   /// The content of the key frames is malformed.
   case malformedSlot(String)
@@ -55,7 +55,7 @@ package indirect enum SealedError: StorageLayerError, KnownFault, Equatable, Sen
     case .noKey: "the archive is sealed, and no key was given"
     case .wrongKey: "the archive is sealed, and none of the keys that were given opens it"
     case .noKeySlot:
-      "both frames that hold the key of the sealed archive are damaged, so nothing can open it"
+      "every frame that holds the key of the sealed archive is damaged, so nothing can open it"
     case .malformedSlot(let what): "the key frame of the sealed archive is malformed: \(what)"
     case .tooManyRecipients: "the archive's key frames have no room for another recipient"
     case .knownRecipient(let text): "the archive is sealed to \(text) already"

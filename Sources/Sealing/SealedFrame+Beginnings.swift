@@ -46,11 +46,16 @@ extension SealedFrame {
   /// Where the archive begins to which the frame belongs, if none before it holds.
   fileprivate func beginning(in file: Span<UInt8>, from lower: Int) -> Int {
     guard kind == .keySlot else { return max(lower, range.lowerBound - KeySlots.length) }
+    let next = SealedFrame(file, at: range.upperBound)
+    // One that lies among the pieces does not tell.
+    if next?.isBehindPieces == true { return lower }
     let first = range.lowerBound - KeySlots.slotLength
-    let isSecond =
-      SealedFrame(file, at: range.upperBound).map { $0.kind != .keySlot } ?? false
+    let isSecond = next.map { $0.kind != .keySlot } ?? false
     return isSecond && first >= lower ? first : range.lowerBound
   }
+
+  /// Whether it stands behind pieces, and what comes before it does, too.
+  fileprivate var isBehindPieces: Bool { kind == .parity || kind == .table }
 }
 
 /// A search for a further archive, frame by frame.
@@ -59,11 +64,16 @@ private struct BeginningSearch {
   private var place: Int
   /// Whether a piece or a table of the first archive lies before that.
   private var isBehindPieces: Bool
+  /// The first key frame of the archive that holds.
+  private var own: Range<Int>?
   /// Where plain archives begin, once bytes were met that are not a frame.
   private var plain: [Int]?
 
   init(_ file: MappedFile, from start: Int) {
     (self.file, place, isBehindPieces) = (file, start, start > KeySlots.length)
+    own = [0, KeySlots.slotLength].lazy.compactMap { [self] place in
+      frame(at: place).flatMap { $0.isKeySlot && holds($0) ? $0.range : nil }
+    }.first
   }
 
   mutating func run() -> Int? {
@@ -110,14 +120,19 @@ private struct BeginningSearch {
   }
 
   /// Where a further archive begins if this frame is the first of it that holds.
-  private func beginning(_ frame: SealedFrame, from lower: Int, _ torn: SealedFrame?) -> Int? {
+  private mutating func beginning(
+    _ frame: SealedFrame, from lower: Int, _ torn: SealedFrame?
+  ) -> Int? {
     switch frame.kind {
-    case .keySlot where frame.range.count == KeySlots.slotLength && holds(frame):
-      let next =
-        frame.range
-        .upperBound..<min(
-          file.count, frame.range.upperBound + SealedFrame.emptyLength)
-      let start = file.withBytes(reading: [next]) { frame.beginning(in: $0, from: lower) }
+    case .keySlot where frame.isKeySlot && holds(frame):
+      // It was moved, or what came before it is damaged.
+      if own == nil, !isBehindPieces { own = frame.range }
+      let next = cutOffFrame(at: frame.range.upperBound)
+      // A copy among the pieces stands alone; an archive begins with two.
+      if next?.isBehindPieces == true || isOwn(frame) && next?.kind != .keySlot { return nil }
+      let start = file.withBytes(reading: [head(at: frame.range.upperBound)]) {
+        frame.beginning(in: $0, from: lower)
+      }
       return isOwn(frame) && (!isBehindPieces || repeatsFile(from: start)) ? nil : start
     case .piece where isBehindPieces && frame.number == 0 && frame.plainOffset == 0:
       // A writer was about to put it in the place of another.
@@ -135,7 +150,7 @@ private struct BeginningSearch {
   private func isOwn(_ frame: SealedFrame) -> Bool {
     [0, KeySlots.slotLength].contains { place in
       isSame(frame.range, place..<place + KeySlots.slotLength)
-    }
+    } || own.map { isSame(frame.range, $0) } == true
   }
 
   /// Whether the rest of the file is a copy of what it begins with.

@@ -22,7 +22,7 @@ internal import Archive
 struct SealedFrame {
   /// The kind of a frame.
   enum Kind: UInt32 {
-    /// One of the two frames with the archive's identity.
+    /// The archive's identity.
     case keySlot = 1
     /// A piece of the archive.
     case piece = 2
@@ -82,6 +82,9 @@ struct SealedFrame {
     plainOffset = file.u64(offset + Self.headerLength + 8)
   }
 
+  /// Whether it may be a key frame: it is as long as one.
+  var isKeySlot: Bool { kind == .keySlot && range.count == KeySlots.slotLength }
+
   /// What the kind defines.
   var content: Range<Int> {
     let end = range.upperBound - Self.checksumLength - (kind?.trailerLength ?? 0)
@@ -123,6 +126,19 @@ struct SealedFrame {
     }
     bytes.append(littleEndian: XXH64.hash(bytes.span))
     return bytes
+  }
+
+  /// A frame around the bytes of a group of parity.
+  ///
+  /// - Parameters:
+  ///   - length: How many bytes the group has.
+  ///   - group: Gives them piece by piece.
+  static func parityFrame(
+    _ length: Int, _ group: (_ take: (Span<UInt8>) throws -> Void) throws -> Void
+  ) throws -> [UInt8] {
+    try bytes(.parity, number: 0, plainOffset: 0, reserving: length) { bytes in
+      try group { bytes.append($0) }
+    }
   }
 
   /// Parity of the frames: a group of it is all that a frame holds.

@@ -29,6 +29,10 @@ package final class SealedLayer: StorageLayer {
     return false
   }
 
+  package func knows(remains file: MappedFile) -> Bool {
+    file.withBytes { SealedFrame.beginning(in: $0, among: 0..<file.count) != nil }
+  }
+
   package func furtherArchive(in file: MappedFile) -> Int? { SealedFrame.furtherArchive(in: file) }
 
   package func beginning(in file: Span<UInt8>, among range: Range<Int>) -> Int? {
@@ -139,11 +143,11 @@ package struct SealedKeys {
   }
 
   private static func isSealed(_ file: MappedFile) -> Bool {
-    let beginning = 0..<min(file.count, KeySlots.length)
-    let end = max(0, file.count - KeySlots.length)..<file.count
-    return file.withBytes(reading: [beginning, end]) { bytes in
+    file.withBytes { bytes in
       SealedFrame.isBeginning(bytes)
-        || SealedFrame.isEnd(bytes) && bytes.u32(0) != DataFrame.zstdMagic
+        || (bytes.count < 4 || bytes.u32(0) != DataFrame.zstdMagic)
+          && (SealedFrame.isEnd(bytes)
+            || SealedFrame.beginning(in: bytes, among: 0..<bytes.count) != nil)
     }
   }
 
@@ -157,17 +161,25 @@ package struct SealedKeys {
   /// - Throws: ``SealedError``; `AgeError`; what the storage throws: then it is sealed as it was,
   ///   or to the new one, too.
   package mutating func add(_ recipient: SealedRecipient) throws {
-    try SealedFrame.refuseFurtherArchives(in: file.map())
-    try slots.add(recipient, identity)
-    try slots.write(to: file)
+    try change { slots, identity in try slots.add(recipient, identity) }
   }
 
   /// Removes a recipient.
   ///
   /// - Throws: as ``add(_:)`` does.
   package mutating func remove(_ name: String) throws {
-    try SealedFrame.refuseFurtherArchives(in: file.map())
-    try slots.remove(name, identity)
-    try slots.write(to: file)
+    try change { slots, identity in try slots.remove(name, identity) }
+  }
+
+  private mutating func change(_ body: (inout KeySlots, AgeIdentity) throws -> Void) throws {
+    let layout = try SealedLayout(file.map(), identity)
+    if let place = layout.furtherArchive {
+      throw ArchiveError(.furtherArchive, offset: UInt64(place))
+    }
+    var changed = slots
+    changed.upgrade()
+    try body(&changed, identity)
+    try changed.write(to: file, copiesAt: layout.keyCopies)
+    slots = changed
   }
 }

@@ -33,6 +33,11 @@ struct SealedLayout: Sendable {
   private(set) var furtherArchive: Int?
   /// Whether a table holds, and what it describes does not lie where it says.
   private(set) var isMoved = false
+  /// Where key frames lie among the pieces, as the last table says, or as they were found where no
+  /// table holds.
+  private(set) var keyCopies: [Int] = []
+  /// Whether all that tables describe was on the medium when they were written.
+  private(set) var isSynchronized = false
 
   /// How many bytes the archive has.
   var plainCount: Int { pieces.last?.plain.upperBound ?? 0 }
@@ -56,12 +61,13 @@ struct SealedLayout: Sendable {
       upper = last.range.lowerBound
       guard let table = try Self.table(last, in: file, identity) else { continue }
       guard let found = try Self.pieces(table, in: file, identity),
-        Self.follows(last, found.last, in: file)
+        Self.follows(last, found.last, table.keyCopies ?? [], in: file)
       else {
         for piece in table.pieces { said[piece.nonce] = piece.plain.lowerBound }
         continue
       }
       (pieces, tables, end) = (found, table.older, last.range.upperBound)
+      (keyCopies, isSynchronized) = (table.keyCopies ?? [], table.keyCopies != nil)
       let first = table.older.last?.pieces.upperBound ?? 0
       tables.append(.init(frame: last.range, pieces: first..<pieces.count))
     }
@@ -74,11 +80,18 @@ struct SealedLayout: Sendable {
     torn = torn.filter { pieces(holding: $0.plain).isEmpty }
   }
 
-  /// Whether only tables and parity lie between the last piece that a table knows of and the table:
-  /// otherwise it was moved, or bytes were put in or taken out before it.
-  private static func follows(_ table: SealedFrame, _ last: Piece?, in file: MappedFile) -> Bool {
+  /// Whether only tables, parity and key frames lie between the last piece that a table knows of and
+  /// the table: otherwise it was moved, or bytes were put in or taken out before it.
+  private static func follows(
+    _ table: SealedFrame, _ last: Piece?, _ keyCopies: [Int], in file: MappedFile
+  ) -> Bool {
     var walk = SealedFrameWalk(file, from: last?.frame.upperBound ?? KeySlots.length)
     while walk.place < table.range.lowerBound {
+      // Whatever is left of one, its place is known.
+      if keyCopies.contains(walk.place) {
+        walk = SealedFrameWalk(file, from: walk.place + KeySlots.slotLength)
+        continue
+      }
       guard let step = walk.next(), step.holds, step.gap.isEmpty,
         step.frame.kind == .table || step.frame.kind == .parity
       else { return false }
@@ -139,7 +152,9 @@ struct SealedLayout: Sendable {
   private mutating func scan(
     _ file: MappedFile, _ identity: AgeIdentity, _ said: [[UInt8]: Int]
   ) throws {
-    var walk = SealedFrameWalk(file, from: end)
+    // Without a table, the key frames at the beginning may have been moved, and pieces with them.
+    let hasTable = !tables.isEmpty
+    var walk = SealedFrameWalk(file, from: hasTable ? end : 0)
     // A piece that is there again is a copy.
     var nonces: Set<[UInt8]>?
     // Where the last frame ends that is whole and in its place.
@@ -169,9 +184,14 @@ struct SealedLayout: Sendable {
       case .parity:
         if step.holds { lastParity = step.frame.range }
         if step.holds, step.gap.isEmpty { whole = walk.place }
-      case .keySlot, nil: continue
+      case .keySlot:
+        if step.holds, !hasTable, !pieces.isEmpty { keyCopies.append(step.frame.range.lowerBound) }
+        if step.holds, step.gap.isEmpty { whole = max(whole, walk.place) }
+      case nil: continue
       }
     }
+    // One that a write has left behind that was not finished is going to be cut off.
+    keyCopies.removeAll { $0 >= end }
     if replacement == nil { try takeCutOff(at: whole, in: file, identity, said) }
   }
 
@@ -219,9 +239,10 @@ struct SealedLayout: Sendable {
 
   /// Whether a piece that was found after all others belongs there.
   private func isNext(_ piece: Piece) -> Bool {
-    let between = piece.frame.lowerBound - (pieces.last?.frame.upperBound ?? KeySlots.length)
+    let end = pieces.last?.frame.upperBound ?? min(KeySlots.length, piece.frame.lowerBound)
+    let copies = keyCopies.count { (end..<max(end, piece.frame.lowerBound)).contains($0) }
+    let between = piece.frame.lowerBound - end - copies * KeySlots.slotLength
     // If pieces between them were lost, some bytes were lost as well.
-    let end = pieces.last?.frame.upperBound ?? 0
     let takenOut = torn.reduce(0) { $0 + ($1.frame.lowerBound >= end ? $1.takenOut : 0) }
     return between >= 0 && piece.plain.lowerBound >= plainCount
       && piece.plain.lowerBound - plainCount <= between + takenOut
@@ -304,6 +325,7 @@ struct SealedLayout: Sendable {
     end = pieces[number].frame.lowerBound
     pieces.removeLast(pieces.count - number)
     tables.removeAll { $0.frame.lowerBound >= end }
+    keyCopies.removeAll { $0 >= end }
   }
 
   /// Notes pieces that were written in a place where others were lost.
@@ -312,11 +334,19 @@ struct SealedLayout: Sendable {
     tables.removeAll { $0.pieces.upperBound > number }
   }
 
-  /// Notes a table of the pieces from the `kept` oldest tables on, which was written at ``end``.
-  mutating func append(table frame: Range<Int>, keeping kept: Int) {
+  /// Notes a table of the pieces from the `kept` oldest tables on, which was written at ``end``, and
+  /// whether all before it was on the medium.
+  mutating func append(table frame: Range<Int>, keeping kept: Int, isSynchronized: Bool) {
+    self.isSynchronized = isSynchronized
     tables.removeLast(tables.count - kept)
     let first = tables.last?.pieces.upperBound ?? 0
     tables.append(.init(frame: frame, pieces: first..<pieces.count))
+    end = frame.upperBound
+  }
+
+  /// Notes a key frame that was written at ``end``.
+  mutating func append(keyCopy frame: Range<Int>) {
+    keyCopies.append(frame.lowerBound)
     end = frame.upperBound
   }
 
@@ -331,12 +361,10 @@ struct SealedLayout: Sendable {
   var gaps: [(number: Int, plain: Range<Int>, file: Range<Int>)] {
     pieces.indices.compactMap { number in
       let before = number > 0 ? pieces[number - 1] : nil
-      let (plain, file) = (
-        before?.plain.upperBound ?? 0, before?.frame.upperBound ?? KeySlots.length
-      )
-      let piece = pieces[number]
+      let (piece, plain) = (pieces[number], before?.plain.upperBound ?? 0)
       guard plain < piece.plain.lowerBound else { return nil }
-      return (number, plain..<piece.plain.lowerBound, file..<piece.frame.lowerBound)
+      let start = min(before?.frame.upperBound ?? KeySlots.length, piece.frame.lowerBound)
+      return (number, plain..<piece.plain.lowerBound, start..<piece.frame.lowerBound)
     }
   }
 

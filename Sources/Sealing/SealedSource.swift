@@ -277,14 +277,15 @@ final class SealedSource: ByteSource {
 
   /// Which of some bytes of the archive were committed, and are lost or cannot be decrypted.
   ///
-  /// What a table describes was committed. Pieces right before the last table are left out: they may
-  /// never have reached the medium.
+  /// What a table describes was committed. In the first version, pieces right before the last table
+  /// are left out: they may never have reached the medium.
   func damaged(in range: Range<UInt64>) throws -> [Range<UInt64>] {
     let count = min(layout.tables.last?.pieces.upperBound ?? 0, layout.pieces.count)
     let committed = layout.pieces[..<count]
     let known = (Int(clamping: range.lowerBound)..<Int(clamping: range.upperBound))
       .clamped(to: 0..<(committed.last?.plain.upperBound ?? 0))
-    let border = (layout.tables.last?.frame.lowerBound ?? 0) - SealedStorage.mostUnsynced
+    let unsynced = layout.isSynchronized ? 0 : SealedStorage.mostUnsynced
+    let border = (layout.tables.last?.frame.lowerBound ?? 0) - unsynced
     var damaged = layout.lost(in: known)
     for piece in committed where piece.plain.overlaps(known) && piece.frame.lowerBound < border {
       damaged += try self.damaged(of: piece, in: known)

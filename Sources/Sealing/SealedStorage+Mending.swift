@@ -13,7 +13,8 @@ extension SealedStorage {
   func mendEnd(_ file: MappedFile, _ state: inout State) throws {
     let table = state.layout.tables.last?.frame.lowerBound ?? 0
     let pieces = state.layout.pieces
-    let first = pieces.partitioningIndex { $0.frame.upperBound > table - Self.mostUnsynced }
+    let unsynced = state.layout.isSynchronized ? 0 : Self.mostUnsynced
+    let first = pieces.partitioningIndex { $0.frame.upperBound > table - unsynced }
     var hasReplaced = false
     for piece in pieces[first...] {
       let holds = file.withBytes(reading: [piece.frame]) { bytes in
@@ -69,15 +70,23 @@ extension SealedStorage {
   func isDisplaced(_ state: State) throws -> Bool {
     let layout = state.layout
     let known = Set(layout.pieces.map(\.frame))
-    var isDisplaced = layout.isMoved || !layout.gaps.isEmpty
-    var walk = SealedFrameWalk(try file.map(), from: KeySlots.length)
+    let map = try file.map()
+    let isInPlace = KeySlots.areInPlace(in: map)
+    var isDisplaced = layout.isMoved || !layout.gaps.isEmpty || !isInPlace
+    var walk = SealedFrameWalk(map, from: isInPlace ? KeySlots.length : 0)
     while let step = walk.next() {
-      isDisplaced = isDisplaced || !step.gap.isEmpty
+      // A key frame that is damaged is written again where it was.
+      let isKeySlot = state.layout.keyCopies.contains(step.gap.lowerBound)
+      isDisplaced = isDisplaced || isInPlace && !step.gap.isEmpty && !isKeySlot
       switch step.frame.kind {
       case .piece where step.holds:
         guard known.contains(step.frame.range) else { return false }
-      case .keySlot: return false
-      case .piece, .table, .void, .replacement, .parity, nil: continue
+      case .keySlot where step.holds:
+        let slots = try map.withBytes(reading: [step.frame.range]) {
+          try KeySlots($0, at: step.frame.range.lowerBound)
+        }
+        guard try slots.areOf(identity) else { return false }
+      case .piece, .keySlot, .table, .void, .replacement, .parity, nil: continue
       }
     }
     return isDisplaced

@@ -32,7 +32,13 @@ extension SealedStorage {
       let damaged = try LayerParity.assess(file.map())?.damagedCount
       if damaged == 0 { return 0 }
     }
-    state.withLock { $0.parity = Parity(percent: percent, isStale: true) }
+    try state.withLock { state in
+      state.parity = Parity(percent: percent, isStale: true)
+      guard !state.slots.haveCopies else { return }
+      state.slots.upgrade()
+      try settle(&state)
+      try state.slots.write(to: file)
+    }
     try commit()
     // What an interrupted write had left behind the last table was cut off.
     let after = try file.size
@@ -47,10 +53,7 @@ extension SealedStorage {
     try SealedFrame.parity.protect(
       start..<state.layout.end, percent: parity.percent, in: file.map()
     ) { place, length, group in
-      let frame = try SealedFrame.bytes(.parity, number: 0, plainOffset: 0, reserving: length) {
-        bytes in
-        try group { bytes.append($0) }
-      }
+      let frame = try SealedFrame.parityFrame(length, group)
       precondition(place == state.layout.end, "parity was written at another place")
       state.layout.pass(try append(frame, &state))
     }
@@ -79,30 +82,18 @@ extension SealedLayer {
     return intact
   }
 
-  /// The key frames, from the one that was written last, wherever that lies.
+  /// The key frames, from the one that was written most often, wherever that lies.
   package func restoreUnprotected(of old: MappedFile, in new: any ArchiveStorage) throws {
-    var best: (sequence: UInt64, bytes: [UInt8])?
-    for file in [old, try new.map()] {
-      var place = 0
-      let end = min(file.count, Self.searchedForKeys)
-      while let frame = SealedFrame.next(in: file, from: place, before: end) {
-        place = frame.range.lowerBound + 1
-        guard frame.kind == .keySlot, frame.range.count == KeySlots.slotLength else { continue }
-        file.withBytes(reading: [frame.range]) { bytes in
-          guard frame.holds(in: bytes) else { return }
-          let sequence = bytes.u64(frame.range.lowerBound + KeySlots.sequenceOffset)
-          guard best.map({ $0.sequence < sequence }) ?? true else { return }
-          best = (sequence, bytes.array(frame.range))
-        }
-      }
+    let restored = try new.map()
+    let found = [old, restored].compactMap { file in
+      // An error here says only that there is none in the one file; the other may have some.
+      try? KeySlots(file)
     }
-    guard let bytes = best?.bytes, try new.size >= UInt64(KeySlots.length) else { return }
-    for place in [0, KeySlots.slotLength] { try new.write(bytes.span, at: UInt64(place)) }
-    try new.synchronize()
+    guard let best = found.max(by: { $0.sequence < $1.sequence }),
+      try new.size >= UInt64(KeySlots.length)
+    else { return }
+    try best.restore(in: new)
   }
-
-  /// How far from the beginning key frames are looked for.
-  private static let searchedForKeys = 1 << 20
 
   package func keepsAll(of old: MappedFile, in new: MappedFile) throws -> Bool {
     func checksums(_ file: MappedFile) -> Set<UInt64> {
@@ -119,8 +110,20 @@ extension SealedLayer {
 
   package func heal(_ file: any ArchiveStorage) throws -> UInt64 {
     let report = try LayerParity.heal(file, sparing: Self.intact(file.map()))
-    guard report.groupCount > 0, report.isHealable else { return report.bytesHealed }
-    return report.bytesHealed + (try Self.mendFrames(file))
+    var count = report.bytesHealed
+    if report.groupCount > 0, report.isHealable { count += try Self.mendFrames(file) }
+    return count + (try Self.mendKeys(file))
+  }
+
+  /// Puts key frames back to the beginning of a file, from where one is whole.
+  private static func mendKeys(_ file: any ArchiveStorage) throws -> UInt64 {
+    var slots: KeySlots
+    do {
+      slots = try KeySlots(file.map())
+    } catch is SealedError {
+      return 0
+    }
+    return try slots.finish(in: file) ? UInt64(KeySlots.slotLength) : 0
   }
 
   /// Makes the frames around undamaged parity again, which protects what is in them alone.
@@ -130,10 +133,8 @@ extension SealedLayer {
     guard try LayerParity.assess(map)?.damagedCount == 0 else { return 0 }
     for region in LayerParity.regions(in: map) {
       let place = region.lowerBound - SealedFrame.contentOffset
-      let frame = map.withBytes(reading: [region]) { bytes in
-        SealedFrame.bytes(.parity, number: 0, plainOffset: 0, reserving: region.count) {
-          $0.append(bytes.extracting(region))
-        }
+      let frame = try map.withBytes(reading: [region]) { bytes in
+        try SealedFrame.parityFrame(region.count) { try $0(bytes.extracting(region)) }
       }
       let isThere = map.withBytes(reading: []) { bytes in
         place + frame.count <= bytes.count

@@ -12,20 +12,25 @@ internal import SystemPackage
 ///    place of another.
 /// 3. A piece that is written over another was written after all of them before, so that one of the
 ///    two is whole at every moment.
-/// 4. When a table is written, the pieces that it describes are on the medium, up to some that lie
-///    right before it: the next writer looks at these.
+/// 4. When a table is written, the pieces that it describes are on the medium. (In the first
+///    version, up to some that lie right before it: the next writer looks at these.)
 /// 5. No plaintext is written anywhere but into memory.
 /// 6. Where parity is kept, it stands between the pieces of a generation and their table, and all
 ///    before it is on the medium when the table is written. Parity of what was written over since
 ///    is made again with the next table.
-/// 7. A piece may be on its way into the file on another thread while the next one is filled; what
+/// 7. A key frame lies among the pieces before the first table, and another before the first one in
+///    a file that is many times as long.
+/// 8. A piece may be on its way into the file on another thread while the next one is filled; what
 ///    asks the file for anything waits for it, and learns whether it arrived.
 final class SealedStorage: ArchiveStorage {
   /// How many bytes of the archive a piece holds at most.
   static let pieceLength = 4 << 20
-  /// How many bytes of pieces may not be on the medium when their table is written: to wait for the
-  /// medium once more costs more than to read as much.
+  /// How many bytes of pieces may not be on the medium when their table is written, in the first
+  /// version.
   static let mostUnsynced = 64 << 10
+  /// How long a file is at least that has a second key frame among its pieces, and how many times as
+  /// long as what lies before the first one.
+  private static let (distantLength, distantRatio) = (16 << 20, 16)
 
   let file: any ArchiveStorage
   let identity: AgeIdentity
@@ -33,6 +38,8 @@ final class SealedStorage: ArchiveStorage {
 
   struct State {
     var layout: SealedLayout
+    /// The key frames, as copies of them are written.
+    var slots: KeySlots
     /// The bytes that are in no piece yet.
     var rest: [UInt8] = []
     /// The last of the pieces, while it is sealed and written.
@@ -82,9 +89,9 @@ final class SealedStorage: ArchiveStorage {
       map = try file.map()
       layout = try Self.layout(map, identity, replaced: replacement.target)
     }
-    state = Mutex(State(layout: layout, parity: Self.parity(layout, in: map)))
-    // An interrupted change of the keys has not reached both.
-    if !slots.areBothWhole { try slots.write(to: file) }
+    // An interrupted change of the keys has not reached all.
+    if try slots.finish(in: file, copiesAt: layout.keyCopies) { map = try file.map() }
+    state = Mutex(State(layout: layout, slots: slots, parity: Self.parity(layout, in: map)))
     try state.withLock { try mendEnd(map, &$0) }
   }
 
@@ -98,11 +105,11 @@ final class SealedStorage: ArchiveStorage {
   init(creating file: any ArchiveStorage, for recipients: [SealedRecipient], _ keys: KeyRing) throws
   {
     (self.file, identity) = (file, try AgeIdentity.generate())
-    state = Mutex(State(layout: SealedLayout()))
     var slots = try KeySlots(identity, for: recipients)
     // Kept before there is anything that needs it.
     try keys.remember(identity, of: slots)
-    try slots.write(to: file)
+    try slots.begin(file)
+    state = Mutex(State(layout: SealedLayout(), slots: slots))
   }
 
   /// Begins another archive with the recipients of this one, in an empty storage.
@@ -111,9 +118,10 @@ final class SealedStorage: ArchiveStorage {
   init(creating file: any ArchiveStorage, like archive: SealedSource) throws {
     (self.file, identity) = (file, archive.identity)
     let parity = archive.parityPercent.map { Parity(percent: $0) }
-    state = Mutex(State(layout: SealedLayout(), parity: parity))
     var slots = try KeySlots(archive.file)
-    try slots.write(to: file)
+    slots.upgrade()
+    try slots.begin(file)
+    state = Mutex(State(layout: SealedLayout(), slots: slots, parity: parity))
   }
 
   // MARK: Reading
@@ -303,24 +311,41 @@ final class SealedStorage: ArchiveStorage {
       // A table says only how long pieces are. Where one is lost between them, the others would be
       // taken for those before it; until the archive is put in order, they are found one by one.
       guard isDue, state.layout.gaps.isEmpty else { return try commit(&state) }
+      try appendKeyCopy(&state)
       try protect(&state)
-      if state.unsyncedCount > Self.mostUnsynced || state.parity != nil { try synchronize(&state) }
+      let mayBeUnsynced = state.slots.haveCopies ? 0 : Self.mostUnsynced
+      if state.unsyncedCount > mayBeUnsynced || state.parity != nil { try synchronize(&state) }
       let tables = state.layout.tables
       // Behind new parity of what was there, the last table is written again.
       let kept =
         added > 0 ? PieceTable.keptCount(tables, adding: added) : max(0, tables.count - 1)
       let first = kept > 0 ? tables[kept - 1].pieces.upperBound : 0
       let plain = try PieceTable.plaintext(
-        tables.prefix(kept), state.layout.pieces[first...], identity)
+        tables.prefix(kept), state.layout.pieces[first...],
+        state.slots.haveCopies ? state.layout.keyCopies : nil, identity)
       let frame = try plain.withBytes { plain in
         try FrameSealing(for: identity).frame(
           .table, plain, number: state.layout.pieces.count, plainOffset: state.layout.plainCount)
       }
       let place = try append(frame, &state)
-      state.layout.append(table: place, keeping: kept)
+      state.layout.append(
+        table: place, keeping: kept, isSynchronized: state.slots.haveCopies)
       state.parity?.end = place.lowerBound
       try commit(&state)
     }
+  }
+
+  /// Writes a key frame behind the pieces where one is due: far from those that are there.
+  private func appendKeyCopy(_ state: inout State) throws {
+    let (copies, end) = (state.layout.keyCopies, state.layout.end)
+    let isDue =
+      switch copies.count {
+      case 0: true
+      case 1: end >= Self.distantLength && end / Self.distantRatio >= copies[0]
+      default: false
+      }
+    guard state.slots.haveCopies, isDue else { return }
+    state.layout.append(keyCopy: try append(state.slots.stored, &state))
   }
 
   private func commit(_ state: inout State) throws {

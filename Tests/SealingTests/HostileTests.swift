@@ -105,7 +105,7 @@ private struct ForgedTable {
 
   @Test func `is not shortened by a piece that is passed off as a table`() throws {
     let pieces = try SealedLayout(MappedFile(copying: bytes), identity).pieces
-    let table = try PieceTable.plaintext([], pieces[..<2], identity)
+    let table = try PieceTable.plaintext([], pieces[..<2], nil, identity)
     for isMarked in [true, false] {
       // An attacker who can have a chosen piece sealed may know all that is in a table but the
       // mark.
@@ -194,7 +194,7 @@ private struct ForgedTable {
     let text = try AgeFile.seal(word.span, for: [owner.identity.recipient])
     let bad = [
       slot(count: 0, []), slot(count: 0, both), slot(count: 1, entry(entries[0])),
-      slot(count: 3, both), slot(count: .max, both), slot(version: 2, count: 2, both),
+      slot(count: 3, both), slot(count: .max, both), slot(version: 3, count: 2, both),
       slot(version: 0, count: 2, both), slot(sequence: .max, count: 2, both),
       slot(count: 2, entry(entries[0]) + entry(entries[1], .max)),
       slot(count: 2, entry(entries[0], 8000) + entry(entries[1], 200)),
@@ -203,7 +203,13 @@ private struct ForgedTable {
       slot(count: 2, entry(entries[0]) + entry(Array(entries[1].dropLast()))),
       slot(count: 2, entry(entries[0]) + entry(text)),
     ]
-    let tail = bytes[KeySlots.length...]
+    // Without the copy, which would open it.
+    var tail = bytes[KeySlots.length...]
+    KeySlots.forEach(in: MappedFile(copying: bytes)) { start in
+      for place in start..<start + KeySlots.slotLength where place >= KeySlots.length {
+        tail[place] = 0
+      }
+    }
     for (number, slot) in bad.enumerated() {
       #expect(throws: SealedError.self, "slot \(number)") { try owner.plain(slot + slot + tail) }
       let check = try SealedCheck(MappedFile(copying: slot + good + tail))

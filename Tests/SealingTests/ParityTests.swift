@@ -190,9 +190,11 @@ private struct Protected {
         #expect(try archive.owner.layer.keepsAll(of: old, in: new.map()), "\(count) at \(place)")
       }
     }
-    // A file that has lost a key frame keeps less than one that has it.
+    // A file that has lost its key frames keeps less than one that has them.
     var lost = whole
-    for place in 0..<KeySlots.length { lost[place] = 0 }
+    KeySlots.forEach(in: MappedFile(copying: whole)) { start in
+      for place in start..<start + KeySlots.slotLength { lost[place] = 0 }
+    }
     #expect(
       try !archive.owner.layer.keepsAll(
         of: MappedFile(copying: whole), in: MappedFile(copying: lost)))

@@ -53,6 +53,41 @@ package struct LayerParity: Sendable {
     }
   }
 
+  /// Makes sure that parity can be made.
+  ///
+  /// - Throws: ``ArchiveError`` if the library for it is not installed.
+  package static func requireLibrary() throws(ArchiveError) { _ = try ErasureLibrary.opened() }
+
+  /// Makes parity anew in its place, after some bytes that it protects were written over.
+  ///
+  /// Also that which no longer counts: what was there could be made again from it.
+  ///
+  /// - Parameters:
+  ///   - places: What was written over.
+  ///   - file: The file as it is then.
+  ///   - write: As of ``protect(_:percent:in:_:)``.
+  /// - Throws: ``ArchiveError`` if the library for parity is not installed, or there is so much
+  ///   parity that no writer has made it; what `write` throws.
+  package func renew(
+    over places: [Range<Int>], in file: () throws -> MappedFile,
+    _ write: (Int, Int, (_ take: (Span<UInt8>) throws -> Void) throws -> Void) throws -> Void
+  ) throws {
+    var (changed, work) = (places, UInt64(0))
+    for found in try FoundParity.every(in: file()) {
+      let group = found.group
+      let range = Int(group.range.lowerBound)..<Int(group.range.upperBound)
+      // Another archive that was put behind this one has its own.
+      guard found.shifts.contains(0), changed.contains(where: range.overlaps) else { continue }
+      work += UInt64(range.count)
+      guard try work <= UInt64(file().count).multipliedSaturated(by: FoundParity.maximumWork)
+      else { throw ArchiveError(.malformedParity("there is too much of it"), offset: group.offset) }
+      var encoder = try ParityEncoder(group.masked(0), of: file(), footer: [])
+      let place = Int(group.offset) - before
+      try write(place, group.region.count) { try encoder.write($0) }
+      changed.append(place..<Int(group.end) + behind)
+    }
+  }
+
   /// Where the frames of the groups lie that still count.
   package static func regions(in file: MappedFile) -> [Range<Int>] {
     FoundParity.all(in: file).map { Int($0.group.offset)..<Int($0.group.end) }

@@ -26,7 +26,7 @@ extension FoundParity {
   }
 
   /// How many times the bytes of a file its groups may have to be read.
-  private static let maximumWork: UInt64 = 8
+  static let maximumWork: UInt64 = 8
   /// How many bytes are searched before the pages of the file are released.
   private static let searchedAtOnce = 16 << 20
 
@@ -36,18 +36,11 @@ extension FoundParity {
   ///
   /// What groups protect and have may be this many times the file; older ones are left out.
   static func all(in file: MappedFile) -> [FoundParity] {
-    var found: [ParityGroup: FoundParity] = [:]
-    var place = 0
-    while place < file.count {
-      let end = min(file.count, place + searchedAtOnce)
-      let read = place..<min(file.count, end + ParityGroup.longestPage)
-      place = file.withBytes(reading: [read]) { find(in: $0, from: place, to: end, &found) }
-      file.releasePagesIfLarge()
-    }
+    let found = every(in: file)
     var budget = UInt64(file.count).multipliedSaturated(by: maximumWork)
     var live: [FoundParity] = []
     var covered: [Range<UInt64>] = []
-    for found in found.values.sorted(by: { $0.group.offset > $1.group.offset }) {
+    for found in found.reversed() {
       let (range, end) = (found.group.range, found.group.footer.upperBound)
       let next = covered.partitioningIndex { $0.upperBound >= range.upperBound }
       if next < covered.count, covered[next].lowerBound <= range.lowerBound { continue }
@@ -58,6 +51,19 @@ extension FoundParity {
       live.append(found)
     }
     return live.sorted { $0.group.range.lowerBound < $1.group.range.lowerBound }
+  }
+
+  /// The groups of a file, also those that no longer count, in the order of their frames.
+  static func every(in file: MappedFile) -> [FoundParity] {
+    var found: [ParityGroup: FoundParity] = [:]
+    var place = 0
+    while place < file.count {
+      let end = min(file.count, place + searchedAtOnce)
+      let read = place..<min(file.count, end + ParityGroup.longestPage)
+      place = file.withBytes(reading: [read]) { find(in: $0, from: place, to: end, &found) }
+      file.releasePagesIfLarge()
+    }
+    return found.values.sorted { $0.group.offset < $1.group.offset }
   }
 
   /// Finds the pages that begin between two places, or shortly after; returns where to continue.

@@ -13,6 +13,10 @@ package protocol StorageLayer: Sendable {
   /// Whether these are the last bytes of such a file.
   func knows(end: Span<UInt8>) -> Bool
 
+  /// Whether such a file is left of these bytes, neither the beginning nor the end of which tells
+  /// it.
+  func knows(remains file: MappedFile) -> Bool
+
   /// Where another archive begins in such a file, after the first, as far as can be told without a
   /// key; nil if none does.
   func furtherArchive(in file: MappedFile) -> Int?
@@ -122,6 +126,16 @@ package enum StorageLayers {
   }
 }
 
+extension StorageLayers {
+  /// The layer for a file of which neither end tells what it is; nil if there is none.
+  fileprivate static func layer(knowingRemains file: MappedFile) -> (any StorageLayer)? {
+    guard let layer = current, !ArchiveReader.hasTraces(in: file), layer.knows(remains: file) else {
+      return nil
+    }
+    return layer
+  }
+}
+
 extension MappedFile {
   /// The archive that the file holds: the file itself, unless there is a layer for it.
   ///
@@ -132,7 +146,8 @@ extension MappedFile {
   ///
   /// The first bytes tell it. The last ones do where those are damaged, or are not here: of a
   /// remote file, the end comes with the first answer. In an archive as it is the last bytes may
-  /// have been chosen by others, so they are not asked where it begins as one.
+  /// have been chosen by others, so they are not asked where it begins as one. Where both are
+  /// damaged, what lies between them tells, unless some of it is of an archive as it is.
   package var layer: (any StorageLayer)? {
     let length = min(count, StorageLayers.tellingLength)
     if !lacks(0..<length) {
@@ -146,7 +161,9 @@ extension MappedFile {
       if layer != nil || isPlain { return layer }
     }
     let end = count - length..<count
-    return withBytes(reading: [end]) { StorageLayers.layer(knowingEnd: $0.extracting(end)) }
+    let layer = withBytes(reading: [end]) { StorageLayers.layer(knowingEnd: $0.extracting(end)) }
+    if layer != nil || isFetched { return layer }
+    return StorageLayers.layer(knowingRemains: self)
   }
 
   /// How many bytes are committed, by a footer or by the layer; nil if none are.
