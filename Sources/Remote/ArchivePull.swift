@@ -178,7 +178,8 @@ package struct ArchivePull: Sendable {
 
   /// Pulls an archive that is not kept as it is, which takes no key.
   ///
-  /// Appended bytes are appended; a beginning that was written again is written again.
+  /// Appended bytes are appended. Where who may open it was changed in one of the two, what was
+  /// changed more often counts.
   private func pull(_ object: RemoteObject, _ layer: any StorageLayer) throws -> TransferReport {
     let remote = try Remote(object, 0)
     guard AtomicFile.isTaken(path) else { return try fetchAll(remote, .created, layer) }
@@ -197,36 +198,32 @@ package struct ArchivePull: Sendable {
     let beginning = try BlockingBridge.shared.wait {
       try await object.beginning(layer.rewrittenLength)
     }
-    let isSame = try file.read(0, min(file.count, layer.rewrittenLength)) == beginning
-    if count > object.count || count == object.count && isSame {
-      return TransferReport(
-        outcome: count > object.count ? .ahead : .unchanged, count: count, transferred: 0)
-    }
+    let keys = layer.keyOrder(of: beginning, to: file)
+    var report = TransferReport(
+      outcome: count > object.count ? .ahead : count == object.count ? .unchanged : .appended,
+      count: max(count, object.count), transferred: max(count, object.count) - count)
+    report.keys = keys == .same ? nil : keys == .otherIsNewer ? .taken : .kept
+    if count >= object.count, keys != .otherIsNewer { return report }
     // What an interrupted pull has left can be fetched again; what an interrupted backup has left
     // may exist nowhere else.
-    guard try file.isBeginning(of: remote, from: count) else {
+    guard try count >= object.count || file.isBeginning(of: remote, from: count) else {
       throw PushError.unfinishedCopy("\(path)", of: address)
     }
     let storage = try FileStorage.open(path)
     defer { storage.unlock() }
     guard try storage.size == file.count else { throw BackupError.changedMeanwhile("\(path)") }
-    try storage.truncate(to: count)
     do {
-      try copy(remote, from: count, into: storage, layer)
+      if count < object.count {
+        try storage.truncate(to: count)
+        try copy(remote, from: count, into: storage)
+      }
+      if keys != .same { try layer.settleKeys(beginning, in: storage) }
+      if count < object.count { try check(storage, remote.count, layer) }
     } catch {
-      try storage.truncate(to: count)
+      if count < object.count { try storage.truncate(to: count) }
       throw error
     }
-    if !isSame {
-      // One half after the other, so that one of them is whole at every moment.
-      let half = beginning.count / 2
-      for part in [0..<half, half..<beginning.count] {
-        try storage.write(beginning.span.extracting(part), at: UInt64(part.lowerBound))
-        try storage.synchronize()
-      }
-    }
-    return TransferReport(
-      outcome: .appended, count: remote.count, transferred: remote.count - count)
+    return report
   }
 
   private func fetchAll(
@@ -234,16 +231,16 @@ package struct ArchivePull: Sendable {
   ) throws -> TransferReport {
     let file = try AtomicFile(path, replacing: outcome == .replaced)
     return try file.orDiscard {
-      try copy(remote, from: 0, into: file.storage(), layer)
+      let storage = try file.storage()
+      try copy(remote, from: 0, into: storage)
+      try check(storage, remote.count, layer)
       try file.publish()
       return TransferReport(outcome: outcome, count: remote.count, transferred: remote.count)
     }
   }
 
-  /// Appends what a file lacks, and checks that it is complete.
-  private func copy(
-    _ remote: Remote, from start: UInt64, into storage: FileStorage, _ layer: any StorageLayer
-  ) throws {
+  /// Appends what a file lacks.
+  private func copy(_ remote: Remote, from start: UInt64, into storage: FileStorage) throws {
     var offset = start
     while offset < remote.count {
       let piece = try remote.read(offset, Int(min(1 << 20, remote.count - offset)))
@@ -252,10 +249,14 @@ package struct ArchivePull: Sendable {
       observer(
         Progress(stage: "fetching", done: offset - start, total: remote.count - start))
     }
+  }
+
+  /// Checks that what was copied is whole, and waits until it is on the medium.
+  private func check(_ storage: FileStorage, _ count: UInt64, _ layer: any StorageLayer) throws {
     let file = try storage.map()
     if let flaw = try layer.flaws(of: file).first { throw flaw }
-    guard layer.committedLength(of: file) == remote.count else {
-      throw ArchiveError(.truncated, offset: remote.count)
+    guard layer.committedLength(of: file) == count else {
+      throw ArchiveError(.truncated, offset: count)
     }
     try storage.synchronize()
   }

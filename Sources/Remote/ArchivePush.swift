@@ -15,7 +15,8 @@ package struct ArchivePush: Sendable {
   private let destination: BucketDestination
   private let isVerifying: Bool
   private let replaces: Bool
-  private let file: MappedFile
+  private let path: FilePath
+  private var file: MappedFile
   private let count: UInt64
   private let observer: @Sendable (Progress) -> Void
 
@@ -34,7 +35,7 @@ package struct ArchivePush: Sendable {
     observer: @escaping @Sendable (Progress) -> Void = { _ in }
   ) throws {
     (self.destination, self.isVerifying, self.replaces) = (destination, isVerifying, replaces)
-    self.observer = observer
+    (self.observer, self.path) = (observer, path)
     (file, count) = try MappedFile.committed(path)
   }
 
@@ -59,11 +60,18 @@ package struct ArchivePush: Sendable {
       return try await checked(.created, sent: write(nil, mark), mark)
     }
     if try await found.isState(of: file, count) {
-      guard try await found.beginsLike(file) else {
-        // Who can open it has changed.
+      switch try await keyOrder(found) {
+      case .same: break
+      case .otherIsOlder:
         return TransferReport(
           outcome: .replaced, count: count, transferred: try await replace(found.tag, mark),
-          isVerified: true)
+          isVerified: true, keys: .kept)
+      case .otherIsNewer:
+        var next = self
+        next.file = try await takeKeys(found)
+        var report = try await next.push(mark)
+        report.keys = .taken
+        return report
       }
       if found.count > count {
         return TransferReport(outcome: .ahead, count: found.count, transferred: 0)
@@ -78,6 +86,23 @@ package struct ArchivePush: Sendable {
     return TransferReport(
       outcome: .replaced, count: count, transferred: try await replace(found.tag, mark),
       isVerified: true)
+  }
+
+  /// Which of the two had who may open it changed more often.
+  private func keyOrder(_ found: RemoteObject) async throws -> KeyOrder {
+    guard let layer = file.layer else { return .same }
+    return layer.keyOrder(of: try await found.beginning(layer.rewrittenLength), to: file)
+  }
+
+  /// The archive, after who may open the object may open it.
+  private func takeKeys(_ found: RemoteObject) async throws -> MappedFile {
+    guard let layer = file.layer else { return file }
+    let beginning = try await found.beginning(layer.rewrittenLength)
+    let storage = try FileStorage.open(path)
+    defer { storage.unlock() }
+    guard try storage.size == file.count else { throw BackupError.changedMeanwhile("\(path)") }
+    try layer.settleKeys(beginning, in: storage)
+    return try MappedFile(path)
   }
 
   /// Puts the new object in the place of the old; returns how many bytes were sent.
@@ -171,6 +196,16 @@ package struct TransferReport: Sendable {
   package var transferred: UInt64
   /// Whether all of it was read back and is right.
   package var isVerified = false
+  /// What was done where the two differ in who may open the archive; nil where they do not.
+  package var keys: Keys?
+
+  /// Whose keys count: of two copies, those that were changed more often.
+  package enum Keys: String, CaseIterable, Sendable {
+    /// Those of the archive that was brought up to date, in the one copy or in both.
+    case kept
+    /// Those of the other one.
+    case taken
+  }
 }
 
 /// Why an archive was not pushed or pulled.
@@ -228,9 +263,13 @@ extension MappedFile {
   }
 
   /// The last bytes before `end`, which tell an archive's generation from all others: they are its
-  /// footer.
-  func ending(at end: UInt64) throws -> [UInt8] {
-    let length = min(end, UInt64(RemoteObject.endingLength))
+  /// footer, or the last table of a sealed one; nil if none ends there.
+  func ending(at end: UInt64) throws -> [UInt8]? {
+    var length = min(end, UInt64(RemoteObject.endingLength))
+    if let layer {
+      guard let told = layer.endingLength(of: self, at: Int(end)) else { return nil }
+      length = min(length, UInt64(told))
+    }
     return try read(end - length, Int(length))
   }
 

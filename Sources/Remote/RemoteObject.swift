@@ -125,23 +125,13 @@ final class RemoteObject: ByteSource {
   /// - Throws: `FetchFailure`; `TransportError`.
   func isState(of file: MappedFile, _ committed: UInt64) async throws -> Bool {
     let end = min(count, committed)
-    let expected = try file.ending(at: end)
-    guard count > committed else { return ending == expected }
+    guard let expected = try file.ending(at: end) else { return false }
+    guard count > committed else { return ending.suffix(expected.count) == expected[...] }
     var found: [UInt8] = []
     _ = try await read(end - UInt64(expected.count)..<end, of: version.withLock { $0 }) {
       found += $1
     }
     return found == expected
-  }
-
-  /// Whether what may be written again at the beginning of an archive is the same in the object and
-  /// in a file.
-  ///
-  /// - Throws: `FetchFailure`; `TransportError`.
-  func beginsLike(_ file: MappedFile) async throws -> Bool {
-    guard let length = file.layer?.rewrittenLength else { return true }
-    let here = try file.read(0, min(file.count, length))
-    return try await beginning(length) == here
   }
 
   /// The first bytes.

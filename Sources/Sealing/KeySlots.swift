@@ -217,6 +217,12 @@ struct KeySlots {
     sequence += 1
   }
 
+  /// Takes over what others say, which were written more often.
+  mutating func take(_ others: KeySlots) {
+    version = max(version, others.version)
+    (sequence, entries) = (others.sequence, others.entries)
+  }
+
   /// A frame, as it is stored.
   var stored: [UInt8] {
     let content = entries.reduce(into: [UInt8]()) { bytes, entry in

@@ -71,9 +71,10 @@ private struct BeginningSearch {
 
   init(_ file: MappedFile, from start: Int) {
     (self.file, place, isBehindPieces) = (file, start, start > KeySlots.length)
-    own = [0, KeySlots.slotLength].lazy.compactMap { [self] place in
-      frame(at: place).flatMap { $0.isKeySlot && holds($0) ? $0.range : nil }
-    }.first
+    own =
+      [0, KeySlots.slotLength].lazy.compactMap { [self] place in
+        frame(at: place).flatMap { $0.isKeySlot && holds($0) ? $0.range : nil }
+      }.first
   }
 
   mutating func run() -> Int? {

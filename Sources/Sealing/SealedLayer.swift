@@ -84,6 +84,33 @@ package final class SealedLayer: StorageLayer {
 
   package var rewrittenLength: Int { KeySlots.length }
 
+  package func endingLength(of file: MappedFile, at place: Int) -> Int? {
+    SealedFrame.lastTable(in: file, before: place).flatMap { table in
+      table.range.upperBound == place ? table.range.count : nil
+    }
+  }
+
+  package func keyOrder(of beginning: [UInt8], to file: MappedFile) -> KeyOrder {
+    // An error here says only that one of them has no key frame that holds: then the other counts.
+    let (own, other) = (try? KeySlots(file), try? KeySlots(MappedFile(copying: beginning)))
+    guard let other else { return own == nil ? .same : .otherIsOlder }
+    guard let own else { return .otherIsNewer }
+    if other.saysSame(as: own) {
+      // A change that was interrupted is finished.
+      return !own.areBothWhole ? .otherIsNewer : other.areBothWhole ? .same : .otherIsOlder
+    }
+    return other.sequence > own.sequence ? .otherIsNewer : .otherIsOlder
+  }
+
+  package func settleKeys(_ beginning: [UInt8], in file: any ArchiveStorage) throws {
+    let map = try file.map()
+    var slots = try KeySlots(map)
+    if keyOrder(of: beginning, to: map) == .otherIsNewer {
+      slots.take(try KeySlots(MappedFile(copying: beginning)))
+    }
+    try slots.write(to: file)
+  }
+
   package func flaws(of file: MappedFile) throws -> [ArchiveError] { try SealedCheck(file).flaws }
 
   package func storage(in file: any ArchiveStorage) throws -> any ArchiveStorage {
@@ -98,7 +125,13 @@ package final class SealedLayer: StorageLayer {
     beginning file: any ArchiveStorage, of archives: [MappedFile], for others: [String]
   ) throws -> any ArchiveStorage {
     let sealed = archives.lazy.compactMap { $0.source as? SealedSource }.first
-    if let sealed { return try SealedStorage(creating: file, like: sealed) }
+    if let sealed {
+      // Of copies of one archive, who may open that one whose keys were changed most often.
+      let copies = archives.compactMap { $0.source as? SealedSource }
+        .filter { $0.identity.recipient == sealed.identity.recipient }
+      let slots = try copies.map { try KeySlots($0.file) }.max { $0.sequence < $1.sequence }
+      return try SealedStorage(creating: file, like: sealed, slots ?? KeySlots(sealed.file))
+    }
     // An append reads what is there, so its program has to be a recipient.
     guard others.isEmpty || !recipients.isEmpty else { throw SealedError.noOwnRecipient }
     guard !recipients.isEmpty else { return file }
@@ -169,6 +202,21 @@ package struct SealedKeys {
   /// - Throws: as ``add(_:)`` does.
   package mutating func remove(_ name: String) throws {
     try change { slots, identity in try slots.remove(name, identity) }
+  }
+
+  /// Takes over who may open another copy of the archive, if that was changed more often there.
+  ///
+  /// - Parameter copy: An archive, opened.
+  /// - Returns: Whether it was.
+  /// - Throws: as ``add(_:)`` does.
+  package mutating func take(from copy: MappedFile) throws -> Bool {
+    guard let source = copy.source as? SealedSource,
+      source.identity.recipient == identity.recipient
+    else { return false }
+    let others = try KeySlots(source.file)
+    guard others.sequence > slots.sequence else { return false }
+    try change { slots, _ in slots.take(others) }
+    return true
   }
 
   private mutating func change(_ body: (inout KeySlots, AgeIdentity) throws -> Void) throws {

@@ -112,13 +112,13 @@ final class SealedStorage: ArchiveStorage {
     state = Mutex(State(layout: SealedLayout(), slots: slots))
   }
 
-  /// Begins another archive with the recipients of this one, in an empty storage.
+  /// Begins another archive like this one, with these key frames, in an empty storage.
   ///
   /// - Throws: as the other does.
-  init(creating file: any ArchiveStorage, like archive: SealedSource) throws {
+  init(creating file: any ArchiveStorage, like archive: SealedSource, _ slots: KeySlots) throws {
     (self.file, identity) = (file, archive.identity)
     let parity = archive.parityPercent.map { Parity(percent: $0) }
-    var slots = try KeySlots(archive.file)
+    var slots = slots
     slots.upgrade()
     try slots.begin(file)
     state = Mutex(State(layout: SealedLayout(), slots: slots, parity: parity))

@@ -272,6 +272,37 @@ struct `Backing up into a sealed archive` {
     #expect(scene.store.store.openUploads == 0)
   }
 
+  @Test func `has in each copy the keys that were changed most often, whichever way it goes`()
+    throws
+  {
+    let scene = try Scene()
+    let place = "s3://\(StandInStore.bucket)/sealed/a.car.zst"
+    let line = scene.network.line("--recipient \(scene.recipient) --age-identity key.age")
+    try scene.store.expect(line)
+    let file = NetworkScene.archive
+    let other = try scene.store.run("carpack key new -o other.age").text
+      .trimmingCharacters(in: .newlines)
+    try scene.store.expect("carpack key add \(file) \(other) --age-identity key.age")
+    try scene.store.expect("carpack push \(file) \(place)", 0, "sent")
+    try scene.store.expect("carpack verify \(place) --age-identity other.age")
+    // Removed here: it stays so, and the store has it too.
+    try scene.store.expect("carpack key remove \(file) \(other) --age-identity key.age")
+    try scene.store.expect("carpack pull \(place) \(file)", 0, "that counts")
+    try scene.store.expect("carpack key list \(file) --age-identity other.age", 77)
+    let pushed = try scene.store.expect(
+      "carpack push \(file) \(place) --json", 0, "\"keys\":\"kept\"")
+    #expect(OutputSchema.faults(in: pushed.text).isEmpty)
+    #expect(try scene.store.store["sealed/a.car.zst"] == scene.folder.read(file))
+    // Changed in another copy, which was pushed: the next push takes it over.
+    try scene.folder.write("copy.car.zst", scene.folder.read(file))
+    try scene.store.expect("carpack key add copy.car.zst \(other) --age-identity key.age")
+    try scene.store.expect("carpack push copy.car.zst \(place)", 0, "that counts")
+    try scene.store.expect("carpack push \(file) \(place)", 0, "that counts")
+    #expect(try scene.folder.read(file) == scene.folder.read("copy.car.zst"))
+    #expect(try scene.store.store["sealed/a.car.zst"] == scene.folder.read(file))
+    try scene.store.expect("carpack push \(file) \(place)", 0, "up to date")
+  }
+
   @Test func `leaves none of forty secrets in a file, a message or an argument`() throws {
     let scene = try Scene()
     let place = "s3://\(StandInStore.bucket)/sealed/a.car.zst"

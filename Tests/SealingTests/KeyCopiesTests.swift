@@ -114,7 +114,8 @@ private struct Sample {
     for place in [0, 24, 100, 8190, 8192, 9000, 16_000] {
       var less = sample.bytes
       less.removeSubrange(place..<place + count)
-      let more = sample.bytes[..<place] + [UInt8](repeating: 7, count: count)
+      let more =
+        sample.bytes[..<place] + [UInt8](repeating: 7, count: count)
         + sample.bytes[place...]
       // A piece that has lost bytes itself is not whole.
       let isPieceWhole = place + count <= KeySlots.length

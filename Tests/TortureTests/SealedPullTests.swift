@@ -78,6 +78,53 @@ import Testing
     }
   }
 
+  @Test func `takes no change of the keys back, and takes over one that was made there`() throws {
+    let folder = try TemporaryFolder()
+    let (sample, seal) = (try Sample(), try TestSeal())
+    let path = FilePath(try folder.write("a.car.zst", sample.readmitted))
+    func run(_ remote: [UInt8]) throws -> TransferReport {
+      try ArchivePull(from: MemoryServer(bytes: remote), to: path, replaces: false).run()
+    }
+    // There is an older copy, then one that is as new.
+    for state in sample.states {
+      #expect(try run(state).keys == .kept)
+      #expect(try folder.read("a.car.zst") == sample.readmitted)
+    }
+    // One made here goes through what was appended there, and through every key frame of it.
+    for state in sample.states.dropLast() {
+      let changed = MemoryStorage(state)
+      var keys = try SealedKeys(changed, seal.ring)
+      try keys.add(.key(AgeIdentity.generate().recipient))
+      try folder.write("a.car.zst", changed.bytes)
+      let report = try run(sample.states[2])
+      #expect(report.outcome == .appended && report.keys == .kept)
+      let file = try folder.read("a.car.zst")
+      let names = try SealedKeys(MemoryStorage(file), seal.ring).names
+      #expect(try names == keys.names)
+      #expect(try SealedLayer(seal.ring).flaws(of: MappedFile(copying: file)) == [])
+    }
+    // One made there while more was appended here.
+    let ahead = MemoryStorage(sample.states[1])
+    var keys = try SealedKeys(ahead, seal.ring)
+    try keys.add(.key(AgeIdentity.generate().recipient))
+    try folder.write("a.car.zst", sample.states[2])
+    let report = try run(ahead.bytes)
+    #expect(report.outcome == .ahead && report.keys == .taken)
+    let file = try folder.read("a.car.zst")
+    #expect(try SealedKeys(MemoryStorage(file), seal.ring).names == keys.names)
+    #expect(file.count == sample.states[2].count)
+  }
+
+  @Test func `finishes a change of the keys inside which an earlier pull was interrupted`() throws {
+    let folder = try TemporaryFolder()
+    let sample = try Sample()
+    // The first key frame is the new one, the others are not.
+    let half = Array(sample.readmitted[..<8192] + sample.states[2][8192...])
+    let path = FilePath(try folder.write("a.car.zst", half))
+    #expect(try pull(sample.readmitted, to: path) == .unchanged)
+    #expect(try folder.read("a.car.zst") == sample.readmitted)
+  }
+
   @Test func `is refused where it is damaged, and the copy stays as it was`() throws {
     let folder = try TemporaryFolder()
     let sample = try Sample()

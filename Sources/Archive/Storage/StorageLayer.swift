@@ -43,6 +43,24 @@ package protocol StorageLayer: Sendable {
   /// How many bytes at the beginning of such a file are written again, where all others stay.
   var rewrittenLength: Int { get }
 
+  /// How many of the last bytes up to a place tell a state of such a file from all others, whoever
+  /// may open it; nil if no state ends there.
+  func endingLength(of file: MappedFile, at place: Int) -> Int?
+
+  /// Which of two copies of such a file had who may open it changed more often.
+  ///
+  /// - Parameters:
+  ///   - beginning: The first ``rewrittenLength`` bytes of the other one.
+  ///   - file: The one.
+  func keyOrder(of beginning: [UInt8], to file: MappedFile) -> KeyOrder
+
+  /// Makes who may open a file what was written most often: in it, or at the beginning of another
+  /// copy of it. Takes no key.
+  ///
+  /// - Throws: ``ArchiveError`` if something in the file is damaged so that this has to be repaired
+  ///   first; what the storage throws.
+  func settleKeys(_ beginning: [UInt8], in file: any ArchiveStorage) throws
+
   /// What is wrong with such a file, as far as can be told without a key.
   ///
   /// - Throws: ``FetchFailure``.
@@ -78,6 +96,16 @@ package protocol StorageLayer: Sendable {
   func storage(
     beginning file: any ArchiveStorage, of archives: [MappedFile], for recipients: [String]
   ) throws -> any ArchiveStorage
+}
+
+/// Which of two copies of one file had who may open it changed more often.
+package enum KeyOrder: Sendable {
+  /// Both say the same.
+  case same
+  /// The other copy: what it says counts.
+  case otherIsNewer
+  /// This one; or both as often, and not in the same way.
+  case otherIsOlder
 }
 
 /// Why a layer does not open a file, whose bytes may be whole: a key is missing, for example.

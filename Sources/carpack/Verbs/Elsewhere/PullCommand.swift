@@ -47,6 +47,7 @@ struct PullCommand: ReportingCommand {
     Console.endProgress()
     if json { return Self.report.print((file, shown, report)) }
     common.say("\(file): \(report.sentence(other: shown, "fetched", " and verified"))")
+    if let words = report.words(onKeysOf: file, and: shown) { common.say(words) }
   }
 
   /// Refuses what does not end like an archive and is none, as the verbs do that read archives.
@@ -69,5 +70,6 @@ struct PullCommand: ReportingCommand {
     ) { $0.result.outcome.rawValue }
     Field("bytes", "bytes of the file") { $0.result.count }
     Field("fetched", "bytes that were fetched") { $0.result.transferred }
+    TransferReport.keysField { $0.result }
   }
 }

@@ -47,6 +47,7 @@ struct PushCommand: ReportingCommand {
     if json { return Self.report.print((file, place, report)) }
     let words = report.sentence(other: file, "sent")
     common.say("\(place): \(words)\(report.isVerified ? "; read back and compared" : "")")
+    if let words = report.words(onKeysOf: file, and: "\(place)") { common.say(words) }
   }
 
   static let report = Report<(file: String, place: BucketAddress, result: TransferReport)>(
@@ -61,6 +62,7 @@ struct PushCommand: ReportingCommand {
     Field("bytes", "bytes of the object") { $0.result.count }
     Field("sent", "bytes that were sent") { $0.result.transferred }
     Field("verified", "whether all of it was read back and compared") { $0.result.isVerified }
+    TransferReport.keysField { $0.result }
   }
 }
 
@@ -81,6 +83,28 @@ extension TransferReport {
     case .replaced: "replaced, \(part) \(moved)\(ending)"
     case .healed: "was damaged; replaced, \(part) \(moved)\(ending)"
     }
+  }
+}
+
+extension TransferReport {
+  /// What was done where two copies differed in who can open the archive; nil where they did not.
+  func words(onKeysOf file: String, and other: String) -> String? {
+    keys.map { keys in
+      switch keys {
+      case .kept: "who can open it was changed in \(file), and not in \(other): that counts"
+      case .taken: "who can open it was changed in \(other), and not in \(file): that counts"
+      }
+    }
+  }
+
+  static func keysField<Subject>(
+    _ report: @escaping @Sendable (Subject) -> TransferReport
+  ) -> Field<Subject> {
+    Field(
+      optional: "keys",
+      "where two copies of a sealed archive differed in who can open it, whose keys count now, those that were changed more often: `kept`, the file's; `taken`, those at the address",
+      .one(of: TransferReport.Keys.self)
+    ) { report($0).keys?.rawValue }
   }
 }
 

@@ -2,6 +2,8 @@ internal import Archive
 internal import ArgumentParser
 internal import Copying
 internal import Files
+internal import IPLD
+internal import Keys
 internal import Remote
 internal import Reports
 internal import Sealing
@@ -81,6 +83,7 @@ struct RepairCommand: ReportingCommand {
   private func repair(_ file: String, healed: UInt64) throws {
     let copies = try copies(of: file)
     let sources = copies.map(\.reader)
+    try takeKeys(of: copies, to: file)
     let change = try ArchiveRepair.putInOrder(FilePath(file)) {
       Interruption.removeIfInterrupted($0.string)
     }
@@ -130,6 +133,26 @@ struct RepairCommand: ReportingCommand {
       try end(
         with: report.verification, of: file,
         isLost || !report.lost.isEmpty ? .incomplete : .success)
+    }
+  }
+
+  /// Takes over who can open a copy of a sealed archive, where that was changed more often.
+  private func takeKeys(of copies: [Copy], to file: String) throws {
+    for (name, reader) in copies {
+      let storage = try FileStorage.open(FilePath(file))
+      defer { storage.unlock() }
+      guard try storage.map().layer != nil else { return }
+      var keys = try SealedKeys(storage, ArchiveKeys.ring)
+      do {
+        guard try keys.take(from: reader.file) else { continue }
+        common.say("\(file): who can open it was changed in \(name), and not here: that counts")
+      } catch let error as ArchiveError where error.faultKind == .damage {
+        // Its damage comes first.
+        Console.say(
+          .warning,
+          "\(file): who can open it was changed in \(name), and cannot be changed here until it is repaired: \(error)"
+        )
+      }
     }
   }
 
