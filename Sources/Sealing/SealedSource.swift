@@ -5,12 +5,14 @@ internal import Synchronization
 
 /// The bytes of a sealed archive, decrypted chunk by chunk on demand.
 ///
-/// What cannot be decrypted reads as zeros: the archive's own checksums find it, and show what is
-/// lost with it.
+/// What does not open reads as zeros: the archive's own checksums find it, and show what is lost
+/// with it. (``unproven`` decrypts it all the same.)
 final class SealedSource: ByteSource {
   let file: MappedFile
   private let layout: SealedLayout
   let identity: AgeIdentity
+  /// Whether what does not open reads as zeros, and not as what comes out.
+  private let isProving: Bool
   private let recent = Mutex(RecentChunks())
   /// The frames that were read whole.
   private let compared = Mutex<SealedFrameWalk.Compared>([:])
@@ -28,8 +30,15 @@ final class SealedSource: ByteSource {
     }
   }
 
-  init(_ file: MappedFile, _ layout: SealedLayout, _ identity: AgeIdentity) {
+  init(
+    _ file: MappedFile, _ layout: SealedLayout, _ identity: AgeIdentity, isProving: Bool = true
+  ) {
     (self.file, self.layout, self.identity) = (file, layout, identity)
+    self.isProving = isProving
+  }
+
+  var unproven: (any ByteSource)? {
+    isProving ? SealedSource(file, layout, identity, isProving: false) : nil
   }
 
   func fetch(
@@ -212,9 +221,62 @@ final class SealedSource: ByteSource {
       opening.isByTable = false
       opening.payload = try headerPayload(opening.piece)
     }
-    let opens = try unsafe openNow(number, &opening, into: target)
-    if !opens { unsafe target.clear() }
-    return opens
+    if try unsafe openNow(number, &opening, into: target) { return true }
+    let isRead = try unsafe !isProving && openUnproven(number, opening.piece, into: target)
+    if !isRead { unsafe target.clear() }
+    return false
+  }
+
+  /// Decrypts a chunk that does not open.
+  ///
+  /// - Returns: Whether it did: the file may end before it.
+  private func openUnproven(
+    _ number: Int, _ piece: Piece, into target: UnsafeMutableRawBufferPointer
+  ) throws -> Bool {
+    let stored = piece.chunks.sealedRange(of: number)
+    let place =
+      piece.payloadOffset + stored.lowerBound..<piece.payloadOffset + stored.upperBound
+    guard place.upperBound <= file.count else { return false }
+    var payload = try provenPayload(of: piece)
+    return try file.withBytes(reading: [place]) { file in
+      try unsafe file.extracting(place).withUnsafeBytes { sealed in
+        try unsafe payload.openUnverified(
+          sealed, index: UInt64(number), isLast: piece.isLast(number), into: target)
+      }
+      return true
+    }
+  }
+
+  /// What opens the other chunks of a piece: that of the table, unless it was written again and only
+  /// its header knows the nonce.
+  private func provenPayload(of piece: Piece) throws -> AgePayload {
+    guard let header = try headerPiece(piece), header.nonce != piece.nonce else {
+      return try piece.payload()
+    }
+    for candidate in [piece, header] {
+      let isRight = try (0..<piece.chunks.count).contains { number in
+        var payload = try candidate.payload()
+        let stored = piece.chunks.sealedRange(of: number)
+        let place =
+          piece.payloadOffset + stored.lowerBound..<piece.payloadOffset + stored.upperBound
+        guard place.upperBound <= file.count else { return false }
+        var bytes = [UInt8](repeating: 0, count: AgePayload.chunkLength)
+        return try file.withBytes(reading: [place]) { file in
+          var target = bytes.mutableSpan
+          do {
+            try payload.open(
+              file.extracting(place), index: UInt64(number), isLast: piece.isLast(number),
+              into: &target)
+            return true
+          } catch {
+            guard error.faultKind == .damage else { throw error }
+            return false
+          }
+        }
+      }
+      if isRight { return try candidate.payload() }
+    }
+    return try header.payload()
   }
 
   private func openNow(
@@ -267,12 +329,16 @@ final class SealedSource: ByteSource {
   /// What opens a piece by its own header; nil if that does not hold, or is another piece's: a
   /// piece that is written again keeps its file key.
   private func headerPayload(_ piece: Piece) throws -> AgePayload? {
+    try headerPiece(piece)?.payload()
+  }
+
+  private func headerPiece(_ piece: Piece) throws -> Piece? {
     let start = piece.frame.lowerBound
     let frame = file.withBytes(reading: [piece.frame]) { SealedFrame($0, at: start) }
     guard let frame, let found = try SealedLayout.piece(frame, in: file, identity),
       found.isVersion(of: piece)
     else { return nil }
-    return try found.payload()
+    return found
   }
 
   /// Which of some bytes of the archive were committed, and are lost or cannot be decrypted.

@@ -83,6 +83,20 @@ struct AuthenticatedCipher: ~Copyable, @unchecked Sendable {
     return true
   }
 
+  /// Decrypts a message, whatever its tag is: bits of it may be other than those that were sealed.
+  ///
+  /// - Parameter target: as of ``open(_:nonce:into:)``.
+  /// - Throws: ``AgeError/cryptoFailed(_:)``.
+  mutating func openUnverified(
+    _ sealed: UnsafeRawBufferPointer, nonce: Nonce, into target: UnsafeMutableRawBufferPointer
+  ) throws(AgeError) {
+    let count = sealed.count - Self.tagLength
+    precondition(count >= 0 && target.count >= count)
+    guard begin(nonce, isSealing: false),
+      unsafe update(UnsafeRawBufferPointer(rebasing: sealed[..<count]), target)
+    else { throw library.failure(to: "decrypt") }
+  }
+
   private func begin(_ nonce: Nonce, isSealing: Bool) -> Bool {
     var nonce = nonce
     return unsafe withUnsafeBytes(of: &nonce) { nonce in

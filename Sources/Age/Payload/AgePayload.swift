@@ -97,6 +97,21 @@ package struct AgePayload: ~Copyable, Sendable {
     return count
   }
 
+  /// Decrypts a chunk that is damaged, as far as that is possible: a bit that is wrong in the chunk is
+  /// wrong in what comes out, and everyone who knows the content can have chosen it.
+  ///
+  /// - Parameters: as of ``open(_:index:isLast:into:)-(UnsafeRawBufferPointer,_,_,_)``.
+  /// - Throws: ``AgeError/truncatedPayload`` if it is too short for a tag,
+  ///   ``AgeError/cryptoFailed(_:)``.
+  package mutating func openUnverified(
+    _ chunk: UnsafeRawBufferPointer, index: UInt64, isLast: Bool,
+    into target: UnsafeMutableRawBufferPointer
+  ) throws(AgeError) {
+    guard chunk.count >= Self.tagLength else { throw .truncatedPayload }
+    let nonce = AuthenticatedCipher.Nonce(counter: index, isLast: isLast)
+    try unsafe cipher.openUnverified(chunk, nonce: nonce, into: target)
+  }
+
   /// Seals a chunk, as ``seal(_:index:isLast:into:)-(UnsafeRawBufferPointer,_,_,_)`` does.
   @discardableResult
   package mutating func seal(

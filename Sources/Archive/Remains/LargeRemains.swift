@@ -9,7 +9,7 @@ internal import IPLD
 struct LargeRemains: Sendable {
   private(set) var prefix: SectionPrefix
   /// Where the frames lie.
-  private let parts: [Range<Int>]
+  let parts: [Range<Int>]
 
   /// Reads and hashes all of it.
   ///

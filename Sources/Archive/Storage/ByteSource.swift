@@ -38,6 +38,13 @@ package protocol ByteSource: Sendable {
   /// - Throws: What reading throws.
   func damaged(in range: Range<UInt64>) throws -> [Range<UInt64>]
 
+  /// The same bytes, and in the place of those of which nothing proves that they are what was written
+  /// what can be read all the same; nil if there are none of that kind.
+  ///
+  /// Bits of these may have been changed by anyone who knows what was written: only what a hash
+  /// proves may be taken from them.
+  var unproven: (any ByteSource)? { get }
+
   /// How much parity there is for the bytes as they are kept, in percent; nil if there is none.
   var parityPercent: Int? { get }
 
@@ -72,6 +79,9 @@ extension ByteSource {
 
   /// None: what was committed is known by a footer alone.
   package func damaged(in range: Range<UInt64>) throws -> [Range<UInt64>] { [] }
+
+  /// Nil: all bytes are as they are.
+  package var unproven: (any ByteSource)? { nil }
 
   /// Nil: what protects the archive is in it.
   package var parityPercent: Int? { nil }

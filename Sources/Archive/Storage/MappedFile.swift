@@ -27,6 +27,8 @@ package final class MappedFile: @unchecked Sendable {
   package let isBeingWritten: Bool
   /// How many bytes the file had, those that are not mapped included.
   let fileSize: UInt64
+  /// The file with what nothing proves; once it was asked for.
+  private let unproven = Mutex<MappedFile?>(nil)
 
   /// Files up to this length are read ahead if they will be read to their end.
   private static let maximumReadAtOnce = 512 << 20
@@ -147,6 +149,35 @@ package final class MappedFile: @unchecked Sendable {
   /// - Throws: ``FetchFailure``.
   package func damaged(in range: Range<UInt64>) throws -> [Range<UInt64>] {
     try source?.damaged(in: range) ?? []
+  }
+
+  /// Calls `body` with bytes of which it takes only what a hash proves: also those that nothing else
+  /// proves to be what was written (``ByteSource/unproven``).
+  ///
+  /// - Parameters:
+  ///   - ranges: Those that it reads.
+  ///   - proven: The bytes as they are otherwise, all of which were read.
+  ///   - body: Is told as well whether they are the same.
+  func withUnproven<Value, Failure: Error>(
+    reading ranges: [Range<Int>], _ proven: Span<UInt8>,
+    _ body: (Span<UInt8>, _ isProven: Bool) throws(Failure) -> Value
+  ) throws(Failure) -> Value {
+    guard let file = unprovenFile() else { return try body(proven, true) }
+    return try file.withBytes(reading: ranges) { (bytes) throws(Failure) in
+      try body(bytes, ranges.allSatisfy { bytes.extracting($0).equals(proven.extracting($0)) })
+    }
+  }
+
+  private func unprovenFile() -> MappedFile? {
+    guard let source = source?.unproven else { return nil }
+    return unproven.withLock { known in
+      if known == nil {
+        // Without memory for it, less is found.
+        known = try? MappedFile(
+          FetchedFile(source, count: count, scratch: MemoryScratch(length: count)))
+      }
+      return known
+    }
   }
 
   /// Whether the bytes are those of a remote file.

@@ -121,8 +121,12 @@ struct FrameExaminer: Sendable {
 
   /// Adds to the report of a frame that does not hold what is left of its sections.
   ///
-  /// - Parameter range: Where the frame lies, as far as is known.
-  func salvage(_ range: Range<Int>, in file: Span<UInt8>, _ report: inout FrameReport) {
+  /// - Parameters:
+  ///   - range: Where the frame lies, as far as is known.
+  ///   - isProven: Whether it may be a manifest: one that no other leads to proves nothing.
+  func salvage(
+    _ range: Range<Int>, in file: Span<UInt8>, isProven: Bool, _ report: inout FrameReport
+  ) {
     guard depth == .full else { return }
     let remains = decoder.remains(of: range, in: file)
     let bytes = remains.content
@@ -140,7 +144,7 @@ struct FrameExaminer: Sendable {
       switch section.verification {
       case .matches:
         report.salvaged.append((section.number, section.cid.sectionKey))
-        if remains.count == 1 {
+        if remains.count == 1, isProven {
           report.manifest = ManifestShape(section.cid, content.extracting(section.body))
         }
       case .mismatch: report.damaged.append(section.cid)

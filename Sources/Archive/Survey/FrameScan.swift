@@ -108,7 +108,7 @@ struct FrameScan {
     guard !batch.isEmpty else { return false }
     try examine(batch, mapped)
     for item in batch {
-      let isResumed = resume(item, in: bytes)
+      let isResumed = resume(item, of: mapped, in: bytes)
       tell(item, &survey)
       if case .landmark(let landmark) = item.unit, landmark.isRead {
         mapped.willReadOften([landmark.range])
@@ -128,7 +128,7 @@ struct FrameScan {
   ///
   /// - Returns: Whether something else follows than seemed to: where the frame ends is only what it
   ///   says itself, so that may be nothing.
-  private mutating func resume(_ item: Item, in file: Span<UInt8>) -> Bool {
+  private mutating func resume(_ item: Item, of mapped: MappedFile, in file: Span<UInt8>) -> Bool {
     switch item.unit {
     case .data(let frame, let isHeader):
       guard item.report.failure != nil else { return false }
@@ -137,14 +137,14 @@ struct FrameScan {
         // What a frame that holds has between it and the next is not its own.
         let isOpen = isResumed && !examiner.decoder.holds(frame, in: file)
         let end = isOpen ? walk.place : frame.end
-        salvage(frame.offset..<end, in: file, &item.report)
+        salvage(frame.offset..<end, of: mapped, in: file, &item.report)
       }
       return isResumed
     case .landmark(.gap(let range, let error)):
       // A frame may have been there whose header is damaged. What was made a void counts no more.
       guard !SkippableFrame.wasVoid(range, in: file) else { return false }
       var report = FrameReport(failure: error)
-      salvage(range, in: file, &report)
+      salvage(range, of: mapped, in: file, &report)
       guard !report.salvaged.isEmpty || walk.isKnownFrame(range, in: file) else { return false }
       item.report = report
       item.unit = .data(DataFrame(remainsIn: range, contentSize: 0), isHeader: false)
@@ -154,10 +154,13 @@ struct FrameScan {
   }
 
   private mutating func salvage(
-    _ range: Range<Int>, in file: Span<UInt8>, _ report: inout FrameReport
+    _ range: Range<Int>, of mapped: MappedFile, in file: Span<UInt8>, _ report: inout FrameReport
   ) {
     remainsBudget -= FrameRemains.cost(of: range.count)
-    if remainsBudget > 0 { examiner.salvage(range, in: file, &report) }
+    guard remainsBudget > 0 else { return }
+    mapped.withUnproven(reading: [range], file) { bytes, isProven in
+      examiner.salvage(range, in: bytes, isProven: isProven, &report)
+    }
   }
 
   private mutating func collect(in file: Span<UInt8>) throws(ArchiveError) -> [Item] {

@@ -25,7 +25,7 @@ extension Survey {
     numberAnew()
     file.withBytes { bytes in
       identifySalvaged(in: bytes)
-      recoverLarge(in: bytes)
+      recoverLarge(of: file, in: bytes)
     }
     placeSalvaged()
   }

@@ -39,7 +39,7 @@ extension Survey {
 
   /// Finds the large sections with several frames that hash to their CIDs, though not every frame
   /// holds.
-  mutating func recoverLarge(in file: Span<UInt8>) {
+  mutating func recoverLarge(of mapped: MappedFile, in file: Span<UInt8>) {
     guard let tables, frames.contains(where: { !$0.isIntact }) else { return }
     let broken = Dictionary(
       frames.indices.filter { !frames[$0].isIntact }.map { (Int(frames[$0].offset), $0) },
@@ -54,8 +54,10 @@ extension Survey {
         tried.insert([parts[0].lowerBound, parts.count]).inserted
       else { return }
       budget -= parts.reduce(0) { $0 + $1.count }
-      guard let remains = LargeRemains(parts, decoder, in: file, isLikely: { _ in true })
-      else { return }
+      let found = mapped.withUnproven(reading: parts, file) { bytes, _ in
+        LargeRemains(parts, decoder, in: bytes, isLikely: { _ in true })
+      }
+      guard let remains = found else { return }
       recovered.insert(ordinal)
       for number in numbers {
         frames[number].firstOrdinal = ordinal

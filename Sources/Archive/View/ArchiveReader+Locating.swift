@@ -297,11 +297,16 @@ extension ArchiveReader {
     self.file.willRead([range])
     defer { self.file.releasePagesIfLarge() }
     if let large = largeRemains(at: row, in: file) {
-      return large.beginning(firstOrdinal: entry.firstOrdinal, failure, decoder, in: file)
+      return self.file.withUnproven(reading: [range], file) { bytes, _ in
+        large.beginning(firstOrdinal: entry.firstOrdinal, failure, decoder, in: bytes)
+      }
     }
     let ordinals = entry.firstOrdinal..<index.firstOrdinal(behind: row, in: file)
+    let remains = self.file.withUnproven(reading: [range], file) { bytes, _ in
+      decoder.remains(of: range, in: bytes)
+    }
     return DecodedFrame(
-      decoder.remains(of: range, in: file), firstOrdinal: entry.firstOrdinal,
+      remains, firstOrdinal: entry.firstOrdinal,
       place: entry.offset, failure
     ) { section, isTaken in
       // A length that is wrong may have led past others, and what is found may be a part of a blob.
@@ -323,11 +328,21 @@ extension ArchiveReader {
       parts.append(next.range)
     }
     self.file.willRead(parts)
-    let remains = LargeRemains(parts, decoder, in: file) { cid in
-      (try? self.candidates(cid.sectionKey, in: file).contains(row.entry.firstOrdinal)) ?? false
+    let remains = self.file.withUnproven(reading: parts, file) { bytes, _ in
+      LargeRemains(parts, decoder, in: bytes) { cid in
+        (try? self.candidates(cid.sectionKey, in: file).contains(row.entry.firstOrdinal)) ?? false
+      }
     }
     findings.withLock { $0.largeRemains[row.entry.offset] = .some(remains) }
     return remains
+  }
+
+  /// The content of a frame of a section of several that do not all hold; empty if it cannot be read.
+  func content(ofRemains number: Int, at row: ArchiveIndex.Row, in file: Span<UInt8>) -> [UInt8] {
+    guard let remains = largeRemains(at: row, in: file) else { return [] }
+    return self.file.withUnproven(reading: [remains.parts[number]], file) { bytes, _ in
+      remains.content(ofPart: number, decoder, in: bytes) ?? []
+    }
   }
 
   private func location(

@@ -92,8 +92,7 @@ package struct BodyCursor {
     if let kept = reader.cache.frame(at: UInt64(frame.offset)) { return kept.bytes }
     let content =
       frame.isTorn
-      ? location.reader.largeRemains(at: location.row, in: file)?
-        .content(ofPart: Int(number), reader.decoder, in: file) ?? []
+      ? location.reader.content(ofRemains: Int(number), at: location.row, in: file)
       : try reader.decoder.content(of: frame, in: file)
     guard content.count == frame.contentSize else {
       throw ArchiveError(.damagedFrame("it changed while it was read"), at: frame.offset)
