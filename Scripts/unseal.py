@@ -16,7 +16,7 @@ A sealed archive is a row of frames (FORMAT 9):
         44     …  by kind; of a piece, an age file
     last 8     8  XXH64, which this script leaves to age: it finds damage itself
 """
-import struct, sys
+import re, struct, sys
 import pyrage
 from pyrage import x25519
 
@@ -24,7 +24,8 @@ identity_file, sealed_file, plain_file = sys.argv[1:]
 lines = open(identity_file).read().split("\n")
 owner = [x25519.Identity.from_str(line) for line in lines if line.startswith("AGE-SECRET-KEY-1")]
 sealed = open(sealed_file, "rb").read()
-magic = sealed[8:24] if sealed[:4] == b"\x5d\x2a\x4d\x18" else sealed[8200:8216]
+magic = bytes.fromhex("f09f9a97f09f9492fed38ce1b6f59e85")
+frames = [found.start() - 8 for found in re.finditer(re.escape(magic), sealed) if found.start() >= 8]
 
 
 def number(place):
@@ -32,8 +33,11 @@ def number(place):
 
 
 def archive_key():
-    """The archive's own identity, which is an age file for each owner in both key frames."""
-    for slot in (0, 8192):
+    """The archive's own identity, which is an age file for each owner in each key frame: two at the
+    beginning, and some among the pieces."""
+    for slot in frames:
+        if slot + 8192 > len(sealed) or number(slot + 24) != 1:
+            continue
         place = slot + 44
         for _ in range(number(slot + 40)):
             entry = sealed[place + 4 : place + 4 + number(place)]
@@ -47,7 +51,8 @@ def archive_key():
 
 key = archive_key()
 with open(plain_file, "wb") as plain:
-    place = 16384
+    # Behind the key frames, which may not lie where they should.
+    place = next((frame for frame in frames if number(frame + 24) != 1), len(sealed))
     while place < len(sealed):
         end = place + 8 + number(place + 4)
         if sealed[place + 8 : place + 24] != magic or end > len(sealed):

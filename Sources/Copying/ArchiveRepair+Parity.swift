@@ -89,18 +89,20 @@ extension ArchiveRepair {
   package static func putInOrder(
     _ path: FilePath, willWrite: (FilePath) -> Void = { _ in }
   ) throws -> PiecesChange {
-    let size = FileStorage.size(of: path)
+    let before = FileStorage.size(of: path) ?? 0
     let old = try FileStorage.openArchive(path)
     return try withExtendedLifetime(old) {
       guard try old.isDisplaced else {
         try old.commit()
-        return FileStorage.size(of: path) == size ? .none : .end
+        try old.cutOffRest()
+        let now = FileStorage.size(of: path) ?? 0
+        return now == before ? .none : now < before ? .cutOff(before - now) : .end
       }
       let file = try old.map()
       let isReplaced = try replace(path) { target in
         let new = try target.storage()
         willWrite(target.temporaryPath)
-        try rewrite(file, to: new)
+        try old.putInOrder(in: new)
         guard try old.size == UInt64(file.count), try old.isInPlace else {
           throw ArchiveError(.changedMeanwhile)
         }
@@ -111,8 +113,10 @@ extension ArchiveRepair {
   }
 
   /// What putting a sealed archive in order has changed.
-  package enum PiecesChange {
+  package enum PiecesChange: Equatable {
     case none
+    /// So many bytes behind the last table, of which nothing could be read, were cut off.
+    case cutOff(UInt64)
     /// The last table, or a piece inside which the file ended.
     case end
     /// The file was rewritten.
@@ -138,26 +142,4 @@ extension ArchiveRepair {
       return true
     }
   }
-
-  /// Writes an archive byte for byte as it reads, sealed as it is; what is lost of it are zeros.
-  ///
-  /// - Parameters:
-  ///   - file: The archive.
-  ///   - new: An empty file.
-  /// - Throws: What the storage throws.
-  package static func rewrite(_ file: MappedFile, to new: any ArchiveStorage) throws {
-    let target = try StorageLayers.begin(in: new, of: [file])
-    for start in stride(from: 0, to: file.count, by: copiedAtOnce) {
-      let range = start..<min(start + copiedAtOnce, file.count)
-      try file.withBytes(reading: [range]) { bytes in
-        try target.write(bytes.extracting(range), at: UInt64(start))
-      }
-      file.releasePages()
-    }
-    try file.checkFetched()
-    try target.synchronize()
-    try target.commit()
-  }
-
-  private static let copiedAtOnce = 1 << 20
 }

@@ -58,6 +58,23 @@ struct FrameSealing: Sendable {
   }
 }
 
+extension FrameSealing {
+  /// The frame of a piece whose content is lost: it does not open, and its checksum does not match,
+  /// so that it is never taken for what was written.
+  func lostFrame(_ count: Int, number: Int, plainOffset: Int) -> [UInt8] {
+    var bytes = SealedFrame.bytes(
+      .piece, number: UInt64(number), plainOffset: UInt64(plainOffset),
+      reserving: contentLength(count)
+    ) { bytes in
+      bytes += header
+      bytes += nonce
+      bytes.append(contentsOf: repeatElement(0, count: AgePayload.sealedLength(of: count)))
+    }
+    bytes[bytes.count - 1] ^= 0xff
+    return bytes
+  }
+}
+
 extension Piece {
   /// A piece that is sealed so.
   init(frame: Range<Int>, plain: Range<Int>, _ sealing: FrameSealing) {

@@ -128,6 +128,25 @@ struct SealedFrame {
     return bytes
   }
 
+  /// The frame of a piece with another number and place, and the right checksum if it is whole.
+  static func movedPiece(_ frame: [UInt8], number: Int, plainOffset: Int, _ isWhole: Bool)
+    -> [UInt8]
+  {
+    var head: [UInt8] = []
+    head.append(littleEndian: UInt64(number))
+    head.append(littleEndian: UInt64(plainOffset))
+    var frame = frame
+    frame.replaceSubrange(headerLength..<contentOffset, with: head)
+    return isWhole ? withChecksum(frame) : frame
+  }
+
+  /// A frame with its checksum.
+  static func withChecksum(_ frame: [UInt8]) -> [UInt8] {
+    var bytes = Array(frame.dropLast(checksumLength))
+    bytes.append(littleEndian: XXH64.hash(bytes.span))
+    return bytes
+  }
+
   /// A frame around the bytes of a group of parity.
   ///
   /// - Parameters:

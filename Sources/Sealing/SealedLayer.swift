@@ -130,7 +130,9 @@ package final class SealedLayer: StorageLayer {
       let copies = archives.compactMap { $0.source as? SealedSource }
         .filter { $0.identity.recipient == sealed.identity.recipient }
       let slots = try copies.map { try KeySlots($0.file) }.max { $0.sequence < $1.sequence }
-      return try SealedStorage(creating: file, like: sealed, slots ?? KeySlots(sealed.file))
+      return try SealedStorage(
+        creating: file, sealed.identity, slots ?? KeySlots(sealed.file),
+        parity: sealed.parityPercent)
     }
     // An append reads what is there, so its program has to be a recipient.
     guard others.isEmpty || !recipients.isEmpty else { throw SealedError.noOwnRecipient }

@@ -33,14 +33,16 @@ struct SealedLayout: Sendable {
   private(set) var furtherArchive: Int?
   /// Whether a table holds, and what it describes does not lie where it says.
   private(set) var isMoved = false
+  /// How many bytes of the archive were committed, as tables say.
+  private(set) var committedCount = 0
   /// Where key frames lie among the pieces, as the last table says, or as they were found where no
   /// table holds.
   private(set) var keyCopies: [Int] = []
   /// Whether all that tables describe was on the medium when they were written.
   private(set) var isSynchronized = false
 
-  /// How many bytes the archive has.
-  var plainCount: Int { pieces.last?.plain.upperBound ?? 0 }
+  /// How many bytes the archive has: also such as were committed and are lost.
+  var plainCount: Int { max(pieces.last?.plain.upperBound ?? 0, committedCount) }
 
   /// The layout of an empty archive.
   init() { (pieces, tables, end) = ([], [], KeySlots.length) }
@@ -56,20 +58,21 @@ struct SealedLayout: Sendable {
     self.init()
     var upper = file.count
     // What tables say that cannot be believed as a whole: some of it was moved.
-    var said: [[UInt8]: Int] = [:]
+    var said: [[UInt8]: Range<Int>] = [:]
     while tables.isEmpty, let last = SealedFrame.lastTable(in: file, before: upper) {
       upper = last.range.lowerBound
       guard let table = try Self.table(last, in: file, identity) else { continue }
       guard let found = try Self.pieces(table, in: file, identity),
         Self.follows(last, found.last, table.keyCopies ?? [], in: file)
       else {
-        for piece in table.pieces { said[piece.nonce] = piece.plain.lowerBound }
+        for piece in table.pieces { said[piece.nonce] = piece.plain }
         continue
       }
       (pieces, tables, end) = (found, table.older, last.range.upperBound)
       (keyCopies, isSynchronized) = (table.keyCopies ?? [], table.keyCopies != nil)
       let first = table.older.last?.pieces.upperBound ?? 0
       tables.append(.init(frame: last.range, pieces: first..<pieces.count))
+      committedCount = pieces.last?.plain.upperBound ?? 0
     }
     try file.checkFetched()
     guard !(ignoresTail && !tables.isEmpty) else { return }
@@ -78,6 +81,12 @@ struct SealedLayout: Sendable {
     furtherArchive = SealedFrame.furtherArchive(in: file, from: end)
     try scan(file.first(furtherArchive), identity, said)
     torn = torn.filter { pieces(holding: $0.plain).isEmpty }
+    guard isMoved else { return }
+    // The archive is no longer than the file, and what was taken out of it.
+    let most = file.count + torn.reduce(0) { $0 + $1.takenOut }
+    committedCount = said.values.map(\.upperBound).filter { $0 <= most }.max() ?? 0
+    // What is left of it is not written over.
+    end = max(end, furtherArchive ?? file.count)
   }
 
   /// Whether only tables, parity and key frames lie between the last piece that a table knows of and
@@ -150,7 +159,7 @@ struct SealedLayout: Sendable {
   ///
   /// - Parameter said: Where pieces belong, by their nonces, as far as tables have said it.
   private mutating func scan(
-    _ file: MappedFile, _ identity: AgeIdentity, _ said: [[UInt8]: Int]
+    _ file: MappedFile, _ identity: AgeIdentity, _ said: [[UInt8]: Range<Int>]
   ) throws {
     // Without a table, the key frames at the beginning may have been moved, and pieces with them.
     let hasTable = !tables.isEmpty
@@ -166,7 +175,7 @@ struct SealedLayout: Sendable {
         guard let piece = try Self.piece(step.frame, in: file, identity) else { continue }
         if nonces == nil { nonces = Set(pieces.map(\.nonce)) }
         guard nonces?.contains(piece.nonce) == false else { continue }
-        if let place = said[piece.nonce] {
+        if let place = said[piece.nonce]?.lowerBound {
           // The archive is no longer than the file, and what was taken out of it.
           let takenOut = torn.reduce(0) { $0 + $1.takenOut }
           guard place >= plainCount, place <= file.count + takenOut else { continue }
@@ -198,7 +207,7 @@ struct SealedLayout: Sendable {
   /// Takes what is left of a piece inside which the file ends, or a write behind it that was not
   /// finished begins: its first chunks, as far as they open.
   private mutating func takeCutOff(
-    at place: Int, in file: MappedFile, _ identity: AgeIdentity, _ said: [[UInt8]: Int]
+    at place: Int, in file: MappedFile, _ identity: AgeIdentity, _ said: [[UInt8]: Range<Int>]
   ) throws {
     let found = try file.withBytes(reading: [place..<file.count]) { bytes -> Piece? in
       guard let frame = SealedFrame(bytes, cutOffAt: place), frame.kind == .piece,
@@ -226,12 +235,12 @@ struct SealedLayout: Sendable {
   /// Takes a piece whose frame reaches over the next one.
   private mutating func take(
     torn frame: SealedFrame, before next: SealedFrame, in file: MappedFile,
-    _ identity: AgeIdentity, _ said: [[UInt8]: Int]
+    _ identity: AgeIdentity, _ said: [[UInt8]: Range<Int>]
   ) throws {
     guard frame.kind == .piece, let piece = try Self.piece(frame, in: file, identity) else {
       return
     }
-    var found = piece.moved(to: said[piece.nonce] ?? piece.plain.lowerBound)
+    var found = piece.moved(to: said[piece.nonce]?.lowerBound ?? piece.plain.lowerBound)
     guard found.plain.lowerBound >= plainCount else { return }
     found.takenOut = frame.range.upperBound - next.range.lowerBound
     torn.append(found)
@@ -323,6 +332,7 @@ struct SealedLayout: Sendable {
   /// Notes that the file was cut off where a piece began.
   mutating func truncate(to number: Int) {
     end = pieces[number].frame.lowerBound
+    committedCount = min(committedCount, pieces[number].plain.lowerBound)
     pieces.removeLast(pieces.count - number)
     tables.removeAll { $0.frame.lowerBound >= end }
     keyCopies.removeAll { $0 >= end }
@@ -338,6 +348,7 @@ struct SealedLayout: Sendable {
   /// whether all before it was on the medium.
   mutating func append(table frame: Range<Int>, keeping kept: Int, isSynchronized: Bool) {
     self.isSynchronized = isSynchronized
+    committedCount = plainCount
     tables.removeLast(tables.count - kept)
     let first = tables.last?.pieces.upperBound ?? 0
     tables.append(.init(frame: frame, pieces: first..<pieces.count))

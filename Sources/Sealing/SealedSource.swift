@@ -122,6 +122,16 @@ final class SealedSource: ByteSource {
     return damaged
   }
 
+  /// The numbers of the chunks of a piece that do not open.
+  ///
+  /// - Throws: `AgeError` if the system lacks what age needs.
+  func damagedChunks(of piece: Piece) throws -> [Int] {
+    let base = piece.plain.lowerBound
+    return try damaged(of: piece, in: piece.plain).map {
+      ($0.lowerBound - base) / AgePayload.chunkLength
+    }
+  }
+
   /// Opens the chunks of a piece that hold some bytes of the archive.
   ///
   /// - Parameter target: As long as the range; what cannot be decrypted becomes zeros.
@@ -207,6 +217,8 @@ final class SealedSource: ByteSource {
     var isByTable = true
     /// By how many bytes its end lies after its place, once that was requested.
     var shift: Int?
+    /// Whether the last chunk that opened lies there.
+    var isShifted = false
 
     init(_ piece: Piece) { self.piece = piece }
   }
@@ -283,9 +295,12 @@ final class SealedSource: ByteSource {
     _ number: Int, _ opening: inout PieceOpening, into target: UnsafeMutableRawBufferPointer
   ) throws -> Bool {
     guard opening.payload != nil else { return false }
+    opening.isShifted = false
     if try unsafe openNow(number, &opening, shift: 0, into: target) { return true }
     let shift = shift(of: &opening)
-    return try unsafe shift != 0 && openNow(number, &opening, shift: shift, into: target)
+    opening.isShifted =
+      try unsafe shift != 0 && openNow(number, &opening, shift: shift, into: target)
+    return opening.isShifted
   }
 
   /// By how many bytes the end of a piece lies after its place, because bytes were put in; before
@@ -301,6 +316,39 @@ final class SealedSource: ByteSource {
     }
     opening.shift = shift
     return shift
+  }
+
+  /// The frame of a piece as it was written, as far as its bytes are left, and are not in their
+  /// places: chunks that do not open are whatever lies there.
+  ///
+  /// - Returns: The bytes, and whether all chunks open.
+  /// - Throws: `AgeError` if the system lacks what age needs.
+  func storedFrame(of piece: Piece) throws -> (bytes: [UInt8], isWhole: Bool) {
+    var opening = PieceOpening(piece)
+    var bytes = stored(piece.frame.lowerBound..<piece.payloadOffset)
+    var (content, isWhole) = ([UInt8](repeating: 0, count: AgePayload.chunkLength), true)
+    for number in 0..<piece.chunks.count {
+      let chunk = piece.chunks.sealedRange(of: number)
+      let count = piece.chunks.range(of: number).count
+      var place = piece.payloadOffset + chunk.lowerBound..<piece.payloadOffset + chunk.upperBound
+      let opens = try unsafe content.withUnsafeMutableBytes {
+        let target = unsafe UnsafeMutableRawBufferPointer(rebasing: $0[..<count])
+        return try unsafe open(number, &opening, into: target)
+      }
+      isWhole = isWhole && opens
+      if opens, opening.isShifted, let shift = opening.shift {
+        place = place.lowerBound + shift..<place.upperBound + shift
+      }
+      bytes += stored(place)
+    }
+    return (bytes + [UInt8](repeating: 0, count: SealedFrame.checksumLength), isWhole)
+  }
+
+  /// Bytes of the file, and zeros for those behind its end.
+  private func stored(_ range: Range<Int>) -> [UInt8] {
+    let part = range.clamped(to: 0..<file.count)
+    let bytes = file.withBytes(reading: [part]) { $0.array(part) }
+    return bytes + [UInt8](repeating: 0, count: range.count - part.count)
   }
 
   /// Opens a chunk that lies this many bytes after its place.
@@ -346,14 +394,13 @@ final class SealedSource: ByteSource {
   /// What a table describes was committed. In the first version, pieces right before the last table
   /// are left out: they may never have reached the medium.
   func damaged(in range: Range<UInt64>) throws -> [Range<UInt64>] {
-    let count = min(layout.tables.last?.pieces.upperBound ?? 0, layout.pieces.count)
-    let committed = layout.pieces[..<count]
     let known = (Int(clamping: range.lowerBound)..<Int(clamping: range.upperBound))
-      .clamped(to: 0..<(committed.last?.plain.upperBound ?? 0))
-    let unsynced = layout.isSynchronized ? 0 : SealedStorage.mostUnsynced
-    let border = (layout.tables.last?.frame.lowerBound ?? 0) - unsynced
+      .clamped(to: 0..<layout.committedCount)
+    let unsynced = layout.isSynchronized || layout.isMoved ? 0 : SealedStorage.mostUnsynced
+    let border = layout.isMoved ? .max : (layout.tables.last?.frame.lowerBound ?? 0) - unsynced
     var damaged = layout.lost(in: known)
-    for piece in committed where piece.plain.overlaps(known) && piece.frame.lowerBound < border {
+    for piece in layout.pieces(holding: known) + layout.torn
+    where piece.plain.overlaps(known) && piece.frame.lowerBound < border {
       damaged += try self.damaged(of: piece, in: known)
     }
     return damaged.merged().map { UInt64($0.lowerBound)..<UInt64($0.upperBound) }

@@ -92,7 +92,8 @@ extension SealedStorage {
     return isDisplaced
   }
 
-  /// Writes pieces of zeros into a place where pieces were lost, which read as zeros already.
+  /// Writes pieces that do not open into a place where pieces were lost, so that what follows is
+  /// where it belongs, and what is lost is not taken for what was never written.
   private func fill(
     _ gap: (number: Int, plain: Range<Int>, file: Range<Int>), _ state: inout State
   ) throws {
@@ -100,10 +101,9 @@ extension SealedStorage {
     for start in stride(from: gap.plain.lowerBound, to: gap.plain.upperBound, by: Self.pieceLength)
     {
       let plain = start..<min(start + Self.pieceLength, gap.plain.upperBound)
-      let zeros = [UInt8](repeating: 0, count: plain.count)
       let sealing = try FrameSealing(for: identity)
-      let frame = try sealing.frame(
-        .piece, zeros.span, number: gap.number + pieces.count, plainOffset: plain.lowerBound)
+      let frame = sealing.lostFrame(
+        plain.count, number: gap.number + pieces.count, plainOffset: plain.lowerBound)
       let place = gap.file.lowerBound + bytes.count
       bytes += frame
       pieces.append(Piece(frame: place..<place + frame.count, plain: plain, sealing))
@@ -127,6 +127,67 @@ extension SealedStorage {
     state.map = nil
   }
 
+  // MARK: Putting in order
+
+  /// Writes the archive into an empty file, with its pieces where they belong: each as it is, and
+  /// what is lost as pieces that do not open.
+  ///
+  /// - Throws: what the storages throw; `AgeError` if the system lacks what age needs.
+  func putInOrder(in new: any ArchiveStorage) throws {
+    try state.withLock { state in
+      try finishReplacing(&state)
+      let source = try source(&state)
+      let target = try SealedStorage(
+        creating: new, identity, state.slots, parity: state.parity?.percent)
+      let parts = (state.layout.pieces + state.layout.torn).sorted {
+        $0.plain.lowerBound < $1.plain.lowerBound
+      }
+      for piece in parts {
+        try target.appendLost(upTo: piece.plain.lowerBound)
+        try target.append(piece, from: source)
+        source.file.releasePages()
+      }
+      try target.appendLost(upTo: state.layout.plainCount)
+      try source.file.checkFetched()
+      try target.commit()
+    }
+  }
+
+  /// Appends a piece of another file with the same identity.
+  private func append(_ piece: Piece, from source: SealedSource) throws {
+    try state.withLock { state in
+      let (number, start) = (state.layout.pieces.count, piece.plain.lowerBound)
+      guard start == state.layout.plainCount else { return }
+      if piece.isCutOff, let content = try source.content(of: piece) {
+        let sealing = try FrameSealing(for: identity)
+        let frame = try sealing.frame(.piece, content.span, number: number, plainOffset: start)
+        let place = try append(frame, &state)
+        state.layout.append(Piece(frame: place, plain: piece.plain, sealing))
+        return
+      }
+      let (stored, isWhole) = try source.storedFrame(of: piece)
+      let frame = SealedFrame.movedPiece(stored, number: number, plainOffset: start, isWhole)
+      let place = try append(frame, &state)
+      state.layout.append(
+        Piece(frame: place, plain: piece.plain, fileKey: piece.fileKey, nonce: piece.nonce))
+    }
+  }
+
+  /// Appends pieces that do not open, for what is lost before a place.
+  private func appendLost(upTo end: Int) throws {
+    try state.withLock { state in
+      while state.layout.plainCount < end {
+        let start = state.layout.plainCount
+        let plain = start..<min(start + Self.pieceLength, end)
+        let sealing = try FrameSealing(for: identity)
+        let frame = sealing.lostFrame(
+          plain.count, number: state.layout.pieces.count, plainOffset: start)
+        let place = try append(frame, &state)
+        state.layout.append(Piece(frame: place, plain: plain, sealing))
+      }
+    }
+  }
+
   // MARK: What is damaged
 
   /// What reads the pieces that are there.
@@ -148,6 +209,10 @@ extension SealedStorage {
   /// Writes over bytes that lie in pieces.
   func replace(_ bytes: Span<UInt8>, at offset: Int, _ state: inout State) throws {
     try fillGaps(offset..<offset + bytes.count, &state)
+    // What is lost at the end, nothing is written over.
+    guard state.layout.lost(in: offset..<offset + bytes.count).isEmpty else {
+      throw ArchiveError(.damagedEnd, offset: UInt64(offset))
+    }
     for piece in state.layout.pieces(holding: offset..<offset + bytes.count) {
       let map = try map(&state)
       var plain = map.withBytes(reading: [piece.plain]) { $0.array(piece.plain) }
@@ -156,18 +221,34 @@ extension SealedStorage {
       for place in part {
         plain[place - piece.plain.lowerBound] = bytes[place - offset]
       }
-      try replace(piece, by: plain, &state)
+      // Chunks that are damaged stay so, unless all of them is written.
+      let damaged = try source(&state).damagedChunks(of: piece).filter { chunk in
+        let range = piece.chunks.range(of: chunk)
+        let base = piece.plain.lowerBound
+        return part.lowerBound > base + range.lowerBound
+          || part.upperBound < base + range.upperBound
+      }
+      try replace(piece, by: plain, damaged: damaged, &state)
     }
   }
 
   /// Writes other bytes of the same length into the place of a piece.
-  private func replace(_ piece: Piece, by plain: [UInt8], _ state: inout State) throws {
+  ///
+  /// - Parameter damaged: The chunks that are not to open.
+  private func replace(
+    _ piece: Piece, by plain: [UInt8], damaged: [Int] = [], _ state: inout State
+  ) throws {
     let number = state.layout.pieces.partitioningIndex {
       $0.frame.lowerBound >= piece.frame.lowerBound
     }
     let sealing = try FrameSealing(header(of: piece))
-    let frame = try sealing.frame(
+    var frame = try sealing.frame(
       .piece, plain.span, number: number, plainOffset: piece.plain.lowerBound)
+    for chunk in damaged {
+      let start = piece.payloadOffset - piece.frame.lowerBound
+      for place in piece.chunks.sealedRange(of: chunk) { frame[start + place] = 0 }
+    }
+    if !damaged.isEmpty { frame = SealedFrame.withChecksum(frame) }
     guard frame.count == piece.frame.count else {
       throw ArchiveError(
         .damagedSeal("a piece cannot be written again"), offset: UInt64(piece.frame.lowerBound))

@@ -112,12 +112,15 @@ final class SealedStorage: ArchiveStorage {
     state = Mutex(State(layout: SealedLayout(), slots: slots))
   }
 
-  /// Begins another archive like this one, with these key frames, in an empty storage.
+  /// Begins another archive with an identity and its key frames, in an empty storage.
   ///
+  /// - Parameter parity: How much is kept, in percent; nil for none.
   /// - Throws: as the other does.
-  init(creating file: any ArchiveStorage, like archive: SealedSource, _ slots: KeySlots) throws {
-    (self.file, identity) = (file, archive.identity)
-    let parity = archive.parityPercent.map { Parity(percent: $0) }
+  init(
+    creating file: any ArchiveStorage, _ identity: AgeIdentity, _ slots: KeySlots, parity: Int?
+  ) throws {
+    (self.file, self.identity) = (file, identity)
+    let parity = parity.map { Parity(percent: $0) }
     var slots = slots
     slots.upgrade()
     try slots.begin(file)
@@ -271,6 +274,9 @@ final class SealedStorage: ArchiveStorage {
       try finishReplacing(&state)
       try fillGaps(size..<size + 1, &state)
       let cut = state.layout.pieces.partitioningIndex { $0.plain.upperBound > size }
+      guard cut < state.layout.pieces.count else {
+        throw ArchiveError(.damagedEnd, offset: UInt64(size))
+      }
       let start = UInt64(state.layout.pieces[cut].plain.lowerBound)
       guard try source(&state).damaged(in: start..<UInt64(border)).isEmpty else {
         throw ArchiveError(.damagedEnd, offset: start)
@@ -332,6 +338,18 @@ final class SealedStorage: ArchiveStorage {
         table: place, keeping: kept, isSynchronized: state.slots.haveCopies)
       state.parity?.end = place.lowerBound
       try commit(&state)
+    }
+  }
+
+  func cutOffRest() throws {
+    try state.withLock { state in
+      let end = UInt64(state.layout.end)
+      guard !state.isClean, state.rest.isEmpty, state.layout.gaps.isEmpty, !state.layout.isMoved,
+        state.layout.torn.isEmpty, try file.size > end
+      else { return }
+      try file.truncate(to: end)
+      try file.synchronize()
+      (state.isClean, state.map) = (true, nil)
     }
   }
 

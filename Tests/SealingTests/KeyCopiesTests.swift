@@ -259,4 +259,20 @@ private struct Sample {
       #expect(try SealedCheck(MappedFile(copying: file.bytes)).flaws == [])
     }
   }
+
+  @Test(arguments: [1, 700, 20_000])
+  func `stay with what is theirs when the rest behind the last table is cut off`(_ count: Int)
+    throws
+  {
+    var random = SeededGenerator(printing: 0x5ea2_c0b6)
+    for parity in [nil, 5] {
+      let sample = try Sample(parity: parity)
+      let file = SimpleStorage(sample.bytes + random.bytes(count))
+      let storage = try sample.owner.open(file)
+      try storage.commit()
+      try storage.cutOffRest()
+      let isSame = file.bytes == sample.bytes
+      #expect(isSame)
+    }
+  }
 }

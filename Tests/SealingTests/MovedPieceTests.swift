@@ -44,7 +44,8 @@ enum Meddling: String, CaseIterable, CustomTestStringConvertible {
     // Another archive under the same identity, as one that was made of this one has it.
     let second = SimpleStorage()
     let source = try #require(owner.map(sealed).source as? SealedSource)
-    let storage = try SealedStorage(creating: second, like: source, KeySlots(source.file))
+    let storage = try SealedStorage(
+      creating: second, source.identity, KeySlots(source.file), parity: nil)
     for start in stride(from: 0, to: 5000, by: 1000) {
       try storage.write(random.bytes(1000).span, at: UInt64(start))
       try storage.synchronize()

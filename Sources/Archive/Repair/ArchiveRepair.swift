@@ -127,6 +127,8 @@ package struct ArchiveRepair {
       }
       if try (repair.report.changes, storage.size) == before { break }
     }
+    // What was written in the place of something else counts, too.
+    if repair.report.changes > 0 { try storage.commit() }
     return repair.report
   }
 

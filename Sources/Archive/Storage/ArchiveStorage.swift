@@ -32,6 +32,11 @@ package protocol ArchiveStorage: AnyObject, Sendable {
   /// Truncates the file.
   func truncate(to size: UInt64) throws
 
+  /// Cuts off what an interrupted write has left behind the archive and nothing can be read of.
+  ///
+  /// Whoever has mapped the file must not go on reading that.
+  func cutOffRest() throws
+
   /// Keeps other writers away for as long as this object lives.
   ///
   /// - Throws: ``ArchiveError`` with the reason `locked` if one is there already.
@@ -52,6 +57,11 @@ package protocol ArchiveStorage: AnyObject, Sendable {
   /// Whether parts of the file are lost or do not lie where they belong, so that it has to be
   /// rewritten before what is in it can be repaired.
   var isDisplaced: Bool { get throws }
+
+  /// Writes such a file into an empty one, with its parts where they belong.
+  ///
+  /// What is damaged stays so, and what is lost does not become what was never written.
+  func putInOrder(in new: any ArchiveStorage) throws
 
   /// Protects what is written from now on by parity around the bytes as they are stored.
   ///
@@ -76,6 +86,9 @@ extension ArchiveStorage {
   /// Does nothing: there is no place for notes.
   package func note(_ newest: (WrittenSize.Content?) -> WrittenSize.Content?) throws {}
 
+  /// Does nothing: what follows a plain archive is part of it.
+  package func cutOffRest() throws {}
+
   /// Does nothing: bytes in memory have no file name.
   package func synchronizeName() throws {}
 
@@ -90,6 +103,9 @@ extension ArchiveStorage {
 
   /// False: bytes in memory do not move.
   package var isDisplaced: Bool { get throws { false } }
+
+  /// Does nothing: bytes in memory do not move.
+  package func putInOrder(in new: any ArchiveStorage) throws {}
 
   /// False: bytes are stored as they are.
   package func keepParity(percent: Int) -> Bool { false }

@@ -28,16 +28,12 @@ extension ArchiveWriter {
     var file = try storage.map()
     var reader = try committed(of: file)
     if reader?.generation.features.isProtected == true { _ = try ErasureLibrary.opened() }
-    let damage = try file.damagedEnd(behind: reader?.generation)
-    if damage != nil, options.appendsBehindDamage, let reader {
-      let log = FrameLog(
-        storage: storage, end: UInt64(file.count), streamLength: reader.generation.streamLength)
-      var writer = ArchiveWriter(log: log, committed: reader, options: options)
-      writer.require(FeatureFlags.repaired)
-      writer.damageEnd = log.end
-      return writer
+    if let damage = try file.damagedEnd(behind: reader?.generation) {
+      guard options.appendsBehindDamage, let reader else { throw damage }
+      var adoption = TailAdoption(storage: storage, file: file, committed: reader, choose: choose)
+      adoption.damageEnd = UInt64(file.count)
+      return try continued(behind: adoption, reader, carHeader, options)
     }
-    if let damage { throw damage }
     let adopted = try TailAdoption(
       storage: storage, file: file, committed: reader, choose: choose
     ).run(carHeader: carHeader).sectionCount
@@ -57,6 +53,29 @@ extension ArchiveWriter {
     }
     var writer = ArchiveWriter(log: log, committed: reader, options: options)
     writer.adoptedSectionCount = adopted
+    return writer
+  }
+
+  /// Continues an archive behind an end that is damaged, of which everything whole is adopted, and
+  /// nothing is cut off or made void.
+  private static func continued(
+    behind adoption: TailAdoption, _ committed: ArchiveReader, _ carHeader: [UInt8],
+    _ options: ArchiveOptions
+  ) throws -> ArchiveWriter {
+    let storage = adoption.storage
+    var (adopted, reader) = (UInt64(0), committed)
+    do {
+      adopted = try adoption.run(carHeader: carHeader).sectionCount
+      try storage.commit()
+      reader = try self.committed(of: storage.map()) ?? committed
+    } catch let error as ArchiveError where error.reason == .damagedFooter {
+      // What of it counts cannot be told.
+    }
+    let log = try FrameLog(
+      storage: storage, end: storage.size, streamLength: reader.generation.streamLength)
+    var writer = ArchiveWriter(log: log, committed: reader, options: options)
+    writer.require(FeatureFlags.repaired)
+    (writer.damageEnd, writer.adoptedSectionCount) = (log.end, adopted)
     return writer
   }
 

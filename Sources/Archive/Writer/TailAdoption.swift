@@ -25,6 +25,9 @@ struct TailAdoption {
   var choose: TailChoice?
   /// The manifest that becomes the newest; nil if the tail tells.
   var chosen: CID?
+  /// Where what was committed and is damaged ends: nothing before it is cut off or made void; nil if
+  /// there is none.
+  var damageEnd: UInt64?
 
   private var generation: Generation? { committed?.generation }
 
@@ -74,7 +77,7 @@ struct TailAdoption {
       } else if let choose, let committed {
         let adopted = try committed.adopting(survey, file, in: bytes)
         if let choice = try choose(adopted, head?.cid) {
-          let place = last.map { survey.frames[$0].end } ?? start
+          let place = behindDamage(last.map { survey.frames[$0].end } ?? start)
           // Frames that are not adopted stay until these are on the medium, which say what is where.
           try append(choice.sections, at: place)
           let rest = try again(choosing: choice.head).run(carHeader: carHeader)
@@ -83,13 +86,14 @@ struct TailAdoption {
       }
       if generation == nil, head == nil { try checkHeader(survey, carHeader, in: bytes) }
       guard let last else {
-        let place = max(start, UInt64(survey.header?.frame.end ?? 0))
+        let place = behindDamage(max(start, UInt64(survey.header?.frame.end ?? 0)))
         try storage.truncate(to: place)
         try storage.synchronize()
         return (0, size - place)
       }
-      try void(dropped, before: last, in: survey)
-      let required = isTorn || supersedesDamage ? FeatureFlags.repaired : 0
+      if damageEnd == nil { try void(dropped, before: last, in: survey) }
+      let isRepaired = isTorn || supersedesDamage || damageEnd != nil
+      let required = isRepaired ? FeatureFlags.repaired : 0
       let place = try end(survey, behind: last, head, required: required, in: bytes)
       return (survey.sectionCount - survey.firstOrdinal, size - place)
     }
@@ -100,9 +104,12 @@ struct TailAdoption {
     var next = try TailAdoption(
       storage: storage, file: storage.map(), committed: committed, keepsOrdinals: keepsOrdinals,
       choose: chosen == nil ? choose : nil)
-    next.chosen = chosen
+    (next.chosen, next.damageEnd) = (chosen, damageEnd)
     return next
   }
+
+  /// A place where something may be written.
+  private func behindDamage(_ place: UInt64) -> UInt64 { max(place, damageEnd ?? 0) }
 
   /// Ends the tail with sections, each in frames of its own, which are on the medium afterwards.
   ///
@@ -220,7 +227,9 @@ struct TailAdoption {
     where survey.frames[number].holdsSections && survey.frames[number].sectionCount > 1 {
       remains[number] = Array(survey.keys(of: survey.frames[number]))
     }
-    guard !remains.isEmpty, let start = survey.frames.last?.end else { return nil }
+    guard !remains.isEmpty, let start = survey.frames.last.map({ behindDamage($0.end) }) else {
+      return nil
+    }
     var end = start
     let wanted = Set(remains.values.joined())
     var known: Set<CID> = []
@@ -308,7 +317,7 @@ struct TailAdoption {
     for (count, landmark) in survey.landmarks where count == last + 1 && written == nil {
       written = self.written(landmark, at: place, survey, in: file)
     }
-    let end = written.map { UInt64($0.segment.frame.end) } ?? place
+    let end = behindDamage(written.map { UInt64($0.segment.frame.end) } ?? place)
     try storage.truncate(to: end)
     var log = FrameLog(storage: storage, end: end, streamLength: streamLength)
     var segments: [Generation.Segment] = []

@@ -134,9 +134,9 @@ extension ArchiveWriter {
       let writer = try open(
         storage, carHeader: carHeader, options: options, choosing: found.map { $0.choose })
       if let found, let reader = writer.reader {
-        // Behind a damaged end, all of it stays what it is.
+        // Of a damaged end of which nothing is adopted, all stays what it is.
         let named =
-          writer.isBehindDamage
+          writer.isBehindDamage && writer.adoptedSectionCount == 0
           ? found.found.map { LostSnapshot($0, "it stays in an end that is damaged") } : found.lost
         losses += try SnapshotHistory(of: reader).losses(
           since: found.before.entries, named: named)

@@ -161,7 +161,7 @@ extension SequenceArchive {
       let archive = try storage.archive()
       guard try archive.isDisplaced else { return }
       let new = MemoryStorage()
-      try ArchiveRepair.rewrite(archive.map(), to: new)
+      try archive.putInOrder(in: new)
       file = new.bytes
       steps.append("written anew, for pieces were lost or moved: \(file.count) bytes")
     } catch is any Explained {

@@ -89,6 +89,8 @@ struct RepairCommand: ReportingCommand {
     }
     switch change {
     case .none: break
+    case .cutOff(let count):
+      common.say("\(file): \(Quantity.bytes(count)) of an unfinished write cut off")
     case .end: common.say("\(file): its last pieces and their table written again")
     case .all: common.say("\(file): rewritten, because pieces of it were lost or moved")
     }
