@@ -418,6 +418,71 @@ def other_websites_cannot_read_the_archive():
             assert server.ask(server.page.path + name)[0] == 404, name
 
 
+@contextlib.contextmanager
+def serving_sealed(*options, others=()):
+    with tempfile.TemporaryDirectory() as folder:
+        key, plain = pathlib.Path(folder) / "key.age", archive(folder)
+        (pathlib.Path(folder) / "served").mkdir()
+        recipient = carpack("key", "new", "-o", key, "-q").strip()
+        carpack("seal", plain, "-o", pathlib.Path(folder) / "served/alice.car.zst", "-r", recipient, "-q")
+        for name in others:
+            archive(pathlib.Path(folder) / "served", name)
+        with Server(pathlib.Path(folder) / "served", "--age-identity", key, *options) as server:
+            yield server
+
+
+def cors(server, origin="https://x.example", method="GET"):
+    _, headers, _ = server.ask(f"/xrpc/com.atproto.sync.getLatestCommit?did={ALICE}", method, Origin=origin)
+    names = ("access-control-allow-origin", "cross-origin-resource-policy", "vary")
+    return tuple(headers.get(name) for name in names)
+
+
+@test
+def what_is_sealed_is_not_for_other_websites_unless_they_are_named():
+    with serving_sealed() as server:
+        assert server.xrpc("com.atproto.sync.getLatestCommit", did=ALICE)["rev"]
+        for method in ("GET", "HEAD", "OPTIONS"):
+            assert cors(server, method=method) == (None, "same-origin", "Origin"), method
+    with serving_sealed(others=["bob"]) as server:
+        assert cors(server)[0] is None
+    with serving_sealed("--allow-origin", "https://x.example", "--allow-origin", "https://y.example:8443") as server:
+        assert cors(server)[0] == "https://x.example"
+        assert cors(server, "https://y.example:8443", "OPTIONS")[0] == "https://y.example:8443"
+        for origin in ("https://z.example", "http://x.example", "https://x.example:8443", "null", "*"):
+            assert cors(server, origin) == (None, "same-origin", "Origin"), origin
+    with serving_sealed("--allow-origin", "*") as server:
+        assert cors(server) == ("*", None, None)
+
+
+@test
+def the_start_says_which_websites_may_read_where_not_all_may():
+    def websites(folder, *options):
+        command = [COMMAND, "serve", folder, "--bind", "127.0.0.1:0", *options]
+        with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=ENVIRONMENT) as process:
+            lines = [process.stderr.readline() for _ in range(4)]
+            process.terminate()
+        return [line.removeprefix("carpack: ").strip() for line in lines if "website" in line]
+
+    with tempfile.TemporaryDirectory() as folder:
+        plain, sealed = archive(folder), pathlib.Path(folder) / "sealed"
+        recipient = carpack("key", "new", "-o", f"{folder}/key.age", "-q").strip()
+        carpack("seal", plain, "-o", sealed, "-r", recipient, "-q")
+        key = "--age-identity", f"{folder}/key.age"
+        assert websites(plain) == []
+        assert websites(plain, "--allow-origin", "https://x.example") == ["of websites, only https://x.example may read it"]
+        assert websites(sealed, *key) == ["an archive is sealed, so no website may read it; --allow-origin names one that may"]
+        assert websites(sealed, *key, "--allow-origin", "*") == ["all websites in a browser here may read it, sealed archives too"]
+
+
+@test
+def websites_that_are_named_are_the_only_ones_for_plain_archives_too():
+    with serving() as server:
+        assert cors(server) == ("*", None, None)
+    with serving("--allow-origin", "https://x.example") as server:
+        assert cors(server)[0] == "https://x.example"
+        assert cors(server, "https://z.example")[0] is None
+
+
 @test
 def a_handle_leads_to_its_did_by_the_name_of_the_host():
     with serving() as server:

@@ -9,6 +9,7 @@ struct Announcement {
   private let options: ServerOptions
   private let archives: Int
   private let accounts: Int
+  private let holdsSealed: Bool
   private let origin: String
   private let token: String
 
@@ -16,6 +17,7 @@ struct Announcement {
     self.options = options
     self.token = token
     (archives, accounts) = (shelf.archives.count, shelf.accounts.count)
+    holdsSealed = shelf.holdsSealed
     let everywhere = ["0.0.0.0", "::"].contains(options.host)
     let host = everywhere ? "localhost" : options.host
     origin = "http://\(host.contains(":") ? "[\(host)]" : host):\(port)"
@@ -82,13 +84,14 @@ struct Announcement {
     }
     let look = "\(page) shows them in a browser; keep this address to yourself"
     guard options.offer == .everything else { return [look, "Control-C ends it"] }
+    let websites = OriginRule(allowed: options.allowedOrigins).sentence(sealed: holdsSealed)
     return [
       "serving \(count(archives, "archive")) with \(count(accounts, "account"))",
-      "\(origin) is a read-only personal data server", look,
+      "\(origin) is a read-only personal data server", websites, look,
       options.impersonates
         ? "\(origin)/did is a directory whose documents name this server as the accounts'"
         : "\"carpack backup ACCOUNT --pds \(origin)\" asks it; without --pds, the account's own server",
-    ]
+    ].compactMap(\.self)
   }
 
   private func open(_ page: String) {

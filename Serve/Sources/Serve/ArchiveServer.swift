@@ -57,7 +57,8 @@ package struct ArchiveServer {
     let (options, shelf) = (options, shelf)
     let hosts = BoundHosts()
     let responder = Responder(
-      endpoints: endpoints, pages: pages, hosts: hosts, options: options,
+      endpoints: endpoints, pages: pages, hosts: hosts,
+      origins: OriginRule(allowed: options.allowedOrigins), options: options,
       metrics: options.hasMetrics ? Metrics() : nil, log: log)
     let server = HTTPServer(host: options.host, port: options.port) { request, client in
       await responder.respond(to: request, from: client)

@@ -33,6 +33,9 @@ package struct ServerOptions: Decodable, Sendable {
   /// Names by which the server may be addressed, in addition to its address; with `https://` in
   /// front, also how it is reached.
   package var hostnames: [String]
+  /// The origins of which websites may read what is under `/xrpc/`, `*` for all; with none, all may
+  /// unless a served archive is sealed.
+  package var allowedOrigins: [String]
   /// Which snapshot of each account is served; nil for the newest.
   package var snapshot: String?
   /// Whether DID documents name this server as the account's.
@@ -81,8 +84,8 @@ extension ServerOptions {
   }
 
   private enum CodingKeys: String, CodingKey {
-    case offer, paths, cars, host, port, hostnames, snapshot, impersonates, log, hasMetrics,
-      allowsLarge
+    case offer, paths, cars, host, port, hostnames, allowedOrigins, snapshot, impersonates, log,
+      hasMetrics, allowsLarge
     case opensBrowser, isQuiet, isJSON, tool, store, certificates
   }
 
@@ -98,6 +101,7 @@ extension ServerOptions {
     host = try values.decode(String.self, forKey: .host)
     port = try values.decode(Int.self, forKey: .port)
     hostnames = try values.decodeIfPresent([String].self, forKey: .hostnames) ?? []
+    allowedOrigins = try values.decodeIfPresent([String].self, forKey: .allowedOrigins) ?? []
     snapshot = try values.decodeIfPresent(String.self, forKey: .snapshot)
     impersonates = try flag(.impersonates)
     log = try values.decodeIfPresent(String.self, forKey: .log)

@@ -123,6 +123,7 @@ extension HTTPHeaders {
     case referrerPolicy = "Referrer-Policy"
     case repoRev = "Atproto-Repo-Rev"
     case retryAfter = "Retry-After"
+    case vary = "Vary"
     case xContentTypeOptions = "X-Content-Type-Options"
     case xFrameOptions = "X-Frame-Options"
   }

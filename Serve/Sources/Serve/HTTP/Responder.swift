@@ -6,6 +6,7 @@ struct Responder {
   let endpoints: Endpoints
   let pages: Pages
   let hosts: BoundHosts
+  let origins: OriginRule
   let options: ServerOptions
   let metrics: Metrics?
   let log: AccessLog?
@@ -98,8 +99,7 @@ struct Responder {
         response = XRPCFault(error).response
       }
     }
-    response.headers[.accessControlAllowOrigin] = "*"
-    response.headers[.accessControlExposeHeaders] = "*"
+    origins.mark(&response, to: request, sealed: endpoints.shelf.holdsSealed)
     return (response, endpoint)
   }
 

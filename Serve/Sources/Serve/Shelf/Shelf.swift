@@ -48,6 +48,9 @@ final class Shelf: Sendable {
   /// The archives, in the order of their paths.
   var archives: [ShelvedArchive] { state.withLock { $0.archives } }
 
+  /// Whether one of the archives is sealed.
+  var holdsSealed: Bool { state.withLock { $0.archives.contains(where: \.isSealed) } }
+
   /// The accounts, in the order of their DIDs.
   var accounts: [ServedAccount] {
     state.withLock { $0.accounts.values.sorted { $0.did.text < $1.did.text } }

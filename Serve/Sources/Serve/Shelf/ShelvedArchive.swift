@@ -47,6 +47,8 @@ final class ShelvedArchive: Sendable {
   let identity: Identity
   /// Its bytes, if they do not lie here as they are: it lies elsewhere, or is sealed.
   let far: MappedFile?
+  /// Whether only those who have a key can read its file.
+  let isSealed: Bool
   /// What reads it.
   let reader: ArchiveReader
   /// All its snapshots.
@@ -85,7 +87,9 @@ final class ShelvedArchive: Sendable {
   ) throws {
     (self.path, self.identity) = (path, identity)
     // For a sealed archive, its content is served.
-    let file = try (far ?? MappedFile(FilePath(path))).archive()
+    let stored = try far ?? MappedFile(FilePath(path))
+    let file = try stored.archive()
+    isSealed = file !== stored
     self.far = file.isFetched ? file : nil
     (name, address) = Self.nameAndAddress(path)
     let opened = try ArchiveReader(file, limits: limits)

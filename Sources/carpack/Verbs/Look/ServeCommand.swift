@@ -25,6 +25,13 @@ struct ServeCommand: ReportingCommand {
   var hostname: [String] = []
 
   @Option(
+    parsing: .singleValue,
+    help: ArgumentHelp(
+      "A website that may read the API in a browser, such as https://app.example.com, or \"*\" for all. Without it all may, or none if an archive is sealed. May be repeated.",
+      valueName: "origin"))
+  var allowOrigin: [Origin] = []
+
+  @Option(
     name: .customLong("at"), parsing: .unconditional,
     help: ArgumentHelp(
       "The snapshot of each account to serve, instead of the newest: a date, a revision, a number or a CID.",
@@ -62,6 +69,7 @@ struct ServeCommand: ReportingCommand {
   func run() throws {
     try ServeProgram.serve("everything", paths, bind, limits, store, reporting) { json in
       json.field("hostnames", hostname)
+      json.field("allowedOrigins", allowOrigin.map(\.text))
       json.field("snapshot", at)
       json.field("impersonates", impersonate)
       json.field("log", log)
