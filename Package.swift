@@ -200,7 +200,7 @@ let package = Package(
     // What each error of the rooms above means to the one who asked.
     .room("Failures", backup + ["Age", "ObjectStore", "Postgres", "Sealing", "Terminal"]),
     // What opens sealed archives in a run, and what seals new ones.
-    .room("Keys", ["Age", "Archive", "Files", "LibC", "Sealing", "Terminal"]),
+    .room("Keys", ["Age", "Archive", "Files", "LibC", "Sealing", "Terminal", paths]),
     // What follows a backup: a health check, and programs that are run.
     .room(
       "Notifications",
@@ -273,7 +273,7 @@ let package = Package(
       "TortureTests", backup + ["Age", "ArchiveTestSupport", "Failures", "Sealing", "Terminal"],
       isOptimised: true),
     // Runs the built command on the sessions in Tests/Transcripts.
-    .suite("CommandTests", snapshots + ["ArchiveTestSupport", "Terminal"]),
+    .suite("CommandTests", snapshots + ["ArchiveTestSupport", "Keys", "Terminal"]),
   ],
   swiftLanguageModes: [.v6]
 )

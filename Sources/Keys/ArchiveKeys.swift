@@ -72,7 +72,12 @@ package enum ArchiveKeys {
   ///
   /// - Throws: ``Failure`` if it is not a file with identities, or others may read it.
   private static func identities(in path: String) throws -> [AgeIdentity] {
-    let file = try InputFile(path)
+    try SecretFile.read(path, limit: AgeIdentityFile.maximumLength) {
+      try identities($0, of: path)
+    }
+  }
+
+  private static func identities(_ bytes: Span<UInt8>, of path: String) throws -> [AgeIdentity] {
     var status = stat()
     guard
       unsafe stat(path, &status) != 0 || status.st_mode & S_IFMT != S_IFREG
@@ -82,25 +87,23 @@ package enum ArchiveKeys {
         "\(path) may be read by others", hint: "chmod 600 \(path.shellWord)", status: .refused,
         at: path)
     }
-    return try file.withBytes { bytes in
-      do {
-        return try AgeIdentityFile(bytes).identities
-      } catch AgeError.passphraseNeeded {
-        guard let passphrase = try passphrase("passphrase of \(path): ") else {
-          throw Failure(
-            "\(path) is encrypted with a passphrase, but none was given",
-            hint: "set \(passphraseVariable), or answer on a terminal", status: .loginRefused,
-            at: path)
-        }
-        do {
-          return try AgeIdentityFile(bytes, passphrase: passphrase).identities
-        } catch let error as AgeError {
-          throw Failure("\(path): \(error)", status: .loginRefused, at: path)
-        }
-      } catch let error as AgeError {
+    do {
+      return try AgeIdentityFile(bytes).identities
+    } catch AgeError.passphraseNeeded {
+      guard let passphrase = try passphrase("passphrase of \(path): ") else {
         throw Failure(
-          "\(path): \(error)", hint: "\"carpack key new\" makes one", status: .usage, at: path)
+          "\(path) is encrypted with a passphrase, but none was given",
+          hint: "set \(passphraseVariable), or answer on a terminal", status: .loginRefused,
+          at: path)
       }
+      do {
+        return try AgeIdentityFile(bytes, passphrase: passphrase).identities
+      } catch {
+        throw Failure("\(path): \(error)", status: .loginRefused, at: path)
+      }
+    } catch {
+      throw Failure(
+        "\(path): \(error)", hint: "\"carpack key new\" makes one", status: .usage, at: path)
     }
   }
 

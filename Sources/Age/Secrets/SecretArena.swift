@@ -12,7 +12,7 @@ internal import Synchronization
 /// 2. A slot has one owner, or lies in `free`.
 /// 3. Regions are never unmapped: there are as many as the most slots that were in use at once
 ///    take.
-enum SecretArena {
+package enum SecretArena {
   /// The length of a slot in bytes: the text of an identity has 74.
   static let slotLength = 128
   /// How many bytes are mapped for slots at a time.
@@ -53,7 +53,7 @@ enum SecretArena {
   }
 
   /// Overwrites memory in a way that the compiler does not leave out: `explicit_bzero`, `memset_s`.
-  static func wipe(_ memory: UnsafeMutableRawBufferPointer) {
+  package static func wipe(_ memory: UnsafeMutableRawBufferPointer) {
     guard let start = memory.baseAddress else { return }
     #if canImport(Darwin)
       unsafe memset_s(start, memory.count, 0, memory.count)

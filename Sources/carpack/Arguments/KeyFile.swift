@@ -1,7 +1,7 @@
 internal import ATProtocol
-internal import Files
 internal import HTTP
 internal import IPLD
+internal import Keys
 internal import LibC
 internal import Terminal
 internal import XRPC
@@ -24,17 +24,16 @@ struct KeyFile {
   /// - Throws: ``Failure`` for a file that is not a key, that others may read, or that cannot be
   ///   read.
   init(_ path: String) throws {
-    let file = try InputFile(path)
+    let text = try SecretFile.read(path, limit: Self.maximumFile) { $0.array }
     var status = stat()
     guard unsafe stat(path, &status) == 0, status.st_mode & 0o077 == 0 else {
       throw Failure(
         "\(path) may be read by others", hint: "chmod 600 \(path.shellWord)", status: .refused,
         at: path)
     }
-    guard file.count <= Self.maximumFile else {
+    guard text.count <= Self.maximumFile else {
       throw Failure("\(path) is too long to be a key", status: .usage, at: path)
     }
-    let text = file.withBytes { $0.array }
     do throws(PrivateKey.Fault) {
       key = try PrivateKey(text: text)
       passphrase = nil

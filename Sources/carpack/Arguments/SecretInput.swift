@@ -1,6 +1,6 @@
-internal import Files
 internal import HTTP
 internal import IPLD
+internal import Keys
 internal import Terminal
 internal import XRPC
 
@@ -26,12 +26,13 @@ struct SecretInput {
   /// - Throws: ``Failure`` for a file or variable that holds none.
   func read(_ file: String?, asks: Bool = true) throws -> Secret? {
     if let file {
-      let input = try InputFile(file)
-      guard input.count <= Self.maximumFile else {
-        throw Failure("\(file) is too long to hold a \(name)", status: .usage)
+      return try SecretFile.read(file, limit: Self.maximumFile) { bytes in
+        guard bytes.count <= Self.maximumFile else {
+          throw Failure("\(file) is too long to hold a \(name)", status: .usage)
+        }
+        let text = String(decoding: bytes.array, as: UTF8.self)
+        return try secret(text.prefix { !$0.isNewline }, from: file)
       }
-      let text = input.withBytes { String(decoding: $0.array, as: UTF8.self) }
-      return try secret(text.prefix { !$0.isNewline }, from: file)
     }
     if let variable = Host.environment(variable) {
       return try secret(variable.value[...], from: variable.name)
