@@ -44,8 +44,8 @@ package enum AgeError: Error, Equatable, Sendable, CustomStringConvertible {
 
   /// The file was not encrypted for any of the identities.
   case noIdentityMatches
-  /// The file is encrypted with a passphrase, but none was given.
-  case passphraseNeeded
+  /// The file is encrypted with a passphrase, but none was given; with which work factor.
+  case passphraseNeeded(workFactor: Int)
   /// A passphrase was given, but the file is encrypted for keys.
   case notSealedWithPassphrase
   /// The passphrase is wrong, or its stanza was changed.

@@ -11,6 +11,8 @@ extension SealedError: FormatError {
         "name a file with an age identity: --age-identity FILE, or CARPACK_AGE_IDENTITY"
       )
     case .wrongKey: (.loginRefused, nil)
+    case .costlyPassphrase:
+      (.loginRefused, "run it on a terminal, which asks first, or name an age identity")
     case .noKeySlot, .malformedSlot: (.damaged, nil)
     case .tooManyRecipients, .knownRecipient, .unknownRecipient, .lastRecipient:
       (.usage, "\"carpack key list\" lists who can open it")

@@ -46,7 +46,14 @@ package enum ArchiveKeys {
 
   /// The keys.
   package static let ring = KeyRing(
-    { try identities() }, ask: { try passphrase("passphrase of the archive: ") },
+    { try identities() },
+    ask: { workFactor in
+      guard let passphrase = try passphrase("passphrase of the archive: ") else { return nil }
+      guard agrees(to: workFactor) else {
+        throw SealedError.costlyPassphrase(workFactor: workFactor)
+      }
+      return passphrase
+    },
     keep: { identity in
       if given.withLock({ $0.remembersKeys }) { try RememberedKeys.keep(identity) }
     })
@@ -89,12 +96,18 @@ package enum ArchiveKeys {
     }
     do {
       return try AgeIdentityFile(bytes).identities
-    } catch AgeError.passphraseNeeded {
+    } catch AgeError.passphraseNeeded(let workFactor) {
       guard let passphrase = try passphrase("passphrase of \(path): ") else {
         throw Failure(
           "\(path) is encrypted with a passphrase, but none was given",
           hint: "set \(passphraseVariable), or answer on a terminal", status: .loginRefused,
           at: path)
+      }
+      guard agrees(to: workFactor) else {
+        throw Failure(
+          "\(path): to try its passphrase takes \(AgePassphrase.cost(ofWorkFactor: workFactor))",
+          hint: "run it on a terminal, which asks first, or encrypt it again with \"age -p\"",
+          status: .loginRefused, at: path)
       }
       do {
         return try AgeIdentityFile(bytes, passphrase: passphrase).identities
@@ -105,6 +118,18 @@ package enum ArchiveKeys {
       throw Failure(
         "\(path): \(error)", hint: "\"carpack key new\" makes one", status: .usage, at: path)
     }
+  }
+
+  /// Whether a passphrase may be tried: where that takes much memory, the user is asked first.
+  ///
+  /// A work factor above age's own limit is refused when it is tried, whatever the answer.
+  private static func agrees(to workFactor: Int) -> Bool {
+    guard (AgePassphrase.cheapLimit + 1...AgePassphrase.defaultLimit).contains(workFactor) else {
+      return true
+    }
+    return Console.agrees(
+      "to try this passphrase takes \(AgePassphrase.cost(ofWorkFactor: workFactor)); try it?"
+    )
   }
 
   /// A passphrase that the environment holds, or that is typed.

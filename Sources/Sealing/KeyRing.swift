@@ -6,7 +6,7 @@ internal import Synchronization
 /// with them.
 package final class KeyRing: Sendable {
   private let load: @Sendable () throws -> [AgeIdentity]
-  private let ask: @Sendable () throws -> AgePassphrase?
+  private let ask: @Sendable (_ workFactor: Int) throws -> AgePassphrase?
   private let keep: @Sendable (AgeIdentity) throws -> Void
   private let state = Mutex(State())
 
@@ -21,12 +21,12 @@ package final class KeyRing: Sendable {
   ///
   /// - Parameters:
   ///   - load: Reads the identities that were given.
-  ///   - ask: Asks for a passphrase, where an archive is sealed to one; nil if that
-  ///     is not possible.
+  ///   - ask: Asks for a passphrase, where an archive is sealed to one, whose work factor it is
+  ///     given; nil if that is not possible.
   ///   - keep: Called with the identity of each archive that is opened with another key, or made.
   package init(
     _ load: @escaping @Sendable () throws -> [AgeIdentity],
-    ask: @escaping @Sendable () throws -> AgePassphrase? = { nil },
+    ask: @escaping @Sendable (_ workFactor: Int) throws -> AgePassphrase? = { _ in nil },
     keep: @escaping @Sendable (AgeIdentity) throws -> Void = { _ in }
   ) {
     (self.load, self.ask, self.keep) = (load, ask, keep)
@@ -44,13 +44,13 @@ package final class KeyRing: Sendable {
       state.identities = identities
       return identities
     }
-    var passphraseEntry: [UInt8]?
+    var passphraseEntry: (file: [UInt8], workFactor: Int)?
     // An entry that is malformed leaves the others as they are.
     var malformed: AgeError?
     for (number, entry) in slots.entries.enumerated() {
       do {
-        if number > 0, try AgeHeader(parsing: entry.span).needsPassphrase {
-          passphraseEntry = entry
+        if number > 0, let workFactor = try AgeHeader(parsing: entry.span).workFactor {
+          passphraseEntry = (entry, workFactor)
         } else if let (identity, secret) = try Self.open(entry, with: known) {
           // The first entry, the list, is sealed to the archive's own identity.
           if number == 0 { return identity }
@@ -62,12 +62,12 @@ package final class KeyRing: Sendable {
         malformed = malformed ?? error
       }
     }
-    guard let passphraseEntry, let passphrase = try ask() else {
+    guard let passphraseEntry, let passphrase = try ask(passphraseEntry.workFactor) else {
       if let malformed { throw SealedError.malformedSlot("\(malformed)") }
       throw known.isEmpty ? SealedError.noKey : SealedError.wrongKey
     }
     do {
-      let secret = try AgeFile.openSecret(passphraseEntry.span, with: passphrase)
+      let secret = try AgeFile.openSecret(passphraseEntry.file.span, with: passphrase)
       let identity = try Self.identity(in: secret)
       try remember(identity, of: slots)
       return identity

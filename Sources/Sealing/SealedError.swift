@@ -1,3 +1,4 @@
+internal import Age
 internal import Archive
 package import IPLD
 
@@ -9,6 +10,9 @@ package indirect enum SealedError: StorageLayerError, KnownFault, Equatable, Sen
   case noKey
   /// None of the keys that were given opens it.
   case wrongKey
+  /// To try the archive's passphrase takes more memory and time than was agreed to; with which work
+  /// factor.
+  case costlyPassphrase(workFactor: Int)
   /// None of the frames that hold the archive's identity can be read.
   case noKeySlot
   /// The content of the key frames is malformed.
@@ -37,6 +41,7 @@ package indirect enum SealedError: StorageLayerError, KnownFault, Equatable, Sen
     switch self {
     case .noKeySlot, .malformedSlot: .damage
     case .noMemory: .system
+    case .costlyPassphrase: .limit
     case .inFile(_, let cause): cause.faultKind
     default: .refused
     }
@@ -54,6 +59,8 @@ package indirect enum SealedError: StorageLayerError, KnownFault, Equatable, Sen
     switch self {
     case .noKey: "the archive is sealed, and no key was given"
     case .wrongKey: "the archive is sealed, and none of the keys that were given opens it"
+    case .costlyPassphrase(let workFactor):
+      "the archive is sealed, and to try its passphrase takes \(AgePassphrase.cost(ofWorkFactor: workFactor))"
     case .noKeySlot:
       "every frame that holds the key of the sealed archive is damaged, so nothing can open it"
     case .malformedSlot(let what): "the key frame of the sealed archive is malformed: \(what)"

@@ -144,7 +144,7 @@ private let identityText =
     let sealed = try AgeFile.seal(text.span, with: passphrase("y"), isArmored: isArmored)
     let isSealed = AgeIdentityFile.isSealed(sealed.span)
     #expect(isSealed)
-    #expect(throws: AgeError.passphraseNeeded) { try AgeIdentityFile(sealed.span) }
+    #expect(throws: AgeError.passphraseNeeded(workFactor: 4)) { try AgeIdentityFile(sealed.span) }
     #expect(throws: AgeError.wrongPassphrase) {
       try AgeIdentityFile(sealed.span, passphrase: passphrase("z"))
     }

@@ -73,7 +73,8 @@ import Testing
     let asked = Mutex(0)
     let ring = KeyRing(
       { [] },
-      ask: {
+      ask: { workFactor in
+        #expect(workFactor == 4)
         asked.withLock { $0 += 1 }
         return passphrase
       })
@@ -83,7 +84,11 @@ import Testing
     #expect(asked.withLock { $0 } == 1)
     let wrong = try AgePassphrase(SecretBytes(copying: [1, 2].span), workFactor: 4)
     #expect(throws: SealedError.wrongKey) {
-      try SealedLayer(KeyRing({ [] }, ask: { wrong })).map(MappedFile(copying: file.bytes))
+      try SealedLayer(KeyRing({ [] }, ask: { _ in wrong })).map(MappedFile(copying: file.bytes))
+    }
+    #expect(throws: SealedError.costlyPassphrase(workFactor: 4)) {
+      let ring = KeyRing({ [] }, ask: { throw SealedError.costlyPassphrase(workFactor: $0) })
+      return try SealedLayer(ring).map(MappedFile(copying: file.bytes)).count
     }
     #expect(try first.plain(file.bytes) == [5])
   }

@@ -35,8 +35,9 @@ package struct AgeHeader: Sendable {
   /// The stanza for a passphrase, which is the only one.
   let passphraseStanza: ScryptStanza?
 
-  /// Whether a passphrase opens the file, and nothing else.
-  package var needsPassphrase: Bool { passphraseStanza != nil }
+  /// How much work it is to try a passphrase, log₂ N of scrypt, where a passphrase opens the file,
+  /// and nothing else; nil where keys do.
+  package var workFactor: Int? { passphraseStanza?.workFactor }
 
   /// How many bytes the header has for a number of recipients: 168 for one.
   package static func length(recipients count: Int) -> Int {
@@ -52,11 +53,11 @@ package struct AgeHeader: Sendable {
 
   /// The file key, by the first identity that opens a stanza.
   ///
-  /// - Throws: ``AgeError/noIdentityMatches``, ``AgeError/passphraseNeeded``,
+  /// - Throws: ``AgeError/noIdentityMatches``, ``AgeError/passphraseNeeded(workFactor:)``,
   ///   ``AgeError/forgedHeader``, ``AgeError/malformedHeader(_:offset:)`` if a share is of low
   ///   order, ``AgeError/noCryptoLibrary(_:)``, ``AgeError/cryptoFailed(_:)``.
   package func unwrap(with identities: [AgeIdentity]) throws(AgeError) -> SecretBytes {
-    guard !needsPassphrase else { throw .passphraseNeeded }
+    if let workFactor { throw .passphraseNeeded(workFactor: workFactor) }
     for stanza in keyStanzas {
       for identity in identities {
         if let fileKey = try stanza.unwrap(with: identity) { return try verified(fileKey) }

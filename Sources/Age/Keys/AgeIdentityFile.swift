@@ -20,8 +20,8 @@ package struct AgeIdentityFile: Sendable {
   /// - Parameters:
   ///   - bytes: the file.
   ///   - passphrase: decrypts the file; not used for a file in the clear.
-  /// - Throws: ``AgeError/passphraseNeeded`` if it is sealed and there is none; what
-  ///   ``AgeFile/openSecret(_:with:)-(_,AgePassphrase)`` throws of a sealed file;
+  /// - Throws: ``AgeError/passphraseNeeded(workFactor:)`` if it is sealed and there is none;
+  ///   what ``AgeFile/openSecret(_:with:)-(_,AgePassphrase)`` throws of a sealed file;
   ///   ``AgeError/malformedIdentity(_:line:)``, ``AgeError/noIdentity``,
   ///   ``AgeError/identityFileTooLong(limit:)``.
   package init(_ bytes: Span<UInt8>, passphrase: AgePassphrase? = nil) throws(AgeError) {
@@ -37,7 +37,8 @@ package struct AgeIdentityFile: Sendable {
       let header = try AgeFile.withoutArmor(bytes) { (bytes) throws(AgeError) in
         try AgeHeader(parsing: bytes)
       }
-      throw header.needsPassphrase ? .passphraseNeeded : .notSealedWithPassphrase
+      guard let workFactor = header.workFactor else { throw .notSealedWithPassphrase }
+      throw .passphraseNeeded(workFactor: workFactor)
     }
     let text = try AgeFile.openSecret(bytes, with: passphrase)
     self = try text.withBytes { (text) throws(AgeError) in try AgeIdentityFile(lines: text) }

@@ -8,6 +8,16 @@ package struct AgePassphrase: Sendable {
   package static let defaultWorkFactor = 18
   /// The limit for decrypting: 4 GiB of memory and about 20 seconds, as with `age -d`.
   package static let defaultLimit = 22
+  /// The highest work factor of which trying a passphrase is cheap: 1 GiB of memory and about 5
+  /// seconds.
+  package static let cheapLimit = 20
+
+  /// What it takes to try a passphrase with a work factor above ``cheapLimit``, in words.
+  package static func cost(ofWorkFactor workFactor: Int) -> String {
+    let times = 1 << (workFactor - cheapLimit)
+    return
+      "\(times) GiB of memory and \(5 * times) s or more (scrypt work factor \(workFactor))"
+  }
   /// The most that libcrypto can allocate: 2^30 blocks of 1 KiB.
   private static let possible = 1...30
 
