@@ -19,15 +19,32 @@ package enum ArchiveKeys {
     var files: [String] = []
     var recipients: [SealedRecipient] = []
     var remembersKeys = false
+    /// How much parity new sealed archives have; nil for the usual.
+    var parity: Int?
+    /// Says something about new archives; whether it is a problem.
+    var say: @Sendable (_ text: String, _ isProblem: Bool) -> Void = { _, _ in }
+    /// Whether it was said how much parity new sealed archives have.
+    var hasSaidParity = false
   }
+
+  /// How much parity new sealed archives have where the user does not say it, in percent: damage
+  /// costs more in one than in a plain archive, in which what lies around it can still be read.
+  private static let usualParity = 5
 
   private static let given = Mutex(Given())
 
   /// Sets the files that hold identities.
-  package static func use(files: [String]) {
-    given.withLock { $0.files = files }
+  ///
+  /// - Parameter say: Says something about new archives; whether it is a problem.
+  package static func use(
+    files: [String], say: @escaping @Sendable (_ text: String, _ isProblem: Bool) -> Void
+  ) {
+    given.withLock { given in (given.files, given.say) = (files, say) }
     install()
   }
+
+  /// Sets how much parity new sealed archives have, in percent; 0 for none.
+  package static func use(parity: Int) { given.withLock { $0.parity = parity } }
 
   /// Sets the recipients to whom new archives are sealed.
   package static func use(recipients: [SealedRecipient]) {
@@ -41,7 +58,39 @@ package enum ArchiveKeys {
 
   /// Makes every opening of a sealed archive use the keys that were given.
   package static func install() {
-    StorageLayers.install(SealedLayer(ring, recipients: given.withLock { $0.recipients }))
+    StorageLayers.install(layer(recipients: given.withLock { $0.recipients }))
+  }
+
+  /// What opens sealed archives, and begins new ones for these recipients.
+  package static func layer(recipients: [SealedRecipient] = []) -> SealedLayer {
+    SealedLayer(ring, recipients: recipients, parity: { try parityOfNew() })
+  }
+
+  /// How much parity a new sealed archive has; nil for none.
+  ///
+  /// Where the user did not say it, it is said, once.
+  ///
+  /// - Throws: `ArchiveError` if the user wants parity, and the library for it is not installed.
+  private static func parityOfNew() throws(ArchiveError) -> Int? {
+    let (told, say) = given.withLock { given in
+      let say = given.hasSaidParity ? { _, _ in } : given.say
+      if given.parity == nil { given.hasSaidParity = true }
+      return (given.parity, say)
+    }
+    if told == 0 { return nil }
+    do {
+      try ArchiveWriter.requireParityLibrary()
+    } catch {
+      guard told == nil else { throw error }
+      say("new sealed archives have no parity to heal themselves with: \(error)", true)
+      return nil
+    }
+    if told == nil {
+      say(
+        "new sealed archives have \(usualParity) % parity to heal themselves with; --parity 0 leaves it out",
+        false)
+    }
+    return told ?? usualParity
   }
 
   /// The keys.

@@ -6,14 +6,20 @@ internal import SystemPackage
 package final class SealedLayer: StorageLayer {
   private let keys: KeyRing
   private let recipients: [SealedRecipient]
+  private let parity: @Sendable () throws -> Int?
 
   /// A layer.
   ///
   /// - Parameters:
   ///   - keys: The keys that open archives.
   ///   - recipients: The recipients of new archives; none if these are not sealed.
-  package init(_ keys: KeyRing, recipients: [SealedRecipient] = []) {
-    (self.keys, self.recipients) = (keys, recipients)
+  ///   - parity: How much parity a new archive has, in percent; nil for none. It is called when one
+  ///     is begun.
+  package init(
+    _ keys: KeyRing, recipients: [SealedRecipient] = [],
+    parity: @escaping @Sendable () throws -> Int? = { nil }
+  ) {
+    (self.keys, self.recipients, self.parity) = (keys, recipients, parity)
   }
 
   package func knows(beginning: Span<UInt8>) -> Bool { SealedFrame.isBeginning(beginning) }
@@ -117,6 +123,10 @@ package final class SealedLayer: StorageLayer {
     let slots = try Self.slots(file.map())
     let identity = try keys.identity(of: slots)
     let storage = try SealedStorage(file, identity, slots)
+    // The run that began it has committed nothing.
+    if try committedLength(of: file.map()) == nil, let percent = try parity() {
+      _ = storage.keepParity(percent: percent)
+    }
     guard try storage.isEndDamaged, try heal(file) > 0 else { return storage }
     return try SealedStorage(file, identity, Self.slots(file.map()))
   }
@@ -147,11 +157,16 @@ package final class SealedLayer: StorageLayer {
   /// - Parameters:
   ///   - file: The storage.
   ///   - recipients: The recipients who may open it.
-  /// - Throws: what the storage throws; `AgeError`; ``SealedError``.
+  /// - Throws: what the storage throws, and what tells the parity of new archives; `AgeError`;
+  ///   ``SealedError``.
   package func create(in file: any ArchiveStorage, for recipients: [SealedRecipient]) throws
     -> any ArchiveStorage
   {
-    try SealedStorage(creating: file, for: recipients, keys)
+    // What cannot be protected is not begun.
+    let percent = try parity()
+    let storage = try SealedStorage(creating: file, for: recipients, keys)
+    if let percent { _ = storage.keepParity(percent: percent) }
+    return storage
   }
 }
 

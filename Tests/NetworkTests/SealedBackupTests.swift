@@ -139,7 +139,7 @@ struct `Backing up into a sealed archive` {
   func `is repaired in place where bytes were taken out, and filled again`(_ count: Int) throws {
     let scene = try Scene()
     let (archive, key) = (NetworkScene.archive, "--age-identity key.age")
-    try scene.store.expect(scene.network.line("--recipient \(scene.recipient)"))
+    try scene.store.expect(scene.network.line("--recipient \(scene.recipient) --parity 0"))
     try scene.post(0)
     try scene.store.expect(scene.network.line(key))
     var bytes = try scene.folder.read(archive)

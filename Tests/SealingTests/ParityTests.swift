@@ -61,6 +61,51 @@ private struct Protected {
     #expect(try map.source?.assessParity()?.damagedCount == 0)
   }
 
+  @Test func `is in a new archive from the start where the layer says so`() throws {
+    var random = SeededGenerator(printing: 0x5ea1_9010)
+    let step = BackupStep.one(40_000, using: &random)
+    let owner = try Owner()
+    func layer(_ percent: Int?) -> SealedLayer { SealedLayer(owner.ring, parity: { percent }) }
+    func percent(_ file: SimpleStorage) throws -> Int? {
+      try owner.map(file.bytes).source?.parityPercent
+    }
+    let new = SimpleStorage()
+    try step.perform(on: layer(7).create(in: new, for: [owner.recipient]))
+    #expect(try percent(new) == 7)
+    // What is appended keeps it.
+    try BackupStep.one(800, using: &random).perform(on: layer(nil).storage(in: new))
+    #expect(try percent(new) == 7)
+    let left = SimpleStorage()
+    let killed = try layer(7).create(in: left, for: [owner.recipient])
+    try killed.write([1, 2, 3].span, at: 0)
+    try killed.synchronize()
+    try killed.truncate(to: 0)
+    try step.perform(on: layer(7).storage(in: left))
+    #expect(try percent(left) == 7)
+  }
+
+  @Test func `is not added to an archive that has been written without`() throws {
+    var random = SeededGenerator(printing: 0x5ea1_9011)
+    let owner = try Owner()
+    let file = SimpleStorage()
+    try BackupStep.one(40_000, using: &random).perform(on: owner.create(in: file))
+    let layer = SealedLayer(
+      owner.ring, recipients: [owner.recipient],
+      parity: {
+        Issue.record("there is no new archive")
+        return 5
+      })
+    try BackupStep.one(800, using: &random).perform(on: layer.storage(in: file))
+    let map = try owner.map(file.bytes)
+    #expect(map.source?.parityPercent == nil)
+    // Nor to one that is made of it.
+    let copy = SimpleStorage()
+    let storage = try layer.storage(beginning: copy, of: [map], for: [])
+    try storage.write([1].span, at: 0)
+    try storage.commit()
+    #expect(try owner.map(copy.bytes).source?.parityPercent == nil)
+  }
+
   @Test func `heals any byte without the key, but for those of the last table and the keys`() throws
   {
     var random = SeededGenerator(printing: 0x5ea1_9001)

@@ -4,6 +4,13 @@ extension ArchiveWriter {
   /// if all of it was protected already.
   package typealias Protection = (generation: Generation, bytesAdded: UInt64)
 
+  /// Makes sure that parity can be written.
+  ///
+  /// - Throws: ``ArchiveError`` if the library for it is not installed.
+  package static func requireParityLibrary() throws(ArchiveError) {
+    _ = try ErasureLibrary.opened()
+  }
+
   /// Protects an archive with parity, by one more generation, and with it all that is appended from
   /// then on.
   ///

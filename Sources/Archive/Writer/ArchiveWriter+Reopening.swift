@@ -11,7 +11,7 @@ extension ArchiveWriter {
     _ choose: TailChoice? = nil
   ) throws -> ArchiveWriter {
     // What cannot be protected is not begun.
-    if options.parity != nil { _ = try ErasureLibrary.opened() }
+    if options.parity != nil { try requireParityLibrary() }
     guard try storage.size > 0 else {
       var stored: [UInt8] = []
       DataFrame.appendRaw(carHeader.span, to: &stored)
@@ -27,7 +27,9 @@ extension ArchiveWriter {
     try storage.synchronize()
     var file = try storage.map()
     var reader = try committed(of: file)
-    if reader?.generation.features.isProtected == true { _ = try ErasureLibrary.opened() }
+    if reader?.generation.features.isProtected == true || file.source?.parityPercent != nil {
+      try requireParityLibrary()
+    }
     if let damage = try file.damagedEnd(behind: reader?.generation) {
       guard options.appendsBehindDamage, let reader else { throw damage }
       var adoption = TailAdoption(storage: storage, file: file, committed: reader, choose: choose)

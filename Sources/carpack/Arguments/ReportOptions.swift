@@ -28,7 +28,15 @@ struct CommonOptions: ConfigurableOptions {
   var ageIdentity: [String] = []
 
   // Sealed archives are opened far below, as all others are.
-  func validate() throws { ArchiveKeys.use(files: ageIdentity) }
+  func validate() throws {
+    ArchiveKeys.use(files: ageIdentity) { [quiet] text, isProblem in
+      if isProblem {
+        Console.say(.warning, text)
+      } else if !quiet, !Console.isJSON {
+        Console.say(text)
+      }
+    }
+  }
 
   /// Prints a line on standard error, unless --quiet is set.
   ///

@@ -19,6 +19,12 @@ struct ProtectCommand: ReportingCommand, ConfigurableOptions {
   @OptionGroup var reporting: ReportOptions
 
   func run() throws {
+    // The configuration may say so, for new archives.
+    guard parity.number > 0 else {
+      throw Failure(
+        "with --parity 0 nothing would be added: parity is never taken away",
+        hint: "name a percentage from 1 on: --parity 5%", status: .usage)
+    }
     try archives.each(common) { file in
       let result = try ArchiveWriter.protect(
         FileStorage.openArchive(FilePath(file)), percent: parity.number)

@@ -35,6 +35,8 @@ struct SealCommand: ReportingCommand {
   @Flag(help: "Replace the output if it exists.")
   var force = false
 
+  @OptionGroup var parity: ParityOptions
+
   @OptionGroup var reporting: ReportOptions
 
   func validate() throws {
@@ -51,7 +53,7 @@ struct SealCommand: ReportingCommand {
       try SealedCopy.write(
         FilePath(file), to: AtomicFile(FilePath(output), replacing: force, isPrivate: true),
         isSealed: true
-      ) { try SealedLayer(ArchiveKeys.ring).create(in: $0, for: sealed) }
+      ) { try ArchiveKeys.layer().create(in: $0, for: sealed) }
     }
     try SealedCopy.end(report, (file, output), self)
   }
