@@ -6,6 +6,7 @@ import LibC
 import Remote
 import Snapshots
 import Synchronization
+import Terminal
 
 /// The archives that are served, and the accounts in them.
 ///
@@ -106,7 +107,7 @@ final class Shelf: Sendable {
           try ShelvedArchive(path: path, identity, far: far, selector, limits, after: earlier))
         unreadable[path] = nil
       } catch {
-        say("\(RemoteArchive.shown(path)): \(error)")
+        say("\(RemoteArchive.shown(path)): \(Failure(error).message)")
         unreadable[path] = identity
         if let earlier, identity != nil { found.append(earlier) }
       }
