@@ -143,7 +143,7 @@ extension KeySlots {
       file.releasePages()
     }
     guard isProtected, !copies.isEmpty else { return copies.sorted() }
-    try LayerParity.requireLibrary()
+    try ArchiveWriter.requireParityLibrary()
     if let damage {
       throw ArchiveError(
         .damagedSeal("new parity could not heal what is damaged here"), offset: UInt64(damage))

@@ -58,14 +58,14 @@ struct SealedLayout: Sendable {
     self.init()
     var upper = file.count
     // What tables say that cannot be believed as a whole: some of it was moved.
-    var said: [[UInt8]: Range<Int>] = [:]
+    var unbelieved: [(place: Int, table: PieceTable)] = []
     while tables.isEmpty, let last = SealedFrame.lastTable(in: file, before: upper) {
       upper = last.range.lowerBound
       guard let table = try Self.table(last, in: file, identity) else { continue }
       guard let found = try Self.pieces(table, in: file, identity),
         Self.follows(last, found.last, table.keyCopies ?? [], in: file)
       else {
-        for piece in table.pieces { said[piece.nonce] = piece.plain }
+        unbelieved.append((last.range.lowerBound, table))
         continue
       }
       (pieces, tables, end) = (found, table.older, last.range.upperBound)
@@ -76,9 +76,13 @@ struct SealedLayout: Sendable {
     }
     try file.checkFetched()
     guard !(ignoresTail && !tables.isEmpty) else { return }
-    isMoved = !said.isEmpty
     // Behind the last table, or everywhere.
     furtherArchive = SealedFrame.furtherArchive(in: file, from: end)
+    var said: [[UInt8]: Range<Int>] = [:]
+    for (place, table) in unbelieved where place < furtherArchive ?? .max {
+      for piece in table.pieces { said[piece.nonce] = piece.plain }
+    }
+    isMoved = !said.isEmpty
     try scan(file.first(furtherArchive), identity, said)
     torn = torn.filter { pieces(holding: $0.plain).isEmpty }
     guard isMoved else { return }

@@ -221,12 +221,11 @@ extension SealedStorage {
       for place in part {
         plain[place - piece.plain.lowerBound] = bytes[place - offset]
       }
-      // Chunks that are damaged stay so, unless all of them is written.
+      // Chunks that are damaged stay so where nothing of them is written.
       let damaged = try source(&state).damagedChunks(of: piece).filter { chunk in
         let range = piece.chunks.range(of: chunk)
         let base = piece.plain.lowerBound
-        return part.lowerBound > base + range.lowerBound
-          || part.upperBound < base + range.upperBound
+        return !part.overlaps(base + range.lowerBound..<base + range.upperBound)
       }
       try replace(piece, by: plain, damaged: damaged, &state)
     }

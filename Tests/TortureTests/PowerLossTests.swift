@@ -44,7 +44,7 @@ import Testing
     let seal = isSealed ? try TestSeal() : nil
     let image = try ArchiveImage()
     var counts = Counts()
-    for var round in Torture.rounds(4, from: 0x9056_0000) {
+    for var round in Torture.rounds(isSealed ? 8 : 4, from: 0x9056_0000) {
       let scenario = try Shape.several.scenario(using: &round.random, image, seal: seal)
       var aftermath = Aftermath(scenario, image)
       // The same file through all of it.

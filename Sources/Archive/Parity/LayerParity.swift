@@ -53,11 +53,6 @@ package struct LayerParity: Sendable {
     }
   }
 
-  /// Makes sure that parity can be made.
-  ///
-  /// - Throws: ``ArchiveError`` if the library for it is not installed.
-  package static func requireLibrary() throws(ArchiveError) { _ = try ErasureLibrary.opened() }
-
   /// Makes parity anew in its place, after some bytes that it protects were written over.
   ///
   /// Also that which no longer counts: what was there could be made again from it.

@@ -152,7 +152,12 @@ import Testing
     let archives = Array(try archives()[..<2])
     let forms = try forms(archives)
     // Nothing opens it without its key frames.
-    let unreadable = [UInt8](repeating: 0xaa, count: 16_384) + forms[0][1][16_384...]
+    var unreadable = forms[0][1]
+    let beginning = Array(unreadable[..<28])
+    for place in unreadable.indices.dropLast(8192)
+    where unreadable[place...].starts(with: beginning) {
+      for place in place..<place + 8192 { unreadable[place] = 0xaa }
+    }
     for order in [0, 1] {
       let parts = order == 0 ? [unreadable, forms[1][0]] : [forms[1][0], unreadable]
       let path = try FilePath(
