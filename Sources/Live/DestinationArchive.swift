@@ -127,12 +127,14 @@ final class DestinationArchive {
     (self.reader, self.opened, self.object, self.new) = (reader, opened, object, new)
     self.leftover = leftover ?? AtomicFile.leftoverPath(of: path)
     leftoverOwner = left?.owner
-    let loss = isNew || object != nil ? nil : WrittenSize.loss(of: path)
-    isOlderCopy = loss != nil && WrittenSize.isWhole(path)
+    let loss = isNew ? nil : object != nil ? object?.loss : WrittenSize.loss(of: path)
+    isOlderCopy = loss != nil && (object?.isWhole ?? WrittenSize.isWhole(path))
     let cutOff =
       isOlderCopy ? loss?.ofOlderCopy(named: "the archive") : loss?.ofEnd(named: "the archive")
     let lostSnapshots = !isNew && reader?.generation.head == nil ? Self.lostSnapshots : nil
-    let tail = isNew || object != nil ? nil : try reader.flatMap(Self.tail)
+    let tail =
+      isNew || object?.isWhole == true
+      ? nil : object != nil ? Self.damagedEnd : try reader.flatMap(Self.tail)
     losses = [cutOff, lostSnapshots, tail].compactMap(\.self)
     isCutOff = loss != nil && !isOlderCopy || lostSnapshots != nil
   }
@@ -140,6 +142,10 @@ final class DestinationArchive {
   // An archive gets its name with a snapshot in it.
   private static let lostSnapshots =
     "the archive has lost its snapshots: their data stays in the file, but no snapshot leads to it, and \"carpack compact\" deletes it; put back a copy if there is one"
+
+  // An object was replaced whole.
+  private static let damagedEnd =
+    "the object does not end as an archive does: its end is damaged or was cut off; all of it stays, and the backup goes behind it"
 
   /// A sentence about what follows the last snapshot.
   private static func tail(of reader: ArchiveReader) throws -> String? {
@@ -236,6 +242,7 @@ final class DestinationArchive {
   /// Notes that a complete backup stands behind the older copy that was found.
   func acceptLoss() throws {
     guard isOlderCopy, let opened else { return }
+    if let object { return try object.noteSeen() }
     let reader = try ArchiveReader(opened.map(), ignoresTail: true)
     WrittenSize.accept(path, holding: try reader.content(after: nil))
   }

@@ -1,4 +1,4 @@
-internal import Archive
+package import Archive
 internal import Files
 internal import LibC
 package import ObjectStore
@@ -13,7 +13,12 @@ internal import SystemPackage
 /// 1. The object is what it was until ``commit()`` has returned, and then it has everything up to
 ///    the last footer.
 /// 2. It is replaced only if it is still the one that was opened.
-/// 3. What a killed backup had appended is found in the scratch file by the next one on this
+/// 3. Of the object nothing is cut off or written over that is not an archive's end: it was replaced
+///    whole, so that it does not end in a write that was not finished. That is damage, and what is
+///    new goes behind it.
+/// 4. How long the object was that this machine saw last, and what it held, is noted beside the
+///    scratch file: one that is shorter now is an older copy, or was cut off.
+/// 5. What a killed backup had appended is found in the scratch file by the next one on this
 ///    machine, if the object is still the one that it was appended to.
 package final class BucketStorage: ArchiveStorage {
   /// The object.
@@ -24,6 +29,14 @@ package final class BucketStorage: ArchiveStorage {
   /// The existing object: what names its content, nil if there is none; how many bytes it has; how
   /// many of them stay, the rest being cut off.
   private let base: Mutex<(tag: String?, count: UInt64, kept: UInt64)>
+  /// How many bytes of the object stay in any case.
+  private let damagedCount: UInt64
+  /// What the object has lost since this machine saw it last; nil if nothing.
+  package let loss: WrittenSize.Loss?
+  /// Whether the object ends as an archive does.
+  package var isWhole: Bool { damagedCount == 0 }
+  /// What is in it, as far as that was noted.
+  private let content: Mutex<WrittenSize.Content?>
 
   /// Opens the object, if there is one.
   ///
@@ -37,7 +50,7 @@ package final class BucketStorage: ArchiveStorage {
     let object: RemoteObject?
     do {
       try await server.giveUpLeftovers()
-      object = try await RemoteObject.find(server, length: RemoteObject.firstPart)
+      object = try await Self.find(server)
     } catch {
       // What a killed backup has appended is still wanted.
       if mark.note.isEmpty { mark.release() }
@@ -49,6 +62,11 @@ package final class BucketStorage: ArchiveStorage {
     (self.address, self.destination, self.mark) = (address, destination, mark)
     let (tag, count) = (object?.tag, object?.count ?? 0)
     base = Mutex((tag, count, count))
+    let source = object.map { CommittedObject($0) }
+    damagedCount = source?.isWhole == false ? count : 0
+    let seen = Self.seen(address, of: destination)
+    loss = seen.flatMap { object == nil ? nil : WrittenSize.Loss($0, size: count) }
+    content = Mutex(seen?.content)
     let note = Self.note(count, tag)
     let scratch = destination.file("tail", of: address)
     do {
@@ -59,7 +77,7 @@ package final class BucketStorage: ArchiveStorage {
       let goesOn = mark.note == note && end > count
       if !goesOn { try descriptor.resize(to: 0) }
       file = try FetchedFile(
-        object ?? RemoteObject(server), count: Int(count), scratch: FileScratch(descriptor))
+        source ?? RemoteObject(server), count: Int(count), scratch: FileScratch(descriptor))
       if goesOn {
         try file.adopt(upTo: end)
       } else {
@@ -74,6 +92,49 @@ package final class BucketStorage: ArchiveStorage {
     }
   }
 
+  /// The object, if there is one.
+  ///
+  /// An answer that does not end as an archive does may be wrong: it is asked for again.
+  ///
+  /// - Throws: `FetchFailure`.
+  private static func find(_ server: BucketObject) async throws -> RemoteObject? {
+    var (found, attempts) = (RemoteObject?.none, 0)
+    repeat {
+      attempts += 1
+      found = try await RemoteObject.find(server, length: RemoteObject.firstPart)
+    } while found?.endsAsArchive == false && attempts < mostAttempts
+    return found
+  }
+
+  private static let mostAttempts = 3
+
+  /// What was noted of an object; nil if nothing was.
+  private static func seen(
+    _ address: BucketAddress, of destination: BucketDestination
+  ) -> WrittenSize.Note? {
+    do {
+      let bytes = try AtomicFile.read(destination.file("seen", of: address))
+      return bytes.flatMap { WrittenSize.Note(parsing: String(decoding: $0, as: UTF8.self)) }
+    } catch {
+      // Without the note nothing is known, as on another machine.
+      return nil
+    }
+  }
+
+  /// Notes how long the object is, and what it holds.
+  ///
+  /// - Throws: ``BackupError`` if it cannot be noted.
+  package func noteSeen() throws {
+    let note = WrittenSize.Note(size: base.withLock { $0.count }, content: content.withLock { $0 })
+    try AtomicFile.save(to: destination.file("seen", of: address), replacing: true) { write in
+      try write(Array(note.text.utf8).span)
+    }
+  }
+
+  package func note(_ newest: (WrittenSize.Content?) -> WrittenSize.Content?) throws {
+    content.withLock { $0 = newest($0) }
+  }
+
   /// The note that a scratch file continues where an object ends.
   static func note(_ count: UInt64, _ tag: String?) -> String { "\(count) \(tag ?? "-")" }
 
@@ -82,9 +143,9 @@ package final class BucketStorage: ArchiveStorage {
 
   // MARK: As a file
 
-  var size: UInt64 { UInt64(file.count) }
+  package var size: UInt64 { UInt64(file.count) }
 
-  func read(_ count: Int, at offset: UInt64) throws -> [UInt8] {
+  package func read(_ count: Int, at offset: UInt64) throws -> [UInt8] {
     let map = try map()
     guard offset <= UInt64(map.count), count <= map.count - Int(offset) else {
       throw ArchiveError(.truncated, offset: offset)
@@ -92,32 +153,34 @@ package final class BucketStorage: ArchiveStorage {
     return try map.read(offset, count)
   }
 
-  func write(_ bytes: Span<UInt8>, at offset: UInt64) throws {
+  package func write(_ bytes: Span<UInt8>, at offset: UInt64) throws {
+    guard offset >= damagedCount else { throw ArchiveError(.damagedEnd, offset: offset) }
     try file.append(bytes, at: Int(offset))
     keep(atMost: offset)
   }
 
-  func truncate(to size: UInt64) throws {
+  package func truncate(to size: UInt64) throws {
+    guard size >= damagedCount else { throw ArchiveError(.damagedEnd, offset: size) }
     try file.cut(to: Int(size))
     keep(atMost: size)
   }
 
   private func keep(atMost count: UInt64) { base.withLock { $0.kept = min($0.kept, count) } }
 
-  func synchronize() throws { try file.synchronize() }
+  package func synchronize() throws { try file.synchronize() }
 
   /// Does nothing: it is locked for as long as it lives.
-  func lock() throws {}
+  package func lock() throws {}
 
   /// Removes the scratch file, unless something in it is not in the object yet.
-  func unlock() {
+  package func unlock() {
     guard base.withLock({ $0.count == UInt64(file.count) && $0.kept == $0.count }) else { return }
     // One that stays is emptied.
     _ = unsafe unlink(destination.file("tail", of: address).string)
     mark.release()
   }
 
-  func map() throws -> MappedFile { try MappedFile(file) }
+  package func map() throws -> MappedFile { try MappedFile(file) }
 
   // MARK: As an object
 
@@ -136,12 +199,34 @@ package final class BucketStorage: ArchiveStorage {
     let base = base.withLock { $0 }
     let map = try map()
     guard let end = try map.committedLength else { return }
-    guard end != base.count || base.kept < base.count else { return }
+    guard end != base.count || base.kept < base.count else {
+      if loss == nil { try noteSeen() }
+      return
+    }
     let content = BucketObject.Content(
       file: map, count: end, kept: base.tag.map { (address.key, $0, min(base.kept, end)) })
     var tag = try await destination.replace(address.key, base.tag, by: content, mark).tag
     if tag == nil { tag = try await RemoteObject.find(destination.object(address.key))?.tag }
     try file.cut(to: Int(end))
     self.base.withLock { [tag] in $0 = (tag, end, end) }
+    try noteSeen()
+  }
+}
+
+/// An object that a writer put there whole.
+private final class CommittedObject: ByteSource {
+  private let object: RemoteObject
+  /// Whether it ends as an archive does.
+  let isWhole: Bool
+
+  init(_ object: RemoteObject) { (self.object, isWhole) = (object, object.endsAsArchive) }
+
+  func fetch(
+    _ ranges: [Range<UInt64>], _ take: @escaping @Sendable (UInt64, [UInt8]) throws -> Void
+  ) throws { try object.fetch(ranges, take) }
+
+  func damaged(in range: Range<UInt64>) throws -> [Range<UInt64>] {
+    let part = range.clamped(to: 0..<object.count)
+    return isWhole || part.isEmpty ? [] : [part]
   }
 }

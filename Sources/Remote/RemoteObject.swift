@@ -46,6 +46,12 @@ final class RemoteObject: ByteSource {
   /// Its last bytes, by which another content is known to continue where it ended.
   var ending: [UInt8] { Array(received.suffix(Self.endingLength)) }
 
+  /// Whether its last bytes are those of an archive; one in which nothing is may become one.
+  var endsAsArchive: Bool {
+    count == 0 || Footer.length(atEndOf: ending, count: count) != nil
+      || StorageLayers.layer(knowingEnd: ending.span) != nil
+  }
+
   /// The content's identifier; nil if the server sends none.
   var tag: String? { version.withLock { $0.tag } }
 

@@ -97,11 +97,19 @@ final class SealedSource: ByteSource {
   ///
   /// - Throws: `AgeError` if the system lacks what age needs.
   func content(of piece: Piece) throws -> [UInt8]? {
+    let (bytes, isWhole) = try contentOrZeros(of: piece)
+    return isWhole ? bytes : nil
+  }
+
+  /// The content of a piece, with zeros for what cannot be decrypted, and whether there are none.
+  ///
+  /// - Throws: `AgeError` if the system lacks what age needs.
+  func contentOrZeros(of piece: Piece) throws -> (bytes: [UInt8], isWhole: Bool) {
     var bytes = [UInt8](repeating: 0, count: piece.plain.count)
     let isWhole = try unsafe bytes.withUnsafeMutableBytes {
       try unsafe open(piece, piece.plain, into: $0)
     }
-    return isWhole ? bytes : nil
+    return (bytes, isWhole)
   }
 
   /// Which of some bytes of the archive a piece holds in chunks that cannot be decrypted.
@@ -120,16 +128,6 @@ final class SealedSource: ByteSource {
       if !opens { damaged.append(base + chunk.lowerBound..<base + chunk.upperBound) }
     }
     return damaged
-  }
-
-  /// The numbers of the chunks of a piece that do not open.
-  ///
-  /// - Throws: `AgeError` if the system lacks what age needs.
-  func damagedChunks(of piece: Piece) throws -> [Int] {
-    let base = piece.plain.lowerBound
-    return try damaged(of: piece, in: piece.plain).map {
-      ($0.lowerBound - base) / AgePayload.chunkLength
-    }
   }
 
   /// Opens the chunks of a piece that hold some bytes of the archive.
@@ -321,12 +319,11 @@ final class SealedSource: ByteSource {
   /// The frame of a piece as it was written, as far as its bytes are left, and are not in their
   /// places: chunks that do not open are whatever lies there.
   ///
-  /// - Returns: The bytes, and whether all chunks open.
   /// - Throws: `AgeError` if the system lacks what age needs.
-  func storedFrame(of piece: Piece) throws -> (bytes: [UInt8], isWhole: Bool) {
+  func storedFrame(of piece: Piece) throws -> [UInt8] {
     var opening = PieceOpening(piece)
     var bytes = stored(piece.frame.lowerBound..<piece.payloadOffset)
-    var (content, isWhole) = ([UInt8](repeating: 0, count: AgePayload.chunkLength), true)
+    var content = [UInt8](repeating: 0, count: AgePayload.chunkLength)
     for number in 0..<piece.chunks.count {
       let chunk = piece.chunks.sealedRange(of: number)
       let count = piece.chunks.range(of: number).count
@@ -335,13 +332,12 @@ final class SealedSource: ByteSource {
         let target = unsafe UnsafeMutableRawBufferPointer(rebasing: $0[..<count])
         return try unsafe open(number, &opening, into: target)
       }
-      isWhole = isWhole && opens
       if opens, opening.isShifted, let shift = opening.shift {
         place = place.lowerBound + shift..<place.upperBound + shift
       }
       bytes += stored(place)
     }
-    return (bytes + [UInt8](repeating: 0, count: SealedFrame.checksumLength), isWhole)
+    return bytes + [UInt8](repeating: 0, count: SealedFrame.checksumLength)
   }
 
   /// Bytes of the file, and zeros for those behind its end.

@@ -92,8 +92,7 @@ extension SealedStorage {
     return isDisplaced
   }
 
-  /// Writes pieces that do not open into a place where pieces were lost, so that what follows is
-  /// where it belongs, and what is lost is not taken for what was never written.
+  /// Writes pieces of zeros into a place where pieces were lost, which read as zeros already.
   private func fill(
     _ gap: (number: Int, plain: Range<Int>, file: Range<Int>), _ state: inout State
   ) throws {
@@ -101,9 +100,10 @@ extension SealedStorage {
     for start in stride(from: gap.plain.lowerBound, to: gap.plain.upperBound, by: Self.pieceLength)
     {
       let plain = start..<min(start + Self.pieceLength, gap.plain.upperBound)
+      let zeros = [UInt8](repeating: 0, count: plain.count)
       let sealing = try FrameSealing(for: identity)
-      let frame = sealing.lostFrame(
-        plain.count, number: gap.number + pieces.count, plainOffset: plain.lowerBound)
+      let frame = try sealing.frame(
+        .piece, zeros.span, number: gap.number + pieces.count, plainOffset: plain.lowerBound)
       let place = gap.file.lowerBound + bytes.count
       bytes += frame
       pieces.append(Piece(frame: place..<place + frame.count, plain: plain, sealing))
@@ -129,11 +129,14 @@ extension SealedStorage {
 
   // MARK: Putting in order
 
-  /// Writes the archive into an empty file, with its pieces where they belong: each as it is, and
-  /// what is lost as pieces that do not open.
+  /// Writes the archive into an empty file, with its pieces where they belong.
+  ///
+  /// What does not open is zeros up to the last footer, whose checksums tell that it is lost. Behind
+  /// that it stays what does not open: zeros would be taken for what was never written.
   ///
   /// - Throws: what the storages throw; `AgeError` if the system lacks what age needs.
   func putInOrder(in new: any ArchiveStorage) throws {
+    let committed = try ArchiveReader.lastGeneration(of: map())?.committedLength ?? 0
     try state.withLock { state in
       try finishReplacing(&state)
       let source = try source(&state)
@@ -143,49 +146,62 @@ extension SealedStorage {
         $0.plain.lowerBound < $1.plain.lowerBound
       }
       for piece in parts {
-        try target.appendLost(upTo: piece.plain.lowerBound)
-        try target.append(piece, from: source)
+        try target.appendLost(upTo: piece.plain.lowerBound, Int(committed))
+        try target.append(piece, from: source, Int(committed))
         source.file.releasePages()
       }
-      try target.appendLost(upTo: state.layout.plainCount)
+      try target.appendLost(upTo: state.layout.plainCount, Int(committed))
       try source.file.checkFetched()
       try target.commit()
     }
   }
 
   /// Appends a piece of another file with the same identity.
-  private func append(_ piece: Piece, from source: SealedSource) throws {
+  private func append(_ piece: Piece, from source: SealedSource, _ committed: Int) throws {
     try state.withLock { state in
-      let (number, start) = (state.layout.pieces.count, piece.plain.lowerBound)
-      guard start == state.layout.plainCount else { return }
-      if piece.isCutOff, let content = try source.content(of: piece) {
-        let sealing = try FrameSealing(for: identity)
-        let frame = try sealing.frame(.piece, content.span, number: number, plainOffset: start)
+      guard piece.plain.lowerBound == state.layout.plainCount else { return }
+      let (content, isWhole) = try source.contentOrZeros(of: piece)
+      guard piece.isCutOff || !isWhole && piece.plain.lowerBound < committed else {
+        let stored = try source.storedFrame(of: piece)
+        let frame = SealedFrame.movedPiece(
+          stored, number: state.layout.pieces.count, plainOffset: piece.plain.lowerBound, isWhole)
         let place = try append(frame, &state)
-        state.layout.append(Piece(frame: place, plain: piece.plain, sealing))
+        state.layout.append(
+          Piece(frame: place, plain: piece.plain, fileKey: piece.fileKey, nonce: piece.nonce))
         return
       }
-      let (stored, isWhole) = try source.storedFrame(of: piece)
-      let frame = SealedFrame.movedPiece(stored, number: number, plainOffset: start, isWhole)
-      let place = try append(frame, &state)
-      state.layout.append(
-        Piece(frame: place, plain: piece.plain, fileKey: piece.fileKey, nonce: piece.nonce))
+      try append(content: content, &state)
     }
   }
 
-  /// Appends pieces that do not open, for what is lost before a place.
-  private func appendLost(upTo end: Int) throws {
+  /// Appends pieces for what is lost before a place.
+  private func appendLost(upTo end: Int, _ committed: Int) throws {
     try state.withLock { state in
       while state.layout.plainCount < end {
         let start = state.layout.plainCount
-        let plain = start..<min(start + Self.pieceLength, end)
-        let sealing = try FrameSealing(for: identity)
-        let frame = sealing.lostFrame(
-          plain.count, number: state.layout.pieces.count, plainOffset: start)
-        let place = try append(frame, &state)
-        state.layout.append(Piece(frame: place, plain: plain, sealing))
+        let border = start < committed ? min(end, committed) : end
+        let count = min(Self.pieceLength, border - start)
+        if start < committed {
+          try append(content: [UInt8](repeating: 0, count: count), &state)
+        } else {
+          let sealing = try FrameSealing(for: identity)
+          let frame = sealing.lostFrame(
+            count, number: state.layout.pieces.count, plainOffset: start)
+          let place = try append(frame, &state)
+          state.layout.append(Piece(frame: place, plain: start..<start + count, sealing))
+        }
       }
     }
+  }
+
+  /// Appends a piece with this content.
+  private func append(content: [UInt8], _ state: inout State) throws {
+    let start = state.layout.plainCount
+    let sealing = try FrameSealing(for: identity)
+    let frame = try sealing.frame(
+      .piece, content.span, number: state.layout.pieces.count, plainOffset: start)
+    let place = try append(frame, &state)
+    state.layout.append(Piece(frame: place, plain: start..<start + content.count, sealing))
   }
 
   // MARK: What is damaged
@@ -221,33 +237,18 @@ extension SealedStorage {
       for place in part {
         plain[place - piece.plain.lowerBound] = bytes[place - offset]
       }
-      // Chunks that are damaged stay so where nothing of them is written.
-      let damaged = try source(&state).damagedChunks(of: piece).filter { chunk in
-        let range = piece.chunks.range(of: chunk)
-        let base = piece.plain.lowerBound
-        return !part.overlaps(base + range.lowerBound..<base + range.upperBound)
-      }
-      try replace(piece, by: plain, damaged: damaged, &state)
+      try replace(piece, by: plain, &state)
     }
   }
 
   /// Writes other bytes of the same length into the place of a piece.
-  ///
-  /// - Parameter damaged: The chunks that are not to open.
-  private func replace(
-    _ piece: Piece, by plain: [UInt8], damaged: [Int] = [], _ state: inout State
-  ) throws {
+  private func replace(_ piece: Piece, by plain: [UInt8], _ state: inout State) throws {
     let number = state.layout.pieces.partitioningIndex {
       $0.frame.lowerBound >= piece.frame.lowerBound
     }
     let sealing = try FrameSealing(header(of: piece))
-    var frame = try sealing.frame(
+    let frame = try sealing.frame(
       .piece, plain.span, number: number, plainOffset: piece.plain.lowerBound)
-    for chunk in damaged {
-      let start = piece.payloadOffset - piece.frame.lowerBound
-      for place in piece.chunks.sealedRange(of: chunk) { frame[start + place] = 0 }
-    }
-    if !damaged.isEmpty { frame = SealedFrame.withChecksum(frame) }
     guard frame.count == piece.frame.count else {
       throw ArchiveError(
         .damagedSeal("a piece cannot be written again"), offset: UInt64(piece.frame.lowerBound))

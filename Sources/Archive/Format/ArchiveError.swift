@@ -44,7 +44,7 @@ public struct ArchiveError: ArchiveFileError, Equatable, Sendable, CustomStringC
     case furtherArchive
     /// Bytes of a sealed archive that are not what was sealed: what they are.
     case damagedSeal(String)
-    /// Bytes at the end of a sealed archive that were committed and cannot be decrypted.
+    /// Bytes at the end of an archive that were committed and are not what was written.
     case damagedEnd
     /// A sealed archive ends before its key is whole, so that nothing can be in it.
     case unbegunSeal
@@ -192,7 +192,7 @@ public struct ArchiveError: ArchiveFileError, Equatable, Sendable, CustomStringC
     case .furtherArchive: "another archive begins here, after the first"
     case .damagedSeal(let what): "the sealed archive is damaged: \(what)"
     case .damagedEnd:
-      "the end of the sealed archive is damaged: it was committed, and cannot be decrypted"
+      "the end of the archive is damaged: it was committed, and cannot be read"
     case .unbegunSeal: "the sealed archive ends before its key: nothing can be in it"
     case .foreignBytes(let count): "\(count) bytes are not part of the archive"
     case .tooManyFrames(let limit):

@@ -46,6 +46,13 @@ package enum WrittenSize {
     /// What it held before; nil if that was not noted.
     package let content: Content?
 
+    /// What something of this many bytes has lost; nil if nothing.
+    package init?(_ note: Note, size: UInt64) {
+      byteCount = (note.size - min(size, note.size)).addingSaturated(note.lost)
+      content = note.content
+      guard byteCount > 0 else { return nil }
+    }
+
     /// A sentence about a file that is a whole archive, only an older one.
     ///
     /// - Parameter name: what to call the file.
@@ -69,14 +76,35 @@ package enum WrittenSize {
   }
 
   /// What the attribute says.
-  struct Note {
+  package struct Note {
     let size: UInt64
     let lost: UInt64
-    let content: Content?
+    package let content: Content?
+
+    /// What is noted of something of this size that has lost so much.
+    package init(size: UInt64, lost: UInt64 = 0, content: Content?) {
+      (self.size, self.lost, self.content) = (size, lost, content)
+    }
 
     /// What is noted on a file; nil if nothing, or nothing that can be read.
     init?(on path: FilePath) {
-      let words = WrittenSize.attribute.read(path)?.split(separator: " ") ?? []
+      guard let text = WrittenSize.attribute.read(path) else { return nil }
+      self.init(parsing: text)
+    }
+
+    /// As it is kept.
+    package var text: String {
+      var words = ["\(size)", "\(lost)"]
+      if let content {
+        let made = content.madeAt.isEmpty ? "-" : content.madeAt
+        words += [content.head, made, "\(content.snapshotCount)"]
+      }
+      return words.joined(separator: " ")
+    }
+
+    /// Reads what is kept; nil if it says nothing that can be read.
+    package init?(parsing text: String) {
+      let words = text.split(separator: " ")
       guard words.count == 2 || words.count == 5, let size = UInt64(words[0]),
         let lost = UInt64(words[1])
       else { return nil }
@@ -99,8 +127,7 @@ package enum WrittenSize {
   package static func loss(of path: FilePath) -> Loss? {
     // Read first: another process may be committing more.
     guard let note = Note(on: path), let size = SystemCalls.size(of: path) else { return nil }
-    let count = (note.size - min(size, note.size)).addingSaturated(note.lost)
-    return count > 0 ? Loss(byteCount: count, content: note.content) : nil
+    return Loss(note, size: size)
   }
 
   /// How many bytes a file has lost at its end; 0 if none, or if that is not known.
@@ -140,11 +167,8 @@ package enum WrittenSize {
   static func put(
     _ size: UInt64, loss: Loss? = nil, content: Content? = nil, on path: FilePath
   ) {
-    var words = ["\(size)", "\(loss?.byteCount ?? 0)"]
-    if let content = loss == nil ? content : loss?.content {
-      let made = content.madeAt.isEmpty ? "-" : content.madeAt
-      words += [content.head, made, "\(content.snapshotCount)"]
-    }
-    _ = attribute.write(words.joined(separator: " "), to: path)
+    let note = Note(
+      size: size, lost: loss?.byteCount ?? 0, content: loss == nil ? content : loss?.content)
+    _ = attribute.write(note.text, to: path)
   }
 }

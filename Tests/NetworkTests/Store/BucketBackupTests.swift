@@ -48,6 +48,71 @@ struct `Backing up into a bucket` {
     #expect(scene.store.openUploads == 0)
   }
 
+  /// An object with two snapshots, and what is in it.
+  private func sceneOfTwo() throws -> (scene: StoreScene, object: [UInt8]) {
+    let scene = try StoreScene(times: 1)
+    try scene.expect(backUp(scene))
+    try post(scene, 1)
+    try scene.expect(backUp(scene))
+    try post(scene, 2)
+    return (scene, try #require(scene.store[key(scene)]))
+  }
+
+  @Test func `asks again where the end of the object is not that of an archive`() throws {
+    let (scene, before) = try sceneOfTwo()
+    scene.store.behaviour.wrongEnds = 1
+    try scene.expect(backUp(scene), 0, "added")
+    let after = try #require(scene.store[key(scene)])
+    #expect(after.starts(with: before) && after.count > before.count)
+    try expectWhole(scene)
+    let copy = try scene.run("carpack log copy.car.zst --json")
+    #expect(copy.text.split(separator: "\n").count == 3)
+  }
+
+  @Test(arguments: [150, 3000])
+  func `goes behind an end that is damaged or was cut off, and drops nothing of the object`(
+    _ count: Int
+  ) throws {
+    let (scene, whole) = try sceneOfTwo()
+    let isCut = count > 150
+    let before =
+      whole.dropLast(count) + (isCut ? [] : [UInt8](repeating: 0, count: count))
+    scene.store[key(scene)] = Array(before)
+    try scene.expect(backUp(scene), 11, "damaged")
+    let after = try #require(scene.store[key(scene)])
+    #expect(after.starts(with: before) && after.count > before.count)
+    try scene.folder.write("copy.car.zst", after)
+    let log = try scene.run("carpack log copy.car.zst --json")
+    // Of the second one the footer alone was lost, or more.
+    #expect(log.text.split(separator: "\n").count == (isCut ? 2 : 3), "\(log.text)")
+  }
+
+  @Test func `says that an older object was put back, until a backup stands behind it`() throws {
+    let (scene, newest) = try sceneOfTwo()
+    // What another machine, which knows nothing of it, has made of the object before.
+    try scene.folder.write("first.car.zst", newest)
+    try scene.expect("carpack prune first.car.zst --keep-last 1")
+    try scene.expect("carpack compact first.car.zst")
+    let before = try scene.folder.read("first.car.zst")
+    #expect(before.count < newest.count)
+    scene.store[key(scene)] = before
+    let words = "is older than it was: when carpack last wrote to it, it held 2 snapshots"
+    try scene.expect(backUp(scene), 10, words)
+    let again = try scene.expect(backUp(scene), 0, "up to date")
+    #expect(!again.errors.contains("older"), "\(again.errors)")
+    try expectWhole(scene)
+  }
+
+  @Test func `keeps all of an object that has lost its only snapshot`() throws {
+    let scene = try StoreScene(times: 1)
+    try scene.expect(backUp(scene))
+    let whole = try #require(scene.store[key(scene)])
+    let before = whole.dropLast(400) + [UInt8](repeating: 0, count: 400)
+    scene.store[key(scene)] = Array(before)
+    try scene.expect(backUp(scene), 11, "has lost its snapshots")
+    #expect(try #require(scene.store[key(scene)]).starts(with: before))
+  }
+
   @Test func `writes nothing if nothing has changed, and fetches no blob`() throws {
     let scene = try StoreScene(blobs: 40, times: 1)
     try scene.expect(backUp(scene))

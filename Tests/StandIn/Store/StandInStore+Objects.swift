@@ -30,9 +30,21 @@ extension StandInStore {
       response.distortion = .stalled(at: Double(stall) / Double(range.count))
     }
     try response.begin(length: range.count)
-    let bytes = object.bytes
+    var bytes = object.bytes
+    if !range.isEmpty, range.upperBound == bytes.count, takesWrongEnd() {
+      for place in max(range.lowerBound, bytes.count - 512)..<bytes.count { bytes[place] = 0 }
+    }
     try response.write(bytes.span.extracting(range))
     try response.end()
+  }
+
+  /// Whether this answer is one of those that end in zeros.
+  private func takesWrongEnd() -> Bool {
+    state.withLock { state in
+      guard state.behaviour.wrongEnds > 0 else { return false }
+      state.behaviour.wrongEnds -= 1
+      return true
+    }
   }
 
   /// Gives bytes, or the part of them that is requested, as a web server does.

@@ -32,6 +32,8 @@ package final class StandInStore: Sendable {
     package var bytesBeforeCut: Int?
     /// After how many bytes of an object nothing more comes; nil for never.
     package var bytesBeforeStall: Int?
+    /// How many answers more end in zeros.
+    package var wrongEnds = 0
     /// How many seconds each answer takes at the least.
     package var latency = 0.0
     /// How many seconds each answer to a write takes more.
