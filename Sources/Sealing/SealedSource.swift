@@ -209,7 +209,7 @@ final class SealedSource: ByteSource {
 
   /// Opens a piece with the table's entry, or else with the piece's own header: a piece that was
   /// written again has a new nonce.
-  private struct PieceOpening: ~Copyable {
+  struct PieceOpening: ~Copyable {
     let piece: Piece
     var payload: AgePayload?
     var isByTable = true
@@ -222,7 +222,7 @@ final class SealedSource: ByteSource {
   }
 
   /// Opens a chunk of a piece; if it cannot be decrypted, the target becomes zeros.
-  private func open(
+  func open(
     _ number: Int, _ opening: inout PieceOpening, into target: UnsafeMutableRawBufferPointer
   ) throws -> Bool {
     if opening.isByTable {
@@ -235,58 +235,6 @@ final class SealedSource: ByteSource {
     let isRead = try unsafe !isProving && openUnproven(number, opening.piece, into: target)
     if !isRead { unsafe target.clear() }
     return false
-  }
-
-  /// Decrypts a chunk that does not open.
-  ///
-  /// - Returns: Whether it did: the file may end before it.
-  private func openUnproven(
-    _ number: Int, _ piece: Piece, into target: UnsafeMutableRawBufferPointer
-  ) throws -> Bool {
-    let stored = piece.chunks.sealedRange(of: number)
-    let place =
-      piece.payloadOffset + stored.lowerBound..<piece.payloadOffset + stored.upperBound
-    guard place.upperBound <= file.count else { return false }
-    var payload = try provenPayload(of: piece)
-    return try file.withBytes(reading: [place]) { file in
-      try unsafe file.extracting(place).withUnsafeBytes { sealed in
-        try unsafe payload.openUnverified(
-          sealed, index: UInt64(number), isLast: piece.isLast(number), into: target)
-      }
-      return true
-    }
-  }
-
-  /// What opens the other chunks of a piece: that of the table, unless it was written again and only
-  /// its header knows the nonce.
-  private func provenPayload(of piece: Piece) throws -> AgePayload {
-    guard let header = try headerPiece(piece), header.nonce != piece.nonce else {
-      return try piece.payload()
-    }
-    for candidate in [piece, header] {
-      let isRight = try (0..<piece.chunks.count).contains { number in
-        var payload = try candidate.payload()
-        let stored = piece.chunks.sealedRange(of: number)
-        let place =
-          piece.payloadOffset + stored.lowerBound..<piece.payloadOffset + stored.upperBound
-        guard place.upperBound <= file.count else { return false }
-        var bytes = [UInt8](repeating: 0, count: AgePayload.chunkLength)
-        return try file.withBytes(reading: [place]) { file in
-          var target = bytes.mutableSpan
-          do {
-            try payload.open(
-              file.extracting(place), index: UInt64(number), isLast: piece.isLast(number),
-              into: &target)
-            return true
-          } catch {
-            guard error.faultKind == .damage else { throw error }
-            return false
-          }
-        }
-      }
-      if isRight { return try candidate.payload() }
-    }
-    return try header.payload()
   }
 
   private func openNow(
@@ -314,37 +262,6 @@ final class SealedSource: ByteSource {
     }
     opening.shift = shift
     return shift
-  }
-
-  /// The frame of a piece as it was written, as far as its bytes are left, and are not in their
-  /// places: chunks that do not open are whatever lies there.
-  ///
-  /// - Throws: `AgeError` if the system lacks what age needs.
-  func storedFrame(of piece: Piece) throws -> [UInt8] {
-    var opening = PieceOpening(piece)
-    var bytes = stored(piece.frame.lowerBound..<piece.payloadOffset)
-    var content = [UInt8](repeating: 0, count: AgePayload.chunkLength)
-    for number in 0..<piece.chunks.count {
-      let chunk = piece.chunks.sealedRange(of: number)
-      let count = piece.chunks.range(of: number).count
-      var place = piece.payloadOffset + chunk.lowerBound..<piece.payloadOffset + chunk.upperBound
-      let opens = try unsafe content.withUnsafeMutableBytes {
-        let target = unsafe UnsafeMutableRawBufferPointer(rebasing: $0[..<count])
-        return try unsafe open(number, &opening, into: target)
-      }
-      if opens, opening.isShifted, let shift = opening.shift {
-        place = place.lowerBound + shift..<place.upperBound + shift
-      }
-      bytes += stored(place)
-    }
-    return bytes + [UInt8](repeating: 0, count: SealedFrame.checksumLength)
-  }
-
-  /// Bytes of the file, and zeros for those behind its end.
-  private func stored(_ range: Range<Int>) -> [UInt8] {
-    let part = range.clamped(to: 0..<file.count)
-    let bytes = file.withBytes(reading: [part]) { $0.array(part) }
-    return bytes + [UInt8](repeating: 0, count: range.count - part.count)
   }
 
   /// Opens a chunk that lies this many bytes after its place.
@@ -376,7 +293,7 @@ final class SealedSource: ByteSource {
     try headerPiece(piece)?.payload()
   }
 
-  private func headerPiece(_ piece: Piece) throws -> Piece? {
+  func headerPiece(_ piece: Piece) throws -> Piece? {
     let start = piece.frame.lowerBound
     let frame = file.withBytes(reading: [piece.frame]) { SealedFrame($0, at: start) }
     guard let frame, let found = try SealedLayout.piece(frame, in: file, identity),
