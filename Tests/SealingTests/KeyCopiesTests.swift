@@ -136,8 +136,9 @@ private struct Sample {
     }
   }
 
-  @Test func `open it where neither its beginning nor its end tells what it is`() throws {
-    let sample = try Sample()
+  @Test(arguments: [nil, 5])
+  func `open it where neither its beginning nor its end tells what it is`(_ parity: Int?) throws {
+    let sample = try Sample(parity: parity)
     var bytes = sample.bytes
     for place in 0..<24 { bytes[place] = 0xaa }
     bytes += [1, 2, 3, 4, 5]

@@ -157,6 +157,20 @@ import Testing
     #expect(try MappedFile(path).layer != nil)
   }
 
+  @Test(arguments: [nil, 5]) func `is known where both of its ends are damaged`(_ parity: Int?)
+    throws
+  {
+    let folder = try TemporaryFolder()
+    let file = MemoryStorage(try Sample().states[2])
+    let storage = try TestSeal().archive(in: file)
+    if let parity { _ = try storage.protect(percent: parity) }
+    var bytes = file.bytes + [1, 2, 3]
+    for place in 0..<16_384 { bytes[place] = 0 }
+    let path = FilePath(try folder.write("a.car.zst", bytes))
+    #expect(try MappedFile(path).layer != nil)
+    #expect(try MappedFile(path).archive().count > 0)
+  }
+
   @Test func `does not take the place of another, unless that is wanted`() throws {
     let folder = try TemporaryFolder()
     let (sample, other) = (try Sample(), try Sample())

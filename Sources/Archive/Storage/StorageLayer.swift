@@ -157,7 +157,7 @@ package enum StorageLayers {
 extension StorageLayers {
   /// The layer for a file of which neither end tells what it is; nil if there is none.
   fileprivate static func layer(knowingRemains file: MappedFile) -> (any StorageLayer)? {
-    guard let layer = current, !ArchiveReader.hasTraces(in: file), layer.knows(remains: file) else {
+    guard let layer = current, !ArchiveReader.hasFooter(in: file), layer.knows(remains: file) else {
       return nil
     }
     return layer
@@ -175,7 +175,7 @@ extension MappedFile {
   /// The first bytes tell it. The last ones do where those are damaged, or are not here: of a
   /// remote file, the end comes with the first answer. In an archive as it is the last bytes may
   /// have been chosen by others, so they are not asked where it begins as one. Where both are
-  /// damaged, what lies between them tells, unless some of it is of an archive as it is.
+  /// damaged, what lies between them tells, unless a footer of an archive as it is does.
   package var layer: (any StorageLayer)? {
     let length = min(count, StorageLayers.tellingLength)
     if !lacks(0..<length) {

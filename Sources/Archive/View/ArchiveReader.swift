@@ -290,6 +290,12 @@ public final class ArchiveReader: Sendable {
     }
   }
 
+  /// Whether the file has a footer, also of a later version: one of an archive as it is. (Its magic
+  /// is in the parity of others, too.)
+  static func hasFooter(in file: MappedFile) -> Bool {
+    file.withBytes { Footer.last(in: $0, before: file.count, willSearch: file.willSearch) != nil }
+  }
+
   /// Whether anything is committed, or any section after the header holds: a loss of power during
   /// the first write may leave neither.
   package var hasContent: Bool { generation.number > 0 || (survey ?? tail)?.hasContent == true }
