@@ -82,7 +82,7 @@ extension BackupError: Explained {
         .damaged,
         "\"carpack verify\" says what is lost; \"carpack find\" searches all snapshots that are left"
       )
-    case .notInPart, .endlessList: (.incomplete, nil)
+    case .notInPart: (.incomplete, nil)
     case .notMissing:
       (.noInput, "nothing was changed; \"carpack missing\" lists what is missing")
     case .malformedSelector: (.usage, nil)

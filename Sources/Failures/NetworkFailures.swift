@@ -80,6 +80,10 @@ extension XRPCError: Explained {
   ]
 }
 
+extension BrokenList: Explained {
+  package var explanation: Explanation { (.incomplete, nil) }
+}
+
 extension IdentityError: Explained {
   package var explanation: Explanation {
     let status: ExitStatus =

@@ -66,8 +66,6 @@ public enum BackupError: Error, Equatable, Sendable, CustomStringConvertible {
   /// A server does not provide an account's repository: the account, and the server's reason, as a
   /// value and in words.
   case accountUnavailable(String, Unavailability, String)
-  /// A server's list of accounts, or of blobs that it misses, does not end: the server.
-  case endlessList(String)
   /// A DID document names a server that is not asked: the account, and why.
   case unusableServer(String, String)
   /// No password was sent, because the account does not claim the handle: the handle, and the
@@ -141,8 +139,6 @@ public enum BackupError: Error, Equatable, Sendable, CustomStringConvertible {
       "the server sent a repository that lacks \([nodes > 0 ? "tree nodes (\(nodes))" : nil, records > 0 ? "records (\(records))" : nil].compactMap(\.self).joined(separator: " and "))"
     case .accountUnavailable(let account, _, let sentence):
       "the server does not give out the repository of \(account): \(sentence)"
-    case .endlessList(let server):
-      "the list from \(server) does not end; the rest was not read"
     case .unusableServer(let account, let why): "\(account) cannot be backed up: \(why)"
     case .lastSnapshot(let account): "no snapshot of \(account) would be left"
     case .unclaimedHandle(let handle, let account):
@@ -199,7 +195,7 @@ extension BackupError: KnownFault {
     case .notFound, .notInRemains, .notInPart, .notMissing, .carsInFolder(_, []), .idlePipe,
       .noServer:
       .absence
-    case .tooLarge, .repositoryTooLarge, .blobTooLarge, .endlessList: .limit
+    case .tooLarge, .repositoryTooLarge, .blobTooLarge: .limit
     case .notGenuine, .otherAccount, .unclaimedHandle: .notGenuine
     case .carsInFolder, .archiveOfOther, .fileDiffers, .inTheWay, .noFolder, .notAFile, .leftover,
       .hostileName, .accountUnavailable, .unusableServer, .lastSnapshot, .malformedSelector,

@@ -160,12 +160,9 @@ final class BackupRun {
     if listing.malformedCount > 0 {
       warn("the server lists blobs under names that are not CIDs: \(listing.malformedCount)")
     }
-    if listing.isDoubtful {
-      warn("the server's list of blobs may be incomplete: it ends with a full page, or has no end")
-    }
     if let failure = listing.failure {
       warn(
-        "the server's list of blobs broke off after \(listing.list.count); further blobs that no record refers to are not known: \(failure.text)"
+        "the server's list of blobs is incomplete (\(listing.list.count) came), so further blobs that no record refers to are not known: \(failure)"
       )
     }
     self.listing = listing

@@ -9,10 +9,6 @@ internal import XRPC
 extension BlobListing {
   /// The longest page that the lexicon allows.
   static let pageLength = 1000
-  /// How many entries of a page are read: some servers treat the limit as a hint.
-  static let maximumPage = 4 * pageLength
-  /// The longest cursor that is sent back, in bytes: it becomes a part of a URL.
-  static let maximumCursor = 4096
   /// How many blobs are listed at most beside twice as many as records refer to.
   ///
   /// A server lists references, and perhaps uploads that no record has taken up. A list that
@@ -21,65 +17,31 @@ extension BlobListing {
 
   /// Requests all pages.
   ///
-  /// A page that cannot be fetched ends the list: earlier pages are kept, and ``fault`` says why
-  /// the list is incomplete.
+  /// A page that cannot be fetched ends the list, as does one behind which the list broke off:
+  /// earlier pages are kept, and ``fault`` says why the list is incomplete.
   ///
   /// - Parameters:
   ///   - referenced: how many blobs records refer to; nil if that is not known.
-  ///   - page: called with how many blobs there are so far.
+  ///   - progress: called after each page with how many blobs there are so far.
   /// - Throws: `CancellationError`.
   static func gather(
-    of did: DID, from client: XRPCClient, referenced: Int?, page: @Sendable (Int) -> Void
+    of did: DID, from client: XRPCClient, referenced: Int?, progress: @Sendable (Int) -> Void
   ) async throws -> BlobListing {
     var listing = BlobListing()
-    var cursor: String?
-    let maximumCount = referenced.map { 2 * $0 + maximumSurplus } ?? 20_000_000
-    while true {
-      let output: BlobPage
-      do {
-        output = try await client.call(.listBlobs(did, limit: pageLength, cursor: cursor))
-      } catch {
-        guard let kind = ListFault(error) else { throw error }
-        (listing.fault, listing.failure) = (kind, ("\(error)", error))
-        return listing
+    var pages = client.pages(
+      limit: referenced.map { 2 * $0 + maximumSurplus } ?? 20_000_000, by: { $0 }
+    ) { .listBlobs(did, limit: pageLength, cursor: $0) }
+    do {
+      while let page = try await pages.next() {
+        for cid in page.entries { listing.known.insert(cid) }
+        listing.malformedCount += page.malformed.count
+        progress(listing.list.count)
       }
-      let countBefore = listing.list.count
-      for cid in output.cids.prefix(maximumPage) { listing.known.insert(cid) }
-      listing.malformedCount += output.malformed.count
-      page(listing.list.count)
-      if let text = Self.excess(of: output) {
-        listing.fault = ListFault(reason: .malformed, status: nil, isTransient: false)
-        listing.failure = (text, nil)
-        return listing
-      }
-      let isLonger = listing.list.count > countBefore
-      guard isLonger, listing.list.count < maximumCount else {
-        // Some lists end with their last entry once more; one that begins again is of a server that
-        // does not know how to continue.
-        listing.isDoubtful = isLonger || output.cids.contains { "\($0)" != cursor }
-        return listing
-      }
-      if let next = output.cursor, !next.isEmpty {
-        cursor = next
-      } else {
-        guard output.cids.count >= pageLength, let last = output.cids.last else { return listing }
-        // The reference server's cursor is the last CID, and others that forget to name one may
-        // still know it.
-        cursor = "\(last)"
-      }
+    } catch {
+      guard let fault = ListFault(error) else { throw error }
+      (listing.fault, listing.failure) = (fault, error)
     }
-  }
-
-  /// Which limit a page exceeds; nil if none.
-  private static func excess(of page: BlobPage) -> String? {
-    let count = page.cids.count + page.malformed.count
-    if count > maximumPage {
-      return "a page has \(count) entries, and at most \(pageLength) were asked for"
-    }
-    if let length = page.cursor?.utf8.count, length > maximumCursor {
-      return "the cursor for the next page has \(length) bytes"
-    }
-    return nil
+    return listing
   }
 }
 
@@ -149,6 +111,10 @@ extension BlobFailure {
 extension ListFault {
   /// What an error means for a list of blobs; nil if it is about more than the list.
   init?(_ error: any Error) {
+    if error is BrokenList {
+      self.init(reason: .tooLarge, status: nil, isTransient: false)
+      return
+    }
     guard let failure = BlobFailure(error) else { return nil }
     let answer = error as? XRPCError
     guard let isTransient = answer?.isTransient ?? (error as? TransportError)?.isTransient

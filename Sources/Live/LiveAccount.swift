@@ -87,15 +87,14 @@ package struct LiveAccount: Sendable {
     }
   }
 
-  /// The blobs that the server lists, and whether there may be more.
+  /// The blobs that the server lists, how many of its entries are not CIDs, and the error that
+  /// ended the list too early.
   ///
-  /// - Throws: `XRPCError`, `TransportError`.
-  package func blobs() async throws -> (cids: [CID], isDoubtful: Bool) {
+  /// - Throws: `CancellationError`.
+  package func blobs() async throws -> (cids: [CID], malformedCount: Int, failure: (any Error)?) {
     let listing = try await BlobListing.gather(
-      of: did, from: client, referenced: nil, page: { _ in })
-    if let error = listing.failure?.error { throw error }
-    let isDoubtful = listing.isDoubtful || listing.fault != nil || listing.malformedCount > 0
-    return (Array(listing.list), isDoubtful)
+      of: did, from: client, referenced: nil, progress: { _ in })
+    return (Array(listing.list), listing.malformedCount, listing.failure)
   }
 
   /// The newest commit.

@@ -343,20 +343,16 @@ package struct ServerAccounts: AsyncSequence, AsyncIteratorProtocol, Sendable {
   /// An account that the server serves.
   package typealias Element = MultiAccountBackup.Account
 
-  private let client: XRPCClient
   private let inactive: @Sendable (DID, String) -> Void
   private let malformed: @Sendable ([String]) -> Void
 
+  private var pages: Pages<ListPage<ListedRepo>>
   private var page: ArraySlice<ListedRepo> = []
-  private var cursor: String?
-  /// The hashes of the cursors so far: a list that returns to one is circular.
-  private var cursors: Set<Int> = []
-  private var isAtEnd = false
-  /// How many pages in a row have brought no account.
-  private var emptyPages = 0
 
-  /// How many pages in a row may bring no account before the list is taken for endless.
-  static let maximumEmptyPages = 100
+  /// The longest page that the lexicon allows.
+  private static let pageLength = 1000
+  /// How many accounts are read at most: more than the whole network has.
+  private static let maximumCount = 200_000_000
 
   /// The accounts of a server.
   ///
@@ -370,7 +366,10 @@ package struct ServerAccounts: AsyncSequence, AsyncIteratorProtocol, Sendable {
     _ client: XRPCClient, inactive: @escaping @Sendable (DID, String) -> Void = { _, _ in },
     malformed: @escaping @Sendable ([String]) -> Void = { _ in }
   ) {
-    (self.client, self.inactive, self.malformed) = (client, inactive, malformed)
+    (self.inactive, self.malformed) = (inactive, malformed)
+    pages = client.pages(limit: Self.maximumCount, by: \.did) {
+      .listRepos(limit: Self.pageLength, cursor: $0)
+    }
   }
 
   /// The accounts, from the first on; a page is fetched when the one before has been read.
@@ -392,19 +391,10 @@ package struct ServerAccounts: AsyncSequence, AsyncIteratorProtocol, Sendable {
 
   /// All accounts of the next page; nil after the last.
   ///
-  /// - Throws: what the client throws; `BackupError.endlessList(_:)`.
+  /// - Throws: what the client throws; ``BrokenList``.
   package mutating func nextPage() async throws -> [ListedRepo]? {
-    guard !isAtEnd else { return nil }
-    let output = try await client.call(.listRepos(limit: RepoPage.maximumLimit, cursor: cursor))
-    if !output.malformed.isEmpty { malformed(output.malformed) }
-    // A list that brings nothing, or begins again, has come to its end.
-    let next = output.cursor ?? ""
-    isAtEnd =
-      (output.repos.isEmpty && output.malformed.isEmpty) || next.isEmpty
-      || !cursors.insert(next.hashValue).inserted
-    cursor = next
-    emptyPages = output.repos.isEmpty ? emptyPages + 1 : 0
-    guard emptyPages < Self.maximumEmptyPages else { throw BackupError.endlessList(client.service) }
-    return output.repos
+    guard let page = try await pages.next() else { return nil }
+    if !page.malformed.isEmpty { malformed(page.malformed) }
+    return page.entries
   }
 }

@@ -17,8 +17,8 @@ struct PrivateDataDownload: Sendable {
   private static let maximumObject = 4 << 20
   /// How long an answer in lines may be, in bytes.
   private static let maximumLines = 1 << 30
-  /// How many pages of a kind are requested at most.
-  private static let maximumPages = 2000
+  /// How many entries of a kind are read at most.
+  private static let maximumEntries = 200_000
 
   /// Requests a kind, and gives up after some time.
   ///
@@ -57,6 +57,7 @@ struct PrivateDataDownload: Sendable {
       return (
         .notFetched, "\(kind.rawValue): the answer is malformed (\(error.what))"
       )
+    case is BrokenList: return (.notFetched, "\(error)")
     case is CancellationError:
       return (.notFetched, "\(kind.rawValue): it took too long")
     default: return (.notFetched, "\(kind.rawValue): \(error)")
@@ -64,35 +65,33 @@ struct PrivateDataDownload: Sendable {
   }
 
   private mutating func fetchPages(_ kind: OwnerData) async throws {
-    var cursor: String?
-    var seen: Set<String> = []
-    repeat {
+    var pages = Pages(of: kind.rawValue, at: client.service, limit: Self.maximumEntries) {
+      [client] cursor in
       let call = XRPCCall.ownerData(kind, cursor: cursor)
-      let (body, contentType) = try await client.stream(call) { response in
+      let page = try await client.stream(call) { response in
         (
-          try await response.body.collect(
+          body: try await response.body.collect(
             upTo: Self.maximumObject, of: client.service + "/xrpc/" + call.nsid),
-          response["content-type"]
+          contentType: response["content-type"]
         )
       }
-      let page = kind.isPaged ? try Self.page(body) : nil
-      if page == nil { try Self.checkObject(body) }
-      // A list ends with an empty page, or one without a cursor.
-      if cursor != nil, page?.isEmpty == true { return }
-      entry.contentType = contentType
-      entry.byteCount += UInt64(body.count)
-      entry.answers.append(try await received.spool(body))
-      cursor = page?.cursor
-      if let cursor {
-        guard seen.insert(cursor).inserted, entry.answers.count < Self.maximumPages else {
-          throw AnswerFault("its pages have no end")
-        }
-      }
-    } while cursor != nil
+      return (page, try Self.place(of: page.body, isPage: kind.isPaged))
+    }
+    while let page = try await pages.next() {
+      // An empty page says something only of a list that is empty.
+      guard entry.answers.isEmpty || pages.hasEntries else { continue }
+      entry.contentType = page.contentType
+      entry.byteCount += UInt64(page.body.count)
+      entry.answers.append(try await received.spool(page.body))
+    }
   }
 
-  /// The part of a page that says how the list continues, and whether the page lists nothing.
-  private static func page(_ body: [UInt8]) throws -> (cursor: String?, isEmpty: Bool) {
+  /// The place of a page in its list; what does not come in pages is a page of one entry.
+  private static func place(of body: [UInt8], isPage: Bool) throws -> PagePlace {
+    guard isPage else {
+      try checkObject(body)
+      return PagePlace([body], cursor: nil)
+    }
     let answer: Answer
     do throws(JSONError) { answer = Answer(try DataModelJSON.decode(body)) } catch {
       throw AnswerFault("it is not JSON: \(error)")
@@ -101,8 +100,9 @@ struct PrivateDataDownload: Sendable {
       throw AnswerFault("it is not a JSON object")
     }
     let lists = fields.compactMap(\.value.array)
-    let cursor = try answer.cursor().flatMap { $0.isEmpty ? nil : $0 }
-    return (cursor, !lists.isEmpty && lists.allSatisfy(\.isEmpty))
+    // Whatever an object without a list is, it is not an empty page.
+    return PagePlace(
+      lists.isEmpty ? [answer.json] : lists.flatMap(\.self), cursor: try answer.cursor())
   }
 
   /// Refuses the HTML page of a proxy; any JSON object is accepted as the owner's.

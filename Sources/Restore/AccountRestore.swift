@@ -234,6 +234,12 @@ package struct AccountRestore {
 
   private mutating func putBlobs(_ target: DestinationServer) async throws -> Outcome {
     let sent = try await blobs(on: target).send()
+    if let brokenList = sent.brokenList {
+      // Reading all blobs back finds what the list would have named.
+      guard options.comparesBlobs else { throw brokenList }
+      tell(.warning("\(brokenList)"))
+      report.brokenList = brokenList
+    }
     report.sentBlobs += sent.count
     report.sentBytes += sent.bytes
     report.unrestored += sent.missing

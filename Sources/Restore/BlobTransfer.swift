@@ -42,21 +42,23 @@ struct BlobTransfer: Sendable {
 
   /// Sends the blobs that the server misses, until it misses none that can be sent.
   ///
-  /// - Returns: How many blobs and bytes were sent, and what the server still misses, by what it
-  ///   said last.
+  /// - Returns: How many blobs and bytes were sent, what the server still misses, by what it said
+  ///   last, and why that list broke off; nil if it was read to its end.
   /// - Throws: `XRPCError` if the server does not list what it misses, or the session is over;
   ///   `TransportError` if it does not answer any more; `ArchiveError` if the archive cannot be
   ///   read; `CancellationError`.
-  func send() async throws -> (count: Int, bytes: UInt64, missing: UnrestoredBlobs) {
+  func send() async throws -> (
+    count: Int, bytes: UInt64, missing: UnrestoredBlobs, brokenList: BrokenList?
+  ) {
     let sent = Mutex(Sent())
     var total = 0
-    try await forEachPage { total += $0.count }
+    _ = try await forEachPage { total += $0.count }
     var rounds = 0
     while true {
       rounds += 1
       let before = sent.withLock { $0.count }
       var missing = UnrestoredBlobs()
-      try await forEachPage { page in
+      let brokenList = try await forEachPage { page in
         let known = sent.withLock { $0.refused }
         let gate = DestinationServer.WaitGate()
         let wanted = try inArchiveOrder(page.filter { known[$0] == nil })
@@ -82,25 +84,25 @@ struct BlobTransfer: Sendable {
       }
       // What the server lists after a round in which nothing could be sent is what it will lack.
       let (count, bytes) = sent.withLock { ($0.count, $0.bytes) }
-      if count == before || rounds == Self.maximumRounds { return (count, bytes, missing) }
+      if count == before || rounds == Self.maximumRounds {
+        return (count, bytes, missing, brokenList)
+      }
     }
   }
 
   /// Goes through what the server misses, a page at a time.
-  private func forEachPage(_ body: ([CID]) async throws -> Void) async throws {
-    var cursor: String?
-    var count = 0
-    while true {
-      let page = try await server.call(.listMissingBlobs(limit: Self.pageLength, cursor: cursor))
-      guard !page.cids.isEmpty else { return }
-      count += page.cids.count
-      guard count <= 2 * source.blobs.entries.count + Self.maximumOthers else {
-        throw BackupError.endlessList(server.client.service)
-      }
-      try await body(page.cids)
-      // The reference server names the last CID; one that does not get on is not followed.
-      guard let next = page.cursor, next != cursor else { return }
-      cursor = next
+  ///
+  /// - Returns: Why the list broke off; nil if it was read to its end.
+  private func forEachPage(_ body: ([CID]) async throws -> Void) async throws -> BrokenList? {
+    var pages = server.client.pages(
+      limit: 2 * source.blobs.entries.count + Self.maximumOthers, by: { $0 },
+      through: { [server] in try await server.call($0) }
+    ) { .listMissingBlobs(limit: Self.pageLength, cursor: $0) }
+    do {
+      while let page = try await pages.next() { try await body(page.entries) }
+      return nil
+    } catch let error as BrokenList {
+      return error
     }
   }
 

@@ -77,6 +77,8 @@ package struct RestoreReport: Sendable {
   package var equalBlobs = 0
   /// The blobs that are missing, or not as they should be.
   package var unrestored = UnrestoredBlobs()
+  /// Why the new server's list of the blobs that it misses broke off; nil if it came to its end.
+  package internal(set) var brokenList: BrokenList?
   /// Whether the new server has the preferences that the archive has.
   package internal(set) var hasAllPreferences = true
   /// Whether all records were found to be as in the archive.
@@ -86,6 +88,11 @@ package struct RestoreReport: Sendable {
 
   /// An empty report.
   package init() {}
+
+  /// Whether nothing is missing that the archive has, and nothing hid that.
+  package var isWhole: Bool {
+    stoppedBefore == nil && unrestored.areAccepted && hasAllPreferences && brokenList == nil
+  }
 
   /// Whether a step is done.
   package func has(_ step: RestoreStep) -> Bool { steps.contains(step) }

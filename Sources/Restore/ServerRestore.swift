@@ -118,6 +118,7 @@ package struct ServerRestore: Sendable {
       let report = restore.report
       var lacking = Self.lacking(report.unrestored)
       if !report.hasAllPreferences { lacking.append("preferences, which it did not accept") }
+      if report.brokenList != nil { lacking.append("a complete list of its missing blobs") }
       switch report.stoppedBefore {
       case nil: break
       case .signing: lacking.append(Self.signature)

@@ -175,18 +175,40 @@ struct `Backing up from a server that fails` {
   }
 
   @Test(arguments: [
-    Behaviour.Paging.cursorOnEveryPage, .integerCursor, .noCursor, .loop, .twice, .emptyCursor,
-    .garbled,
+    Behaviour.Paging.cursorOnEveryPage, .integerCursor, .noCursor, .twice, .emptyCursor,
+    .emptyPages, .garbled,
   ])
   func `brings what records refer to, however blobs are listed`(_ paging: Behaviour.Paging) throws {
     var behaviour = Behaviour()
     behaviour.paging = paging
     behaviour.maximumPage = 5
     let scene = try NetworkScene(posts: 10, blobs: 13, behaviour)
-    let result = try scene.backUp("--attempts 2")
+    let result = try scene.backUp("--attempts 2 --json")
     #expect(result.status == 0, "\(result.text)\(result.errors)")
     try scene.expectWhole()
     #expect(scene.requestCount(of: "listBlobs") <= 10)
+    let listed = paging == .noCursor ? 5 : 13
+    #expect(result.text.contains(#""listed":\#(listed)"#), "\(result.text)")
+  }
+
+  @Test func `says that a list of blobs broke off, and brings what records refer to`() throws {
+    var behaviour = Behaviour()
+    behaviour.paging = .loop
+    behaviour.maximumPage = 5
+    let scene = try NetworkScene(posts: 10, blobs: 13, behaviour)
+    for _ in 0..<2 {
+      let result = try scene.backUp("--attempts 2")
+      #expect(result.status == 10, "\(result.text)\(result.errors)")
+      let words =
+        "com.atproto.sync.listBlobs at \(scene.server.url): the list broke off after 10 entries"
+      #expect(result.errors.contains(words), "\(result.errors)")
+      #expect(result.text.contains("it broke off before its end"), "\(result.text)")
+    }
+    #expect(scene.server.blobRequests.values.allSatisfy { $0 == 1 })
+    // A list that ends makes it whole.
+    scene.server.behaviour.paging = .proper
+    #expect(try scene.backUp().status == 0)
+    try scene.expectWhole()
   }
 
   @Test func `does not follow a list of blobs that has no end`() throws {
@@ -197,7 +219,7 @@ struct `Backing up from a server that fails` {
     // No server has the blobs of that list, so each is requested once at most.
     let result = try scene.backUp("--attempts 2")
     #expect(result.status == 10)
-    #expect(result.errors.contains("no end"))
+    #expect(result.errors.contains("it does not end (limit"))
     #expect(scene.requestCount(of: "listBlobs") <= 20)
     #expect(scene.requestCount(of: "getBlob") <= 12_000)
   }

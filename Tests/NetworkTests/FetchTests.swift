@@ -29,6 +29,18 @@ struct `Fetching pieces of an account` {
     #expect(try CID.blob(scene.folder.read("blob")) == cid)
   }
 
+  @Test func `lists blobs as far as the server's list goes`() throws {
+    let cid = try #require(scene.account.referencedBlobs.first)
+    for (paging, status) in [(Behaviour.Paging.emptyPages, 0), (.loop, 10), (.garbled, 10)] {
+      scene.server.behaviour.paging = paging
+      let result = try fetch("blobs")
+      #expect(result.status == Int32(status), "\(result.errors)")
+      #expect(result.text == "\(cid)\n")
+      #expect(result.errors.contains("the list broke off after 2 entries") == (paging == .loop))
+      #expect(result.errors.contains("not CIDs (4)") == (paging == .garbled))
+    }
+  }
+
   @Test func `takes no more of either than is wanted`() throws {
     let cid = try #require(scene.account.referencedBlobs.first)
     for (what, option) in [("repo", "--max-repo"), ("blob \(cid)", "--max-blob")] {

@@ -67,9 +67,11 @@ struct `Many accounts in one run` {
     }
   }
 
-  @Test func `come from a server's own list, and go into one archive`() throws {
+  @Test(arguments: [Behaviour.Paging.proper, .emptyPages])
+  func `come from a server's own list, and go into one archive`(_ paging: Behaviour.Paging) throws {
     var behaviour = Behaviour()
     behaviour.maximumPage = 7
+    behaviour.paging = paging
     let scene = try NetworkScene(Self.accounts(20), behaviour)
     let result = try scene.command.run(
       "carpack backup --all --pds \(scene.server.url) --plc \(scene.server.url) --into all.car.zst")
@@ -86,5 +88,23 @@ struct `Many accounts in one run` {
       "carpack backup --all --pds \(scene.server.url) --plc \(scene.server.url) --into all.car.zst")
     #expect(again.status == 0, "\(again.text)\(again.errors)")
     #expect(scene.requestCount(of: "getRepo") == 0)
+  }
+
+  @Test func `are backed up as far as the server's list goes, and it says where that broke off`()
+    throws
+  {
+    var behaviour = Behaviour()
+    behaviour.maximumPage = 3
+    behaviour.paging = .loop
+    let scene = try NetworkScene(Self.accounts(5), behaviour)
+    for more in ["", "--json"] {
+      let result = try scene.command.run(
+        "carpack backup --all --pds \(scene.server.url) --plc \(scene.server.url) -o out/ \(more)")
+      #expect(result.status == 10, "\(result.text)\(result.errors)")
+      let words =
+        "com.atproto.sync.listRepos at \(scene.server.url): the list broke off after 6 entries"
+      #expect((result.text + result.errors).contains(words), "\(result.text)\(result.errors)")
+    }
+    #expect(scene.folder.names(under: "out").count == 3)
   }
 }

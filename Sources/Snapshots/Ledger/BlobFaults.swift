@@ -75,6 +75,7 @@ package struct ListFault: Equatable, Sendable {
       switch reason {
       case .notFound: "the server does not have one"
       case .malformed: "the server's answer is not a list of blobs"
+      case .tooLarge: "it broke off before its end"
       default: reason.sentence
       }
     return "the server's list of blobs is incomplete: \(why)\(status)"
@@ -82,23 +83,15 @@ package struct ListFault: Equatable, Sendable {
 }
 
 /// The blobs that a server says it has of an account, all pages of them.
-///
-/// Servers differ in how they end a list (protocol observations of four of them): with an empty
-/// page, with a page without a cursor, or by forgetting that there was one. So the list ends when a
-/// page is empty, when it brings nothing that was not there before, or when it has no cursor; if a
-/// page without a cursor is as long as it may be, it is asked once more for what comes after its
-/// last CID.
 package struct BlobListing: Sendable {
   /// The blobs, each once.
   package var list: CIDList { known.list }
   /// Entries that are not CIDs.
   package var malformedCount = 0
-  /// Whether the list may be incomplete.
-  package var isDoubtful = false
   /// Why it is incomplete: what went wrong after the blobs that were received.
   package var fault: ListFault?
-  /// The message for people, and the error; no error if the list was received but malformed.
-  package var failure: (text: String, error: (any Error)?)?
+  /// The error that ``fault`` stands for.
+  package var failure: (any Error)?
 
   package var known: IndexedCIDs
 

@@ -29,19 +29,17 @@ package struct Answer: Sendable {
     }
   }
 
-  /// The cursor of a list's next page; nil if there is none.
+  /// The cursor of a list's next page; nil at the list's end.
   ///
-  /// - Throws: ``AnswerFault`` if it is too long to be sent back.
+  /// No cursor, null and an empty text are the same: servers that fill in every field leave it
+  /// empty at the end, and to send an empty cursor is to ask for the first page once more.
+  ///
+  /// - Throws: ``AnswerFault`` if it is neither text nor a whole number.
   package func cursor() throws(AnswerFault) -> String? {
-    guard let cursor = optionalText("cursor") else { return nil }
-    guard cursor.utf8.count <= Self.maximumCursor else {
-      throw AnswerFault("its cursor is longer than \(Self.maximumCursor) bytes")
-    }
-    return cursor
+    if let text = optionalText("cursor") { return text.isEmpty ? nil : text }
+    guard let cursor = json["cursor"], cursor != .null else { return nil }
+    throw AnswerFault("its cursor is not a text")
   }
-
-  /// How long a cursor may be, in bytes: those of real servers are a CID or a number.
-  private static let maximumCursor = 4 << 10
 
   /// A Boolean; nil if there is none.
   package func flag(_ key: String) -> Bool? {

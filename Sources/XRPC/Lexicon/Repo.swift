@@ -128,9 +128,9 @@ extension XRPCQuery<CID> {
   }
 }
 
-extension XRPCQuery<(cids: [CID], cursor: String?)> {
+extension XRPCQuery<ListPage<CID>> {
   /// `com.atproto.repo.listMissingBlobs`: blobs that the account's records refer to and that the
-  /// server has no row for, page by page; the end is a page without blobs.
+  /// server has no row for, page by page.
   ///
   /// The server does not check the files: a blob whose bytes are gone, or differ, is not listed.
   ///
@@ -141,9 +141,9 @@ extension XRPCQuery<(cids: [CID], cursor: String?)> {
     let call = XRPCCall(
       get: "com.atproto.repo.listMissingBlobs", [("limit", "\(limit)"), ("cursor", cursor)])
     return XRPCQuery(call) { answer throws(AnswerFault) in
-      var cids: [CID] = []
-      for item in try answer.items("blobs") { cids.append(try Answer(item).cid("cid")) }
-      return (cids, try answer.cursor())
+      var page = ListPage<CID>(entries: [], cursor: try answer.cursor())
+      for item in try answer.items("blobs") { page.entries.append(try Answer(item).cid("cid")) }
+      return page
     }
   }
 }

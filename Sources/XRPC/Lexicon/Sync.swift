@@ -50,21 +50,12 @@ extension XRPCQuery<String?> {
   }
 }
 
-/// A page of the blobs that an account's records refer to.
-package struct BlobPage: Sendable, Equatable {
-  /// The blobs.
-  package var cids: [CID]
-  /// The entries that are not CIDs.
-  package var malformed: [String]
-  /// Where to continue; text, also where a server writes a number.
-  package var cursor: String?
-}
-
-extension XRPCQuery<BlobPage> {
+extension XRPCQuery<ListPage<CID>> {
   /// `com.atproto.sync.listBlobs`: the blobs that an account's records refer to, page by page.
   ///
-  /// The reference server gives a cursor with every page that is not empty: the end is an empty
-  /// page or one without a cursor, never a short one.
+  /// The reference server gives a cursor with every page that is not empty; others never do. So a
+  /// page without a cursor that is as long as was asked for is continued behind its last CID, which
+  /// is the reference server's cursor.
   ///
   /// - Parameters:
   ///   - did: the account.
@@ -81,14 +72,17 @@ extension XRPCQuery<BlobPage> {
         ("cursor", cursor),
       ])
     return XRPCQuery(call) { answer throws(AnswerFault) in
-      var page = BlobPage(cids: [], malformed: [], cursor: answer.optionalText("cursor"))
+      var page = ListPage<CID>(entries: [], cursor: try answer.cursor())
       for item in try answer.items("cids") {
         let text = item.string ?? ""
         do throws(CIDError) {
-          page.cids.append(try CID(text))
+          page.entries.append(try CID(text))
         } catch {
           page.malformed.append(Excerpt.of(text))
         }
+      }
+      if page.cursor == nil, let limit, page.entries.count >= limit, let last = page.entries.last {
+        page.cursor = "\(last)"
       }
       return page
     }
@@ -96,7 +90,7 @@ extension XRPCQuery<BlobPage> {
 }
 
 /// An account as a server lists it.
-package struct ListedRepo: Sendable, Equatable {
+package struct ListedRepo: Hashable, Sendable {
   /// Who.
   package var did: DID
   /// The commit.
@@ -109,22 +103,11 @@ package struct ListedRepo: Sendable, Equatable {
   package var status: String?
 }
 
-/// A page of a server's accounts.
-package struct RepoPage: Sendable, Equatable {
-  /// The accounts.
-  package var repos: [ListedRepo]
-  /// For the items without a valid DID, the text in its place; empty if there is none.
-  package var malformed: [String]
-  /// Where to continue.
-  package var cursor: String?
+extension XRPCQuery<ListPage<ListedRepo>> {
+  /// How many accounts of a page are read at most: the lexicon allows 1,000, and some servers treat
+  /// the limit as a hint.
+  private static var maximumPage: Int { 2000 }
 
-  /// The longest page that the lexicon allows.
-  package static let maximumLimit = 1000
-  /// How many times longer than that a page may be.
-  fileprivate static let tolerance = 2
-}
-
-extension XRPCQuery<RepoPage> {
   /// `com.atproto.sync.listRepos`: the accounts of a server, page by page.
   ///
   /// - Parameters:
@@ -136,17 +119,17 @@ extension XRPCQuery<RepoPage> {
       [("limit", limit.map { "\($0)" }), ("cursor", cursor)])
     return XRPCQuery(call) { answer throws(AnswerFault) in
       let items = try answer.items("repos")
-      guard items.count <= RepoPage.tolerance * RepoPage.maximumLimit else {
+      guard items.count <= maximumPage else {
         throw AnswerFault("it lists \(items.count) accounts on one page")
       }
-      var page = RepoPage(repos: [], malformed: [], cursor: try answer.cursor())
+      var page = ListPage<ListedRepo>(entries: [], cursor: try answer.cursor())
       for item in items {
         let item = Answer(item)
         guard let did = item.optionalIdentifier("did", DID.self) else {
           page.malformed.append(Excerpt.of(item.optionalText("did") ?? ""))
           continue
         }
-        page.repos.append(
+        page.entries.append(
           ListedRepo(
             did: did, head: item.optionalCID("head"), rev: item.optionalIdentifier("rev", TID.self),
             active: item.flag("active") ?? true, status: item.optionalText("status")))

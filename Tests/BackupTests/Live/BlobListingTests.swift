@@ -26,7 +26,7 @@ import XRPC
     try await BlobListing.gather(
       of: DID("did:plc:ewvi7nxzyoun6zhxrhs64oiz"),
       from: XRPCClient(service: "https://pds.test", network: server.network()), referenced: nil,
-      page: { _ in })
+      progress: { _ in })
   }
 
   /// A server of this many blobs that gives out its pages in some way.
@@ -60,7 +60,7 @@ import XRPC
     for server in [withEmptyEnd, withoutCursor, withIntegers] {
       let listing = try await list(server)
       #expect(listing.list.map { "\($0)" } == Self.cids(0..<count))
-      #expect(!listing.isDoubtful)
+      #expect(listing.fault == nil)
     }
     #expect(
       withoutCursor.questions.count == max(1, (count + 999) / 1000)
@@ -74,26 +74,27 @@ import XRPC
         Self.answer(Array(all[start..<min(start + Self.page, all.count)]))
       })
     #expect(listing.list.count == count)
-    #expect(!listing.isDoubtful)
+    #expect(listing.fault == nil)
   }
 
-  @Test func `may not be whole if the server cannot go on behind a full page`() async throws {
-    let server = server(1500) { all, _ in Self.answer(Array(all[..<Self.page])) }
+  /// What a snapshot notes of a list that broke off.
+  private static let brokenOff = ListFault(reason: .tooLarge, status: nil, isTransient: false)
+
+  @Test(
+    arguments: [
+      // Behind a full page the server cannot continue.
+      (page, nil), (10, "\"again\""),
+    ] as [(Int, String?)])
+  func `is incomplete if it goes round`(length: Int, cursor: String?) async throws {
+    let server = server(1500) { all, _ in Self.answer(Array(all[..<length]), cursor) }
     let listing = try await list(server)
-    #expect(listing.list.count == Self.page)
-    #expect(listing.isDoubtful)
+    #expect(listing.list.count == length)
+    #expect(listing.fault == Self.brokenOff)
+    #expect((listing.failure as? BrokenList)?.reason == .repeatedCursor)
     #expect(server.questions.count == 2)
   }
 
-  @Test func `may not be whole if it goes round`() async throws {
-    let server = server(30) { all, _ in Self.answer(Array(all[..<10]), "\"again\"") }
-    let listing = try await list(server)
-    #expect(listing.list.count == 10)
-    #expect(listing.isDoubtful)
-    #expect(server.questions.count == 2)
-  }
-
-  @Test func `may end with its last blob once more`() async throws {
+  @Test func `is incomplete if it ends with its last blob again and again`() async throws {
     let server = server(25) { all, start in
       // It includes what the cursor names.
       let first = max(0, start - 1)
@@ -102,7 +103,19 @@ import XRPC
     }
     let listing = try await list(server)
     #expect(listing.list.count == 25)
-    #expect(!listing.isDoubtful)
+    #expect(listing.fault == Self.brokenOff)
+  }
+
+  @Test(arguments: [0..<1, 1..<2, 2..<5, 0..<5])
+  func `goes on behind empty pages`(empty: Range<Int>) async throws {
+    let server = ScriptedServer { question in
+      let number = question["cursor"].flatMap { Int($0) } ?? 0
+      let cids = empty.contains(number) ? [] : Self.cids(number * 3..<number * 3 + 3)
+      return Self.answer(cids, number < 5 ? "\(number + 1)" : nil)
+    }
+    let listing = try await list(server)
+    #expect(listing.list.count == (6 - empty.count) * 3)
+    #expect(listing.fault == nil)
   }
 
   @Test func `has each blob once, and says how many entries are none`() async throws {
@@ -145,26 +158,9 @@ import XRPC
     #expect(listing.fault?.isTransient == true)
   }
 
-  @Test func `is at fault with a cursor that is longer than any`() async throws {
-    for (length, isFault) in [(4096, false), (4097, true)] {
-      let cursor = String(repeating: "c", count: length)
-      let server = ScriptedServer { question in
-        question["cursor"] == nil
-          ? Self.answer(Self.cids(0..<3), "\"\(cursor)\"") : Self.answer([])
-      }
-      let listing = try await list(server)
-      #expect(listing.list.count == 3)
-      #expect((listing.fault?.reason == .malformed) == isFault)
-      #expect(server.questions.count == (isFault ? 1 : 2))
-    }
-  }
-
-  @Test func `is at fault with a page that is far longer than asked for`() async throws {
-    for (count, isFault) in [(4000, false), (4001, true)] {
-      let listing = try await list(ScriptedServer { _ in Self.answer(Self.cids(0..<count)) })
-      #expect(listing.list.count == 4000)
-      #expect((listing.fault != nil) == isFault)
-    }
+  @Test func `takes a page that is longer than asked for`() async throws {
+    let listing = try await list(ScriptedServer { _ in Self.answer(Self.cids(0..<4001), "null") })
+    #expect(listing.list.count == 4001)
   }
 
   // MARK: Accounts
@@ -206,8 +202,10 @@ import XRPC
       switch question["cursor"] {
       case nil: Self.repos(["a", "b"], cursor: "1")
       case "1": Self.repos(["c"], #","active":false,"status":"takendown""#, cursor: "2")
-      case "2": Self.repos(["d"], cursor: "3")
-      default: Self.repos([], cursor: "4")
+      case "2": Self.repos([], cursor: "3")
+      case "3": Self.repos([], cursor: "4")
+      case "4": Self.repos(["d"], cursor: "5")
+      default: Self.repos([], cursor: nil)
       }
     }
     let found = try await accounts(server)
@@ -234,20 +232,16 @@ import XRPC
       let place = question["cursor"].flatMap { Int($0) } ?? 0
       return .json(##"{"repos":[{"did":"x"}],"cursor":"\##(place + 1)"}"##)
     }
-    await #expect(throws: BackupError.endlessList("https://pds.test")) {
-      try await accounts(server)
-    }
-    #expect(server.questions.count == ServerAccounts.maximumEmptyPages)
+    let error = await #expect(throws: BrokenList.self) { try await accounts(server) }
+    #expect(error?.reason == .nothingNew)
+    #expect(error?.nsid == "com.atproto.sync.listRepos")
+    #expect(error?.service == "https://pds.test")
+    #expect(server.questions.count == BrokenList.maximumIdlePages + 1)
   }
 
-  @Test(arguments: [
-    #"{"repos":[],"cursor":"\#(String(repeating: "c", count: 5000))"}"#,
-    #"{"repos":[\#(Array(repeating: "{}", count: 2001).joined(separator: ","))]}"#,
-  ])
-  func `of accounts is refused where a page or a cursor is far too long`(_ json: String)
-    async throws
-  {
-    let server = ScriptedServer { _ in .json(json) }
+  @Test func `of accounts is refused where a page is far too long`() async throws {
+    let entries = Array(repeating: "{}", count: 2001).joined(separator: ",")
+    let server = ScriptedServer { _ in .json(#"{"repos":[\#(entries)]}"#) }
     let error = await #expect(throws: XRPCError.self) { try await accounts(server) }
     #expect(error?.fault != nil)
     #expect(server.questions.count == 1)
@@ -263,12 +257,20 @@ import XRPC
   }
 
   @Test(arguments: [["1"], ["1", "2"], ["1", "2", "3"]])
-  func `of accounts ends also where it goes round`(cursors: [String]) async throws {
+  func `of accounts broke off where it goes round, and what came is used`(cursors: [String])
+    async throws
+  {
     let server = ScriptedServer { question in
       let place = question["cursor"].flatMap { cursors.firstIndex(of: $0) } ?? -1
       return Self.repos(["a\(place + 1)"], cursor: cursors[(place + 1) % cursors.count])
     }
-    let found = try await accounts(server)
-    #expect(found.active.count == cursors.count + 1)
+    let client = XRPCClient(service: "https://pds.test", network: server.network())
+    var accounts = ServerAccounts(client)
+    var found: [String] = []
+    let error = await #expect(throws: BrokenList.self) {
+      while let account = try await accounts.next() { found.append(account.account.text) }
+    }
+    #expect(error?.reason == .repeatedCursor)
+    #expect(found.count == cursors.count + 1)
   }
 }

@@ -42,6 +42,18 @@ struct `A new server that is not what it should be` {
     #expect(scene.directory.operations(of: scene.account.did).count == 4)
   }
 
+  @Test(arguments: [(.emptyPages, 0), (.loop, 10)] as [(Behaviour.Paging, Int32)])
+  func `lists what it misses in its own way`(_ paging: Behaviour.Paging, status: Int32) throws {
+    let scene = try scene()
+    scene.new.behaviour.paging = paging
+    let result = try run(scene)
+    #expect(result.status == status, "\(result.text)\(result.errors)")
+    let words = "com.atproto.repo.listMissingBlobs at \(scene.new.url): the list broke off after"
+    #expect(result.errors.contains(words) == (status == 10), "\(result.errors)")
+    // All blobs are read back, whatever the list says.
+    try scene.expectMoved()
+  }
+
   @Test func `gives back another repository, or another blob`() throws {
     for fault in [Fault.previousRevision, .lacksBlocks] {
       let scene = try scene()

@@ -45,7 +45,7 @@ package struct Behaviour: Sendable, Hashable {
     case internalError
   }
 
-  /// How `listBlobs` gives out its pages.
+  /// How lists give out their pages.
   package enum Paging: Sendable, Hashable {
     /// A cursor on every page but the last.
     case proper
@@ -63,6 +63,8 @@ package struct Behaviour: Sendable, Hashable {
     case twice
     /// An empty text as the cursor of the last page.
     case emptyCursor
+    /// Before each page one without entries, with a cursor.
+    case emptyPages
     /// Between the CIDs texts and numbers that are none.
     case garbled
   }

@@ -32,8 +32,20 @@ extension StandInPDS {
       of: cids.map { "\($0)" }.sorted(), limit: min(asked, behaviour.maximumPage), call)
   }
 
-  private func sendPage(of cids: [String], limit: Int, _ call: Call) throws {
+  /// The cursor of a call; nil if it was answered with an empty page.
+  ///
+  /// - Parameter list: the field with the entries.
+  func cursor(of call: Call, listing list: String) throws -> String? {
     let cursor = call.request.parameter("cursor") ?? ""
+    guard call.behaviour.paging == .emptyPages else { return cursor }
+    let mark = "behind:"
+    if cursor.hasPrefix(mark) { return String(cursor.dropFirst(mark.count)) }
+    try call.send([list: .array([]), "cursor": .string(mark + cursor)])
+    return nil
+  }
+
+  private func sendPage(of cids: [String], limit: Int, _ call: Call) throws {
+    guard let cursor = try cursor(of: call, listing: "cids") else { return }
     let start: Int
     switch call.behaviour.paging {
     case .integerCursor: start = Int(cursor) ?? 0
@@ -57,7 +69,7 @@ extension StandInPDS {
     var items = page.map { IPLDValue.string($0) }
     var next: IPLDValue?
     switch call.behaviour.paging {
-    case .proper: next = isLast ? nil : page.last.map { .string($0) }
+    case .proper, .emptyPages: next = isLast ? nil : page.last.map { .string($0) }
     case .garbled:
       next = isLast ? nil : page.last.map { .string($0) }
       items += [.string("no CID"), .integer(42), .null, .string("")]

@@ -74,7 +74,8 @@ extension StandInPDS {
     guard 1...1000 ~= limit else {
       throw Call.Refused(400, "InvalidRequest", "Error: limit must be from 1 to 1000")
     }
-    let cursor = call.request.parameter("cursor") ?? ""
+    guard var cursor = try cursor(of: call, listing: "blobs") else { return }
+    if call.behaviour.paging == .loop { cursor = "" }
     let state = owner.snapshot()
     let names = state.missingBlobs.map { "\($0)" }.sorted().drop { $0 <= cursor }.prefix(limit)
     let items = names.map { name -> IPLDValue in
@@ -85,6 +86,7 @@ extension StandInPDS {
     }
     var answer: IPLDMap = ["blobs": .array(items)]
     if let last = names.last { answer["cursor"] = .string(last) }
+    if call.behaviour.paging == .loop { answer["cursor"] = .string("again") }
     try call.send(answer)
   }
 

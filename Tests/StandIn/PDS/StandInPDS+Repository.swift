@@ -116,7 +116,8 @@ extension StandInPDS {
   func listRepos(_ call: Call) throws {
     let limit = min(
       call.request.parameter("limit").flatMap { Int($0) } ?? 500, call.behaviour.maximumPage)
-    let after = call.request.parameter("cursor") ?? ""
+    guard var after = try cursor(of: call, listing: "repos") else { return }
+    if call.behaviour.paging == .loop { after = "" }
     let rest = accounts.filter { $0.did > after && $0.status != .deleted }
     let page = rest.prefix(max(1, limit))
     let repos = page.map { account -> IPLDValue in
@@ -133,6 +134,7 @@ extension StandInPDS {
     {
       answer["cursor"] = .string(last.did)
     }
+    if call.behaviour.paging == .loop { answer["cursor"] = .string("again") }
     try call.send(answer)
   }
 

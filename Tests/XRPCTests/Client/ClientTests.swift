@@ -40,23 +40,43 @@ import Testing
     #expect(output.rev.text == "3jzfcijpj2z2a")
   }
 
-  @Test(arguments: [("\"12\"", "12"), ("12", "12"), ("null", nil), ("\"\"", "")])
+  @Test(arguments: [("\"12\"", "12"), ("12", "12"), ("null", nil), ("\"\"", nil)])
   func `reads cursors that are text or numbers`(json: String, cursor: String?) async throws {
     let output = try await answering(200, "{\"cids\":[\"\(cid)\"],\"cursor\":\(json)}").call(
       .listBlobs(did))
-    #expect(output == .init(cids: [cid], malformed: [], cursor: cursor))
+    #expect(output == ListPage(entries: [cid], cursor: cursor))
+  }
+
+  @Test(arguments: ["true", "false", "[]", "{}", "[\"1\"]"])
+  func `refuses a cursor of another kind`(json: String) async throws {
+    let error = await #expect(throws: XRPCError.self) {
+      _ = try await answering(200, "{\"repos\":[],\"cursor\":\(json)}").call(.listRepos())
+    }
+    #expect(error?.fault == "its cursor is not a text")
+  }
+
+  @Test(arguments: [(1, "x", "x"), (1, nil, nil), (2, "x", "x"), (2, "", "2"), (2, nil, "2")])
+  func `continues a full page of blobs without a cursor behind its last one`(
+    count: Int, given: String?, cursor: String?
+  ) async throws {
+    let cids = (1...count).map { CID(codec: .raw, hashing: [UInt8($0)].span) }
+    let list = cids.map { "\"\($0)\"" }.joined(separator: ",")
+    let field = given.map { ",\"cursor\":\"\($0)\"" } ?? ""
+    let output = try await answering(200, "{\"cids\":[\(list)]\(field)}").call(
+      .listBlobs(did, limit: 2))
+    #expect(output == ListPage(entries: cids, cursor: cursor == "2" ? "\(cids[1])" : cursor))
   }
 
   @Test func `keeps the good of a list that has something else in it`() async throws {
     let output = try await answering(200, "{\"cids\":[\"odd\",\"\(cid)\",7]}").call(
       .listBlobs(did))
-    #expect(output == .init(cids: [cid], malformed: ["odd", ""], cursor: nil))
+    #expect(output == ListPage(entries: [cid], malformed: ["odd", ""]))
     let repos = try await answering(
       200,
       "{\"repos\":[{\"did\":\"\(did)\",\"head\":\"\(cid)\",\"rev\":\"3jzfcijpj2z2a\"},{\"did\":\"x\"}],\"cursor\":5}"
     ).call(.listRepos())
-    #expect(repos.repos.map(\.did) == [did])
-    #expect(repos.repos.first?.active == true)
+    #expect(repos.entries.map(\.did) == [did])
+    #expect(repos.entries.first?.active == true)
     #expect(repos.malformed == ["x"])
     #expect(repos.cursor == "5")
   }

@@ -91,7 +91,7 @@ final class TokenServer: Sendable {
   let network: Network
   let session: Session
   let client: XRPCClient
-  let query: XRPCQuery<BlobPage>
+  let query: XRPCQuery<ListPage<CID>>
 
   init() throws {
     var options = NetworkOptions(userAgent: "test")

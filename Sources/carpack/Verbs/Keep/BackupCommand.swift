@@ -160,7 +160,11 @@ struct BackupCommand: Verb, ConfigurableOptions {
         let accounts = ServerAccounts(
           XRPCClient(service: server, network: network), inactive: display.skipped,
           malformed: display.malformed)
-        try await backup(backupOptions).run(accounts, into: destination)
+        do {
+          try await backup(backupOptions).run(accounts, into: destination)
+        } catch let error as BrokenList {
+          display.listEnded(Failure(error))
+        }
       }
       for group in groups {
         try await backup(group.options).run(group.accounts, into: group.destination)

@@ -49,6 +49,12 @@ extension BackupDisplay {
     }
   }
 
+  /// Records that a server's list of accounts ended too early.
+  func listEnded(_ failure: Failure) {
+    note(failure.status)
+    failure.say()
+  }
+
   /// Records an argument or a line that is not an account.
   func failed(_ failure: Failure) {
     tally.withLock { $0.counts.failedCount += 1 }

@@ -120,7 +120,7 @@ struct FetchBlobsCommand: Verb {
   func run() throws {
     let (common, json) = (options.common, list.json)
     try options.run { account in
-      let (cids, isDoubtful) = try await account.blobs()
+      let (cids, malformedCount, failure) = try await account.blobs()
       for cid in cids {
         if json {
           FetchCommand.report.print((account.did, latest: nil, blob: cid))
@@ -128,10 +128,10 @@ struct FetchBlobsCommand: Verb {
           Console.print("\(cid)")
         }
       }
-      if isDoubtful {
-        common.say(
-          .warning, "the server's list may be incomplete, or has entries that are not CIDs")
-      }
+      if let failure { throw failure }
+      guard malformedCount > 0 else { return }
+      common.say(.incomplete, "the server's list has entries that are not CIDs (\(malformedCount))")
+      throw ExitStatus.incomplete
     }
   }
 }

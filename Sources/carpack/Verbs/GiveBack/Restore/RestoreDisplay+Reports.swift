@@ -166,6 +166,9 @@ extension RestoreDisplay {
     Field("equalBlobs", "blobs that came back equal") { $0.all.equalBlobs }
     Field("unrestoredCount", "blobs that are missing or wrong there") { $0.all.unrestored.count }
     Field("unrestored", "the first of them", each: { $0.all.unrestored.first }, as: unrestored)
+    Field(optional: "brokenList", "why the new server's list of missing blobs broke off") {
+      $0.all.brokenList.map { "\($0)" }
+    }
     Field(
       "stoppedBefore", "the step before which it stopped, which needs your confirmation",
       .one(of: RestoreCommand.Step.self)

@@ -64,9 +64,7 @@ final class RestoreDisplay: Sendable {
       ?? error.map(RestoreContinuation.after) ?? []
     finish(report, failure, ways.map(ContinuedCommand.line))
     if error != nil, let status = Interruption.received { throw status }
-    let isWhole =
-      report.stoppedBefore == nil && report.unrestored.areAccepted && report.hasAllPreferences
-    try ExitStatus.end(with: failure?.status ?? (isWhole ? .success : .incomplete))
+    try ExitStatus.end(with: failure?.status ?? (report.isWhole ? .success : .incomplete))
   }
 
   /// Shows an event.
