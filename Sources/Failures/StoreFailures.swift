@@ -34,6 +34,7 @@ extension PushError: Explained {
     case .otherObject: (.refused, "--replace replaces it")
     case .knowsNoConditions: (.refused, "if nothing else writes there, use --exclusive")
     case .notKept: (.ioError, "nothing was replaced; try again, or use another store")
+    case .notReplaced: (.ioError, "try again, or use another store")
     case .unfinished:
       (.incomplete, "the next backup or \"carpack repair\" completes it")
     case .unfinishedCopy(let name, let address):

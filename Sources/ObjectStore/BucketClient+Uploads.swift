@@ -106,8 +106,9 @@ extension BucketClient {
   ///   - upload: The upload.
   ///   - parts: Its parts.
   ///   - condition: On what that depends.
-  /// - Throws: ``StoreError``; `TransportError`. After an error that says nothing of a condition
-  ///   the object may be there anyway.
+  /// - Throws: ``StoreError``, of the kind `unconfirmed` for a success without a result;
+  ///   `TransportError`. After an error that says nothing of a condition the object may be there
+  ///   anyway.
   /// - Returns: The tag of the object; nil if the store did not say.
   @discardableResult
   package func complete(_ upload: Upload, _ parts: [Part], if condition: Condition = .none)
@@ -125,7 +126,13 @@ extension BucketClient {
     (call.body, call.digest) = (RequestBody(bytes), SHA256.digest(of: bytes.span))
     call.patience = Self.longWork
     let answer = try await send(call)
-    return try refuseError(answer, of: upload.key)?["ETag"]?.text ?? answer.0["etag"]
+    let result = try refuseError(answer, of: upload.key)
+    guard let result, result.name == "CompleteMultipartUploadResult" else {
+      throw error(
+        .unconfirmed, "the store does not say what became of the upload (status 200)",
+        of: upload.key, status: 200)
+    }
+    return result["ETag"]?.text ?? answer.0["etag"]
   }
 
   /// Aborts an upload; it is not an error if the upload is gone already.

@@ -22,6 +22,8 @@ package struct StoreError: Error, Equatable, Sendable, CustomStringConvertible {
     case noAddress
     /// Anything else that it refuses.
     case refused
+    /// It answered a write with a success that does not say what was made: perhaps nothing.
+    case unconfirmed
     /// Its answer is not what an object store answers.
     case malformed
   }

@@ -65,7 +65,7 @@ package struct ArchivePush: Sendable {
       case .otherIsOlder:
         return TransferReport(
           outcome: .replaced, count: count, transferred: try await replace(found.tag, mark),
-          isVerified: true, keys: .kept)
+          isVerified: isVerifying, keys: .kept)
       case .otherIsNewer:
         var next = self
         next.file = try await takeKeys(found)
@@ -85,7 +85,7 @@ package struct ArchivePush: Sendable {
     guard replaces else { throw PushError.otherObject("\(place)") }
     return TransferReport(
       outcome: .replaced, count: count, transferred: try await replace(found.tag, mark),
-      isVerified: true)
+      isVerified: isVerifying)
   }
 
   /// Which of the two had who may open it changed more often.
@@ -122,6 +122,9 @@ package struct ArchivePush: Sendable {
 
   /// Sends everything under another key, reads it back, and has the store put it in the place of
   /// the object with a tag; returns how many bytes were sent.
+  ///
+  /// What is read back protects the old object. Whether the store then did as it said, only the new
+  /// one shows, which is read if the user wants that.
   private func replace(_ old: String?, _ mark: UploadLock) async throws -> UInt64 {
     try await destination.requireConditionalWrites(for: place.key, mark)
     let key = BucketObject.temporaryKey(place.key)
@@ -133,6 +136,7 @@ package struct ArchivePush: Sendable {
         try await isSame(temporary, tag)
       else { throw PushError.notKept("\(place)") }
       _ = try await write(old, kept: (key, tag, count), mark)
+      if isVerifying, try await !isSame(object, nil) { throw PushError.notReplaced("\(place)") }
       return sent
     }
   }
@@ -218,6 +222,8 @@ package enum PushError: Error, Equatable, Sendable, CustomStringConvertible {
   case knowsNoConditions(String)
   /// The bytes read back differ from those sent.
   case notKept(String)
+  /// The store says that it has replaced the object, and returns something else.
+  case notReplaced(String)
   /// The file has bytes after what is committed.
   case unfinished(String)
   /// The file has whole bytes after what is committed that the archive at the address lacks.
@@ -234,6 +240,8 @@ package enum PushError: Error, Equatable, Sendable, CustomStringConvertible {
     case .knowsNoConditions(let name):
       "the store of \(name) does not support conditional writes, so two writers could overwrite each other"
     case .notKept(let name): "\(name): the store returned different bytes from those sent"
+    case .notReplaced(let name):
+      "\(name): the store says that it replaced the object, and returns different bytes"
     case .unfinished(let name): "\(name) ends in an unfinished write"
     case .unfinishedCopy(let name, let address):
       "\(name) ends in an unfinished write, and has data that \(address) lacks"

@@ -91,7 +91,8 @@ struct BucketObject: RangeReader {
   ///   - tag: what names the existing object; nil for none.
   ///   - content: what the new one holds.
   /// - Throws: ``StoreError`` of the kind `conditionFailed` if another writer was faster, of the
-  ///   kind `noSuchUpload` if its uploads were given up by something else again and again;
+  ///   kind `noSuchUpload` if its uploads were given up by something else again and again, of the
+  ///   kind `unconfirmed` if the store calls a write done that it has not done;
   ///   `TransportError`; what reading the content throws.
   func replace(_ tag: String?, by content: Content) async throws -> Written {
     let condition: BucketClient.Condition =
@@ -108,9 +109,10 @@ struct BucketObject: RangeReader {
       } catch let error as StoreError where error.kind == .cannotCopy && content.kept != nil {
         try await content.sendAll()
       } catch let error as StoreError
-        where error.kind == .conditionFailed || error.kind == .noSuchUpload
+        where [.conditionFailed, .noSuchUpload, .unconfirmed].contains(error.kind)
       {
-        // The answer to a write that was done may have been lost, and the write sent again.
+        // The answer to a write that was done may have been lost, and the write sent again, or the
+        // answer says nothing.
         if let found = try await RemoteObject.find(self), found.count == content.count,
           found.ending == (try content.file.ending(at: content.count))
         {

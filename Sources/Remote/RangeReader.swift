@@ -130,7 +130,7 @@ extension FetchFailure {
       case .noAddress: .noAddress
       case .denied, .noCredentials: .forbidden
       case .conditionFailed: .replaced
-      case .unavailable: .unavailable
+      case .unavailable, .unconfirmed: .unavailable
       case .refused, .cannotCopy, .noSuchUpload, .malformed: .refused
       }
     self.init(kind, "\(error)", status: error.status)

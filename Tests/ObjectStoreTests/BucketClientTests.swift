@@ -72,6 +72,26 @@ struct `A bucket` {
     #expect(error?.kind == .conditionFailed)
   }
 
+  @Test(arguments: [
+    StandInStore.Behaviour.Completion.madeInSilence, .droppedInSilence,
+  ])
+  func `does not take an empty answer to the end of an upload for an object`(
+    _ completion: StandInStore.Behaviour.Completion
+  ) async throws {
+    let store = try StandInStore()
+    store.behaviour.completion = completion
+    let client = try client(store)
+    let upload = try await client.beginUpload(of: "key")
+    let text = Array("text".utf8)
+    let part = try await client.send(
+      RequestBody(text), digest: SHA256.digest(of: text.span), asPart: 1, of: upload)
+    let error = await #expect(throws: StoreError.self) {
+      try await client.complete(upload, [part])
+    }
+    #expect(error?.kind == .unconfirmed)
+    #expect(store["key"] == (completion == .madeInSilence ? text : nil))
+  }
+
   @Test func `makes an object of parts of another and of what is sent`() async throws {
     let store = try StandInStore()
     let client = try client(store)

@@ -90,7 +90,7 @@ struct `Pushing an archive` {
     scene.store[StoreScene.key] = other
     try scene.expect(Self.push, 13, "--replace")
     #expect(scene.store[StoreScene.key] == other)
-    try scene.expect("\(Self.push) --replace", 0, "read back")
+    try scene.expect("\(Self.push) --replace --verify", 0, "read back and compared")
     #expect(scene.store[StoreScene.key] == scene.newest)
     #expect(scene.store.keys == [StoreScene.key])
     #expect(scene.store.openUploads == 0)
@@ -105,6 +105,33 @@ struct `Pushing an archive` {
     try scene.expect("\(Self.push) --verify", 0, "was damaged")
     #expect(scene.store[StoreScene.key] == scene.newest)
     try scene.expect("\(Self.push) --verify", 0, "compared")
+  }
+
+  @Test func `reads the object back itself, and not what was to become it`() throws {
+    let scene = try largeScene(times: 1)
+    var damaged = scene.newest
+    damaged[damaged.count / 2] ^= 1
+    scene.store[StoreScene.key] = damaged
+    scene.store.behaviour.completion = .droppedAsMade
+    try scene.expect("\(Self.push) --verify", 74, "says that it replaced the object")
+    #expect(scene.store[StoreScene.key] == damaged)
+    #expect(scene.store.keys == [StoreScene.key])
+    scene.store.behaviour.completion = .made
+    try scene.expect("\(Self.push) --verify", 0, "was damaged", "read back and compared")
+    #expect(scene.store[StoreScene.key] == scene.newest)
+  }
+
+  @Test func `does not take an empty answer for an object`() throws {
+    let scene = try largeScene()
+    scene.store[StoreScene.key] = scene.generations[0]
+    scene.store.behaviour.completion = .droppedInSilence
+    try scene.expect(Self.push, 69, "the store does not say what became of the upload")
+    #expect(scene.store[StoreScene.key] == scene.generations[0])
+    #expect(scene.store.openUploads == 0)
+    // One that is there counts, whatever the answer says.
+    scene.store.behaviour.completion = .madeInSilence
+    try scene.expect(Self.push)
+    #expect(scene.store[StoreScene.key] == scene.newest)
   }
 
   @Test(arguments: 0..<6)

@@ -14,10 +14,24 @@ import XRPC
 package final class StandInStore: Sendable {
   /// How it behaves.
   package struct Behaviour: Sendable {
+    /// What becomes of an upload, and what the answer, of status 200, says.
+    package enum Completion: Sendable {
+      /// It becomes an object, which the answer names.
+      case made
+      /// It becomes an object, and the answer is empty.
+      case madeInSilence
+      /// Nothing becomes of it, and the answer is empty.
+      case droppedInSilence
+      /// Nothing becomes of it, and the answer names an object.
+      case droppedAsMade
+    }
+
     /// Whether conditions of writes are obeyed.
     package var obeysConditions = true
     /// Whether parts are copied from objects; one that does not answers well anyway.
     package var copiesParts = true
+    /// What becomes of an upload that a client completes.
+    package var completion = Completion.made
     /// Whether parts of objects are given.
     package var knowsRanges = true
     /// Whether parts of objects are given with the status of the whole.
