@@ -27,8 +27,8 @@ package enum ArchiveKeys {
     var hasSaidParity = false
   }
 
-  /// How much parity new sealed archives have where the user does not say it, in percent: damage
-  /// costs more in one than in a plain archive, in which what lies around it can still be read.
+  /// How much parity new sealed archives have where the user does not say it, in percent: no other
+  /// program finds what is left in a damaged one.
   private static let usualParity = 5
 
   private static let given = Mutex(Given())
