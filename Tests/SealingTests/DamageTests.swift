@@ -21,10 +21,8 @@ private struct Sample {
     sealed = file.bytes
   }
 
-  /// The bytes that are examined: all after the key frames, and of these all that are not zeros.
-  var places: [Int] {
-    sealed.indices.filter { $0 >= KeySlots.length || sealed[$0] != 0 || $0 % 16 == 0 }
-  }
+  /// The bytes that are examined: all that are not zeros, of which key frames have thousands.
+  var places: [Int] { sealed.indices.filter { sealed[$0] != 0 || $0 % 16 == 0 } }
 }
 
 @Suite struct `A sealed archive that is damaged` {
@@ -149,7 +147,8 @@ private struct Sample {
     #expect(ends.last?.file == sample.sealed.count && ends.last?.plain == sample.plain.count)
     for length in stride(from: 0, through: sample.sealed.count, by: 1) {
       // For the key frames, some lengths prove as much as all.
-      guard length >= KeySlots.length - 20 || length % 97 == 0 else { continue }
+      let isZero = length > 100 && sample.sealed[length - 100..<length].allSatisfy { $0 == 0 }
+      guard length >= KeySlots.length - 20 && !isZero || length % 97 == 0 else { continue }
       let bytes = Array(sample.sealed[..<length])
       guard length >= KeySlots.slotLength else {
         #expect(throws: ArchiveError(.unbegunSeal), "\(length) bytes") { try owner.plain(bytes) }
