@@ -17,7 +17,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 # Those that wait for servers and programs come first, and a process has no more threads for them
 # than there are cores. The others compute: they give way.
 waiting=('^NetworkTests\.`A ' '^NetworkTests\.`(An|Backing) ' '^NetworkTests\.' '^FleetTests\.' '^CommandTests\.')
-computing=('^TortureTests\.`An archive to which one thing ' '^TortureTests\.' '^BackupTests\.`A ' '^BackupTests\.')
+computing=('^ArchiveTests\.`A damaged ' '^SealingTests\.' '^TortureTests\.`An archive to which one thing ' '^TortureTests\.' '^BackupTests\.`A ' '^BackupTests\.')
 parts=("${waiting[@]}" "${computing[@]}")
 logs=.build/tests/logs
 program=.build/tests/release/carpackPackageTests.xctest

@@ -77,7 +77,10 @@ struct FragileArchive {
     #expect(intact.sectionCount == UInt64(archive.sections.count))
     let file = try FileDescriptor.open(archive.path, .readWrite)
     defer { try? file.close() }
-    for place in archive.bytes.indices {
+    // All of them take minutes: every third, each time from another one.
+    var random = SeededGenerator(printing: UInt64.random(in: 0 ... .max))
+    let first = Int.random(in: 0..<3, using: &random)
+    for place in stride(from: first, to: archive.bytes.count, by: 3) {
       try file.writeAll(toAbsoluteOffset: Int64(place), [~archive.bytes[place]])
       defer {
         _ = try? file.writeAll(toAbsoluteOffset: Int64(place), [archive.bytes[place]])
