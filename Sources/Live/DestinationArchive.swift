@@ -242,9 +242,10 @@ final class DestinationArchive {
   /// Notes that a complete backup stands behind the older copy that was found.
   func acceptLoss() throws {
     guard isOlderCopy, let opened else { return }
-    if let object { return try object.noteSeen() }
-    let reader = try ArchiveReader(opened.map(), ignoresTail: true)
-    WrittenSize.accept(path, holding: try reader.content(after: nil))
+    let content = try ArchiveReader(opened.map(), ignoresTail: true).content(after: nil)
+    guard let object else { return WrittenSize.accept(path, holding: content) }
+    try object.note { _ in content }
+    try object.noteSeen()
   }
 }
 

@@ -198,7 +198,7 @@ package struct ArchivePull: Sendable {
     let beginning = try BlockingBridge.shared.wait {
       try await object.beginning(layer.rewrittenLength)
     }
-    let keys = layer.keyOrder(of: beginning, to: file)
+    let keys = try layer.keyOrder(of: beginning, to: file)
     var report = TransferReport(
       outcome: count > object.count ? .ahead : count == object.count ? .unchanged : .appended,
       count: max(count, object.count), transferred: max(count, object.count) - count)

@@ -91,7 +91,7 @@ package struct ArchivePush: Sendable {
   /// Which of the two had who may open it changed more often.
   private func keyOrder(_ found: RemoteObject) async throws -> KeyOrder {
     guard let layer = file.layer else { return .same }
-    return layer.keyOrder(of: try await found.beginning(layer.rewrittenLength), to: file)
+    return try layer.keyOrder(of: await found.beginning(layer.rewrittenLength), to: file)
   }
 
   /// The archive, after who may open the object may open it.

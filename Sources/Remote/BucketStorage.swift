@@ -31,6 +31,8 @@ package final class BucketStorage: ArchiveStorage {
   private let base: Mutex<(tag: String?, count: UInt64, kept: UInt64)>
   /// How many bytes of the object stay in any case.
   private let damagedCount: UInt64
+  /// How long it was then; nil if that is not known.
+  private let seenCount: UInt64?
   /// What the object has lost since this machine saw it last; nil if nothing.
   package let loss: WrittenSize.Loss?
   /// Whether the object ends as an archive does.
@@ -67,6 +69,7 @@ package final class BucketStorage: ArchiveStorage {
     let seen = Self.seen(address, of: destination)
     loss = seen.flatMap { object == nil ? nil : WrittenSize.Loss($0, size: count) }
     content = Mutex(seen?.content)
+    seenCount = seen?.size
     let note = Self.note(count, tag)
     let scratch = destination.file("tail", of: address)
     do {
@@ -200,7 +203,7 @@ package final class BucketStorage: ArchiveStorage {
     let map = try map()
     guard let end = try map.committedLength else { return }
     guard end != base.count || base.kept < base.count else {
-      if loss == nil { try noteSeen() }
+      if loss == nil, seenCount != end { try noteSeen() }
       return
     }
     let content = BucketObject.Content(

@@ -72,6 +72,8 @@ extension KeySlots {
     }
     try SealedFrame.parity.renew(over: found.map { $0..<$0 + Self.slotLength }, in: file.map) {
       place, length, group in
+      // A page that somebody has put elsewhere must not write over what lies there.
+      guard try SealedFrame.isParity(at: place, in: file.map()) else { return }
       let frame = try SealedFrame.parityFrame(length, group)
       try file.write(frame.span, at: UInt64(place))
     }
@@ -109,17 +111,23 @@ extension KeySlots {
   ///
   /// - Throws: what the storage throws.
   func restore(in file: any ArchiveStorage) throws {
-    let map = try file.map()
-    var isInterrupted = false
-    Self.forEach(in: map) { place in
-      guard place >= Self.length else { return }
-      let isSame = Self.holds(stored, at: place, in: map)
-      isInterrupted = isInterrupted || !isSame
-    }
-    let zeros = [UInt8](repeating: 0, count: Self.slotLength)
+    let second =
+      try areInAllCopies(of: file.map())
+      ? stored : [UInt8](repeating: 0, count: Self.slotLength)
     try file.write(stored.span, at: 0)
-    try file.write((isInterrupted ? zeros : stored).span, at: UInt64(Self.slotLength))
+    try file.write(second.span, at: UInt64(Self.slotLength))
     try file.synchronize()
+  }
+
+  /// Whether all copies among the pieces that hold say the same.
+  func areInAllCopies(of file: MappedFile) -> Bool {
+    var areSame = true
+    let bytes = stored
+    Self.forEach(in: file) { place in
+      guard place >= Self.length else { return }
+      areSame = areSame && Self.holds(bytes, at: place, in: file)
+    }
+    return areSame
   }
 
   /// Where the key frames lie that are not at the beginning, also such as do not hold.
@@ -129,21 +137,26 @@ extension KeySlots {
     guard areInPlace(in: file) else {
       throw ArchiveError(.damagedSeal("bytes were inserted or lost before its pieces"), offset: 0)
     }
-    var (copies, isProtected, damage) = (Set(known), false, Int?.none)
+    var (copies, damage) = (Set(known), Int?.none)
     var walk = SealedFrameWalk(file, from: length)
     while let step = walk.next() {
       let place = step.frame.range.lowerBound
       switch step.frame.kind {
       case .keySlot: if step.frame.isKeySlot { copies.insert(place) }
-      case .parity: isProtected = true
+      case .parity: break
       case _ where !step.holds || !step.gap.isEmpty && !known.contains(step.gap.lowerBound):
         damage = damage ?? place
       case .piece, .table, .replacement, .void, nil: break
       }
       file.releasePages()
     }
-    guard isProtected, !copies.isEmpty else { return copies.sorted() }
+    let groups = LayerParity.regions(in: file)
+    guard !groups.isEmpty, !copies.isEmpty else { return copies.sorted() }
     try ArchiveWriter.requireParityLibrary()
+    damage =
+      damage
+      ?? groups.lazy.map { $0.lowerBound - SealedFrame.contentOffset }
+      .first { !SealedFrame.isParity(at: $0, in: file) }
     if let damage {
       throw ArchiveError(
         .damagedSeal("new parity could not heal what is damaged here"), offset: UInt64(damage))

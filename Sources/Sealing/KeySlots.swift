@@ -87,6 +87,17 @@ struct KeySlots {
     self = best
   }
 
+  /// What is left of them in a file; nil if nothing is.
+  ///
+  /// - Throws: ``SealedError`` if what there is cannot be read, such as those of a later version.
+  static func left(in file: MappedFile) throws -> KeySlots? {
+    do {
+      return try KeySlots(file)
+    } catch SealedError.noKeySlot {
+      return nil
+    }
+  }
+
   /// Whether others have the same content.
   func saysSame(as other: KeySlots) -> Bool {
     version == other.version && sequence == other.sequence && entries == other.entries

@@ -160,6 +160,13 @@ struct SealedFrame {
     }
   }
 
+  /// Whether a frame around parity begins at a place.
+  static func isParity(at place: Int, in file: MappedFile) -> Bool {
+    guard place >= 0, place <= file.count else { return false }
+    let head = place..<min(file.count, place + emptyLength)
+    return file.withBytes(reading: [head]) { SealedFrame($0, at: place)?.kind == .parity }
+  }
+
   /// Parity of the frames: a group of it is all that a frame holds.
   static let parity = LayerParity(before: contentOffset, behind: checksumLength)
 

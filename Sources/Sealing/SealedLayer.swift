@@ -96,9 +96,10 @@ package final class SealedLayer: StorageLayer {
     }
   }
 
-  package func keyOrder(of beginning: [UInt8], to file: MappedFile) -> KeyOrder {
-    // An error here says only that one of them has no key frame that holds: then the other counts.
-    let (own, other) = (try? KeySlots(file), try? KeySlots(MappedFile(copying: beginning)))
+  package func keyOrder(of beginning: [UInt8], to file: MappedFile) throws -> KeyOrder {
+    let (own, other) = (
+      try KeySlots.left(in: file), try KeySlots.left(in: MappedFile(copying: beginning))
+    )
     guard let other else { return own == nil ? .same : .otherIsOlder }
     guard let own else { return .otherIsNewer }
     if other.saysSame(as: own) {
@@ -111,8 +112,10 @@ package final class SealedLayer: StorageLayer {
   package func settleKeys(_ beginning: [UInt8], in file: any ArchiveStorage) throws {
     let map = try file.map()
     var slots = try KeySlots(map)
-    if keyOrder(of: beginning, to: map) == .otherIsNewer {
+    if try keyOrder(of: beginning, to: map) == .otherIsNewer {
       slots.take(try KeySlots(MappedFile(copying: beginning)))
+    } else if slots.areBothWhole, slots.areInAllCopies(of: map) {
+      return
     }
     try slots.write(to: file)
   }
@@ -182,22 +185,13 @@ package struct SealedKeys {
   package init(_ file: any ArchiveStorage, _ keys: KeyRing) throws {
     self.file = file
     let map = try file.map()
-    guard Self.isSealed(map) else {
+    guard map.isKnown(to: SealedLayer(keys)) else {
       try map.refuseFurtherArchives()
       throw SealedError.notSealed
     }
     (slots, identity) = try map.refusingFurtherArchives {
       let slots = try KeySlots(map)
       return (slots, try keys.identity(of: slots))
-    }
-  }
-
-  private static func isSealed(_ file: MappedFile) -> Bool {
-    file.withBytes { bytes in
-      SealedFrame.isBeginning(bytes)
-        || (bytes.count < 4 || bytes.u32(0) != DataFrame.zstdMagic)
-          && (SealedFrame.isEnd(bytes)
-            || SealedFrame.beginning(in: bytes, among: 0..<bytes.count) != nil)
     }
   }
 

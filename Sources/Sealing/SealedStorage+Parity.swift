@@ -84,11 +84,7 @@ extension SealedLayer {
 
   /// The key frames, from the one that was written most often, wherever that lies.
   package func restoreUnprotected(of old: MappedFile, in new: any ArchiveStorage) throws {
-    let restored = try new.map()
-    let found = [old, restored].compactMap { file in
-      // An error here says only that there is none in the one file; the other may have some.
-      try? KeySlots(file)
-    }
+    let found = try [old, new.map()].compactMap { try KeySlots.left(in: $0) }
     guard let best = found.max(by: { $0.sequence < $1.sequence }),
       try new.size >= UInt64(KeySlots.length)
     else { return }

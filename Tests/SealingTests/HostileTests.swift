@@ -134,7 +134,7 @@ private struct ForgedTable {
       frame += piece[8...]
       for number in 1...6 {
         frame.replaceSubrange(24..<25, with: [UInt8(number)])
-        for forged in [bytes + frame, bytes + SealedFile.withChecksum(frame)] {
+        for forged in [bytes + frame, bytes + SealedFrame.withChecksum(frame)] {
           #expect(try owner.plain(forged) == plain)
           #expect(try owner.verification(forged)?.isIntact != true)
           _ = try SealedCheck(MappedFile(copying: forged))

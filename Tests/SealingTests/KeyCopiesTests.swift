@@ -186,6 +186,20 @@ private struct Sample {
     #expect(file.bytes == bytes)
   }
 
+  @Test(arguments: [4, 8, 24])
+  func `are not changed where the frame around parity is damaged`(_ offset: Int) throws {
+    let sample = try Sample(parity: 5)
+    for place in SealedFile.places(sample.bytes)
+    where SealedFrame(sample.bytes.span, at: place.lowerBound)?.kind == .parity {
+      var bytes = sample.bytes
+      bytes[place.lowerBound + offset] ^= 1
+      let file = SimpleStorage(bytes)
+      var keys = try SealedKeys(file, sample.owner.ring)
+      #expect(throws: ArchiveError.self) { try keys.remove(sample.other.recipient.name) }
+      #expect(file.bytes == bytes)
+    }
+  }
+
   @Test(arguments: [nil, 5])
   func `are the old ones or the new ones when the power fails in a change`(_ parity: Int?) throws {
     var random = SeededGenerator(printing: 0x5ea2_c0b4)
@@ -234,7 +248,7 @@ private struct Sample {
     var bytes = file.bytes
     for place in [0, KeySlots.slotLength] {
       bytes[place + 28] = 1
-      let frame = SealedFile.withChecksum(Array(bytes[place..<place + KeySlots.slotLength]))
+      let frame = SealedFrame.withChecksum(Array(bytes[place..<place + KeySlots.slotLength]))
       bytes.replaceSubrange(place..<place + KeySlots.slotLength, with: frame)
     }
     let old = SimpleStorage(bytes)

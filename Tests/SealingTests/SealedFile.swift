@@ -46,14 +46,7 @@ struct SealedFile {
     var bytes = Array(frame[..<SealedFrame.headerLength])
     bytes.append(littleEndian: number)
     bytes.append(littleEndian: plainOffset)
-    return withChecksum(bytes + frame[SealedFrame.contentOffset...])
-  }
-
-  /// A frame with the right checksum, whatever it had.
-  static func withChecksum(_ frame: [UInt8]) -> [UInt8] {
-    var bytes = Array(frame.dropLast(SealedFrame.checksumLength))
-    bytes.append(littleEndian: XXH64.hash(bytes.span))
-    return bytes
+    return SealedFrame.withChecksum(bytes + frame[SealedFrame.contentOffset...])
   }
 
   /// Gives each piece the number and the place that it has in the file now.

@@ -33,7 +33,7 @@ package struct ServerOptions: Decodable, Sendable {
   /// Names by which the server may be addressed, in addition to its address; with `https://` in
   /// front, also how it is reached.
   package var hostnames: [String]
-  /// The origins of which websites may read what is under `/xrpc/`, `*` for all; with none, all may
+  /// The origins of the websites that may read `/xrpc/`, `*` for all; with none given, all may
   /// unless a served archive is sealed.
   package var allowedOrigins: [String]
   /// Which snapshot of each account is served; nil for the newest.

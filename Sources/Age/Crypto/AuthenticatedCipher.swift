@@ -83,7 +83,7 @@ struct AuthenticatedCipher: ~Copyable, @unchecked Sendable {
     return true
   }
 
-  /// Decrypts a message, whatever its tag is: bits of it may be other than those that were sealed.
+  /// Decrypts a message without checking its tag: bits that were changed come out changed.
   ///
   /// - Parameter target: as of ``open(_:nonce:into:)``.
   /// - Throws: ``AgeError/cryptoFailed(_:)``.

@@ -8,8 +8,8 @@ package struct AgePassphrase: Sendable {
   package static let defaultWorkFactor = 18
   /// The limit for decrypting: 4 GiB of memory and about 20 seconds, as with `age -d`.
   package static let defaultLimit = 22
-  /// The highest work factor of which trying a passphrase is cheap: 1 GiB of memory and about 5
-  /// seconds.
+  /// The highest work factor with which a passphrase is tried without asking: a try takes 1 GiB of
+  /// memory and about 5 seconds.
   package static let cheapLimit = 20
 
   /// What it takes to try a passphrase with a work factor above ``cheapLimit``, in words.

@@ -97,8 +97,10 @@ package struct AgePayload: ~Copyable, Sendable {
     return count
   }
 
-  /// Decrypts a chunk that is damaged, as far as that is possible: a bit that is wrong in the chunk is
-  /// wrong in what comes out, and everyone who knows the content can have chosen it.
+  /// Decrypts a damaged chunk without checking its tag.
+  ///
+  /// Each wrong bit of the chunk makes one bit of the content wrong, and anyone who knows the content
+  /// can have chosen which.
   ///
   /// - Parameters: as of ``open(_:index:isLast:into:)-(UnsafeRawBufferPointer,_,_,_)``.
   /// - Throws: ``AgeError/truncatedPayload`` if it is too short for a tag,

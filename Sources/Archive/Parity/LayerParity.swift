@@ -71,15 +71,17 @@ package struct LayerParity: Sendable {
     for found in try FoundParity.every(in: file()) {
       let group = found.group
       let range = Int(group.range.lowerBound)..<Int(group.range.upperBound)
+      let frame = Int(group.offset) - before..<Int(group.end) + behind
       // Another archive that was put behind this one has its own.
-      guard found.shifts.contains(0), changed.contains(where: range.overlaps) else { continue }
+      guard found.shifts.contains(0), frame.lowerBound >= 0,
+        try frame.upperBound <= file().count, changed.contains(where: range.overlaps)
+      else { continue }
       work += UInt64(range.count)
       guard try work <= UInt64(file().count).multipliedSaturated(by: FoundParity.maximumWork)
       else { throw ArchiveError(.malformedParity("there is too much of it"), offset: group.offset) }
       var encoder = try ParityEncoder(group.masked(0), of: file(), footer: [])
-      let place = Int(group.offset) - before
-      try write(place, group.region.count) { try encoder.write($0) }
-      changed.append(place..<Int(group.end) + behind)
+      try write(frame.lowerBound, group.region.count) { try encoder.write($0) }
+      changed.append(frame)
     }
   }
 

@@ -38,11 +38,11 @@ package protocol ByteSource: Sendable {
   /// - Throws: What reading throws.
   func damaged(in range: Range<UInt64>) throws -> [Range<UInt64>]
 
-  /// The same bytes, and in the place of those of which nothing proves that they are what was written
-  /// what can be read all the same; nil if there are none of that kind.
+  /// The same bytes, with what can be read of damaged ones instead of zeros; nil if this is never
+  /// more.
   ///
-  /// Bits of these may have been changed by anyone who knows what was written: only what a hash
-  /// proves may be taken from them.
+  /// Nothing proves that these are what was written, and anyone who knows that may have changed them:
+  /// only what a hash proves may be taken from them.
   var unproven: (any ByteSource)? { get }
 
   /// How much parity there is for the bytes as they are kept, in percent; nil if there is none.

@@ -151,8 +151,8 @@ package final class MappedFile: @unchecked Sendable {
     try source?.damaged(in: range) ?? []
   }
 
-  /// Calls `body` with bytes of which it takes only what a hash proves: also those that nothing else
-  /// proves to be what was written (``ByteSource/unproven``).
+  /// Calls `body` also with bytes that nothing proves to be what was written
+  /// (``ByteSource/unproven``): it takes of them only what a hash proves.
   ///
   /// - Parameters:
   ///   - ranges: Those that it reads.

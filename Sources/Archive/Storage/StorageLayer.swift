@@ -52,7 +52,8 @@ package protocol StorageLayer: Sendable {
   /// - Parameters:
   ///   - beginning: The first ``rewrittenLength`` bytes of the other one.
   ///   - file: The one.
-  func keyOrder(of beginning: [UInt8], to file: MappedFile) -> KeyOrder
+  /// - Throws: what the layer throws of a file of a later version.
+  func keyOrder(of beginning: [UInt8], to file: MappedFile) throws -> KeyOrder
 
   /// Makes who may open a file what was written most often: in it, or at the beginning of another
   /// copy of it. Takes no key.
@@ -154,16 +155,6 @@ package enum StorageLayers {
   }
 }
 
-extension StorageLayers {
-  /// The layer for a file of which neither end tells what it is; nil if there is none.
-  fileprivate static func layer(knowingRemains file: MappedFile) -> (any StorageLayer)? {
-    guard let layer = current, !ArchiveReader.hasFooter(in: file), layer.knows(remains: file) else {
-      return nil
-    }
-    return layer
-  }
-}
-
 extension MappedFile {
   /// The archive that the file holds: the file itself, unless there is a layer for it.
   ///
@@ -171,27 +162,31 @@ extension MappedFile {
   package func archive() throws -> MappedFile { try layer?.map(self) ?? self }
 
   /// The layer for the file; nil if the file is a plain archive.
+  package var layer: (any StorageLayer)? {
+    guard let layer = StorageLayers.current, isKnown(to: layer) else { return nil }
+    return layer
+  }
+
+  /// Whether a layer is for the file.
   ///
   /// The first bytes tell it. The last ones do where those are damaged, or are not here: of a
   /// remote file, the end comes with the first answer. In an archive as it is the last bytes may
   /// have been chosen by others, so they are not asked where it begins as one. Where both are
   /// damaged, what lies between them tells, unless a footer of an archive as it is does.
-  package var layer: (any StorageLayer)? {
+  package func isKnown(to layer: any StorageLayer) -> Bool {
     let length = min(count, StorageLayers.tellingLength)
     if !lacks(0..<length) {
-      let (layer, isPlain) = withBytes(reading: [0..<length]) { bytes in
+      let (isKnown, isPlain) = withBytes(reading: [0..<length]) { bytes in
         let beginning = bytes.extracting(0..<length)
         return (
-          StorageLayers.layer(knowingBeginning: beginning),
-          beginning.firstWord(at: 0) == DataFrame.zstdMagic
+          layer.knows(beginning: beginning), beginning.firstWord(at: 0) == DataFrame.zstdMagic
         )
       }
-      if layer != nil || isPlain { return layer }
+      if isKnown || isPlain { return isKnown }
     }
     let end = count - length..<count
-    let layer = withBytes(reading: [end]) { StorageLayers.layer(knowingEnd: $0.extracting(end)) }
-    if layer != nil || isFetched { return layer }
-    return StorageLayers.layer(knowingRemains: self)
+    if withBytes(reading: [end], { layer.knows(end: $0.extracting(end)) }) { return true }
+    return !isFetched && !ArchiveReader.hasFooter(in: self) && layer.knows(remains: self)
   }
 
   /// How many bytes are committed, by a footer or by the layer; nil if none are.

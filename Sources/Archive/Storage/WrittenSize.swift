@@ -77,7 +77,7 @@ package enum WrittenSize {
 
   /// What the attribute says.
   package struct Note {
-    let size: UInt64
+    package let size: UInt64
     let lost: UInt64
     package let content: Content?
 

@@ -102,7 +102,7 @@ extension TransferReport {
   ) -> Field<Subject> {
     Field(
       optional: "keys",
-      "where two copies of a sealed archive differed in who can open it, whose keys count now, those that were changed more often: `kept`, the file's; `taken`, those at the address",
+      "set if two copies of a sealed archive differed in who can open it; the keys that were changed more often count: `kept`, those of the file; `taken`, those at the address",
       .one(of: TransferReport.Keys.self)
     ) { report($0).keys?.rawValue }
   }
