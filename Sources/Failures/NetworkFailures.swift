@@ -9,7 +9,7 @@ extension TransportError: Explained {
   package var explanation: Explanation {
     let status: ExitStatus =
       switch reason {
-      case _ where isTransient: .temporary
+      case _ where mayPass: .temporary
       case .unusableURL, .unusablePin: .usage
       case .refusedAddress, .refusedRedirect, .tooManyRedirects, .tooLong: .refused
       case .unavailable: .failure
@@ -37,6 +37,11 @@ extension XRPCError: Explained {
   package var explanation: Explanation {
     let isLogin = Self.logins.contains(endpoint)
     return switch status {
+    case _ where isPage:
+      (
+        .temporary,
+        "a proxy or the network wants a browser: ask again later, or from another network"
+      )
     case 400..<500 where name == "AuthFactorTokenRequired":
       (.loginRefused, "pass the code from the mail with --auth-factor-token")
     case _ where isPasswordRefused:
@@ -56,7 +61,7 @@ extension XRPCError: Explained {
     case 400..<500 where endpoint == "com.atproto.server.createAccount": (.refused, nil)
     default:
       (
-        isTransient ? .temporary : .unavailable,
+        mayPass ? .temporary : .unavailable,
         declared(RepoError.self).map { BackupError.Unavailability($0).hint }
       )
     }
@@ -78,6 +83,25 @@ extension XRPCError: Explained {
     "com.atproto.server.createSession", "com.atproto.server.refreshSession",
     "com.atproto.server.getSession",
   ]
+}
+
+extension OtherSession: Explained {
+  package var explanation: Explanation { (.loginRefused, nil) }
+}
+
+extension SessionEnded: Explained {
+  package var explanation: Explanation {
+    (.loginRefused, "run the command again: it logs in anew, and goes on with what has come")
+  }
+}
+
+extension CutShort: Explained {
+  package var explanation: Explanation {
+    (
+      .temporary,
+      "if it stays so, the server has lost blocks: \"carpack fetch repo\" downloads what it has, and \"carpack pack\" packs the incomplete repository"
+    )
+  }
 }
 
 extension BrokenList: Explained {
@@ -112,5 +136,5 @@ extension IdentityError: Explained {
 }
 
 extension PLCDirectory.Refusal: Explained {
-  package var explanation: Explanation { (isTransient ? .temporary : .refused, nil) }
+  package var explanation: Explanation { (mayPass ? .temporary : .refused, nil) }
 }

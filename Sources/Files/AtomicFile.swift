@@ -59,6 +59,9 @@ package final class AtomicFile: Sendable {
   /// Where an interrupted run leaves a file that the next one continues.
   package static func leftoverPath(of path: FilePath) -> FilePath { temporary(path, ".partial") }
 
+  /// The folder in which an interrupted run leaves the beginnings of large blobs.
+  static func piecesPath(of path: FilePath) -> FilePath { temporary(path, ".pieces") }
+
   private static func temporary(_ path: FilePath, _ ending: String) -> FilePath {
     let name = FileNaming.name(path.lastComponent?.string ?? "file")
     return path.removingLastComponent().appending(".\(name)\(ending)")
@@ -202,7 +205,10 @@ package final class AtomicFile: Sendable {
   }
 
   private func giveName(_ storage: FileStorage) throws {
-    guard storage.isNameless else { return try rename(storage.path) }
+    guard storage.isNameless else {
+      try rename(storage.path)
+      return storage.wasRenamed(to: path)
+    }
     // A backup may have begun in the meantime.
     try refuseLeftover()
     func link(_ name: FilePath) -> CInt? {

@@ -11,6 +11,8 @@ package import SystemPackage
 /// It lies in the folder that is given, or in the one that `TMPDIR` names, else in `/var/tmp`,
 /// which is on a disk where `/tmp` may be in memory.
 ///
+/// One that is kept at a path (``init(keptAt:startingOver:)``) stays there until it is removed.
+///
 /// It may be passed between threads; one at a time uses it.
 package final class TemporaryFile: @unchecked Sendable {
   private let descriptor: FileDescriptor
@@ -39,6 +41,25 @@ package final class TemporaryFile: @unchecked Sendable {
     let folder = folder ?? Self.defaultFolder
     descriptor = try BackupError.attempting("create a temporary file in \(folder)") {
       try FileDescriptor.openNameless(in: folder) ?? Self.openUnlinked(in: folder)
+    }
+    buffer.reserveCapacity(1 << 18)
+  }
+
+  /// A file that stays at a path when it is closed, and is continued from there.
+  ///
+  /// - Parameters:
+  ///   - path: where; nobody but the user can read it.
+  ///   - startingOver: whether what is there is discarded.
+  /// - Throws: ``BackupError`` if it cannot be opened, or is a link.
+  package init(keptAt path: FilePath, startingOver: Bool) throws {
+    descriptor = try BackupError.attempting("open \(path)") {
+      try FileDescriptor.open(
+        path, .readWrite, options: [.create, .noFollow, .closeOnExec],
+        permissions: .ownerReadWrite)
+    }
+    count = try BackupError.attempting("open \(path)") { [descriptor] in
+      if startingOver { try descriptor.resize(to: 0) }
+      return Int(try descriptor.seek(offset: 0, from: .end))
     }
     buffer.reserveCapacity(1 << 18)
   }

@@ -154,7 +154,7 @@ package struct FleetOutcome: Equatable, Sendable {
       }
     case BackupError.noServer, BackupError.unusableServer: cause = .identity
     case is XRPCError, is TransportError: cause = .server
-    case is CARError, is RepositoryError: cause = .content
+    case is CARError, is RepositoryError, is CutShort: cause = .content
     case let error as BackupError where error.isOfWhatCame: cause = .content
     case is ArchiveError, is BackupError: cause = .archive
     case is StoreError, is FetchFailure: cause = .store

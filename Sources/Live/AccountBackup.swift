@@ -52,6 +52,9 @@ public struct AccountBackup: Sendable {
     /// The session for what the server gives only to the account's owner; nil to ask without a
     /// login.
     package var session: (@Sendable (DID, _ server: String, Network) async throws -> Session)?
+    /// The password of the operator of the server that the network's options name; it is shown to
+    /// each account's server.
+    package var admin: Secret?
     /// Whether what the server keeps for the account's owner alone is requested, too; it takes a
     /// `session`.
     package var keepsPrivateData = false

@@ -26,6 +26,8 @@ struct AccountIdentity: Sendable {
   /// Whether the handle that the account claims leads back to it; nil if that was not, or
   /// could not be, checked.
   var isHandleConfirmed: Bool? = nil
+  /// Whether it leads nowhere, rather than to another account.
+  private var handleLeadsNowhere = false
   /// The handles that the newest known DID document claims.
   let claims: [Handle]
   /// Warnings for the user.
@@ -153,6 +155,12 @@ extension AccountIdentity {
     self.init(
       did: did, handle: document.handle, server: server, key: document.signingKey,
       document: bytes, claims: document.handles, warnings: [])
+    if case .success(let home) = document.pdsResult, network.options.pds != nil,
+      try !HTTPURL(home.text).hasSameOrigin(as: HTTPURL(server))
+    {
+      warnings.append(
+        "the account's server is \(home) by its DID document; \(server) may have an older state")
+    }
   }
 
   /// Whether a log says what the known log says.
@@ -186,9 +194,16 @@ extension AccountIdentity {
     } else if isConfirmed || claims.isEmpty {
       isHandleConfirmed = true
     }
+    handleLeadsNowhere = found.contains { if case .handleNotConfirmed = $0 { true } else { false } }
     if found.contains(where: { if case .handleLeadsElsewhere = $0 { true } else { false } }) {
       handle = nil
     }
+  }
+
+  /// Takes into account that the account is not active: its server does not resolve its handle then,
+  /// which speaks against nothing.
+  mutating func excuseInactive() {
+    if isHandleConfirmed == false, handleLeadsNowhere { isHandleConfirmed = nil }
   }
 
   /// Begins a session with the account's server, if one is wanted.

@@ -36,8 +36,7 @@ extension BackupRun {
       try await takeContext(base.visitRecords)
     }
     let isNews =
-      privateData?.isNews == true || context?.received.isNews == true
-      || !standing.saysNothingNew(after: base.snapshot.standing)
+      bringsFurther || !standing.saysNothingNew(after: base.snapshot.standing)
       || !isFill && identity.isNews(after: base.snapshot)
     guard reconciliation.wantedCount > 0 || isNews else {
       try await target.publish()
@@ -67,9 +66,7 @@ extension BackupRun {
   ) async throws -> BackupReport {
     observer(.progress(BackupProgress(.blobs)))
     let storage = try target.storage()
-    var archiveOptions = ArchiveOptions(level: options.level)
-    archiveOptions.appendsBehindDamage = true
-    archiveOptions.parity = options.parity
+    var archiveOptions = archiveOptions
     // What is committed to a file that has no name yet is continued, and the repository has been
     // compared with it.
     archiveOptions.startsOver = target.isNew && target.reader == nil
@@ -104,46 +101,34 @@ extension BackupRun {
   }
 
   /// Fetches blobs and ends a backup: with a new snapshot if it says something that the previous
-  /// one does not.
+  /// one does not, and with another if other services then bring something new.
   private func end(
     _ draft: Snapshot, _ facts: AccountFacts, _ reconciliation: BlobReconciliation,
     _ archive: ArchiveReader, _ storage: any ArchiveStorage, _ visitBlocks: @escaping BlockVisitor,
     with appender: ArchiveAppender
   ) async throws -> BackupReport {
     let moment = options.now()
-    let downloads = BlobDownloads(
-      reconciliation, of: identity.did, into: appender, folder: target.folder, options: options,
-      loggedInAt: loggedInAt, tellsArrivals: isFill, observer: observer)
+    let downloads = try BlobDownloads(
+      reconciliation, of: identity.did, into: appender, folder: target.folder,
+      pieces: target.pieces(), options: options, loggedInAt: loggedInAt, tellsArrivals: isFill,
+      observer: observer)
     try await downloads.fetch(from: [client] + (earlierServers ?? []))
-    // All that is public has been written by now.
-    try await takePrivateData()
-    try await takeContext(visitBlocks)
     observer(.progress(BackupProgress(.committing)))
     var ledger = downloads.ledger(at: moment)
     // A fill does not ask which blobs the server lists.
     if isFill { ledger.counts.listed = nil }
-    var builder = SnapshotBuilder(
-      draft, facts, ledger, after: base,
-      SnapshotBuilder.Provenance(
-        tool: options.tool, createdAt: moment, hostSystem: options.hostSystem,
-        milliseconds: { [options, begin] in options.milliseconds() - begin }))
-    if let privateData {
-      if privateData.isNews {
-        try storage.restrictToOwner()
-        if !storage.isSealed, base?.holdsPrivateData != true {
-          warn(
-            """
-            private data goes into a file that is not encrypted: "carpack seal" encrypts it, --recipient \
-            a new archive
-            """
-          )
-        }
+    var ending = try await end(draft, facts, ledger, after: base, in: storage, with: appender)
+    var bytesAdded = appender.bytesAdded(by: ending.generation)
+    if owesFurther {
+      // Other services may be slow or away, and what is public counts by then.
+      try await target.publish()
+      try await takePrivateData()
+      try await takeContext(visitBlocks)
+      if bringsFurther {
+        let count: UInt64
+        (ending, count) = try await endOnceMore(behind: ending, facts, ledger, in: storage)
+        bytesAdded += count
       }
-      try builder.add(privateData)
-    }
-    if let context { try builder.add(context.received) }
-    let ending = try await appender.perform { [builder, isFill] writer in
-      try builder.end(&writer, wantsBlobs: isFill)
     }
     let snapshot = ending.snapshot
     // What an interrupted run has left of this one has been written again.
@@ -161,13 +146,88 @@ extension BackupRun {
     return BackupReport(
       name: target.name, snapshot: snapshot, generation: ending.generation,
       outcome: snapshot.isSettled && !lacksPrivateData && lost.isEmpty ? .complete : .incomplete,
-      isRepositoryUnchanged: isRepositoryUnchanged,
-      bytesAdded: appender.bytesAdded(by: ending.generation), isHealed: ending.isHealed,
+      isRepositoryUnchanged: isRepositoryUnchanged, bytesAdded: bytesAdded,
+      isHealed: ending.isHealed,
       damage: try ending.isHealed || isRepositoryUnchanged && options.checksHeld
         || appender.isBehindDamage || archive.hasLostHead ? target.storedDamage() : StoredDamage(),
       milliseconds: options.milliseconds() - begin, missing: ledger.missing, warnings: warnings,
       identityChanges: ending.isUnchanged ? [] : try identityChanges(),
       lacksPrivateData: lacksPrivateData, context: context?.outcome)
+  }
+
+  /// Ends a write with a snapshot, unless the one before says the same.
+  private func end(
+    _ draft: Snapshot, _ facts: AccountFacts, _ ledger: BlobLedger, after base: ArchivedSnapshot?,
+    in storage: any ArchiveStorage, with appender: ArchiveAppender
+  ) async throws -> SnapshotBuilder.Ending {
+    var builder = SnapshotBuilder(
+      draft, facts, ledger, after: base,
+      SnapshotBuilder.Provenance(
+        tool: options.tool, createdAt: options.now(), hostSystem: options.hostSystem,
+        milliseconds: { [options, begin] in options.milliseconds() - begin }))
+    if let privateData {
+      if privateData.isNews {
+        try storage.restrictToOwner()
+        if !storage.isSealed, base?.holdsPrivateData != true {
+          warn(
+            """
+            private data goes into a file that is not encrypted: "carpack seal" encrypts it, --recipient \
+            a new archive
+            """
+          )
+        }
+      }
+      try builder.add(privateData)
+    }
+    if let context { try builder.add(context.received) }
+    return try await appender.perform { [builder, isFill] writer in
+      try builder.end(&writer, wantsBlobs: isFill)
+    }
+  }
+
+  /// Adds what other services have given, behind a snapshot of all that is public.
+  ///
+  /// - Returns: How the run has ended, and how many bytes were added now.
+  private func endOnceMore(
+    behind first: SnapshotBuilder.Ending, _ facts: AccountFacts, _ ledger: BlobLedger,
+    in storage: any ArchiveStorage
+  ) async throws -> (SnapshotBuilder.Ending, UInt64) {
+    guard let cid = first.isUnchanged ? base?.cid : first.generation.head?.cid else {
+      throw SnapshotError.noSnapshot
+    }
+    let archiveOptions = archiveOptions
+    let (before, appender) = try await onOwnQueue {
+      let before = try ArchivedSnapshot(cid, in: ArchiveReader(storage.map()))
+      let header = before.snapshot.car.header
+      return (before, try ArchiveAppender(storage, carHeader: header, options: archiveOptions))
+    }
+    var ledger = ledger
+    (ledger.counts.new, ledger.counts.newBytes) = (0, 0)
+    var ending = try await end(
+      before.snapshot, facts, ledger, after: before, in: storage, with: appender)
+    let came = first.snapshot.blobs
+    (ending.snapshot.blobs.new, ending.snapshot.blobs.newBytes) = (came.new, came.newBytes)
+    ending.isUnchanged = ending.isUnchanged && first.isUnchanged
+    ending.isHealed = ending.isHealed || first.isHealed
+    return (ending, appender.bytesAdded(by: ending.generation))
+  }
+
+  /// Whether other services are still to be asked.
+  private var owesFurther: Bool {
+    options.keepsPrivateData && privateData == nil || options.context != nil && context == nil
+  }
+
+  /// Whether other services have brought something new.
+  private var bringsFurther: Bool {
+    privateData?.isNews == true || context?.received.isNews == true
+  }
+
+  /// How the archive is appended to.
+  private var archiveOptions: ArchiveOptions {
+    var archiveOptions = ArchiveOptions(level: options.level)
+    archiveOptions.appendsBehindDamage = true
+    archiveOptions.parity = options.parity
+    return archiveOptions
   }
 
   /// Whether private data was requested, and some of it did not come.

@@ -25,14 +25,14 @@ extension BackupRun {
   ///   - latest: that commit, if the server has named it.
   ///   - verifier: what a commit has to pass.
   func repository(
-    _ kept: ArchivedSnapshot?, at latest: CID?, _ verifier: CommitVerifier
+    _ kept: ArchivedSnapshot?, at latest: LatestCommit?, _ verifier: CommitVerifier
   ) async throws -> FoundRepository {
     if let kept {
       // What is damaged is fetched again.
       do { return try await restored(kept) } catch BackupError.carNotExact {}
     }
-    if let latest, let left = try await leftRepository(at: latest, verifier) { return left }
-    return try await fetchRepository(verifier)
+    if let latest, let left = try await leftRepository(at: latest.cid, verifier) { return left }
+    return try await fetchRepository(newest: latest?.rev, verifier)
   }
 
   /// The repository that the archive already has.
@@ -64,14 +64,22 @@ extension BackupRun {
 
   /// Fetches the repository.
   ///
-  /// - Throws: `XRPCError` and `TransportError` if no answer came; `CARError`, `RepositoryError`
-  ///   and ``BackupError`` if what came was wrong each time.
-  private func fetchRepository(_ verifier: CommitVerifier) async throws -> FoundRepository {
+  /// - Parameter newest: the revision that the server has named as the newest.
+  /// - Throws: `XRPCError` and `TransportError` if no answer came; ``CutShort`` if what came was
+  ///   not whole each time, `CARError`, `RepositoryError` and ``BackupError`` if it was wrong.
+  private func fetchRepository(newest: TID?, _ verifier: CommitVerifier) async throws
+    -> FoundRepository
+  {
     var since = base.flatMap { $0.snapshot.isComplete ? $0.snapshot.rev : nil }
     var attempt = 1
     while true {
       do {
         let fetched = try await fetchRepository(since: since, verifier)
+        if since != nil, let newest, let rev = fetched.draft.rev, rev < newest {
+          // Something on the way has kept an earlier answer to the same question.
+          since = nil
+          continue
+        }
         if let leftOut = fetched.draft.fetched?.leftOut {
           warn(
             "the server sent \(leftOut.blocks) blocks (\(leftOut.bytes) bytes) that are not part of the repository; they are left out"
@@ -97,6 +105,8 @@ extension BackupRun {
         throw error.unavailability(of: identity.did) ?? error
       } catch let error as RefusedCommit {
         throw BackupError.notGenuine("\(error.reason); \(error.keep(beside: target.path))")
+      } catch let error where CutShort.isCut(error) {
+        throw CutShort(cause: error, attempts: attempt)
       }
     }
   }
@@ -175,6 +185,29 @@ extension BackupRun {
   }
 }
 
+/// A repository that came without its end, or without blocks that it needs: nothing tells a
+/// transfer that broke off from a loss on the server.
+package struct CutShort: NetworkFault, CustomStringConvertible {
+  let cause: any Error
+  let attempts: Int
+
+  package var mayPass: Bool { true }
+
+  static func isCut(_ error: any Error) -> Bool {
+    switch error {
+    case let error as CARError: error.isCut
+    case BackupError.incompleteRepository: true
+    default: false
+    }
+  }
+
+  /// The sentence for people.
+  package var description: String {
+    "the repository did not arrive whole" + (attempts > 1 ? ", \(attempts) times" : "")
+      + ": \(cause)"
+  }
+}
+
 extension CommitVerifier {
   /// Makes sure that the commit of a CAR is the account's own, as far as a key is known.
   ///
@@ -203,7 +236,7 @@ extension XRPCClient {
       if let unavailable = error.unavailability(of: did) { throw unavailable }
       // Whether the server is of use, the repository tells; a temporary failure has been waited
       // for.
-      guard !error.isTransient else { throw error }
+      guard !error.mayPass || error.isPage else { throw error }
       return nil
     }
   }

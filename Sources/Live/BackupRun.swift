@@ -1,5 +1,6 @@
 internal import ATProtocol
 internal import Archive
+internal import Files
 internal import HTTP
 internal import Snapshots
 internal import XRPC
@@ -52,11 +53,15 @@ final class BackupRun {
     earlierServers: [XRPCClient]? = nil
   ) async throws {
     (network, options, observer) = (backup.network, backup.options, backup.observer)
-    (self.identity, self.base, self.begin) = (identity, base, begin)
+    (self.base, self.begin) = (base, begin)
     (self.target, self.earlierServers) = (target, earlierServers)
     observer(.resolved(identity.did, handle: identity.handle, server: identity.server))
     let session = try await identity.session(options.session, for: account, network: network)
-    client = XRPCClient(service: identity.server, network: network, session: session)
+    var known = identity
+    if let session, try await !session.isActive() { known.excuseInactive() }
+    self.identity = known
+    client = XRPCClient(
+      service: identity.server, network: network, session: session, admin: options.admin)
     loggedInAt = session == nil ? nil : client.service
   }
 
@@ -67,6 +72,7 @@ final class BackupRun {
     var report = try await backUp()
     report.damage.isCutOff = target.isCutOff
     report.isBehindOlderCopy = target.isOlderCopy
+    if report.outcome == .complete { try target.pieces()?.removeAll() }
     if !isFill, report.outcome == .complete { try target.acceptLoss() }
     return report
   }
@@ -103,7 +109,7 @@ final class BackupRun {
       warn(
         "no key of the account is known, so the commit was not checked: the snapshot is unsigned")
     }
-    let found = try await repository(kept, at: newest?.cid, verifier)
+    let found = try await repository(kept, at: newest, verifier)
     observer(
       .repository(
         records: found.draft.counts.records, bytes: UInt64(found.byteCount),

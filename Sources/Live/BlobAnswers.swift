@@ -77,6 +77,11 @@ extension BlobFailure {
   }
 
   private init(_ error: XRPCError) {
+    guard !error.isPage else {
+      self.init(reason: .noAnswer, status: nil)
+      explanation = "a page for a browser stands before the server (status \(error.status))"
+      return
+    }
     let reason: BlobLedger.Reason =
       switch error.status {
       case 429: .rateLimited
@@ -117,7 +122,7 @@ extension ListFault {
     }
     guard let failure = BlobFailure(error) else { return nil }
     let answer = error as? XRPCError
-    guard let isTransient = answer?.isTransient ?? (error as? TransportError)?.isTransient
+    guard let isTransient = answer?.mayPass ?? (error as? TransportError)?.isTransient
     else { return nil }
     self.init(
       reason: answer?.fault == nil ? failure.reason : .malformed, status: failure.status,

@@ -9,11 +9,13 @@ package import SystemPackage
 internal import XRPC
 
 /// One blob while it arrives: in memory as long as it is small and there is memory left, else in a
-/// file without a name beside the archive.
+/// file beside the archive.
 ///
 /// 1. ``count`` bytes have arrived and are kept; an interrupted transfer resumes after them if the
 ///    server can do that.
 /// 2. Bytes in memory are hashed as they come; those in a file when they are read.
+/// 3. The file has a name, under which the next run finds it, if the transfer can be resumed and
+///    `pieces` may lie there; else it has none.
 ///
 /// One task uses it.
 final class BlobDownload {
@@ -26,6 +28,7 @@ final class BlobDownload {
   private let memory: MemoryBudget
   private let folder: FilePath
   private let limit: Int
+  private let kept: BlobPieces?
   private let arrived: (Int) -> Void
   private var pieces: [[UInt8]] = []
   private var hash = SHA256()
@@ -44,14 +47,15 @@ final class BlobDownload {
   ///   - memory: the memory for small blobs.
   ///   - folder: the folder for files without a name.
   ///   - limit: how long it may be, in bytes.
+  ///   - pieces: where a run leaves what it has of a blob; nil if nothing may be left.
   ///   - arrived: called with the number of bytes that arrived; negative when they have to come
   ///     again.
   init(
-    _ cid: CID, memory: MemoryBudget, folder: FilePath, limit: Int,
+    _ cid: CID, memory: MemoryBudget, folder: FilePath, limit: Int, pieces: BlobPieces? = nil,
     arrived: @escaping (Int) -> Void = { _ in }
   ) {
     (self.cid, self.memory, self.folder) = (cid, memory, folder)
-    (self.limit, self.arrived) = (limit, arrived)
+    (self.limit, self.kept, self.arrived) = (limit, pieces, arrived)
   }
 
   deinit { releaseMemory() }
@@ -59,16 +63,47 @@ final class BlobDownload {
   /// How much of the blob need not be sent again.
   var offset: UInt64 { canResume ? UInt64(count) : 0 }
 
-  /// Fetches the blob.
+  /// Fetches the blob, or what an earlier run does not have of it.
   ///
-  /// - Throws: what the client throws; as ``receive(_:)`` and ``content()`` do.
+  /// - Throws: what the client throws; as ``receive(_:)`` and ``content()`` do. What has arrived by
+  ///   then is left to the next run if that can continue it.
   func fetch(from client: XRPCClient, of did: DID, attempts: Int? = nil) async throws
     -> DownloadedFile
   {
-    try await client.stream(
-      .getBlob(cid, of: did), attempts: attempts, from: { offset }, receive: receive)
+    if try await continueLeft() { return try content() }
+    do {
+      try await client.stream(
+        .getBlob(cid, of: did), attempts: attempts, from: { offset }, receive: receive)
+    } catch {
+      try await leaveToNextRun()
+      throw error
+    }
     return try content()
   }
+
+  /// Continues with what an earlier run has left; returns whether that is all of the blob.
+  private func continueLeft() async throws -> Bool {
+    guard count == 0, let left = try kept?.piece(of: cid) else { return false }
+    guard 1...limit ~= left.count else { return false }
+    (file, count, canResume) = (left, left.count, true)
+    arrived(count)
+    return try await onOwnQueue { [cid] in
+      var hash = SHA256()
+      try left.read(pieces: 1 << 20) { hash.update($0) }
+      return cid.multihash.sha256 == hash.finish()
+    }
+  }
+
+  /// Leaves what has arrived to the next run, if that can continue it and it is not little.
+  private func leaveToNextRun() async throws {
+    guard let kept else { return }
+    guard canResume, count >= BlobPieces.leastCount else { return try kept.remove(cid) }
+    if file == nil { try await spill([]) }
+    try file?.flush()
+  }
+
+  /// Removes what the next run would continue: the blob has come, or something else came.
+  func forget() throws { try kept?.remove(cid) }
 
   /// Receives an answer: all of the blob, or the rest of it.
   ///
@@ -114,10 +149,16 @@ final class BlobDownload {
       pieces.append(piece)
       return
     }
-    let gathered = pieces + [piece]
+    try await spill([piece])
+  }
+
+  /// Moves what is in memory to the file, and appends this to it.
+  private func spill(_ new: [[UInt8]]) async throws {
+    let gathered = pieces + new
     releaseMemory()
-    self.file = try await onOwnQueue { [file, folder] in
-      let file = try file ?? TemporaryFile(in: folder)
+    let kept = canResume ? kept : nil
+    self.file = try await onOwnQueue { [file, folder, cid] in
+      let file = try file ?? kept?.begin(cid) ?? TemporaryFile(in: folder)
       for piece in gathered { try file.write(piece.span) }
       return file
     }
@@ -136,7 +177,7 @@ final class BlobDownload {
   }
 }
 
-/// Bytes that were fetched: in memory, or in a file without a name.
+/// Bytes that were fetched: in memory, or in a file.
 package enum DownloadedFile: Sendable {
   /// The bytes, in pieces.
   case memory([[UInt8]])

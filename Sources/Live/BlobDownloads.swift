@@ -1,4 +1,5 @@
 internal import ATProtocol
+internal import Files
 internal import HTTP
 internal import IPLD
 package import Snapshots
@@ -14,6 +15,7 @@ final class BlobDownloads: Sendable {
   private let did: DID
   private let appender: ArchiveAppender
   private let folder: FilePath
+  private let pieces: BlobPieces?
   private let options: AccountBackup.Options
   private let loggedInAt: String?
   private let tellsArrivals: Bool
@@ -45,16 +47,19 @@ final class BlobDownloads: Sendable {
   ///   - did: whose blobs.
   ///   - appender: where they go.
   ///   - folder: where to put files without a name.
+  ///   - pieces: where large blobs that broke off wait for the next run; nil if none may.
   ///   - options: how many at a time, and in how much memory.
   ///   - loggedInAt: the only server at which this run is logged in; nil if it is at none.
   ///   - tellsArrivals: whether there is an event for each blob that comes.
   ///   - observer: called with what happens.
   init(
     _ reconciliation: BlobReconciliation, of did: DID, into appender: ArchiveAppender,
-    folder: FilePath, options: AccountBackup.Options, loggedInAt: String? = nil,
-    tellsArrivals: Bool = false, observer: @escaping @Sendable (BackupEvent) -> Void
+    folder: FilePath, pieces: BlobPieces?, options: AccountBackup.Options,
+    loggedInAt: String? = nil, tellsArrivals: Bool = false,
+    observer: @escaping @Sendable (BackupEvent) -> Void
   ) {
-    (self.did, self.appender, self.folder, self.options) = (did, appender, folder, options)
+    (self.did, self.appender, self.options) = (did, appender, options)
+    (self.folder, self.pieces) = (folder, pieces)
     (self.loggedInAt, self.tellsArrivals, self.observer) = (loggedInAt, tellsArrivals, observer)
     let progress = BackupProgress(.blobs, blobsTotal: reconciliation.wantedCount)
     state = Mutex((reconciliation, [], progress))
@@ -151,17 +156,28 @@ final class BlobDownloads: Sendable {
     var contents: Set<SHA256Digest> = []
     while true {
       let download = BlobDownload(
-        blob.cid, memory: options.memory, folder: folder, limit: options.maxBlob
+        blob.cid, memory: options.memory, folder: folder, limit: options.maxBlob, pieces: pieces
       ) { [self] count in
         report { $0.bytes = UInt64(max(0, Int($0.bytes) + count)) }
       }
       do {
         let content = try await download.fetch(from: client, of: did, attempts: attempts)
         try await appender.append(blob.cid, content)
+        try download.forget()
         return .success(UInt64(download.count))
       } catch {
-        guard let failure = BlobFailure(error) else { throw error }
+        if loggedInAt == client.service, let refusal = error as? XRPCError,
+          let end = SessionEnded(refusal)
+        {
+          throw end
+        }
+        guard var failure = BlobFailure(error) else { throw error }
+        if failure.reason == .noAnswer, download.count > 0, download.offset == 0 {
+          failure.explanation? +=
+            "; the server cannot continue a transfer: each attempt begins anew"
+        }
         guard failure.reason == .mismatch else { return .failure(failure) }
+        try download.forget()
         mismatches += 1
         if let other = download.otherDigest { contents.insert(other) }
         let isCorrupted = contents.count == mismatches

@@ -399,7 +399,7 @@ struct ContextDownload: Sendable {
         try await response.body.collect(upTo: Self.maximumThumbnail, of: "\(target)")
       }
       guard let body else {
-        return Backoff.mayHelp(afterStatus: delivery.response.status) ? .failure : .none
+        return HTTPStatus.mayPass(delivery.response.status) ? .failure : .none
       }
       guard let type = MediaType.signature(of: body.span),
         ["jpg", "png", "gif", "webp", "avif"].contains(type)

@@ -38,7 +38,8 @@ final class DestinationArchive {
   /// A warning that what it left is damaged and is replaced; nil if nothing is replaced.
   private(set) var replaced: String?
   private var opened: (any ArchiveStorage)?
-  private let new: AtomicFile?
+  /// The file until it has its final name; nil if it has always had it.
+  private var new: AtomicFile?
   private let object: BucketStorage?
 
   /// How long to wait for another process that writes to the file: a killed one holds the lock
@@ -184,6 +185,14 @@ final class DestinationArchive {
     return parent.isEmpty ? FilePath(".") : parent
   }
 
+  /// Where large blobs that broke off wait for the next run; nil if nothing of the account may lie
+  /// on the disk that is not sealed.
+  ///
+  /// - Throws: as ``storage()`` does.
+  func pieces() throws -> BlobPieces? {
+    try storage().isSealed ? nil : BlobPieces(beside: path)
+  }
+
   /// The storage to write to; makes the file if there is none.
   ///
   /// - Throws: `ArchiveError` if it cannot be made, or another process is making it.
@@ -234,7 +243,11 @@ final class DestinationArchive {
   ///   be synced; as `BucketStorage.commit()` does.
   func publish() async throws {
     if let object { return try await object.commit() }
-    if let new { return try new.publishArchive() }
+    if let new {
+      try new.publishArchive()
+      self.new = nil
+      return
+    }
     try opened?.commit()
     try opened?.synchronizeName()
   }

@@ -112,12 +112,7 @@ package enum HostFault {
   /// overloaded.
   package static func isHosts(_ error: any Error) -> Bool {
     switch error {
-    case let error as TransportError:
-      switch error.reason {
-      case .overloaded, .silent, .postponed: true
-      default: error.isTransient
-      }
-    case let error as XRPCError: error.isTransient
+    case is TransportError, is XRPCError: error.mayPass
     default: false
     }
   }

@@ -43,11 +43,31 @@ package struct LiveAccount: Sendable {
   ///   - limit: how long its CAR may be, in bytes, decompressed.
   ///   - now: the moment, in RFC 3339, to recognise revisions in the future.
   /// - Returns: the CAR, and how many tree nodes and records are missing in it.
-  /// - Throws: `XRPCError`, `TransportError`; `CARError`, `RepositoryError` and ``BackupError`` for
-  ///   one that is malformed, or not the account's.
+  /// - Throws: `XRPCError`, `TransportError`; ``CutShort`` if it came without its end each time;
+  ///   `CARError`, `RepositoryError` and ``BackupError`` for one that is malformed, or not the
+  ///   account's.
   package func repository(
     since: TID? = nil, limit: Int, now: String
   ) async throws -> (DownloadedFile, missing: Int) {
+    var attempts = 1
+    while true {
+      do {
+        return try await fetchRepository(since, limit, now)
+      } catch let error as CARError where error.isCut {
+        guard attempts < Self.repositoryAttempts else {
+          throw CutShort(cause: error, attempts: attempts)
+        }
+        attempts += 1
+      }
+    }
+  }
+
+  /// How often a repository is fetched that does not arrive whole.
+  private static let repositoryAttempts = 3
+
+  private func fetchRepository(_ since: TID?, _ limit: Int, _ now: String) async throws
+    -> (DownloadedFile, missing: Int)
+  {
     let received = ReceivedRepository(
       in: TemporaryFile.defaultFolder, limit: limit, arrived: { _ in })
     try await client.stream(.getRepo(did, since: since)) { response in

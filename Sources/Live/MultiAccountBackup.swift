@@ -338,11 +338,13 @@ final class RunLocks: Sendable {
   }
 }
 
-/// All accounts that a server lists, page by page (`com.atproto.sync.listRepos`).
+/// All accounts that a server lists, page by page (`com.atproto.sync.listRepos`): those that it
+/// serves, and to its operator all that it has.
 package struct ServerAccounts: AsyncSequence, AsyncIteratorProtocol, Sendable {
   /// An account that the server serves.
   package typealias Element = MultiAccountBackup.Account
 
+  private let isOperator: Bool
   private let inactive: @Sendable (DID, String) -> Void
   private let malformed: @Sendable ([String]) -> Void
 
@@ -351,6 +353,8 @@ package struct ServerAccounts: AsyncSequence, AsyncIteratorProtocol, Sendable {
 
   /// The longest page that the lexicon allows.
   private static let pageLength = 1000
+  /// The word for an account that no server has any more.
+  package static let deleted = "deleted"
   /// How many accounts are read at most: more than the whole network has.
   private static let maximumCount = 200_000_000
 
@@ -358,15 +362,17 @@ package struct ServerAccounts: AsyncSequence, AsyncIteratorProtocol, Sendable {
   ///
   /// - Parameters:
   ///   - client: what asks the server.
+  ///   - isOperator: whether accounts that are deactivated or taken down are served, too.
   ///   - inactive: called with accounts that the server lists but does not serve, with its word for
   ///     that.
   ///   - malformed: called with entries without a valid DID, page by page: what stands in its
   ///     place.
   package init(
-    _ client: XRPCClient, inactive: @escaping @Sendable (DID, String) -> Void = { _, _ in },
+    _ client: XRPCClient, isOperator: Bool = false,
+    inactive: @escaping @Sendable (DID, String) -> Void = { _, _ in },
     malformed: @escaping @Sendable ([String]) -> Void = { _ in }
   ) {
-    (self.inactive, self.malformed) = (inactive, malformed)
+    (self.isOperator, self.inactive, self.malformed) = (isOperator, inactive, malformed)
     pages = client.pages(limit: Self.maximumCount, by: \.did) {
       .listRepos(limit: Self.pageLength, cursor: $0)
     }
@@ -381,7 +387,9 @@ package struct ServerAccounts: AsyncSequence, AsyncIteratorProtocol, Sendable {
   package mutating func next() async throws -> MultiAccountBackup.Account? {
     while true {
       while let repo = page.popFirst() {
-        if repo.active { return (.did(repo.did), repo.head) }
+        if repo.active || isOperator && repo.status != Self.deleted {
+          return (.did(repo.did), repo.head)
+        }
         inactive(repo.did, repo.status ?? "inactive")
       }
       guard let next = try await nextPage() else { return nil }

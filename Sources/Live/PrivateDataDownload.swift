@@ -51,7 +51,7 @@ struct PrivateDataDownload: Sendable {
   ) {
     switch error {
     case let error as XRPCError where error.endpoint == kind.rawValue:
-      let isRefused = error.fault == nil && !error.isTransient
+      let isRefused = error.fault == nil && !error.mayPass
       return (isRefused ? .notGiven : .notFetched, "\(error)")
     case let error as AnswerFault:
       return (

@@ -116,7 +116,7 @@ extension AccountRestore {
 
   static func isUncertain(_ error: any Error) -> Bool {
     switch error {
-    case let error as XRPCError: error.isTransient && error.status != 429
+    case let error as XRPCError: error.mayPass && error.status != 429
     case let error as TransportError: error.isTransient
     default: false
     }
@@ -133,7 +133,7 @@ extension AccountRestore {
 
   private func logIn(as handle: Handle) async throws -> DestinationServer {
     try await DestinationServer.loggedIn(
-      at: options.target, network, as: handle.text, (options.password, nil),
+      at: options.target, network, as: handle.text, of: nil, (options.password, nil),
       asking: options.asksForCode, tell: tell)
   }
 

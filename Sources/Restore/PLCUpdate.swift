@@ -117,8 +117,7 @@ package struct PLCUpdate: Sendable {
 
   private static func isUncertain(_ error: any Error) -> Bool {
     switch error {
-    case let error as PLCDirectory.Refusal: error.isTransient
-    case let error as XRPCError: error.isTransient
+    case is PLCDirectory.Refusal, is XRPCError: error.mayPass
     case is TransportError: true
     default: false
     }

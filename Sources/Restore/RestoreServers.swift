@@ -39,8 +39,8 @@ struct DestinationServer: Sendable {
       .did(did), confirmingHandle: false)
     guard let url = identity.pds else { throw BackupError.noServer(did.text) }
     let server = try await loggedIn(
-      at: url, network, as: did.text, or: identity.document.handle, login, asking: asksForCode,
-      tell: tell)
+      at: url, network, as: did.text, of: did, or: identity.document.handle, login,
+      asking: asksForCode, tell: tell)
     return DestinationServer(client: server.client, did: did, tell: tell)
   }
 
@@ -53,7 +53,7 @@ struct DestinationServer: Sendable {
   ) async throws -> DestinationServer {
     do {
       let server = try await loggedIn(
-        at: options.target, network, as: did.text, or: handle, (options.password, nil),
+        at: options.target, network, as: did.text, of: did, or: handle, (options.password, nil),
         asking: options.asksForCode)
       return DestinationServer(client: server.client, did: did, tell: tell)
     } catch let error as XRPCError
@@ -68,15 +68,16 @@ struct DestinationServer: Sendable {
   /// The reference server lower-cases names, and so does not know a `did:web` with a port: that
   /// account is requested by its handle.
   ///
-  /// - Throws: `XRPCError` if the server refuses; `TransportError`.
+  /// - Throws: `XRPCError` if the server refuses; `OtherSession`; `TransportError`.
   static func loggedIn(
-    at service: String, _ network: Network, as identifier: String, or handle: Handle? = nil,
-    _ login: OwnLogin,
+    at service: String, _ network: Network, as identifier: String, of did: DID?,
+    or handle: Handle? = nil, _ login: OwnLogin,
     asking ask: CodeQuestion, tell: @escaping @Sendable (RestoreEvent) -> Void = { _ in }
   ) async throws -> DestinationServer {
     func begun(_ code: Secret?) async throws -> DestinationServer {
       let session = Session(
-        service: service, network: network, identifier: identifier, password: login.password,
+        service: service, network: network, identifier: identifier, of: did,
+        password: login.password,
         authFactorToken: code, allowTakendown: true)
       let did = try await session.account()
       let client = XRPCClient(service: service, network: network, session: session)
@@ -92,10 +93,8 @@ struct DestinationServer: Sendable {
     } catch let error as XRPCError
       where error.status == 401 && identifier.contains("%") && handle != nil
     {
-      let named = try await loggedIn(
-        at: service, network, as: handle?.text ?? "", login, asking: ask, tell: tell)
-      guard named.did.text == identifier else { throw error }
-      return named
+      return try await loggedIn(
+        at: service, network, as: handle?.text ?? "", of: did, login, asking: ask, tell: tell)
     }
   }
 

@@ -51,7 +51,7 @@ package enum ServerStanding: Sendable, Equatable {
       self = .active(rev: latest.rev, head: latest.cid)
     } catch let error as XRPCError {
       switch error.declared(RepoError.self) {
-      case _ where error.isTransient: self = .silent("\(error)")
+      case _ where error.mayPass: self = .silent("\(error)")
       case .deactivated: self = .deactivated
       case let declared? where declared != .notFound: self = .withheld(declared.sentence)
       case .notFound: self = .absent("\(error)")
@@ -87,7 +87,7 @@ package struct SourceServer: Sendable {
       return
     }
     client = try await DestinationServer.loggedIn(
-      at: url, network, as: did.text, or: handle, (password, options.authFactorToken),
+      at: url, network, as: did.text, of: did, or: handle, (password, options.authFactorToken),
       asking: options.asksForCode
     ).client
   }

@@ -90,6 +90,21 @@ struct `Keeping what others said` {
     try scene.expectWhole()
   }
 
+  @Test func `is asked for when the account itself is safe, and waited for no longer than minutes`()
+    throws
+  {
+    let (scene, appView) = try Self.scene()
+    appView.behaviour.retryAfter = 3600
+    let result = try backUp(scene, appView)
+    #expect(result.status == 0, "\(result.text)\(result.errors)")
+    #expect(result.errors.contains("the context is incomplete"), "\(result.errors)")
+    try scene.expectWhole()
+    appView.behaviour.retryAfter = nil
+    let more = try backUp(scene, appView)
+    #expect(more.status == 0 && more.text.contains("5 people"), "\(more.text)")
+    try scene.expectWhole()
+  }
+
   @Test func `is not asked for unless that is said`() throws {
     let (scene, appView) = try Self.scene()
     #expect(try backUp(scene, appView, "").status == 0)

@@ -22,6 +22,19 @@ struct `Fetching pieces of an account` {
     #expect(try scene.folder.read("repo.car") == scene.account.car())
   }
 
+  @Test
+  func `fetches a repository again that does not arrive whole, and ends so that it is tried again`()
+    throws
+  {
+    scene.server.play(FaultRule(.distorted(.shortened(to: 0.5)), on: "getRepo", times: 1))
+    #expect(try fetch("repo", "-o repo.car").status == 0)
+    scene.server.play(FaultRule(.distorted(.shortened(to: 0.5)), on: "getRepo"))
+    let result = try fetch("repo", "-o other.car")
+    #expect(result.status == 75, "\(result.errors)")
+    #expect(result.errors.contains("did not arrive whole, 3 times"), "\(result.errors)")
+    #expect(scene.folder.names() == ["repo.car"])
+  }
+
   @Test func `gives a blob`() throws {
     let cid = try #require(scene.account.referencedBlobs.first)
     let result = try fetch("blob \(cid)", "-o blob")

@@ -31,7 +31,7 @@ struct `A list of blobs that fails` {
   @Test(arguments: [
     (Fault.status(500), 75, true), (.dropped, 75, true), (.status(501), 10, false),
     (.page(status: 404), 10, false),
-    (.captivePortal, 10, false),
+    (.captivePortal, 75, true),
   ])
   func `is a gap until it comes whole`(_ fault: Fault, _ status: Int, _ transient: Bool) throws {
     let scene = try NetworkScene(posts: 5, blobs: 3)

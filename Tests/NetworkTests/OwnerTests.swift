@@ -39,6 +39,66 @@ struct `Backing up as the owner` {
     try scene.expectWhole()
   }
 
+  @Test
+  func `takes a handle that the server of a deactivated account does not resolve for unchecked`()
+    throws
+  {
+    var behaviour = Behaviour()
+    behaviour.resolvesDeactivated = false
+    let scene = try Self.scene(behaviour)
+    let result = try backUp(scene)
+    #expect(result.status == 0, "\(result.text)\(result.errors)")
+    #expect(result.errors.contains("was not confirmed"), "\(result.errors)")
+    scene.account.status = .active
+    #expect(try backUp(scene).status == 0)
+  }
+
+  @Test func `brings what is deactivated to a server's operator, and names it to everybody else`()
+    throws
+  {
+    var behaviour = Behaviour()
+    behaviour.adminPassword = "admin-secret"
+    let accounts = try (0..<3).map { try StandInAccount("account-\($0)", posts: 3, blobs: 2) }
+    accounts[1].status = .deactivated
+    accounts[2].status = .deleted
+    let scene = try NetworkScene(accounts, behaviour)
+    let all = "carpack backup --all --pds \(scene.server.url) \(scene.flags) -o all/"
+    let without = try scene.command.run(all)
+    #expect(without.status == 10, "\(without.text)\(without.errors)")
+    #expect((without.text + without.errors).contains("\(accounts[1].did): skipped"))
+    try scene.folder.write("admin", Array("admin-secret\n".utf8))
+    let with = try scene.command.run("\(all) --admin-password-file admin")
+    #expect(with.status == 0, "\(with.text)\(with.errors)")
+    #expect(scene.folder.names(under: "all").count == 2)
+    #expect(!(with.text + with.errors).contains("admin-secret"))
+  }
+
+  @Test func `ends where the session does, and advises nothing but to log in again`() throws {
+    let scene = try Self.scene()
+    scene.server.play(FaultRule(.status(401), on: "getBlob"))
+    let result = try backUp(scene)
+    #expect(result.status == 77, "\(result.text)\(result.errors)")
+    #expect(result.errors.contains("the session has ended"), "\(result.errors)")
+    #expect(!result.errors.contains("--accept"), "\(result.errors)")
+    scene.server.clearFaults()
+    #expect(try backUp(scene).status == 0)
+    #expect(scene.requestCount(of: "getRepo") == 1)
+  }
+
+  @Test func `sends and keeps nothing in the session of another account`() throws {
+    let other = try StandInAccount("other", posts: 1)
+    let mine = try StandInAccount("somebody", posts: 3, blobs: 2)
+    mine.password = Self.password
+    var behaviour = Behaviour()
+    behaviour.logsInAs = other.did
+    let scene = try NetworkScene([mine, other], behaviour)
+    let result = try backUp(scene, "--private")
+    #expect(result.status == 77, "\(result.text)\(result.errors)")
+    #expect(result.errors.contains("instead of \(mine.did)"), "\(result.errors)")
+    #expect(!scene.folder.names().contains(NetworkScene.archive))
+    #expect(scene.requestCount(of: "getPreferences") == 0)
+  }
+
   @Test func `renews a token that has expired once for all`() throws {
     var behaviour = Behaviour()
     behaviour.accessTokenSeconds = 1

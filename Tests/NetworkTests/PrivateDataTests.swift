@@ -285,6 +285,8 @@ struct `Backing up what is the owner's alone` {
     let result = try running.wait()
     #expect(clock.now - begin < .seconds(2))
     #expect(result.status == 143, "\(result.text)\(result.errors)")
+    // What is public counted before.
+    try scene.expectWhole()
     scene.server.clearFaults()
     #expect(try backUp(scene).status == 0)
     #expect(scene.requestCount(of: "getRepo") == 1)

@@ -90,7 +90,7 @@ struct `An account that is not what it was` {
 
   @Test func `is incomplete where its server names a newer commit than it gives out`() throws {
     try scene.account.commit([.put(path: "a.b.c/1", record: ["x": .integer(1)])])
-    scene.server.play(FaultRule(.previousRevision, on: "getRepo", times: 2))
+    scene.server.play(FaultRule(.previousRevision, on: "getRepo", times: 3))
     for _ in 0..<2 {
       let behind = try backUp(status: 10)
       #expect(behind.text.contains("incomplete, the newest commit is missing"), "\(behind.text)")
@@ -104,6 +104,15 @@ struct `An account that is not what it was` {
     _ = try backUp(status: 0)
     _ = try backUp("-q", status: 0)
     #expect(try scene.command.run("carpack status \(NetworkScene.archive)").status == 0)
+  }
+
+  @Test func `is asked for as a whole where the changes that come are of an earlier answer`() throws
+  {
+    _ = try backUp(status: 0)
+    try scene.account.commit([.put(path: "a.b.c/1", record: ["x": .integer(1)])])
+    scene.server.play(FaultRule(.previousRevision, on: "getRepo", times: 1))
+    _ = try backUp(status: 0)
+    try scene.expectWhole()
   }
 
   @Test func `is said to have a revision whose time is in the future`() throws {

@@ -1,8 +1,9 @@
 extension ATIdentifier {
   /// Reads what a person calls an account, in every spelling that people paste.
   ///
-  /// A handle, with or without `@` in front or a dot at the end; a DID in any case; an at:// URI
-  /// into the account; the address of its page (`https://bsky.app/profile/…`). White space and
+  /// A handle, with or without `@` in front or a dot at the end, or as the address of a website
+  /// (`https://alice.example/`); a DID in any case; an at:// URI into the account; the address of
+  /// its page (`https://bsky.app/profile/…`). White space and
   /// invisible marks around it, which browsers copy along, do not count.
   ///
   /// - Throws: `IdentifierError` for what names no account.
@@ -27,8 +28,9 @@ extension ATIdentifier {
       // In percent-encoded bytes, the digits are capitals (RFC 3986, section 2.1).
       return text.lowercased().replacing("%3a", with: "%3A")
     }
-    var name = text[...]
+    var name = withoutScheme(text)
     if name.hasPrefix("@") { name.removeFirst() }
+    if name.hasSuffix("/") { name.removeLast() }
     if name.hasSuffix("."), !name.hasPrefix("did:") { name.removeLast() }
     return String(name)
   }
@@ -36,11 +38,14 @@ extension ATIdentifier {
   /// The account whose page has this address, `https://HOST/profile/ACCOUNT…`; nil if it is no such
   /// address.
   private static func profile(_ text: String) -> String? {
-    let scheme = "https://"
-    let address = text.hasPrefix(scheme) ? text.dropFirst(scheme.count) : text[...]
-    let parts = address.split(separator: "/", omittingEmptySubsequences: false)
+    let parts = withoutScheme(text).split(separator: "/", omittingEmptySubsequences: false)
     guard parts.count >= 3, parts[1] == "profile", parts[0].contains(".") else { return nil }
     return String(parts[2].prefix { $0 != "?" && $0 != "#" })
+  }
+
+  private static func withoutScheme(_ text: String) -> Substring {
+    let scheme = ["https://", "http://"].first { text.lowercased().hasPrefix($0) }
+    return text.dropFirst(scheme?.count ?? 0)
   }
 
   private static func isInvisible(_ character: Character) -> Bool {

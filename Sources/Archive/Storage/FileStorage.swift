@@ -7,8 +7,9 @@ package import SystemPackage
 /// 2. A failed or short write is an error; nothing is written a second time behind the caller's
 ///    back except what a short write left over.
 package final class FileStorage: ArchiveStorage {
-  /// The file's path, for messages.
-  package let path: FilePath
+  /// The file's path.
+  package var path: FilePath { name.withLock { $0 } }
+  private let name: Mutex<FilePath>
   /// Whether the file was made without a name.
   package let isNameless: Bool
   private let descriptor: FileDescriptor
@@ -25,7 +26,7 @@ package final class FileStorage: ArchiveStorage {
     path: FilePath, descriptor: FileDescriptor, isNameless: Bool = false,
     loss: WrittenSize.Loss? = nil, content: WrittenSize.Content? = nil
   ) {
-    self.path = path
+    name = Mutex(path)
     self.loss = loss
     self.content = Mutex(content)
     self.isNameless = isNameless
@@ -74,6 +75,9 @@ package final class FileStorage: ArchiveStorage {
     try storage.lock()
     return storage
   }
+
+  /// Notes the name that the caller has given to the file.
+  package func wasRenamed(to path: FilePath) { name.withLock { $0 = path } }
 
   /// A path that leads to the open file, whatever name it has.
   package var openPath: FilePath { SystemCalls.path(of: descriptor) }

@@ -18,11 +18,4 @@ package enum Backoff {
     let longest = min(cap, base * Double(1 << max(0, min(failures - 1, 30))))
     return max(shortest, longest * chance())
   }
-
-  /// Whether another attempt may have another result than an answer of this status.
-  ///
-  /// The reference server always answers 500 for a blob that it has lost, so attempts are counted.
-  package static func mayHelp(afterStatus status: Int) -> Bool {
-    [408, 425, 429, 500].contains(status) || HostState.gatewayFaults.contains(status)
-  }
 }

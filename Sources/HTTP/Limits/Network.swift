@@ -20,6 +20,9 @@ public final class Network: Sendable {
   private static let maximumStalls = 2
   /// How often one request waits for a time that its host names.
   private static let maximumRefusals = 30
+  /// How many more bytes have to be there for attempts to be counted anew: a server that sends a
+  /// few bytes at a time is not asked for ever.
+  private static let leastProgress: UInt64 = 64 << 10
 
   /// The way to servers under these options.
   ///
@@ -90,6 +93,9 @@ public final class Network: Sendable {
 
   /// Sends a request, and again if it fails for a temporary reason.
   ///
+  /// Only attempts that bring nothing are counted: a long body arrives over any number of broken
+  /// connections, as long as the server can continue it.
+  ///
   /// - Parameters:
   ///   - request: what is asked.
   ///   - offset: how much of the body need not be sent again, asked before each attempt.
@@ -111,7 +117,9 @@ public final class Network: Sendable {
     let url = try request.target()
     let gate = gate(to: url.authority)
     var moment = clock.now
-    var (made, stalls, refusals) = (0, 0, 0)
+    // In all; and of them, those since the last that brought something.
+    var (made, failures, stalls, refusals) = (0, 0, 0, 0)
+    var held = offset()
     do {
       while true {
         let permission = try await gate.enter(request, notBefore: moment)
@@ -130,13 +138,19 @@ public final class Network: Sendable {
         }
         let result = await finish(answer, receive)
         made += 1
-        if Self.isStall(result) { stalls += 1 }
-        guard made < attempts, stalls < Self.maximumStalls, let why = Self.whyAgain(result) else {
+        if offset() >= held + Self.leastProgress {
+          (failures, stalls, held) = (0, 0, offset())
+        } else {
+          failures += 1
+          if Self.isStall(result) { stalls += 1 }
+        }
+        guard failures < attempts, stalls < Self.maximumStalls, let why = Self.whyAgain(result)
+        else {
           var (delivery, value) = try result.get()
           delivery.attempts = made
           return (delivery, value)
         }
-        let delay = Backoff.delay(made, chance)
+        let delay = Backoff.delay(failures, chance)
         options.observer(.retry(host: url.authority.host, seconds: delay, why: why))
         moment = clock.now + delay
       }
@@ -223,7 +237,7 @@ public final class Network: Sendable {
     case .success((let delivery, _)):
       let status = delivery.response.status
       // One that says that there are too many requests has been waited for.
-      return status != 429 && Backoff.mayHelp(afterStatus: status) ? "status \(status)" : nil
+      return status != 429 && HTTPStatus.mayPass(status) ? "status \(status)" : nil
     case .failure(let error as TransportError): return error.isTransient ? error.what : nil
     case .failure: return nil
     }

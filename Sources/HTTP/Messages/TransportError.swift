@@ -1,5 +1,5 @@
 /// Why no complete answer came.
-public struct TransportError: Error, Equatable, Sendable, CustomStringConvertible {
+public struct TransportError: NetworkFault, Equatable, Sendable, CustomStringConvertible {
   /// What happened.
   package enum Reason: Equatable, Sendable {
     /// The URL is neither `https`, nor `http` to a loopback address.
@@ -55,11 +55,19 @@ public struct TransportError: Error, Equatable, Sendable, CustomStringConvertibl
     (self.reason, self.url) = (reason, url)
   }
 
-  /// Whether trying again may help.
+  /// Whether the next attempt may succeed.
   package var isTransient: Bool {
     switch reason {
     case .unknownHost, .notConnected, .stalled, .tooSlow, .late, .cutOff: true
     default: false
+    }
+  }
+
+  /// Also a host that is left alone for now may answer later.
+  public var mayPass: Bool {
+    switch reason {
+    case .overloaded, .silent, .postponed: true
+    default: isTransient
     }
   }
 

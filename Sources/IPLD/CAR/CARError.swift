@@ -68,6 +68,14 @@ public struct CARError: KnownFault, Equatable, Sendable, CustomStringConvertible
 }
 
 extension CARError {
+  /// Whether the CAR ends before its end.
+  package var isCut: Bool {
+    switch reason {
+    case .truncatedHeader, .truncatedSection: true
+    default: false
+    }
+  }
+
   /// Too long, or damaged.
   public var faultKind: FaultKind {
     switch reason {

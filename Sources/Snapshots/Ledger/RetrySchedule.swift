@@ -3,7 +3,8 @@ internal import Files
 /// Which of the missing blobs are requested again.
 ///
 /// What a server does not have now it will hardly have in an hour. So blobs that are permanently
-/// lost are requested once a day, and those with a temporary failure each time.
+/// lost are requested once a day, and those with a temporary failure each time, as are those instead
+/// of which something else came: that may have been the page of a network that wants a login.
 package struct RetrySchedule: Sendable {
   /// The current time; nil if all blobs are requested whatever the time.
   private let now: Moment?
@@ -33,7 +34,8 @@ package struct RetrySchedule: Sendable {
   /// Whether a blob is requested.
   func isDue(_ entry: BlobLedger.Missing) -> Bool {
     guard entry.accepted == nil else { return false }
-    guard let now, entry.reason.isLasting, let last = lastTried(entry).flatMap({ Moment($0) })
+    guard let now, entry.reason.isLasting, entry.reason != .mismatch,
+      let last = lastTried(entry).flatMap({ Moment($0) })
     else { return true }
     // A time to come is one of a clock that was wrong.
     let passed = now.seconds - last.seconds

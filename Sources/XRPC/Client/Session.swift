@@ -12,6 +12,7 @@ package actor Session {
   /// The name to log in with: a handle, a DID or a mail address.
   package nonisolated let identifier: String
 
+  private let did: DID?
   private let network: Network
   private let login: XRPCQuery<SessionTokens>
 
@@ -31,17 +32,18 @@ package actor Session {
   ///   - service: the server's base URL.
   ///   - network: the way there.
   ///   - identifier: a handle, a DID or a mail address.
+  ///   - did: whose session it has to be; nil if only the server knows.
   ///   - password: the account's password, or an app password.
   ///   - authFactorToken: the code that came by mail, if the account asks for one.
   ///   - allowTakendown: whether a session is also accepted that can only fetch the data of an
   ///     account that was taken down.
   package init(
-    service: String, network: Network, identifier: String, password: Secret,
+    service: String, network: Network, identifier: String, of did: DID?, password: Secret,
     authFactorToken: Secret? = nil, allowTakendown: Bool = false
   ) {
     self.service = service
     self.network = network
-    self.identifier = identifier
+    (self.identifier, self.did) = (identifier, did)
     login = .createSession(
       identifier, password, code: authFactorToken, allowTakendown: allowTakendown)
   }
@@ -50,6 +52,11 @@ package actor Session {
   ///
   /// - Throws: what logging in throws.
   package func account() async throws -> DID { try await current().did }
+
+  /// Whether the account is active, as far as the server says it; begins the session.
+  ///
+  /// - Throws: what logging in throws.
+  package func isActive() async throws -> Bool { try await current().isActive }
 
   /// The account's mail address, if the server says it; begins the session.
   ///
@@ -79,7 +86,7 @@ package actor Session {
   func renew(instead refused: Secret, after error: XRPCError) async throws -> Bool {
     let isExpired = error.name == "ExpiredToken"
     let isOver = isExpired || error.name == "InvalidToken"
-    guard error.status == 401 || error.status == 400 && isOver else { return false }
+    guard error.status == 401 || error.status == 400 && isOver, !error.isPage else { return false }
     let present = try await current()
     // Another caller has done it in the meantime.
     guard present.accessJwt == refused else { return true }
@@ -134,6 +141,7 @@ extension Session {
     renewal = (task, (renewal?.waiting ?? 0) + 1)
     defer { leave(task) }
     let result = try await task.valueUnlessCancelled
+    if let did, result.did != did { throw OtherSession(service: service, did: result.did, of: did) }
     if tokens?.value.accessJwt != result.accessJwt {
       tokens = (result, network.clock.now)
       hasServed = false
@@ -156,7 +164,7 @@ extension Session {
     if let refusal { throw refusal }
     do {
       return try await client.call(login)
-    } catch let error as XRPCError where !error.isTransient {
+    } catch let error as XRPCError where !error.mayPass {
       refusal = error
       throw error
     }
@@ -165,11 +173,47 @@ extension Session {
   private func refresh(_ tokens: SessionTokens) async throws -> SessionTokens {
     do {
       return try await client.call(.refreshSession(), as: tokens.refreshJwt)
-    } catch let error as XRPCError where !error.isTransient {
+    } catch let error as XRPCError where !error.mayPass {
       return try await logIn()
     }
   }
 
   /// In no session, because it makes one.
   private var client: XRPCClient { XRPCClient(service: service, network: network) }
+}
+
+/// A server began the session of another account than the one that was to be logged in.
+package struct OtherSession: Error, Equatable, CustomStringConvertible {
+  /// The server's base URL.
+  let service: String
+  /// Whose session it is.
+  let did: DID
+  /// Whose it should be.
+  let expected: DID
+
+  init(service: String, did: DID, of expected: DID) {
+    (self.service, self.did, self.expected) = (service, did, expected)
+  }
+
+  /// The sentence for people.
+  package var description: String {
+    "\(service) logged in \(did) instead of \(expected); nothing was sent or kept as that account"
+  }
+}
+
+/// A server ended a session while it was needed.
+package struct SessionEnded: Error, CustomStringConvertible {
+  /// How it refused.
+  let refusal: XRPCError
+
+  /// Whether a refusal of what a session asked for says that it has ended.
+  package init?(_ refusal: XRPCError) {
+    guard refusal.status == 401 || ["ExpiredToken", "InvalidToken"].contains(refusal.name),
+      !refusal.isPage
+    else { return nil }
+    self.refusal = refusal
+  }
+
+  /// The sentence for people.
+  package var description: String { "the session has ended: \(refusal)" }
 }

@@ -31,6 +31,9 @@ package struct XRPCCall: Sendable {
   var answersWithSecrets = false
   /// Whether the server may need time to prepare the answer.
   var isPrepared = false
+  /// How long all of it may take in seconds, with every wait; nil for as long as its host is waited
+  /// for.
+  var seconds: Double?
   /// Whether the server passes the call on to another service, whose failures are not its own.
   var isForwarded = false
   /// What is sent instead of JSON, with its media type, and for how many seconds the server may
@@ -85,6 +88,7 @@ package struct XRPCCall: Sendable {
     request.hasOwnLimit = hasOwnLimit
     request.isPrepared = isPrepared
     request.isForwarded = isForwarded
+    request.seconds = seconds
     request.attempts = isRepeatable ? nil : 1
     if let upload {
       request.body = upload.body

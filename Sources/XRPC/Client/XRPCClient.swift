@@ -8,6 +8,8 @@ package struct XRPCClient: Sendable {
   package let network: Network
   /// The session of the account; nil without a login.
   package let session: Session?
+  /// The password of the server's operator; nil unless requests are made as that.
+  private let admin: Secret?
 
   /// A client.
   ///
@@ -16,10 +18,13 @@ package struct XRPCClient: Sendable {
   ///   - network: the way there.
   ///   - session: the account's session; its token goes to its own server only, whatever `service`
   ///     is.
-  package init(service: String, network: Network, session: Session? = nil) {
+  ///   - admin: the password of the operator of `service`, who sees what its accounts' owners see.
+  package init(
+    service: String, network: Network, session: Session? = nil, admin: Secret? = nil
+  ) {
     self.service = service.hasSuffix("/") ? String(service.dropLast()) : service
     self.network = network
-    self.session = session
+    (self.session, self.admin) = (session, admin)
   }
 
   /// Calls a method that answers with JSON.
@@ -107,6 +112,9 @@ package struct XRPCClient: Sendable {
       if let token {
         tokens.append(token)
         authorized.fields.append(("Authorization", "Bearer \(token.text)"))
+      } else if let admin {
+        tokens.append(admin)
+        authorized.fields.append(("Authorization", XRPCCall.adminAuthorization(admin)))
       }
       let (delivery, value) = try await network.send(authorized, from: offset, receive: receive)
       if let value {

@@ -1,9 +1,9 @@
 internal import ATProtocol
-internal import HTTP
+public import HTTP
 internal import IPLD
 
 /// A server's answer that is not what was requested.
-public struct XRPCError: Error, Equatable, Sendable, CustomStringConvertible {
+public struct XRPCError: NetworkFault, Equatable, Sendable, CustomStringConvertible {
   /// The method that was called, such as `com.atproto.sync.getBlob`.
   package var endpoint: String
   /// The server that answered.
@@ -20,6 +20,8 @@ public struct XRPCError: Error, Equatable, Sendable, CustomStringConvertible {
   package var excerpt: String?
   /// What is wrong with the body of a successful answer; nil if the answer was not one.
   package var fault: String?
+  /// Whether it is not the server's answer, but a page for browsers of something before it.
+  package var isPage = false
   /// How often it was tried.
   package var attempts = 1
   /// After how many seconds the server wants to be asked again; nil if it does not say.
@@ -31,13 +33,15 @@ public struct XRPCError: Error, Equatable, Sendable, CustomStringConvertible {
     name.flatMap { E(rawValue: $0) }
   }
 
-  /// Whether another attempt may succeed.
-  package var isTransient: Bool { fault == nil && Backoff.mayHelp(afterStatus: status) }
+  /// Whether the server may answer later.
+  public var mayPass: Bool { isPage || fault == nil && HTTPStatus.mayPass(status) }
 
   /// The sentence for people.
   public var description: String {
     var text = "\(endpoint) at \(host): "
-    if let fault {
+    if isPage {
+      text += "a page for a browser stands before the server (status \(status))"
+    } else if let fault {
       text += "the answer is malformed (\(fault))"
     } else {
       text += "status \(status)"
@@ -73,6 +77,7 @@ extension XRPCError {
     attempts = delivery.attempts
     wait = delivery.wait
     self.fault = fault
+    isPage = delivery.response.isForBrowsers(body)
     if fault == nil, let json = Answer(body)?.json, let error = json["error"]?.string {
       name = shown(error)
       message = json["message"]?.string.map(shown)

@@ -123,7 +123,7 @@ package struct HandleResolver: Sendable {
 
     /// The miss for an answer that is not successful.
     init(status: Int, _ why: String) {
-      self.init(status >= 500 || status == 429 ? .failed : .absent, why)
+      self.init(HTTPStatus.mayPass(status) ? .failed : .absent, why)
     }
   }
 

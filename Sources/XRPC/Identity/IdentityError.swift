@@ -56,11 +56,10 @@ package enum IdentityError: Error, Equatable, Sendable, CustomStringConvertible 
     case .handleRefused, .privateHost: .refused
     case .ambiguousHandle, .otherDocument: .notGenuine
     case .unexpectedAnswer(_, let status, _):
-      status >= 500 || status == 429 ? .temporary : .unavailable
+      HTTPStatus.mayPass(status) ? .temporary : .unavailable
     case .noAnswer(_, let error):
       switch error.reason {
-      case _ where error.isTransient: .temporary
-      case .postponed: .temporary
+      case _ where error.mayPass: .temporary
       case .refusedAddress, .refusedRedirect, .tooManyRedirects, .tooLong, .unusableURL: .refused
       default: .unavailable
       }

@@ -10,14 +10,13 @@ package struct PLCDirectory: Sendable {
   package init(network: Network) { self.network = network }
 
   /// The directory's refusal of an operation.
-  package struct Refusal: Error, Equatable, Sendable, CustomStringConvertible {
+  package struct Refusal: NetworkFault, Equatable, Sendable, CustomStringConvertible {
     /// The status.
     package var status: Int
     /// Its words.
     package var message: String
 
-    /// Whether another attempt may succeed.
-    package var isTransient: Bool { Backoff.mayHelp(afterStatus: status) }
+    package var mayPass: Bool { HTTPStatus.mayPass(status) }
 
     /// The sentence for people.
     package var description: String {

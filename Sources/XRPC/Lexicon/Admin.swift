@@ -17,9 +17,13 @@ extension XRPCCall {
 
   /// The same, as the server's operator.
   fileprivate func asAdmin(_ password: Secret) -> XRPCCall {
+    with { $0.fields.append(("Authorization", Self.adminAuthorization(password))) }
+  }
+
+  /// What shows a server that its operator asks (RFC 7617).
+  static func adminAuthorization(_ password: Secret) -> String {
     let text = Base64.encode(Array("admin:\(password.text)".utf8))
-    let padding = String(repeating: "=", count: (4 - text.utf8.count % 4) % 4)
-    return with { $0.fields.append(("Authorization", "Basic \(text)\(padding)")) }
+    return "Basic \(text)" + String(repeating: "=", count: (4 - text.utf8.count % 4) % 4)
   }
 }
 

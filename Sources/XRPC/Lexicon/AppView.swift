@@ -82,6 +82,7 @@ extension XRPCQuery<[ProfileView]> {
   package static func getProfiles(_ accounts: [DID]) -> XRPCQuery {
     XRPCQuery(
       XRPCCall(get: "app.bsky.actor.getProfiles", accounts.map { ("actors", $0.text) })
+        .with { $0.seconds = XRPCCall.patience }
     ) { answer throws(AnswerFault) in
       try answer.items("profiles").compactMap { ProfileView($0) }
     }
@@ -94,8 +95,10 @@ extension XRPCQuery<[PostView]> {
   ///
   /// - Parameter posts: at most ``XRPCCall/maximumSubjects``.
   package static func getPosts(_ posts: [ATURI]) -> XRPCQuery {
-    XRPCQuery(XRPCCall(get: "app.bsky.feed.getPosts", posts.map { ("uris", $0.text) })) {
-      answer throws(AnswerFault) in
+    XRPCQuery(
+      XRPCCall(get: "app.bsky.feed.getPosts", posts.map { ("uris", $0.text) })
+        .with { $0.seconds = XRPCCall.patience }
+    ) { answer throws(AnswerFault) in
       try answer.items("posts").compactMap { PostView($0) }
     }
   }
@@ -104,4 +107,6 @@ extension XRPCQuery<[PostView]> {
 extension XRPCCall {
   /// How many subjects one request may name, by the lexicons.
   package static let maximumSubjects = 25
+  /// How many seconds an app view is waited for: what it shows is no part of a backup.
+  fileprivate static let patience = 120.0
 }

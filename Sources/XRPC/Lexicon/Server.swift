@@ -14,6 +14,8 @@ package struct SessionTokens: Sendable {
   package var did: DID
   /// The mail address, if the server says it.
   package var email: String?
+  /// Whether the account is active: not deactivated, taken down or suspended.
+  package var isActive = true
 }
 
 extension XRPCQuery<SessionTokens> {
@@ -59,7 +61,8 @@ extension XRPCQuery<SessionTokens> {
       SessionTokens(
         accessJwt: Secret(try answer.token("accessJwt")),
         refreshJwt: Secret(try answer.token("refreshJwt")),
-        did: try answer.identifier("did", DID.self), email: answer.optionalText("email"))
+        did: try answer.identifier("did", DID.self), email: answer.optionalText("email"),
+        isActive: answer.flag("active") ?? true)
     }
   }
 }

@@ -29,7 +29,7 @@ struct LoginOptions: ParsableArguments {
     let code = given.code
     return { did, server, network in
       Session(
-        service: server, network: network, identifier: did.text, password: password,
+        service: server, network: network, identifier: did.text, of: did, password: password,
         authFactorToken: code, allowTakendown: true)
     }
   }

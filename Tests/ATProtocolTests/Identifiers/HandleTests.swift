@@ -1,6 +1,24 @@
 import ATProtocol
 import Testing
 
+@Suite struct `An account as people paste it` {
+  @Test(arguments: [
+    "alice.test", "@alice.test", " alice.test.", "https://alice.test", "https://alice.test/",
+    "http://Alice.test/", "alice.test/", "https://bsky.app/profile/alice.test",
+    "bsky.app/profile/alice.test/post/3k?x", "at://alice.test/app.bsky.feed.post/3k",
+  ])
+  func `is its handle`(_ text: String) throws {
+    #expect(try ATIdentifier(pasted: text) == .handle(Handle("alice.test")))
+  }
+
+  @Test(arguments: [
+    "https://alice.test/about", "alice.test//", "https://", "/", "ftp://alice.test",
+  ])
+  func `is not what is something else`(_ text: String) {
+    #expect(throws: IdentifierError.self) { try ATIdentifier(pasted: text) }
+  }
+}
+
 @Suite struct `A handle` {
   @Test func `is held in lower case`() throws {
     #expect(try Handle("XX.LCS.Mit.EDU").text == "xx.lcs.mit.edu")

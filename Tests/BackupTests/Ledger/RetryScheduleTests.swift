@@ -20,7 +20,7 @@ import Testing
   }
 
   @Test(arguments: [
-    BlobLedger.Reason.notFound, .refused, .mismatch, .tooLarge, .hostileRedirect, .unverifiable,
+    BlobLedger.Reason.notFound, .refused, .tooLarge, .hostileRedirect, .unverifiable,
     .notProvided, .lost, BlobLedger.Reason(rawValue: "of-a-later-version"),
   ])
   func `is once a day for what is lost for good`(_ reason: BlobLedger.Reason) {
@@ -34,7 +34,7 @@ import Testing
     #expect(RetrySchedule.always.isDue(entry(reason, last: Self.now)))
   }
 
-  @Test(arguments: [BlobLedger.Reason.serverError, .rateLimited, .noAnswer, .notTried])
+  @Test(arguments: [BlobLedger.Reason.serverError, .rateLimited, .noAnswer, .notTried, .mismatch])
   func `is each time for what may pass`(_ reason: BlobLedger.Reason) {
     #expect(isDue(reason, last: "2026-03-04T11:59:59Z"))
     #expect(isDue(reason, last: nil))

@@ -126,7 +126,7 @@ import XRPC
       BlobTable(), inCAR: { _ in nil }, listing: nil, archive: nil, base: nil)
     let downloads = BlobDownloads(
       nothing, of: try DID("did:plc:ewvi7nxzyoun6zhxrhs64oiz"), into: appender,
-      folder: FilePath(folder.path), options: options, observer: { _ in })
+      folder: FilePath(folder.path), pieces: nil, options: options, observer: { _ in })
     let network = server.network { $0.connectionsPerHost = places }
     try await downloads.fetch(
       wanted, from: XRPCClient(service: "https://pds.test", network: network)

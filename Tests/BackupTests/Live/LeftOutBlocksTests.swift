@@ -98,7 +98,7 @@ internal import Verification
   @Test func `do not hide that blocks of the repository are missing`() async throws {
     let (scene, account) = try scene(ForeignBlocks(count: 30_000, size: 20, isVerifiable: true))
     scene.server.play(FaultRule(.lacksBlocks, on: "com.atproto.sync.getRepo"))
-    await #expect(throws: BackupError.self) { try await scene.backUp(account, into: Self.file) }
+    await #expect(throws: CutShort.self) { try await scene.backUp(account, into: Self.file) }
   }
 
   // MARK: Finding what is part of it

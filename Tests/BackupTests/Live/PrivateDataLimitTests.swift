@@ -23,7 +23,8 @@ import XRPC
     options.privateDataLimit = .seconds(seconds)
     options.session = { did, server, network in
       Session(
-        service: server, network: network, identifier: did.text, password: Secret("a-password"))
+        service: server, network: network, identifier: did.text, of: did,
+        password: Secret("a-password"))
     }
     let backup = AccountBackup(network: try scene.network(), options: options) { _ in }
     return try await backup.run(ATIdentifier(account.did), into: .folder(scene.archives))

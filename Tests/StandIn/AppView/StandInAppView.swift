@@ -12,6 +12,8 @@ package final class StandInAppView: Sendable {
     package var latency = 0.0
     /// The status of each answer; nil for good ones.
     package var status: Int?
+    /// After how many seconds it wants to be asked again, with a status of 429; nil for good answers.
+    package var retryAfter: Int?
     /// The status of each picture; nil for good ones.
     package var pictureStatus: Int?
     /// What is not shown: DIDs and AT URIs.
@@ -68,6 +70,11 @@ package final class StandInAppView: Sendable {
   private func answer(_ request: LoopbackRequest, _ response: LoopbackResponse) throws {
     let behaviour = behaviour
     if behaviour.latency > 0 { try response.pause(behaviour.latency) }
+    if let seconds = behaviour.retryAfter {
+      response.status = 429
+      response.fields.append(("Retry-After", "\(seconds)"))
+      return try response.send(#"{"error":"RateLimitExceeded"}"#, type: "application/json")
+    }
     if let status = behaviour.status {
       response.status = status
       return try response.send(#"{"error":"Away"}"#, type: "application/json")

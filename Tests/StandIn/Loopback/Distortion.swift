@@ -5,6 +5,8 @@ package enum Distortion: Sendable, Hashable {
 
   /// The connection ends in the middle, though more was announced.
   case cut(at: Place)
+  /// The connection ends after so many bytes, if there are more.
+  case cutAfter(bytes: Int)
   /// The connection is reset in the middle.
   case reset(at: Place)
   /// The body ends in the middle, and the head announces no more than that: to all appearances it

@@ -94,6 +94,7 @@ package final class LoopbackResponse {
     switch distortion {
     case .cut(let part)?, .reset(let part)?, .stalled(let part)?:
       place = min(length, Int(Double(length) * part))
+    case .cutAfter(let bytes)?: place = bytes < length ? bytes : Int.max
     case .shortened(let part)?:
       place = min(max(0, length - 1), Int(Double(length) * part))
       announced = place
@@ -123,7 +124,7 @@ package final class LoopbackResponse {
     guard let distortion else { return try transmit(bytes) }
     let before = max(0, min(bytes.count, place - written))
     switch distortion {
-    case .cut, .reset, .stalled:
+    case .cut, .cutAfter, .reset, .stalled:
       try transmit(bytes.extracting(0..<before))
       if before < bytes.count { try stopShort(distortion) }
     case .shortened: try transmit(bytes.extracting(0..<before))
@@ -152,18 +153,19 @@ package final class LoopbackResponse {
     precondition(hasBegun && !hasEnded, "a body comes after the head")
     switch distortion {
     case .cut?, .reset?, .stalled?: if let distortion, !isHead { try stopShort(distortion) }
+    case .cutAfter? where place < length: if let distortion, !isHead { try stopShort(distortion) }
     case .misannounced(let difference)?:
       // A client that was promised more waits for it; one that was promised less leaves bytes
       // unread.
       if difference != 0 { endsConnection = true }
     case .endless?: if !isHead { try sendZerosForEver() }
-    case .shortened?, .corrupted?, .dripping?, nil: break
+    case .cutAfter?, .shortened?, .corrupted?, .dripping?, nil: break
     }
     try flush()
     if framing == .chunked && !isHead { try sendRaw(Array("0\r\n\r\n".utf8)) }
     hasEnded = true
     switch distortion {
-    case nil, .dripping?: isWhole = true
+    case nil, .cutAfter?, .dripping?: isWhole = true
     default: isWhole = false
     }
   }

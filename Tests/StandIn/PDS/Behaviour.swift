@@ -188,6 +188,9 @@ package struct Behaviour: Sendable, Hashable {
   /// Whether handles are resolved that are another server's.
   package var resolvesHandles = true
 
+  /// The account whose session everybody gets; nil for their own.
+  package var logsInAs: String?
+
   // MARK: Writing
 
   /// The name that the server calls itself by, in its DID and where it names itself in others'.

@@ -4,12 +4,16 @@ import IPLD
 
 /// What a server's operator may do.
 extension StandInPDS {
+  /// Whether a request shows the admin password.
+  func isOperator(_ call: Call) -> Bool {
+    guard let password = call.behaviour.adminPassword else { return false }
+    let wanted = Data("admin:\(password)".utf8).base64EncodedString()
+    return call.request["authorization"] == "Basic \(wanted)"
+  }
+
   /// Answers requests with the admin password.
   func answerOperator(_ method: String, _ call: Call) throws {
-    let wanted = Data("admin:\(call.behaviour.adminPassword ?? "")".utf8).base64EncodedString()
-    guard call.behaviour.adminPassword != nil,
-      call.request["authorization"] == "Basic \(wanted)",
-      let input = try? DataModelJSON.decode(call.request.body).map
+    guard isOperator(call), let input = try? DataModelJSON.decode(call.request.body).map
     else { return try call.refuse(401, "AuthenticationRequired", "Authentication Required") }
     if method.hasSuffix("createInviteCode") {
       let code = update { state in

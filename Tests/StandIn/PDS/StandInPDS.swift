@@ -246,7 +246,7 @@ package final class StandInPDS: Sendable {
       throw Call.Refused(
         call.behaviour.unknownAccount, 400, "RepoNotFound", "Could not find repo for DID: \(name)")
     }
-    guard account.status == .active || owner == account.did else {
+    guard account.status == .active || owner == account.did || isOperator(call) else {
       let error =
         switch account.status {
         case .deactivated: "RepoDeactivated"

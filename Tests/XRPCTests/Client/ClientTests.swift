@@ -93,7 +93,7 @@ import Testing
       error?.description
         == "com.atproto.sync.getLatestCommit at pds.test: status 400, RepoDeactivated: Repo has been deactivated"
     )
-    #expect(error?.isTransient == false)
+    #expect(error?.mayPass == false)
   }
 
   @Test func `keeps an error that is not declared`() async throws {
@@ -120,6 +120,29 @@ import Testing
     #expect(error?.name == nil)
     #expect(error?.excerpt == body)
     #expect(error?.attempts == (status == 500 ? 6 : 1))
+  }
+
+  @Test(arguments: [
+    (403, "text/html", "<!DOCTYPE html><title>Just a moment…</title>", true),
+    (503, "text/html; charset=utf-8", " \r\n<HTML><body>", true),
+    (200, "text/plain", "<html>", true),
+    (511, "text/html", "<!-- sign in -->", true), (401, "text/html", "<?xml version='1.0'?>", true),
+    (403, "application/xml", "<?xml version='1.0'?>", false),
+    (403, "text/html", #"{"error":"AuthMissing"}"#, false), (404, "text/html", "<html>", false),
+    (403, "text/html", "", false),
+  ])
+  func `tells a page for browsers from a server's refusal`(
+    status: Int, type: String, body: String, isPage: Bool
+  ) async throws {
+    let (client, _) = client { _, _ in
+      (status, [(name: "content-type", value: type)], Array(body.utf8))
+    }
+    let error = await #expect(throws: XRPCError.self) {
+      _ = try await client.call(.getLatestCommit(did), attempts: 1)
+    }
+    #expect(error?.isPage == isPage)
+    #expect(error?.description.contains("a page for a browser stands before the server") == isPage)
+    #expect(error?.mayPass == (isPage || status == 503))
   }
 
   @Test func `shows the page that came instead of an answer`() async throws {
@@ -149,7 +172,7 @@ import Testing
       _ = try await answering(200, body).call(.getLatestCommit(did))
     }
     #expect(error?.fault != nil)
-    #expect(error?.isTransient == false)
+    #expect(error?.mayPass == false)
   }
 
   @Test func `streams bytes of any media type`() async throws {

@@ -101,7 +101,7 @@ final class TokenServer: Sendable {
     }
     network = Network(options, transport: transport, clock: clock, chance: { 1 })
     session = Session(
-      service: "https://pds.test", network: network, identifier: "alice.test",
+      service: "https://pds.test", network: network, identifier: "alice.test", of: nil,
       password: Secret(TokenServer.password))
     client = XRPCClient(service: "https://pds.test/", network: network, session: session)
     query = .listBlobs(try DID("did:plc:abcdefghijklmnopqrstuvwx"))
@@ -138,7 +138,7 @@ final class TokenServer: Sendable {
       service: "https://pds.test",
       network: Network(
         NetworkOptions(userAgent: "test"), transport: transport, clock: clock, chance: { 1 }),
-      identifier: "alice.test", password: Secret(TokenServer.password))
+      identifier: "alice.test", of: nil, password: Secret(TokenServer.password))
     let alone = Task { try await session.account() }
     while state.withLock({ $0.asked }) < 1 { await Task.yield() }
     alone.cancel()
@@ -280,7 +280,7 @@ final class TokenServer: Sendable {
     let network = Network(
       NetworkOptions(userAgent: "test"), transport: transport, clock: VirtualClock(), chance: { 1 })
     return Session(
-      service: "https://pds.test", network: network, identifier: "alice.test",
+      service: "https://pds.test", network: network, identifier: "alice.test", of: nil,
       password: Secret(TokenServer.password))
   }
 

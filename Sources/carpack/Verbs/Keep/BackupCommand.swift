@@ -34,6 +34,13 @@ struct BackupCommand: Verb, ConfigurableOptions {
   var all = false
 
   @Option(
+    help: ArgumentHelp(
+      "With --all: the file whose first line is the server's admin password, for accounts that are deactivated or taken down (CARPACK_ADMIN_PASSWORD, or asked for).",
+      valueName: "file"),
+    completion: .file())
+  var adminPasswordFile: String?
+
+  @Option(
     name: [.customShort("o"), .customLong("output")],
     help: ArgumentHelp(
       "A folder (exists, or ends in \"/\"), or the archive. Also s3://bucket/prefix/ or s3://bucket/key.",
@@ -100,6 +107,7 @@ struct BackupCommand: Verb, ConfigurableOptions {
   func validate() throws {
     try require(
       !all || (accounts.isEmpty && list == nil), "--all backs up all accounts: name none")
+    try require(all || adminPasswordFile == nil, "--admin-password-file goes with --all")
     try require(
       output == nil || into == nil, "-o and --into both name the destination: use one of them")
     try require(
@@ -158,8 +166,8 @@ struct BackupCommand: Verb, ConfigurableOptions {
       }
       if let server, let destination {
         let accounts = ServerAccounts(
-          XRPCClient(service: server, network: network), inactive: display.skipped,
-          malformed: display.malformed)
+          XRPCClient(service: server, network: network), isOperator: backupOptions.admin != nil,
+          inactive: display.skipped, malformed: display.malformed)
         do {
           try await backup(backupOptions).run(accounts, into: destination)
         } catch let error as BrokenList {
@@ -174,6 +182,7 @@ struct BackupCommand: Verb, ConfigurableOptions {
 
   private func backupOptions() throws -> AccountBackup.Options {
     var options = try options.backupOptions()
+    options.admin = try adminPasswordFile.map { try AdminPassword.input.need($0) }
     options.isToBeSealed = !recipients.recipients.isEmpty
     options.maximumAge = maxAge?.seconds
     options.isDryRun = dryRun

@@ -1,4 +1,5 @@
 internal import ATProtocol
+internal import HTTP
 internal import Live
 internal import Reports
 internal import Snapshots
@@ -27,11 +28,18 @@ extension BackupDisplay {
     tally.withLock { $0.status = .worst($0.status, status) }
   }
 
-  /// Records an account that the server lists but does not serve.
+  /// Records an account that the server lists but does not serve: unless it was deleted, it is lost
+  /// with the server.
   func skipped(_ did: DID, _ status: String) {
     tally.withLock { $0.counts.skippedCount += 1 }
     BackupEvents.skipped.tell((did, status))
-    common.say("\(did): skipped: the server reports it as \(status)")
+    let sentence = "\(did): skipped: the server reports it as \(Excerpt.of(status))"
+    guard status != ServerAccounts.deleted else { return common.say(sentence) }
+    note(.incomplete)
+    if !Console.isJSON {
+      Console.say(
+        .incomplete, "\(sentence); --admin-password-file backs it up as the server's operator")
+    }
   }
 
   /// Records entries of a server's list that are not accounts.

@@ -12,13 +12,16 @@ internal import Synchronization
 internal import SystemPackage
 internal import Terminal
 
+/// The password of a server's operator.
+enum AdminPassword {
+  static let input = SecretInput(
+    name: "admin password of the server", variable: "CARPACK_ADMIN_PASSWORD",
+    option: "--admin-password-file")
+}
+
 /// `carpack restore --all`, `carpack rehearse --all`: the accounts of a server that is gone, for
 /// its operator.
 struct ServerRestoreOptions: ParsableArguments {
-  private static let input = SecretInput(
-    name: "admin password of the new server", variable: "CARPACK_ADMIN_PASSWORD",
-    option: "--admin-password-file")
-
   @Flag(
     help: "Restore all accounts of a folder or a bucket prefix, as the operator of both servers.")
   var all = false
@@ -63,7 +66,7 @@ struct ServerRestoreOptions: ParsableArguments {
 
   /// The admin password.
   func password(isPlan: Bool) throws -> Secret {
-    isPlan ? Secret("") : try Self.input.need(adminPasswordFile)
+    isPlan ? Secret("") : try AdminPassword.input.need(adminPasswordFile)
   }
 
   /// The mail addresses, by the accounts.
