@@ -371,7 +371,7 @@ def errors_have_the_names_of_the_lexicons():
         for method, parameters, name in [
                 ("com.atproto.sync.getRepo", {"did": stranger}, "RepoNotFound"),
                 ("com.atproto.sync.getRepo", {}, "InvalidRequest"),
-                ("com.atproto.sync.getLatestCommit", {"did": "nonsense"}, "RepoNotFound"),
+                ("com.atproto.sync.getLatestCommit", {"did": "nonsense"}, "InvalidRequest"),
                 ("com.atproto.sync.getBlob", {"did": ALICE, "cid": "nonsense"}, "InvalidRequest"),
                 ("com.atproto.repo.getRecord", {"repo": ALICE, "collection": "a.b.c", "rkey": "x"}, "RecordNotFound"),
                 ("com.atproto.repo.listRecords", {"repo": ALICE, "collection": "..", "limit": 1}, "InvalidRequest"),
@@ -569,6 +569,14 @@ def documents_name_this_server_only_where_that_is_wanted():
         assert json.loads(server.ask(f"/did/{ALICE}/log/audit")[2]) == log
         assert json.loads(server.ask(f"/did/{ALICE}/log")[2]) == [entry["operation"] for entry in log if not entry["nullified"]]
         assert server.ask("/did/did:plc:aaaaaaaaaaaaaaaaaaaaaaaa")[0] == 404
+        # Official resolvers put the DID behind the host, as it is or escaped.
+        for path in (f"/{ALICE}", "/" + ALICE.replace(":", "%3A")):
+            assert json.loads(server.ask(path)[2]) == document, path
+        assert json.loads(server.ask(f"/{ALICE}/log/audit")[2]) == log
+        assert server.ask("/did:plc:aaaaaaaaaaaaaaaaaaaaaaaa")[0] == 404
+        for query in (f"repo={ALICE}&collection=app.bsky.feed.post&limit=101", "repo=did:plc:&collection=app.bsky.feed.post"):
+            status, _, body = server.ask(f"/xrpc/com.atproto.repo.listRecords?{query}")[:3]
+            assert status == 400 and json.loads(body)["error"] == "InvalidRequest", (query, status, body)
     with serving("--impersonate") as server:
         changed = json.loads(server.ask(f"/did/{ALICE}")[2])
         assert changed["service"][0]["serviceEndpoint"] == f"http://127.0.0.1:{server.port}"
@@ -1287,7 +1295,7 @@ def carpack_goes_to_this_server_by_the_option_that_its_start_names():
     with serving() as server, tempfile.TemporaryDirectory() as folder:
         origin, copy = f"http://127.0.0.1:{server.port}", pathlib.Path(folder) / "copy.car.zst"
         carpack("backup", "alice.example.com", "--plc", f"{origin}/did", "--resolver", origin, "--pds", origin, "-o", copy, "-q")
-        for options, told in ([], "--pds http://127.0.0.1:"), (["--impersonate"], "/did is a directory"):
+        for options, told in ([], "--pds http://127.0.0.1:"), (["--impersonate"], " is also a directory"):
             process = subprocess.Popen([COMMAND, "serve", folder, "--bind", "127.0.0.1:0", *options], stderr=subprocess.PIPE, text=True, env=ENVIRONMENT)
             lines = [process.stderr.readline() for _ in range(4)]
             process.terminate()

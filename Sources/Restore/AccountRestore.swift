@@ -259,9 +259,13 @@ package struct AccountRestore {
         .warning(
           "the new server has \(count) records, and the archive has \(source.recordCount)"))
     }
-    report.areRecordsEqual = false
-    try await source.compare(on: target) { [tell] in tell(.progress($0)) }
-    report.areRecordsEqual = true
+    do {
+      try await source.compare(on: target) { [tell] in tell(.progress($0)) }
+      report.areRecordsEqual = true
+    } catch let error as RestoreError {
+      report.areRecordsEqual = false
+      throw error
+    }
     guard options.comparesBlobs else { return ("records equal, blobs not read back", false) }
     let known = Set(report.unrestored.first.map(\.cid))
     let comparedBefore = journal?.comparedCount ?? 0

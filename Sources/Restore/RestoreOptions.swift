@@ -30,8 +30,14 @@ package struct RestoreOptions: Sendable {
   var sharedKeyFile: FilePath?
   /// The key that signs the account's repository now.
   package var signingKey: PrivateKey?
+  /// Whether somebody is there to publish the document of a `did:web` while it is waited for.
+  package var waitsForDocument = false
   /// The code that the old server has sent by mail for signing an operation.
   package var mailCode: Secret?
+  /// The server that is gone, if archives were made under another address of it.
+  ///
+  /// Only ``ServerRestore`` asks for it.
+  package var oldServer: String?
   /// Whether to do without the old server although it answers.
   package var abandonsOld = false
   /// Whether the archive's records go into a new account, with a DID of its own.

@@ -14,7 +14,9 @@ internal import XRPC
 ///    that an interrupted run is continued by the next.
 /// 2. Passwords are random and are not kept: owners set their own by the new server's reset by
 ///    mail. That of an active account is never touched.
-/// 3. Accounts whose DID has moved elsewhere, or is not under the server's key, are left alone.
+/// 3. Accounts whose DID names another server than the one that is gone, or is not under the server's
+///    key, are left alone, whatever their archives and the other server say. The server that is gone
+///    is the one that the archived repository came from.
 /// 4. A rehearsal takes the same steps up to the comparison, with a directory of its own, which is
 ///    given the accounts' histories from the archives.
 package struct ServerRestore: Sendable {
@@ -23,6 +25,8 @@ package struct ServerRestore: Sendable {
     /// It is active on the new server, or, in a rehearsal, came back equal; whether it was active
     /// before, and what is missing there.
     case done(wasDone: Bool, lacking: [String])
+    /// Of a plan: it would be restored; what would be missing there.
+    case planned(lacking: [String])
     /// Only its owner can continue: why.
     case waiting(String)
     /// It is on another server: which.
@@ -85,7 +89,7 @@ package struct ServerRestore: Sendable {
             )
           )
         }
-        return (plan, .done(wasDone: false, lacking: Self.lacking(plan.unrestored)))
+        return (plan, .planned(lacking: Self.lacking(plan.unrestored)))
       }
       return (plan, Self.outcome(of: obstacle))
     } catch {
@@ -176,16 +180,8 @@ package struct ServerRestore: Sendable {
       let isUnsigned = present == nil && head == archived.snapshot.commit
       return .done(wasDone: true, lacking: isUnsigned ? [Self.signature] : [])
     }
-    if let server, !isNamed {
-      guard let bytes = try archived.didDocument() else {
-        return .waiting("the archive does not say which server the account was on")
-      }
-      let before: String?
-      do throws(DIDDocumentError) { before = try DIDDocument(bytes.span).pds } catch {
-        return .waiting("the DID document in the archive cannot be read: \(error)")
-      }
-      guard let before else { return .waiting("the DID document in the archive names no server") }
-      guard AccountRestore.isSame(server, before) else { return .elsewhere(server) }
+    if let server, !isNamed, let outcome = hasLeft(archived.snapshot, for: server, present) {
+      return outcome
     }
     guard let present else {
       return template.isRehearsal ? .waiting("its DID document would have to be changed") : nil
@@ -194,6 +190,28 @@ package struct ServerRestore: Sendable {
       return .waiting("the server's key is not among its rotation keys")
     }
     return nil
+  }
+
+  /// Whether an account has left the server that is gone, or may have; nil if its DID still names
+  /// that.
+  ///
+  /// What the archive has of its DID may be younger than the move: a server goes on giving out the
+  /// repository of who has left.
+  private func hasLeft(
+    _ snapshot: Snapshot, for server: String, _ present: PLCUpdate?
+  ) -> Outcome? {
+    guard let gone = template.oldServer ?? snapshot.pds else {
+      return .waiting("the archive does not say which server the account was on")
+    }
+    if AccountRestore.isSame(server, gone) { return nil }
+    if template.oldServer == nil, let log = present?.log,
+      !log.servers.contains(where: { AccountRestore.isSame($0.text, gone) })
+    {
+      return .waiting(
+        "it was backed up from \(gone), which its DID has never named; --old-server names the server that is gone"
+      )
+    }
+    return .elsewhere(server)
   }
 
   /// The server that the document of a `did:web` names; nil if it is away, as a document is that

@@ -71,7 +71,7 @@ extension AccountRestore {
   /// The longest pause between two looks at the document of a `did:web`, in seconds.
   private static let longestPause = 20.0
 
-  /// Says what the document of a `did:web` has to say, and waits until it does.
+  /// Says what the document of a `did:web` has to say, and waits until it does if somebody is there.
   ///
   /// - Throws: ``RestoreError/unpublished(_:)`` if it does not, and that is not to be waited for.
   func publish(_ wanted: WebDocument) async throws -> Outcome {
@@ -92,7 +92,9 @@ extension AccountRestore {
         // One that cannot be read is replaced as a whole.
         let present = former.flatMap { try? DataModelJSON.decode($0) }
         tell(.document(JSON: wanted.json(of: did, after: present), url: url))
-        guard options.agrees(.identity) else { throw RestoreError.unpublished(url) }
+        guard options.waitsForDocument, options.agrees(.identity) else {
+          throw RestoreError.unpublished(url)
+        }
         isTold = true
       }
       try await Task.sleep(for: .seconds(pause))

@@ -14,6 +14,8 @@ package enum Console {
 
   /// Whether standard error is a terminal.
   package static let isTerminal = isatty(2) == 1
+  /// Whether somebody can be asked something.
+  package static let canAsk = isTerminal && isatty(0) == 1
   /// Whether standard output is a terminal.
   package static let hasTerminalOutput = isatty(1) == 1
   private static let words = Host.arguments.prefix { $0 != "--" }
@@ -255,14 +257,14 @@ package enum Console {
   ///
   /// - Returns: What was typed, without the end of the line.
   package static func askSecret(_ prompt: String) -> String? {
-    guard isTerminal, isatty(0) == 1, let typed = unsafe getpass(prompt) else { return nil }
+    guard canAsk, let typed = unsafe getpass(prompt) else { return nil }
     defer { unsafe memset(typed, 0, strlen(typed)) }
     return unsafe String(cString: typed)
   }
 
   /// Asks on the terminal for a word; nil if there is no terminal to ask on, or nothing was typed.
   package static func ask(_ prompt: String) -> String? {
-    guard isTerminal, isatty(0) == 1 else { return nil }
+    guard canAsk else { return nil }
     endProgress()
     put(visible(prompt, keepingLines: false))
     let line = Interruption.endingAtOnce { readLine() }

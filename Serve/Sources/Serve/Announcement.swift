@@ -89,7 +89,7 @@ struct Announcement {
       "serving \(count(archives, "archive")) with \(count(accounts, "account"))",
       "\(origin) is a read-only personal data server", websites, look,
       options.impersonates
-        ? "\(origin)/did is a directory whose documents name this server as the accounts'"
+        ? "\(origin) is also a directory whose documents name this server as the accounts'"
         : "\"carpack backup ACCOUNT --pds \(origin)\" asks it; without --pds, the account's own server",
     ].compactMap(\.self)
   }

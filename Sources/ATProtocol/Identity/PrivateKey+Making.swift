@@ -73,7 +73,15 @@ extension PrivateKey {
     guard let curve = curves.first(where: { bytes.starts(with: $0.privatePrefix) }) else {
       throw .unknownCurve
     }
-    let scalar = bytes.dropFirst(curve.privatePrefix.count)
+    try self.init(scalar: bytes.dropFirst(curve.privatePrefix.count), on: curve)
+  }
+
+  /// Takes the number that is the key, 32 bytes, the most significant first.
+  ///
+  /// - Throws: ``Fault/notAKey``.
+  private convenience init(scalar: ArraySlice<UInt8>, on curve: VerificationKey.Curve)
+    throws(Fault)
+  {
     guard scalar.count == Self.scalarLength, curve.isScalar(scalar) else { throw .notAKey }
     // As the shortest PKCS #8, from which libcrypto finds the point that belongs to the number.
     let sec1 = Self.der(0x30, Self.der(0x02, [1]) + Self.der(0x04, Array(scalar)))
@@ -86,16 +94,31 @@ extension PrivateKey {
     try self.init(pem: Array(pem.utf8))
   }
 
-  /// Reads a key in either form: PEM, or a line that is a private multikey.
+  /// Reads a key in one of its forms: PEM; a line that is a private multikey; or one that ends in 64
+  /// hexadecimal digits, as the reference server keeps its rotation key, which is on secp256k1.
   ///
   /// - Throws: ``Fault``.
   package convenience init(text: [UInt8], passphrase: [UInt8]? = nil) throws(Fault) {
     let lines = String(decoding: text, as: UTF8.self).split(whereSeparator: \.isNewline)
     if let line = lines.first(where: { !$0.hasPrefix("#") && !$0.isEmpty }), line.hasPrefix("z") {
       try self.init(multikey: String(line.prefix { !$0.isWhitespace }))
+    } else if let scalar = Self.hexadecimal(lines) {
+      try self.init(scalar: scalar[...], on: .k256)
     } else {
       try self.init(pem: text, passphrase: passphrase)
     }
+  }
+
+  /// The number in a text that has nothing but that, or a setting whose value it is.
+  private static func hexadecimal(_ lines: [Substring]) -> [UInt8]? {
+    let lines = lines.filter { !$0.hasPrefix("#") && !$0.allSatisfy(\.isWhitespace) }
+    guard lines.count == 1, let line = lines.first else { return nil }
+    let isDigit = { (character: Character) in character.isASCII && character.isHexDigit }
+    let text = line.split(separator: "=").last ?? ""
+    let digits = text.filter { !$0.isWhitespace && $0 != "\"" }
+    guard digits.count == 2 * scalarLength, digits.allSatisfy(isDigit) else { return nil }
+    let values = digits.map { UInt8($0.hexDigitValue ?? 0) }
+    return stride(from: 0, to: values.count, by: 2).map { values[$0] << 4 | values[$0 + 1] }
   }
 
   /// `1.2.840.10045.2.1`, a key on a curve.

@@ -12,8 +12,8 @@ package final class PrivateKey: @unchecked Sendable {
   // signature has a context of its own.
   /// Why a text is not a private key that can be used.
   package enum Fault: String, Error, CustomStringConvertible {
-    /// It is not a private key in PEM.
-    case notAKey = "it holds no private key in PEM"
+    /// It is not a private key in one of the forms that are read.
+    case notAKey = "it holds no private key in PEM, hexadecimal or base58 (z…)"
     /// It is encrypted, but no passphrase was given.
     case encrypted = "it is encrypted, but no passphrase was given"
     /// It is encrypted with another passphrase.

@@ -6,8 +6,8 @@ internal import LibC
 internal import Terminal
 internal import XRPC
 
-/// A private key in a file that its owner alone may read: PEM, or the form that atproto's tools
-/// print.
+/// A private key in a file that its owner alone may read: PEM, the form that atproto's tools print,
+/// or the one in which the reference server keeps its rotation key.
 struct KeyFile {
   /// The variable that holds the passphrase.
   static let variable = "CARPACK_KEY_PASSPHRASE"
@@ -53,14 +53,9 @@ struct KeyFile {
   }
 
   private static func failure(_ file: String, _ fault: PrivateKey.Fault) -> Failure {
-    let hint =
-      switch fault {
-      case .encrypted: "set \(variable), or answer on a terminal"
-      case .notAKey, .unknownCurve: "\"carpack recovery-key new\" makes one"
-      case .wrongPassphrase, .cannotSign: nil as String?
-      }
-    return Failure(
-      "\(file): \(fault)", hint: hint,
+    Failure(
+      "\(file): \(fault)",
+      hint: fault == .encrypted ? "set \(variable), or answer on a terminal" : nil,
       status: fault == .wrongPassphrase ? .loginRefused : .usage, at: file)
   }
 }

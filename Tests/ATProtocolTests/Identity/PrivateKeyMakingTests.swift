@@ -44,6 +44,27 @@ import Testing
     #expect(try PrivateKey(text: pem).verificationKey == key.verificationKey)
   }
 
+  @Test(arguments: [
+    "", "# the server's\n", "PDS_PLC_ROTATION_KEY_K256_PRIVATE_KEY_HEX=", "export K=\"",
+  ])
+  func `comes from the digits in which servers keep it`(_ before: String) throws {
+    let digits = String(repeating: "0", count: 63) + "1"
+    let after = before.hasSuffix("\"") ? "\"\n" : " \n\n"
+    let one = try PrivateKey(
+      multikey: "z" + Base58.encode([0x81, 0x26] + [UInt8](repeating: 0, count: 31) + [1]))
+    let key = try PrivateKey(text: Array((before + digits + after).utf8))
+    #expect(key.verificationKey == one.verificationKey)
+  }
+
+  @Test(arguments: [
+    String(repeating: "0", count: 64), String(repeating: "f", count: 64),
+    String(repeating: "1", count: 63), String(repeating: "1", count: 66),
+    String(repeating: "g", count: 64), String(repeating: "1", count: 64) + "\nB=2", "",
+  ])
+  func `comes from no other digits`(_ text: String) {
+    #expect(throws: PrivateKey.Fault.notAKey) { try PrivateKey(text: Array(text.utf8)) }
+  }
+
   /// The generators of the curves (SEC 2), which are public: the public keys of the number 1.
   @Test func `spells the public key that others find for it`() throws {
     // The number 1: its point is the generator of the curve.

@@ -13,7 +13,7 @@ struct `Restoring a whole server` {
     scene.old.stop()
     let plan = try scene.command.run(scene.line("--accounts members --plan"))
     #expect(plan.status == 0, "\(plan.text)\(plan.errors)")
-    #expect(plan.text.contains("5 done") && plan.text.contains("15 blobs to send"))
+    #expect(plan.text.contains("5 planned") && plan.text.contains("15 blobs to send"))
     #expect(scene.new.createdCount == 0 && scene.directory.postCount == 0)
     #expect(!scene.folder.names(under: ".").contains { $0.hasSuffix("restore-all.pem") })
     let asked = try scene.command.run(scene.line("--accounts members"))
@@ -76,6 +76,66 @@ struct `Restoring a whole server` {
     #expect(result.text.contains("\(unknown.did): waiting"), "\(result.text)")
     #expect(result.text.contains("1 done, 1 elsewhere, 2 waiting"), "\(result.text)")
     #expect(scene.new.createdCount == 1)
+  }
+
+  @Test(arguments: ["", "--abandon-old"])
+  func `takes nobody home who has left, whatever was backed up since and the new home says`(
+    _ more: String
+  ) throws {
+    let scene = try ServerScene(count: 4)
+    // A home that has gone on, one that does not know the account, one that is away, and one that
+    // has it deactivated.
+    let homes = try (0..<4).map { _ in try StandInPDS() }
+    for (account, home) in zip(scene.accounts, homes) {
+      home.directory = scene.directory
+      var operation = try #require(scene.directory.current(account.did)?.map)
+      let service: IPLDMap = [
+        "type": .string("AtprotoPersonalDataServer"), "endpoint": .string(home.url),
+      ]
+      operation["services"] = .map(["atproto_pds": .map(service)])
+      try scene.directory.append(operation, for: account.did, signedBy: account.rotation)
+      let result = try scene.command.run(
+        "carpack backup \(account.did) --pds \(scene.old.url) --plc \(scene.directory.url) --resolver \(scene.old.url) -o backups/"
+      )
+      #expect(result.status == 0, "\(result.text)\(result.errors)")
+      #expect(result.errors.contains("the account's server is \(home.url)"), "\(result.errors)")
+    }
+    let parting = try StandInAccount("member0", posts: 7, did: scene.accounts[0].did)
+    homes[0].add(parting)
+    let sleeping = try StandInAccount("member3", posts: 5, did: scene.accounts[3].did)
+    sleeping.status = .deactivated
+    homes[3].add(sleeping)
+    homes[2].stop()
+    scene.old.stop()
+    let operations = scene.directory.postCount
+    let plan = try scene.command.run(scene.line("\(ServerScene.agreed) \(more) --plan"))
+    #expect(plan.text.contains("4 elsewhere"), "\(plan.text)\(plan.errors)")
+    let result = try scene.command.run(scene.line("\(ServerScene.agreed) \(more)"))
+    #expect(result.status == 0, "\(result.text)\(result.errors)")
+    #expect(result.text.contains("4 elsewhere"), "\(result.text)")
+    #expect(scene.new.createdCount == 0 && scene.directory.postCount == operations)
+  }
+
+  @Test func `asks which server is gone where the archives were made under another address of it`()
+    throws
+  {
+    let scene = try ServerScene(count: 1)
+    let account = scene.accounts[0]
+    let inside = scene.old.url.replacing("127.0.0.1", with: "localhost")
+    try account.commit([.put(path: "a.b.c/1", record: ["x": .integer(1)])])
+    let backedUp = try scene.command.run(
+      "carpack backup \(account.did) --pds \(inside) --plc \(scene.directory.url) --resolver \(scene.old.url) -o backups/"
+    )
+    #expect(backedUp.status == 0, "\(backedUp.text)\(backedUp.errors)")
+    scene.old.stop()
+    let refused = try scene.command.run(scene.line(ServerScene.agreed))
+    #expect(refused.status == 10, "\(refused.text)\(refused.errors)")
+    #expect(refused.text.contains("--old-server"), "\(refused.text)")
+    #expect(scene.new.createdCount == 0)
+    let result = try scene.command.run(
+      scene.line("\(ServerScene.agreed) --old-server \(scene.old.url)"))
+    #expect(result.status == 0, "\(result.text)\(result.errors)")
+    scene.expectAllMoved()
   }
 
   @Test func `refuses accounts whose server still answers, without a word for it`() throws {

@@ -11,7 +11,16 @@ struct Directory: Sendable {
   /// Whether documents name this server as the account's.
   let impersonates: Bool
 
-  /// Responds to a path below `/did/`: a DID, and maybe more.
+  /// What of a request's path is the directory's; nil if nothing is.
+  ///
+  /// Resolvers put the DID behind the host, whatever the path is that they are given.
+  static func path(in path: String) -> Substring? {
+    if path.hasPrefix("/did/") { return path.dropFirst(5) }
+    let isDID = ["/did:", "/did%3A", "/did%3a"].contains { path.hasPrefix($0) }
+    return isDID ? path.dropFirst() : nil
+  }
+
+  /// Responds to a path of the directory: a DID, and maybe more.
   ///
   /// - Throws: what reading an archive throws.
   func answer(_ path: Substring, origin: String) throws -> Response {

@@ -132,11 +132,10 @@ struct Parameters {
   /// How many things are requested.
   func limit(_ usual: Int, upTo maximum: Int) throws(XRPCFault) -> Int {
     guard let text = self["limit"] else { return usual }
-    guard let limit = Int(text), limit >= 1 else {
+    guard let limit = Int(text), 1...maximum ~= limit else {
       throw .invalid("limit must be a number from 1 to \(maximum)")
     }
-    // As the reference server does not, but many others do.
-    return min(limit, maximum)
+    return limit
   }
 
   /// A CID.

@@ -68,9 +68,9 @@ struct Responder {
     if path.hasPrefix("/xrpc/") {
       return await xrpc(String(path.dropFirst(6)), request, origin: origin)
     }
-    if path.hasPrefix("/did/"), request.isReading {
+    if let path = Directory.path(in: path), request.isReading {
       return try await withTaskExecutorPreference(endpoints.threads) {
-        (try endpoints.directory.answer(path.dropFirst(5), origin: origin), "did")
+        (try endpoints.directory.answer(path, origin: origin), "did")
       }
     }
     if path == "/", request.isReading {

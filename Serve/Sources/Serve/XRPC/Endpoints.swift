@@ -79,6 +79,9 @@ struct Endpoints: Sendable {
   {
     let text = try parameters.required(name)
     guard let account = shelf.account(text) else {
+      guard (try? ATIdentifier(text)) != nil else {
+        throw .invalid("\(name) must be a valid did or a handle")
+      }
       throw XRPCFault("RepoNotFound", "Could not find repo for DID: \(text.prefix(200))")
     }
     return account

@@ -140,6 +140,7 @@ struct RestoreArguments: ParsableArguments {
       target: target,
       password: try target.isEmpty ? own ?? Secret("") : password(else: own, isPlan: isPlan),
       now: { Host.now }, agrees: agrees, asksForCode: OwnerLogin.askForCode)
+    options.waitsForDocument = Console.canAsk
     (options.oldPassword, options.authFactorToken) = (own, login.code)
     (options.email, options.inviteCode) = (email, invite.map { Secret($0) })
     options.handle = try handle.map { text throws in try Handle(text) }

@@ -41,6 +41,12 @@ struct ServerRestoreOptions: ParsableArguments {
 
   @Option(
     help: ArgumentHelp(
+      "With --all: the server that is gone, if the accounts were backed up from another address of it.",
+      valueName: "url"))
+  var oldServer: String?
+
+  @Option(
+    help: ArgumentHelp(
       "With --all: a file with a DID and a mail address on each line.", valueName: "file"),
     completion: .file())
   var accounts: String?
@@ -56,10 +62,11 @@ struct ServerRestoreOptions: ParsableArguments {
   var jobs = 4
 
   func validate() throws {
-    let others = [accounts, adminPasswordFile, documents].compactMap(\.self)
+    let others = [accounts, adminPasswordFile, documents, oldServer].compactMap(\.self)
     guard all == (rotationKey != nil), all || others.isEmpty else {
       throw ValidationError(
-        "--all, --rotation-key, --admin-password-file, --accounts and --documents go together")
+        "--all, --rotation-key, --admin-password-file, --old-server, --accounts and --documents go together"
+      )
     }
     guard 1...64 ~= jobs else { throw ValidationError("--jobs takes 1 to 64") }
   }
@@ -113,6 +120,7 @@ struct AllAccounts {
     let file = try KeyFile(server.rotationKey ?? "")
     (options.recoveryKey, options.passphrase) = (file.key, file.passphrase)
     options.connections = given.network.connections
+    options.oldServer = server.oldServer
   }
 
   /// The key that vouches for the accounts, and the journal, in the current folder.
@@ -287,7 +295,8 @@ private struct AllOutcomes {
     counts[word, default: 0] += 1
     if let plan { upload = (upload.count + plan.upload.count, upload.bytes + plan.upload.bytes) }
     switch outcome {
-    case .done(_, let lacking): statuses.append(lacking.isEmpty ? .success : .incomplete)
+    case .done(_, let lacking), .planned(let lacking):
+      statuses.append(lacking.isEmpty ? .success : .incomplete)
     case .waiting: statuses.append(.incomplete)
     case .elsewhere: break
     case .failed(let error): statuses.append(Failure(error).status)
@@ -326,6 +335,8 @@ extension ServerRestore.Outcome {
           ? wasDone ? "it was already active there" : nil
           : "but it lacks \(lacking.joined(separator: ", "))"
       )
+    case .planned(let lacking):
+      ("planned", lacking.isEmpty ? nil : "it would lack \(lacking.joined(separator: ", "))")
     case .waiting(let why): ("waiting", "for its owner: \(why)")
     case .elsewhere(let server): ("elsewhere", "its DID names \(server)")
     case .failed(let error): ("failed", Failure(error).message)

@@ -118,7 +118,9 @@ extension RestoreDisplay {
     "account", "With --all: the result for an account, or, with --plan, the expected result."
   ) {
     Field("did", "the account") { $0.did }
-    Field("outcome", "what", .one(of: "done", "waiting", "elsewhere", "failed")) { $0.outcome }
+    Field("outcome", "what", .one(of: "done", "planned", "waiting", "elsewhere", "failed")) {
+      $0.outcome
+    }
     Field("why", "why") { $0.why }
   }
 
