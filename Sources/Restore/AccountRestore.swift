@@ -306,7 +306,7 @@ package struct AccountRestore {
   // MARK: Odds and ends
 
   /// What an earlier step has found.
-  private func have<Value>(_ value: Value?) throws -> Value {
+  func have<Value>(_ value: Value?) throws -> Value {
     guard let value else { throw SnapshotError.noSnapshot }
     return value
   }

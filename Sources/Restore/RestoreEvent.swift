@@ -83,6 +83,9 @@ package struct RestoreReport: Sendable {
   package internal(set) var hasAllPreferences = true
   /// Whether all records were found to be as in the archive.
   package var areRecordsEqual: Bool?
+  /// Whether what the new server serves is signed with a former key of the account's, until something
+  /// is written.
+  package var hasFormerSignature = false
   /// What stopped it before its end: a question that was not agreed to.
   package var stoppedBefore: RestoreQuestion?
 

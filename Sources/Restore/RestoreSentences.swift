@@ -16,7 +16,7 @@ extension RestoreStep {
     case .identity: "the DID names the new server"
     case .activation: "the account is active on the new server"
     case .deactivation: "the account is deactivated on the old server"
-    case .proof: "what the new server gives out is signed with the account's key"
+    case .proof: "what the new server gives out is signed by the account"
     }
   }
 }

@@ -44,6 +44,8 @@ package struct ServerRestore: Sendable {
   /// What an account lacks if its commit was signed on the server that is gone.
   private static let signature =
     "a commit signed with its own key: the server signs at the account's next write"
+  private static let formerSignature =
+    "its commit is signed with the lost server's key until the owner's next write; relays and app views may refuse it until then, and --yes sign has the new server sign"
   /// How many random bytes a password has.
   private static let passwordLength = 24
 
@@ -120,6 +122,7 @@ package struct ServerRestore: Sendable {
       }
       try await restore.run()
       let report = restore.report
+      if report.hasFormerSignature { tell(did, .warning(Self.formerSignature)) }
       var lacking = Self.lacking(report.unrestored)
       if !report.hasAllPreferences { lacking.append("preferences, which it did not accept") }
       if report.brokenList != nil { lacking.append("a complete list of its missing blobs") }

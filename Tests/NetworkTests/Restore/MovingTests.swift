@@ -44,6 +44,34 @@ struct `Moving an account` {
     #expect(scene.calls(of: "importRepo") == 1)
   }
 
+  @Test
+  func `says whose signature the new server gives out, and has it sign where that is agreed to`()
+    throws
+  {
+    let scene = try RestoreScene()
+    _ = try scene.addRecoveryKey()
+    try scene.backUp()
+    scene.old.stop()
+    let line =
+      "--recovery-key recovery.key --email new@example.com --attempts 1 \(RestoreScene.agreed)"
+    let former = "signature: of a key that the DID no longer names"
+    let first = try scene.restore(line, login: false)
+    #expect(first.status == 0 && first.text.contains(former), "\(first.text)\(first.errors)")
+    #expect(!first.errors.contains("signed with the account's key"), "\(first.errors)")
+    let second = try scene.restore("\(line) --yes sign", login: false)
+    #expect(second.status == 0 && !second.text.contains(former), "\(second.text)\(second.errors)")
+    let moved = try #require(scene.moved)
+    #expect(moved.paths == scene.account.paths && moved.head != scene.account.head)
+    let keys = try DIDDocument(Array(scene.new.documentText(of: moved).utf8).span)
+    let key = try #require(keys.signingKey)
+    let archive = "signed.car.zst"
+    let flags = "--plc \(scene.directory.url) --resolver \(scene.new.url)"
+    let backup = try scene.command.run("carpack backup \(scene.account.did) \(flags) -o \(archive)")
+    #expect(backup.status == 0, "\(backup.text)\(backup.errors)")
+    let verified = try scene.command.run("carpack verify --key \(key.didKey) \(archive)")
+    #expect(verified.status == 0, "\(verified.text)\(verified.errors)")
+  }
+
   @Test func `from a server that is gone takes a key of one's own`() throws {
     let scene = try RestoreScene()
     let key = try scene.addRecoveryKey()

@@ -163,6 +163,10 @@ extension RestoreDisplay {
     Field(
       "recordsEqual", "whether all records came back equal; null if they were not read back"
     ) { $0.all.areRecordsEqual }
+    Field(
+      "formerSignature",
+      "whether what the new server serves is signed with a former key until the next write"
+    ) { $0.all.hasFormerSignature }
     Field("sentBlobs", "blobs sent in this run") { $0.all.sentBlobs }
     Field("sentBytes", "their bytes") { $0.all.sentBytes }
     Field("equalBlobs", "blobs that came back equal") { $0.all.equalBlobs }

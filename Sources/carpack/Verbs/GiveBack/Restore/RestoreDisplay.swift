@@ -187,6 +187,11 @@ final class RestoreDisplay: Sendable {
         "blobs: \(Quantity.grouped(report.sentBlobs)) sent (\(Quantity.bytes(report.sentBytes))), \(Quantity.grouped(report.equalBlobs)) read back and equal, \(Quantity.grouped(report.unrestored.count)) missing or wrong there"
       )
     }
+    if report.hasFormerSignature {
+      lines.append(
+        "signature: of a key that the DID no longer names, until the owner's next write; relays and app views may refuse the account until then, and --yes sign has the server sign now"
+      )
+    }
     return lines
   }
 }
