@@ -259,7 +259,9 @@ let package = Package(
       "SealingTests",
       ["Age", "Archive", "ArchiveTestSupport", "IPLD", "LibC", "Sealing", paths], isOptimised: true),
     .suite("XRPCTests", ["ATProtocol", "HTTP", "IPLD", "LibC", "StandIn", "XRPC"]),
-    .suite("ObjectStoreTests", ["ATProtocol", "HTTP", "IPLD", "LibC", "ObjectStore", "StandIn"]),
+    .suite(
+      "ObjectStoreTests",
+      ["Archive", "ATProtocol", "HTTP", "IPLD", "LibC", "ObjectStore", "Remote", "StandIn"]),
     .suite("TOMLTests", ["TOML"]),
     .suite("BackupTests", backup + ["ArchiveTestSupport", "StandIn"]),
     .suite("KitTests", backup + ["CarpackKit", "KitPrograms", "StandIn"]),

@@ -38,6 +38,12 @@ public struct NetworkOptions: Sendable {
   package var stallSeconds = 60
   /// How often something is tried that fails for a temporary reason.
   package var attempts = 6
+  /// For how many seconds a request is repeated, however often, while its host answers that it is
+  /// overloaded or broken; 0 if the attempts alone count.
+  package var overloadSeconds = 0.0
+  /// The same for what holds archives, an object store or a web server: no such bad minute ends a
+  /// long run.
+  package static let badMinute = 120.0
   /// How many seconds a request waits for a host that allows none, or is away, before it fails with
   /// ``TransportError/Reason/postponed(seconds:)``; nil to wait as long as the host says.
   package var longestWait: Double?

@@ -89,8 +89,9 @@ extension BucketClient {
     _ prefix: String, page: ([(key: String, version: String)]) -> Void
   ) async throws {
     try await forEachPage(
-      of: "ListBucketResult", [("list-type", "2"), ("prefix", prefix)],
-      next: ["continuation-token": "NextContinuationToken"]
+      of: ("ListObjectsV2", "ListBucketResult", "Contents"),
+      [("list-type", "2"), ("prefix", prefix)],
+      next: [("continuation-token", "NextContinuationToken")]
     ) { answer in
       page(
         answer.all("Contents").compactMap { object in
@@ -103,31 +104,38 @@ extension BucketClient {
   /// Asks for a list of the bucket, page by page.
   ///
   /// - Parameters:
-  ///   - name: What answers are called.
+  ///   - list: What is asked for, by Amazon's name of it, and what answers and their entries are
+  ///     called.
   ///   - query: What is requested.
-  ///   - marks: The field that names the next page in a query, and the one that gives it in an
-  ///     answer.
+  ///   - marks: The fields that name the next page in a query, each with the one that gives it in
+  ///     an answer.
   ///   - body: Called with each answer.
+  /// - Throws: `BrokenList` if the list goes round; ``StoreError``; `TransportError`.
   func forEachPage(
-    of name: String, _ query: [(name: String, value: String)],
-    next marks: KeyValuePairs<String, String>, _ body: (XMLElement) -> Void
+    of list: (call: String, answer: String, entry: String),
+    _ query: [(name: String, value: String)], next marks: [(query: String, answer: String)],
+    _ body: (XMLElement) -> Void
   ) async throws {
-    var place: [(name: String, value: String)] = []
-    while true {
+    let pages = Pages(of: list.call, at: "\(endpoint.origin)\(endpoint.prefix)", limit: .max) {
+      [self] cursor in
       var call = Call(.get, nil)
-      call.query = query + place
-      guard let answer = XMLElement(try await send(call).1), answer.name == name else {
-        throw malformed("the list (\(name)) cannot be read")
+      let place = cursor?.split(separator: Self.betweenMarks, omittingEmptySubsequences: false)
+      call.query = query + zip(marks, place ?? []).map { ($0.query, String($1)) }
+      guard let answer = XMLElement(try await send(call).1), answer.name == list.answer else {
+        throw malformed("the list (\(list.answer)) cannot be read")
       }
-      body(answer)
-      let next = marks.compactMap { query, element in
-        answer[element].map { (name: query, value: $0.text) }
+      let next = marks.compactMap { answer[$0.answer]?.text }
+      let isLast = answer["IsTruncated"]?.text != "true"
+      guard isLast || next.count == marks.count else {
+        throw malformed("the list (\(list.answer)) is cut off, and does not name its next page")
       }
-      guard answer["IsTruncated"]?.text == "true", next.count == marks.count else { return }
-      guard !next.elementsEqual(place, by: ==) else {
-        throw malformed("the list (\(name)) is cut off, and does not name its next page")
-      }
-      place = next
+      let entries = answer.all(list.entry).map { [$0["Key"]?.text, $0["UploadId"]?.text] }
+      let following = isLast ? nil : next.joined(separator: String(Self.betweenMarks))
+      return (answer, PagePlace(entries, cursor: following))
     }
+    for try await page in pages { body(page) }
   }
+
+  /// What no mark has in it: no text in XML has.
+  private static let betweenMarks: Character = "\u{0}"
 }

@@ -90,7 +90,7 @@ extension BucketClient {
     call.patience = Self.longWork
     let answer: XMLElement?
     do {
-      answer = try refuseError(await send(call), of: upload.key)
+      answer = XMLElement(try await send(call).1)
     } catch let error as StoreError where error.status == 501 {
       throw StoreError(.cannotCopy, error.description, status: error.status, code: error.code)
     }
@@ -126,8 +126,7 @@ extension BucketClient {
     (call.body, call.digest) = (RequestBody(bytes), SHA256.digest(of: bytes.span))
     call.patience = Self.longWork
     let answer = try await send(call)
-    let result = try refuseError(answer, of: upload.key)
-    guard let result, result.name == "CompleteMultipartUploadResult" else {
+    guard let result = XMLElement(answer.1), result.name == "CompleteMultipartUploadResult" else {
       throw error(
         .unconfirmed, "the store does not say what became of the upload (status 200)",
         of: upload.key, status: 200)
@@ -155,8 +154,9 @@ extension BucketClient {
   package func uploads(to prefix: String) async throws -> [Upload] {
     var found: [Upload] = []
     try await forEachPage(
-      of: "ListMultipartUploadsResult", [("uploads", ""), ("prefix", prefix)],
-      next: ["key-marker": "NextKeyMarker", "upload-id-marker": "NextUploadIdMarker"]
+      of: ("ListMultipartUploads", "ListMultipartUploadsResult", "Upload"),
+      [("uploads", ""), ("prefix", prefix)],
+      next: [("key-marker", "NextKeyMarker"), ("upload-id-marker", "NextUploadIdMarker")]
     ) { answer in
       for entry in answer.all("Upload") {
         if let key = entry["Key"]?.text, key.hasPrefix(prefix), let id = entry["UploadId"]?.text {

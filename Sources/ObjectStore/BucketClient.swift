@@ -7,7 +7,8 @@ internal import Synchronization
 ///
 /// Every request is signed for itself, unless the bucket is read without a signature; a wrong clock
 /// is corrected by the store's (`RequestTimeTooSkewed`), and credentials that have ended are looked
-/// for again. No redirection is followed.
+/// for again. Of redirections only one is followed, that to the host of a new bucket's region
+/// (``Endpoint/regional(_:asked:bucket:)``), with a signature of its own.
 ///
 /// Source: [S3 API
 /// reference](https://docs.aws.amazon.com/AmazonS3/latest/API/API_Operations_Amazon_Simple_Storage_Service.html).
@@ -15,14 +16,15 @@ package final class BucketClient: Sendable {
   /// The bucket.
   package let bucket: String
   let endpoint: Endpoint
-  private let region: String
   private let network: Network
   private let options: StoreOptions
   private let search: CredentialSearch
-  private let state = Mutex(State())
+  private let state: Mutex<State>
 
   private struct State {
     var credentials: StoreCredentials?
+    /// Where the bucket is asked, and in which region.
+    var place: (endpoint: Endpoint, region: String, isPointedTo: Bool)
     /// By how many microseconds the store's clock is ahead of this machine's.
     var clockOffset: Int64 = 0
   }
@@ -31,6 +33,13 @@ package final class BucketClient: Sendable {
   private static let leastRest: Int64 = 300_000_000
   /// How many requests a second a store gets on average: it says itself when that is too much.
   private static let requestsPerSecond = 2000.0
+  /// The codes of failures that pass, whatever the status is: stores answer 200 before they are
+  /// done with what takes long, and some say 400 of a body that came too slowly.
+  private static let passingCodes: Set = [
+    "InternalError", "ServiceUnavailable", "SlowDown", "RequestTimeout", "OperationAborted",
+    "Throttling", "ThrottlingException", "TooManyRequests", "RequestLimitExceeded",
+    "BandwidthLimitExceeded",
+  ]
 
   /// A bucket as the user set it.
   ///
@@ -39,21 +48,33 @@ package final class BucketClient: Sendable {
   ///   - options: Where and how it is asked.
   ///   - network: What the user set about the network.
   /// - Throws: ``StoreError`` if the options cannot be used; `TransportError`.
-  package init(_ bucket: String, _ options: StoreOptions, network: NetworkOptions) throws {
+  package convenience init(_ bucket: String, _ options: StoreOptions, network: NetworkOptions)
+    throws
+  {
+    try self.init(bucket, options, network: network) { try Network($0) }
+  }
+
+  /// Injects the network (tests).
+  init(
+    _ bucket: String, _ options: StoreOptions, network: NetworkOptions,
+    through makeNetwork: (NetworkOptions) throws -> Network
+  ) throws {
     self.bucket = bucket
     self.options = options
     search = CredentialSearch(options: options, userAgent: network.userAgent)
     let url =
       try options.endpoint ?? options.environment("AWS_ENDPOINT_URL_S3")
       ?? options.environment("AWS_ENDPOINT_URL") ?? search.setting("endpoint_url")
-    region =
+    let region =
       try options.region ?? options.environment("AWS_REGION")
       ?? options.environment("AWS_DEFAULT_REGION") ?? search.setting("region") ?? "us-east-1"
     endpoint = try Endpoint(of: bucket, region: region, options, endpoint: url)
+    state = Mutex(State(place: (endpoint, region, false)))
     var network = network
     if url != nil { network.plainServers.append(endpoint.origin) }
     network.requestsPerSecond = Self.requestsPerSecond
-    self.network = try Network(network)
+    network.overloadSeconds = NetworkOptions.badMinute
+    self.network = try makeNetwork(network)
   }
 
   /// What is asked of the bucket.
@@ -83,20 +104,35 @@ package final class BucketClient: Sendable {
     var mends = 0
     while true {
       let request = try await signed(call)
-      let (delivery, value) = try await network.send(request, receive: receive)
+      let (delivery, value) = try await network.send(
+        request,
+        explain: { response, body in
+          let error = refusal(response, body, of: call.key)
+          return error.code.map(Self.passingCodes.contains) == true ? "\(error)" : nil
+        }, receive: receive)
       if let value { return value }
-      let error = refusal(delivery.response, delivery.errorBody, of: call.key)
-      guard mends < 2, mend(after: error, delivery.response) else { throw error }
+      let error = refusal(
+        delivery.response, delivery.errorBody, of: call.key, attempts: delivery.attempts)
+      guard mends < 2, mend(after: error, delivery.response, to: call) else { throw error }
       mends += 1
     }
   }
 
   /// Sends a call whose answer is short.
   ///
+  /// One that says in its body that the store failed is a failure, whatever its status: stores
+  /// answer 200 before they are done.
+  ///
   /// - Returns: The head of the answer and its body.
   func send(_ call: Call) async throws -> (HTTPResponse, [UInt8]) {
     try await send(call) { response in
-      (response, try await response.body.collect(upTo: Self.longestAnswer, of: endpoint.origin))
+      let body = try await response.body.collect(upTo: Self.longestAnswer, of: endpoint.origin)
+      if response.isForBrowsers(body) { throw refusal(response, body, of: call.key) }
+      if body.count <= maximumErrorBody, XMLElement(body)?.name == "Error" {
+        let error = refusal(response, body, of: call.key)
+        throw error.kind == .unavailable ? LateFailure(error) as any Error : error
+      }
+      return (response, body)
     }
   }
 
@@ -104,7 +140,8 @@ package final class BucketClient: Sendable {
   private static let longestAnswer = 8 << 20
 
   /// Puts right what a refusal says is wrong here; returns whether there is anything.
-  private func mend(after error: StoreError, _ response: HTTPResponse) -> Bool {
+  private func mend(after error: StoreError, _ response: HTTPResponse, to call: Call) -> Bool {
+    if [307, 308].contains(response.status) { return move(to: response, call) }
     switch error.code {
     case "RequestTimeTooSkewed":
       guard let date = response["date"], let theirs = HTTPDate.unixTime(date) else { return false }
@@ -120,7 +157,19 @@ package final class BucketClient: Sendable {
     }
   }
 
+  /// Asks the bucket where a redirection says that it is, if that is a host of this store.
+  private func move(to response: HTTPResponse, _ call: Call) -> Bool {
+    guard let location = response["location"],
+      let found = endpoint.regional(location, asked: call.key ?? "", bucket: bucket)
+    else { return false }
+    state.withLock {
+      $0.place = (found.endpoint, response["x-amz-bucket-region"] ?? found.region, true)
+    }
+    return true
+  }
+
   private func signed(_ call: Call) async throws -> HTTPRequest {
+    let (endpoint, region, isPointedTo) = state.withLock { $0.place }
     let path = endpoint.path(of: call.key ?? "")
     var url = endpoint.origin + path
     if !call.query.isEmpty { url += "?" + RequestSigner.queryText(call.query) }
@@ -138,6 +187,7 @@ package final class BucketClient: Sendable {
     var request = HTTPRequest(
       call.method, url, fields: fields, acceptsCompression: false, isStreamed: true,
       followsRedirects: false)
+    request.isPointedTo = isPointedTo
     request.body = call.body
     request.asksForPart = call.asksForPart
     request.patience = call.patience
@@ -171,25 +221,36 @@ package final class BucketClient: Sendable {
 /// The meanings of error responses.
 extension BucketClient {
   /// What an answer refuses.
-  private func refusal(_ response: HTTPResponse, _ body: [UInt8], of key: String?) -> StoreError {
+  private func refusal(
+    _ response: HTTPResponse, _ body: [UInt8], of key: String?, attempts: Int = 1
+  ) -> StoreError {
     let answer = XMLElement(body)
     let code = answer?["Code"]?.text
     let (kind, what): (StoreError.Kind, String) =
       switch (response.status, code) {
+      case _ where response.isForBrowsers(body): (.unavailable, Self.pageBefore)
+      case (300..<400, nil) where response["location"] != nil:
+        (.unavailable, "something before the store points elsewhere, as a network's login does")
       case (_, "NoSuchBucket"): (.noSuchBucket, "there is no such bucket")
       case (_, "NoSuchUpload"): (.noSuchUpload, "the upload no longer exists")
       case (404, _): (.noSuchObject, "there is no such object")
       case (412, _), (304, _), (_, "ConditionalRequestConflict"), (200, "PreconditionFailed"):
         (.conditionFailed, "the object has been replaced in the meantime")
-      case (401, _), (403, _): (.denied, "the store does not allow this user to do this")
-      case (500..., _), (429, _), (200, "InternalError"), (200, "SlowDown"),
-        (200, "ServiceUnavailable"):
+      case (_, let code?) where Self.passingCodes.contains(code):
         (.unavailable, "the store is not available now")
+      case (500..., _), (429, _): (.unavailable, "the store is not available now")
+      case (_, "ExpiredToken"), (_, "TokenRefreshRequired"):
+        (.denied, "the credentials have expired")
+      case (_, "RequestTimeTooSkewed"):
+        (.denied, "the store does not accept this machine's time")
+      case (401, _), (403, _), (_, "InvalidToken"):
+        (.denied, "the store does not allow this user to do this")
       default: (.refused, "the store refused the request")
       }
     let words = [code, answer?["Message"]?.text].compactMap { $0 }.filter { !$0.isEmpty }
     var text = "\(what) (status \(response.status)"
     if !words.isEmpty { text += ", \(Excerpt.of(words.joined(separator: ": ")))" }
+    if attempts > 1 { text += ", \(attempts) attempts" }
     text += ")"
     if let region = response["x-amz-bucket-region"], 300..<500 ~= response.status {
       text += "; the bucket is in the region \(Excerpt.of(region))"
@@ -197,13 +258,8 @@ extension BucketClient {
     return error(kind, text, of: key, status: response.status, code: code)
   }
 
-  /// A successful answer, unless it is an error: stores answer 200 before they are done, and may
-  /// fail then.
-  func refuseError(_ answer: (HTTPResponse, [UInt8]), of key: String) throws -> XMLElement? {
-    let element = XMLElement(answer.1)
-    if element?.name == "Error" { throw refusal(answer.0, answer.1, of: key) }
-    return element
-  }
+  private static let pageBefore =
+    "a page for a browser stands before the store, such as a network's login or a proxy's challenge"
 
   /// What went wrong with an object, or with the bucket.
   func error(

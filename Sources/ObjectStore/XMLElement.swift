@@ -2,7 +2,7 @@
 ///
 /// Read is what stores send (XML 1.0 without a document type): elements, text, the five entities
 /// and numbers for characters. Attributes and prefixes are passed over.
-struct XMLElement {
+struct XMLElement: Sendable {
   /// Its name, without a prefix.
   let name: String
   /// The text in it, outside of elements.

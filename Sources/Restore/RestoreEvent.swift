@@ -1,5 +1,6 @@
 package import ATProtocol
 package import Files
+package import HTTP
 internal import Snapshots
 package import XRPC
 

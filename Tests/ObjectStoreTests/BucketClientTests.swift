@@ -1,3 +1,4 @@
+import Archive
 import HTTP
 import IPLD
 import StandIn
@@ -5,6 +6,7 @@ import TestSupport
 import Testing
 
 @testable import ObjectStore
+@testable import Remote
 
 struct `A bucket` {
   private func client(_ store: StandInStore, _ environment: [String: String] = [:]) throws
@@ -180,6 +182,57 @@ struct `A bucket` {
       StandInStore.bucket, options, network: NetworkOptions(userAgent: "test"))
     #expect(try await read(client, "key") == "A")
     #expect(store.server.log.allSatisfy { $0["authorization"] == nil })
+  }
+
+  @Test(arguments: [["a", "b", "a"], ["a", "a"], ["a"] + (0..<300).map { "\($0)" }])
+  func `says that a list goes round`(marks: [String]) async throws {
+    let bucket = try ScriptedBucket { request, _ in
+      let place = marks.firstIndex { request.url.contains("continuation-token=\($0)&") }
+      let next = marks[place.map { $0 + 1 < marks.count ? $0 + 1 : 0 } ?? 0]
+      return .init(
+        200,
+        "<ListBucketResult><Contents><Key>k</Key></Contents><IsTruncated>true</IsTruncated><NextContinuationToken>\(next)</NextContinuationToken></ListBucketResult>"
+      )
+    }
+    let error = await #expect(throws: BrokenList.self) { try await bucket.client.list("") { _ in } }
+    #expect(error?.description.contains("ListObjectsV2 at https://s3.example.com/archives") == true)
+    #expect(bucket.transport.count <= BrokenList.maximumIdlePages + 2)
+  }
+
+  @Test(
+    arguments: [
+      (403, [("cf-mitigated", "challenge")], "Just a moment"),
+      (503, [], "<!DOCTYPE html><title>Just a moment…</title>"), (200, [], "<html>Log in</html>"),
+      (511, [], "<html>Log in</html>"), (302, [("location", "https://login.example.net/")], ""),
+    ] as [(Int, [(String, String)], String)])
+  func `says that something else answers for its store, to reads and writes`(
+    status: Int, fields: [(String, String)], body: String
+  ) async throws {
+    let bucket = try ScriptedBucket { _, _ in
+      .init(status, body, fields: fields.map { (name: $0.0, value: $0.1) })
+    }
+    let bytes = Array("text".utf8)
+    let written = await #expect(throws: StoreError.self) {
+      try await bucket.client.put(
+        RequestBody(bytes), digest: SHA256.digest(of: bytes.span), at: "key")
+    }
+    #expect(written?.kind == .unavailable)
+    let listed = await #expect(throws: StoreError.self) {
+      try await bucket.client.list("") { _ in }
+    }
+    #expect(listed?.kind == .unavailable)
+    let object = BucketObject(client: bucket.client, key: "key")
+    let read = await #expect(throws: FetchFailure.self) { try await RemoteObject.find(object) }
+    #expect(read?.kind == .unavailable)
+  }
+
+  @Test func `says that the credentials have ended, whatever the status is`() async throws {
+    for (status, code) in [(400, "ExpiredToken"), (403, "ExpiredToken"), (400, "InvalidToken")] {
+      let bucket = try ScriptedBucket { _, _ in .error(status, code) }
+      let error = await #expect(throws: StoreError.self) { try await bucket.read() }
+      #expect(error?.kind == .denied)
+      #expect(error?.code == code)
+    }
   }
 
   @Test func `is not followed elsewhere`() async throws {

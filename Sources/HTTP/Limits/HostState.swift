@@ -79,8 +79,11 @@ struct HostState {
   /// How many answers in a row were not refusals.
   private var run = 0
   private var halvedAt = -Double.infinity
-  /// How many overloads there were in a row, and how many more of them are waited out.
-  private var refusals = (count: 0, patience: HostState.fullPatience)
+  /// How many overloads there were in a row and since when, and how many more of them are waited
+  /// out.
+  private var refusals = (count: 0, since: 0.0, patience: HostState.fullPatience)
+  /// For how many seconds they are waited out in any case.
+  private let overloadSeconds: Double
 
   /// How long to wait for an unreachable host, in seconds.
   static let patience = 150.0
@@ -107,6 +110,7 @@ struct HostState {
   init(_ authority: Authority, _ options: NetworkOptions, now: Double) {
     maximum = max(1, options.connectionsPerHost)
     concurrency = maximum
+    overloadSeconds = options.overloadSeconds
     bucketIsUsers = options.requestsPerSecond != nil || options.burst != nil
     if bucketIsUsers {
       let rate = options.requestsPerSecond ?? Self.defaultRate.perSecond
@@ -208,7 +212,7 @@ extension HostState {
     case .unknown: return .none
     case .answered:
       isThere()
-      refusals = (0, Self.fullPatience)
+      refusals = (0, 0, Self.fullPatience)
       run += 1
       if run >= concurrency, concurrency < maximum { (run, concurrency) = (0, concurrency + 1) }
       return .none
@@ -240,7 +244,9 @@ extension HostState {
     } else if hasAnswered, outcome == .notConnected || failures.count >= Self.leastFailures {
       absence = (now, now + Self.pauses.first, Self.pauses.first, false)
       return .whenThere
-    } else if failures.count >= Self.maximumFailures, now - failures.since >= Self.restLength {
+    } else if failures.count >= Self.maximumFailures,
+      now - failures.since >= max(Self.restLength, overloadSeconds)
+    {
       leaveAlone(.silent, now: now)
     }
     return .none
@@ -252,12 +258,15 @@ extension HostState {
     _ wait: Double?, sentAt: Double, now: Double, chance: () -> Double
   ) {
     if slowDown(least: 1, sentAt: sentAt, now: now) {
+      if refusals.count == 0 { refusals.since = now }
       refusals.count += 1
       refusals.patience -= wait == nil ? 3 : 1
     }
     let hold = max(Backoff.shortest, wait ?? Backoff.delay(refusals.count, chance))
     heldUntil = max(heldUntil, now + hold)
-    if refusals.patience <= 0 { leaveAlone(.overloaded, now: now, atLeast: hold) }
+    if refusals.patience <= 0, now >= refusals.since + overloadSeconds {
+      leaveAlone(.overloaded, now: now, atLeast: hold)
+    }
   }
 
   /// Halves the number of places, unless that was done since this request was sent: many that are

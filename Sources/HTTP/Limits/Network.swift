@@ -99,14 +99,17 @@ public final class Network: Sendable {
   /// - Parameters:
   ///   - request: what is asked.
   ///   - offset: how much of the body need not be sent again, asked before each attempt.
-  ///   - receive: reads a successful answer. After a temporary failure while it reads, the request
-  ///     is sent again, and another call reads the answer.
+  ///   - explain: says why an answer other than a success may pass whose status does not say so; nil
+  ///     if it does not.
+  ///   - receive: reads a successful answer. After a temporary failure while it reads, or a
+  ///     ``LateFailure``, the request is sent again, and another call reads the answer.
   /// - Returns: The last answer, whatever its status is, and what was received of a successful one.
   /// - Throws: ``TransportError`` of the last attempt, because the host has refused everything for
   ///   a while, or because it could not be asked within the request's time; what `receive` throws
   ///   otherwise, which is not tried again; `CancellationError`.
   package func send<Value>(
     _ request: HTTPRequest, from offset: () -> UInt64 = { 0 },
+    explain: (HTTPResponse, [UInt8]) -> String? = { _, _ in nil },
     receive: (HTTPResponse) async throws -> Value
   ) async throws -> (Delivery, Value?) {
     var request = request
@@ -120,6 +123,9 @@ public final class Network: Sendable {
     // In all; and of them, those since the last that brought something.
     var (made, failures, stalls, refusals) = (0, 0, 0, 0)
     var held = offset()
+    // Until when the host may be overloaded or broken, from the first answer that says so.
+    var overloadEnd: Double?
+    func isWaitedOut() -> Bool { attempts > 1 && overloadEnd.map { clock.now < $0 } == true }
     do {
       while true {
         let permission = try await gate.enter(request, notBefore: moment)
@@ -127,11 +133,15 @@ public final class Network: Sendable {
         request.secondsLeft = request.deadline.map { max(1, Int(($0 - clock.now).rounded(.up))) }
         let (answer, advice) = await begin(request, at: url.origin, gate, permission)
         if case .failure = answer { request.wantsNewConnection = true }
+        if let response = try? answer.get(), HTTPStatus.mayPass(response.status) {
+          overloadEnd = overloadEnd ?? clock.now + options.overloadSeconds
+        }
         // Waiting at the gate is not an attempt.
         switch advice {
         case .whenThere where attempts > 1: continue
         case .whenAllowed(let namesTime)
-        where refusals < (namesTime && attempts > 1 ? Self.maximumRefusals : attempts - 1):
+        where refusals < (namesTime && attempts > 1 ? Self.maximumRefusals : attempts - 1)
+          || isWaitedOut():
           refusals += 1
           continue
         case .none, .whenThere, .whenAllowed: break
@@ -139,24 +149,31 @@ public final class Network: Sendable {
         let result = await finish(answer, receive)
         made += 1
         if offset() >= held + Self.leastProgress {
-          (failures, stalls, held) = (0, 0, offset())
+          (failures, stalls, held, overloadEnd) = (0, 0, offset(), nil)
         } else {
           failures += 1
           if Self.isStall(result) { stalls += 1 }
         }
-        guard failures < attempts, stalls < Self.maximumStalls, let why = Self.whyAgain(result)
-        else {
+        let why = Self.whyAgain(result, explain)
+        if why != nil, !Self.isBroken(result) {
+          overloadEnd = overloadEnd ?? clock.now + options.overloadSeconds
+        }
+        guard failures < attempts || isWaitedOut(), stalls < Self.maximumStalls, let why else {
           var (delivery, value) = try result.get()
           delivery.attempts = made
           return (delivery, value)
         }
-        let delay = Backoff.delay(failures, chance)
+        // The last attempt is made when the time is over.
+        let rest = failures < attempts ? .infinity : (overloadEnd ?? clock.now) - clock.now
+        let delay = min(Backoff.delay(failures, chance), max(Backoff.shortest, rest))
         options.observer(.retry(host: url.authority.host, seconds: delay, why: why))
         moment = clock.now + delay
       }
     } catch var error as TransportError {
       error.attempts = max(1, made)
       throw error
+    } catch let late as LateFailure {
+      throw late.cause
     }
   }
 
@@ -231,16 +248,24 @@ public final class Network: Sendable {
 
   /// Why another attempt may succeed; nil if the failure is permanent.
   private static func whyAgain<Value>(
-    _ result: Result<(Delivery, Value?), any Error>
+    _ result: Result<(Delivery, Value?), any Error>,
+    _ explain: (HTTPResponse, [UInt8]) -> String?
   ) -> String? {
     switch result {
     case .success((let delivery, _)):
       let status = delivery.response.status
       // One that says that there are too many requests has been waited for.
-      return status != 429 && HTTPStatus.mayPass(status) ? "status \(status)" : nil
+      if HTTPStatus.mayPass(status) { return status == 429 ? nil : "status \(status)" }
+      return delivery.response.isSuccess ? nil : explain(delivery.response, delivery.errorBody)
+    case .failure(let late as LateFailure): return "\(late.cause)"
     case .failure(let error as TransportError): return error.isTransient ? error.what : nil
     case .failure: return nil
     }
+  }
+
+  /// Whether no whole answer came.
+  private static func isBroken<Value>(_ result: Result<Value, any Error>) -> Bool {
+    if case .failure(_ as TransportError) = result { true } else { false }
   }
 
   private static func isStall<Value>(_ result: Result<Value, any Error>) -> Bool {
@@ -258,4 +283,14 @@ public final class Network: Sendable {
     default: "\(error)"
     }
   }
+}
+
+/// What `receive` throws for an answer that began as a success and turned out to be a temporary
+/// failure of the server: its request is sent again.
+package struct LateFailure: Error {
+  /// What is thrown after the last attempt.
+  let cause: any Error
+
+  /// A failure.
+  package init(_ cause: any Error) { self.cause = cause }
 }

@@ -1,4 +1,5 @@
 import ATProtocol
+import HTTP
 import IPLD
 import Synchronization
 import TestSupport

@@ -1,6 +1,7 @@
 import Synchronization
 import Testing
 
+@testable import HTTP
 @testable import XRPC
 
 @Suite struct `A list that comes in pages` {

@@ -1,5 +1,6 @@
 import ATProtocol
 import IPLD
+import StandIn
 import Synchronization
 import Testing
 

@@ -1,3 +1,4 @@
+import StandIn
 import Synchronization
 import Testing
 

@@ -1,15 +1,5 @@
 package import IPLD
 
-/// A page of a list.
-package struct ListPage<Entry: Hashable & Sendable>: Sendable, Equatable {
-  /// What it lists.
-  package var entries: [Entry]
-  /// The entries that are not valid, as they stand there.
-  package var malformed: [String] = []
-  /// Where the list continues; nil at its end.
-  package var cursor: String?
-}
-
 /// What a page says of the list that it belongs to.
 package struct PagePlace: Sendable {
   /// How many entries the page has.
@@ -33,8 +23,8 @@ package struct PagePlace: Sendable {
 
 /// The pages of a list that a server gives out one after the other.
 ///
-/// 1. The list ends with a page without a cursor (`Answer.cursor()`), and only there: a page
-///    without entries may stand anywhere (<https://atproto.com/specs/xrpc>, cursors).
+/// 1. The list ends with a page without a cursor, and only there: a page without entries may stand
+///    anywhere (<https://atproto.com/specs/xrpc>, cursors).
 /// 2. A list that gives a cursor twice, brings nothing new for a hundred pages, or exceeds the
 ///    caller's limit broke off, which is an error after the last page that was of use.
 /// 3. Sixteen bytes are kept of a page, so a list may be as long as a network has accounts.
@@ -100,31 +90,6 @@ package struct Pages<Page: Sendable>: AsyncSequence, AsyncIteratorProtocol, Send
     if !cursors.insert(cursor.hashValue).inserted { return .repeatedCursor }
     if idlePages >= BrokenList.maximumIdlePages { return .nothingNew }
     return count >= limit ? .tooLong(limit) : nil
-  }
-}
-
-extension XRPCClient {
-  /// The pages of a list.
-  ///
-  /// - Parameters:
-  ///   - limit: with how many entries the list is not read on.
-  ///   - identity: what makes two entries the same.
-  ///   - request: makes a call; nil for one of this client.
-  ///   - query: the call for the page at a cursor.
-  package func pages<Entry>(
-    limit: Int, by identity: @escaping @Sendable (Entry) -> some Hashable & Sendable,
-    through request: (@Sendable (XRPCQuery<ListPage<Entry>>) async throws -> ListPage<Entry>)? =
-      nil,
-    _ query: @escaping @Sendable (_ cursor: String?) -> XRPCQuery<ListPage<Entry>>
-  ) -> Pages<ListPage<Entry>> {
-    let request = request ?? { try await call($0) }
-    return Pages(of: query(nil).call.nsid, at: service, limit: limit) { cursor in
-      let page = try await request(query(cursor))
-      return (
-        page,
-        PagePlace(page.entries.map(identity), malformed: page.malformed, cursor: page.cursor)
-      )
-    }
   }
 }
 
