@@ -10,7 +10,8 @@ extension TransportError: Explained {
     let status: ExitStatus =
       switch reason {
       case _ where mayPass: .temporary
-      case .unusableURL, .unusablePin: .usage
+      case .unusableURL, .unusablePin, .unusableProxy: .usage
+      case .proxyRefused: .loginRefused
       case .refusedAddress, .refusedRedirect, .tooManyRedirects, .tooLong: .refused
       case .unavailable: .failure
       default: .unavailable
@@ -21,9 +22,16 @@ extension TransportError: Explained {
   fileprivate static let certificateHint =
     "if the server uses a private certificate authority, name its certificate file with --ca-file"
 
+  static let proxyHint =
+    "set HTTPS_PROXY or ALL_PROXY to the proxy's URL, such as http://proxy.example:3128, or unset it"
+  static let proxyLoginHint =
+    "HTTPS_PROXY takes them as http://NAME:PASSWORD@HOST:PORT; NO_PROXY lists hosts that need no proxy"
+
   fileprivate var hint: String? {
     switch reason {
     case .notSecure: Self.certificateHint
+    case .unusableProxy: Self.proxyHint
+    case .proxyRefused: Self.proxyLoginHint
     case .refusedAddress:
       "if it is your own server, name it with --pds, or give its address with --pin"
     case .unavailable:
@@ -110,6 +118,7 @@ extension BrokenList: Explained {
 
 extension IdentityError: Explained {
   package var explanation: Explanation {
+    if case .noAnswer(_, let cause) = self, cause.isOfProxy { return cause.explanation }
     let status: ExitStatus =
       switch kind {
       case .unavailable: .unavailable

@@ -113,6 +113,7 @@ package struct Healthcheck {
     case .cutOff, .malformedAnswer, .tooLong: "the answer is not HTTP"
     case .refusedAddress, .unusableURL, .unusablePin, .refusedRedirect, .tooManyRedirects:
       "its address is not allowed"
+    case .unusableProxy, .proxyRefused: "the proxy refuses, or is set wrongly"
     case .overloaded, .postponed: "the service is overloaded"
     case .unavailable: "libcurl cannot be used"
     }

@@ -12,6 +12,7 @@ extension CurlEasy {
     if let refusal = check.refusal(code) { return refusal }
     let settings = check.target.settings
     let explanation = explanation(of: code)
+    if check.target.proxy != nil, let refusal = Self.proxyRefusal(explanation) { return refusal }
     // A server may have put control characters into it.
     let what = Excerpt.of(explanation)
     switch code {
@@ -48,6 +49,16 @@ extension CurlEasy {
       // CURLE_BAD_CONTENT_ENCODING, and what else happens on the way.
       return wasSent ? .cutOff(what) : .notConnected(what)
     }
+  }
+
+  /// What is wrong with the proxy, whatever is tried; nil for anything else.
+  ///
+  /// libcurl's words have the proxy's URL in them, and with it perhaps a password.
+  private static func proxyRefusal(_ explanation: String) -> TransportError.Reason? {
+    // "Unsupported proxy syntax in …", "Unsupported proxy scheme for …".
+    if explanation.hasPrefix("Unsupported proxy") { return .unusableProxy }
+    // "CONNECT tunnel failed, response 407", or "Received HTTP code 407 from proxy after CONNECT".
+    return explanation.contains("CONNECT") && explanation.contains(" 407") ? .proxyRefused : nil
   }
 
   /// `CURLE_TOO_LARGE`, which older headers do not have.

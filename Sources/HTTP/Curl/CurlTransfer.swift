@@ -26,6 +26,8 @@ final class CurlTransfer: @unchecked Sendable {
   private var piece: [UInt8] = []
   /// Why libcurl was stopped.
   private var failure: (any Error)?
+  /// When bytes of the answer arrived last.
+  private var lastArrival: ContinuousClock.Instant?
   /// How much of the request's body has been handed to libcurl.
   private var bodyOffset: UInt64 = 0
 
@@ -72,6 +74,7 @@ final class CurlTransfer: @unchecked Sendable {
         var error = target.error(
           easy.reason(code, wasSent: easy.wasSent, awaitsHead: reception.progress == nil))
         error.progress = reception.progress
+        error.isTrickle = hasTrickled
         throw error
       }
       try reception.finish()
@@ -96,6 +99,12 @@ final class CurlTransfer: @unchecked Sendable {
     continuation.take()?.resume(returning: head)
   }
 
+  /// Whether something has arrived lately.
+  private var hasTrickled: Bool {
+    lastArrival.map { ContinuousClock.now - $0 < .seconds(target.settings.stallSeconds) / 2 }
+      ?? false
+  }
+
   private func handOn() {
     pipe.put(piece)
     piece = []
@@ -106,6 +115,7 @@ final class CurlTransfer: @unchecked Sendable {
 extension CurlTransfer {
   /// Takes a line of the head; false ends the transfer.
   func takeLine(_ line: Span<UInt8>) -> Bool {
+    lastArrival = .now
     do throws(TransportError) {
       guard let response = try reception.takeLine(line) else { return true }
       pipe.connect(to: self)
@@ -148,6 +158,7 @@ extension CurlTransfer {
     }
     unsafe bytes.withUnsafeBufferPointer { unsafe piece.append(contentsOf: $0) }
     reception.takeBody(bytes.count)
+    lastArrival = .now
     if piece.count >= Self.pieceLength, pipe.hasRoom { handOn() }
     return true
   }

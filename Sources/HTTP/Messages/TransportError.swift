@@ -6,6 +6,10 @@ public struct TransportError: NetworkFault, Equatable, Sendable, CustomStringCon
     case unusableURL
     /// A pin does not have the form `host:port:address`.
     case unusablePin
+    /// What the environment names as the proxy is none.
+    case unusableProxy
+    /// The proxy wants a user name and a password, or others.
+    case proxyRefused
     /// The name of the host leads to no address.
     case unknownHost
     /// No connection came about.
@@ -49,6 +53,8 @@ public struct TransportError: NetworkFault, Equatable, Sendable, CustomStringCon
   package var attempts = 1
   /// How much of the body had arrived, in words; nil if not even the head had.
   package var progress: String?
+  /// Whether bytes still arrived when it was given up, only too few of them.
+  package var isTrickle = false
 
   /// An error.
   package init(_ reason: Reason, url: String) {
@@ -71,6 +77,9 @@ public struct TransportError: NetworkFault, Equatable, Sendable, CustomStringCon
     }
   }
 
+  /// Whether it is about the proxy, and will be so for every server.
+  package var isOfProxy: Bool { reason == .unusableProxy || reason == .proxyRefused }
+
   /// The sentence for people.
   public var description: String {
     "\(url): \(what)" + (attempts > 1 ? " (\(attempts) attempts)" : "")
@@ -81,9 +90,14 @@ public struct TransportError: NetworkFault, Equatable, Sendable, CustomStringCon
     switch reason {
     case .unusableURL: "only https is used, and http to a loopback address"
     case .unusablePin: "not a pin: write host:port:address[,address…]"
+    case .unusableProxy: "the proxy that the environment names is not http://HOST:PORT or the like"
+    case .proxyRefused: "the proxy refuses the connection without a valid login (status 407)"
     case .unknownHost: "host not found"
     case .notConnected(let why): "no connection: \(why)"
     case .notSecure(let why): "no secure connection: \(why)"
+    case .stalled(let seconds) where isTrickle:
+      (progress.map { "\($0), and " } ?? "")
+        + "less than \(CurlSettings.leastBytesPerSecond) bytes a second for \(seconds) seconds"
     case .stalled(let seconds):
       progress.map { "\($0), then nothing for \(seconds) seconds" }
         ?? "nothing arrived for \(seconds) seconds"

@@ -118,6 +118,8 @@ package struct HandleResolver: Sendable {
     let kind: Kind
     /// The sentence for people.
     let why: String
+    /// What is wrong with the proxy, if that is why: then no attempt says anything of the handle.
+    var proxyFault: TransportError?
 
     init(_ kind: Kind, _ why: String) { (self.kind, self.why) = (kind, why) }
 
@@ -142,7 +144,9 @@ package struct HandleResolver: Sendable {
         case .notSecure: .untrusted
         default: .failed
         }
-      return .failure(Miss(kind, "\(error)"))
+      var miss = Miss(kind, "\(error)")
+      if error.isOfProxy { miss.proxyFault = error }
+      return .failure(miss)
     }
   }
 
@@ -164,6 +168,9 @@ package struct HandleResolver: Sendable {
     var misses: [Miss] = []
     for case .failure(let miss) in attempts { misses.append(miss) }
     let complaints = misses.map(\.why)
+    if let fault = misses.lazy.compactMap(\.proxyFault).first {
+      return .noAnswer("the DID of \(handle)", fault)
+    }
     return switch misses.map(\.kind).max() {
     case .refused: .handleRefused(handle, complaints)
     case .failed: .handleUnreachable(handle, complaints)

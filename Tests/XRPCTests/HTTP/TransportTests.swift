@@ -190,6 +190,19 @@ func content(_ count: Int) -> [UInt8] {
     #expect(error?.reason == .stalled(seconds: 1))
   }
 
+  @Test func `a body that drips is not said to stand still`() async throws {
+    let loopback = try Loopback({ $0.stallSeconds = 1 }) { _, response in
+      response.distortion = .dripping(bytesPerSecond: 50)
+      try response.send(content(60_000))
+    }
+    let error = await #expect(throws: TransportError.self) {
+      _ = try await loopback.get("/")
+    }
+    #expect(
+      error?.what.contains(" of 60,000 bytes, and less than 256 bytes a second for 1 ") == true)
+    #expect(error?.what.contains("nothing") == false)
+  }
+
   @Test func `a server that never answers is given up`() async throws {
     let loopback = try Loopback({ $0.stallSeconds = 1 }) { _, response in
       try response.pauseForEver()
