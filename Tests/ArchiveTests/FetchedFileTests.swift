@@ -252,3 +252,45 @@ struct `A file that is fetched` {
     #expect(bytes(of: 2).allSatisfy { $0 == 3 })
   }
 }
+
+struct `A far archive of many generations` {
+  @Test(arguments: [(200, 5000), (60, 40_000)])
+  func `is walked back in few requests`(_ count: Int, _ size: Int) throws {
+    let archive = AppendedArchive()
+    var random = SeededGenerator(seed: 57)
+    for _ in 0..<count { try archive.append([random.bytes(size)]) }
+    let bytes = try archive.storage.map().withBytes { $0.array(0..<$0.count) }
+    let source = MemorySource(bytes)
+    let file = try MappedFile(
+      FetchedFile(source, count: bytes.count, scratch: MemoryScratch(length: bytes.count)))
+    let reader = try ArchiveReader(file)
+    let opened = source.fetched.count
+    var heads: [Generation.Head] = []
+    try reader.forEachGeneration {
+      if let head = $0.head { heads.append(head) }
+      return true
+    }
+    #expect(heads == archive.generations.reversed().compactMap(\.head))
+    for head in heads { #expect(try reader.headBody(head.cid) != nil) }
+    #expect(source.fetched.count - opened <= 8, "\(source.fetched.count - opened) requests")
+    // Nothing is fetched twice.
+    #expect(source.fetched.reduce(0) { $0 + $1.count } <= bytes.count)
+  }
+
+  @Test func `is not read on between generations that lie far apart`() throws {
+    let archive = AppendedArchive()
+    var random = SeededGenerator(seed: 57)
+    for _ in 0..<6 { try archive.append([random.bytes(300_000)]) }
+    let bytes = try archive.storage.map().withBytes { $0.array(0..<$0.count) }
+    let source = MemorySource(bytes)
+    let file = try MappedFile(
+      FetchedFile(source, count: bytes.count, scratch: MemoryScratch(length: bytes.count)))
+    var found = 0
+    try ArchiveReader(file).forEachGeneration { _ in
+      found += 1
+      return true
+    }
+    #expect(found == 6)
+    #expect(source.fetched.reduce(0) { $0 + $1.count } < 8 * (64 << 10))
+  }
+}

@@ -15,7 +15,9 @@ extension ArchiveReader {
     guard generation.number > 0 else { return }
     var newest = generation
     note(newest)
+    var ahead = Self.longestBeforeFooter
     while body(newest), let offset = newest.previousFooterOffset {
+      ahead = readAhead(from: newest, to: offset, ahead)
       newest = try generation(at: offset, before: newest)
       note(newest)
       if newest.number % 128 == 0 { releasePages() }
@@ -58,8 +60,25 @@ extension ArchiveReader {
     return nil
   }
 
-  /// How much is fetched of what lies before a footer.
+  /// How much is fetched of what lies before a footer, with the manifest that it names.
   private static let longestBeforeFooter = 48 << 10
+  /// How much is fetched at once of a far file whose generations are short.
+  private static let longestAhead = 4 << 20
+
+  /// Fetches what lies before a footer of a far file, if it is not there yet: twice as much each
+  /// time as long as generations are short, so that many of them take few requests.
+  ///
+  /// - Returns: how much is fetched the next time.
+  private func readAhead(from newer: Generation, to footer: UInt64, _ length: Int) -> Int {
+    guard file.isFetched else { return length }
+    let end = min(file.count, Int(clamping: footer) + Footer.maximumLength)
+    let place = max(0, Int(clamping: footer) - Self.longestBeforeFooter)..<end
+    guard file.lacks(place) else { return length }
+    let isShort = newer.footerOffset - footer < UInt64(Self.longestBeforeFooter)
+    let length = isShort ? length : Self.longestBeforeFooter
+    file.willRead([max(0, end - length)..<end])
+    return min(2 * length, Self.longestAhead)
+  }
 
   private func note(_ generation: Generation) {
     guard file.isFetched, let head = generation.head else { return }
