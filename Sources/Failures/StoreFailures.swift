@@ -1,4 +1,5 @@
 package import Archive
+internal import HTTP
 package import ObjectStore
 package import Postgres
 package import Remote
@@ -9,17 +10,24 @@ extension FetchFailure: Explained {
     switch kind {
     case .unavailable: (.unavailable, nil)
     case .noAddress: (.usage, "an address in a store is s3://bucket/key")
+    case .noProxy: (.usage, TransportError.proxyHint)
     case .absent: (.noInput, nil)
-    case .forbidden:
-      (
-        .loginRefused,
-        "carpack looks for keys in the environment, in Amazon's files, and in the machine's metadata"
-      )
+    case .forbidden: (.loginRefused, Self.hints[code ?? ""] ?? Self.hintOnKeys)
     case .replaced: (.temporary, "run the same command again")
     case .refused: (.refused, nil)
     case .noRoom: (.ioError, nil)
     }
   }
+
+  private static let hintOnKeys =
+    "carpack looks for keys in the environment, in Amazon's files, and in the machine's metadata"
+  /// What to do about refusals that are not about which keys were found.
+  private static let hints = [
+    "RequestTimeTooSkewed": "set this machine's clock",
+    "ExpiredToken": "get new credentials, and run the same command again",
+    "TokenRefreshRequired": "get new credentials, and run the same command again",
+    FetchFailure.proxyLogin: TransportError.proxyLoginHint,
+  ]
 }
 
 extension StoreError: Explained {
@@ -37,6 +45,11 @@ extension PushError: Explained {
     case .notReplaced: (.ioError, "try again, or use another store")
     case .unfinished:
       (.incomplete, "the next backup or \"carpack repair\" completes it")
+    case .damagedObject(let name):
+      (
+        .damaged,
+        "\"carpack push --replace ARCHIVE \(name.shellWord)\" replaces it with an intact copy"
+      )
     case .unfinishedCopy(let name, let address):
       (
         .incomplete,

@@ -66,7 +66,8 @@ package struct ArchivePull: Sendable {
       return try pull(object, layer)
     }
     guard let footerLength = Footer.length(atEndOf: object.ending, count: object.count) else {
-      throw PushError.unfinished(address)
+      throw server.isPutWhole
+        ? PushError.damagedObject(address) : PushError.unfinished(address)
     }
     func opened() throws -> Remote { try Remote(object, footerLength) }
     guard AtomicFile.isTaken(path) else { return try fetchAll(opened(), .created) }

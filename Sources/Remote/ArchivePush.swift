@@ -64,7 +64,7 @@ package struct ArchivePush: Sendable {
       case .same: break
       case .otherIsOlder:
         return TransferReport(
-          outcome: .replaced, count: count, transferred: try await replace(found.tag, mark),
+          outcome: .replaced, count: count, transferred: try await replace(found, mark),
           isVerified: isVerifying, keys: .kept)
       case .otherIsNewer:
         var next = self
@@ -77,14 +77,15 @@ package struct ArchivePush: Sendable {
         return TransferReport(outcome: .ahead, count: found.count, transferred: 0)
       }
       if found.count == count { return try await checked(.unchanged, sent: 0, mark) }
-      if found.count > 0, let tag = found.tag {
+      if found.count > 0 {
+        let tag = try found.requireTag()
         return try await checked(
           .appended, sent: write(tag, kept: (place.key, tag, found.count), mark), mark)
       }
     }
     guard replaces else { throw PushError.otherObject("\(place)") }
     return TransferReport(
-      outcome: .replaced, count: count, transferred: try await replace(found.tag, mark),
+      outcome: .replaced, count: count, transferred: try await replace(found, mark),
       isVerified: isVerifying)
   }
 
@@ -125,7 +126,8 @@ package struct ArchivePush: Sendable {
   ///
   /// What is read back protects the old object. Whether the store then did as it said, only the new
   /// one shows, which is read if the user wants that.
-  private func replace(_ old: String?, _ mark: UploadLock) async throws -> UInt64 {
+  private func replace(_ old: RemoteObject, _ mark: UploadLock) async throws -> UInt64 {
+    let old = try old.requireTag()
     try await destination.requireConditionalWrites(for: place.key, mark)
     let key = BucketObject.temporaryKey(place.key)
     let temporary = BucketObject(
@@ -152,7 +154,7 @@ package struct ArchivePush: Sendable {
       guard let found = try await RemoteObject.find(object) else {
         throw PushError.notKept("\(place)")
       }
-      report.transferred += try await replace(found.tag, mark)
+      report.transferred += try await replace(found, mark)
       report.outcome = .healed
     }
     report.isVerified = true
@@ -226,11 +228,21 @@ package enum PushError: Error, Equatable, Sendable, CustomStringConvertible {
   case notReplaced(String)
   /// The file has bytes after what is committed.
   case unfinished(String)
+  /// The object, which was put there whole, does not end as an archive does.
+  case damagedObject(String)
   /// The file has whole bytes after what is committed that the archive at the address lacks.
   case unfinishedCopy(String, of: String)
   /// The file is damaged, and what is whole of it is not the beginning of the archive at the
   /// address.
   case damagedCopy(String, of: String)
+
+  /// Whether what is read does not end as an archive does; it may be something else.
+  package var isOfEnd: Bool {
+    switch self {
+    case .unfinished, .damagedObject: true
+    default: false
+    }
+  }
 
   /// The message for people.
   package var description: String {
@@ -243,6 +255,7 @@ package enum PushError: Error, Equatable, Sendable, CustomStringConvertible {
     case .notReplaced(let name):
       "\(name): the store says that it replaced the object, and returns different bytes"
     case .unfinished(let name): "\(name) ends in an unfinished write"
+    case .damagedObject(let name): "\(name): the end of the archive is damaged"
     case .unfinishedCopy(let name, let address):
       "\(name) ends in an unfinished write, and has data that \(address) lacks"
     case .damagedCopy(let name, _): "\(name) is damaged; it was not changed"

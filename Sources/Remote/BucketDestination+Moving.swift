@@ -54,9 +54,7 @@ extension BucketDestination {
     async throws -> Bool
   {
     guard let found = try await RemoteObject.find(object(source)) else { return false }
-    guard let tag = found.tag else {
-      throw StoreError(.cannotCopy, "\(source): the store gives no ETag for it")
-    }
+    let tag = try found.requireTag()
     // A move that was interrupted may have left one.
     for left in try await client.uploads(to: target) where left.key == target {
       try await client.abandon(left)

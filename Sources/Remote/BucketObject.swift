@@ -64,6 +64,7 @@ struct BucketObject: RangeReader {
   var mark: UploadLock?
 
   var name: String { "\(BucketAddress(bucket: client.bucket, key: key))" }
+  var isPutWhole: Bool { true }
 
   func get<Value>(
     _ range: String?, tag: String?, receive: (HTTPResponse) async throws -> Value

@@ -49,23 +49,20 @@ package final class BucketStorage: ArchiveStorage {
       throw ArchiveError(.locked)
     }
     let server = destination.object(address.key, mark)
-    let object: RemoteObject?
+    let (object, tag): (RemoteObject?, String?)
     do {
       try await server.giveUpLeftovers()
       object = try await Self.find(server)
+      tag = try object?.requireTag()
     } catch {
       // What a killed backup has appended is still wanted.
       if mark.note.isEmpty { mark.release() }
       throw error
     }
-    if let object, object.tag == nil {
-      throw FetchFailure(.refused, "\(address): the store gives the object no ETag")
-    }
     (self.address, self.destination, self.mark) = (address, destination, mark)
-    let (tag, count) = (object?.tag, object?.count ?? 0)
+    let count = object?.count ?? 0
     base = Mutex((tag, count, count))
-    let source = object.map { CommittedObject($0) }
-    damagedCount = source?.isWhole == false ? count : 0
+    damagedCount = object?.endsAsArchive == false ? count : 0
     let seen = Self.seen(address, of: destination)
     loss = seen.flatMap { object == nil ? nil : WrittenSize.Loss($0, size: count) }
     content = Mutex(seen?.content)
@@ -80,7 +77,7 @@ package final class BucketStorage: ArchiveStorage {
       let goesOn = mark.note == note && end > count
       if !goesOn { try descriptor.resize(to: 0) }
       file = try FetchedFile(
-        source ?? RemoteObject(server), count: Int(count), scratch: FileScratch(descriptor))
+        object ?? RemoteObject(server), count: Int(count), scratch: FileScratch(descriptor))
       if goesOn {
         try file.adopt(upTo: end)
       } else {
@@ -213,23 +210,5 @@ package final class BucketStorage: ArchiveStorage {
     try file.cut(to: Int(end))
     self.base.withLock { [tag] in $0 = (tag, end, end) }
     try noteSeen()
-  }
-}
-
-/// An object that a writer put there whole.
-private final class CommittedObject: ByteSource {
-  private let object: RemoteObject
-  /// Whether it ends as an archive does.
-  let isWhole: Bool
-
-  init(_ object: RemoteObject) { (self.object, isWhole) = (object, object.endsAsArchive) }
-
-  func fetch(
-    _ ranges: [Range<UInt64>], _ take: @escaping @Sendable (UInt64, [UInt8]) throws -> Void
-  ) throws { try object.fetch(ranges, take) }
-
-  func damaged(in range: Range<UInt64>) throws -> [Range<UInt64>] {
-    let part = range.clamped(to: 0..<object.count)
-    return isWhole || part.isEmpty ? [] : [part]
   }
 }

@@ -10,6 +10,8 @@ internal import Synchronization
 ///    that continues where that ended (``regain()``).
 /// 2. What the server says of a part is checked before its bytes are used; an answer that breaks
 ///    off is resumed there.
+/// 3. What was put there whole and does not end as an archive does is damaged at its end; it is no
+///    write that was not finished.
 final class RemoteObject: ByteSource {
   private let server: any RangeReader
   /// How many bytes it has.
@@ -52,8 +54,20 @@ final class RemoteObject: ByteSource {
       || StorageLayers.layer(knowingEnd: ending.span) != nil
   }
 
-  /// The content's identifier; nil if the server sends none.
+  /// The content's identifier in conditions; nil if the server sends none.
   var tag: String? { version.withLock { $0.tag } }
+
+  /// The content's identifier, by which it is replaced or copied.
+  ///
+  /// - Throws: `FetchFailure` if the store gives none, or one that no condition can name.
+  func requireTag() throws -> String {
+    if let tag { return tag }
+    let isWeak = version.withLock { $0.isWeak }
+    throw FetchFailure(
+      .refused,
+      "\(server.name): the store gives \(isWeak ? "only a weak ETag" : "no ETag"), so it cannot be replaced safely"
+    )
+  }
 
   /// Requests the last bytes of an object, this many; nil if there is none.
   ///
@@ -100,6 +114,7 @@ final class RemoteObject: ByteSource {
         var (count, received) = (UInt64(0), [UInt8]())
         try spool?.truncate(to: 0)
         for try await piece in response.body {
+          if count == 0 { try server.refusePage(response, piece) }
           count += UInt64(piece.count)
           received = Array((received + piece.suffix(length)).suffix(length))
           try spool?.write(piece.span)
@@ -114,11 +129,50 @@ final class RemoteObject: ByteSource {
       guard received.count == count else { throw server.cutOff(received.count, count) }
       return RemoteObject(server, count: total, received: received, version)
     }
+    var total: UInt64?
     do {
-      return try await server.get("bytes=-\(length)", tag: nil, receive: read)
+      return try await server.get("bytes=-\(length)", tag: nil) { response in
+        if try server.part(of: response) == nil { try LongWhole.refuse(response) }
+        return try await read(response)
+      }
+    } catch let whole as LongWhole {
+      total = whole.count
+    } catch let failure as FetchFailure where Self.statusesOfUnknownRange.contains(failure.status) {
+      // Some servers do not know this form of a range, some say so of any short file.
+    }
+    do {
+      if total == nil { total = try await Self.length(of: server) }
+      guard let total, total > UInt64(length) else {
+        return try await server.get(nil, tag: nil, receive: read)
+      }
+      let range = "bytes=\(total - UInt64(length))-\(total - 1)"
+      return try await server.get(range, tag: nil, receive: read)
     } catch let failure as FetchFailure where failure.status == 416 {
-      // Nothing lies before the end of an empty file; some servers say so of any short one.
+      // Nothing lies in an empty file.
       return try await server.get(nil, tag: nil, receive: read)
+    }
+  }
+
+  /// How servers answer that do not know `bytes=-n`: there is nothing (416), it is malformed (400),
+  /// or not implemented (501).
+  private static let statusesOfUnknownRange: Set<Int?> = [400, 416, 501]
+
+  /// How long an object is, by its first byte; nil if the server says that only with all of it.
+  private static func length(of server: any RangeReader) async throws -> UInt64? {
+    try await server.get("bytes=0-0", tag: nil) { try server.part(of: $0)?.total }
+  }
+
+  /// An answer that brings all of a long object instead of its end: its end is asked for otherwise.
+  private struct LongWhole: Error {
+    /// How many bytes it has; nil if the answer does not say.
+    let count: UInt64?
+    /// Up to this length the answer is read.
+    private static let longestRead: UInt64 = 1 << 20
+
+    static func refuse(_ response: HTTPResponse) throws {
+      let count = response["content-length"].flatMap { UInt64($0) }
+      if let count, count <= longestRead { return }
+      throw LongWhole(count: count)
     }
   }
 
@@ -149,6 +203,13 @@ final class RemoteObject: ByteSource {
     let range = 0..<min(count, UInt64(length))
     _ = try await read(range, of: version.withLock { $0 }) { found += $1 }
     return found
+  }
+
+  /// All of them, if it was put there whole and does not end as an archive does: how much of it is
+  /// whole its last footer says.
+  func damaged(in range: Range<UInt64>) -> [Range<UInt64>] {
+    let part = range.clamped(to: 0..<count)
+    return endsAsArchive || !server.isPutWhole || part.isEmpty ? [] : [part]
   }
 
   func fetch(

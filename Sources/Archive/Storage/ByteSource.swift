@@ -98,6 +98,8 @@ package struct FetchFailure: Error, Equatable, Sendable, CustomStringConvertible
     case unavailable
     /// The given address is not valid; nothing was requested.
     case noAddress
+    /// The proxy's setting is not valid; nothing was requested.
+    case noProxy
     /// Nothing exists at the address.
     case absent
     /// The server does not let this user read it.
@@ -116,9 +118,11 @@ package struct FetchFailure: Error, Equatable, Sendable, CustomStringConvertible
   package let description: String
   /// The status of the server's answer; nil if there was none.
   package let status: Int?
+  /// The server's name for it, such as `ExpiredToken`; nil if it gave none.
+  package let code: String?
 
   /// A failure.
-  package init(_ kind: Kind, _ description: String, status: Int? = nil) {
-    (self.kind, self.description, self.status) = (kind, description, status)
+  package init(_ kind: Kind, _ description: String, status: Int? = nil, code: String? = nil) {
+    (self.kind, self.description, self.status, self.code) = (kind, description, status, code)
   }
 }

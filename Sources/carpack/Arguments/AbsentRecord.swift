@@ -29,7 +29,7 @@ extension OpenedArchive {
     let history = try self.history
     let entries = history.entries.filter { $0.did == snapshot.snapshot.did }
     guard let here = entries.first(where: { $0.cid == snapshot.cid }) else {
-      return BackupError.notFound(word)
+      return notFound(word)
     }
     let place =
       here.cid == entries.last?.cid
@@ -41,8 +41,8 @@ extension OpenedArchive {
         return try absence(of: cid)
       }
       // A record was looked for in all of them, and a CID in the whole file.
-      if selector.meansOneRecord || entries.count == 1 { return BackupError.notFound(word) }
-      if case .cid = selector { return BackupError.notFound(word) }
+      if selector.meansOneRecord || entries.count == 1 { return notFound(word) }
+      if case .cid = selector { return notFound(word) }
       return Failure(
         "\(word) is not in \(place)",
         hint: "another snapshot may have it: \"carpack log\" lists them, --at chooses one",
@@ -69,7 +69,15 @@ extension OpenedArchive {
       let found = try unlessDamaged { try lack(of: cid, in: snapshot(entry), at: at) }
       if let lack = found ?? nil { return lack }
     }
-    return BackupError.notFound("\(cid)")
+    return notFound("\(cid)")
+  }
+
+  /// The error for what was found nowhere; where something of the archive is damaged or unfinished,
+  /// that says little, so what is wrong is printed.
+  private func notFound(_ word: String) -> any Error {
+    let status = status
+    guard status != .success else { return BackupError.notFound(word) }
+    return Failure("\(word) is not in what can be read of the archive", status: status)
   }
 
   /// Why a snapshot lacks a record or blob; nil if it names none with this CID.

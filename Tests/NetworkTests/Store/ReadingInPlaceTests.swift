@@ -67,14 +67,57 @@ struct `An archive that lies elsewhere` {
 
   @Test func `does so when it is damaged, cut short or something else`() throws {
     let scene = try StoreScene()
-    var (damaged, cut) = (scene.newest, scene.newest)
+    var damaged = scene.newest
     damaged[damaged.count / 2] ^= 1
-    cut.removeLast(100)
-    for bytes in [damaged, cut, [], Array("no archive\n".utf8), [0x28, 0xb5, 0x2f, 0xfd, 0]] {
+    for bytes in [damaged, [], Array("no archive\n".utf8), [0x28, 0xb5, 0x2f, 0xfd, 0]] {
       try scene.folder.write(StoreScene.file, bytes)
       scene.store[StoreScene.key] = bytes
       try compare(scene, StoreScene.address, ["verify FILE", "info FILE", "ls FILE"])
     }
+  }
+
+  @Test func `is damaged at its end in a bucket, where a file may have been cut off by a crash`()
+    throws
+  {
+    let scene = try StoreScene()
+    scene.store[StoreScene.key] = Array(scene.newest.dropLast(100))
+    let absent = "bafkreihdwdcefgh4dqkjv67uzcmw7ojee6xedzdetojuzjevtenxquvyku"
+    for verb in ["info", "ls", "log", "verify", "cat FILE app.bsky.actor.profile/self"] {
+      let line =
+        verb.contains("FILE")
+        ? verb.replacing("FILE", with: StoreScene.address) : "\(verb) \(StoreScene.address)"
+      let result = try scene.expect("carpack \(line)", 11, "the end of the archive is damaged")
+      #expect(!result.errors.contains("write that was not finished"), "\(verb): \(result.errors)")
+    }
+    // What is not found in what is left of it may have been in the rest.
+    try scene.expect(
+      "carpack cat \(StoreScene.address) \(absent)", 11, "in what can be read of the archive")
+    scene.store[StoreScene.key] = scene.newest
+    try scene.expect("carpack cat \(StoreScene.address) \(absent)", 66, "not")
+  }
+
+  @Test(arguments: ["407", "::::", "ftp://127.0.0.1"])
+  func `is not asked for again and again through a proxy that cannot be used`(proxy: String) throws
+  {
+    let server = try LoopbackServer { _, response in
+      response.status = 407
+      try response.send()
+    }
+    let folder = try TemporaryFolder()
+    let command = try Command(in: folder)
+    let isLogin = proxy == "407"
+    for line in [
+      "info https://example.com/a.car.zst", "resolve did:plc:24erpf36pr3v72z6kbpogj23",
+      "resolve alice.example.com",
+    ] {
+      let result = try command.start(
+        "carpack \(line)", environment: ["HTTPS_PROXY": isLogin ? server.url : proxy]
+      ).wait()
+      #expect(result.status == (isLogin ? 77 : 64), "\(line): \(result.errors)")
+      #expect(result.errors.contains("HTTPS_PROXY"), "\(result.errors)")
+      #expect(!result.errors.contains("attempts"), "\(result.errors)")
+    }
+    #expect(server.log.count == (isLogin ? 3 : 0))
   }
 
   @Test func `is read in few requests`() throws {
@@ -190,6 +233,20 @@ struct `An archive that lies elsewhere` {
       #expect(result.status == 77, "\(result.errors)")
       #expect(!result.errors.contains("hush"))
     }
+  }
+
+  @Test func `says that this machine's time is wrong, and not where keys are`() throws {
+    let scene = try StoreScene(times: 1)
+    let server = try LoopbackServer { _, response in
+      response.status = 403
+      try response.send(
+        "<Error><Code>RequestTimeTooSkewed</Code></Error>", type: "application/xml")
+    }
+    let result = try scene.run(
+      "carpack info \(StoreScene.address)", environment: ["AWS_ENDPOINT_URL": server.url])
+    #expect(result.status == 77)
+    #expect(result.errors.contains("set this machine's clock"), "\(result.errors)")
+    #expect(!result.errors.contains("looks for keys"), "\(result.errors)")
   }
 
   @Test func `is read from a web server, and nothing of a secret query is said`() throws {

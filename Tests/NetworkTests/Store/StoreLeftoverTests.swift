@@ -103,6 +103,17 @@ struct `What a run leaves in a bucket` {
     }
   }
 
+  @Test(arguments: [1, 3, 6])
+  func `is gone after the next run, if the credentials expired in between`(count: Int) throws {
+    let scene = try StoreScene(posts: 5, blobs: 1, times: 1)
+    scene.store.behaviour.requestsUntilExpiry = count
+    try scene.expect(Self.push, 77, "expired", "get new credentials")
+    #expect(!scene.store.keys.contains(StoreScene.key))
+    scene.store.behaviour.requestsUntilExpiry = nil
+    try scene.expect(Self.push)
+    #expect(scene.store.keys == [StoreScene.key] && scene.store.openUploads == 0)
+  }
+
   @Test func `is not what another machine is sending, unless that is more than a week old`() throws
   {
     let scene = try StoreScene(posts: 10, blobs: 2, large: [7 << 20], times: 2)

@@ -46,6 +46,9 @@ package final class StandInStore: Sendable {
     package var bytesBeforeCut: Int?
     /// After how many bytes of an object nothing more comes; nil for never.
     package var bytesBeforeStall: Int?
+    /// After how many more requests the credentials have expired, which is said as Amazon does; nil
+    /// for never.
+    package var requestsUntilExpiry: Int?
     /// How many answers more end in zeros.
     package var wrongEnds = 0
     /// How many seconds each answer takes at the least.
@@ -220,6 +223,7 @@ package final class StandInStore: Sendable {
       default: response.distortion = .cut(at: Double.random(in: 0..<1))
       }
     }
+    if expiresNow() { return try refuse(400, "ExpiredToken", response) }
     let now = Date().timeIntervalSince1970 + behaviour.clockOffset
     response.fields.append(("Date", Self.httpDate(now)))
     if behaviour.checksSignatures, let code = Self.flaw(of: request, now: now) {
@@ -239,6 +243,14 @@ package final class StandInStore: Sendable {
     case "POST": try complete(key, request, response)
     case "DELETE": try remove(key, request, response)
     default: try refuse(405, "MethodNotAllowed", response)
+    }
+  }
+
+  private func expiresNow() -> Bool {
+    state.withLock { state in
+      guard let rest = state.behaviour.requestsUntilExpiry else { return false }
+      state.behaviour.requestsUntilExpiry = max(0, rest - 1)
+      return rest == 0
     }
   }
 

@@ -13,6 +13,7 @@ import Verification
 struct MemoryServer: RangeReader {
   let bytes: [UInt8]
   var name: String { "the archive elsewhere" }
+  var isPutWhole: Bool { false }
 
   func get<Value>(
     _ range: String?, tag: String?, receive: (HTTPResponse) async throws -> Value

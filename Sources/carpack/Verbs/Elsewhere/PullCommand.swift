@@ -39,9 +39,11 @@ struct PullCommand: ReportingCommand {
       replaces: replace, observer: ProgressLine.sharedObserver(quiet: common.quiet))
     let shown = RemoteArchive.shown(address)
     let report = try Failure.naming(shown) {
-      do { return try pull.run() } catch PushError.unfinished(let name) {
+      do {
+        return try pull.run()
+      } catch let error as PushError where error.isOfEnd {
         try refuseOther()
-        throw PushError.unfinished(name)
+        throw error
       }
     }
     Console.endProgress()
