@@ -11,7 +11,7 @@ import Testing
 struct `An archive on its way to a store and back` {
   @Test(arguments: [
     (ArchiveState.whole, 0, 0), (.incomplete, 0, 0), (.partial, 0, 0), (.damaged, 0, 11),
-    (.unvouched, 0, 10), (.private, 0, 0), (.hostile, 0, 0),
+    (.unvouched, 0, 11), (.private, 0, 0), (.hostile, 0, 0),
   ])
   func `ends as its state says, and is for its owner alone if anything in it is`(
     state: ArchiveState, push: Int32, pull: Int32
