@@ -130,7 +130,7 @@ package final class BucketClient: Sendable {
       if response.isForBrowsers(body) { throw refusal(response, body, of: call.key) }
       if body.count <= maximumErrorBody, XMLElement(body)?.name == "Error" {
         let error = refusal(response, body, of: call.key)
-        throw error.kind == .unavailable ? LateFailure(error) as any Error : error
+        throw error.mayPass ? LateFailure(error) as any Error : error
       }
       return (response, body)
     }

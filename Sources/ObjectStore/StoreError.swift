@@ -1,5 +1,7 @@
+internal import HTTP
+
 /// Why a store did not do what it was asked.
-package struct StoreError: Error, Equatable, Sendable, CustomStringConvertible {
+package struct StoreError: NetworkFault, Equatable, Sendable, CustomStringConvertible {
   /// What kind of refusal it is.
   package enum Kind: Equatable, Sendable {
     /// The object does not exist.
@@ -36,6 +38,9 @@ package struct StoreError: Error, Equatable, Sendable, CustomStringConvertible {
   package let code: String?
   /// What happened, in words, with what was requested.
   package let description: String
+
+  /// Whether the store may do it some time later.
+  package var mayPass: Bool { kind == .unavailable }
 
   /// An error.
   package init(_ kind: Kind, _ description: String, status: Int? = nil, code: String? = nil) {
