@@ -137,7 +137,11 @@ extension FleetDatabase {
           bytes = coalesce($8::bigint, bytes), added = $9::bigint, trash = $12,
           backed_up = CASE WHEN $3 = 'complete' THEN now() ELSE backed_up END,
           identified = CASE WHEN $13::boolean THEN now() ELSE identified END,
-          state = $10::carpack.account_state, evidence = $11::carpack.evidence,
+          state = $10::carpack.account_state,
+          evidence = CASE WHEN $10 IN ('removed', 'purged')
+            THEN coalesce($11::carpack.evidence, evidence) ELSE $11::carpack.evidence END,
+          witness = CASE WHEN $10 IN ('missing', 'deleted', 'removed', 'purged')
+            THEN coalesce($17, witness) END,
           state_since = CASE WHEN state = $10::carpack.account_state THEN state_since ELSE now() END,
           gone_since = CASE WHEN $10 IN ('missing', 'deleted', 'removed', 'purged')
             THEN coalesce(gone_since, now()) END,
@@ -172,6 +176,7 @@ extension FleetDatabase {
         outcome.reason, outcome.rev, outcome.head, outcome.bytes.map { "\($0)" },
         "\(outcome.added)", outcome.state.rawValue, outcome.evidence?.rawValue, outcome.trash,
         "\(outcome.isIdentified)", grace.map { "\($0)" }, "\(outcome.isHostFault)", "\(rate)",
+        outcome.witness,
       ])
   }
 
@@ -206,29 +211,50 @@ extension FleetDatabase {
 
   // MARK: Deletions
 
-  /// Raises the alarm for the host of an account if more of its accounts have gone within a day
-  /// than is normal: 20, or 1 % if it has more than 500.
+  /// What the host of an account that is gone has lost besides.
+  ///
+  /// Accounts that an operator has paused or moved aside do not count, and of the others only those
+  /// with an archive: a host can list any number that it does not have.
   ///
   /// - Throws: `DatabaseError`; `CancellationError`.
-  /// - Returns: The host and how many have gone, if the alarm was not raised before.
-  func raiseAlarm(about did: DID) async throws -> (host: String, count: Int)? {
+  func losses(about did: DID) async throws -> HostLosses {
+    let others = "SELECT count(*) FROM carpack.account a WHERE a.host = h.host"
     let row = try await database.persistently(
       """
-      WITH gone AS (
-        SELECT h.host, count(*) AS number FROM carpack.host h JOIN carpack.account a
-          ON a.host = h.host AND a.gone_since > greatest(now() - interval '1 day', h.alarm_cleared)
-          WHERE h.host = (SELECT host FROM carpack.account WHERE did = $1) AND h.host <> ''
-            AND h.alarm_since IS NULL GROUP BY h.host)
-      UPDATE carpack.host h SET alarm_since = now() FROM gone
-        WHERE h.host = gone.host AND h.alarm_since IS NULL AND gone.number > CASE
-          WHEN (SELECT count(*) FROM (SELECT FROM carpack.account a
-            WHERE a.host = gone.host LIMIT 501) part) <= 500 THEN 20
-          ELSE (SELECT count(*) FROM carpack.account a WHERE a.host = gone.host) / 100.0 END
-        RETURNING h.host, gone.number
+      SELECT h.host, h.alarm_since IS NOT NULL,
+        CASE WHEN h.alarm_since IS NULL
+          THEN (\(others) AND NOT a.paused AND a.bytes IS NOT NULL) END,
+        CASE WHEN h.alarm_since IS NULL AND h.host <> '' THEN (\(others)
+          AND a.gone_since > greatest(now() - interval '1 day', h.alarm_cleared)) END,
+        CASE WHEN h.alarm_since IS NULL THEN (\(others)
+          AND a.gone_since IS NOT NULL AND a.did <> own.did AND NOT a.paused
+          AND a.state IN ('deleted', 'removed', 'purged') AND a.witness IS NULL
+          AND a.evidence IS DISTINCT FROM 'tombstone' AND a.state_since
+            > greatest(now() - interval '\(DeletionRule.window) days', h.alarm_cleared)) END,
+        own.witness = '\(DeletionRule.theOperator)'
+          OR own.state = 'deleted' AND own.state_since <= h.alarm_cleared
+        FROM carpack.account own JOIN carpack.host h ON h.host = own.host WHERE own.did = $1
       """, [did.text]
     ).first
-    guard let row, let host = row[0] else { return nil }
-    return (host, row[1].flatMap { Int($0) } ?? 0)
+    func number(_ place: Int) -> Int { row?[place].flatMap { Int($0) } ?? 0 }
+    return HostLosses(
+      host: (row?[0] ?? nil) ?? "", accounts: number(2), goneInADay: number(3),
+      onItsWord: number(4),
+      // Of an account that is not in the fleet any more nothing is removed.
+      isAlarmed: row?[1] != "f", isApproved: row?[5] == "t")
+  }
+
+  /// Raises the alarm of a host: none of its archives is removed until an operator clears it.
+  ///
+  /// - Throws: `DatabaseError`; `CancellationError`.
+  /// - Returns: Whether it was not raised before.
+  func raiseAlarm(_ host: String, _ reason: String) async throws -> Bool {
+    try await !database.persistently(
+      """
+      UPDATE carpack.host SET alarm_since = now(), alarm_reason = $2
+        WHERE host = $1 AND alarm_since IS NULL RETURNING 1
+      """, [host, reason]
+    ).isEmpty
   }
 
   /// Records where the archive of an account is being moved aside, before it goes.
@@ -238,17 +264,5 @@ extension FleetDatabase {
     try await database.persistently(
       "UPDATE carpack.account SET trash = $3 WHERE did = $1 AND holder = $2",
       [lease.did.text, lease.holder, key])
-  }
-
-  /// Whether archives of the host of an account may be moved aside and deleted: there is no alarm.
-  ///
-  /// - Throws: `DatabaseError`; `CancellationError`.
-  func mayRemove(_ did: DID) async throws -> Bool {
-    try await database.persistently(
-      """
-      SELECT FROM carpack.account a JOIN carpack.host h ON h.host = a.host
-        WHERE a.did = $1 AND h.alarm_since IS NULL
-      """, [did.text]
-    ).isEmpty == false
   }
 }

@@ -12,6 +12,14 @@ extension FleetDatabase {
     ).compactMap { $0[0] }
   }
 
+  /// The origins of the relays and servers whose firehoses are followed.
+  ///
+  /// - Throws: `DatabaseError`.
+  func firehoseOrigins() async throws -> [String] {
+    try await database.persistently("SELECT url FROM carpack.firehose", for: Self.shortPatience)
+      .compactMap { $0[0].map(FirehoseAddress.origin) }
+  }
+
   // MARK: Listing
 
   /// Claims a host that is due to be listed; nil if none is.

@@ -144,7 +144,7 @@ extension FleetDatabase {
       isPaused
         ? "paused = true"
         : """
-        paused = false, alarm_since = NULL,
+        paused = false, alarm_since = NULL, alarm_reason = NULL,
         alarm_cleared = CASE WHEN alarm_since IS NULL THEN alarm_cleared ELSE now() END
         """)
   }
@@ -178,7 +178,7 @@ extension FleetDatabase {
     try await database.ask(
       """
       UPDATE carpack.account SET state = 'active', state_since = now(), paused = false, due = now(),
-        trash = NULL, gone_since = NULL, evidence = NULL, holder = NULL WHERE did = $1
+        trash = NULL, gone_since = NULL, evidence = NULL, witness = NULL, holder = NULL WHERE did = $1
       """, [did])
   }
 

@@ -131,7 +131,7 @@ extension FleetDatabase {
     ).map { FleetStatus.Source(url: $0[0] ?? "", reason: $0[1] ?? "") }
     status.alarms = try await database.persistently(
       """
-      SELECT host, 'too many accounts gone, since ' || \(Self.time("alarm_since"))
+      SELECT host, coalesce(alarm_reason, 'too many accounts are gone') || ', since ' || \(Self.time("alarm_since"))
         FROM carpack.host WHERE alarm_since IS NOT NULL ORDER BY 1
       """
     ).map { FleetStatus.Source(url: $0[0] ?? "", reason: $0[1] ?? "") }

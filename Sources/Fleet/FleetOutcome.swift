@@ -91,6 +91,8 @@ package struct FleetOutcome: Equatable, Sendable {
   package var state = State.active
   /// What proves that it was deleted.
   package var evidence: DeletionEvidence?
+  /// Who agrees with its server that it was deleted.
+  package var witness: String?
   /// The revision that is backed up, and its commit.
   package var rev: String?, head: String?
   /// How many bytes the archive has.

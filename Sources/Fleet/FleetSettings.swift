@@ -20,6 +20,9 @@ package struct FleetSettings: Equatable, Sendable {
   /// Whether the archive of an account that was deleted is moved aside after this many seconds, and
   /// deleted after as many more; nil if it is kept.
   package var followsDeletionsAfter: Int?
+  /// The origins of relays and mirrors that are asked whether an account was deleted, besides the
+  /// firehoses.
+  package var witnesses: [String] = []
 
   /// Settings with this store.
   package init(store: BucketAddress) { self.store = store }
@@ -38,6 +41,7 @@ package struct FleetSettings: Equatable, Sendable {
     onChange = values["on_change"] == "true"
     requestsPerSecond = values["rate"].flatMap { Double($0) } ?? requestsPerSecond
     followsDeletionsAfter = values["follows_deletions_after"].flatMap { Int($0) }
+    witnesses = values["witnesses"]?.split(separator: " ").map(String.init) ?? []
   }
 
   var values: [String: String] {
@@ -49,6 +53,7 @@ package struct FleetSettings: Equatable, Sendable {
     values["region"] = region
     values["path_style"] = namesBucketInPath.map { "\($0)" }
     values["follows_deletions_after"] = followsDeletionsAfter.map { "\($0)" }
+    values["witnesses"] = witnesses.isEmpty ? nil : witnesses.joined(separator: " ")
     return values
   }
 }

@@ -75,8 +75,9 @@ enum FleetTables {
       trash text,                       -- the key of the archive that was put aside
       recipients text                   -- age recipients of its owner, a blank between them
     ) WITH (fillfactor = 80);
-    -- Version 2 had no recipients.
-    ALTER TABLE carpack.account ADD COLUMN IF NOT EXISTS recipients text;
+    -- Version 2 had no recipients, and 0.2.0 no witness.
+    ALTER TABLE carpack.account ADD COLUMN IF NOT EXISTS recipients text,
+      ADD COLUMN IF NOT EXISTS witness text; -- who agrees that it was deleted
     CREATE INDEX IF NOT EXISTS account_queue ON carpack.account (host, due)
       WITH (fillfactor = 80) WHERE NOT paused;
     CREATE INDEX IF NOT EXISTS account_held ON carpack.account (host) WHERE holder IS NOT NULL;
@@ -102,6 +103,7 @@ enum FleetTables {
       reason text,                      -- why the last listing broke off
       listed bigint
     ) WITH (fillfactor = 50);
+    ALTER TABLE carpack.host ADD COLUMN IF NOT EXISTS alarm_reason text;
     INSERT INTO carpack.host (host, places) VALUES ('', 1000000) ON CONFLICT DO NOTHING;
 
     CREATE TABLE IF NOT EXISTS carpack.firehose (

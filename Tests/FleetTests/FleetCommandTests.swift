@@ -256,7 +256,12 @@ struct `The commands of a fleet` {
   ) async throws {
     try await TestDatabase.with { database in
       let scene = try Scene(2, database)
-      try backUpAll(scene, "--follow-deletions --deletion-grace 1h")
+      let relayed = try StandInAccount("account-0")
+      let relay = try StandInPDS(accounts: [relayed])
+      defer { relay.stop() }
+      try scene.expect("init --store s3://\(StandInStore.bucket)/ --witness \(relay.url)", 64)
+      try backUpAll(scene, "--follow-deletions --deletion-grace 1h --witness \(relay.url)")
+      relayed.status = .deleted
       let (gone, key) = (scene.accounts[0], "\(scene.accounts[0].did).car.zst")
       let archive = try #require(scene.store[key])
       gone.status = .deleted

@@ -16,7 +16,7 @@ struct `What a fleet removes, and an operator does` {
       try await fleet.database.persistently(
         """
         WITH h AS (INSERT INTO carpack.host (host, places) VALUES ('https://host', 1000))
-        UPDATE carpack.account SET host = 'https://host'
+        UPDATE carpack.account SET host = 'https://host', bytes = 1
         """)
       var outcome = FleetOutcome(.failed, .unavailable, reason: "there is no such account")
       outcome.state = .missing
@@ -25,19 +25,60 @@ struct `What a fleet removes, and an operator does` {
       #expect(leases.count == gone)
       for lease in leases {
         try await fleet.end(lease, outcome)
-        if let (host, count) = try await fleet.raiseAlarm(about: lease.did) {
-          #expect(host == "https://host")
-          alarms.append(count)
+        let losses = try await fleet.losses(about: lease.did)
+        if case .alarm(let reason) = DeletionRule.decide(nil, losses),
+          try await fleet.raiseAlarm(losses.host, reason)
+        {
+          #expect(losses.host == "https://host" && losses.accounts == count)
+          alarms.append(losses.goneInADay)
         }
       }
       #expect(alarms == (isAlarm ? [gone] : []))
-      #expect(try await fleet.mayRemove(leases[0].did) == !isAlarm)
+      #expect(try await fleet.losses(about: leases[0].did).isAlarmed == isAlarm)
       #expect(try await fleet.status().alarms.count == (isAlarm ? 1 : 0))
       var host = FleetSelection()
       host.host = "https://host"
       #expect(try await fleet.pause(host, false) == 1)
-      #expect(try await fleet.mayRemove(leases[0].did))
-      #expect(try await fleet.raiseAlarm(about: leases[0].did) == nil, "it was seen")
+      // It was seen.
+      let losses = try await fleet.losses(about: leases[0].did)
+      #expect(!losses.isAlarmed && losses.goneInADay == (isAlarm ? 0 : gone))
+    }
+  }
+
+  @Test func `counts what only a host has said to be deleted, and not what an operator has seen`()
+    async throws
+  {
+    try await TestFleet.with(9) { fleet, _ in
+      try await fleet.place([Int](repeating: 0, count: 9))
+      let dids = try TestFleet.dids(9)
+      func set(_ place: Int, _ values: String) async throws {
+        try await fleet.database.persistently(
+          "UPDATE carpack.account SET bytes = 1, gone_since = now(), \(values) WHERE did = $1",
+          [dids[place].text])
+      }
+      func onItsWord() async throws -> Int { try await fleet.losses(about: dids[0]).onItsWord }
+      try await set(0, "state = 'deleted', evidence = 'server'")
+      try await set(1, "state = 'missing'")
+      try await set(2, "state = 'deleted', evidence = 'tombstone'")
+      try await set(3, "state = 'removed', evidence = 'server', witness = 'https://relay'")
+      try await set(4, "state = 'removed', paused = true")
+      try await set(5, "state = 'purged', state_since = now() - interval '31 days'")
+      #expect(try await onItsWord() == 0)
+      try await set(6, "state = 'removed', evidence = 'server'")
+      // Workers of 0.2.0 forget the evidence of what they delete.
+      try await set(7, "state = 'purged'")
+      #expect(try await onItsWord() == 2)
+      #expect(try await fleet.losses(about: dids[0]).accounts == 7)
+      #expect(try await !fleet.losses(about: dids[0]).isApproved)
+      var host = FleetSelection()
+      host.host = "https://host-0"
+      #expect(try await fleet.raiseAlarm("https://host-0", "two are gone"))
+      #expect(try await !fleet.raiseAlarm("https://host-0", "three are gone"))
+      #expect(
+        try await fleet.status().alarms.first?.reason.hasPrefix("two are gone, since 2") == true)
+      _ = try await fleet.pause(host, false)
+      #expect(try await onItsWord() == 0)
+      #expect(try await fleet.losses(about: dids[0]).isApproved)
     }
   }
 

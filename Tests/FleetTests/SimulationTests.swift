@@ -35,6 +35,7 @@ struct `A simulated fleet` {
     struct Facts {
       var error: (any Error)?
       var evidence: DeletionEvidence?
+      var testimony = Deletion.Testimony.agreed("https://relay.example.com")
       /// Whether nothing can be found out about that.
       var isUnanswered = false
       var done: [String] = []
@@ -48,9 +49,11 @@ struct `A simulated fleet` {
         if let error = facts.withLock({ $0.error }) { throw error }
         return FleetOutcome(.complete)
       }
-      tasks.evidence = { [self] _ in
+      tasks.deletion = { [self] _ in
         guard !facts.withLock({ $0.isUnanswered }) else { throw Unanswered() }
-        return facts.withLock { $0.evidence }
+        return facts.withLock { facts in
+          facts.evidence.map { Deletion(evidence: $0, testimony: facts.testimony) }
+        }
       }
       tasks.putAside = { [self] _, key in facts.withLock { $0.done.append("put aside \(key)") } }
       tasks.bringBack = { [self] _, key in facts.withLock { $0.done.append("bring back \(key)") } }
@@ -166,6 +169,41 @@ struct `A simulated fleet` {
       let back = try await work(2)
       #expect(back.count == 3 && back[0] == "active" && back[2] == "back up")
       #expect(back[1].hasPrefix("bring back aside/2"))
+    }
+  }
+
+  @Test func `removes nothing that only the host calls deleted until an operator has seen it`()
+    async throws
+  {
+    try await withAccount { fleet, account, work in
+      account.facts.withLock { ($0.evidence, $0.testimony) = (.server, .none) }
+      for _ in 0..<2 { #expect(try await work(1000) == ["deleted", "back up"]) }
+      let alarm = try await fleet.status().alarms.first
+      #expect(alarm?.reason.hasPrefix("1 of 0 accounts are deleted by its word alone") == true)
+      var host = FleetSelection()
+      host.host = ""
+      #expect(try await fleet.pause(host, false) == 1)
+      // A relay that does not answer changes nothing about what the operator has said.
+      account.facts.withLock { $0.testimony = .unanswered("no answer") }
+      #expect(try await work(0).first == "removed")
+      #expect(try await work(2).first == "purged")
+    }
+  }
+
+  @Test(
+    arguments: [
+      (.denied("https://relay"), true), (.unanswered("no answer"), false),
+    ] as [(Deletion.Testimony, Bool)])
+  func `removes nothing that a witness does not agree to`(
+    testimony: Deletion.Testimony, isAlarm: Bool
+  ) async throws {
+    try await withAccount { fleet, account, work in
+      account.facts.withLock { ($0.evidence, $0.testimony) = (.server, testimony) }
+      for _ in 0..<2 { #expect(try await work(1000) == ["deleted", "back up"]) }
+      let alarms = try await fleet.status().alarms
+      #expect(alarms.isEmpty != isAlarm)
+      let reason = try await fleet.accounts(FleetSelection(), after: "")[0].reason
+      #expect((reason == "its archive is kept: no answer") != isAlarm)
     }
   }
 
@@ -347,7 +385,7 @@ extension FleetWorker.Tasks {
     _ backUp: @escaping @Sendable (FleetDatabase.Lease) async throws -> FleetOutcome
   ) -> FleetWorker.Tasks {
     FleetWorker.Tasks(
-      backUp: { lease, _, _ in try await backUp(lease) }, evidence: { _ in nil },
+      backUp: { lease, _, _ in try await backUp(lease) }, deletion: { _ in nil },
       keyAside: { did, day in "aside/\(day)/\(did)" }, putAside: { _, _ in },
       bringBack: { _, _ in }, removeAside: { _ in }, list: { _, _ in })
   }

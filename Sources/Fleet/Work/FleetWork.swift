@@ -68,7 +68,10 @@ package enum FleetWork {
       counters.note(event)
       observer(event)
     }
-    shared.namedServers += try await fleet.hosts()
+    let witnesses =
+      settings.followsDeletionsAfter == nil
+      ? [] : try await settings.witnesses + fleet.firehoseOrigins()
+    shared.namedServers += try await fleet.hosts() + witnesses
     // The limit of a host applies to all workers together.
     shared.requestsPerSecond = network.requestsPerSecond ?? 1000
     shared.admission = { origin in try await budgets.admit(origin) }
@@ -76,7 +79,7 @@ package enum FleetWork {
     let firehoses = FirehoseReader(fleet: events, network: network, counters: counters)
     let worker = FleetWorker(
       fleet, pulse: pulse, settings, options: options,
-      tasks: .live(way, backup, into: destination), counters: counters,
+      tasks: .live(way, backup, into: destination, asking: witnesses), counters: counters,
       beside: { try await firehoses.run($0) }, observer: observer)
     try await worker.run()
   }

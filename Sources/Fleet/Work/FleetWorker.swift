@@ -37,8 +37,8 @@ package struct FleetWorker: Sendable {
         FleetDatabase.Lease, _ located: @escaping @Sendable (_ server: String) async throws -> Void,
         @escaping @Sendable (BackupEvent) -> Void
       ) async throws -> FleetOutcome
-    /// What proves that one was deleted.
-    var evidence: @Sendable (DID) async throws -> DeletionEvidence?
+    /// What proves that one was deleted, and who agrees.
+    var deletion: @Sendable (DID) async throws -> Deletion?
     /// The key to which its archive is moved aside on a day.
     var keyAside: @Sendable (DID, _ day: String) -> String
     /// Moves its archive aside.
@@ -56,8 +56,8 @@ package struct FleetWorker: Sendable {
   package enum Event: Sendable {
     /// The result for an account.
     case ended(DID, FleetOutcome)
-    /// Too many accounts of a host have gone within a day, so none of its archives is removed.
-    case alarm(host: String, count: Int)
+    /// None of the archives of a host is removed until an operator has looked at it: why.
+    case alarm(host: String, reason: String)
   }
 
   /// The account's server has no room for it now: it waits in that server's queue.
@@ -238,23 +238,23 @@ package struct FleetWorker: Sendable {
     let pace = StallDetector()
     let watch = pace.leaving(seat)
     defer { watch.cancel() }
-    let outcome: FleetOutcome
+    let found: (FleetOutcome, Deletion?)
     do {
-      outcome = try await self.outcome(of: lease) { pace.note($0) }
+      found = try await self.outcome(of: lease) { pace.note($0) }
     } catch is Moved {
       return
     } catch {
       guard let (seconds, url) = HostFault.postponement(error) else { throw error }
       return try await fleet.putOff(lease, for: seconds, HTTPURL(url).origin)
     }
+    let (outcome, deletion) = found
     try await fleet.end(
       lease, outcome, rate: settings.requestsPerSecond, grace: settings.followsDeletionsAfter)
     counters.change { $0.count(outcome) }
     observer(.ended(lease.did, outcome))
-    if outcome.state == .missing || outcome.state == .deleted,
-      let (host, count) = try await fleet.raiseAlarm(about: lease.did)
-    {
-      observer(.alarm(host: host, count: count))
+    if outcome.state == .missing || outcome.state == .deleted {
+      let isFollowed = settings.followsDeletionsAfter != nil
+      _ = try await decide(lease.did, isFollowed ? deletion : nil)
     }
   }
 
@@ -264,12 +264,12 @@ package struct FleetWorker: Sendable {
   ///   `CancellationError`.
   private func outcome(
     of lease: FleetDatabase.Lease, _ note: @escaping @Sendable (BackupEvent) -> Void
-  ) async throws -> FleetOutcome {
+  ) async throws -> (FleetOutcome, Deletion?) {
     var lease = lease
     do {
       if let key = lease.trash {
-        if lease.state == .removed, try await tasks.evidence(lease.did) != nil {
-          return try await purge(lease, key)
+        if lease.state == .removed, let deletion = try await tasks.deletion(lease.did) {
+          return (try await purge(lease, key, deletion), deletion)
         }
         try await tasks.bringBack(lease.did, key)
         lease.trash = nil
@@ -282,7 +282,7 @@ package struct FleetWorker: Sendable {
       }
       var outcome = try await tasks.backUp(lease, locate, note)
       outcome.trash = lease.trash
-      return outcome
+      return (outcome, nil)
     } catch let error
       where !(error is CancellationError || error is DatabaseError || error is Moved)
     {
@@ -294,30 +294,49 @@ package struct FleetWorker: Sendable {
       if lease.state == .removed, lease.trash != nil {
         (outcome.state, outcome.isHostFault) = (.removed, false)
       }
-      guard outcome.state == .missing else { return outcome }
+      guard outcome.state == .missing else { return (outcome, nil) }
+      var deletion: Deletion?
       do {
-        outcome.evidence = try await tasks.evidence(lease.did)
+        deletion = try await tasks.deletion(lease.did)
       } catch let error where !(error is DatabaseError) {
         try Task.checkCancellation()
         outcome.reason = "\(outcome.reason ?? ""); whether it was deleted is not known: \(error)"
       }
-      if outcome.evidence != nil { outcome.state = .deleted }
-      return try await removed(lease, outcome)
+      guard let deletion else { return (outcome, nil) }
+      (outcome.state, outcome.evidence) = (.deleted, deletion.evidence)
+      if case .agreed(let witness) = deletion.testimony { outcome.witness = witness }
+      return (try await removed(lease, outcome, deletion), deletion)
     }
   }
 
   // MARK: Deletions
 
+  /// Decides about an account that is gone, and raises the alarm of its host if that is decided.
+  private func decide(_ did: DID, _ deletion: Deletion?) async throws -> DeletionRule.Decision {
+    let losses = try await fleet.losses(about: did)
+    let decision = DeletionRule.decide(deletion, losses)
+    if case .alarm(let reason) = decision, try await fleet.raiseAlarm(losses.host, reason) {
+      observer(.alarm(host: losses.host, reason: reason))
+    }
+    return decision
+  }
+
   /// Moves the archive of a deleted account aside, if that is wanted, the account has been deleted
-  /// for long enough and still is, and there is no alarm.
-  private func removed(_ lease: FleetDatabase.Lease, _ outcome: FleetOutcome) async throws
-    -> FleetOutcome
-  {
-    guard outcome.state == .deleted, lease.state == .deleted,
-      let grace = settings.followsDeletionsAfter, lease.stateAge >= Double(grace),
-      try await fleet.mayRemove(lease.did)
+  /// for long enough and still is, and ``DeletionRule`` permits it.
+  private func removed(
+    _ lease: FleetDatabase.Lease, _ outcome: FleetOutcome, _ deletion: Deletion
+  ) async throws -> FleetOutcome {
+    guard lease.state == .deleted, let grace = settings.followsDeletionsAfter,
+      lease.stateAge >= Double(grace)
     else { return outcome }
     var outcome = outcome
+    switch try await decide(lease.did, deletion) {
+    case .move(let witness): outcome.witness = witness
+    case .keep(let why):
+      if let why { outcome.reason = "its archive is kept: \(why)" }
+      return outcome
+    case .alarm: return outcome
+    }
     // Where it is going is known before it goes.
     let key = lease.trash ?? tasks.keyAside(lease.did, Self.today)
     outcome.trash = key
@@ -332,12 +351,14 @@ package struct FleetWorker: Sendable {
     return outcome
   }
 
-  /// Deletes an archive that was moved aside long enough ago, while there is no alarm.
-  private func purge(_ lease: FleetDatabase.Lease, _ key: String) async throws -> FleetOutcome {
+  /// Deletes an archive that was moved aside long enough ago, if ``DeletionRule`` permits it.
+  private func purge(_ lease: FleetDatabase.Lease, _ key: String, _ deletion: Deletion) async throws
+    -> FleetOutcome
+  {
     var outcome = FleetOutcome(.failed, .unavailable, reason: "the account was deleted")
-    (outcome.state, outcome.trash) = (.removed, key)
+    (outcome.state, outcome.trash, outcome.evidence) = (.removed, key, deletion.evidence)
     guard let grace = settings.followsDeletionsAfter, lease.stateAge >= Double(grace),
-      try await fleet.mayRemove(lease.did)
+      case .move = try await decide(lease.did, deletion)
     else { return outcome }
     try await tasks.removeAside(key)
     (outcome.state, outcome.trash) = (.purged, nil)

@@ -11,8 +11,10 @@ extension FleetWorker.Tasks {
   ///   - network: the way to servers.
   ///   - options: how an account is backed up.
   ///   - destination: where archives go.
+  ///   - witnesses: the origins of those who are asked whether an account was deleted.
   package static func live(
-    _ network: Network, _ options: AccountBackup.Options, into destination: BucketDestination
+    _ network: Network, _ options: AccountBackup.Options, into destination: BucketDestination,
+    asking witnesses: [String]
   ) -> FleetWorker.Tasks {
     FleetWorker.Tasks(
       backUp: { lease, located, observer in
@@ -45,7 +47,7 @@ extension FleetWorker.Tasks {
           return try await backUp(lease, options, network, destination, observer)
         }
       },
-      evidence: { did in try await DeletionEvidence.find(of: did, network) },
+      deletion: { did in try await Deletion.find(of: did, network, asking: witnesses) },
       keyAside: { did, day in destination.keyAside(of: did, on: day) },
       putAside: { did, key in _ = try await destination.putAside(did, at: key) },
       bringBack: { did, key in try await destination.bringBack(did, from: key) },

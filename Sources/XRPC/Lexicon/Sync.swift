@@ -36,16 +36,23 @@ extension XRPCQuery<LatestCommit> {
   }
 }
 
-extension XRPCQuery<String?> {
-  /// `com.atproto.sync.getRepoStatus`: the server's word for an account that is not active, such as
-  /// `deleted`; nil for one that is active, or where it says no more.
+/// What a server says an account is.
+package struct RepoStatus: Equatable, Sendable {
+  /// Whether it serves the account.
+  package let isActive: Bool
+  /// Its word for one that it does not serve, such as `deleted`; nil where it says no more.
+  package let word: String?
+}
+
+extension XRPCQuery<RepoStatus> {
+  /// `com.atproto.sync.getRepoStatus`: whether a server serves an account.
   package static func getRepoStatus(_ did: DID) -> XRPCQuery {
     XRPCQuery(XRPCCall(get: "com.atproto.sync.getRepoStatus", [("did", did.text)])) {
       answer throws(AnswerFault) in
-      guard answer.optionalIdentifier("did", DID.self) == did, answer.flag("active") == false else {
-        return nil
-      }
-      return answer.optionalText("status")
+      // An answer about another account says nothing of this one.
+      guard answer.optionalIdentifier("did", DID.self) == did, let isActive = answer.flag("active")
+      else { return RepoStatus(isActive: false, word: nil) }
+      return RepoStatus(isActive: isActive, word: isActive ? nil : answer.optionalText("status"))
     }
   }
 }

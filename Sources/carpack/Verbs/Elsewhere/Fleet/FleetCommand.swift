@@ -1,3 +1,4 @@
+internal import ATProtocol
 internal import ArgumentParser
 internal import Fleet
 internal import ObjectStore
@@ -82,6 +83,13 @@ struct FleetInitCommand: Verb {
       "With --follow-deletions: how long each of the two steps waits.", valueName: "age"))
   var deletionGrace = Age(seconds: 30 * 86_400)
 
+  @Option(
+    name: .customLong("witness"),
+    help: ArgumentHelp(
+      "With --follow-deletions: a relay or mirror that is asked whether an account was deleted, as the fleet's firehoses are; may be repeated.",
+      valueName: "url"))
+  var witnesses: [String] = []
+
   @OptionGroup var fleet: FleetArguments
 
   @OptionGroup(title: "Object store options")
@@ -92,6 +100,7 @@ struct FleetInitCommand: Verb {
   func validate() throws {
     try require(hostRate > 0 && hostRate.isFinite, "--host-rate must be greater than 0")
     try require(every.seconds > 0, "--every must be greater than 0")
+    try require(witnesses.isEmpty || followDeletions, "--witness goes with --follow-deletions")
   }
 
   func run() throws {
@@ -105,6 +114,7 @@ struct FleetInitCommand: Verb {
     settings.onChange = onChange
     settings.requestsPerSecond = hostRate
     settings.followsDeletionsAfter = followDeletions ? Int(deletionGrace.seconds) : nil
+    settings.witnesses = try witnesses.map { try ServerOrigin($0).text }
     settings.endpoint =
       place.endpointURL
       ?? Host.environment("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL").map(\.value)

@@ -83,10 +83,10 @@ struct FleetWorkCommand: ReportingCommand {
         isExclusive: exclusive.exclusive, cache: Host.cacheFolder, counters: counters
       ) { event in
         switch event {
-        case .alarm(let host, let count):
+        case .alarm(let host, let reason):
           Console.say(
             .incomplete,
-            "\(host): \(count) accounts are gone within a day; none of its archives is removed until \"carpack fleet resume --host \(host)\""
+            "\(host): \(reason); none of its archives is removed until \"carpack fleet resume --host \(host)\""
           )
         case .ended(let did, let outcome):
           Self.report.printIfWanted((did, outcome, options.name))
