@@ -16,14 +16,17 @@ extension FleetDatabase {
   /// A worker follows one at a time: another that it holds comes from a claim whose answer was
   /// lost.
   ///
+  /// - Parameters:
+  ///   - holder: the worker's lease.
+  ///   - isUnread: whether only one that has not been read since the worker began is wanted.
   /// - Throws: `DatabaseError`; `CancellationError`.
-  func claimFirehose(_ holder: String) async throws -> FirehoseLease? {
+  func claimFirehose(_ holder: String, isUnread: Bool = false) async throws -> FirehoseLease? {
     let row = try await database.persistently(
       """
       WITH chosen AS (
         SELECT f.url, f.holder FROM carpack.firehose f
-          WHERE f.holder IS NULL OR f.holder = $1 OR NOT \(Self.isAlive("f.holder"))
-          ORDER BY f.url LIMIT 1 FOR UPDATE SKIP LOCKED)
+          WHERE \(Self.isFollowable) \(isUnread ? "AND \(Self.isUnread)" : "")
+          ORDER BY f.read_until NULLS FIRST, f.url LIMIT 1 FOR UPDATE SKIP LOCKED)
       UPDATE carpack.firehose f SET holder = $1 FROM chosen
         WHERE f.url = chosen.url AND \(Self.isUnchanged("f.holder", since: "chosen.holder"))
         RETURNING f.url, f.cursor
@@ -34,7 +37,15 @@ extension FleetDatabase {
     return FirehoseLease(url: url, holder: holder, cursor: cursor.flatMap { $0 < 0 ? nil : $0 })
   }
 
-  /// Releases a firehose.
+  /// Whether a worker, `$1`, may follow a firehose `f`.
+  static let isFollowable =
+    "(f.holder IS NULL OR f.holder = $1 OR NOT \(isAlive("f.holder")))"
+  /// Whether a firehose `f` was not read up to the present since a worker, `$1`, began.
+  static let isUnread = """
+    (coalesce(f.read_until, '-infinity') < (SELECT w.started FROM carpack.worker w WHERE w.id = $1))
+    """
+
+  /// Releases a firehose, which was read up to the present, or broke off.
   ///
   /// - Parameters:
   ///   - lease: which.
@@ -45,7 +56,7 @@ extension FleetDatabase {
   func release(_ lease: FirehoseLease, fault: String?, forgetsCursor: Bool = false) async throws {
     try await database.persistently(
       """
-      UPDATE carpack.firehose SET holder = NULL, reason = coalesce($3, reason),
+      UPDATE carpack.firehose SET holder = NULL, read_until = now(), reason = coalesce($3, reason),
         cursor = CASE WHEN NOT $4::boolean THEN cursor END
         WHERE url = $1 AND holder = $2
       """, [lease.url, lease.holder, fault, "\(forgetsCursor)"])

@@ -32,14 +32,31 @@ extension FleetDatabase {
       """
       WITH chosen AS (
         SELECT h.host, h.holder FROM carpack.host h
-          WHERE h.due <= now() AND NOT h.paused AND coalesce(h.wait_until, '-infinity') <= now()
-            AND (h.holder IS NULL OR h.holder = $1 OR NOT \(Self.isAlive("h.holder")))
-          ORDER BY h.due LIMIT 1 FOR UPDATE SKIP LOCKED)
+          WHERE \(Self.isListable) ORDER BY h.due LIMIT 1 FOR UPDATE SKIP LOCKED)
       UPDATE carpack.host h SET holder = $1 FROM chosen
         WHERE h.host = chosen.host AND \(Self.isUnchanged("h.holder", since: "chosen.holder"))
         RETURNING h.host
       """, [holder]
     ).first?.first ?? nil
+  }
+
+  /// Whether a worker, `$1`, may list a host `h` now, or does so.
+  private static let isListable = """
+    h.due <= now() AND NOT h.paused AND coalesce(h.wait_until, '-infinity') <= now()
+      AND (h.holder IS NULL OR h.holder = $1 OR NOT \(isAlive("h.holder")))
+    """
+
+  /// Whether accounts may still come from a host or a firehose that no other worker is busy with: a
+  /// host is to be listed, or a firehose was not read up to the present since the worker began.
+  ///
+  /// - Throws: `DatabaseError`; `CancellationError`.
+  func hasUnreadSources(_ holder: String) async throws -> Bool {
+    try await database.persistently(
+      """
+      SELECT EXISTS (SELECT FROM carpack.host h WHERE \(Self.isListable))
+        OR EXISTS (SELECT FROM carpack.firehose f WHERE \(Self.isFollowable) AND \(Self.isUnread))
+      """, [holder]
+    ).first?.first == "t"
   }
 
   /// Records accounts as a host lists them: new ones are added, and those that have become
@@ -77,6 +94,10 @@ extension FleetDatabase {
     ).isEmpty
   }
 
+  /// After how many seconds a host whose list broke off is asked again, doubled with each failure
+  /// in a row, and the longest such pause.
+  private static let (firstPause, longestPause) = (600, 86_400)
+
   /// Records how a listing ended, and releases the host.
   ///
   /// - Parameters:
@@ -89,8 +110,11 @@ extension FleetDatabase {
     try await database.persistently(
       """
       UPDATE carpack.host SET holder = NULL, reason = $4, listed = $3::bigint,
-        due = CASE WHEN $4::text IS NOT NULL THEN now() + interval '10 minutes'
-          ELSE coalesce(now() + make_interval(secs => every), 'infinity') END
+        list_failures = CASE WHEN $4::text IS NULL THEN 0 ELSE list_failures + 1 END,
+        due = CASE WHEN $4::text IS NULL
+          THEN coalesce(now() + make_interval(secs => every), 'infinity')
+          ELSE now() + make_interval(secs => (0.9 + 0.2 * random())
+            * least(\(Self.longestPause), \(Self.firstPause) * 2 ^ least(list_failures, 12))) END
         WHERE host = $1 AND holder = $2
       """, [host, holder, "\(count)", fault])
   }

@@ -123,7 +123,12 @@ extension FleetDatabase {
   /// - Returns: How many.
   package func retry(_ selection: FleetSelection) async throws -> Int {
     if selection.isHost {
-      try await change(host: selection.host, "wait_until = NULL, failures = 0")
+      try await change(
+        host: selection.host,
+        """
+        wait_until = NULL, failures = 0, list_failures = 0,
+        due = CASE WHEN reason IS NULL THEN due ELSE least(due, now()) END
+        """)
     }
     return try await change(
       selection, "due = now(), failures = 0", where: "a.state NOT IN ('removed', 'purged')")

@@ -171,7 +171,7 @@ package struct FleetDatabase: Sendable {
     try await database.persistently(
       """
       INSERT INTO carpack.host (host, every, due) VALUES ($1, $2::integer, now())
-        ON CONFLICT (host) DO UPDATE SET every = excluded.every, due = now()
+        ON CONFLICT (host) DO UPDATE SET every = excluded.every, due = now(), list_failures = 0
       """, [host, every.map { "\($0)" }])
   }
 

@@ -103,7 +103,8 @@ enum FleetTables {
       reason text,                      -- why the last listing broke off
       listed bigint
     ) WITH (fillfactor = 50);
-    ALTER TABLE carpack.host ADD COLUMN IF NOT EXISTS alarm_reason text;
+    ALTER TABLE carpack.host ADD COLUMN IF NOT EXISTS alarm_reason text,
+      ADD COLUMN IF NOT EXISTS list_failures integer NOT NULL DEFAULT 0; -- in a row
     INSERT INTO carpack.host (host, places) VALUES ('', 1000000) ON CONFLICT DO NOTHING;
 
     CREATE TABLE IF NOT EXISTS carpack.firehose (
@@ -113,6 +114,9 @@ enum FleetTables {
       reason text,                      -- why it broke off last; NULL while it is followed
       event_time timestamptz
     );
+
+    -- When it was last read up to the present, or broke off.
+    ALTER TABLE carpack.firehose ADD COLUMN IF NOT EXISTS read_until timestamptz;
 
     -- Puts a held account into the queue of its server, and says whether it is still held: it is let
     -- go of if the server has no room. A function sees what was committed while it waited.

@@ -22,6 +22,15 @@ import XRPC
       FirehoseEvent(message) == .revision(try DID(Self.did), rev: "3lkxag2qhdc2a", sequence: 7))
   }
 
+  @Test func `tells when it was sent, if it does`() throws {
+    for (time, expected) in [("1970-01-01T00:01:00.5Z", 60_500_000), ("yesterday", nil)] {
+      let message = try StandInFirehose.message(
+        "#commit", [("seq", .integer(7)), ("time", .string(time))])
+      #expect(FirehoseEvent.time(of: message)?.microseconds == expected.map { Int64($0) })
+    }
+    #expect(FirehoseEvent.time(of: [0xa0]) == nil)
+  }
+
   @Test(arguments: ["#account", "#identity"])
   func `tells that an account is not what it was`(kind: String) throws {
     let body: [(String, IPLDValue)] = [("seq", .integer(8)), ("did", .string(Self.did))]

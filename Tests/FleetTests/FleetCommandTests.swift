@@ -209,6 +209,40 @@ struct `The commands of a fleet` {
     }
   }
 
+  @Test func `end when what a host lists and a firehose tells is backed up`() async throws {
+    try await TestDatabase.with { database in
+      let scene = try Scene(2, database)
+      let firehose = try StandInFirehose()
+      defer { firehose.stop() }
+      try scene.expect("init --store s3://\(StandInStore.bucket)/ --on-change")
+      try scene.expect("add --host \(scene.server.url)")
+      try scene.expect("add --firehose ws://127.0.0.1:1")
+      try scene.expect("work --until-idle")
+      #expect(scene.store.keys == scene.accounts.map { "\($0.did).car.zst" }.sorted())
+      let fleet = FleetDatabase(database.url)
+      // The pause after a backup is over.
+      try await fleet.database.persistently(
+        "UPDATE carpack.account SET tried = now() - interval '1 hour'")
+      let (account, key) = (scene.accounts[0], "\(scene.accounts[0].did).car.zst")
+      let first = try #require(scene.store[key])
+      try account.commit([account.post("3lkxag2qhdd2a", "new", showing: [])])
+      firehose.send(
+        5,
+        try StandInFirehose.message(
+          "#commit",
+          [
+            ("seq", .integer(5)), ("repo", .string("\(account.did)")),
+            ("rev", .string(account.rev.text)), ("time", .string("2999-01-01T00:00:00.000Z")),
+          ]))
+      try scene.expect("add --firehose \(firehose.url)")
+      try scene.expect("work --until-idle")
+      #expect(try #require(scene.store[key]).count > first.count)
+      // One that cannot be reached holds up no end, and is named.
+      let status = try scene.expect("status").text
+      #expect(status.contains("retried: ws://127.0.0.1:1: "), "\(status)")
+    }
+  }
+
   // MARK: Deletions
 
   /// Writes the scene's accounts into a list, and has them backed up.

@@ -109,6 +109,59 @@ struct `The hosts of a fleet` {
     }
   }
 
+  @Test
+  func `asks a host whose list breaks off less and less often, and at once when it is told to`()
+    async throws
+  {
+    try await TestFleet.with(0) { fleet, _ in
+      try await fleet.add(host: "https://gone.example.com", every: 3600)
+      for (failures, pause) in [(0, 600.0), (1, 1200), (3, 4800), (8, 86_400), (2000, 86_400)] {
+        try await fleet.database.persistently(
+          "UPDATE carpack.host SET due = now(), list_failures = $1::integer WHERE due IS NOT NULL",
+          ["\(failures)"])
+        let host = try #require(try await fleet.claimHost("w"))
+        try await fleet.endListing(of: host, "w", count: 0, fault: "there is nothing here")
+        let next = try await fleet.number(
+          "extract(epoch FROM due - now()) FROM carpack.host WHERE due IS NOT NULL")
+        #expect((pause * 0.89...pause * 1.11).contains(next), "\(failures): \(next)")
+      }
+      #expect(try await fleet.claimHost("w") == nil)
+      var selection = FleetSelection()
+      selection.host = "https://gone.example.com"
+      _ = try await fleet.retry(selection)
+      let host = try #require(try await fleet.claimHost("w"))
+      try await fleet.endListing(of: host, "w", count: 3, fault: nil)
+      #expect(
+        try await fleet.number("max(list_failures) FROM carpack.host") == 0, "it has answered")
+    }
+  }
+
+  @Test func `has work for a worker while a list is due or a firehose is unread`() async throws {
+    try await TestFleet.with(0) { fleet, _ in
+      #expect(try await !fleet.hasUnreadSources("w"))
+      try await fleet.add(host: "https://pds.example.com", every: 3600)
+      #expect(try await fleet.hasUnreadSources("w"))
+      let host = try #require(try await fleet.claimHost("w"))
+      #expect(try await fleet.hasUnreadSources("w"), "it is being listed")
+      #expect(try await !fleet.hasUnreadSources("v"), "another lists it")
+      try await fleet.endListing(of: host, "w", count: 0, fault: nil)
+      #expect(try await !fleet.hasUnreadSources("w"))
+      try await fleet.add(firehose: "wss://a.example.com")
+      try await fleet.add(firehose: "wss://b.example.com")
+      for url in ["wss://a.example.com", "wss://b.example.com"] {
+        #expect(try await fleet.hasUnreadSources("w"))
+        let lease = try #require(try await fleet.claimFirehose("w", isUnread: true))
+        #expect(lease.url == url)
+        try await fleet.release(lease, fault: nil)
+      }
+      #expect(try await !fleet.hasUnreadSources("w"))
+      #expect(try await fleet.claimFirehose("w", isUnread: true) == nil)
+      #expect(try await fleet.claimFirehose("w")?.url == "wss://a.example.com")
+      try await fleet.begin("next", "next", seconds: 60)
+      #expect(try await fleet.hasUnreadSources("next"), "it began after that was read")
+    }
+  }
+
   // MARK: Budgets
 
   @Test func `takes up another rate for hosts that have none of their own`() async throws {

@@ -17,6 +17,10 @@ struct FirehoseReader: Sendable {
   /// After how many seconds of silence the server is sent a ping, and after how many the connection
   /// is given up.
   var silence = (ping: 30, end: 90)
+  /// Whether each firehose is followed up to the present only, and then left.
+  var endsAtPresent = false
+  /// After how many seconds without a new event a firehose counts as read up to the present.
+  var quiet = 2.0
 
   /// How often a firehose that no worker follows is looked for.
   private static let interval: Duration = .seconds(5)
@@ -31,61 +35,100 @@ struct FirehoseReader: Sendable {
   /// - Throws: `CancellationError`; `DatabaseError` if the database is gone for long.
   func run(_ holder: String) async throws {
     while true {
-      if let lease = try await fleet.claimFirehose(holder) {
+      if let lease = try await fleet.claimFirehose(holder, isUnread: endsAtPresent) {
         // However it ends, it is followed again, by this worker or another.
         do {
-          let (fault, forgetsCursor) = try await follow(lease)
-          try await fleet.release(lease, fault: fault, forgetsCursor: forgetsCursor)
+          var end = try await follow(lease, from: lease.cursor)
+          // Without a cursor nothing old comes, and from a quiet server nothing at all.
+          if end == .present(reached: nil) { end = try await follow(lease, from: 0) }
+          try await fleet.release(lease, fault: end.fault, forgetsCursor: end.forgetsCursor)
         } catch let error as TransportError {
           try await fleet.release(lease, fault: "\(error)")
         }
+        // The next one has not been read yet.
+        if endsAtPresent { continue }
       }
       try await Task.sleep(for: Self.interval)
     }
   }
 
-  /// Follows a firehose until it breaks off.
+  /// How following a firehose ended.
+  private enum End: Equatable {
+    /// It broke off: why.
+    case broken(String)
+    /// The server cannot use the cursor: its words.
+    case futureCursor(String)
+    /// Another worker has it.
+    case taken
+    /// It has come to the present, and to this cursor; nil if no event came.
+    case present(reached: Int64?)
+
+    /// Why it broke off.
+    var fault: String? {
+      switch self {
+      case .broken(let words), .futureCursor(let words): words
+      case .taken, .present: nil
+      }
+    }
+    var forgetsCursor: Bool {
+      if case .futureCursor = self { true } else { false }
+    }
+  }
+
+  /// Follows a firehose until it breaks off, or has come to the present if that is enough.
   ///
   /// - Throws: ``TransportError`` if it could not be opened; `DatabaseError`;
   ///   `CancellationError`.
-  /// - Returns: Why it broke off, nil if another worker has it; whether the server cannot use the
-  ///   cursor.
-  private func follow(_ lease: FleetDatabase.FirehoseLease) async throws -> (String?, Bool) {
+  private func follow(_ lease: FleetDatabase.FirehoseLease, from first: Int64?) async throws -> End
+  {
     var network = network
     let origin = FirehoseAddress.origin(of: lease.url)
     // The user has named it: it may be anywhere.
     network.plainServers.append(origin)
     // The worker's other requests tell of a proxy.
     network.observer = { _ in }
-    let cursor = lease.cursor.map { "?cursor=\($0)" } ?? ""
+    let cursor = first.map { "?cursor=\($0)" } ?? ""
     let stream = try WebSocketStream(
       origin, path: "/xrpc/com.atproto.sync.subscribeRepos\(cursor)", called: lease.url, network)
+    let start = FleetWorker.now
     try await stream.open()
+    var (reached, progress, newest) = (first, ContinuousClock.now, [UInt8]())
     var marks = FirehoseMarks()
     var begun = ContinuousClock.now
     var gap: String?
     while true {
       try Task.checkCancellation()
-      var fault: String?
-      var isFutureCursor = false
+      var end: End?
       do {
         if let message = try await stream.next(waiting: Self.patience, silence) {
           counters.change { $0.events += 1 }
+          newest = message
           switch marks.take(FirehoseEvent(message)) {
-          case .outdatedCursor(let words): gap = "events are lost (\(words))"
-          case .futureCursor(let words): (fault, isFutureCursor) = (words, true)
-          case .failure(let words): fault = words
+          case .outdatedCursor(let words) where lease.cursor != nil:
+            gap = "events are lost (\(words))"
+          case .futureCursor(let words): end = .futureCursor(words)
+          case .failure(let words): end = .broken(words)
           default: break
+          }
+          if let cursor = marks.cursor, cursor > reached ?? -1 {
+            (reached, progress) = (cursor, .now)
           }
         }
       } catch let error as TransportError {
-        fault = "\(error)"
+        end = .broken("\(error)")
       }
       let isDue = begun.duration(to: .now) > .seconds(Self.patience)
-      guard fault != nil || marks.count >= Self.batch || isDue else { continue }
+      guard end != nil || marks.count >= Self.batch || isDue else { continue }
       // What has arrived before the end is recorded, too.
-      guard try await fleet.note(marks, of: lease, gap: gap) else { return (nil, false) }
-      if let fault { return (fault, isFutureCursor) }
+      guard try await fleet.note(marks, of: lease, gap: gap) else { return .taken }
+      if let end { return end }
+      // The time of one event in each batch is enough.
+      if endsAtPresent,
+        progress.duration(to: .now) >= .seconds(quiet)
+          || FirehoseEvent.time(of: newest).map({ $0 >= start }) == true
+      {
+        return .present(reached: reached)
+      }
       marks = FirehoseMarks()
       begun = .now
     }

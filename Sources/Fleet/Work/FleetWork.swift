@@ -76,11 +76,12 @@ package enum FleetWork {
     shared.requestsPerSecond = network.requestsPerSecond ?? 1000
     shared.admission = { origin in try await budgets.admit(origin) }
     let way = try Network(shared)
-    let firehoses = FirehoseReader(fleet: events, network: network, counters: counters)
+    var firehoses = FirehoseReader(fleet: events, network: network, counters: counters)
+    firehoses.endsAtPresent = options.endsWhenIdle
     let worker = FleetWorker(
       fleet, pulse: pulse, settings, options: options,
       tasks: .live(way, backup, into: destination, asking: witnesses), counters: counters,
-      beside: { try await firehoses.run($0) }, observer: observer)
+      beside: { [firehoses] in try await firehoses.run($0) }, observer: observer)
     try await worker.run()
   }
 }

@@ -18,7 +18,8 @@ package struct FleetWorker: Sendable {
     package var jobs = 4
     /// How long the lease runs without being renewed, in seconds.
     package var leaseSeconds = 120
-    /// Whether it ends when no account is due.
+    /// Whether it ends when no account and no list is due, and the firehoses were read up to the
+    /// present.
     package var endsWhenIdle = false
     /// Its name in the database.
     package var name: String
@@ -203,10 +204,14 @@ package struct FleetWorker: Sendable {
         }
         guard let lease = claimed.popFirst() else {
           seat.giveBack()
+          // Lists and firehoses first: what they bring is due.
+          let isFed = options.endsWhenIdle ? try await fleet.hasUnreadSources(holder) : false
           let next = try await fleet.secondsToNext()
-          if options.endsWhenIdle, counters.values.running == 0, (next ?? 1) > 0 { return true }
+          if options.endsWhenIdle, counters.values.running == 0, !isFed, (next ?? 1) > 0 {
+            return true
+          }
           // An account that is due and could not be claimed may be claimed in a moment.
-          pause = if let next, next > 0 { next } else { min(2 * pause, Self.pauseForRoom) }
+          pause = if let next, next > 0, !isFed { next } else { min(2 * pause, Self.pauseForRoom) }
           pause = min(pause, Self.longestPause)
           do {
             try await ended.value(within: .seconds(pause), else: DatabaseError.noAnswer) {}
@@ -365,9 +370,8 @@ package struct FleetWorker: Sendable {
     return outcome
   }
 
-  static var today: String {
-    String("\(UnixTime(microseconds: Int64(SystemClock().unixTime * 1e6)))".prefix(10))
-  }
+  static var now: UnixTime { UnixTime(microseconds: Int64(SystemClock().unixTime * 1e6)) }
+  static var today: String { String("\(now)".prefix(10)) }
 
   // MARK: Hosts
 

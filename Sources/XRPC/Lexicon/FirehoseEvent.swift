@@ -68,6 +68,11 @@ package enum FirehoseEvent: Equatable, Sendable {
     }
   }
 
+  /// When a message was sent, by the server's clock; nil if it does not say.
+  package static func time(of message: [UInt8]) -> UnixTime? {
+    header(of: message).flatMap { value($0.1) }?["time"]?.string.flatMap { UnixTime($0) }
+  }
+
   /// A name and the message with it, as a person may read them.
   private static func words(_ name: String, of body: IPLDValue) -> String {
     Excerpt.of(body["message"]?.string.map { "\(name): \($0)" } ?? name)

@@ -22,7 +22,7 @@ struct FleetWorkCommand: ReportingCommand {
       valueName: "age"))
   var lease = Age(seconds: 120)
 
-  @Flag(help: "End when no account is due.")
+  @Flag(help: "End when nothing is due: no account, no host to list, no firehose to read.")
   var untilIdle = false
 
   @Option(
