@@ -38,6 +38,8 @@ package final class FleetCounters: Sendable {
   private let numbers = Mutex(Values())
   private let waiting = Mutex<[FleetHost]>([])
 
+  /// What is asked of a website about a handle or a DID: such requests are counted together.
+  private static let identityPaths: Set = [".well-known/atproto-did", ".well-known/did.json"]
   /// How many servers are counted by name; all others together are `other`.
   private static let mostServers = 500
   /// After how many seconds without a renewed lease a worker counts as unhealthy.
@@ -60,7 +62,10 @@ package final class FleetCounters: Sendable {
   /// Counts what happens on the network.
   func note(_ event: NetworkEvent) {
     guard case .request(_, let url, let outcome, let seconds) = event else { return }
-    let origin = url.split(separator: "/", maxSplits: 3).prefix(2).joined(separator: "//")
+    let parts = url.split(separator: "/", maxSplits: 2)
+    // Each handle, and each DID of the web, has a website of its own.
+    let isIdentity = parts.last.map { Self.identityPaths.contains(String($0)) } ?? false
+    let origin = isIdentity ? "identities" : parts.prefix(2).joined(separator: "//")
     change { values in
       let isNamed = values.requests[origin] != nil || values.requests.count < Self.mostServers
       var entry = values.requests[isNamed ? origin : "other"] ?? (0, 0, 0)

@@ -26,8 +26,8 @@ extension FleetDatabase {
   /// Claims accounts that are due, of each host no more than it has room for, those first that have
   /// been due for longest.
   ///
-  /// The hosts that have something due are found first, each by one look at the index: however many
-  /// accounts of one host wait, they are not scanned.
+  /// The hosts that have something due are found first, each by one look at the index: neither the
+  /// other accounts of a host are scanned, however many wait, nor hosts without accounts.
   ///
   /// If the answer to a claim was lost, the worker does not know what it holds: that is claimed
   /// again.
@@ -45,15 +45,16 @@ extension FleetDatabase {
     let isFree = "a.due <= now() AND NOT a.paused AND NOT \(isHeld)"
     return try await database.persistently(
       """
-      WITH running AS (
+      WITH RECURSIVE \(Self.queue), running AS (
         SELECT a.host, count(*) AS number FROM carpack.account a
           WHERE \(isHeld) GROUP BY a.host),
       open AS (
         SELECT h.host, h.places - coalesce(r.number, 0) AS room
-          FROM carpack.host h LEFT JOIN running r ON r.host = h.host CROSS JOIN LATERAL (
+          FROM queue q JOIN carpack.host h ON h.host = q.host
+            LEFT JOIN running r ON r.host = h.host CROSS JOIN LATERAL (
             SELECT a.due FROM carpack.account a WHERE a.host = h.host AND \(isFree)
               ORDER BY a.due LIMIT 1) first
-          WHERE NOT h.paused AND coalesce(h.wait_until, '-infinity') <= now()
+          WHERE q.due <= now() AND NOT h.paused AND coalesce(h.wait_until, '-infinity') <= now()
             AND h.places > coalesce(r.number, 0)
           ORDER BY first.due LIMIT $1::integer),
       chosen AS (
@@ -78,6 +79,19 @@ extension FleetDatabase {
         recipients: row[8]?.split(separator: " ").map(String.init) ?? [])
     }
   }
+
+  /// The hosts that have accounts, and when the first account of each is due, as a query `queue` in
+  /// `WITH RECURSIVE`.
+  ///
+  /// It goes through the index from one host to the next.
+  static let queue = """
+    queue AS (
+      (SELECT a.host, a.due FROM carpack.account a WHERE NOT a.paused ORDER BY a.host, a.due LIMIT 1)
+      UNION ALL
+      SELECT next.host, next.due FROM queue q CROSS JOIN LATERAL (
+        SELECT a.host, a.due FROM carpack.account a WHERE NOT a.paused AND a.host > q.host
+          ORDER BY a.host, a.due LIMIT 1) next)
+    """
 
   /// Puts a held account into the queue of its server.
   ///
@@ -199,8 +213,9 @@ extension FleetDatabase {
   func secondsToNext() async throws -> Double? {
     try await database.persistently(
       """
+      WITH RECURSIVE \(Self.queue)
       SELECT extract(epoch FROM min(greatest(next.due, h.wait_until)) - clock_timestamp())
-        FROM carpack.host h CROSS JOIN LATERAL (
+        FROM queue q JOIN carpack.host h ON h.host = q.host CROSS JOIN LATERAL (
           SELECT a.due FROM carpack.account a WHERE a.host = h.host AND NOT a.paused
             AND a.due < 'infinity' AND (a.holder IS NULL OR NOT \(Self.isAlive("a.holder")))
             ORDER BY a.due LIMIT 1) next

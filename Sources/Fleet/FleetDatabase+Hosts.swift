@@ -123,6 +123,10 @@ extension FleetDatabase {
 
   /// Takes some of the requests that a server may be asked by all workers together.
   ///
+  /// The budget of a host of accounts is in its row, where workers of 0.2.0 keep it, too; that of
+  /// any other server, such as a handle's own website, in a row that ``forgetPermits(rate:)``
+  /// deletes.
+  ///
   /// - Parameters:
   ///   - count: how many are wanted.
   ///   - origin: the server.
@@ -132,21 +136,42 @@ extension FleetDatabase {
   func takeRequests(_ count: Int, of origin: String, rate: Double) async throws
     -> (granted: Int, rate: Double)
   {
-    let own = "coalesce(h.rate, $3::double precision)"
-    let have = """
-      least(greatest(1, \(own)), h.tokens + \(own) * extract(epoch FROM clock_timestamp() - h.filled))
-      """
-    let granted = "greatest(0, least(floor(\(have)), $2::double precision))"
+    let own = "coalesce(b.rate, $3::double precision)"
+    let common = "$3::double precision"
+    /// What is granted of a row `b`, at a rate.
+    func grant(_ rate: String) -> String {
+      let have = """
+        least(greatest(1, \(rate)), b.tokens + \(rate) * extract(epoch FROM clock_timestamp() - b.filled))
+        """
+      let granted = "greatest(0, least(floor(\(have)), $2::double precision))"
+      return "granted = \(granted), tokens = \(have) - \(granted), filled = clock_timestamp()"
+    }
     let row = try await database.persistently(
       """
-      INSERT INTO carpack.host AS h (host, granted, tokens) VALUES ($1, 1, 0)
-        ON CONFLICT (host) DO UPDATE SET granted = \(granted), tokens = \(have) - \(granted),
-          filled = clock_timestamp()
-        RETURNING h.granted, \(own)
+      WITH host AS (
+        UPDATE carpack.host b SET \(grant(own)) WHERE b.host = $1 RETURNING b.granted, \(own)),
+      other AS (
+        INSERT INTO carpack.permit AS b (host) SELECT $1 WHERE NOT EXISTS (SELECT FROM host)
+          ON CONFLICT (host) DO UPDATE SET \(grant(common)) RETURNING b.granted, \(common))
+      SELECT * FROM host UNION ALL SELECT * FROM other
       """, [origin, "\(count)", "\(rate)"]
     ).first
     return (
       row?[0].flatMap { Double($0) }.map { Int($0) } ?? 0, row?[1].flatMap { Double($0) } ?? rate
     )
+  }
+
+  /// Deletes budgets that say no more than that all requests are free again, some at a time.
+  ///
+  /// - Parameter rate: how many requests a second there are in each.
+  /// - Throws: `DatabaseError`; `CancellationError`.
+  func forgetPermits(rate: Double) async throws {
+    try await database.ask(
+      """
+      DELETE FROM carpack.permit WHERE host IN (
+        SELECT host FROM carpack.permit
+          WHERE filled < now() - make_interval(secs => greatest(60, 2 / $1::double precision))
+          LIMIT \(Self.batch) FOR UPDATE SKIP LOCKED)
+      """, ["\(rate)"])
   }
 }

@@ -97,15 +97,16 @@ extension FleetDatabase {
   package func queues() async throws -> [FleetHost] {
     try await database.ask(
       """
-      SELECT h.host, queue.number, (SELECT count(*) FROM carpack.account a WHERE a.host = h.host
+      WITH RECURSIVE \(Self.queue)
+      SELECT h.host, due.number, (SELECT count(*) FROM carpack.account a WHERE a.host = h.host
           AND a.holder IS NOT NULL AND \(Self.isAlive("a.holder"))), h.places,
         greatest(0, extract(epoch FROM h.wait_until - now())), h.wait_reason,
         CASE WHEN h.alarm_since IS NULL THEN 0 ELSE 1 END, h.paused
-        FROM carpack.host h CROSS JOIN LATERAL (
+        FROM queue q JOIN carpack.host h ON h.host = q.host CROSS JOIN LATERAL (
           SELECT count(*) AS number FROM (SELECT FROM carpack.account a
-            WHERE a.host = h.host AND NOT a.paused AND a.due <= now() LIMIT 10001) part) queue
-        WHERE queue.number > 0 OR h.wait_until > now() OR h.paused OR h.alarm_since IS NOT NULL
-        ORDER BY queue.number DESC, h.host LIMIT \(Self.batch)
+            WHERE a.host = h.host AND NOT a.paused AND a.due <= now() LIMIT 10001) part) due
+        WHERE due.number > 0 OR h.wait_until > now() OR h.paused OR h.alarm_since IS NOT NULL
+        ORDER BY due.number DESC, h.host LIMIT \(Self.batch)
       """
     ).map { row in
       func number(_ place: Int) -> Double { row[place].flatMap { Double($0) } ?? 0 }

@@ -21,7 +21,11 @@ package struct FleetDatabase: Sendable {
   ///
   /// - Throws: `DatabaseError`.
   package func initialize(_ settings: FleetSettings) async throws {
-    try await database.ask(FleetTables.creation, within: Self.longLimit)
+    // A person waits: a database that is away is said at once. Workers that are at work may hold
+    // the tables' locks in another order: the database ends one of the two, and it is tried again.
+    try await database.ask("SELECT 1")
+    try await database.persistently(
+      FleetTables.creation, for: Self.longLimit, each: Self.longLimit)
     let values = settings.values
     let names = values.keys.sorted()
     try await database.ask(

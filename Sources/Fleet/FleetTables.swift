@@ -3,6 +3,8 @@
 /// 1. A row that is worked on names its worker (`holder`). It is held while that worker's row in
 ///    `worker` is alive, and free otherwise: this is the only lease there is.
 /// 2. Revisions are compared as texts, byte by byte, which is their order.
+/// 3. Workers of 0.2.0 may be at work while the tables are brought up to date, and afterwards:
+///    within a version the tables grow by tables, and by columns with a default.
 enum FleetTables {
   /// The version of the tables that this program uses.
   static let version = "3"
@@ -105,7 +107,22 @@ enum FleetTables {
     ) WITH (fillfactor = 50);
     ALTER TABLE carpack.host ADD COLUMN IF NOT EXISTS alarm_reason text,
       ADD COLUMN IF NOT EXISTS list_failures integer NOT NULL DEFAULT 0; -- in a row
+    CREATE INDEX IF NOT EXISTS host_listing ON carpack.host (due) WHERE due IS NOT NULL;
     INSERT INTO carpack.host (host, places) VALUES ('', 1000000) ON CONFLICT DO NOTHING;
+
+    -- 0.2.0 made a row of each server that it asked, a handle's own website even. Nobody makes one
+    -- now: the table was altered just before, and is locked.
+    DELETE FROM carpack.host h WHERE h.host <> '' AND h.due IS NULL AND h.rate IS NULL
+      AND NOT h.paused AND h.alarm_since IS NULL
+      AND NOT EXISTS (SELECT FROM carpack.account a WHERE a.host = h.host);
+
+    -- Requests to servers that have no row in host: directories, and handles' own websites.
+    CREATE TABLE IF NOT EXISTS carpack.permit (
+      host text PRIMARY KEY,            -- an origin
+      tokens double precision NOT NULL DEFAULT 0,
+      granted double precision NOT NULL DEFAULT 1,
+      filled timestamptz NOT NULL DEFAULT clock_timestamp()
+    ) WITH (fillfactor = 50);
 
     CREATE TABLE IF NOT EXISTS carpack.firehose (
       url text PRIMARY KEY,

@@ -133,9 +133,9 @@ final class PostgresConnection: @unchecked Sendable {
     let mayPass = ["08", "57P", "53", "40"].contains(where: state.hasPrefix)
     isUsable = isOpen && (!mayPass || state.hasPrefix("40"))
     guard isOpen, !mayPass else { return lost(message.isEmpty ? self.message : message) }
-    // 42P01, 3F000: there is no such table, no such schema.
-    if state == "42P01" || state == "3F000" {
-      return DatabaseError(.noTables, "the database does not have the tables: \(message)")
+    // 42P01, 42703, 3F000: there is no such table, column, schema.
+    if ["42P01", "42703", "3F000"].contains(state) {
+      return DatabaseError(.noTables, "the database does not have the fleet's tables, or older ones: \(message)")
     }
     // 57014: it took longer than it may; what is asked again may be faster.
     if state == "57014" { return lost(message) }

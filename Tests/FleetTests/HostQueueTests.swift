@@ -169,10 +169,60 @@ struct `The hosts of a fleet` {
       for host in ["https://a", "https://b"] {
         _ = try await fleet.takeRequests(1, of: host, rate: 10)
       }
-      try await fleet.database.persistently("UPDATE carpack.host SET rate = 3 WHERE host LIKE '%b'")
+      try await fleet.database.persistently(
+        "INSERT INTO carpack.host (host, rate) VALUES ('https://b', 3)")
       #expect(try await fleet.takeRequests(1, of: "https://a", rate: 50).rate == 50)
       #expect(try await fleet.takeRequests(1, of: "https://b", rate: 50).rate == 3)
     }
+  }
+
+  @Test func `keeps no row of a server that has no accounts for long, and none in the queues`()
+    async throws
+  {
+    try await TestFleet.with(2) { fleet, _ in
+      try await fleet.place([0, 1])
+      for number in 0..<50 {
+        let origin = "https://handle-\(number).example.com"
+        #expect(try await fleet.takeRequests(2, of: origin, rate: 0.001).granted == 1)
+        #expect(try await fleet.takeRequests(1, of: origin, rate: 0.001).granted == 0)
+      }
+      #expect(try await fleet.number("count(*) FROM carpack.host") == 3)
+      #expect(try await fleet.queues().map(\.host) == ["https://host-0", "https://host-1"])
+      try await fleet.database.persistently(
+        "UPDATE carpack.permit SET filled = now() - interval '2 minutes' WHERE host LIKE '%-1%'")
+      try await fleet.forgetPermits(rate: 0.001)
+      #expect(try await fleet.number("count(*) FROM carpack.permit") == 50, "none is full again")
+      try await fleet.forgetPermits(rate: 10)
+      #expect(try await fleet.number("count(*) FROM carpack.permit") == 39)
+    }
+  }
+
+  @Test func `looks at no host without accounts when it claims`() async throws {
+    try await TestFleet.with(3) { fleet, _ in
+      try await fleet.place([0, 0, 1])
+      // Earlier versions do not say at once what was read.
+      guard try await fleet.number("current_setting('server_version_num')") >= 150_000 else {
+        return
+      }
+      // As 0.2.0 has made them.
+      try await fleet.database.persistently(
+        "INSERT INTO carpack.host (host) SELECT 'https://h-' || n FROM generate_series(1, 20000) n")
+      try await fleet.database.persistently("ANALYZE carpack.host")
+      let before = try await reads(of: fleet)
+      #expect(try await fleet.claim(8, "w").count == 3)
+      #expect(try await fleet.secondsToNext() == nil)
+      #expect(try await fleet.queues().count == 2)
+      #expect(try await reads(of: fleet) - before < 100)
+    }
+  }
+
+  /// How many rows of hosts were read.
+  private func reads(of fleet: FleetDatabase) async throws -> Double {
+    try await fleet.database.persistently("SELECT pg_stat_force_next_flush()")
+    return try await fleet.number(
+      """
+      seq_tup_read + coalesce(idx_tup_fetch, 0) FROM pg_stat_user_tables WHERE relname = 'host'
+      """)
   }
 
   @Test func `keeps a host's budget over all that ask it`() async throws {

@@ -170,6 +170,7 @@ package struct FleetWorker: Sendable {
         (end, pause) = (asked + usable, min(length / 3, Self.pulseInterval))
         counters.change { $0.renewed = .now }
         counters.queues = try await pulse.queues()
+        try await pulse.forgetPermits(rate: settings.requestsPerSecond)
       } catch let error as DatabaseError where error.kind == .connection {
         // It is asked again for as long as the lease runs.
         pause = min(.seconds(1), length / 10)
