@@ -154,6 +154,26 @@ struct `The commands of a fleet` {
     }
   }
 
+  @Test func `add the other accounts where a handle leads to none`() async throws {
+    try await TestDatabase.with { database in
+      let scene = try Scene(3, database)
+      try scene.expect("init --store s3://\(StandInStore.bucket)/")
+      let names = scene.accounts.map(\.handle) + ["nobody.example.com", "", "not-a-name"]
+      let list = names.map { $0 + "\n" }.joined()
+      try scene.command.folder.write("list.txt", Array(list.utf8))
+      let added = try scene.expect("add --accounts list.txt other.example.com --json", 69)
+      #expect(OutputSchema.faults(in: added.text).isEmpty)
+      #expect(added.text.contains("\"accounts\":5,\"new\":3,\"unresolved\":2"), "\(added.text)")
+      for name in ["nobody.example.com", "other.example.com", "list.txt, line 6"] {
+        #expect(added.errors.contains(name), "\(added.errors)")
+      }
+      // A verb that changes accounts changes none.
+      try scene.expect("pause \(scene.accounts[0].handle) nobody.example.com", 69)
+      let accounts = try await FleetDatabase(database.url).accounts(FleetSelection(), after: "")
+      #expect(accounts.count == 3 && accounts.allSatisfy { $0.wait != "it is paused" })
+    }
+  }
+
   @Test func `make their tables though several do so at once`() async throws {
     try await TestDatabase.with { database in
       let scene = try Scene(0, database)

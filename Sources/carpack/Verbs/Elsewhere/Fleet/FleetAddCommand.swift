@@ -5,7 +5,6 @@ internal import HTTP
 internal import Reports
 internal import Sealing
 internal import Terminal
-internal import XRPC
 
 /// `carpack fleet add`: accounts, hosts, firehoses.
 struct FleetAddCommand: ReportingCommand {
@@ -79,29 +78,36 @@ struct FleetAddCommand: ReportingCommand {
     let firehose = try firehose.map { try FirehoseAddress($0).text }
     let (every, onChange, relist, recipients) = (every, onChange, relist, recipients)
     let options = try network.options()
-    let added = try fleet.ask { database in
+    let (added, unresolved) = try fleet.ask { database in
       if let host { try await database.add(host: host, every: relist.map { Int($0.seconds) }) }
       if let firehose { try await database.add(firehose: firehose) }
-      let resolver = IdentityResolver(network: try Network(options))
-      var dids: [DID] = []
-      for account in given { dids.append(try await resolver.did(of: account)) }
-      return try await database.add(
+      let (dids, failures) = try await FleetAccounts.resolve(given, options)
+      let added = try await database.add(
         dids, every: every.map { Int($0.seconds) }, onChange: onChange, recipients: recipients)
+      return (added, failures)
     }
-    Self.report.printIfWanted((given.count, added, host, firehose))
+    for failure in unresolved { failure.say() }
+    Self.report.printIfWanted((given.count, added, unresolved.count, host, firehose))
     if !given.isEmpty {
       common.say("\(Quantity.count(given.count, "account")): \(Quantity.grouped(added)) new")
     }
     if let host { common.say("\(host): a worker will list its accounts") }
     if let firehose { common.say("\(firehose): a worker will follow it") }
-    if named?.failures.isEmpty == false { throw ExitStatus.incomplete }
+    try ExitStatus.worst(
+      unresolved.map(\.status) + (named?.failures ?? []).map { _ in .incomplete }
+    ).finish()
   }
 
-  static let report = Report<(accounts: Int, new: Int, host: String?, firehose: String?)>(
+  static let report = Report<
+    (accounts: Int, new: Int, unresolved: Int, host: String?, firehose: String?)
+  >(
     "fleet-add", "`carpack fleet add`."
   ) {
     Field("accounts", "accounts that were named") { $0.accounts }
     Field("new", "of these, new to the fleet") { $0.new }
+    Field("unresolved", "of these, handles that lead to no account, and were not added") {
+      $0.unresolved
+    }
     Field("host", "the host whose accounts are listed") { $0.host }
     Field("firehose", "the stream that is followed") { $0.firehose }
   }

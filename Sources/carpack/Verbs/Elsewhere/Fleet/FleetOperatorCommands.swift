@@ -4,7 +4,6 @@ internal import Fleet
 internal import HTTP
 internal import Reports
 internal import Terminal
-internal import XRPC
 
 /// The accounts of a fleet that a verb applies to.
 struct FleetSelectionArguments: ParsableArguments {
@@ -27,8 +26,10 @@ struct FleetSelectionArguments: ParsableArguments {
     selection.isFailed = failed
     let given = try accounts.map { try ATIdentifier(account: $0) }
     guard !given.isEmpty else { return selection }
-    let resolver = IdentityResolver(network: try Network(StoreArguments.network()))
-    for account in given { selection.dids.append(try await resolver.did(of: account)) }
+    let (dids, failures) = try await FleetAccounts.resolve(given, StoreArguments.network())
+    // What is changed is what was named, all of it or nothing.
+    if let failure = failures.first { throw failure }
+    selection.dids = dids
     return selection
   }
 }
